@@ -1,0 +1,3 @@
+//! `usher`: arguments to a plan, the plan to an app, the app's end to an exit code.
+
+fn main() {}
