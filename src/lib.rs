@@ -1,1 +1,3 @@
-//! Usher.
+//! Usher: an MCP gateway. One endpoint in front of many MCP servers, for every client, in every revision.
+
+pub mod json;

@@ -1,0 +1,124 @@
+//! Edits to a value: replacements and insertions gathered in any order, applied in one copy.
+
+use bytes::Bytes;
+
+use super::{Json, Node, Span};
+
+/// Replacements of spans of one value; an insertion replaces an empty span.
+///
+/// Spans must not overlap and must keep the value well formed, which the methods see to. Insertions at one place
+/// stay in the order they were made.
+#[derive(Debug, Default, Clone)]
+pub struct Edits {
+    list: Vec<(Span, Bytes)>,
+}
+
+/// What becomes of one member in [`Edits::members`].
+#[derive(Debug, Clone)]
+pub enum Fate {
+    /// It stays as it is.
+    Keep,
+    /// It goes, with its comma.
+    Remove,
+    /// It keeps its name and gets this value.
+    Replace(Json),
+}
+
+impl Edits {
+    /// No edits.
+    pub const fn new() -> Self {
+        Self { list: Vec::new() }
+    }
+
+    /// Whether nothing changes.
+    pub const fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Puts `value` in the place of `node`.
+    pub fn replace(&mut self, node: Node<'_>, value: Json) {
+        self.list.push((node.span(), value.bytes().clone()));
+    }
+
+    /// Decides each member of `object`, then adds `more` members at its end. Names in `more` must be new or removed here.
+    pub fn members(
+        &mut self,
+        object: Node<'_>,
+        mut fate: impl FnMut(&str, Node<'_>) -> Fate,
+        more: &[(&str, Json)],
+    ) {
+        let open = object.span().start + 1;
+        let mut kept_end: Option<usize> = None; // one past the last member that stays
+        let mut gap: Option<usize> = None; // where the removal that is still open began
+        for member in object.members() {
+            match fate(&member.key, member.value) {
+                Fate::Remove => {
+                    gap = gap.or(Some(kept_end.unwrap_or(open)));
+                    continue;
+                }
+                Fate::Keep => {}
+                Fate::Replace(value) => self.replace(member.value, value),
+            }
+            if let Some(start) = gap.take() {
+                // Members before this one went: with a kept one before them its comma stays in their place.
+                let comma = if kept_end.is_some() {
+                    Bytes::from_static(b",")
+                } else {
+                    Bytes::new()
+                };
+                self.list.push((
+                    Span {
+                        start,
+                        end: member.span.start,
+                    },
+                    comma,
+                ));
+            }
+            kept_end = Some(member.span.end);
+        }
+        let close = object.span().end - 1;
+        let mut tail = Vec::new();
+        for (name, value) in more {
+            if kept_end.is_some() || !tail.is_empty() {
+                tail.push(b',');
+            }
+            tail.extend_from_slice(Json::string(name).bytes());
+            tail.push(b':');
+            tail.extend_from_slice(value.bytes());
+        }
+        let start = gap.or(kept_end).unwrap_or(close);
+        if gap.is_some() || !tail.is_empty() {
+            self.list.push((
+                Span {
+                    start,
+                    end: if gap.is_some() { close } else { start },
+                },
+                tail.into(),
+            ));
+        }
+    }
+
+    /// Sets one member of `object`, in its place if it is there, else at the end.
+    pub fn set(&mut self, object: Node<'_>, key: &str, value: Json) {
+        match object.member(key) {
+            Some(old) => self.replace(old, value),
+            None => self.members(object, |_, _| Fate::Keep, &[(key, value)]),
+        }
+    }
+
+    pub(super) fn apply(&self, text: &[u8]) -> Vec<u8> {
+        let mut list: Vec<_> = self.list.iter().collect();
+        list.sort_by_key(|(span, _)| (span.start, span.end));
+        let added: usize = list.iter().map(|(_, new)| new.len()).sum();
+        let mut out = Vec::with_capacity(text.len() + added);
+        let mut at = 0;
+        for (span, new) in list {
+            debug_assert!(span.start >= at, "edits overlap");
+            out.extend_from_slice(&text[at..span.start]);
+            out.extend_from_slice(new);
+            at = span.end;
+        }
+        out.extend_from_slice(&text[at..]);
+        out
+    }
+}

@@ -1,0 +1,127 @@
+//! JSON as shared bytes: a value is checked once, then only sliced, looked at and spliced.
+//!
+//! Guarantees: a [`Json`] holds exactly one well-formed RFC 8259 value in UTF-8, with no duplicate member
+//! name at any depth. Unknown members, member order and number spellings survive, because no value is ever
+//! rebuilt. Deliberately absent: a tree of values, and any notion of what a value means.
+
+mod edit;
+mod node;
+mod scan;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+pub use edit::{Edits, Fate};
+pub use node::{Elements, Kind, Member, Members, Node};
+pub use scan::{Limits, ScanError, scan};
+
+/// A half-open range of bytes in the text of one [`Json`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    /// The first byte.
+    pub start: usize,
+    /// One past the last byte.
+    pub end: usize,
+}
+
+/// One well-formed JSON value as shared bytes; cloning and slicing never copy.
+// INVARIANT: the bytes are one valid UTF-8 JSON value without surrounding white space. Values are made only by
+// a scan, by serialising, by slicing at a node of a valid value, or by splicing valid values into one.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Json(Bytes);
+
+impl Json {
+    /// Checks `text` strictly and wraps it, without copying. White space around the value is cut off.
+    ///
+    /// # Errors
+    /// [`ScanError`] when the text is not one RFC 8259 value or exceeds a limit (SECURITY MSG-1 to MSG-5).
+    pub fn parse(text: Bytes, limits: &Limits) -> Result<Self, ScanError> {
+        let span = scan(&text, limits)?;
+        Ok(Self(text.slice(span.start..span.end)))
+    }
+
+    /// Serialises a value of our own.
+    #[expect(clippy::expect_used, reason = "see the invariant")]
+    pub fn of<T: Serialize + ?Sized>(value: &T) -> Self {
+        // INVARIANT: what we serialise are derived structs, strings and numbers; serde_json fails only on maps with
+        // non-string keys and on failing `Serialize` impls, and we have neither.
+        Self(
+            serde_json::to_vec(value)
+                .expect("our own types serialise")
+                .into(),
+        )
+    }
+
+    /// A JSON string holding `text`.
+    pub fn string(text: &str) -> Self {
+        Self::of(text)
+    }
+
+    /// The empty object `{}`.
+    pub const fn empty_object() -> Self {
+        Self(Bytes::from_static(b"{}"))
+    }
+
+    /// The text of the value.
+    #[expect(clippy::expect_used, reason = "see the invariant")]
+    pub fn as_str(&self) -> &str {
+        // INVARIANT: every constructor has seen valid UTF-8; re-validation of ASCII runs at memory speed.
+        std::str::from_utf8(&self.0).expect("a Json is valid UTF-8")
+    }
+
+    /// The text as shared bytes.
+    pub const fn bytes(&self) -> &Bytes {
+        &self.0
+    }
+
+    /// The length of the text in bytes; never zero.
+    #[expect(clippy::len_without_is_empty, reason = "a JSON value is never empty")]
+    pub const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The root of the value, to look inside.
+    pub fn root(&self) -> Node<'_> {
+        Node::root(self.as_str())
+    }
+
+    /// The value at `node`, sharing these bytes. `node` must come from this value's own [`Json::root`].
+    pub fn slice(&self, node: Node<'_>) -> Self {
+        let span = node.span();
+        Self(self.0.slice(span.start..span.end))
+    }
+
+    /// Reads the value into a type; the type may borrow.
+    ///
+    /// # Errors
+    /// When the value does not have the shape of `T`.
+    pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
+        serde_json::from_slice(&self.0)
+    }
+
+    /// The value with `edits` applied in one allocation and one pass; itself, shared, when there are none.
+    pub fn splice(&self, edits: &Edits) -> Self {
+        if edits.is_empty() {
+            return self.clone();
+        }
+        Self(edits.apply(&self.0).into())
+    }
+
+    /// Wraps bytes that our own encoder has just put together.
+    // INVARIANT: callers inside the crate pass text they composed of literals, serialised strings and `Json`s.
+    pub(crate) const fn composed(text: Bytes) -> Self {
+        Self(text)
+    }
+}
+
+impl fmt::Debug for Json {
+    /// Shows the length only: payloads must not reach a log by accident.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Json({} bytes)", self.0.len())
+    }
+}

@@ -1,0 +1,319 @@
+//! Looking inside a well-formed value: kinds, members, elements, strings. Nothing here can fail on a valid value,
+//! nothing allocates except to unescape, and every position is relative to the value looked into.
+
+use std::borrow::Cow;
+
+use super::Span;
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `{…}`
+    Object,
+    /// `[…]`
+    Array,
+    /// `"…"`
+    String,
+    /// A number, as spelled.
+    Number,
+    /// `true` or `false`
+    Bool,
+    /// `null`
+    Null,
+}
+
+/// One value inside a well-formed text.
+// INVARIANT: `span` covers exactly one value of the valid JSON text `text`.
+#[derive(Debug, Clone, Copy)]
+pub struct Node<'a> {
+    text: &'a str,
+    span: Span,
+}
+
+/// A member of an object.
+#[derive(Debug, Clone)]
+pub struct Member<'a> {
+    /// The name, unescaped.
+    pub key: Cow<'a, str>,
+    /// From the name's opening quote to the end of the value.
+    pub span: Span,
+    /// The value.
+    pub value: Node<'a>,
+}
+
+impl<'a> Node<'a> {
+    pub(super) const fn root(text: &'a str) -> Self {
+        Self {
+            text,
+            span: Span {
+                start: 0,
+                end: text.len(),
+            },
+        }
+    }
+
+    /// Where the value stands in the root text.
+    pub const fn span(self) -> Span {
+        self.span
+    }
+
+    /// The value as spelled.
+    pub fn raw(self) -> &'a str {
+        &self.text[self.span.start..self.span.end]
+    }
+
+    /// What the value is.
+    pub fn kind(self) -> Kind {
+        match self.text.as_bytes()[self.span.start] {
+            b'{' => Kind::Object,
+            b'[' => Kind::Array,
+            b'"' => Kind::String,
+            b't' | b'f' => Kind::Bool,
+            b'n' => Kind::Null,
+            _ => Kind::Number,
+        }
+    }
+
+    /// The members in order; none when this is not an object.
+    pub fn members(self) -> Members<'a> {
+        Members {
+            items: Items::inside(self, Kind::Object),
+        }
+    }
+
+    /// The elements in order; none when this is not an array.
+    pub fn elements(self) -> Elements<'a> {
+        Elements {
+            items: Items::inside(self, Kind::Array),
+        }
+    }
+
+    /// The value of one member, if this is an object that has it.
+    pub fn member(self, key: &str) -> Option<Self> {
+        self.members()
+            .find(|member| member.key == key)
+            .map(|member| member.value)
+    }
+
+    /// The string, unescaped, if this is one.
+    pub fn as_str(self) -> Option<Cow<'a, str>> {
+        (self.kind() == Kind::String)
+            .then(|| unquote(&self.text[self.span.start + 1..self.span.end - 1]))
+    }
+
+    /// The boolean, if this is one.
+    pub fn as_bool(self) -> Option<bool> {
+        (self.kind() == Kind::Bool).then(|| self.raw() == "true")
+    }
+
+    /// The number, if this is one that an `i64` holds exactly and that is spelled as an integer.
+    pub fn as_i64(self) -> Option<i64> {
+        if self.kind() == Kind::Number {
+            self.raw().parse().ok()
+        } else {
+            None
+        }
+    }
+}
+
+/// The members of an object, in order.
+#[derive(Debug, Clone)]
+pub struct Members<'a> {
+    items: Items<'a>,
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = Member<'a>;
+
+    fn next(&mut self) -> Option<Member<'a>> {
+        let start = self.items.next_start()?;
+        let key_end = string_end(self.items.text.as_bytes(), start);
+        let key = unquote(&self.items.text[start + 1..key_end - 1]);
+        self.items.at = key_end;
+        self.items.skip(b':');
+        let value = self.items.value();
+        Some(Member {
+            key,
+            span: Span {
+                start,
+                end: value.span.end,
+            },
+            value,
+        })
+    }
+}
+
+/// The elements of an array, in order.
+#[derive(Debug, Clone)]
+pub struct Elements<'a> {
+    items: Items<'a>,
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = Node<'a>;
+
+    fn next(&mut self) -> Option<Node<'a>> {
+        self.items.next_start()?;
+        Some(self.items.value())
+    }
+}
+
+/// A walk along the inside of one container.
+#[derive(Debug, Clone)]
+struct Items<'a> {
+    text: &'a str,
+    at: usize,
+    end: usize,
+}
+
+impl<'a> Items<'a> {
+    fn inside(node: Node<'a>, kind: Kind) -> Self {
+        let Span { start, end } = node.span;
+        if node.kind() == kind {
+            Self {
+                text: node.text,
+                at: start + 1,
+                end: end - 1,
+            }
+        } else {
+            Self {
+                text: node.text,
+                at: end,
+                end,
+            }
+        }
+    }
+
+    /// Where the next item begins: past white space and the comma.
+    fn next_start(&mut self) -> Option<usize> {
+        let bytes = self.text.as_bytes();
+        while self.at < self.end && matches!(bytes[self.at], b' ' | b'\t' | b'\n' | b'\r' | b',') {
+            self.at += 1;
+        }
+        (self.at < self.end).then_some(self.at)
+    }
+
+    fn skip(&mut self, mark: u8) {
+        let bytes = self.text.as_bytes();
+        while self.at < self.end
+            && (matches!(bytes[self.at], b' ' | b'\t' | b'\n' | b'\r') || bytes[self.at] == mark)
+        {
+            self.at += 1;
+        }
+    }
+
+    fn value(&mut self) -> Node<'a> {
+        let start = self.at;
+        self.at = value_end(self.text.as_bytes(), start);
+        Node {
+            text: self.text,
+            span: Span {
+                start,
+                end: self.at,
+            },
+        }
+    }
+}
+
+/// One past the value that begins at `at`.
+fn value_end(text: &[u8], at: usize) -> usize {
+    match text[at] {
+        b'"' => string_end(text, at),
+        b'{' | b'[' => container_end(text, at),
+        _ => {
+            let length = text[at..].iter().take_while(|byte| {
+                !matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r')
+            });
+            at + length.count()
+        }
+    }
+}
+
+/// One past the closing quote of the string that begins at `at`.
+fn string_end(text: &[u8], at: usize) -> usize {
+    let mut at = at + 1;
+    loop {
+        match memchr::memchr2(b'"', b'\\', &text[at..]) {
+            Some(offset) if text[at + offset] == b'"' => return at + offset + 1,
+            Some(offset) => at += offset + 2,
+            None => return text.len(),
+        }
+    }
+}
+
+/// One past the closing mark of the container that begins at `at`. Kinds need no matching: the text is well formed.
+fn container_end(text: &[u8], mut at: usize) -> usize {
+    let mut depth = 0_usize;
+    while at < text.len() {
+        match text[at] {
+            b'"' => {
+                at = string_end(text, at);
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth -= 1;
+                if depth == 0 {
+                    return at + 1;
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    text.len()
+}
+
+fn unquote(inner: &str) -> Cow<'_, str> {
+    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+        Cow::Borrowed(inner)
+    } else {
+        Cow::Owned(unescape(inner))
+    }
+}
+
+/// The text that a valid escaped string stands for.
+pub(super) fn unescape(inner: &str) -> String {
+    let mut out = String::with_capacity(inner.len());
+    let mut rest = inner;
+    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+        out.push_str(&rest[..at]);
+        let (character, length) = escaped(&rest[at..]);
+        out.push(character);
+        rest = &rest[at + length..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The character of the escape that begins `text`, and how long the escape is.
+fn escaped(text: &str) -> (char, usize) {
+    let unit = |at: usize| {
+        text.get(at..at + 4)
+            .and_then(|digits| u32::from_str_radix(digits, 16).ok())
+            .unwrap_or(0xFFFD)
+    };
+    match text.as_bytes().get(1) {
+        Some(b'b') => ('\u{8}', 2),
+        Some(b'f') => ('\u{C}', 2),
+        Some(b'n') => ('\n', 2),
+        Some(b'r') => ('\r', 2),
+        Some(b't') => ('\t', 2),
+        Some(b'u') => match unit(2) {
+            high @ 0xD800..=0xDBFF => {
+                let low = unit(8).wrapping_sub(0xDC00) & 0x3FF;
+                let scalar = 0x1_0000 + ((high - 0xD800) << 10) + low;
+                (
+                    char::from_u32(scalar).unwrap_or(char::REPLACEMENT_CHARACTER),
+                    12,
+                )
+            }
+            plain => (
+                char::from_u32(plain).unwrap_or(char::REPLACEMENT_CHARACTER),
+                6,
+            ),
+        },
+        Some(other) => (char::from(*other), 2),
+        None => (char::REPLACEMENT_CHARACTER, text.len()),
+    }
+}
