@@ -1,3 +1,6 @@
 //! Usher: an MCP gateway. One endpoint in front of many MCP servers, for every client, in every revision.
 
 pub mod json;
+pub mod jsonrpc;
+pub mod protocol;
+pub mod tasks;

@@ -1,0 +1,343 @@
+//! Bytes to frames: one strict scan, then one look at the envelope.
+
+use bytes::Bytes;
+
+use super::{Frame, Notification, Request, RequestId, Response, RpcError};
+use crate::json::{Json, Kind, Limits, Node, ScanError};
+
+/// The most frames in one batch (2025-03-26). A bound of ours; the specification names none.
+pub const MAX_BATCH: usize = 256;
+
+/// What one HTTP body, line or event holds.
+#[derive(Debug)]
+pub enum Message {
+    /// One frame.
+    One(Frame),
+    /// An array of frames; never empty. Only revision 2025-03-26 has these.
+    Batch(Vec<Frame>),
+}
+
+/// Why bytes are not a frame. Carries the id when it could be read, for the answer (PROTOCOL B1.9).
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{fault}")]
+pub struct DecodeError {
+    /// What is wrong.
+    pub fault: Fault,
+    /// The id of the offending request, if it was readable.
+    pub id: Option<RequestId>,
+}
+
+/// The ways in which bytes fail to be a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// Not strict JSON, or over a bound.
+    #[error(transparent)]
+    Scan(ScanError),
+    /// JSON, but no JSON-RPC 2.0 message.
+    #[error("not a JSON-RPC 2.0 message: {0}")]
+    Envelope(&'static str),
+    /// A member name that differs from a protocol name only by case or compatibility form.
+    #[error("a member name that only looks like a protocol name")]
+    Confusable,
+}
+
+impl Fault {
+    /// The stable word for `data.reason`.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Scan(error) => error.reason(),
+            Self::Envelope(_) => "invalid_request",
+            Self::Confusable => "confusable_member",
+        }
+    }
+}
+
+/// Reads one body, line or event.
+///
+/// # Errors
+/// [`DecodeError`] when it is not strict JSON within `limits`, or not one frame or a non-empty batch of frames.
+pub fn decode(text: Bytes, limits: &Limits) -> Result<Message, DecodeError> {
+    let json = Json::parse(text, limits).map_err(|error| DecodeError {
+        fault: Fault::Scan(error),
+        id: None,
+    })?;
+    let root = json.root();
+    match root.kind() {
+        Kind::Object => frame(&json, root).map(Message::One),
+        Kind::Array => {
+            let frames: Vec<_> = root
+                .elements()
+                .take(MAX_BATCH + 1)
+                .map(|node| frame(&json, node))
+                .collect::<Result<_, _>>()?;
+            match frames.len() {
+                0 => Err(envelope("an empty batch", None)),
+                1..=MAX_BATCH => Ok(Message::Batch(frames)),
+                _ => Err(envelope("a batch of too many messages", None)),
+            }
+        }
+        Kind::String | Kind::Number | Kind::Bool | Kind::Null => {
+            Err(envelope("neither an object nor a batch", None))
+        }
+    }
+}
+
+const fn envelope(what: &'static str, id: Option<RequestId>) -> DecodeError {
+    DecodeError {
+        fault: Fault::Envelope(what),
+        id,
+    }
+}
+
+/// The members of an envelope, found in one walk.
+#[derive(Default)]
+struct Envelope<'a> {
+    version: Option<Node<'a>>,
+    id: Option<Node<'a>>,
+    method: Option<Node<'a>>,
+    params: Option<Node<'a>>,
+    result: Option<Node<'a>>,
+    error: Option<Node<'a>>,
+    confusable: bool,
+}
+
+fn frame(json: &Json, node: Node<'_>) -> Result<Frame, DecodeError> {
+    if node.kind() != Kind::Object {
+        return Err(envelope("a batch member that is no object", None));
+    }
+    let mut found = Envelope::default();
+    for member in node.members() {
+        match member.key.as_ref() {
+            "jsonrpc" => found.version = Some(member.value),
+            "id" => found.id = Some(member.value),
+            "method" => found.method = Some(member.value),
+            "params" => found.params = Some(member.value),
+            "result" => found.result = Some(member.value),
+            "error" => found.error = Some(member.value),
+            other => {
+                found.confusable |= confusable(
+                    other,
+                    &["jsonrpc", "id", "method", "params", "result", "error"],
+                )
+            }
+        }
+    }
+    let id = found.id.map(|id| request_id(json, id));
+    // An id is worth echoing only if it is one.
+    let known = id.clone().and_then(Result::ok).flatten();
+    if found.confusable {
+        return Err(DecodeError {
+            fault: Fault::Confusable,
+            id: known,
+        });
+    }
+    if found.version.and_then(Node::as_str).as_deref() != Some("2.0") {
+        return Err(envelope("`jsonrpc` is not \"2.0\"", known));
+    }
+    let id = id.transpose()?;
+    let Some(method) = found.method else {
+        return response(json, &found, id);
+    };
+    if found.result.is_some() || found.error.is_some() {
+        return Err(envelope("both a request and a response", known));
+    }
+    let method = match method.as_str() {
+        Some(method) if !method.is_empty() && method.len() <= 256 => method.into(),
+        _ => {
+            return Err(envelope(
+                "`method` is not a non-empty string of at most 256 bytes",
+                known,
+            ));
+        }
+    };
+    let params = match found.params {
+        None => None,
+        Some(params) if params.kind() == Kind::Object => Some(json.slice(params)),
+        Some(_) => return Err(envelope("`params` is not an object", known)),
+    };
+    match id {
+        None => Ok(Frame::Notification(Notification { method, params })),
+        Some(Some(id)) => Ok(Frame::Request(Request { id, method, params })),
+        Some(None) => Err(envelope("`id` is null", None)),
+    }
+}
+
+fn response(
+    json: &Json,
+    found: &Envelope<'_>,
+    id: Option<Option<RequestId>>,
+) -> Result<Frame, DecodeError> {
+    let body = match (found.result, found.error) {
+        (Some(result), None) if result.kind() == Kind::Object => Ok(json.slice(result)),
+        (Some(_), None) => return Err(envelope("`result` is not an object", None)),
+        (None, Some(error)) => Err(rpc_error(json, error)?),
+        _ => return Err(envelope("neither a request nor a response", id.flatten())),
+    };
+    let id = id.flatten();
+    if id.is_none() && body.is_ok() {
+        return Err(envelope("a result without an id", None));
+    }
+    Ok(Frame::Response(Response { id, body }))
+}
+
+fn rpc_error(json: &Json, error: Node<'_>) -> Result<RpcError, DecodeError> {
+    let code = error
+        .member("code")
+        .and_then(Node::as_i64)
+        .ok_or_else(|| envelope("`error.code` is not an integer", None))?;
+    let message = error
+        .member("message")
+        .and_then(Node::as_str)
+        .ok_or_else(|| envelope("`error.message` is not a string", None))?;
+    let data = error.member("data").map(|data| json.slice(data));
+    Ok(RpcError {
+        code,
+        message: message.into_owned(),
+        data,
+    })
+}
+
+/// `Ok(None)` for null, which only a response about an unreadable request may have.
+fn request_id(json: &Json, id: Node<'_>) -> Result<Option<RequestId>, DecodeError> {
+    if id.raw().len() > RequestId::MAX_BYTES {
+        return Err(envelope("`id` is over 256 bytes", None));
+    }
+    match id.kind() {
+        Kind::String => Ok(Some(RequestId(json.slice(id)))),
+        Kind::Number if !id.raw().contains(['.', 'e', 'E']) => Ok(Some(RequestId(json.slice(id)))),
+        Kind::Null => Ok(None),
+        Kind::Number | Kind::Object | Kind::Array | Kind::Bool => {
+            Err(envelope("`id` is neither a string nor an integer", None))
+        }
+    }
+}
+
+/// Whether `name` equals one of `known` only after folding case and compatibility forms (SECURITY MSG-3).
+pub fn confusable(name: &str, known: &[&str]) -> bool {
+    if name.is_ascii() {
+        return known
+            .iter()
+            .any(|known| name != *known && name.eq_ignore_ascii_case(known));
+    }
+    // No protocol name folds to more than its own length in characters.
+    if name.chars().count() > 64 {
+        return false;
+    }
+    use unicode_normalization::UnicodeNormalization;
+    let folded: String = name.nfkc().flat_map(char::to_lowercase).collect();
+    known.iter().any(|known| folded == known.to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Message, DecodeError> {
+        decode(Bytes::copy_from_slice(text.as_bytes()), &Limits::CLIENT)
+    }
+
+    #[test]
+    fn ids_are_kept_as_spelled() {
+        for id in [
+            "1",
+            "-7",
+            "\"a\\u0062\"",
+            "123456789012345678901234567890",
+            "\"\"",
+        ] {
+            let Ok(Message::One(Frame::Request(request))) =
+                read(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#))
+            else {
+                panic!("{id}")
+            };
+            assert_eq!(request.id.as_str(), id);
+        }
+    }
+
+    #[test]
+    fn null_fractional_object_and_oversized_ids_are_refused() {
+        let long = format!("\"{}\"", "x".repeat(255));
+        for id in ["null", "1.5", "1.0", "1e3", "{}", "[]", "true", &long] {
+            let error =
+                read(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#)).unwrap_err();
+            assert!(matches!(error.fault, Fault::Envelope(_)), "{id}");
+        }
+    }
+
+    #[test]
+    fn envelope_names_that_only_look_right_are_refused() {
+        for name in ["Method", "METHOD", "\\uff4dethod", "\u{212a}"] {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","{name}":"x"}}"#);
+            let refused = matches!(
+                read(&text),
+                Err(DecodeError {
+                    fault: Fault::Confusable,
+                    id: Some(_)
+                })
+            );
+            assert_eq!(refused, name != "\u{212a}", "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_neither_request_nor_response_is_refused_with_its_id() {
+        for text in [
+            r#"{"jsonrpc":"1.0","id":1,"method":"m"}"#,
+            r#"{"id":1,"method":"m"}"#,
+            r#"{"jsonrpc":"2.0","id":1}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":[1]}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":""}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","result":{}}"#,
+        ] {
+            assert_eq!(read(text).unwrap_err().id.unwrap().as_str(), "1", "{text}");
+        }
+        for text in [
+            "[]",
+            "1",
+            "\"x\"",
+            "null",
+            "[1]",
+            r#"{"jsonrpc":"2.0","result":{}}"#,
+        ] {
+            assert!(
+                matches!(read(text).unwrap_err().fault, Fault::Envelope(_)),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn responses_and_batches_are_read() {
+        let Ok(Message::Batch(frames)) = read(
+            r#"[{"jsonrpc":"2.0","id":1,"result":{"a":1}},{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"x","data":[1]}},{"jsonrpc":"2.0","method":"n"}]"#,
+        ) else {
+            panic!()
+        };
+        assert!(matches!(
+            &frames[0],
+            Frame::Response(Response {
+                id: Some(_),
+                body: Ok(_)
+            })
+        ));
+        assert!(matches!(
+            &frames[1],
+            Frame::Response(Response {
+                id: None,
+                body: Err(RpcError { code: -1, .. })
+            })
+        ));
+        assert!(matches!(&frames[2], Frame::Notification(_)));
+    }
+
+    #[test]
+    fn equal_ids_compare_by_meaning_and_type() {
+        let id =
+            |text: &str| match read(&format!(r#"{{"jsonrpc":"2.0","id":{text},"method":"m"}}"#)) {
+                Ok(Message::One(Frame::Request(request))) => request.id,
+                other => panic!("{other:?}"),
+            };
+        assert!(id("\"ab\"").same(&id("\"a\\u0062\"")));
+        assert!(!id("1").same(&id("\"1\"")));
+    }
+}

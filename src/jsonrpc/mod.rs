@@ -1,0 +1,150 @@
+//! JSON-RPC 2.0 frames: bytes in, frames out, and back. No I/O, no clock, no idea of MCP.
+//!
+//! Guarantees: the envelope is read once and strictly; a valid id is echoed exactly as it was spelled; only
+//! [`encode`] writes an envelope. Batches exist because revision 2025-03-26 has them; who may use them is decided above.
+
+pub mod decode;
+pub mod encode;
+pub mod sse;
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use crate::json::Json;
+
+pub use decode::{DecodeError, Message, decode};
+
+/// The id of a request, exactly as spelled: a JSON string or an integer, at most 256 bytes (SECURITY MSG-7).
+// INVARIANT: holds a JSON string or an integer without fraction and exponent.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RequestId(Json);
+
+impl RequestId {
+    /// The longest id accepted, in bytes as spelled.
+    pub const MAX_BYTES: usize = 256;
+
+    /// The id as it stands on the wire.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// The id as a value.
+    pub const fn json(&self) -> &Json {
+        &self.0
+    }
+
+    /// An id of our own.
+    pub fn minted(number: u64) -> Self {
+        Self(Json::of(&number))
+    }
+
+    /// The number, if this is an id that we could have minted.
+    pub fn as_minted(&self) -> Option<u64> {
+        self.0.as_str().parse().ok()
+    }
+
+    /// Whether both are the same id: numbers by value, strings after unescaping; `1` is never `"1"`.
+    pub fn same(&self, other: &Self) -> bool {
+        self == other
+            || self
+                .0
+                .root()
+                .as_str()
+                .is_some_and(|mine| other.0.root().as_str().is_some_and(|theirs| mine == theirs))
+    }
+}
+
+impl fmt::Debug for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RequestId({})", self.as_str().escape_debug())
+    }
+}
+
+/// One JSON-RPC message.
+#[derive(Debug, Clone)]
+pub enum Frame {
+    /// Wants exactly one answer.
+    Request(Request),
+    /// Wants none.
+    Notification(Notification),
+    /// Answers a request of ours.
+    Response(Response),
+}
+
+/// A request frame.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The sender's id.
+    pub id: RequestId,
+    /// The method, unescaped.
+    pub method: Method,
+    /// The params: an object, if present (MCP has no positional params).
+    pub params: Option<Json>,
+}
+
+/// A notification frame.
+#[derive(Debug, Clone)]
+pub struct Notification {
+    /// The method, unescaped.
+    pub method: Method,
+    /// The params: an object, if present.
+    pub params: Option<Json>,
+}
+
+/// A response frame.
+#[derive(Debug, Clone)]
+pub struct Response {
+    /// The id answered; absent or null on errors about unreadable requests.
+    pub id: Option<RequestId>,
+    /// The result, or the error.
+    pub body: Result<Json, RpcError>,
+}
+
+/// A method name: shared text, at most 256 bytes.
+pub type Method = std::sync::Arc<str>;
+
+/// A JSON-RPC error object as it travels.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RpcError {
+    /// The code.
+    pub code: i64,
+    /// One sentence.
+    pub message: String,
+    /// Structured detail, if any.
+    pub data: Option<Json>,
+}
+
+impl RpcError {
+    /// An error without data.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            data: None,
+        }
+    }
+
+    /// The error object as JSON.
+    pub fn to_json(&self) -> Json {
+        let mut out =
+            Vec::with_capacity(64 + self.message.len() + self.data.as_ref().map_or(0, Json::len));
+        out.extend_from_slice(b"{\"code\":");
+        out.extend_from_slice(Json::of(&self.code).bytes());
+        out.extend_from_slice(b",\"message\":");
+        out.extend_from_slice(Json::string(&self.message).bytes());
+        if let Some(data) = &self.data {
+            out.extend_from_slice(b",\"data\":");
+            out.extend_from_slice(data.bytes());
+        }
+        out.push(b'}');
+        Json::composed(Bytes::from(out))
+    }
+}
+
+impl fmt::Debug for RpcError {
+    /// Shows the code only: messages are an upstream's text.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RpcError({})", self.code)
+    }
+}

@@ -1,0 +1,218 @@
+//! Event-stream framing in both directions, as pure functions over bytes.
+//!
+//! Writing splits data at line ends, so that no payload can forge a field. Reading takes LF, CRLF and CR, joins data
+//! lines, ignores comments and unknown fields, and refuses an event over its bound.
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+/// A comment line that keeps a silent stream alive.
+pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
+
+/// One event as it was read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Event {
+    /// The `event` field; empty means `message`.
+    pub name: String,
+    /// The data lines, joined by line feeds.
+    pub data: Bytes,
+    /// The `id` field, if the event had one.
+    pub id: Option<String>,
+    /// The `retry` field in milliseconds, if the event had one.
+    pub retry_millis: Option<u64>,
+}
+
+/// An event that holds one frame, given as segments; `id` must hold no line break (ours never do).
+pub fn encode(id: Option<&str>, segments: &[Bytes]) -> Bytes {
+    let length: usize = segments.iter().map(Bytes::len).sum();
+    let mut out = BytesMut::with_capacity(length + 40 + id.map_or(0, str::len));
+    if let Some(id) = id {
+        out.put_slice(b"id: ");
+        out.put_slice(id.as_bytes());
+        out.put_u8(b'\n');
+    }
+    out.put_slice(b"event: message\ndata: ");
+    for segment in segments {
+        let mut rest: &[u8] = segment;
+        // Inside JSON a line end is only ever white space between tokens, so a data line may end there.
+        while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
+            out.put_slice(&rest[..at]);
+            out.put_slice(b"\ndata: ");
+            rest = &rest[at + 1..];
+        }
+        out.put_slice(rest);
+    }
+    out.put_slice(b"\n\n");
+    out.freeze()
+}
+
+/// The stream broke its framing bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an event of more than {0} bytes")]
+pub struct TooLarge(pub usize);
+
+/// Reads an event stream piece by piece.
+#[derive(Debug)]
+pub struct Decoder {
+    line: Vec<u8>,
+    event: Event,
+    data: Vec<u8>,
+    has_data: bool,
+    after_cr: bool,
+    at_start: bool,
+    max: usize,
+}
+
+impl Decoder {
+    /// A decoder that refuses an event, or a line, of more than `max` bytes.
+    pub fn new(max: usize) -> Self {
+        Self {
+            line: Vec::new(),
+            event: Event::default(),
+            data: Vec::new(),
+            has_data: false,
+            after_cr: false,
+            at_start: true,
+            max,
+        }
+    }
+
+    /// Takes the next piece and hands each completed event to `emit`.
+    ///
+    /// # Errors
+    /// [`TooLarge`]; the stream is useless afterwards.
+    pub fn push(&mut self, mut piece: &[u8], mut emit: impl FnMut(Event)) -> Result<(), TooLarge> {
+        while !piece.is_empty() {
+            if std::mem::take(&mut self.after_cr) && piece[0] == b'\n' {
+                piece = &piece[1..];
+                continue;
+            }
+            let Some(at) = memchr::memchr2(b'\n', b'\r', piece) else {
+                self.line.extend_from_slice(piece);
+                return self.bounded();
+            };
+            self.line.extend_from_slice(&piece[..at]);
+            self.bounded()?;
+            self.after_cr = piece[at] == b'\r';
+            piece = &piece[at + 1..];
+            let line = std::mem::take(&mut self.line);
+            self.take_line(&line, &mut emit);
+            self.line = line;
+            self.line.clear();
+        }
+        Ok(())
+    }
+
+    fn bounded(&self) -> Result<(), TooLarge> {
+        if self.line.len() + self.data.len() > self.max {
+            Err(TooLarge(self.max))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn take_line(&mut self, line: &[u8], emit: &mut impl FnMut(Event)) {
+        let line = if std::mem::take(&mut self.at_start) {
+            line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line)
+        } else {
+            line
+        };
+        if line.is_empty() {
+            let mut event = std::mem::take(&mut self.event);
+            let had_data = std::mem::take(&mut self.has_data);
+            event.data = std::mem::take(&mut self.data).into();
+            // An event without data is only worth telling for its id or retry time (2025-11-25 priming events).
+            if had_data || event.id.is_some() || event.retry_millis.is_some() {
+                emit(event);
+            }
+            return;
+        }
+        let (field, value) = match memchr::memchr(b':', line) {
+            Some(0) => return,
+            Some(at) => (
+                &line[..at],
+                line[at + 1..].strip_prefix(b" ").unwrap_or(&line[at + 1..]),
+            ),
+            None => (line, &[][..]),
+        };
+        match field {
+            b"data" => {
+                if std::mem::replace(&mut self.has_data, true) {
+                    self.data.push(b'\n');
+                }
+                self.data.extend_from_slice(value);
+            }
+            b"event" => self.event.name = String::from_utf8_lossy(value).into_owned(),
+            b"id" if !value.contains(&0) => {
+                self.event.id = Some(String::from_utf8_lossy(value).into_owned())
+            }
+            b"retry" => {
+                self.event.retry_millis = std::str::from_utf8(value)
+                    .ok()
+                    .and_then(|text| text.parse().ok())
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(pieces: &[&[u8]]) -> Vec<Event> {
+        let mut decoder = Decoder::new(1000);
+        let mut events = Vec::new();
+        for piece in pieces {
+            decoder.push(piece, |event| events.push(event)).unwrap();
+        }
+        events
+    }
+
+    #[test]
+    fn every_line_ending_comments_and_fields_are_read() {
+        let events = read(&[b"\xef\xbb\xbf: hi\r\nevent: endpoint\r\ndata: /x\r\n\r\ndata:a\rdata: b\r\rid: 7\nretry: 50\ndata\n\nfoo: bar\n\n"]);
+        assert_eq!(events.len(), 3);
+        assert_eq!(
+            (events[0].name.as_str(), &events[0].data[..]),
+            ("endpoint", &b"/x"[..])
+        );
+        assert_eq!(&events[1].data[..], b"a\nb");
+        assert_eq!(
+            (
+                events[2].id.as_deref(),
+                events[2].retry_millis,
+                &events[2].data[..]
+            ),
+            (Some("7"), Some(50), &b""[..])
+        );
+    }
+
+    #[test]
+    fn an_unfinished_event_is_not_told() {
+        assert!(read(&[b"data: x\n"]).is_empty());
+    }
+
+    #[test]
+    fn an_event_over_the_bound_is_refused() {
+        let mut decoder = Decoder::new(10);
+        assert_eq!(decoder.push(b"data: 12345", |_| {}), Err(TooLarge(10)));
+        let mut decoder = Decoder::new(10);
+        let mut push = |piece: &[u8]| decoder.push(piece, |_| {});
+        assert_eq!(push(b"data:1234\n"), Ok(()));
+        assert_eq!(push(b"data:5678\n"), Err(TooLarge(10)));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back_however_it_is_cut(data in "[a-z{}\\n\\r\": ]{0,40}", cut in 0_usize..80) {
+            let text = encode(Some("9"), &[Bytes::from(data.clone())]);
+            let cut = cut.min(text.len());
+            let events = read(&[&text[..cut], &text[cut..]]);
+            prop_assert_eq!(events.len(), 1);
+            prop_assert_eq!(String::from_utf8(events[0].data.to_vec()).unwrap(), data.replace('\r', "\n"));
+            prop_assert_eq!(events[0].id.as_deref(), Some("9"));
+        }
+    }
+}

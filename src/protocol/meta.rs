@@ -1,0 +1,143 @@
+//! `_meta`: the keys, and what crosses a hop (PROTOCOL A7).
+
+use crate::json::{Edits, Fate, Json, Kind, Node};
+
+/// The member itself.
+pub const META: &str = "_meta";
+/// Names the revision of one request; required in the modern era.
+pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// What the client can do, per request; required in the modern era.
+pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// Who the client is.
+pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+/// The log level wanted on this request's stream.
+pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+/// Who the server is; on results.
+pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+/// Ties listen traffic to its request.
+pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// Asks for progress; minted anew on each hop.
+pub const PROGRESS_TOKEN: &str = "progressToken";
+/// Where our own keys live.
+pub const OWN_PREFIX: &str = "dev.usher/";
+
+/// Whether the specification keeps `key` for itself: its prefix's second label is `mcp` or `modelcontextprotocol`.
+pub fn is_reserved(key: &str) -> bool {
+    let Some((prefix, _)) = key.split_once('/') else {
+        return false;
+    };
+    matches!(
+        prefix.split('.').nth(1),
+        Some("mcp" | "modelcontextprotocol")
+    ) || matches!(prefix, "mcp" | "modelcontextprotocol")
+}
+
+/// Whether a key of a request or result may go over to the other hop unchanged: vendor keys and trace context do; progress
+/// tokens, `baggage`, our own keys and everything the specification reserves do not (PROTOCOL A7, SECURITY EGR-8).
+pub fn crosses(key: &str) -> bool {
+    !(key == PROGRESS_TOKEN
+        || key == "baggage"
+        || key.starts_with(OWN_PREFIX)
+        || is_reserved(key) && !key.starts_with("io.modelcontextprotocol.skills/"))
+}
+
+/// Rewrites the `_meta` of `object` (params or a result): keys that do not cross are cut, `own` is stamped on. An empty
+/// `_meta` is not left behind, and none is made when there is nothing to say.
+pub fn rewrite(edits: &mut Edits, object: Node<'_>, own: &[(&str, Json)]) {
+    match object.member(META) {
+        Some(meta) if meta.kind() == Kind::Object => {
+            let kept = meta.members().filter(|member| crosses(&member.key)).count();
+            let all = meta.members().count();
+            if kept == 0 && own.is_empty() {
+                edits.members(
+                    object,
+                    |key, _| {
+                        if key == META {
+                            Fate::Remove
+                        } else {
+                            Fate::Keep
+                        }
+                    },
+                    &[],
+                );
+            } else if kept < all || !own.is_empty() {
+                edits.members(
+                    meta,
+                    |key, _| {
+                        if crosses(key) {
+                            Fate::Keep
+                        } else {
+                            Fate::Remove
+                        }
+                    },
+                    own,
+                );
+            }
+        }
+        Some(other) => edits.replace(other, object_of(own)),
+        None if own.is_empty() => {}
+        None => edits.members(object, |_, _| Fate::Keep, &[(META, object_of(own))]),
+    }
+}
+
+/// An object of these members.
+pub fn object_of(members: &[(&str, Json)]) -> Json {
+    let mut edits = Edits::new();
+    let empty = Json::empty_object();
+    edits.members(empty.root(), |_, _| Fate::Keep, members);
+    empty.splice(&edits)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::json::Limits;
+
+    #[test]
+    fn reserved_keys_do_not_cross_and_vendor_and_trace_keys_do() {
+        for key in [
+            "io.modelcontextprotocol/logLevel",
+            "dev.mcp/x",
+            "io.modelcontextprotocol/unknown",
+            "progressToken",
+            "baggage",
+            "dev.usher/x",
+        ] {
+            assert!(!crosses(key), "{key}");
+        }
+        for key in [
+            "traceparent",
+            "tracestate",
+            "com.example/x",
+            "plain",
+            "com.example.mcp/x",
+            "io.modelcontextprotocol.skills/x",
+        ] {
+            assert!(crosses(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn meta_is_cut_stamped_or_left_out() {
+        let one = [("k", Json::of(&1))];
+        let cases: [(&str, &[(&str, Json)], &str); 5] = [
+            (r#"{"a":1}"#, &[], r#"{"a":1}"#),
+            (r#"{"a":1}"#, &one, r#"{"a":1,"_meta":{"k":1}}"#),
+            (r#"{"_meta":{"progressToken":3},"a":1}"#, &[], r#"{"a":1}"#),
+            (
+                r#"{"_meta":{"progressToken":3,"x":2},"a":1}"#,
+                &one,
+                r#"{"_meta":{"x":2,"k":1},"a":1}"#,
+            ),
+            (r#"{"_meta":{"x":2}}"#, &[], r#"{"_meta":{"x":2}}"#),
+        ];
+        for (text, own, want) in cases {
+            let json = Json::parse(Bytes::from_static(text.as_bytes()), &Limits::CLIENT).unwrap();
+            let mut edits = Edits::new();
+            rewrite(&mut edits, json.root(), own);
+            assert_eq!(json.splice(&edits).as_str(), want);
+        }
+    }
+}

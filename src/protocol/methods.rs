@@ -1,0 +1,101 @@
+//! Method names, and the facts about each that routing needs.
+
+/// `initialize` (legacy).
+pub const INITIALIZE: &str = "initialize";
+/// `notifications/initialized` (legacy).
+pub const INITIALIZED: &str = "notifications/initialized";
+/// `ping` (legacy).
+pub const PING: &str = "ping";
+/// `server/discover` (modern).
+pub const DISCOVER: &str = "server/discover";
+/// `tools/list`.
+pub const TOOLS_LIST: &str = "tools/list";
+/// `tools/call`.
+pub const TOOLS_CALL: &str = "tools/call";
+/// `prompts/list`.
+pub const PROMPTS_LIST: &str = "prompts/list";
+/// `prompts/get`.
+pub const PROMPTS_GET: &str = "prompts/get";
+/// `resources/list`.
+pub const RESOURCES_LIST: &str = "resources/list";
+/// `resources/templates/list`.
+pub const TEMPLATES_LIST: &str = "resources/templates/list";
+/// `resources/read`.
+pub const RESOURCES_READ: &str = "resources/read";
+/// `completion/complete`.
+pub const COMPLETE: &str = "completion/complete";
+/// `logging/setLevel` (legacy).
+pub const SET_LEVEL: &str = "logging/setLevel";
+/// `subscriptions/listen` (modern).
+pub const LISTEN: &str = "subscriptions/listen";
+/// `notifications/cancelled`.
+pub const CANCELLED: &str = "notifications/cancelled";
+/// `notifications/progress`.
+pub const PROGRESS: &str = "notifications/progress";
+/// `notifications/message`.
+pub const MESSAGE: &str = "notifications/message";
+
+/// The four things that are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ListKind {
+    /// `tools/list`
+    Tools,
+    /// `prompts/list`
+    Prompts,
+    /// `resources/list`
+    Resources,
+    /// `resources/templates/list`
+    Templates,
+}
+
+impl ListKind {
+    /// All four, in the order they are drained.
+    pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+
+    /// The method that lists them.
+    pub const fn method(self) -> &'static str {
+        match self {
+            Self::Tools => TOOLS_LIST,
+            Self::Prompts => PROMPTS_LIST,
+            Self::Resources => RESOURCES_LIST,
+            Self::Templates => TEMPLATES_LIST,
+        }
+    }
+
+    /// The member of the result that holds them.
+    pub const fn member(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+        }
+    }
+
+    /// The server capability that promises them.
+    pub const fn capability(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources | Self::Templates => "resources",
+        }
+    }
+
+    /// The member that identifies an item: its name or URI.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Tools | Self::Prompts => "name",
+            Self::Resources => "uri",
+            Self::Templates => "uriTemplate",
+        }
+    }
+}
+
+/// The member of params that `Mcp-Name` mirrors for `method`, if it has one (PROTOCOL B2).
+pub fn mirrored_member(method: &str) -> Option<&'static str> {
+    match method {
+        TOOLS_CALL | PROMPTS_GET => Some("name"),
+        RESOURCES_READ => Some("uri"),
+        _ => None,
+    }
+}

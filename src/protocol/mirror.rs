@@ -1,0 +1,296 @@
+//! Mirrored headers: `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name`, `Mcp-Param-*` (PROTOCOL B2, B3).
+//!
+//! Encoding, strict decoding, comparing with the body, and finding `x-mcp-header` annotations in an input schema.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+
+use crate::json::{Json, Kind, Node};
+
+/// Names the revision of a request.
+pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+/// Mirrors `method`.
+pub const METHOD: &str = "mcp-method";
+/// Mirrors the name or URI that the request is about.
+pub const NAME: &str = "mcp-name";
+/// Begins each header that mirrors an argument.
+pub const PARAM_PREFIX: &str = "mcp-param-";
+/// A legacy session's id.
+pub const SESSION_ID: &str = "mcp-session-id";
+/// Where to resume a legacy stream.
+pub const LAST_EVENT_ID: &str = "last-event-id";
+
+const OPEN: &str = "=?base64?";
+const CLOSE: &str = "?=";
+
+/// The header value that stands for `text`: itself where it is plain visible ASCII with inner spaces, else the sentinel form.
+pub fn encode(text: &str) -> String {
+    let plain = text.bytes().all(|byte| matches!(byte, 0x20..=0x7E))
+        && !text.starts_with(' ')
+        && !text.ends_with(' ')
+        && !(text.starts_with(OPEN) && text.ends_with(CLOSE));
+    if plain {
+        text.to_owned()
+    } else {
+        format!("{OPEN}{}{CLOSE}", STANDARD.encode(text))
+    }
+}
+
+/// A header value that stands for no text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a mirrored header is not validly encoded")]
+pub struct BadHeader;
+
+/// The text that a header value stands for. Optional white space around it is dropped first.
+///
+/// # Errors
+/// [`BadHeader`] for bytes outside visible ASCII and for sentinel content that is not strict Base64 of UTF-8.
+pub fn decode(value: &[u8]) -> Result<String, BadHeader> {
+    let text = std::str::from_utf8(value)
+        .map_err(|_| BadHeader)?
+        .trim_matches([' ', '\t']);
+    if !text.bytes().all(|byte| matches!(byte, 0x20..=0x7E | b'\t')) {
+        return Err(BadHeader);
+    }
+    match text
+        .strip_prefix(OPEN)
+        .and_then(|rest| rest.strip_suffix(CLOSE))
+    {
+        None => Ok(text.to_owned()),
+        Some(coded) => {
+            String::from_utf8(STANDARD.decode(coded).map_err(|_| BadHeader)?).map_err(|_| BadHeader)
+        }
+    }
+}
+
+/// One `x-mcp-header` annotation: an argument that travels in a header too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParamHeader {
+    /// The header's full name in lower case, `mcp-param-…`.
+    pub header: String,
+    /// The property names from the root of the arguments.
+    pub path: Vec<String>,
+    /// The annotated type.
+    pub kind: ParamKind,
+}
+
+/// The types an annotated property may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ParamKind {
+    /// `string`
+    String,
+    /// `integer`, within ±(2^53−1)
+    Integer,
+    /// `boolean`
+    Boolean,
+}
+
+/// An annotation that breaks the rules; its tool must be dropped (PROTOCOL B3, SECURITY CAT-5).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadAnnotation {
+    /// Not a non-empty RFC 9110 token.
+    #[error("`x-mcp-header` is not a header name")]
+    NotAToken,
+    /// Used twice in one tool, ignoring case.
+    #[error("`x-mcp-header: {0}` is used twice")]
+    Repeated(String),
+    /// On a type other than string, integer or boolean.
+    #[error("`x-mcp-header: {0}` is on a property that is no string, integer or boolean")]
+    WrongType(String),
+    /// Where a static reader of `properties` does not come.
+    #[error("`x-mcp-header` is not reachable through `properties` alone")]
+    Unreachable,
+}
+
+/// The annotations of an input schema.
+///
+/// # Errors
+/// [`BadAnnotation`] for the first that breaks a rule.
+pub fn annotations(schema: Node<'_>) -> Result<Vec<ParamHeader>, BadAnnotation> {
+    let mut found = Vec::new();
+    let mut path = Vec::new();
+    collect(schema, &mut path, &mut found)?;
+    // Whatever the walk along `properties` did not meet stands somewhere it may not.
+    if count(schema) != found.len() {
+        return Err(BadAnnotation::Unreachable);
+    }
+    Ok(found)
+}
+
+const ANNOTATION: &str = "x-mcp-header";
+
+fn collect(
+    schema: Node<'_>,
+    path: &mut Vec<String>,
+    found: &mut Vec<ParamHeader>,
+) -> Result<(), BadAnnotation> {
+    if let Some(name) = schema.member(ANNOTATION) {
+        let name = name
+            .as_str()
+            .filter(|name| is_token(name))
+            .ok_or(BadAnnotation::NotAToken)?;
+        let kind = match schema.member("type").and_then(Node::as_str).as_deref() {
+            Some("string") => ParamKind::String,
+            Some("integer") => ParamKind::Integer,
+            Some("boolean") => ParamKind::Boolean,
+            _ => return Err(BadAnnotation::WrongType(name.into_owned())),
+        };
+        let header = format!("{PARAM_PREFIX}{}", name.to_ascii_lowercase());
+        if found.iter().any(|other| other.header == header) {
+            return Err(BadAnnotation::Repeated(name.into_owned()));
+        }
+        if path.is_empty() {
+            return Err(BadAnnotation::Unreachable);
+        }
+        found.push(ParamHeader {
+            header,
+            path: path.clone(),
+            kind,
+        });
+    }
+    let properties = schema
+        .member("properties")
+        .filter(|properties| properties.kind() == Kind::Object);
+    for property in properties.into_iter().flat_map(Node::members) {
+        path.push(property.key.into_owned());
+        collect(property.value, path, found)?;
+        path.pop();
+    }
+    Ok(())
+}
+
+/// How many schemas in `value`, wherever they stand, carry the annotation. A property that is merely named so is its own
+/// schema and does not count: its value is an object, not a string.
+fn count(value: Node<'_>) -> usize {
+    let here = value.members().map(|member| {
+        usize::from(member.key == ANNOTATION && member.value.kind() != Kind::Object)
+            + count(member.value)
+    });
+    here.sum::<usize>() + value.elements().map(count).sum::<usize>()
+}
+
+fn is_token(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+}
+
+/// The rendered value of one annotated argument; `None` when it is absent or null (then there is no header).
+pub fn rendered(arguments: Node<'_>, param: &ParamHeader) -> Option<String> {
+    let value = param
+        .path
+        .iter()
+        .try_fold(arguments, |value, key| value.member(key))?;
+    match value.kind() {
+        Kind::String => value.as_str().map(std::borrow::Cow::into_owned),
+        Kind::Number | Kind::Bool => Some(value.raw().to_owned()),
+        Kind::Null | Kind::Object | Kind::Array => None,
+    }
+}
+
+/// Whether a decoded header value says the same as the body's: integers by value, everything else by text.
+pub fn agrees(header: &str, body: &str, kind: ParamKind) -> bool {
+    if kind == ParamKind::Integer
+        && let (Ok(header), Ok(body)) = (header.parse::<i64>(), body.parse::<i64>())
+    {
+        return header == body;
+    }
+    header == body
+}
+
+/// The annotations of the tool definition `tool`, none when it has no input schema.
+///
+/// # Errors
+/// [`BadAnnotation`], as [`annotations`].
+pub fn of_tool(tool: &Json) -> Result<Vec<ParamHeader>, BadAnnotation> {
+    tool.root()
+        .member("inputSchema")
+        .map_or(Ok(Vec::new()), annotations)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::json::Limits;
+
+    fn tool(schema: &str) -> Result<Vec<ParamHeader>, BadAnnotation> {
+        let text = format!(r#"{{"name":"t","inputSchema":{schema}}}"#);
+        of_tool(&Json::parse(Bytes::from(text), &Limits::CLIENT).unwrap())
+    }
+
+    #[test]
+    fn plain_text_travels_as_it_is_and_everything_else_as_base64() {
+        assert_eq!(encode("a b/c"), "a b/c");
+        assert_eq!(encode(""), "");
+        for text in ["é", " a", "a ", "a\nb", "=?base64?YQ==?="] {
+            let coded = encode(text);
+            assert!(coded.starts_with(OPEN), "{text}");
+            assert_eq!(decode(coded.as_bytes()).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn decoding_is_strict_about_base64_and_markers() {
+        for bad in [
+            "=?base64?YQ=?=",
+            "=?base64?Y Q==?=",
+            "=?base64?YQ?=",
+            "=?base64?_w==?=",
+            "=?base64?/w==?=",
+        ] {
+            assert_eq!(decode(bad.as_bytes()), Err(BadHeader), "{bad}");
+        }
+        for literal in ["=?BASE64?YQ==?=", "=?base64?YQ==", "YQ==?="] {
+            assert_eq!(decode(literal.as_bytes()).unwrap(), literal);
+        }
+        assert_eq!(decode(b" \t x \t").unwrap(), "x");
+        assert!(decode("é".as_bytes()).is_err());
+    }
+
+    #[test]
+    fn annotations_are_found_along_properties_and_nowhere_else() {
+        let found = tool(r#"{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"Region"},"o":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}}}}"#).unwrap();
+        assert_eq!(found[0].header, "mcp-param-region");
+        assert_eq!(found[1].path, ["o", "n"]);
+        assert_eq!(
+            tool(r#"{"properties":{"a":{"type":"number","x-mcp-header":"A"}}}"#),
+            Err(BadAnnotation::WrongType("A".into()))
+        );
+        assert_eq!(
+            tool(r#"{"properties":{"a":{"type":"string","x-mcp-header":"A b"}}}"#),
+            Err(BadAnnotation::NotAToken)
+        );
+        assert_eq!(
+            tool(
+                r#"{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}}"#
+            ),
+            Err(BadAnnotation::Repeated("a".into()))
+        );
+        for schema in [
+            r#"{"properties":{"a":{"type":"array","items":{"type":"string","x-mcp-header":"A"}}}}"#,
+            r#"{"anyOf":[{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}]}"#,
+            r#"{"$defs":{"d":{"type":"string","x-mcp-header":"A"}}}"#,
+        ] {
+            assert_eq!(tool(schema), Err(BadAnnotation::Unreachable), "{schema}");
+        }
+    }
+
+    #[test]
+    fn arguments_are_rendered_and_compared_by_type() {
+        let params = tool(r#"{"properties":{"s":{"type":"string","x-mcp-header":"S"},"i":{"type":"integer","x-mcp-header":"I"},"b":{"type":"boolean","x-mcp-header":"B"}}}"#).unwrap();
+        let arguments = Json::parse(
+            Bytes::from_static(br#"{"s":"x","i":42,"b":null}"#),
+            &Limits::CLIENT,
+        )
+        .unwrap();
+        let values: Vec<_> = params
+            .iter()
+            .map(|param| rendered(arguments.root(), param))
+            .collect();
+        assert_eq!(values, [Some("x".into()), Some("42".into()), None]);
+        assert!(agrees("042", "42", ParamKind::Integer));
+        assert!(!agrees("042", "42", ParamKind::String));
+    }
+}

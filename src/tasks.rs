@@ -1,0 +1,63 @@
+//! The one owner of spawned tasks: whoever starts a task holds a [`Tasks`], and nothing outlives it.
+
+use std::future::Future;
+
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// A family of tasks with one stop signal. Clones belong to the same family; [`Tasks::child`] begins a smaller one that
+/// can be stopped on its own and is stopped with its parent.
+#[derive(Debug, Clone, Default)]
+pub struct Tasks {
+    tracker: TaskTracker,
+    token: CancellationToken,
+}
+
+impl Tasks {
+    /// A family of its own.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A family inside this one: its tasks are also waited for by the parent.
+    pub fn child(&self) -> Self {
+        Self {
+            tracker: self.tracker.clone(),
+            token: self.token.child_token(),
+        }
+    }
+
+    /// The stop signal, for tasks that end in an orderly way.
+    pub const fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+
+    /// Runs `task` until it ends or the family is stopped, whichever is first. A stopped task is dropped at its next await.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let token = self.token.clone();
+        self.spawn_orderly(async move {
+            tokio::select! {
+                biased;
+                () = token.cancelled() => {}
+                () = task => {}
+            }
+        });
+    }
+
+    /// Runs `task` to its own end: it must watch [`Tasks::token`] itself.
+    #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
+    pub fn spawn_orderly(&self, task: impl Future<Output = ()> + Send + 'static) {
+        drop(tokio::spawn(self.tracker.track_future(task)));
+    }
+
+    /// Tells every task of this family to stop.
+    pub fn stop(&self) {
+        self.token.cancel();
+    }
+
+    /// Stops the family and waits until its last task is gone.
+    pub async fn finish(self) {
+        self.token.cancel();
+        self.tracker.close();
+        self.tracker.wait().await;
+    }
+}
