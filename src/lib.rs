@@ -3,4 +3,15 @@
 pub mod json;
 pub mod jsonrpc;
 pub mod protocol;
+
+pub mod call;
 pub mod tasks;
+
+pub mod catalog;
+
+pub mod upstream;
+
+pub mod downstream;
+pub mod server;
+
+pub mod config;

@@ -1,0 +1,101 @@
+//! The canonical call and reply: the shape of the stateless era, which every dialect lowers into and every peer speaks from.
+//!
+//! A call carries everything needed to judge and serve it; a reply is zero or more events and then exactly one outcome;
+//! dropping the reply cancels. Request ids, progress tokens, session ids and status codes do not exist here.
+
+mod caller;
+mod reply;
+
+use std::{
+    fmt,
+    sync::{Arc, atomic::AtomicU64},
+};
+
+use tokio::time::Instant;
+
+use crate::{
+    json::Json,
+    protocol::{methods::ListKind, names::Scope},
+};
+
+pub use caller::{Affinity, Caller, LogLevel, Principal};
+pub use reply::{Event, Events, Outcome, Page, Reply, ReplyStream, ServerCard, Step};
+
+/// One request, on its way to being answered.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// The gateway's own id of this call.
+    pub id: CallId,
+    /// What is wanted.
+    pub op: Op,
+    /// The params as the client sent them, `_meta` included; `{}` when there were none.
+    pub params: Json,
+    /// Who wants it and how they speak.
+    pub caller: Arc<Caller>,
+    /// The part of the catalog that the client's endpoint serves.
+    pub scope: Scope,
+    /// Whether the caller can and wants to take progress events.
+    pub wants_progress: bool,
+    /// When the answer is due; the upstream's own deadline may come sooner.
+    pub deadline: Instant,
+}
+
+/// The gateway's id of a call: unique in this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CallId(u64);
+
+impl CallId {
+    /// The next id.
+    #[expect(clippy::new_without_default, reason = "each one differs")]
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self(NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+    }
+}
+
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// What a call wants. Names and URIs are the outward ones until the call is routed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Op {
+    /// What this endpoint offers.
+    Discover,
+    /// One page of a list, from the start or from a cursor.
+    List(ListKind, Option<String>),
+    /// `tools/call`
+    CallTool(Arc<str>),
+    /// `prompts/get`
+    GetPrompt(Arc<str>),
+    /// `resources/read`
+    ReadResource(Arc<str>),
+    /// `completion/complete`
+    Complete(CompletionRef),
+}
+
+/// What a completion is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CompletionRef {
+    /// `ref/prompt`, by name.
+    Prompt(Arc<str>),
+    /// `ref/resource`, by URI or URI template.
+    Resource(Arc<str>),
+}
+
+impl Op {
+    /// The method's name, the same in both eras but for discovery.
+    pub const fn method(&self) -> &'static str {
+        use crate::protocol::methods;
+        match self {
+            Self::Discover => methods::DISCOVER,
+            Self::List(kind, _) => kind.method(),
+            Self::CallTool(_) => methods::TOOLS_CALL,
+            Self::GetPrompt(_) => methods::PROMPTS_GET,
+            Self::ReadResource(_) => methods::RESOURCES_READ,
+            Self::Complete(_) => methods::COMPLETE,
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What the operator decided about names and selections: plain validated values, made from configuration.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::protocol::UpstreamId;
+
+/// Everything that shapes a catalog.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogRules {
+    /// The upstreams in configured order, which is the order of every merged list.
+    pub upstreams: Vec<NamingRules>,
+    /// Named selections.
+    pub toolsets: Vec<ToolsetRules>,
+    /// What outward tool and prompt names may look like.
+    pub names: NameRules,
+    /// Bounds on pages.
+    pub pages: PageRules,
+    /// Bounds on what an upstream may offer (SECURITY 6).
+    pub bounds: CatalogBounds,
+}
+
+/// How one upstream's items are named and which are taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamingRules {
+    /// Whose.
+    pub upstream: UpstreamId,
+    /// What stands before `_` in names and before `+` in URIs; empty means nothing. Holds no `_`. Default: the upstream's key.
+    pub prefix: Arc<str>,
+    /// Tools taken, by original name.
+    pub tools: Selection,
+    /// Original tool name to the name exposed after the prefix.
+    pub rename: BTreeMap<String, String>,
+    /// Original tool name to the description shown instead.
+    pub describe: BTreeMap<String, String>,
+}
+
+/// Globs over names: `*` is any run of characters, `?` any one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    /// Taken if one matches. Default: `*`.
+    pub allow: Vec<String>,
+    /// And none of these. Default: none.
+    pub deny: Vec<String>,
+}
+
+impl Default for Selection {
+    fn default() -> Self {
+        Self {
+            allow: vec!["*".into()],
+            deny: Vec::new(),
+        }
+    }
+}
+
+/// A named selection, served at `/mcp/NAME`. An upstream in `upstreams` is taken whole; the globs select outward names
+/// of all upstreams beside that.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolsetRules {
+    /// Its name, `[a-z][a-z0-9-]*`, not `u`.
+    pub name: Arc<str>,
+    /// Globs over outward tool names.
+    pub tools: Vec<String>,
+    /// Globs over outward prompt names.
+    pub prompts: Vec<String>,
+    /// Globs over outward resource URIs and templates.
+    pub resources: Vec<String>,
+    /// Upstreams taken whole.
+    pub upstreams: Vec<UpstreamId>,
+}
+
+/// What outward tool and prompt names may look like (PRODUCT 5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NameRules {
+    /// The most characters: default 64, at most 128.
+    pub max: usize,
+    /// Which characters.
+    pub charset: Charset,
+}
+
+/// Characters of outward names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Charset {
+    /// `[A-Za-z0-9_-]`, what model APIs accept.
+    Strict,
+    /// `[A-Za-z0-9_.-]`, what the specification advises.
+    Spec,
+}
+
+impl Default for NameRules {
+    fn default() -> Self {
+        Self {
+            max: 64,
+            charset: Charset::Strict,
+        }
+    }
+}
+
+/// Bounds on pages: whichever is met first ends the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageRules {
+    /// Items: default 500, at most 10,000.
+    pub items: usize,
+    /// Bytes of encoded items: default 1 MiB.
+    pub bytes: usize,
+}
+
+impl Default for PageRules {
+    fn default() -> Self {
+        Self {
+            items: 500,
+            bytes: 1 << 20,
+        }
+    }
+}
+
+/// Bounds on what an upstream may offer (SECURITY 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CatalogBounds {
+    /// Items of one list of one upstream: default 10,000.
+    pub items: usize,
+    /// Bytes of one definition: default 256 KiB.
+    pub definition_bytes: usize,
+    /// Bytes of one description: default 16 KiB.
+    pub description_bytes: usize,
+    /// Bytes of all definitions together: default 64 MiB.
+    pub total_bytes: usize,
+    /// Pages of one list: default 256.
+    pub pages: usize,
+    /// Nesting of a schema: default 32.
+    pub schema_depth: usize,
+    /// Subschemas of a schema: default 1,000.
+    pub subschemas: usize,
+    /// Characters of a `pattern`: default 512.
+    pub pattern_chars: usize,
+}
+
+impl Default for CatalogBounds {
+    fn default() -> Self {
+        Self {
+            items: 10_000,
+            definition_bytes: 256 << 10,
+            description_bytes: 16 << 10,
+            total_bytes: 64 << 20,
+            pages: 256,
+            schema_depth: 32,
+            subschemas: 1_000,
+            pattern_chars: 512,
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The plan: what a configuration means, in each module's own validated types. Below this floor nobody has heard of a file.
+
+use secrecy::SecretString;
+
+use crate::{catalog::rules::CatalogRules, server::spec::ListenSpec, upstream::spec::UpstreamSpec};
+
+/// Everything `App::build` needs.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The MCP listener.
+    pub listen: ListenSpec,
+    /// The path of the endpoint that serves everything. Default `/mcp`; toolsets are at `/mcp/NAME`, single upstreams at
+    /// `/mcp/u/NAME`.
+    pub endpoint: String,
+    /// The upstreams in configured order.
+    pub upstreams: Vec<UpstreamSpec>,
+    /// Names, selections, pages.
+    pub catalog: CatalogRules,
+    /// Secret that cursors are sealed with, at least 32 bytes; every replica needs the same one. `None`: one made at
+    /// start, so that cursors end with the process.
+    pub state_key: Option<SecretString>,
+    /// Legacy sessions downstream.
+    pub sessions: crate::downstream::SessionBounds,
+}

@@ -1,0 +1,110 @@
+//! Upstreams: how each is reached, which era it speaks, whether it is there.
+//!
+//! Guarantees: ids are unique per connection; dropping a reply cancels upstream; callers share a legacy session only
+//! under one key; one bad upstream delays nobody else. Deliberately absent: names, URIs and policy, which are decided above.
+
+pub mod spec;
+pub mod transport;
+
+use futures_util::future::BoxFuture;
+use tokio::time::Instant;
+
+use crate::{
+    call::{Call, Reply, ServerCard},
+    catalog::{Listing, Route},
+    jsonrpc::RpcError,
+    protocol::{UpstreamId, methods::ListKind},
+};
+
+/// One upstream, spoken to in the era it understands.
+///
+/// A peer is made by a probe and is good for as long as its connection lives; then the supervisor makes another.
+pub trait Peer: Send + Sync + 'static {
+    /// What the server said of itself when it was reached.
+    fn card(&self) -> &ServerCard;
+
+    /// Every page of one list; empty when the server does not offer the kind.
+    fn list(&self, kind: ListKind) -> BoxFuture<'_, Result<Listing, UpstreamError>>;
+
+    /// Carries one call to the upstream. The name or URI in `call.params` is still the outward one; the peer puts
+    /// `route.local` in its place. Dropping the future, or the reply, cancels upstream.
+    fn call(&self, call: Call, route: Route) -> BoxFuture<'_, Result<Reply, UpstreamError>>;
+
+    /// Resolves when this peer can serve no more: its process ended, its stream closed, its era verdict failed.
+    fn lost(&self) -> BoxFuture<'_, UpstreamError>;
+
+    /// Ends what it holds open, in the protocol's orderly way, within a few seconds.
+    fn close(&self) -> BoxFuture<'_, ()>;
+}
+
+/// Why an upstream did not answer. Variants hold facts; what a client is told is written in `downstream::problem`.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum UpstreamError {
+    /// Not connected, or the connection was lost. The message is for logs.
+    #[error("unavailable: {cause}")]
+    Unavailable {
+        /// What happened, for logs and operators; may name hosts and must not reach a client.
+        cause: String,
+        /// When the next attempt is due, if one is planned.
+        retry_at: Option<Instant>,
+    },
+    /// A deadline passed: connect, list, call or silence.
+    #[error("no answer in time: {0}")]
+    Timeout(&'static str),
+    /// Bad JSON, a foreign id, a wrong content type, an unknown `resultType` … (SECURITY EGR-11).
+    #[error("broke the protocol: {0}")]
+    Protocol(String),
+    /// Answered 401 or 403 (SECURITY EGR-6).
+    #[error("refused our credential with HTTP {0}")]
+    Auth(u16),
+    /// Answered with a redirect, which is never followed (SECURITY EGR-3).
+    #[error("answered with a redirect")]
+    Redirect,
+    /// A message over its size bound.
+    #[error("a message of more than {0} bytes")]
+    TooLarge(usize),
+    /// HTTP 413: the upstream takes no request of this size.
+    #[error("takes no request of this size")]
+    RequestTooLarge,
+    /// Too many calls in flight to it, and the queue's time ran out.
+    #[error("too many calls in flight")]
+    Overloaded,
+    /// A JSON-RPC error to one of our own requests (handshake, list).
+    #[error("answered with error {0:?}")]
+    Refused(RpcError),
+}
+
+impl UpstreamError {
+    /// The stable word for `data.reason`.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Unavailable { .. } => "upstream_unavailable",
+            Self::Timeout(_) => "upstream_timeout",
+            Self::Protocol(_) | Self::Refused(_) => "upstream_protocol_error",
+            Self::Auth(_) => "upstream_auth_failed",
+            Self::Redirect => "upstream_redirect",
+            Self::TooLarge(_) => "upstream_too_large",
+            Self::RequestTooLarge => "upstream_request_too_large",
+            Self::Overloaded => "overloaded",
+        }
+    }
+
+    /// An `Unavailable` without a planned attempt.
+    pub fn unavailable(cause: impl ToString) -> Self {
+        Self::Unavailable {
+            cause: cause.to_string(),
+            retry_at: None,
+        }
+    }
+}
+
+/// An error, and whose it is.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("upstream `{upstream}` {error}")]
+pub struct FromUpstream {
+    /// Whose.
+    pub upstream: UpstreamId,
+    /// What.
+    #[source]
+    pub error: UpstreamError,
+}

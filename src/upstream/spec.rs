@@ -1,0 +1,133 @@
+//! How one upstream is to be reached: plain validated values, made from configuration.
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use http::{HeaderName, Uri};
+use secrecy::SecretString;
+
+use crate::protocol::{Revision, UpstreamId};
+
+/// Everything needed to reach one upstream and to treat it well.
+#[derive(Debug, Clone)]
+pub struct UpstreamSpec {
+    /// Its configured key.
+    pub id: UpstreamId,
+    /// Where it is.
+    pub endpoint: Endpoint,
+    /// What era or revision is spoken with it.
+    pub protocol: Pin,
+    /// Who may share one legacy session of it.
+    pub isolation: Isolation,
+    /// Deadlines.
+    pub timeouts: Timeouts,
+    /// Calls in flight at once; the rest wait. Default 64 from configuration, at most 1,024.
+    pub concurrency: usize,
+    /// How often lists are read again when the upstream offers no other sign of change, jittered by ±20 %. Default 5 min.
+    pub poll: Duration,
+    /// How long its last known entries stay listed while it is away. Default 5 min.
+    pub stale_for: Duration,
+}
+
+/// Where an upstream is.
+#[derive(Debug, Clone)]
+pub enum Endpoint {
+    /// A child process that speaks on its pipes.
+    Stdio(StdioSpec),
+    /// An HTTP address.
+    Http(HttpSpec),
+}
+
+/// A child process.
+#[derive(Debug, Clone)]
+pub struct StdioSpec {
+    /// The program and its arguments; never given to a shell. Never empty.
+    pub command: Vec<String>,
+    /// Its environment: these variables and nothing else but `PATH`, `HOME`, `LANG`, `TMPDIR` of our own (SECURITY OPS-2).
+    pub env: BTreeMap<String, SecretString>,
+    /// Its working directory; ours when `None`.
+    pub cwd: Option<PathBuf>,
+}
+
+/// An HTTP address.
+#[derive(Debug, Clone)]
+pub struct HttpSpec {
+    /// The MCP endpoint, `https` unless loopback or `plain_http`.
+    pub url: Uri,
+    /// Headers sent on every request, credentials among them; values are secrets.
+    pub headers: Vec<(HeaderName, SecretString)>,
+    /// Trust and identity for `https`.
+    pub tls: TlsSpec,
+    /// Which HTTP transport is spoken.
+    pub transport: HttpTransport,
+}
+
+/// Which of the two HTTP transports an upstream has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HttpTransport {
+    /// Found out by probing (PROTOCOL C2).
+    #[default]
+    Auto,
+    /// Streamable HTTP.
+    Streamable,
+    /// The two-endpoint HTTP+SSE transport of 2024-11-05.
+    Sse,
+}
+
+/// TLS toward an upstream.
+#[derive(Debug, Clone, Default)]
+pub struct TlsSpec {
+    /// PEM of the roots to trust instead of the system's.
+    pub ca: Option<Vec<u8>>,
+    /// PEM of our certificate chain and key, where the upstream asks for one.
+    pub identity: Option<(Vec<u8>, SecretString)>,
+}
+
+/// What is spoken with an upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Pin {
+    /// Found out by probing, remembered, probed again when it fails.
+    #[default]
+    Auto,
+    /// The stateless era, newest revision both know.
+    Modern,
+    /// The handshake era, whatever revision the server answers.
+    Legacy,
+    /// Exactly this revision.
+    Revision(Revision),
+}
+
+/// Who may share one legacy session of an upstream (PRODUCT 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Isolation {
+    /// One for all.
+    Shared,
+    /// One per principal.
+    Principal,
+    /// One per downstream session; a client without sessions counts as its principal.
+    Session,
+}
+
+/// Deadlines toward an upstream (SECURITY 6).
+#[derive(Debug, Clone, Copy)]
+pub struct Timeouts {
+    /// To a connection, a process, a handshake. Default 5 s.
+    pub connect: Duration,
+    /// To a whole list or other short request. Default 15 s.
+    pub list: Duration,
+    /// To the outcome of a call. Default 60 s, at most 300 s.
+    pub call: Duration,
+    /// Without a byte on a stream that owes an outcome. Default 60 s.
+    pub silence: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        let secs = Duration::from_secs;
+        Self {
+            connect: secs(5),
+            list: secs(15),
+            call: secs(60),
+            silence: secs(60),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Transports carry frames to one upstream and know nothing of eras.
+
+use bytes::Bytes;
+use futures_util::{future::BoxFuture, stream::BoxStream};
+use http::{HeaderMap, StatusCode};
+
+use super::UpstreamError;
+use crate::jsonrpc::{Frame, RequestId};
+
+/// Carries frames.                                         impls: transport::{Http, Stdio, Sse}
+pub trait Transport: Send + Sync + 'static {
+    /// Sends one frame. For a request the answer holds the frames that belong to it; a notification or response is
+    /// `Answer::Accepted`. Dropping the answer gives up on it: HTTP closes the stream, a pipe forgets the id (whether the
+    /// upstream must also be told is the peer's business).
+    fn send(&self, out: Outbound) -> BoxFuture<'_, Result<Answer, UpstreamError>>;
+
+    /// Frames that answer nothing: server requests and notifications without a progress token of ours. May be taken
+    /// once; on HTTP it opens the GET stream in session `headers`. Ends when the transport does.
+    fn unsolicited(&self, headers: HeaderMap) -> BoxFuture<'_, Result<Frames, UpstreamError>>;
+
+    /// Resolves when the transport can carry no more (a process ended, an SSE stream closed). Never, for plain HTTP.
+    fn lost(&self) -> BoxFuture<'_, UpstreamError>;
+
+    /// Closes it in an orderly way: stdin closed, then SIGTERM, then SIGKILL; a stream dropped.
+    fn close(&self) -> BoxFuture<'_, ()>;
+}
+
+/// A frame on its way out.
+#[derive(Debug, Clone)]
+pub struct Outbound {
+    /// The encoded frame.
+    pub frame: Bytes,
+    /// The id, when it is a request: minted by the peer, unique on this transport. The peer uses the same number as the
+    /// request's progress token, so that a pipe can tell whose progress a notification is.
+    pub id: Option<RequestId>,
+    /// Headers for HTTP: version, session, mirrored ones; ignored by pipes. Credentials are the transport's own.
+    pub headers: HeaderMap,
+    /// The most bytes of one message in the answer, and how strictly it is read.
+    pub limits: crate::json::Limits,
+}
+
+/// What came back for one frame.
+pub enum Answer {
+    /// Nothing is owed: a notification was taken.
+    Accepted(Head),
+    /// One frame, whatever the HTTP status said.
+    One(Head, Frame),
+    /// Frames as they come; a response to the request's id is the last.
+    Stream(Head, Frames),
+    /// An HTTP answer that holds no frame: the peer decides what the status means (404 on a session, 405, 4xx of an older server).
+    Status(Head),
+}
+
+/// The HTTP facts of an answer; pipes leave the default.
+#[derive(Debug, Clone, Default)]
+pub struct Head {
+    /// The status.
+    pub status: StatusCode,
+    /// `Mcp-Session-Id`, if the upstream set one.
+    pub session: Option<http::HeaderValue>,
+}
+
+/// Frames of one answer, or unsolicited ones.
+pub type Frames = BoxStream<'static, Result<Frame, UpstreamError>>;
