@@ -15,3 +15,5 @@ pub mod downstream;
 pub mod server;
 
 pub mod config;
+
+pub mod demo;
