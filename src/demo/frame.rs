@@ -100,61 +100,54 @@ pub(super) fn notification(method: &str, params: Option<Value>) -> Value {
     }
 }
 
-/// Reads one message. On failure the refusal comes with the id, where one could be read.
-pub(super) fn parse(bytes: &[u8]) -> Result<Message, (Option<Value>, Refusal)> {
+/// Reads one message.
+///
+/// # Errors
+/// The whole message to answer with, under the id where one could be read.
+pub(super) fn parse(bytes: &[u8]) -> Result<Message, Value> {
     let value: Value = serde_json::from_slice(bytes).map_err(|error| {
         let message = format!("the message is not JSON: {error}");
-        (None, Refusal::new(PARSE_ERROR, message))
+        Refusal::new(PARSE_ERROR, message).frame(None)
     })?;
     let Value::Object(mut frame) = value else {
         let message = "the message is not one JSON-RPC object";
-        return Err((None, Refusal::new(INVALID_REQUEST, message)));
+        return Err(Refusal::new(INVALID_REQUEST, message).frame(None));
     };
-    let id = frame.remove("id");
-    let readable = id.clone().filter(is_id);
-    let refuse = |message: &str| {
-        Err((
-            readable.clone(),
-            Refusal::new(INVALID_REQUEST, message.to_owned()),
-        ))
-    };
+    let given = frame.remove("id");
+    let id = given.clone().filter(is_id);
+    let refuse = |message: &str| Err(Refusal::new(INVALID_REQUEST, message).frame(id.as_ref()));
     if frame.get("jsonrpc") != Some(&json!("2.0")) {
         return refuse("`jsonrpc` is not \"2.0\"");
     }
-    if id.is_some() && readable.is_none() {
+    if given.is_some() && id.is_none() {
         return refuse("`id` is neither a string nor an integer");
     }
     let method = match frame.remove("method") {
         Some(Value::String(method)) => method,
         Some(_) => return refuse("`method` is not a string"),
-        None => return response(readable, &mut frame),
+        None => {
+            let body = match (frame.remove("result"), frame.remove("error")) {
+                (Some(result), None) => Ok(result),
+                (None, Some(error)) => Err(error),
+                (None, None) | (Some(_), Some(_)) => {
+                    return refuse("the message is neither a request nor a response");
+                }
+            };
+            return match id {
+                Some(id) => Ok(Message::Response { id, body }),
+                None => refuse("the response has no `id`"),
+            };
+        }
     };
     let params = match frame.remove("params") {
         None => Object::new(),
         Some(Value::Object(params)) => params,
         Some(_) => return refuse("`params` is not an object"),
     };
-    Ok(match readable {
+    Ok(match id {
         Some(id) => Message::Request(Request { id, method, params }),
         None => Message::Notification { method, params },
     })
-}
-
-fn response(id: Option<Value>, frame: &mut Object) -> Result<Message, (Option<Value>, Refusal)> {
-    match (id, frame.remove("result"), frame.remove("error")) {
-        (Some(id), Some(result), None) => Ok(Message::Response {
-            id,
-            body: Ok(result),
-        }),
-        (Some(id), None, Some(error)) => Ok(Message::Response {
-            id,
-            body: Err(error),
-        }),
-        (id, _, _) => {
-            let message = "the message is neither a request nor a response";
-            Err((id, Refusal::new(INVALID_REQUEST, message)))
-        }
-    }
 }
 
 fn is_id(id: &Value) -> bool {
@@ -166,8 +159,9 @@ mod tests {
     use super::*;
 
     fn refusal(text: &str) -> (Option<Value>, i64) {
-        let (id, refusal) = parse(text.as_bytes()).expect_err("must be refused");
-        (id, refusal.code)
+        let frame = parse(text.as_bytes()).expect_err("must be refused");
+        let code = frame["error"]["code"].as_i64();
+        (frame.get("id").cloned(), code.expect("a code"))
     }
 
     #[test]

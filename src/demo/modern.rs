@@ -79,7 +79,7 @@ impl Modern {
                 let refusal = Refusal::new(INVALID_REQUEST, "a client sends no responses");
                 return refused(StatusCode::BAD_REQUEST, None, &refusal);
             }
-            Err((id, refusal)) => return refused(StatusCode::BAD_REQUEST, id.as_ref(), &refusal),
+            Err(refusal) => return document(StatusCode::BAD_REQUEST, &refusal),
         };
         let id = request.id.clone();
         let checked = match self.check(headers, request) {

@@ -3,10 +3,6 @@
 //! Guarantees at most [`MAX_SESSIONS`] sessions: one more ends the one that was used least recently, whose client then meets
 //! 404 and starts again. A lost connection is not a cancellation, save that a question to the client ends with the stream
 //! it was asked on. Streams cannot be resumed.
-#![expect(
-    clippy::disallowed_types,
-    reason = "a demo server builds small documents; it is not on the gateway's call path"
-)]
 
 use std::{
     collections::HashMap,
@@ -29,7 +25,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 const REVISION: &str = "2025-06-18";
 const SESSION_HEADER: &str = "mcp-session-id";
 const VERSION_HEADER: &str = "mcp-protocol-version";
-const MAX_SESSIONS: usize = 128;
+pub(super) const MAX_SESSIONS: usize = 128;
 
 /// The face of a demo server that keeps sessions.
 pub(super) struct Sessions {
@@ -67,7 +63,7 @@ impl Sessions {
                 return self.initialize(request).await;
             }
             Ok(message) => message,
-            Err((id, refusal)) => return refused(StatusCode::BAD_REQUEST, id.as_ref(), &refusal),
+            Err(refusal) => return document(StatusCode::BAD_REQUEST, &refusal),
         };
         let id = match &message {
             Message::Request(request) => Some(request.id.clone()),

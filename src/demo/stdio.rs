@@ -25,7 +25,7 @@ use super::{
 /// The revision spoken on stdio.
 pub(super) const REVISION: &str = "2025-11-25";
 /// Longest line, in bytes.
-const LONGEST: usize = 1 << 20;
+pub(super) const LONGEST: usize = 1 << 20;
 /// Messages waiting to be written; who says more waits.
 const OUTBOX: usize = 64;
 
@@ -63,7 +63,7 @@ pub(super) async fn serve(
                     vec![Refusal::new(PARSE_ERROR, message).frame(None)]
                 }
                 Some(Line::Whole(line)) => match frame::parse(&line) {
-                    Err((id, refusal)) => vec![refusal.frame(id.as_ref())],
+                    Err(refusal) => vec![refusal],
                     Ok(Message::Request(request)) => {
                         running.push(session.answer(server, REVISION, request, Some(out.clone())));
                         Vec::new()

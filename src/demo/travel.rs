@@ -484,12 +484,8 @@ impl Flight {
 }
 
 fn flights(origin: &'static Place, destination: &'static Place) -> impl Iterator<Item = Flight> {
-    let numbers = if origin == destination {
-        1..=0
-    } else {
-        1..=DAILY
-    };
-    numbers.map(move |number| Flight {
+    let count = if origin == destination { 0 } else { DAILY };
+    (1..=count).map(move |number| Flight {
         origin,
         destination,
         number,

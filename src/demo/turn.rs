@@ -86,7 +86,11 @@ impl Turn {
         match answer["action"].as_str() {
             Some("accept") => Ok(Choice::Accepted(match answer["content"].take() {
                 Value::Object(content) => content,
-                _ => Object::new(),
+                Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::String(_)
+                | Value::Array(_) => Object::new(),
             })),
             Some("decline") => Ok(Choice::Declined),
             Some("cancel") => Ok(Choice::Cancelled),
