@@ -94,25 +94,18 @@ pub(super) async fn listen(tasks: &Tasks, face: Face) -> io::Result<String> {
 async fn accept(tasks: &Tasks, listener: TcpListener, face: Arc<Face>) {
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
-        let next = async {
-            let room = room.clone().acquire_owned().await.ok()?;
-            Some((listener.accept().await, room))
+        let Ok(place) = room.clone().acquire_owned().await else {
+            return;
         };
-        let (stream, room) = tokio::select! {
-            () = tasks.token().cancelled() => return,
-            next = next => match next {
-                None => return,
-                Some((Ok((stream, _)), room)) => (stream, room),
-                Some((Err(_), _)) => {
-                    // Out of descriptors, most likely: let some close.
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    continue;
-                }
-            },
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of descriptors, most likely: let some close.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
         };
+        drop(stream.set_nodelay(true)); // without it, progress would only be late
         let (face, token) = (face.clone(), tasks.token().clone());
-        tasks.spawn(async move {
-            let _room = room;
+        tasks.spawn_orderly(async move {
+            let _place = place;
             let connection = connection(stream, face);
             let mut connection = pin!(connection);
             tokio::select! {

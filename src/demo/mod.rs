@@ -47,8 +47,7 @@ pub async fn start(tasks: &Tasks) -> io::Result<Demo> {
     let tasks = tasks.child();
     let weather = Arc::new(weather::Weather::new());
     let ticking = weather.clone();
-    let token = tasks.token().clone();
-    tasks.spawn(async move { ticking.keep_measuring(token).await });
+    tasks.spawn(async move { ticking.keep_measuring().await });
     let weather = http::Face::Modern(modern::Modern::new(weather, tasks.clone()));
     let calendar = Arc::new(calendar::Calendar::new());
     let calendar = http::Face::Sessions(sessions::Sessions::new(calendar, tasks.clone()));

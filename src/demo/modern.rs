@@ -172,10 +172,8 @@ impl Modern {
     fn call_with_progress(&self, checked: Checked) -> Response<Body> {
         let (out, response) = event_stream();
         let server = self.server.clone();
-        let token = self.tasks.token().clone();
         self.tasks.spawn(async move {
             tokio::select! {
-                () = token.cancelled() => {}
                 () = out.closed() => {} // the client closed the stream: the request is cancelled
                 answer = answer(&*server, checked, Some(out.clone())) => {
                     drop(out.send(answer).await); // nobody is left to tell when this fails
@@ -199,7 +197,7 @@ impl Modern {
         let (out, response) = event_stream();
         let server = self.server.clone();
         let token = self.tasks.token().clone();
-        self.tasks.spawn(async move {
+        self.tasks.spawn_orderly(async move {
             let _place = place;
             tokio::select! {
                 () = out.closed() => {}

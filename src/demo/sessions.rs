@@ -110,11 +110,9 @@ impl Sessions {
         let mut changes = self.server.changes().subscribe();
         let (out, response) = event_stream();
         let server = self.server.clone();
-        let token = self.tasks.token().clone();
         self.tasks.spawn(async move {
             loop {
                 let change = tokio::select! {
-                    () = token.cancelled() => break,
                     () = open.session.ended().cancelled() => break,
                     () = out.closed() => break,
                     change = changes.recv() => change,
@@ -187,14 +185,10 @@ impl Sessions {
         // A tool may report progress or ask: it gets a stream.
         let (out, response) = event_stream();
         let server = self.server.clone();
-        let token = self.tasks.token().clone();
         self.tasks.spawn(async move {
             let answer = session.answer(&*server, REVISION, request, Some(out.clone()));
-            tokio::select! {
-                () = token.cancelled() => {}
-                answer = answer => if let Some(answer) = answer {
-                    drop(out.send(answer).await); // a lost stream loses its answer
-                },
+            if let Some(answer) = answer.await {
+                drop(out.send(answer).await); // a lost stream loses its answer
             }
         });
         response

@@ -15,7 +15,6 @@ use std::{
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::{sync::broadcast, time::MissedTickBehavior};
-use tokio_util::sync::CancellationToken;
 
 use super::{
     forecast::Forecast,
@@ -58,16 +57,14 @@ impl Weather {
         }
     }
 
-    /// Runs the rooftop station until `token` is cancelled.
-    pub(super) async fn keep_measuring(&self, token: CancellationToken) {
+    /// Runs the rooftop station, for as long as it is polled.
+    pub(super) async fn keep_measuring(&self) {
         let mut clock = tokio::time::interval(MEASURING);
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
         clock.tick().await; // the first is at once, and the station has its first reading
         loop {
-            tokio::select! {
-                () = token.cancelled() => return,
-                _ = clock.tick() => self.measure(),
-            }
+            clock.tick().await;
+            self.measure();
         }
     }
 

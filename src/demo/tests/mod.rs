@@ -18,6 +18,14 @@ use tokio::{
 use super::{server::DemoServer, start};
 use crate::tasks::Tasks;
 
+/// Waits for what the server must do; a server that does not is a failed test rather than a hanging one.
+async fn soon<T>(what: impl Future<Output = T>) -> T {
+    let patience = std::time::Duration::from_secs(20);
+    tokio::time::timeout(patience, what)
+        .await
+        .expect("an answer in time")
+}
+
 /// An answer whose body is still to be read.
 struct Answer {
     status: u16,
@@ -51,7 +59,9 @@ async fn send(method: &str, url: &str, headers: &[(&str, &str)], body: &str) -> 
         .expect("the server reads");
     let mut body = BufReader::new(stream);
     let mut line = String::new();
-    body.read_line(&mut line).await.expect("a status line");
+    soon(body.read_line(&mut line))
+        .await
+        .expect("a status line");
     let status = line
         .split(' ')
         .nth(1)
@@ -60,7 +70,7 @@ async fn send(method: &str, url: &str, headers: &[(&str, &str)], body: &str) -> 
     let mut headers = Vec::new();
     loop {
         line.clear();
-        body.read_line(&mut line).await.expect("a header");
+        soon(body.read_line(&mut line)).await.expect("a header");
         match line.trim_end().split_once(": ") {
             Some((name, value)) => headers.push((name.to_lowercase(), value.to_owned())),
             None => break,
@@ -82,7 +92,9 @@ impl Answer {
     /// The whole body.
     async fn text(&mut self) -> String {
         let mut text = String::new();
-        self.body.read_to_string(&mut text).await.expect("a body");
+        soon(self.body.read_to_string(&mut text))
+            .await
+            .expect("a body");
         text
     }
 
@@ -97,7 +109,7 @@ impl Answer {
         let mut line = String::new();
         loop {
             line.clear();
-            if self.body.read_line(&mut line).await.expect("a line") == 0 {
+            if soon(self.body.read_line(&mut line)).await.expect("a line") == 0 {
                 return None;
             }
             if let Some(data) = line.strip_prefix("data: ") {

@@ -11,7 +11,7 @@ use tokio::io::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{assert_fits_schema, failure};
+use super::{assert_fits_schema, failure, soon};
 use crate::{
     demo::{
         server::DemoServer as _,
@@ -80,7 +80,7 @@ impl Pipe {
 
     async fn next(&mut self) -> Value {
         let mut line = String::new();
-        self.input.read_line(&mut line).await.expect("a line");
+        soon(self.input.read_line(&mut line)).await.expect("a line");
         serde_json::from_str(&line).expect("JSON")
     }
 
@@ -187,7 +187,7 @@ async fn broken_lines_are_refused_and_the_next_one_is_served() {
 async fn server_ends_with_its_input() {
     let mut pipe = Pipe::initialized(json!({})).await;
     pipe.output.shutdown().await.expect("an open pipe");
-    pipe.ended.cancelled().await;
+    soon(pipe.ended.cancelled()).await;
 }
 
 #[tokio::test]
