@@ -16,6 +16,8 @@ mod scope;
 mod shelf;
 mod spelling;
 mod template;
+#[cfg(test)]
+mod tests;
 mod view;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
