@@ -14,6 +14,7 @@ use crate::{
     json::{Json, Kind, Node},
     protocol::{
         UpstreamId,
+        meta::META,
         methods::ListKind,
         mirror::{self, BadAnnotation},
     },
@@ -32,6 +33,8 @@ pub(super) struct Item {
     pub(super) describe: Option<Json>,
     /// For a template: itself, parsed, in its outward form.
     pub(super) template: Option<Template>,
+    /// For a tool with an app: the `ui://` address of its page, which need not be listed (PROTOCOL E).
+    pub(super) app: Option<Box<str>>,
     /// At least the bytes of its outward definition in any shape.
     pub(super) weight: usize,
 }
@@ -158,6 +161,7 @@ impl Checker<'_> {
         };
         Ok(Some(Item {
             weight: self.weight(raw, &exposed, describe.as_ref()),
+            app: (self.kind == ListKind::Tools).then(|| app(root)).flatten(),
             route: Route {
                 upstream: self.naming.upstream.clone(),
                 local: local.into(),
@@ -282,6 +286,14 @@ impl Checker<'_> {
             + title
             + 96
     }
+}
+
+/// The page of a tool's app, as either generation of the extension spells it.
+fn app(tool: Node<'_>) -> Option<Box<str>> {
+    let meta = tool.member(META)?;
+    let nested = meta.member("ui").and_then(|ui| ui.member("resourceUri"));
+    let uri = nested.or_else(|| meta.member("ui/resourceUri"))?.as_str()?;
+    uri.starts_with("ui://").then(|| uri.into())
 }
 
 fn optional(object: Node<'_>, member: &'static str, kind: Kind) -> Result<(), Reason> {

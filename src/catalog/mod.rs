@@ -9,6 +9,7 @@ mod convert;
 mod cursor;
 mod face;
 mod glob;
+mod hints;
 mod namespace;
 pub mod rules;
 mod schema;

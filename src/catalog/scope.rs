@@ -1,6 +1,6 @@
 //! Scopes: what one endpoint serves, as lists, lookups and hints.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
@@ -11,8 +11,9 @@ use super::{
     cursor::Position,
     face::{self, Face},
     glob,
+    hints::Freshness,
     namespace::{self, Namespace},
-    rules::{CatalogRules, Selection, ToolsetRules},
+    rules::{CatalogRules, ToolsetRules},
     spelling,
     view::{ListView, Section},
 };
@@ -28,6 +29,8 @@ pub(super) struct ScopeView {
     extent: Extent,
     /// The upstreams that have a part in it, by rank.
     members: Vec<usize>,
+    /// Pages of the apps of its tools: read by hosts without being listed or selected.
+    apps: HashMap<String, Route>,
     /// Templates whose spelling does not tell whose they are.
     loose: Vec<Arc<Item>>,
 }
@@ -41,14 +44,6 @@ enum Extent {
         rank: usize,
         identity: Arc<Namespace>,
     },
-}
-
-/// How long, and for whom, a list may be kept.
-#[derive(Debug, Default)]
-struct Freshness {
-    /// `None`: not at all.
-    until: Option<Instant>,
-    public: bool,
 }
 
 /// Steps that matching one URI against templates may take; beyond them it matches none.
@@ -93,7 +88,12 @@ impl ScopeView {
             .filter(|item| namespace::is_web(&item.exposed) || item.exposed == item.route.local)
             .cloned()
             .collect();
+        let apps = match extent {
+            Extent::Upstream { .. } => HashMap::new(),
+            Extent::All | Extent::Toolset(_) => apps(parts, &lists[ListKind::Tools as usize]),
+        };
         Self {
+            apps,
             face: face::merge(
                 &extent.labelled(parts),
                 members.iter().map(|rank| &parts[*rank]),
@@ -153,6 +153,9 @@ impl ScopeView {
         if spelling::of_uri(uri).is_some() {
             return None;
         }
+        if let Some(route) = self.apps.get(uri) {
+            return Some(route.clone());
+        }
         if let Extent::Upstream { rank, .. } = &self.extent {
             return Some(route(&catalog.parts[*rank], uri.to_owned()));
         }
@@ -186,6 +189,33 @@ impl ScopeView {
         }
         Some(route(part, part.namespace.inward_uri(uri)?))
     }
+}
+
+/// The pages of the apps of these tools. One that reads as another upstream's is not this one's to give.
+fn apps(parts: &[Part], tools: &ListView) -> HashMap<String, Route> {
+    let mut apps = HashMap::new();
+    for item in tools.items() {
+        let Some(app) = item.app.as_deref() else {
+            continue;
+        };
+        let of = |part: &&Part| *part.id() == item.route.upstream;
+        let Some(part) = parts.iter().find(of) else {
+            continue;
+        };
+        let outward = part
+            .namespace
+            .outward_uri(app)
+            .unwrap_or_else(|| app.to_owned());
+        let prefix = namespace::prefix_of(&outward);
+        let foreign = parts
+            .iter()
+            .any(|other| other.id() != part.id() && Some(other.namespace.prefix()) == prefix);
+        if !foreign {
+            apps.entry(outward)
+                .or_insert_with(|| route(part, app.to_owned()));
+        }
+    }
+    apps
 }
 
 fn route(part: &Part, local: String) -> Route {
@@ -324,48 +354,4 @@ fn selects_prefix(set: &ToolsetRules, prefix: &str) -> bool {
             begin.starts_with(head) || head.starts_with(&begin)
         })
     })
-}
-
-impl Freshness {
-    /// What holds for one list of these upstreams together (PROTOCOL D5, SECURITY CAT-7). An upstream that declares
-    /// no such capability has no say.
-    fn of<'a>(kind: ListKind, parts: impl Iterator<Item = &'a Part>, selected: bool) -> Self {
-        let mut merged: Option<Self> = None;
-        for part in parts {
-            let one = match &part.contribution {
-                Some(contribution) if !part.is_away() => {
-                    let declares = contribution.card.as_ref().is_some_and(|card| {
-                        card.capabilities.root().member(kind.capability()).is_some()
-                    });
-                    if !declares {
-                        continue;
-                    }
-                    let listing = contribution.listing(kind);
-                    let until = contribution.read_at.zip(listing.ttl);
-                    Self {
-                        until: until
-                            .filter(|_| !listing.truncated)
-                            .and_then(|(read_at, ttl)| read_at.checked_add(ttl)),
-                        public: listing.public && !(kind == ListKind::Tools && is_shaped(part)),
-                    }
-                }
-                _ => Self::default(),
-            };
-            let all = merged.take().unwrap_or(Self {
-                until: one.until,
-                public: true,
-            });
-            merged = Some(Self {
-                until: all.until.zip(one.until).map(|(a, b)| a.min(b)),
-                public: all.public && one.public && !selected,
-            });
-        }
-        merged.unwrap_or_default()
-    }
-}
-
-/// Whether the operator changes what is seen of the upstream's tools.
-fn is_shaped(part: &Part) -> bool {
-    let naming = &part.naming;
-    naming.tools != Selection::default() || !naming.rename.is_empty() || !naming.describe.is_empty()
 }

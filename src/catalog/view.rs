@@ -180,7 +180,12 @@ impl ListView {
             if at > start {
                 out.push(b',');
             }
-            out.extend_from_slice(dress.definition(&self.items[at]).bytes());
+            let definition = dress.definition(&self.items[at]);
+            debug_assert!(
+                definition.len() < self.items[at].weight,
+                "a page is larger than it was laid out"
+            );
+            out.extend_from_slice(definition.bytes());
         }
         out.push(b']');
         out.into()

@@ -151,3 +151,43 @@ fn a_tools_route_carries_its_mirrored_arguments() {
     let route = catalog.tool(&Scope::All, "a_t").unwrap();
     assert_eq!(route.headers[0].header, "mcp-param-region");
 }
+
+#[test]
+fn the_page_of_a_tools_app_is_reached_where_the_tool_is_and_nowhere_else() {
+    let with_app = |name: &str, uri: &str| {
+        let meta = format!(r#"{{"ui":{{"resourceUri":"{uri}"}}}}"#);
+        format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}},"_meta":{meta}}}"#)
+    };
+    let mut rules = rules(&[("a", ""), ("b", ""), ("wh", "wh")]);
+    let mut set = toolset("set");
+    set.tools = vec!["wh_one".into()];
+    rules.toolsets = vec![set];
+    let wh = [with_app("one", "ui://one/x"), with_app("two", "ui://two/x")];
+    let b = [
+        with_app("b", "ui://b/x"),
+        with_app("thief", "ui://wh/one/x"),
+    ];
+    let catalog = build(
+        &rules,
+        vec![
+            ("b", brings(ListKind::Tools, &b)),
+            ("wh", brings(ListKind::Tools, &wh)),
+        ],
+        None,
+    );
+    assert_eq!(
+        leads(&catalog, &Scope::All, "ui://wh/one/x"),
+        to("wh", "ui://one/x")
+    );
+    assert_eq!(
+        leads(&catalog, &Scope::All, "ui://b/x"),
+        to("b", "ui://b/x")
+    );
+    assert_eq!(leads(&catalog, &Scope::All, "ui://c/x"), None);
+    let set = Scope::Toolset("set".into());
+    assert_eq!(
+        leads(&catalog, &set, "ui://wh/one/x"),
+        to("wh", "ui://one/x")
+    );
+    assert_eq!(leads(&catalog, &set, "ui://wh/two/x"), None);
+}
