@@ -8,6 +8,7 @@ pub mod call;
 pub mod tasks;
 
 pub mod catalog;
+pub mod seal;
 
 pub mod upstream;
 

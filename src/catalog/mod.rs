@@ -3,15 +3,196 @@
 //! Immutable once built. Every outward name and URI leads to exactly one route; conflicts are decided and reported when
 //! the catalog is built, never at call time. Lists are encoded here, once, so that answering one is a lookup.
 
+mod build;
+mod check;
+mod convert;
+mod cursor;
+mod face;
+mod glob;
+mod hints;
+mod namespace;
 pub mod rules;
+mod schema;
+mod scope;
+mod shelf;
+mod spelling;
+mod template;
+#[cfg(test)]
+mod tests;
+mod view;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use tokio::time::Instant;
 
 use crate::{
     call::ServerCard,
     json::Json,
-    protocol::{UpstreamId, methods::ListKind, mirror::ParamHeader},
+    protocol::{Revision, UpstreamId, methods::ListKind, mirror::ParamHeader, names::Scope},
 };
+
+pub use check::Reason;
+pub use convert::STALE;
+pub use cursor::{BadCursor, CURSOR_CHARS, CURSOR_LIFE, Position};
+pub use namespace::Namespace;
+pub use schema::SchemaFault;
+pub use spelling::Offence;
+
+/// What all upstreams offer together, laid out for every endpoint. Immutable; the next one is built beside it.
+#[derive(Debug)]
+pub struct Catalog {
+    rules: rules::CatalogRules,
+    /// In configured order.
+    parts: Vec<build::Part>,
+    scopes: HashMap<Scope, scope::ScopeView>,
+    prefixes: build::Prefixes,
+    held: [build::Held; 4],
+    reports: Arc<[Report]>,
+}
+
+/// One page of a merged list.
+#[derive(Debug, Clone)]
+pub struct PageOf {
+    /// The items: one JSON array, shared.
+    pub items: Bytes,
+    /// Where the next page begins, if there is one.
+    pub next: Option<Position>,
+}
+
+/// How a list may be kept, and what it lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hints {
+    /// For how many milliseconds: the least over the upstreams of what is left of theirs; 0 when one gave none, is away,
+    /// or was cut short (PROTOCOL D5).
+    pub ttl_millis: u64,
+    /// Whether by everybody: only when every upstream says so and nothing was selected, renamed or described.
+    pub public: bool,
+    /// Upstreams whose items are missing or stale.
+    pub away: Arc<[String]>,
+}
+
+/// An item that is not offered, and why: for the operator, never for clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Whose it is.
+    pub upstream: UpstreamId,
+    /// In which of its lists.
+    pub kind: ListKind,
+    /// Its original name or URI, shortened, with hidden characters escaped; empty when the report is on the list.
+    pub name: String,
+    /// Why.
+    pub reason: Reason,
+}
+
+impl Catalog {
+    /// Merges what the upstreams bring. Contributions of upstreams that `rules` do not name are left out; those of the
+    /// others may be missing. `previous` decides who holds contested names, and lends what did not change: a build in
+    /// which one upstream changed costs little more than that upstream.
+    pub fn build(
+        rules: &rules::CatalogRules,
+        contributions: &[(UpstreamId, Arc<Contribution>)],
+        previous: Option<&Self>,
+    ) -> Self {
+        build::build(rules, contributions, previous)
+    }
+
+    /// What is not offered, and why, in deterministic order. At most about a hundred a list.
+    pub const fn reports(&self) -> &Arc<[Report]> {
+        &self.reports
+    }
+
+    /// The page of a list after `after`, as clients of `revision` know it; `None` when there is no such scope.
+    pub fn page(
+        &self,
+        scope: &Scope,
+        kind: ListKind,
+        revision: Revision,
+        after: &Position,
+    ) -> Option<PageOf> {
+        let view = self.scopes.get(scope)?;
+        let (items, mark) = view.lists[kind as usize].page(revision, after);
+        let next = mark.map(|mark| Position {
+            after: Some(mark),
+            private: !view.is_public(kind, after),
+        });
+        Some(PageOf { items, next })
+    }
+
+    /// How the page after `after` may be kept from `now` on; `None` when there is no such scope. Once one page of a run is
+    /// private, all later ones are.
+    pub fn hints(
+        &self,
+        scope: &Scope,
+        kind: ListKind,
+        after: &Position,
+        now: Instant,
+    ) -> Option<Hints> {
+        Some(self.scopes.get(scope)?.hints(kind, after, now))
+    }
+
+    /// How many items a list has; 0 when there is no such scope.
+    pub fn count(&self, scope: &Scope, kind: ListKind) -> usize {
+        let view = self.scopes.get(scope);
+        view.map_or(0, |view| view.lists[kind as usize].items().len())
+    }
+
+    /// Whether a list is the same as in `other`, which one was built from with the other as `previous`.
+    pub fn same_list(&self, other: &Self, scope: &Scope, kind: ListKind) -> bool {
+        let list = |catalog: &Self| Some(catalog.scopes.get(scope)?.lists[kind as usize].clone());
+        match (list(self), list(other)) {
+            (Some(one), Some(two)) => Arc::ptr_eq(&one, &two),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
+    /// What an endpoint says of itself to clients of `revision`; `None` when there is no such scope.
+    pub fn face(&self, scope: &Scope, revision: Revision) -> Option<ServerCard> {
+        Some(self.scopes.get(scope)?.face.card(revision))
+    }
+
+    /// Where a tool leads.
+    pub fn tool(&self, scope: &Scope, name: &str) -> Option<&Route> {
+        self.scopes.get(scope)?.listed(ListKind::Tools, name)
+    }
+
+    /// Where a prompt leads.
+    pub fn prompt(&self, scope: &Scope, name: &str) -> Option<&Route> {
+        self.scopes.get(scope)?.listed(ListKind::Prompts, name)
+    }
+
+    /// Where a URI leads: to the upstream that lists it, or has a template it fits, or in whose namespace it is spelled.
+    /// Servers let clients read what they do not list, so the last needs no entry; `http` and `https` always do. URIs with
+    /// control or hidden characters lead nowhere.
+    pub fn resource(&self, scope: &Scope, uri: &str) -> Option<Route> {
+        self.scopes.get(scope)?.resource(self, uri)
+    }
+
+    /// Where completion for a resource leads: by its template as listed, or by a URI as [`Catalog::resource`] finds it.
+    pub fn template(&self, scope: &Scope, uri: &str) -> Option<Route> {
+        let view = self.scopes.get(scope)?;
+        match view.listed(ListKind::Templates, uri) {
+            Some(route) => Some(route.clone()),
+            None => view.resource(self, uri),
+        }
+    }
+
+    /// How the URIs in an upstream's results look in this scope; `None` when it has no part in it.
+    pub fn namespace(&self, scope: &Scope, upstream: &UpstreamId) -> Option<Arc<Namespace>> {
+        self.scopes.get(scope)?.namespace(&self.parts, upstream)
+    }
+
+    /// Whose namespace an outward URI is spelled in: that of the prefix it carries, else the one without prefix, where
+    /// exactly one upstream has that.
+    fn owner(&self, uri: &str) -> Option<usize> {
+        if namespace::is_web(uri) {
+            return None;
+        }
+        let named = namespace::prefix_of(uri).and_then(|prefix| self.prefixes.get(prefix));
+        *named.or_else(|| self.prefixes.get(""))?
+    }
+}
 
 /// What one upstream brings, raw as it came: the input of a build.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +209,8 @@ pub struct Contribution {
     pub templates: Listing,
     /// Whether the upstream is away now, so that what is known of it is stale.
     pub away: bool,
+    /// When its lists were read: the oldest of them. `None` keeps clients from keeping them.
+    pub read_at: Option<Instant>,
 }
 
 impl Contribution {

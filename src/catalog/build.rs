@@ -1,0 +1,221 @@
+//! Building a catalog: what each upstream brings is checked, names are given out, scopes are laid out.
+//!
+//! **Who gets a name.** A name belongs to the first that claims it, in configured order, and then for as long as that
+//! upstream claims it under the same original name: neither an upstream that comes later nor one that stands before it
+//! in the order takes it over (SECURITY CAT-1). While its holder is away, or not read yet after a change of rules, the
+//! name stays reserved, so that nobody slips in. A program that starts anew has no holders and goes by the order.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use super::{
+    Catalog, Contribution, Report,
+    check::{Item, Reason, Reports},
+    namespace::{self, Namespace},
+    rules::{CatalogRules, NamingRules},
+    scope::{self, ScopeView},
+    shelf::Shelf,
+};
+use crate::protocol::{UpstreamId, methods::ListKind};
+
+/// One configured upstream and what it brings.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) naming: NamingRules,
+    pub(super) namespace: Arc<Namespace>,
+    /// What came; `None` until the upstream was reached once.
+    pub(super) contribution: Option<Arc<Contribution>>,
+    pub(super) shelves: [Arc<Shelf>; 4],
+    /// What of the shelves is kept: served at the upstream's own endpoint.
+    pub(super) kept: [Vec<Arc<Item>>; 4],
+    /// What of that has its outward name: served with all others.
+    pub(super) shown: [Vec<Arc<Item>>; 4],
+}
+
+/// Who holds an outward name: an upstream, and what it calls the item.
+type Holder = (UpstreamId, Arc<str>);
+
+/// The holders of one kind of name.
+pub(super) type Held = HashMap<Arc<str>, Holder>;
+
+/// Prefixes, and whose they are: `None` where several upstreams share one.
+pub(super) type Prefixes = HashMap<Arc<str>, Option<usize>>;
+
+impl Part {
+    /// Whose it is.
+    pub(super) const fn id(&self) -> &UpstreamId {
+        &self.naming.upstream
+    }
+
+    /// Whether what is known of it may be out of date, or nothing is known.
+    pub(super) fn is_away(&self) -> bool {
+        self.contribution
+            .as_ref()
+            .is_none_or(|contribution| contribution.away || contribution.card.is_none())
+    }
+}
+
+pub(super) fn build(
+    rules: &CatalogRules,
+    contributions: &[(UpstreamId, Arc<Contribution>)],
+    previous: Option<&Catalog>,
+) -> Catalog {
+    let mut parts = parts(rules, contributions, previous);
+    let prefixes = prefixes(rules);
+    let mut budget = Budget {
+        limit: rules.bounds.total_bytes,
+        left: rules.bounds.total_bytes,
+    };
+    let mut reports: Vec<Report> = parts
+        .iter()
+        .flat_map(|part| &part.shelves)
+        .flat_map(|shelf| shelf.reports.iter().cloned())
+        .collect();
+    let held = ListKind::ALL.map(|kind| {
+        let old = previous.map(|previous| &previous.held[kind as usize]);
+        assign(&mut parts, kind, old, &prefixes, &mut budget, &mut reports)
+    });
+    let scopes = scope::all(rules)
+        .map(|scope| {
+            let before = previous.and_then(|previous| previous.scopes.get(&scope));
+            let view = ScopeView::new(&scope, rules, &parts, before);
+            (scope, view)
+        })
+        .collect();
+    Catalog {
+        rules: rules.clone(),
+        parts,
+        scopes,
+        prefixes,
+        held,
+        reports: reports.into(),
+    }
+}
+
+fn parts(
+    rules: &CatalogRules,
+    contributions: &[(UpstreamId, Arc<Contribution>)],
+    previous: Option<&Catalog>,
+) -> Vec<Part> {
+    let brought: HashMap<_, _> = contributions.iter().map(|(id, it)| (id, it)).collect();
+    let nothing = Contribution::default();
+    let part = |naming: &NamingRules| {
+        let before = previous
+            .filter(|previous| {
+                previous.rules.names == rules.names && previous.rules.bounds == rules.bounds
+            })
+            .and_then(|previous| previous.parts.iter().find(|part| part.naming == *naming));
+        let namespace = before.map_or_else(
+            || Arc::new(Namespace::new(naming.prefix.clone(), rules.names)),
+            |part| part.namespace.clone(),
+        );
+        let contribution = brought.get(&naming.upstream).map(|it| (*it).clone());
+        let lists = contribution.as_deref().unwrap_or(&nothing);
+        let shelves = ListKind::ALL.map(|kind| {
+            let before = before.map(|part| &part.shelves[kind as usize]);
+            Shelf::stock(rules, naming, &namespace, kind, lists.listing(kind), before)
+        });
+        Part {
+            naming: naming.clone(),
+            namespace,
+            contribution,
+            shelves,
+            kept: Default::default(),
+            shown: Default::default(),
+        }
+    };
+    rules.upstreams.iter().map(part).collect()
+}
+
+fn prefixes(rules: &CatalogRules) -> Prefixes {
+    let mut prefixes = Prefixes::new();
+    for (rank, naming) in rules.upstreams.iter().enumerate() {
+        prefixes
+            .entry(naming.prefix.clone())
+            .and_modify(|owner| *owner = None)
+            .or_insert(Some(rank));
+    }
+    prefixes
+}
+
+/// What is left of the size of all definitions together.
+struct Budget {
+    limit: usize,
+    left: usize,
+}
+
+/// Gives out the names of one kind: fills `kept` and `shown` of each part, says who holds what from now on.
+fn assign(
+    parts: &mut [Part],
+    kind: ListKind,
+    old: Option<&Held>,
+    prefixes: &Prefixes,
+    budget: &mut Budget,
+    reports: &mut Vec<Report>,
+) -> Held {
+    let at = kind as usize;
+    let mut held = still_held(parts, kind, old);
+    let ids: Vec<_> = parts.iter().map(|part| part.id().clone()).collect();
+    for (rank, part) in parts.iter_mut().enumerate() {
+        let mut refused = Reports::new(part.id().clone(), kind);
+        let shelf = part.shelves[at].clone();
+        for item in &shelf.items {
+            let Some(left) = budget.left.checked_sub(item.raw.len()) else {
+                refused.add(&item.route.local, Reason::TotalTooLarge(budget.limit));
+                continue;
+            };
+            budget.left = left;
+            part.kept[at].push(item.clone());
+            if let Some(owner) = foreign(kind, &item.exposed, rank, prefixes) {
+                refused.add(&item.route.local, Reason::Foreign(ids[owner].clone()));
+                continue;
+            }
+            let (holder, name) = held
+                .entry(item.exposed.clone())
+                .or_insert_with(|| (item.route.upstream.clone(), item.route.local.clone()));
+            if *holder == item.route.upstream && *name == item.route.local {
+                part.shown[at].push(item.clone());
+            } else {
+                refused.add(&item.route.local, Reason::Taken(holder.clone()));
+            }
+        }
+        reports.extend(refused.into_list());
+    }
+    held
+}
+
+/// The names whose holders still claim them, or cannot be asked.
+fn still_held(parts: &[Part], kind: ListKind, old: Option<&Held>) -> Held {
+    let Some(old) = old else {
+        return Held::new();
+    };
+    let away: HashSet<_> = parts
+        .iter()
+        .filter(|part| part.is_away())
+        .map(Part::id)
+        .collect();
+    let reserved = old
+        .iter()
+        .filter(|(_, (upstream, _))| away.contains(upstream))
+        .map(|(name, holder)| (name.clone(), holder.clone()));
+    let claimed = parts
+        .iter()
+        .flat_map(|part| &part.shelves[kind as usize].items)
+        .filter_map(|item| {
+            let (upstream, local) = old.get(&item.exposed)?;
+            (*upstream == item.route.upstream && *local == item.route.local)
+                .then(|| (item.exposed.clone(), (upstream.clone(), local.clone())))
+        });
+    reserved.chain(claimed).collect()
+}
+
+/// Whose namespace a URI without prefix of its own lies in by its spelling, if another's.
+fn foreign(kind: ListKind, exposed: &str, rank: usize, prefixes: &Prefixes) -> Option<usize> {
+    if !matches!(kind, ListKind::Resources | ListKind::Templates) {
+        return None;
+    }
+    let owner = (*prefixes.get(namespace::prefix_of(exposed)?)?)?;
+    (owner != rank).then_some(owner)
+}

@@ -1,0 +1,378 @@
+//! Checking one definition: what is wrong with an item is decided here, on its own, before names are compared.
+
+use std::sync::Arc;
+
+use super::{
+    Report, Route, glob,
+    namespace::Namespace,
+    rules::{CatalogRules, NamingRules},
+    schema::{SchemaCheck, SchemaFault},
+    spelling::{self, Offence},
+    template::Template,
+};
+use crate::{
+    json::{Json, Kind, Node},
+    protocol::{
+        UpstreamId,
+        meta::META,
+        methods::ListKind,
+        mirror::{self, BadAnnotation},
+    },
+};
+
+/// One item that may be offered.
+#[derive(Debug)]
+pub(super) struct Item {
+    /// Where it leads.
+    pub(super) route: Route,
+    /// The definition as the upstream gave it.
+    pub(super) raw: Json,
+    /// Its name or URI outside.
+    pub(super) exposed: Arc<str>,
+    /// The operator's description instead of the upstream's.
+    pub(super) describe: Option<Json>,
+    /// For a template: itself, parsed, in its outward form.
+    pub(super) template: Option<Template>,
+    /// For a tool with an app: the `ui://` address of its page, which need not be listed (PROTOCOL E).
+    pub(super) app: Option<Box<str>>,
+    /// At least the bytes of its outward definition in any shape.
+    pub(super) weight: usize,
+}
+
+/// Why an item is not offered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// Not an object.
+    #[error("is not an object")]
+    NotAnObject,
+    /// A member that must be there is not, or is empty.
+    #[error("has no `{0}`")]
+    Missing(&'static str),
+    /// A member is not of its type; strict clients would refuse the whole list.
+    #[error("has a `{0}` of the wrong type")]
+    WrongType(&'static str),
+    /// A name or URI longer than the bound, in bytes.
+    #[error("has a name or URI of more than {0} bytes")]
+    KeyTooLong(usize),
+    /// A name or URI that could fool.
+    #[error("{0}")]
+    Spelling(#[from] Offence),
+    /// A definition larger than the bound, in bytes.
+    #[error("is larger than {0} bytes")]
+    TooLarge(usize),
+    /// A description longer than the bound, in bytes.
+    #[error("has a description of more than {0} bytes")]
+    DescriptionTooLong(usize),
+    /// A bad input or output schema.
+    #[error("its schema {0}")]
+    Schema(#[from] SchemaFault),
+    /// A bad `x-mcp-header`.
+    #[error("{0}")]
+    Header(#[from] BadAnnotation),
+    /// Not an RFC 6570 template.
+    #[error("is not a URI template")]
+    BadTemplate,
+    /// A template whose scheme is not spelled out.
+    #[error("begins with an expression, so that no prefix can be put before it")]
+    OpenTemplate,
+    /// The upstream lists it twice.
+    #[error("is listed twice")]
+    Repeated,
+    /// The outward name is another's already.
+    #[error("its outward name is taken by `{0}`")]
+    Taken(UpstreamId),
+    /// Its URI reads as another upstream's.
+    #[error("its URI reads as one of `{0}`")]
+    Foreign(UpstreamId),
+    /// Beyond the number of items in one list.
+    #[error("is beyond the {0} items of one list")]
+    TooMany(usize),
+    /// Beyond the size of all definitions together, in bytes.
+    #[error("is beyond the {0} bytes of all definitions")]
+    TotalTooLarge(usize),
+    /// The list was cut short when it was read.
+    #[error("the list was cut short at a limit")]
+    CutShort,
+    /// More of the same list, not told one by one.
+    #[error("and {0} more")]
+    More(usize),
+}
+
+/// Most bytes of a tool or prompt name from an upstream.
+const NAME_BYTES: usize = 1_024;
+/// Most bytes of a URI or template from an upstream.
+const URI_BYTES: usize = 8_192;
+
+/// Checks the definitions of one list of one upstream.
+pub(super) struct Checker<'a> {
+    pub(super) rules: &'a CatalogRules,
+    pub(super) naming: &'a NamingRules,
+    pub(super) namespace: &'a Namespace,
+    pub(super) kind: ListKind,
+    pub(super) schemas: SchemaCheck,
+}
+
+impl Checker<'_> {
+    /// The item that `raw` defines; `None` when the operator did not take it.
+    ///
+    /// # Errors
+    /// Why it is not offered.
+    pub(super) fn check(&mut self, raw: &Json) -> Result<Option<Item>, Reason> {
+        let bounds = &self.rules.bounds;
+        if raw.len() > bounds.definition_bytes {
+            return Err(Reason::TooLarge(bounds.definition_bytes));
+        }
+        let root = raw.root();
+        if root.kind() != Kind::Object {
+            return Err(Reason::NotAnObject);
+        }
+        let local = self.key(root)?;
+        if self.kind == ListKind::Tools
+            && (!glob::any(&self.naming.tools.allow, &local)
+                || glob::any(&self.naming.tools.deny, &local))
+        {
+            return Ok(None);
+        }
+        self.types(root)?;
+        let describe = (self.kind == ListKind::Tools)
+            .then(|| self.naming.describe.get(&local))
+            .flatten()
+            .map(|text| Json::string(text));
+        if describe.is_none()
+            && let Some(text) = root.member("description").and_then(Node::as_str)
+            && text.len() > bounds.description_bytes
+        {
+            return Err(Reason::DescriptionTooLong(bounds.description_bytes));
+        }
+        let headers = if self.kind == ListKind::Tools {
+            for schema in ["inputSchema", "outputSchema"] {
+                if let Some(schema) = root.member(schema) {
+                    self.schemas.check(schema, bounds)?;
+                }
+            }
+            mirror::of_tool(raw)?
+        } else {
+            Vec::new()
+        };
+        let exposed = self.exposed(&local)?;
+        let template = match self.kind {
+            ListKind::Templates => Some(Template::parse(&exposed).ok_or(Reason::BadTemplate)?),
+            ListKind::Tools | ListKind::Prompts | ListKind::Resources => None,
+        };
+        Ok(Some(Item {
+            weight: self.weight(raw, &exposed, describe.as_ref()),
+            app: (self.kind == ListKind::Tools).then(|| app(root)).flatten(),
+            route: Route {
+                upstream: self.naming.upstream.clone(),
+                local: local.into(),
+                headers: headers.into(),
+            },
+            raw: raw.clone(),
+            exposed: exposed.into(),
+            describe,
+            template,
+        }))
+    }
+
+    /// The name or URI, if it is one that may be shown.
+    fn key(&self, root: Node<'_>) -> Result<String, Reason> {
+        let member = self.kind.key();
+        let key = root
+            .member(member)
+            .and_then(Node::as_str)
+            .filter(|key| !key.is_empty())
+            .ok_or(Reason::Missing(member))?
+            .into_owned();
+        let (limit, offence) = match self.kind {
+            ListKind::Tools | ListKind::Prompts => (NAME_BYTES, spelling::of_name(&key)),
+            ListKind::Resources | ListKind::Templates => (URI_BYTES, spelling::of_uri(&key)),
+        };
+        if key.len() > limit {
+            return Err(Reason::KeyTooLong(limit));
+        }
+        offence.map_or(Ok(key), |offence| Err(offence.into()))
+    }
+
+    fn exposed(&self, local: &str) -> Result<String, Reason> {
+        Ok(match self.kind {
+            ListKind::Tools => {
+                let name = self.naming.rename.get(local).map_or(local, String::as_str);
+                self.namespace.outward_name(name, local)
+            }
+            ListKind::Prompts => self.namespace.outward_name(local, local),
+            ListKind::Resources => self
+                .namespace
+                .outward_uri(local)
+                .unwrap_or_else(|| local.to_owned()),
+            ListKind::Templates => self
+                .namespace
+                .outward_template(local)
+                .map_err(|_| Reason::OpenTemplate)?
+                .unwrap_or_else(|| local.to_owned()),
+        })
+    }
+
+    /// The members that strict clients check: one bad definition must not cost them the whole merged list. `null` in an
+    /// optional member passes, since it is left out of what is shown.
+    fn types(&self, root: Node<'_>) -> Result<(), Reason> {
+        for (member, kind) in [
+            ("description", Kind::String),
+            ("title", Kind::String),
+            ("annotations", Kind::Object),
+            ("icons", Kind::Array),
+            ("_meta", Kind::Object),
+        ] {
+            optional(root, member, kind)?;
+        }
+        match self.kind {
+            ListKind::Tools => {
+                let schema = root
+                    .member("inputSchema")
+                    .ok_or(Reason::Missing("inputSchema"))?;
+                if schema.member("type").and_then(Node::as_str).as_deref() != Some("object") {
+                    return Err(Reason::WrongType("inputSchema"));
+                }
+                optional(root, "outputSchema", Kind::Object)?;
+                optional(root, "execution", Kind::Object)?;
+                if let Some(hints) = root.member("annotations") {
+                    optional(hints, "title", Kind::String)?;
+                    for hint in [
+                        "readOnlyHint",
+                        "destructiveHint",
+                        "idempotentHint",
+                        "openWorldHint",
+                    ] {
+                        optional(hints, hint, Kind::Bool)?;
+                    }
+                }
+            }
+            ListKind::Prompts => {
+                optional(root, "arguments", Kind::Array)?;
+                for argument in root
+                    .member("arguments")
+                    .into_iter()
+                    .flat_map(Node::elements)
+                {
+                    if argument.member("name").and_then(Node::as_str).is_none() {
+                        return Err(Reason::WrongType("arguments"));
+                    }
+                    optional(argument, "description", Kind::String)?;
+                    optional(argument, "title", Kind::String)?;
+                    optional(argument, "required", Kind::Bool)?;
+                }
+            }
+            ListKind::Resources | ListKind::Templates => {
+                if root.member("name").and_then(Node::as_str).is_none() {
+                    return Err(Reason::Missing("name"));
+                }
+                optional(root, "mimeType", Kind::String)?;
+                optional(root, "size", Kind::Number)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn weight(&self, raw: &Json, exposed: &str, describe: Option<&Json>) -> usize {
+        // A URI may hold characters that need escapes; `_meta` may repeat the prefix twice; the stale mark, a comma and
+        // a title inside annotations are small.
+        let title = raw
+            .root()
+            .member("title")
+            .map_or(0, |title| title.raw().len());
+        raw.len()
+            + 2 * exposed.len()
+            + describe.map_or(0, Json::len)
+            + 2 * self.namespace.prefix().len()
+            + title
+            + 96
+    }
+}
+
+/// The page of a tool's app, as either generation of the extension spells it.
+fn app(tool: Node<'_>) -> Option<Box<str>> {
+    let meta = tool.member(META)?;
+    let nested = meta.member("ui").and_then(|ui| ui.member("resourceUri"));
+    let uri = nested.or_else(|| meta.member("ui/resourceUri"))?.as_str()?;
+    uri.starts_with("ui://").then(|| uri.into())
+}
+
+fn optional(object: Node<'_>, member: &'static str, kind: Kind) -> Result<(), Reason> {
+    match object.member(member) {
+        Some(value) if value.kind() != kind && value.kind() != Kind::Null => {
+            Err(Reason::WrongType(member))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Most reports about one list of one upstream; the rest is counted.
+const REPORTS: usize = 100;
+/// Most characters of a name in a report.
+const REPORTED_NAME: usize = 120;
+
+/// What was left out of one list of one upstream, and why.
+#[derive(Debug, Clone)]
+pub(super) struct Reports {
+    upstream: UpstreamId,
+    kind: ListKind,
+    list: Vec<Report>,
+    more: usize,
+}
+
+impl Reports {
+    pub(super) const fn new(upstream: UpstreamId, kind: ListKind) -> Self {
+        Self {
+            upstream,
+            kind,
+            list: Vec::new(),
+            more: 0,
+        }
+    }
+
+    /// Notes that the item called `name` is left out.
+    pub(super) fn add(&mut self, name: &str, reason: Reason) {
+        if self.list.len() < REPORTS {
+            let name = name
+                .chars()
+                .take(REPORTED_NAME)
+                .flat_map(|c| {
+                    let plain =
+                        !c.is_control() && spelling::of_uri(c.encode_utf8(&mut [0; 4])).is_none();
+                    let escaped = (!plain).then(|| c.escape_unicode());
+                    plain
+                        .then_some(c)
+                        .into_iter()
+                        .chain(escaped.into_iter().flatten())
+                })
+                .collect();
+            self.list.push(self.report(name, reason));
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Notes that a raw definition is left out.
+    pub(super) fn add_raw(&mut self, raw: &Json, reason: Reason) {
+        let root = raw.root();
+        let name = root.member(self.kind.key()).and_then(Node::as_str);
+        self.add(name.as_deref().unwrap_or_default(), reason);
+    }
+
+    /// All of it.
+    pub(super) fn into_list(mut self) -> Vec<Report> {
+        if self.more > 0 {
+            let more = self.report(String::new(), Reason::More(self.more));
+            self.list.push(more);
+        }
+        self.list
+    }
+
+    fn report(&self, name: String, reason: Reason) -> Report {
+        Report {
+            upstream: self.upstream.clone(),
+            kind: self.kind,
+            name,
+            reason,
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Definitions as each revision knows them, and as they look from outside (PROTOCOL D6, E): the upstream's bytes with
+//! edits spliced in. Members nobody knows survive byte for byte.
+
+use super::{check::Item, namespace::Namespace};
+use crate::{
+    json::{Edits, Fate, Json, Kind, Node},
+    protocol::{
+        Features,
+        meta::{META, OWN_PREFIX},
+        methods::ListKind,
+    },
+};
+
+/// In `_meta` of items whose upstream is away: what is shown is the last that was known.
+pub const STALE: &str = "dev.usher/stale";
+
+/// What matters of a revision for definitions; revisions of equal shape share their encodings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    output: Output,
+    execution: bool,
+    /// `title` is only known inside `annotations`.
+    title_hint: bool,
+}
+
+/// Which output schemas are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Output {
+    None,
+    Object,
+    Any,
+}
+
+impl Shape {
+    /// How many there may be.
+    pub(super) const COUNT: usize = 12;
+
+    /// The shape that `features` ask for in a list of this kind. Only tools differ.
+    pub(super) const fn of(features: &Features, kind: ListKind) -> Self {
+        if !matches!(kind, ListKind::Tools) {
+            return Self {
+                output: Output::Any,
+                execution: true,
+                title_hint: false,
+            };
+        }
+        Self {
+            output: if !features.structured_output {
+                Output::None
+            } else if !features.any_structured {
+                Output::Object
+            } else {
+                Output::Any
+            },
+            execution: features.execution,
+            title_hint: features.annotations && !features.titles,
+        }
+    }
+
+    /// A number below [`Shape::COUNT`] that differs between shapes.
+    pub(super) const fn index(self) -> usize {
+        self.output as usize * 4 + self.execution as usize * 2 + self.title_hint as usize
+    }
+
+    fn takes_output(self, schema: Node<'_>) -> bool {
+        match self.output {
+            Output::None => false,
+            Output::Any => true,
+            Output::Object => {
+                schema.member("type").and_then(Node::as_str).as_deref() == Some("object")
+            }
+        }
+    }
+}
+
+/// How an item is to be shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Dress<'a> {
+    pub(super) kind: ListKind,
+    pub(super) shape: Shape,
+    pub(super) namespace: &'a Namespace,
+    /// Under its outward name, not its upstream's.
+    pub(super) outward: bool,
+    pub(super) stale: bool,
+}
+
+impl Dress<'_> {
+    /// The definition as it is shown.
+    pub(super) fn definition(self, item: &Item) -> Json {
+        let root = item.raw.root();
+        let mut edits = Edits::new();
+        let mut more = Vec::new();
+        let title = root
+            .member("title")
+            .filter(|title| title.kind() == Kind::String);
+        let meta = root.member(META).filter(|meta| meta.kind() == Kind::Object);
+        if let Some(meta) = meta {
+            self.meta(meta, &mut edits);
+        } else if self.stale {
+            more.push((
+                META,
+                crate::protocol::meta::object_of(&[(STALE, Json::of(&true))]),
+            ));
+        }
+        if self.tool()
+            && self.shape.title_hint
+            && let Some(title) = title
+        {
+            let title = item.raw.slice(title);
+            match root
+                .member("annotations")
+                .filter(|hints| hints.kind() == Kind::Object)
+            {
+                Some(hints) if hints.member("title").is_none() => {
+                    edits.members(hints, |_, _| Fate::Keep, &[("title", title)]);
+                }
+                Some(_) => {}
+                None => more.push((
+                    "annotations",
+                    crate::protocol::meta::object_of(&[("title", title)]),
+                )),
+            }
+        }
+        if let Some(text) = &item.describe
+            && root.member("description").is_none()
+        {
+            more.push(("description", text.clone()));
+        }
+        edits.members(root, |key, value| self.fate(item, key, value), &more);
+        item.raw.splice(&edits)
+    }
+
+    fn tool(self) -> bool {
+        self.kind == ListKind::Tools
+    }
+
+    /// What becomes of a member of the definition.
+    fn fate(self, item: &Item, key: &str, value: Node<'_>) -> Fate {
+        if key == self.kind.key() {
+            return if self.outward && item.exposed != item.route.local {
+                Fate::Replace(Json::string(&item.exposed))
+            } else {
+                Fate::Keep
+            };
+        }
+        match key {
+            "description" if let Some(text) = &item.describe => Fate::Replace(text.clone()),
+            // Strict clients refuse `null` where a member is optional; leaving it out says the same.
+            "description" | "title" | "annotations" | "icons" | META | "outputSchema"
+            | "execution" | "arguments" | "mimeType" | "size"
+                if value.kind() == Kind::Null =>
+            {
+                Fate::Remove
+            }
+            "icons" => icons(value),
+            "outputSchema" if self.tool() && !self.shape.takes_output(value) => Fate::Remove,
+            "execution" if self.tool() && !self.shape.execution => Fate::Remove,
+            _ => Fate::Keep,
+        }
+    }
+
+    /// Apps point at their page from here; our own keys are ours alone.
+    fn meta(self, meta: Node<'_>, edits: &mut Edits) {
+        let stale = [(STALE, Json::of(&true))];
+        let own = meta
+            .members()
+            .any(|member| member.key.starts_with(OWN_PREFIX));
+        let flat = meta
+            .member("ui/resourceUri")
+            .and_then(|uri| self.outward(uri));
+        if own || self.stale || flat.is_some() {
+            edits.members(
+                meta,
+                |key, _| {
+                    if key.starts_with(OWN_PREFIX) {
+                        Fate::Remove
+                    } else if key == "ui/resourceUri"
+                        && let Some(uri) = &flat
+                    {
+                        Fate::Replace(uri.clone())
+                    } else {
+                        Fate::Keep
+                    }
+                },
+                if self.stale { &stale } else { &[] },
+            );
+        }
+        if let Some(uri) = meta.member("ui").and_then(|ui| ui.member("resourceUri"))
+            && let Some(outward) = self.outward(uri)
+        {
+            edits.replace(uri, outward);
+        }
+    }
+
+    fn outward(self, uri: Node<'_>) -> Option<Json> {
+        let uri = uri.as_str()?;
+        let outward = self.namespace.outward_uri(&uri)?;
+        Some(Json::string(&outward))
+    }
+}
+
+/// Clients are told to show only icons from the server's own origin, which behind us is ours: icons that carry their
+/// bytes stay, others go.
+fn icons(icons: Node<'_>) -> Fate {
+    let carried: Vec<_> = icons
+        .elements()
+        .filter(|icon| {
+            icon.member("src")
+                .and_then(Node::as_str)
+                .is_some_and(|src| {
+                    src.get(..5)
+                        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"))
+                })
+        })
+        .map(Node::raw)
+        .collect();
+    if carried.is_empty() {
+        Fate::Remove
+    } else if carried.len() == icons.elements().count() {
+        Fate::Keep
+    } else {
+        Fate::Replace(Json::composed(format!("[{}]", carried.join(",")).into()))
+    }
+}

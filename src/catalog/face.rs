@@ -1,0 +1,108 @@
+//! Faces: what an endpoint says of itself, merged from what its upstreams say (PROTOCOL D4).
+
+use std::{fmt::Write, sync::Arc};
+
+use super::build::Part;
+use crate::{call::ServerCard, json::Json, protocol::Revision};
+
+/// What an endpoint offers, the same for every revision.
+#[derive(Debug)]
+pub(super) struct Face {
+    capabilities: Json,
+    instructions: Option<Arc<str>>,
+}
+
+/// How the instructions of several upstreams are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Labels {
+    /// There is one upstream and its names are its own.
+    None,
+    /// By a line with key and prefix before each.
+    Prefixes,
+}
+
+/// Most bytes of one upstream's instructions.
+const ONE_BYTES: usize = 8 << 10;
+/// Most bytes of all instructions together, labels included.
+const ALL_BYTES: usize = 32 << 10;
+const CUT: &str = "\n[cut]";
+const PREFIX_RULE: &str = "Several servers answer here. The tools and prompts of a server are called by its prefix, `_` and their own name; \
+    its resource URIs begin with its prefix and `+`. What each server says below may use its own names, without the prefix.";
+
+impl Face {
+    /// The card, for a client of this revision. Its `ttl_millis` is 0: how old the upstreams' cards are is not known.
+    pub(super) fn card(&self, revision: Revision) -> ServerCard {
+        ServerCard {
+            revision,
+            capabilities: self.capabilities.clone(),
+            instructions: self.instructions.clone(),
+            server_info: None,
+            ttl_millis: 0,
+        }
+    }
+}
+
+/// The face of these upstreams together, in this order.
+pub(super) fn merge<'a>(labels: &Labels, parts: impl Iterator<Item = &'a Part>) -> Face {
+    let mut any = [("completions", false), ("logging", false)];
+    let mut text = String::new();
+    for part in parts {
+        let Some(card) = part.contribution.as_ref().and_then(|it| it.card.as_ref()) else {
+            continue;
+        };
+        for (capability, has) in &mut any {
+            *has |= card.capabilities.root().member(capability).is_some();
+        }
+        let Some(instructions) = card.instructions.as_deref().map(str::trim) else {
+            continue;
+        };
+        if instructions.is_empty() {
+            continue;
+        }
+        if *labels == Labels::Prefixes {
+            if text.is_empty() {
+                text.push_str(PREFIX_RULE);
+            }
+            let (id, prefix) = (part.id(), part.namespace.prefix());
+            let _ = if prefix.is_empty() {
+                write!(text, "\n\n## {id} (no prefix)\n")
+            } else {
+                write!(text, "\n\n## {id} (prefix `{prefix}`)\n")
+            };
+        }
+        push_cut(&mut text, instructions, ONE_BYTES);
+    }
+    let instructions = (!text.is_empty()).then(|| {
+        let mut all = String::new();
+        push_cut(&mut all, &text, ALL_BYTES);
+        all.into()
+    });
+    let empty = Json::empty_object();
+    let always = ["tools", "prompts", "resources"];
+    let members: Vec<_> = always
+        .into_iter()
+        .chain(
+            any.into_iter()
+                .filter_map(|(name, has)| has.then_some(name)),
+        )
+        .map(|name| (name, empty.clone()))
+        .collect();
+    Face {
+        capabilities: crate::protocol::meta::object_of(&members),
+        instructions,
+    }
+}
+
+/// Appends `text`, cut to `limit` bytes with a mark when it is longer.
+fn push_cut(out: &mut String, text: &str, limit: usize) {
+    if text.len() <= limit {
+        out.push_str(text);
+    } else {
+        let mut end = limit - CUT.len();
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        out.push_str(&text[..end]);
+        out.push_str(CUT);
+    }
+}

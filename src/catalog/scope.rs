@@ -1,0 +1,357 @@
+//! Scopes: what one endpoint serves, as lists, lookups and hints.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+
+use super::{
+    Catalog, Hints, Route,
+    build::Part,
+    check::Item,
+    cursor::Position,
+    face::{self, Face},
+    glob,
+    hints::Freshness,
+    namespace::{self, Namespace},
+    rules::{CatalogRules, ToolsetRules},
+    spelling,
+    view::{ListView, Section},
+};
+use crate::protocol::{UpstreamId, methods::ListKind, names::Scope};
+
+/// Everything one endpoint serves.
+#[derive(Debug)]
+pub(super) struct ScopeView {
+    pub(super) lists: [Arc<ListView>; 4],
+    pub(super) face: Face,
+    hints: [Freshness; 4],
+    away: Arc<[String]>,
+    extent: Extent,
+    /// The upstreams that have a part in it, by rank.
+    members: Vec<usize>,
+    /// Pages of the apps of its tools: read by hosts without being listed or selected.
+    apps: HashMap<String, Route>,
+    /// Templates whose spelling does not tell whose they are.
+    loose: Vec<Arc<Item>>,
+}
+
+/// How far a scope reaches.
+#[derive(Debug)]
+enum Extent {
+    All,
+    Toolset(ToolsetRules),
+    Upstream {
+        rank: usize,
+        identity: Arc<Namespace>,
+    },
+}
+
+/// Steps that matching one URI against templates may take; beyond them it matches none.
+const MATCH_STEPS: usize = 2_000_000;
+
+/// Every scope that is configured.
+pub(super) fn all(rules: &CatalogRules) -> impl Iterator<Item = Scope> {
+    let toolsets = rules
+        .toolsets
+        .iter()
+        .map(|set| Scope::Toolset(set.name.clone()));
+    let upstreams = rules
+        .upstreams
+        .iter()
+        .map(|naming| Scope::Upstream(naming.upstream.clone()));
+    std::iter::once(Scope::All).chain(toolsets).chain(upstreams)
+}
+
+impl ScopeView {
+    pub(super) fn new(
+        scope: &Scope,
+        rules: &CatalogRules,
+        parts: &[Part],
+        previous: Option<&Self>,
+    ) -> Self {
+        let extent = Extent::new(scope, rules, previous);
+        let lists = ListKind::ALL.map(|kind| {
+            let before = previous.map(|previous| &previous.lists[kind as usize]);
+            extent.list(kind, rules, parts, before)
+        });
+        let members: Vec<_> = (0..parts.len())
+            .filter(|rank| extent.includes(parts, *rank, &lists))
+            .collect();
+        let away: Arc<[String]> = members
+            .iter()
+            .filter(|rank| parts[**rank].is_away())
+            .map(|rank| parts[*rank].id().to_string())
+            .collect();
+        let loose = lists[ListKind::Templates as usize]
+            .items()
+            .iter()
+            .filter(|item| namespace::is_web(&item.exposed) || item.exposed == item.route.local)
+            .cloned()
+            .collect();
+        let apps = match extent {
+            Extent::Upstream { .. } => HashMap::new(),
+            Extent::All | Extent::Toolset(_) => apps(parts, &lists[ListKind::Tools as usize]),
+        };
+        Self {
+            apps,
+            face: face::merge(
+                &extent.labelled(parts),
+                members.iter().map(|rank| &parts[*rank]),
+            ),
+            hints: ListKind::ALL.map(|kind| {
+                let parts = members.iter().map(|rank| &parts[*rank]);
+                Freshness::of(kind, parts, matches!(extent, Extent::Toolset(_)))
+            }),
+            lists,
+            away,
+            extent,
+            members,
+            loose,
+        }
+    }
+
+    /// Whether the page after `after` may be kept by everybody.
+    pub(super) const fn is_public(&self, kind: ListKind, after: &Position) -> bool {
+        self.hints[kind as usize].public && !after.private
+    }
+
+    pub(super) fn hints(&self, kind: ListKind, after: &Position, now: Instant) -> Hints {
+        let until = self.hints[kind as usize].until;
+        let left = until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
+        Hints {
+            ttl_millis: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
+            public: self.is_public(kind, after),
+            away: self.away.clone(),
+        }
+    }
+
+    /// The namespace that results of this upstream are to be seen in; `None` when it has no part in the scope.
+    pub(super) fn namespace(
+        &self,
+        parts: &[Part],
+        upstream: &UpstreamId,
+    ) -> Option<Arc<Namespace>> {
+        let rank = *self
+            .members
+            .iter()
+            .find(|rank| parts[**rank].id() == upstream)?;
+        Some(match &self.extent {
+            Extent::Upstream { identity, .. } => identity.clone(),
+            Extent::All | Extent::Toolset(_) => parts[rank].namespace.clone(),
+        })
+    }
+
+    pub(super) fn listed(&self, kind: ListKind, name: &str) -> Option<&Route> {
+        self.lists[kind as usize].item(name).map(|item| &item.route)
+    }
+
+    /// Where reading `uri` leads: to who lists it, to whose template it fits, or to whose namespace it is spelled in.
+    pub(super) fn resource(&self, catalog: &Catalog, uri: &str) -> Option<Route> {
+        if let Some(route) = self.listed(ListKind::Resources, uri) {
+            return Some(route.clone());
+        }
+        if spelling::of_uri(uri).is_some() {
+            return None;
+        }
+        if let Some(route) = self.apps.get(uri) {
+            return Some(route.clone());
+        }
+        if let Extent::Upstream { rank, .. } = &self.extent {
+            return Some(route(&catalog.parts[*rank], uri.to_owned()));
+        }
+        let mut budget = MATCH_STEPS;
+        let mut fits = |item: &Arc<Item>| {
+            let template = item.template.as_ref();
+            template.is_some_and(|template| template.matches(uri, &mut budget))
+        };
+        if let Some(item) = self.loose.iter().find(|item| fits(item)) {
+            let part = catalog
+                .parts
+                .iter()
+                .find(|part| *part.id() == item.route.upstream)?;
+            return Some(route(part, uri.to_owned()));
+        }
+        let part = &catalog.parts[catalog.owner(uri)?];
+        let reached = match &self.extent {
+            Extent::All => true,
+            Extent::Toolset(set) => {
+                set.upstreams.contains(part.id())
+                    || glob::any(&set.resources, uri)
+                    || self.lists[ListKind::Templates as usize]
+                        .items()
+                        .iter()
+                        .any(|item| item.route.upstream == *part.id() && fits(item))
+            }
+            Extent::Upstream { .. } => false,
+        };
+        if !reached {
+            return None;
+        }
+        Some(route(part, part.namespace.inward_uri(uri)?))
+    }
+}
+
+/// The pages of the apps of these tools. One that reads as another upstream's is not this one's to give.
+fn apps(parts: &[Part], tools: &ListView) -> HashMap<String, Route> {
+    let mut apps = HashMap::new();
+    for item in tools.items() {
+        let Some(app) = item.app.as_deref() else {
+            continue;
+        };
+        let of = |part: &&Part| *part.id() == item.route.upstream;
+        let Some(part) = parts.iter().find(of) else {
+            continue;
+        };
+        let outward = part
+            .namespace
+            .outward_uri(app)
+            .unwrap_or_else(|| app.to_owned());
+        let prefix = namespace::prefix_of(&outward);
+        let foreign = parts
+            .iter()
+            .any(|other| other.id() != part.id() && Some(other.namespace.prefix()) == prefix);
+        if !foreign {
+            apps.entry(outward)
+                .or_insert_with(|| route(part, app.to_owned()));
+        }
+    }
+    apps
+}
+
+fn route(part: &Part, local: String) -> Route {
+    Route {
+        upstream: part.id().clone(),
+        local: local.into(),
+        headers: Arc::new([]),
+    }
+}
+
+impl Extent {
+    fn new(scope: &Scope, rules: &CatalogRules, previous: Option<&ScopeView>) -> Self {
+        match scope {
+            Scope::All => Self::All,
+            Scope::Toolset(name) => {
+                let set = rules.toolsets.iter().find(|set| set.name == *name);
+                Self::Toolset(set.cloned().unwrap_or_default())
+            }
+            Scope::Upstream(id) => Self::Upstream {
+                rank: rules
+                    .upstreams
+                    .iter()
+                    .position(|naming| naming.upstream == *id)
+                    .unwrap_or(usize::MAX),
+                // The same one as before, so that views that show the same are told to be the same.
+                identity: match previous.map(|previous| &previous.extent) {
+                    Some(Self::Upstream { identity, .. }) => identity.clone(),
+                    _ => Arc::new(Namespace::identity()),
+                },
+            },
+        }
+    }
+
+    fn list(
+        &self,
+        kind: ListKind,
+        rules: &CatalogRules,
+        parts: &[Part],
+        previous: Option<&Arc<ListView>>,
+    ) -> Arc<ListView> {
+        let mut items = Vec::new();
+        let mut sections = Vec::with_capacity(parts.len());
+        for (rank, part) in parts.iter().enumerate() {
+            let before = items.len();
+            let namespace = match self {
+                Self::All => {
+                    items.extend(part.shown[kind as usize].iter().cloned());
+                    &part.namespace
+                }
+                Self::Toolset(set) => {
+                    let taken = part.shown[kind as usize].iter();
+                    items.extend(taken.filter(|item| selects(set, kind, item)).cloned());
+                    &part.namespace
+                }
+                Self::Upstream {
+                    rank: own,
+                    identity,
+                } => {
+                    if rank != *own {
+                        continue;
+                    }
+                    items.extend(part.kept[kind as usize].iter().cloned());
+                    identity
+                }
+            };
+            sections.push(Section {
+                upstream: part.id().clone(),
+                rank: u16::try_from(rank).unwrap_or(u16::MAX),
+                namespace: namespace.clone(),
+                stale: items.len() > before && part.is_away(),
+                end: items.len(),
+            });
+        }
+        let outward = !matches!(self, Self::Upstream { .. });
+        ListView::new(kind, outward, rules.pages, sections, items, previous)
+    }
+
+    /// Whether the upstream at `rank` has a part in this scope, or may have one once it is known.
+    fn includes(&self, parts: &[Part], rank: usize, lists: &[Arc<ListView>; 4]) -> bool {
+        let id = parts[rank].id();
+        match self {
+            Self::All => true,
+            Self::Upstream { rank: own, .. } => rank == *own,
+            Self::Toolset(set) => {
+                let has_item = |list: &Arc<ListView>| {
+                    list.items().iter().any(|item| item.route.upstream == *id)
+                };
+                set.upstreams.contains(id)
+                    || lists.iter().any(has_item)
+                    || selects_prefix(set, parts[rank].namespace.prefix())
+                        && (parts[rank].is_away() || !set.resources.is_empty())
+            }
+        }
+    }
+
+    /// How texts of several upstreams are told apart, if they have to be.
+    fn labelled(&self, parts: &[Part]) -> face::Labels {
+        match self {
+            Self::Upstream { .. } => face::Labels::None,
+            Self::All if parts.len() == 1 && parts[0].namespace.prefix().is_empty() => {
+                face::Labels::None
+            }
+            Self::All | Self::Toolset(_) => face::Labels::Prefixes,
+        }
+    }
+}
+
+fn selects(set: &ToolsetRules, kind: ListKind, item: &Item) -> bool {
+    set.upstreams.contains(&item.route.upstream) || glob::any(globs(set, kind), &item.exposed)
+}
+
+fn globs(set: &ToolsetRules, kind: ListKind) -> &[String] {
+    match kind {
+        ListKind::Tools => &set.tools,
+        ListKind::Prompts => &set.prompts,
+        ListKind::Resources | ListKind::Templates => &set.resources,
+    }
+}
+
+/// Whether a glob of the set may select something with this prefix.
+fn selects_prefix(set: &ToolsetRules, prefix: &str) -> bool {
+    [
+        (ListKind::Tools, '_'),
+        (ListKind::Prompts, '_'),
+        (ListKind::Resources, '+'),
+    ]
+    .into_iter()
+    .any(|(kind, joint)| {
+        let begin = if prefix.is_empty() {
+            String::new()
+        } else {
+            format!("{prefix}{joint}")
+        };
+        globs(set, kind).iter().any(|glob| {
+            let head = glob.split(['*', '?']).next().unwrap_or_default();
+            begin.starts_with(head) || head.starts_with(&begin)
+        })
+    })
+}

@@ -1,0 +1,92 @@
+//! Shelves: one list of one upstream, checked. What did not change since the last build is taken over, not checked again.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use super::{
+    Listing, Report,
+    check::{Checker, Item, Reason, Reports},
+    namespace::Namespace,
+    rules::{CatalogRules, NamingRules},
+    schema::SchemaCheck,
+};
+use crate::{
+    json::{Json, Node},
+    protocol::methods::ListKind,
+};
+
+/// The items of one list of one upstream that are fit to be offered, in its order.
+#[derive(Debug)]
+pub(super) struct Shelf {
+    pub(super) items: Vec<Arc<Item>>,
+    pub(super) reports: Vec<Report>,
+    source: Arc<[Json]>,
+    truncated: bool,
+}
+
+impl Shelf {
+    /// Checks a list. `previous` is the same shelf made under the same rules.
+    pub(super) fn stock(
+        rules: &CatalogRules,
+        naming: &NamingRules,
+        namespace: &Namespace,
+        kind: ListKind,
+        listing: &Listing,
+        previous: Option<&Arc<Self>>,
+    ) -> Arc<Self> {
+        if let Some(previous) = previous
+            && previous.truncated == listing.truncated
+            && (Arc::ptr_eq(&previous.source, &listing.items) || previous.source == listing.items)
+        {
+            return previous.clone();
+        }
+        let known: HashMap<&str, &Arc<Item>> = previous
+            .iter()
+            .flat_map(|shelf| &shelf.items)
+            .map(|item| (&*item.route.local, item))
+            .collect();
+        let mut checker = Checker {
+            rules,
+            naming,
+            namespace,
+            kind,
+            schemas: SchemaCheck::default(),
+        };
+        let mut reports = Reports::new(naming.upstream.clone(), kind);
+        let mut items = Vec::with_capacity(listing.items.len());
+        let mut seen = HashSet::with_capacity(listing.items.len());
+        let limit = rules.bounds.items;
+        for raw in listing.items.iter().take(limit) {
+            let unchanged = raw
+                .root()
+                .member(kind.key())
+                .and_then(Node::as_str)
+                .and_then(|key| known.get(&*key))
+                .filter(|item| item.raw == *raw);
+            let checked = match unchanged {
+                Some(item) => Ok(Some((*item).clone())),
+                None => checker.check(raw).map(|item| item.map(Arc::new)),
+            };
+            match checked {
+                Ok(Some(item)) if seen.insert(item.route.local.clone()) => items.push(item),
+                Ok(Some(_)) => reports.add_raw(raw, Reason::Repeated),
+                Ok(None) => {}
+                Err(reason) => reports.add_raw(raw, reason),
+            }
+        }
+        for raw in listing.items.iter().skip(limit) {
+            reports.add_raw(raw, Reason::TooMany(limit));
+        }
+        if listing.truncated {
+            reports.add("", Reason::CutShort);
+        }
+        Arc::new(Self {
+            items,
+            reports: reports.into_list(),
+            source: listing.items.clone(),
+            truncated: listing.truncated,
+        })
+    }
+}

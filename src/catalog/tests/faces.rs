@@ -1,0 +1,98 @@
+//! What endpoints say of themselves.
+
+use super::*;
+
+fn says(capabilities: &str, instructions: Option<&str>) -> Contribution {
+    let mut contribution = tools(&["t"]);
+    let mut card = card(capabilities);
+    card.instructions = instructions.map(Into::into);
+    contribution.card = Some(card);
+    contribution
+}
+
+fn instructions(catalog: &Catalog, scope: &Scope) -> Option<String> {
+    let card = catalog.face(scope, Revision::V2025_06_18).unwrap();
+    assert_eq!(card.revision, Revision::V2025_06_18);
+    card.instructions.map(|text| text.to_string())
+}
+
+#[test]
+fn capabilities_are_the_union_without_promises_that_are_not_kept() {
+    let capabilities = |part: Contribution| {
+        let catalog = build(&rules(&[("a", "a"), ("b", "b")]), vec![("a", part)], None);
+        catalog.face(&Scope::All, MODERN).unwrap().capabilities
+    };
+    assert_eq!(
+        capabilities(says(
+            r#"{"tools":{"listChanged":true},"experimental":{},"extensions":{"x":{}}}"#,
+            None
+        ))
+        .as_str(),
+        r#"{"tools":{},"prompts":{},"resources":{}}"#
+    );
+    assert_eq!(
+        capabilities(says(r#"{"completions":{},"logging":{}}"#, None)).as_str(),
+        r#"{"tools":{},"prompts":{},"resources":{},"completions":{},"logging":{}}"#
+    );
+}
+
+#[test]
+fn instructions_are_labelled_in_order_under_one_rule_about_prefixes() {
+    let catalog = build(
+        &rules(&[("b", "bee"), ("silent", "s"), ("a", "")]),
+        vec![
+            ("a", says("{}", Some("Use a."))),
+            ("b", says("{}", Some(" Use b. "))),
+            ("silent", says("{}", None)),
+        ],
+        None,
+    );
+    let text = instructions(&catalog, &Scope::All).unwrap();
+    assert!(text.starts_with("Several servers answer here."), "{text}");
+    assert!(
+        text.ends_with("\n\n## b (prefix `bee`)\nUse b.\n\n## a (no prefix)\nUse a."),
+        "{text}"
+    );
+    assert_eq!(text.matches("Several servers").count(), 1);
+    assert_eq!(
+        instructions(&catalog, &Scope::Upstream(id("b"))).as_deref(),
+        Some("Use b.")
+    );
+    assert_eq!(instructions(&catalog, &Scope::Upstream(id("silent"))), None);
+}
+
+#[test]
+fn a_single_upstream_without_prefix_speaks_for_itself() {
+    let catalog = build(
+        &rules(&[("a", "")]),
+        vec![("a", says("{}", Some("Use a.")))],
+        None,
+    );
+    assert_eq!(
+        instructions(&catalog, &Scope::All).as_deref(),
+        Some("Use a.")
+    );
+}
+
+#[test]
+fn instructions_are_cut_at_their_bounds() {
+    let keys: Vec<_> = (0..6).map(|n| format!("u{n}")).collect();
+    let pairs: Vec<_> = keys
+        .iter()
+        .map(|key| (key.as_str(), key.as_str()))
+        .collect();
+    let long = "é".repeat(5_000);
+    let parts = keys
+        .iter()
+        .map(|key| (key.as_str(), says("{}", Some(&long))))
+        .collect();
+    let catalog = build(&rules(&pairs), parts, None);
+    let one = instructions(&catalog, &Scope::Upstream(id("u0"))).unwrap();
+    assert!(
+        one.len() <= 8 << 10 && one.ends_with("é\n[cut]"),
+        "{}",
+        one.len()
+    );
+    let all = instructions(&catalog, &Scope::All).unwrap();
+    assert!(all.len() <= 32 << 10 && all.len() > 31 << 10 && all.ends_with("\n[cut]"));
+}

@@ -1,0 +1,358 @@
+//! What becomes of single definitions: bounds, edits, conversion.
+
+use super::{
+    super::{Reason, SchemaFault},
+    *,
+};
+use crate::protocol::mirror::BadAnnotation;
+
+/// Builds with one upstream that brings these tools, and gives the names that are left and the reasons for the others.
+fn offered(bounds: CatalogBounds, definitions: &[String]) -> (Vec<String>, Vec<Reason>) {
+    let mut rules = rules(&[("a", "")]);
+    rules.bounds = bounds;
+    let catalog = build(
+        &rules,
+        vec![("a", brings(ListKind::Tools, definitions))],
+        None,
+    );
+    let reasons = catalog
+        .reports()
+        .iter()
+        .map(|report| report.reason.clone())
+        .collect();
+    (all(&catalog, &Scope::All, ListKind::Tools), reasons)
+}
+
+fn with_schema(name: &str, members: &str) -> String {
+    format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"{members}}}}}"#)
+}
+
+#[test]
+fn cat_5_a_bad_definition_is_left_out_and_the_others_stay() {
+    let bad = [
+        (
+            with_schema(
+                "t",
+                r#","properties":{"a":{"type":"number","x-mcp-header":"A"}}"#,
+            ),
+            Reason::Header(BadAnnotation::WrongType("A".into())),
+        ),
+        (
+            with_schema("t", r#","$ref":"https://example.com/s""#),
+            Reason::Schema(SchemaFault::RemoteRef),
+        ),
+        (
+            with_schema("t", r#","properties":{"a":{"pattern":"(a)\\1"}}"#),
+            Reason::Schema(SchemaFault::PatternNotLinear),
+        ),
+        (
+            r#"{"name":"t","inputSchema":{"type":"object"},"outputSchema":{"$ref":"x"}}"#.into(),
+            Reason::Schema(SchemaFault::RemoteRef),
+        ),
+        (r#"{"name":"t"}"#.into(), Reason::Missing("inputSchema")),
+        (
+            r#"{"name":"t","inputSchema":{}}"#.into(),
+            Reason::WrongType("inputSchema"),
+        ),
+        (
+            r#"{"name":"t","inputSchema":true}"#.into(),
+            Reason::WrongType("inputSchema"),
+        ),
+        (
+            r#"{"name":"t","description":7,"inputSchema":{"type":"object"}}"#.into(),
+            Reason::WrongType("description"),
+        ),
+        (
+            r#"{"name":"t","annotations":{"readOnlyHint":"yes"},"inputSchema":{"type":"object"}}"#
+                .into(),
+            Reason::WrongType("readOnlyHint"),
+        ),
+        (
+            r#"{"inputSchema":{"type":"object"}}"#.into(),
+            Reason::Missing("name"),
+        ),
+        (
+            r#"{"name":"","inputSchema":{"type":"object"}}"#.into(),
+            Reason::Missing("name"),
+        ),
+        (
+            r#"{"name":7,"inputSchema":{"type":"object"}}"#.into(),
+            Reason::Missing("name"),
+        ),
+        ("[]".into(), Reason::NotAnObject),
+    ];
+    for (definition, reason) in bad {
+        let (left, reasons) = offered(
+            CatalogBounds::default(),
+            &[tool("before"), definition.clone(), tool("after")],
+        );
+        assert_eq!(left, ["before", "after"], "{definition}");
+        assert_eq!(reasons, [reason], "{definition}");
+    }
+}
+
+#[test]
+fn cat_5_definitions_and_descriptions_are_bounded_to_the_byte() {
+    let described = |length: usize| {
+        format!(
+            r#"{{"name":"t","description":"{}","inputSchema":{{"type":"object"}}}}"#,
+            "x".repeat(length)
+        )
+    };
+    let bounds = CatalogBounds {
+        description_bytes: 10,
+        ..CatalogBounds::default()
+    };
+    assert_eq!(offered(bounds, &[described(9)]).0, ["t"]);
+    assert_eq!(offered(bounds, &[described(10)]).0, ["t"]);
+    assert_eq!(
+        offered(bounds, &[described(11)]).1,
+        [Reason::DescriptionTooLong(10)]
+    );
+    let size = described(10).len();
+    let bounds = |definition_bytes| CatalogBounds {
+        definition_bytes,
+        ..CatalogBounds::default()
+    };
+    assert_eq!(offered(bounds(size + 1), &[described(10)]).0, ["t"]);
+    assert_eq!(offered(bounds(size), &[described(10)]).0, ["t"]);
+    assert_eq!(
+        offered(bounds(size - 1), &[described(10)]).1,
+        [Reason::TooLarge(size - 1)]
+    );
+}
+
+#[test]
+fn cat_6_the_tail_of_an_oversized_list_is_left_out_and_reported_in_bounded_number() {
+    let names: Vec<_> = (0..500).map(|n| tool(&format!("t{n}"))).collect();
+    let bounds = |items| CatalogBounds {
+        items,
+        ..CatalogBounds::default()
+    };
+    assert_eq!(offered(bounds(501), &names).0.len(), 500);
+    assert_eq!(offered(bounds(500), &names).0.len(), 500);
+    let (left, reasons) = offered(bounds(499), &names);
+    assert_eq!(
+        (left.len(), &reasons[..]),
+        (499, &[Reason::TooMany(499)][..])
+    );
+    let (left, reasons) = offered(bounds(10), &names);
+    assert_eq!(left.len(), 10);
+    assert_eq!(reasons.len(), 101);
+    assert_eq!(reasons[100], Reason::More(390));
+}
+
+#[test]
+fn cat_6_all_definitions_together_are_bounded() {
+    let size = tool("t0").len();
+    let list: Vec<_> = (0..4).map(|n| tool(&format!("t{n}"))).collect();
+    let left = |total_bytes| {
+        offered(
+            CatalogBounds {
+                total_bytes,
+                ..CatalogBounds::default()
+            },
+            &list,
+        )
+    };
+    assert_eq!(left(4 * size + 1).0.len(), 4);
+    assert_eq!(left(4 * size).0.len(), 4);
+    let (names, reasons) = left(4 * size - 1);
+    assert_eq!(names, ["t0", "t1", "t2"]);
+    assert_eq!(reasons, [Reason::TotalTooLarge(4 * size - 1)]);
+}
+
+#[test]
+fn cat_6_a_list_that_was_cut_short_says_so_and_may_not_be_kept() {
+    let mut cut = tools(&["a"]);
+    cut.tools.truncated = true;
+    let catalog = build(&rules(&[("a", "a")]), vec![("a", cut)], None);
+    assert_eq!(catalog.reports()[0].reason, Reason::CutShort);
+    let hints = catalog
+        .hints(
+            &Scope::All,
+            ListKind::Tools,
+            &Position::start(),
+            Instant::now(),
+        )
+        .unwrap();
+    assert_eq!(hints.ttl_millis, 0);
+}
+
+/// The one item of one list, as shown under prefix `wh`.
+fn shown(kind: ListKind, definition: &str, revision: Revision) -> String {
+    let catalog = build(
+        &rules(&[("a", "wh")]),
+        vec![("a", brings(kind, &[definition.into()]))],
+        None,
+    );
+    let page = first(&catalog, &Scope::All, kind, revision);
+    page[1..page.len() - 1].to_owned()
+}
+
+#[test]
+fn unknown_members_order_and_spellings_survive_byte_for_byte() {
+    let definition = r#"{ "z" : 1.50e+3 , "name" : "q\u0031" , "inputSchema" : {"type":"object", "x":"\u00e9/\/"} , "_meta" : {"b":[ ] } }"#;
+    let want = definition.replace(r#""q\u0031""#, r#""wh_q1""#);
+    for revision in Revision::ALL {
+        assert_eq!(shown(ListKind::Tools, definition, revision), want);
+    }
+    let catalog = build(
+        &rules(&[("a", "wh")]),
+        vec![("a", brings(ListKind::Tools, &[definition.into()]))],
+        None,
+    );
+    let own = first(&catalog, &Scope::Upstream(id("a")), ListKind::Tools, MODERN);
+    assert_eq!(own, format!("[{definition}]"));
+}
+
+#[test]
+fn uris_in_definitions_are_put_into_the_namespace() {
+    let with_app = r#"{"name":"t","inputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":"ui://app/x","visibility":["app"]},"ui/resourceUri":"ui://app/x","dev.usher/stale":true}}"#;
+    assert_eq!(
+        shown(ListKind::Tools, with_app, MODERN),
+        r#"{"name":"wh_t","inputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":"ui://wh/app/x","visibility":["app"]},"ui/resourceUri":"ui://wh/app/x"}}"#
+    );
+    assert_eq!(
+        shown(ListKind::Resources, &resource("note://1"), MODERN),
+        r#"{"uri":"wh+note://1","name":"r"}"#
+    );
+    assert_eq!(
+        shown(ListKind::Resources, &resource("https://e/x"), MODERN),
+        r#"{"uri":"https://e/x","name":"r"}"#
+    );
+    assert_eq!(
+        shown(ListKind::Templates, &template("n://{a}{?b}"), MODERN),
+        r#"{"uriTemplate":"wh+n://{a}{?b}","name":"t"}"#
+    );
+}
+
+#[test]
+fn templates_that_cannot_carry_a_prefix_are_left_out() {
+    let list = [
+        template("{scheme}://x"),
+        template("x://{a"),
+        template("x://{a}"),
+    ];
+    let catalog = build(
+        &rules(&[("a", "wh")]),
+        vec![("a", brings(ListKind::Templates, &list))],
+        None,
+    );
+    assert_eq!(
+        all(&catalog, &Scope::All, ListKind::Templates),
+        ["wh+x://{a}"]
+    );
+    let reasons: Vec<_> = catalog
+        .reports()
+        .iter()
+        .map(|report| report.reason.clone())
+        .collect();
+    assert_eq!(reasons, [Reason::OpenTemplate, Reason::BadTemplate]);
+}
+
+#[test]
+fn icons_that_carry_their_bytes_stay_and_others_go() {
+    let with = |icons: &str| {
+        shown(
+            ListKind::Prompts,
+            &format!(r#"{{"name":"p","icons":{icons},"x":1}}"#),
+            MODERN,
+        )
+    };
+    assert_eq!(
+        with(r#"[{"src":"https://x/i.png"}]"#),
+        r#"{"name":"wh_p","x":1}"#
+    );
+    assert_eq!(
+        with(r#"[{"src":"data:image/png;base64,AA=="}]"#),
+        r#"{"name":"wh_p","icons":[{"src":"data:image/png;base64,AA=="}],"x":1}"#
+    );
+    assert_eq!(
+        with(r#"[{"src":"https://x"}, {"src":"DATA:,a"}]"#),
+        r#"{"name":"wh_p","icons":[{"src":"DATA:,a"}],"x":1}"#
+    );
+}
+
+#[test]
+fn null_where_a_member_is_optional_is_left_out() {
+    let nulls =
+        r#"{"name":"t","title":null,"inputSchema":{"type":"object"},"annotations":null,"x":null}"#;
+    assert_eq!(
+        shown(ListKind::Tools, nulls, MODERN),
+        r#"{"name":"wh_t","inputSchema":{"type":"object"},"x":null}"#
+    );
+}
+
+#[test]
+fn tools_are_converted_to_what_each_revision_knows() {
+    let tool = |tail: &str| format!(r#"{{"name":"t","inputSchema":{{"type":"object"}}{tail}}}"#);
+    let output = r#","outputSchema":{"type":"object"}"#;
+    let array = r#","outputSchema":{"type":"array"}"#;
+    let execution = r#","execution":{"taskSupport":"optional"}"#;
+    // For each revision, oldest first: whether the member stays.
+    for (member, stays) in [
+        (output, [false, false, true, true, true]),
+        (array, [false, false, false, false, true]),
+        (execution, [false, false, false, true, false]),
+    ] {
+        for (revision, stays) in Revision::ALL.into_iter().zip(stays) {
+            let want = tool(if stays { member } else { "" }).replace(r#""t""#, r#""wh_t""#);
+            assert_eq!(
+                shown(ListKind::Tools, &tool(member), revision),
+                want,
+                "{revision}"
+            );
+        }
+    }
+    let titled = shown(
+        ListKind::Tools,
+        &tool(r#","title":"T""#),
+        Revision::V2025_03_26,
+    );
+    assert!(
+        titled.ends_with(r#""title":"T","annotations":{"title":"T"}}"#),
+        "{titled}"
+    );
+    let kept = shown(
+        ListKind::Tools,
+        &tool(r#","title":"T","annotations":{"title":"U"}"#),
+        Revision::V2025_03_26,
+    );
+    assert!(kept.ends_with(r#""annotations":{"title":"U"}}"#), "{kept}");
+    let joined = shown(
+        ListKind::Tools,
+        &tool(r#","title":"T","annotations":{"readOnlyHint":true}"#),
+        Revision::V2025_03_26,
+    );
+    assert!(
+        joined.ends_with(r#""annotations":{"readOnlyHint":true,"title":"T"}}"#),
+        "{joined}"
+    );
+}
+
+#[test]
+fn items_of_an_upstream_that_is_away_are_marked_stale() {
+    let list = [
+        tool("a"),
+        r#"{"name":"b","inputSchema":{"type":"object"},"_meta":{"k":1}}"#.to_owned(),
+    ];
+    let mut away = brings(ListKind::Tools, &list);
+    away.away = true;
+    let catalog = build(&rules(&[("a", "a")]), vec![("a", away)], None);
+    let page = first(&catalog, &Scope::All, ListKind::Tools, MODERN);
+    assert!(
+        page.contains(r#""_meta":{"dev.usher/stale":true}"#),
+        "{page}"
+    );
+    assert!(
+        page.contains(r#""_meta":{"k":1,"dev.usher/stale":true}"#),
+        "{page}"
+    );
+    let fresh = build(
+        &rules(&[("a", "a")]),
+        vec![("a", brings(ListKind::Tools, &list))],
+        Some(&catalog),
+    );
+    assert!(!first(&fresh, &Scope::All, ListKind::Tools, MODERN).contains("stale"));
+}

@@ -1,0 +1,233 @@
+//! Who gets which name.
+
+use proptest::prelude::*;
+
+use super::{super::Reason, *};
+
+#[test]
+fn names_are_prefixed_and_listed_in_configured_order_then_the_upstreams_own() {
+    let catalog = build(
+        &rules(&[("b", "b"), ("a", "wh"), ("late", "late")]),
+        vec![("a", tools(&["z", "y"])), ("b", tools(&["q"]))],
+        None,
+    );
+    assert_eq!(
+        all(&catalog, &Scope::All, ListKind::Tools),
+        ["b_q", "wh_z", "wh_y"]
+    );
+    let route = catalog.tool(&Scope::All, "wh_z").unwrap();
+    assert_eq!((&route.upstream, &*route.local), (&id("a"), "z"));
+    assert_eq!(
+        all(&catalog, &Scope::Upstream(id("a")), ListKind::Tools),
+        ["z", "y"]
+    );
+    assert!(catalog.tool(&Scope::Upstream(id("a")), "wh_z").is_none());
+    assert!(catalog.tool(&Scope::Upstream(id("a")), "z").is_some());
+    assert!(catalog.tool(&Scope::Upstream(id("b")), "z").is_none());
+}
+
+#[test]
+fn cat_1_a_clash_leaves_the_later_one_out_and_is_reported() {
+    let catalog = build(
+        &rules(&[("bare", ""), ("wh", "wh")]),
+        vec![("bare", tools(&["wh_x", "y"])), ("wh", tools(&["x", "z"]))],
+        None,
+    );
+    assert_eq!(
+        all(&catalog, &Scope::All, ListKind::Tools),
+        ["wh_x", "y", "wh_z"]
+    );
+    assert_eq!(
+        catalog.tool(&Scope::All, "wh_x").unwrap().upstream,
+        id("bare")
+    );
+    assert_eq!(catalog.reports()[0].reason, Reason::Taken(id("bare")));
+    assert!(
+        catalog.tool(&Scope::Upstream(id("wh")), "x").is_some(),
+        "its own endpoint still has it"
+    );
+}
+
+#[test]
+fn cat_1_nobody_takes_over_a_name_that_is_held_not_even_by_standing_first() {
+    let rules = rules(&[("bare", ""), ("wh", "wh")]);
+    let holder = |catalog: &Catalog| {
+        catalog
+            .tool(&Scope::All, "wh_x")
+            .map(|route| route.upstream.to_string())
+    };
+    let first = build(&rules, vec![("wh", tools(&["x"]))], None);
+    assert_eq!(holder(&first).as_deref(), Some("wh"));
+
+    let both = || vec![("bare", tools(&["wh_x"])), ("wh", tools(&["x"]))];
+    let second = build(&rules, both(), Some(&first));
+    assert_eq!(holder(&second).as_deref(), Some("wh"));
+
+    let mut away = tools(&[]);
+    away.away = true;
+    let third = build(
+        &rules,
+        vec![("bare", tools(&["wh_x"])), ("wh", away)],
+        Some(&second),
+    );
+    assert_eq!(holder(&third), None, "reserved while its holder is away");
+    let fourth = build(&rules, both(), Some(&third));
+    assert_eq!(holder(&fourth).as_deref(), Some("wh"));
+
+    let given_up = build(
+        &rules,
+        vec![("bare", tools(&["wh_x"])), ("wh", tools(&[]))],
+        Some(&fourth),
+    );
+    assert_eq!(holder(&given_up).as_deref(), Some("bare"));
+    let back = build(&rules, both(), Some(&given_up));
+    assert_eq!(
+        holder(&back).as_deref(),
+        Some("bare"),
+        "and now it is held by that one"
+    );
+}
+
+#[test]
+fn cat_1_names_that_could_fool_are_left_out_and_the_others_stay() {
+    let catalog = build(
+        &rules(&[("a", "a")]),
+        vec![(
+            "a",
+            tools(&["good", "b\\u200bad", "ev\\u0456l", "be\\u0007ll", "good"]),
+        )],
+        None,
+    );
+    assert_eq!(all(&catalog, &Scope::All, ListKind::Tools), ["a_good"]);
+    let reasons: Vec<_> = reports(&catalog)
+        .into_iter()
+        .map(|(_, name, reason)| (name, reason))
+        .collect();
+    let expected = [
+        ("b\\u{200b}ad", "holds a hidden character"),
+        ("evіl", "holds a character that looks like another"),
+        ("be\\u{7}ll", "holds a control character"),
+        ("good", "is listed twice"),
+    ];
+    assert_eq!(
+        reasons,
+        expected.map(|(name, reason)| (name.to_owned(), reason.to_owned()))
+    );
+}
+
+#[test]
+fn cat_1_a_uri_inside_anothers_namespace_is_left_out() {
+    let list = [
+        resource("wh+note://1"),
+        resource("note://1"),
+        resource("ui://wh/x"),
+    ];
+    let catalog = build(
+        &rules(&[("bare", ""), ("wh", "wh")]),
+        vec![("bare", brings(ListKind::Resources, &list))],
+        None,
+    );
+    assert_eq!(
+        all(&catalog, &Scope::All, ListKind::Resources),
+        ["note://1"]
+    );
+    assert_eq!(catalog.reports()[0].reason, Reason::Foreign(id("wh")));
+    assert_eq!(
+        catalog.count(&Scope::Upstream(id("bare")), ListKind::Resources),
+        3
+    );
+}
+
+#[test]
+fn tools_are_selected_renamed_and_described_by_their_original_name() {
+    let mut rules = rules(&[("wh", "wh")]);
+    let naming = &mut rules.upstreams[0];
+    naming.tools.allow = vec!["query_*".into()];
+    naming.tools.deny = vec!["*_all".into()];
+    naming.rename.insert("query_sql".into(), "sql".into());
+    naming
+        .describe
+        .insert("query_sql".into(), "Runs \"SQL\"".into());
+    let catalog = build(
+        &rules,
+        vec![("wh", tools(&["query_sql", "query_all", "drop", "query_x"]))],
+        None,
+    );
+    assert_eq!(
+        all(&catalog, &Scope::All, ListKind::Tools),
+        ["wh_sql", "wh_query_x"]
+    );
+    assert_eq!(
+        &*catalog.tool(&Scope::All, "wh_sql").unwrap().local,
+        "query_sql"
+    );
+    assert!(
+        first(&catalog, &Scope::All, ListKind::Tools, MODERN)
+            .contains(r#""description":"Runs \"SQL\"""#)
+    );
+    assert_eq!(
+        all(&catalog, &Scope::Upstream(id("wh")), ListKind::Tools),
+        ["query_sql", "query_x"]
+    );
+    assert!(
+        catalog.reports().is_empty(),
+        "what the operator leaves out is no offence"
+    );
+}
+
+#[test]
+fn a_toolset_takes_upstreams_whole_and_globs_over_outward_names() {
+    let mut rules = rules(&[("gh", "gh"), ("fs", "fs")]);
+    let mut set = toolset("oncall");
+    set.tools = vec!["gh_*issue*".into()];
+    set.upstreams = vec![id("fs")];
+    rules.toolsets = vec![set, toolset("empty")];
+    let catalog = build(
+        &rules,
+        vec![
+            ("gh", tools(&["list_issues", "merge"])),
+            ("fs", tools(&["read"])),
+        ],
+        None,
+    );
+    let oncall = Scope::Toolset("oncall".into());
+    assert_eq!(
+        all(&catalog, &oncall, ListKind::Tools),
+        ["gh_list_issues", "fs_read"]
+    );
+    assert!(catalog.tool(&oncall, "gh_merge").is_none());
+    assert!(all(&catalog, &Scope::Toolset("empty".into()), ListKind::Tools).is_empty());
+    let unknown = Scope::Toolset("unknown".into());
+    assert!(
+        catalog
+            .page(&unknown, ListKind::Tools, MODERN, &Position::start())
+            .is_none()
+    );
+    assert!(catalog.face(&unknown, MODERN).is_none());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn cat_1_every_exposed_name_leads_to_exactly_one_item(
+        lists in proptest::collection::vec(proptest::collection::vec("(a_|b_)?[xyz.]{1,2}(é|_[0-9a-f]{8})?", 0..12), 3),
+    ) {
+        let rules = rules(&[("bare", ""), ("a", "a"), ("b", "b")]);
+        let parts: Vec<_> = ["bare", "a", "b"].into_iter().zip(&lists).map(|(key, list)| {
+            let names: Vec<_> = list.iter().map(String::as_str).collect();
+            (key, tools(&names))
+        }).collect();
+        let catalog = build(&rules, parts, None);
+        let names = all(&catalog, &Scope::All, ListKind::Tools);
+        let mut routes = std::collections::HashSet::new();
+        let mut unique = std::collections::HashSet::new();
+        for name in &names {
+            let route = catalog.tool(&Scope::All, name).unwrap();
+            prop_assert!(routes.insert((route.upstream.clone(), route.local.clone())));
+            prop_assert!(unique.insert(name.clone()));
+        }
+        let distinct: usize = lists.iter().map(|list| list.iter().collect::<std::collections::HashSet<_>>().len()).sum();
+        let taken = catalog.reports().iter().filter(|report| matches!(report.reason, Reason::Taken(_))).count();
+        prop_assert_eq!(names.len() + taken, distinct);
+    }
+}
