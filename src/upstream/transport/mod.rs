@@ -1,8 +1,14 @@
 //! Transports carry frames to one upstream and know nothing of eras.
 
+mod body;
+mod dial;
+mod http;
+
+use ::http::{HeaderMap, HeaderValue, StatusCode};
 use bytes::Bytes;
 use futures_util::{future::BoxFuture, stream::BoxStream};
-use http::{HeaderMap, StatusCode};
+
+pub use self::http::Http;
 
 use super::UpstreamError;
 use crate::jsonrpc::{Frame, RequestId};
@@ -57,7 +63,7 @@ pub struct Head {
     /// The status.
     pub status: StatusCode,
     /// `Mcp-Session-Id`, if the upstream set one.
-    pub session: Option<http::HeaderValue>,
+    pub session: Option<HeaderValue>,
 }
 
 /// Frames of one answer, or unsolicited ones.
