@@ -3,6 +3,8 @@
 mod body;
 mod dial;
 mod http;
+#[cfg(test)]
+mod rig;
 
 use ::http::{HeaderMap, HeaderValue, StatusCode};
 use bytes::Bytes;

@@ -81,7 +81,7 @@ impl Http {
         };
         let mut headers = self.template.clone();
         headers.extend(out.headers);
-        let request = request(Method::POST, &self.url, headers, out.frame);
+        let request = assemble(Method::POST, &self.url, headers, out.frame);
         let response = self.dial.send(request, length).await?;
         let (head, kind, body) = inspect(response)?;
         if matches!(head.status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
@@ -121,7 +121,7 @@ impl Http {
         all.remove(CONTENT_TYPE);
         all.insert(ACCEPT, EVENTS);
         all.extend(headers.drain());
-        let request = request(Method::GET, &self.url, all, Bytes::new());
+        let request = assemble(Method::GET, &self.url, all, Bytes::new());
         let response = self.dial.send(request, Length::Long).await?;
         let (head, kind, body) = inspect(response)?;
         match (kind, head.status) {
@@ -187,7 +187,7 @@ pub(super) fn configured(spec: &HttpSpec) -> Result<HeaderMap, UpstreamError> {
 }
 
 /// A request that hyper can send; the body is not copied.
-pub(super) fn request(
+pub(super) fn assemble(
     method: Method,
     url: &Uri,
     headers: HeaderMap,
