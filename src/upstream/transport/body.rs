@@ -61,10 +61,10 @@ pub(super) async fn whole(body: &mut Incoming) -> Result<Bytes, UpstreamError> {
 async fn piece(body: &mut Incoming) -> Result<Option<Bytes>, UpstreamError> {
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| chain(&error))?;
-        if let Ok(data) = frame.into_data() {
-            if data.has_remaining() {
-                return Ok(Some(data));
-            }
+        if let Ok(data) = frame.into_data()
+            && data.has_remaining()
+        {
+            return Ok(Some(data));
         }
     }
     Ok(None)
@@ -274,12 +274,12 @@ impl Events {
 
 /// A response must be to `id`; only an error may leave the id out (PROTOCOL B1.9, SECURITY EGR-11).
 pub(super) fn check_id(frame: Frame, id: &RequestId) -> Result<Frame, UpstreamError> {
-    if let Frame::Response(response) = &frame {
-        if response.id.as_ref().is_some_and(|theirs| !theirs.same(id)) {
-            return Err(UpstreamError::Protocol(
-                "an answer to an id that was not asked".into(),
-            ));
-        }
+    if let Frame::Response(response) = &frame
+        && response.id.as_ref().is_some_and(|theirs| !theirs.same(id))
+    {
+        return Err(UpstreamError::Protocol(
+            "an answer to an id that was not asked".into(),
+        ));
     }
     Ok(frame)
 }

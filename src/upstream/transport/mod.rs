@@ -3,14 +3,17 @@
 mod body;
 mod dial;
 mod http;
+mod mux;
+mod printable;
 #[cfg(test)]
 mod rig;
+mod stdio;
 
 use ::http::{HeaderMap, HeaderValue, StatusCode};
 use bytes::Bytes;
 use futures_util::{future::BoxFuture, stream::BoxStream};
 
-pub use self::http::Http;
+pub use self::{http::Http, stdio::Stdio};
 
 use super::UpstreamError;
 use crate::jsonrpc::{Frame, RequestId};

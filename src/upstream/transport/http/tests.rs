@@ -520,10 +520,10 @@ async fn long_streams_do_not_use_up_a_shared_http2_connection() {
         let mut out = request(1);
         let listen = HeaderValue::from_static(methods::LISTEN);
         out.headers.insert(mirror::METHOD, listen);
-        match http.send(out).await.unwrap() {
-            Answer::Stream(_, frames) => streams.push(frames),
-            _ => panic!(),
-        }
+        let Answer::Stream(_, frames) = http.send(out).await.unwrap() else {
+            panic!()
+        };
+        streams.push(frames);
     }
     let calls = (0..20).map(|_| ask(&http, request(1)));
     for answer in futures_util::future::join_all(calls).await {
