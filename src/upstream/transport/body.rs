@@ -86,7 +86,7 @@ impl Drain {
             loop {
                 tokio::select! {
                     body = bodies.recv(), if open.len() < Self::QUEUE => match body {
-                        Some(body) => open.push(tokio::time::timeout(Self::PATIENCE, rest(body))),
+                        Some(body) => open.push(tokio::time::timeout(Self::PATIENCE, end(body))),
                         None => return,
                     },
                     Some(_ended) = open.next() => {}
@@ -107,11 +107,18 @@ impl Drain {
 }
 
 /// Reads a body to its end, unless there is data in it.
-async fn rest(mut body: Incoming) {
-    while let Some(Ok(frame)) = body.frame().await {
-        if frame.data_ref().is_some_and(Bytes::has_remaining) {
+async fn end(mut body: Incoming) {
+    drop(piece(&mut body).await);
+}
+
+/// Reads a short body of no interest to its end; gives up after a few kilobytes.
+pub(super) async fn rest(mut body: Incoming) {
+    let mut left = 8 << 10;
+    while let Ok(Some(data)) = piece(&mut body).await {
+        if data.len() > left {
             return;
         }
+        left -= data.len();
     }
 }
 

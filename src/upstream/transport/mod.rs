@@ -7,13 +7,14 @@ mod mux;
 mod printable;
 #[cfg(test)]
 mod rig;
+mod sse;
 mod stdio;
 
 use ::http::{HeaderMap, HeaderValue, StatusCode};
 use bytes::Bytes;
 use futures_util::{future::BoxFuture, stream::BoxStream};
 
-pub use self::{http::Http, stdio::Stdio};
+pub use self::{http::Http, sse::Sse, stdio::Stdio};
 
 use super::UpstreamError;
 use crate::jsonrpc::{Frame, RequestId};

@@ -213,13 +213,8 @@ pub(super) fn inspect(
     response: Response<Incoming>,
 ) -> Result<(Head, Content, Incoming), UpstreamError> {
     let (mut parts, body) = response.into_parts();
-    match parts.status {
-        status if status.is_redirection() => return Err(UpstreamError::Redirect),
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            return Err(UpstreamError::Auth(parts.status.as_u16()));
-        }
-        StatusCode::PAYLOAD_TOO_LARGE => return Err(UpstreamError::RequestTooLarge),
-        _ => {}
+    if let Some(error) = refusal(parts.status) {
+        return Err(error);
     }
     let coded = parts.headers.get(CONTENT_ENCODING);
     if coded.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
@@ -242,6 +237,18 @@ pub(super) fn inspect(
         session: parts.headers.remove(mirror::SESSION_ID),
     };
     Ok((head, content, body))
+}
+
+/// The statuses that are errors whatever else was answered.
+pub(super) fn refusal(status: StatusCode) -> Option<UpstreamError> {
+    match status {
+        status if status.is_redirection() => Some(UpstreamError::Redirect),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            Some(UpstreamError::Auth(status.as_u16()))
+        }
+        StatusCode::PAYLOAD_TOO_LARGE => Some(UpstreamError::RequestTooLarge),
+        _ => None,
+    }
 }
 
 /// An answer in one JSON text. Frames count whatever the status is; without one, an error status stands for itself.

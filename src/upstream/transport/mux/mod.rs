@@ -192,6 +192,11 @@ impl Mux {
         }
     }
 
+    /// A guard for the task that knows how the channel ends: the channel ends with it, whatever becomes of the task.
+    pub(super) fn last_word(&self) -> LastWord {
+        LastWord(self.clone())
+    }
+
     /// The slot that waits for `number`, and with what limits.
     fn waiting(&self, number: u64) -> Option<(Arc<Slot>, Limits)> {
         match &*self.state() {
@@ -236,5 +241,21 @@ impl Mux {
     /// A panic under the lock leaves a map that is still whole, so poison says nothing.
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Says how the channel ended, or when it is dropped unsaid, that its task was stopped.
+#[derive(Debug)]
+pub(super) struct LastWord(Mux);
+
+impl LastWord {
+    pub(super) fn say(self, error: UpstreamError) {
+        self.0.end(error);
+    }
+}
+
+impl Drop for LastWord {
+    fn drop(&mut self) {
+        self.0.end(UpstreamError::unavailable("stopped"));
     }
 }

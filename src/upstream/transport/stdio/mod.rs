@@ -107,8 +107,8 @@ impl Stdio {
             closing: closing.clone(),
             stderr: stderr.clone(),
         };
-        let dead = mux.clone();
-        tasks.spawn(async move { dead.end(supervised.outcome().await) });
+        let last_word = mux.last_word();
+        tasks.spawn(async move { last_word.say(supervised.outcome().await) });
         Ok(Self {
             mux,
             outgoing,
