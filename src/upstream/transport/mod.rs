@@ -10,14 +10,46 @@ mod rig;
 mod sse;
 mod stdio;
 
+use std::sync::Arc;
+
 use ::http::{HeaderMap, HeaderValue, StatusCode};
 use bytes::Bytes;
 use futures_util::{future::BoxFuture, stream::BoxStream};
 
 pub use self::{http::Http, sse::Sse, stdio::Stdio};
 
-use super::UpstreamError;
-use crate::jsonrpc::{Frame, RequestId};
+use super::{
+    UpstreamError,
+    spec::{Endpoint, HttpTransport, UpstreamSpec},
+};
+use crate::{
+    jsonrpc::{Frame, RequestId},
+    tasks::Tasks,
+};
+
+/// Reaches an upstream over the transport that its endpoint has. `http` says which of the two over HTTP; `Auto` counts as
+/// `Streamable`, which opens no connection before it is used. What the transport runs lives in `tasks`.
+///
+/// # Errors
+/// `Unavailable` when a child cannot be started or TLS material cannot be read; for `Sse`, whatever kept the stream from
+/// opening.
+pub async fn connect(
+    spec: &UpstreamSpec,
+    http: HttpTransport,
+    tasks: &Tasks,
+) -> Result<Arc<dyn Transport>, UpstreamError> {
+    Ok(match &spec.endpoint {
+        Endpoint::Stdio(child) => Arc::new(Stdio::spawn(&spec.id, child, tasks).await?),
+        Endpoint::Http(address) => match http {
+            HttpTransport::Auto | HttpTransport::Streamable => {
+                Arc::new(Http::new(address, spec.timeouts, tasks)?)
+            }
+            HttpTransport::Sse => {
+                Arc::new(Sse::open(&spec.id, address, spec.timeouts, tasks).await?)
+            }
+        },
+    })
+}
 
 /// Carries frames.                                         impls: transport::{Http, Stdio, Sse}
 pub trait Transport: Send + Sync + 'static {
