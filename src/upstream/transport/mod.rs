@@ -62,6 +62,12 @@ pub trait Transport: Send + Sync + 'static {
     /// once; on HTTP it opens the GET stream in session `headers`. Ends when the transport does.
     fn unsolicited(&self, headers: HeaderMap) -> BoxFuture<'_, Result<Frames, UpstreamError>>;
 
+    /// Tells the upstream that the session in `headers` is over: a DELETE on Streamable HTTP (PROTOCOL B4), nothing on
+    /// transports whose session is their connection. Whether the upstream agrees is of no consequence.
+    fn leave(&self, _headers: HeaderMap) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Resolves when the transport can carry no more (a process ended, an SSE stream closed). Never, for plain HTTP.
     fn lost(&self) -> BoxFuture<'_, UpstreamError>;
 

@@ -23,7 +23,7 @@ use secrecy::ExposeSecret;
 
 use super::{
     Answer, Frames, Head, Outbound, Transport,
-    body::{Drain, Events, Owes, check_id, whole},
+    body::{Drain, Events, Owes, check_id, rest, whole},
     dial::{Dial, Length},
 };
 use crate::{
@@ -116,11 +116,11 @@ impl Http {
         }
     }
 
-    async fn listen(&self, mut headers: HeaderMap) -> Result<Frames, UpstreamError> {
+    async fn listen(&self, headers: HeaderMap) -> Result<Frames, UpstreamError> {
         let mut all = self.template.clone();
         all.remove(CONTENT_TYPE);
         all.insert(ACCEPT, EVENTS);
-        all.extend(headers.drain());
+        all.extend(headers);
         let request = assemble(Method::GET, &self.url, all, Bytes::new());
         let response = self.dial.send(request, Length::Long).await?;
         let (head, kind, body) = inspect(response)?;
@@ -146,6 +146,22 @@ impl Transport for Http {
     /// May be called once for each session.
     fn unsolicited(&self, headers: HeaderMap) -> BoxFuture<'_, Result<Frames, UpstreamError>> {
         Box::pin(self.listen(headers))
+    }
+
+    /// Within the connect deadline, whatever the upstream does.
+    fn leave(&self, headers: HeaderMap) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let mut all = self.template.clone();
+            all.remove(CONTENT_TYPE);
+            all.extend(headers);
+            let request = assemble(Method::DELETE, &self.url, all, Bytes::new());
+            let leaving = async {
+                if let Ok(response) = self.dial.send(request, Length::Short).await {
+                    rest(response.into_body()).await;
+                }
+            };
+            drop(tokio::time::timeout(self.timeouts.connect, leaving).await);
+        })
     }
 
     fn lost(&self) -> BoxFuture<'_, UpstreamError> {

@@ -576,3 +576,23 @@ async fn a_refused_stream_is_tried_once_more_and_no_other_reset_is() {
     assert_eq!(error.reason(), "upstream_unavailable");
     assert_eq!(seen.load(Ordering::Relaxed), 1);
 }
+
+#[tokio::test]
+async fn leaving_a_session_deletes_it() {
+    let tasks = Tasks::new();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let keep = Arc::clone(&seen);
+    let address = serve(&tasks, None, None, move |request| {
+        let session = request.headers()["mcp-session-id"].to_str().unwrap();
+        let line = format!("{} {session}", request.method());
+        keep.lock().unwrap().push(line);
+        std::future::ready(answer(405, "text/plain", full("no")))
+    })
+    .await;
+    let spec = spec("http", "127.0.0.1", address, "/");
+    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    let mut headers = HeaderMap::new();
+    headers.insert("mcp-session-id", HeaderValue::from_static("s"));
+    http.leave(headers).await;
+    assert_eq!(*seen.lock().unwrap(), ["DELETE s"]);
+}
