@@ -5,14 +5,11 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt, StreamExt, stream};
-use http_body::Body;
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use tokio::sync::mpsc;
 
-use super::{Frames, dial::chain};
+use super::{Frames, pool::Arriving};
 use crate::{
     json::Limits,
     jsonrpc::{Frame, Message, RequestId, decode, sse},
@@ -26,18 +23,18 @@ pub(super) const MAX_MESSAGE: usize = 32 << 20;
 pub(super) const MAX_ANSWER: usize = 128 << 20;
 
 /// Reads a whole body of at most [`MAX_MESSAGE`]; a body in one piece is not copied.
-pub(super) async fn whole(body: &mut Incoming) -> Result<Bytes, UpstreamError> {
-    let expected = body.size_hint().lower();
+pub(super) async fn whole(body: &mut Arriving) -> Result<Bytes, UpstreamError> {
+    let expected = body.promised();
     if expected > MAX_MESSAGE as u64 {
         return Err(UpstreamError::TooLarge(MAX_MESSAGE));
     }
-    let Some(first) = piece(body).await? else {
+    let Some(first) = body.piece().await? else {
         return Ok(Bytes::new());
     };
-    let Some(second) = (if body.is_end_stream() {
+    let Some(second) = (if body.is_over() {
         None
     } else {
-        piece(body).await?
+        body.piece().await?
     }) else {
         return Ok(first);
     };
@@ -52,41 +49,28 @@ pub(super) async fn whole(body: &mut Incoming) -> Result<Bytes, UpstreamError> {
             return Err(UpstreamError::TooLarge(MAX_MESSAGE));
         }
         all.extend_from_slice(&part);
-        next = piece(body).await?;
+        next = body.piece().await?;
     }
     Ok(all.freeze())
-}
-
-/// The next data of a body; `None` at its end. Trailers are dropped.
-async fn piece(body: &mut Incoming) -> Result<Option<Bytes>, UpstreamError> {
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| chain(&error))?;
-        if let Ok(data) = frame.into_data()
-            && data.has_remaining()
-        {
-            return Ok(Some(data));
-        }
-    }
-    Ok(None)
 }
 
 /// Finishes bodies whose answer has been taken, so that their connections can serve again: one task per transport.
 /// What does not end within a second, or does not fit the queue, is dropped, and its connection with it.
 #[derive(Debug, Clone)]
-pub(super) struct Drain(mpsc::Sender<Incoming>);
+pub(super) struct Drain(mpsc::Sender<Arriving>);
 
 impl Drain {
     const QUEUE: usize = 64;
     const PATIENCE: Duration = Duration::from_secs(1);
 
     pub(super) fn new(tasks: &Tasks) -> Self {
-        let (sender, mut bodies) = mpsc::channel::<Incoming>(Self::QUEUE);
+        let (sender, mut bodies) = mpsc::channel::<Arriving>(Self::QUEUE);
         tasks.spawn(async move {
             let mut open = stream::FuturesUnordered::new();
             loop {
                 tokio::select! {
                     body = bodies.recv(), if open.len() < Self::QUEUE => match body {
-                        Some(body) => open.push(tokio::time::timeout(Self::PATIENCE, end(body))),
+                        Some(body) => open.push(tokio::time::timeout(Self::PATIENCE, rest(body))),
                         None => return,
                     },
                     Some(_ended) = open.next() => {}
@@ -96,25 +80,18 @@ impl Drain {
         Self(sender)
     }
 
-    fn take(&self, mut body: Incoming) {
-        match body.frame().now_or_never() {
-            None => drop(self.0.try_send(body)),
-            Some(None) => {}
-            // More after the last message: the peer has no business here, and its connection goes.
-            Some(Some(_more)) => {}
+    pub(super) fn take(&self, mut body: Arriving) {
+        match body.piece().now_or_never() {
+            Some(Ok(None) | Err(_)) => {}
+            Some(Ok(Some(_))) | None => drop(self.0.try_send(body)),
         }
     }
 }
 
-/// Reads a body to its end, unless there is data in it.
-async fn end(mut body: Incoming) {
-    drop(piece(&mut body).await);
-}
-
 /// Reads a short body of no interest to its end; gives up after a few kilobytes.
-pub(super) async fn rest(mut body: Incoming) {
+pub(super) async fn rest(mut body: Arriving) {
     let mut left = 8 << 10;
-    while let Ok(Some(data)) = piece(&mut body).await {
+    while let Ok(Some(data)) = body.piece().await {
         if data.len() > left {
             return;
         }
@@ -124,7 +101,7 @@ pub(super) async fn rest(mut body: Incoming) {
 
 /// An event stream being read.
 pub(super) struct Events {
-    body: Option<Incoming>,
+    body: Option<Arriving>,
     decoder: sse::Decoder,
     ready: VecDeque<sse::Event>,
     frames: VecDeque<Frame>,
@@ -148,7 +125,7 @@ pub(super) enum Owes {
 }
 
 impl Events {
-    pub(super) fn new(body: Incoming, limits: Limits, owes: Owes) -> Self {
+    pub(super) fn new(body: Arriving, limits: Limits, owes: Owes) -> Self {
         Self {
             body: Some(body),
             decoder: sse::Decoder::new(MAX_MESSAGE),
@@ -194,11 +171,11 @@ impl Events {
                 Owes::Response {
                     silence: Some(silence),
                     ..
-                } => match tokio::time::timeout(silence, piece(body)).await {
+                } => match tokio::time::timeout(silence, body.piece()).await {
                     Ok(read) => read,
                     Err(_elapsed) => Err(UpstreamError::Timeout("silence")),
                 },
-                Owes::Response { .. } | Owes::Nothing => piece(body).await,
+                Owes::Response { .. } | Owes::Nothing => body.piece().await,
             };
             match read {
                 Err(error) => return Some(Err(error)),

@@ -1,26 +1,13 @@
-//! Connections to one HTTP upstream: TLS trust, time bounds, pooling.
+//! Opening connections to one HTTP upstream: name lookup, TCP, TLS.
 //!
 //! Guarantees: names are checked against the configured roots (SECURITY EGR-9); a connection, its TLS handshake
-//! included, is made within the connect deadline; a request is sent again only when none of it was taken (REL-6).
-//! Redirects, cookies, proxies and environment variables are unknown here.
+//! included, is made within the connect deadline. Proxies and environment variables are unknown here.
 
-use std::{
-    error::Error as StdError,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{error::Error as StdError, future::poll_fn, sync::Arc, time::Duration};
 
-use bytes::Bytes;
-use futures_util::future::BoxFuture;
-use http::{Request, Response, Uri};
-use http_body_util::Full;
-use hyper::{body::Incoming, rt::Executor};
+use http::{Uri, uri::Scheme};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::{
-    client::legacy::{self, Client, connect::HttpConnector},
-    rt::TokioTimer,
-};
+use hyper_util::client::legacy::connect::HttpConnector;
 use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
@@ -28,48 +15,28 @@ use rustls::{
 use secrecy::ExposeSecret;
 use tower::Service;
 
-use crate::{
-    tasks::Tasks,
-    upstream::{UpstreamError, spec::TlsSpec},
-};
+use crate::upstream::{UpstreamError, spec::TlsSpec};
 
-/// The most idle connections kept; as many as calls can be in flight.
-const MAX_IDLE: usize = 1_024;
-/// How long an idle connection is kept.
-const IDLE: Duration = Duration::from_secs(60);
-
-/// Two ways to send: pooled for short exchanges, one connection each for streams that stay open. A long stream on
-/// HTTP/2 would hold one of the few streams that the peer allows on the shared connection.
+/// Opens connections to one origin.
 #[derive(Debug, Clone)]
 pub(super) struct Dial {
-    pooled: Client<Bounded, Full<Bytes>>,
-    single: Client<Bounded, Full<Bytes>>,
-    may_be_h2: bool,
+    origin: Uri,
+    any: HttpsConnector<HttpConnector>,
+    single: HttpsConnector<HttpConnector>,
+    limit: Duration,
 }
 
-/// Whether an exchange is expected to stay open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Length {
-    /// Ends with its answer.
-    Short,
-    /// Stays open until somebody closes it.
-    Long,
-}
+/// An open connection.
+pub(super) type Dialled = <HttpsConnector<HttpConnector> as Service<Uri>>::Response;
 
 impl Dial {
-    /// Prepares both ways to `url`; nothing is opened yet.
+    /// Prepares connections to `url`'s origin.
     ///
     /// # Errors
     /// `Unavailable` when the roots or the identity cannot be read.
-    pub(super) fn new(
-        url: &Uri,
-        tls: &TlsSpec,
-        connect: Duration,
-        tasks: &Tasks,
-    ) -> Result<Self, UpstreamError> {
-        let may_be_h2 = url.scheme() == Some(&http::uri::Scheme::HTTPS);
+    pub(super) fn new(url: &Uri, tls: &TlsSpec, limit: Duration) -> Result<Self, UpstreamError> {
         // Plain HTTP never looks at the roots, so they need not be read for it.
-        let config = client_config(tls, may_be_h2)?;
+        let config = client_config(tls, url.scheme() == Some(&Scheme::HTTPS))?;
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -79,68 +46,47 @@ impl Dial {
                 .with_tls_config(config.clone())
                 .https_or_http()
         };
-        let pooled = https().enable_all_versions().wrap_connector(tcp.clone());
-        let single = https().enable_http1().wrap_connector(tcp);
-        let mut builder = Client::builder(Owned(tasks.clone()));
-        builder
-            .timer(TokioTimer::new())
-            .pool_timer(TokioTimer::new())
-            .pool_max_idle_per_host(MAX_IDLE)
-            .pool_idle_timeout(IDLE)
-            .http2_keep_alive_interval(Duration::from_secs(30))
-            .http2_keep_alive_timeout(Duration::from_secs(10));
-        let bound = |inner| Bounded {
-            inner,
-            limit: connect,
-        };
         Ok(Self {
-            pooled: builder.build(bound(pooled)),
-            single: builder.build(bound(single)),
-            may_be_h2,
+            origin: url.clone(),
+            any: https().enable_all_versions().wrap_connector(tcp.clone()),
+            single: https().enable_http1().wrap_connector(tcp),
+            limit,
         })
     }
 
-    /// Sends one request and waits for the head of its answer.
-    ///
-    /// # Errors
-    /// `Timeout` when no connection came about in time, `Unavailable` for every other failure below HTTP.
-    pub(super) async fn send(
+    /// A connection of whichever version the peer prefers.
+    pub(super) async fn any(&self) -> Result<Dialled, UpstreamError> {
+        self.open(self.any.clone()).await
+    }
+
+    /// A connection of HTTP/1.1.
+    pub(super) async fn single(&self) -> Result<Dialled, UpstreamError> {
+        self.open(self.single.clone()).await
+    }
+
+    async fn open(
         &self,
-        request: Request<Full<Bytes>>,
-        length: Length,
-    ) -> Result<Response<Incoming>, UpstreamError> {
-        if length == Length::Long {
-            return self.single.request(request).await.map_err(failure);
-        }
-        if !self.may_be_h2 {
-            return self.pooled.request(request).await.map_err(failure);
-        }
-        let again = request.clone();
-        match self.pooled.request(request).await {
-            Ok(response) => Ok(response),
-            Err(error) if refused_unread(&error) => {
-                self.pooled.request(again).await.map_err(failure)
-            }
-            Err(error) => Err(failure(error)),
+        mut connector: HttpsConnector<HttpConnector>,
+    ) -> Result<Dialled, UpstreamError> {
+        let opening = async {
+            poll_fn(|cx| connector.poll_ready(cx)).await?;
+            connector.call(self.origin.clone()).await
+        };
+        match tokio::time::timeout(self.limit, opening).await {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(error)) => Err(chain(&*error)),
+            Err(_elapsed) => Err(UpstreamError::Timeout("connect")),
         }
     }
 }
 
 /// REFUSED_STREAM says that the peer did nothing with the request (RFC 9113, 8.7).
-fn refused_unread(error: &legacy::Error) -> bool {
+pub(super) fn refused_unread(error: &hyper::Error) -> bool {
     causes(error).any(|cause| {
         cause
             .downcast_ref::<h2::Error>()
             .is_some_and(|error| error.reason() == Some(h2::Reason::REFUSED_STREAM))
     })
-}
-
-fn failure(error: legacy::Error) -> UpstreamError {
-    if causes(&error).any(|cause| cause.is::<TooSlow>()) {
-        UpstreamError::Timeout("connect")
-    } else {
-        chain(&error)
-    }
 }
 
 /// An `Unavailable` that tells the whole chain of causes.
@@ -211,43 +157,4 @@ fn roots(tls: &TlsSpec, wanted: bool) -> Result<RootCertStore, UpstreamError> {
         ));
     }
     Ok(roots)
-}
-
-/// Runs hyper's connection tasks in the family of their transport.
-#[derive(Debug, Clone)]
-struct Owned(Tasks);
-
-impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Owned {
-    fn execute(&self, task: F) {
-        self.0.spawn(task);
-    }
-}
-
-/// A connector whose work, name lookup and TLS included, must be done within a limit.
-#[derive(Debug, Clone)]
-struct Bounded {
-    inner: HttpsConnector<HttpConnector>,
-    limit: Duration,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("no connection in time")]
-struct TooSlow;
-
-type Connected = <HttpsConnector<HttpConnector> as Service<Uri>>::Response;
-type BoxError = Box<dyn StdError + Send + Sync>;
-
-impl Service<Uri> for Bounded {
-    type Response = Connected;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Connected, BoxError>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        let connecting = tokio::time::timeout(self.limit, self.inner.call(uri));
-        Box::pin(async move { connecting.await.map_err(|_elapsed| TooSlow)? })
-    }
 }

@@ -4,6 +4,7 @@ mod body;
 mod dial;
 mod http;
 mod mux;
+mod pool;
 mod printable;
 #[cfg(test)]
 mod rig;

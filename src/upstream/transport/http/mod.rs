@@ -18,13 +18,12 @@ use http::{
     header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HOST},
 };
 use http_body_util::Full;
-use hyper::body::Incoming;
 use secrecy::ExposeSecret;
 
 use super::{
     Answer, Frames, Head, Outbound, Transport,
     body::{Drain, Events, Owes, check_id, rest, whole},
-    dial::{Dial, Length},
+    pool::{Arriving, Length, Outgoing, Pool},
 };
 use crate::{
     json::Limits,
@@ -48,7 +47,7 @@ pub struct Http {
     url: Uri,
     /// Every header that each POST has.
     template: HeaderMap,
-    dial: Dial,
+    pool: Pool,
     drain: Drain,
     timeouts: Timeouts,
     tasks: Tasks,
@@ -67,7 +66,7 @@ impl Http {
         Ok(Self {
             url: spec.url.clone(),
             template,
-            dial: Dial::new(&spec.url, &spec.tls, timeouts.connect, &tasks)?,
+            pool: Pool::new(&spec.url, &spec.tls, timeouts.connect, &tasks)?,
             drain: Drain::new(&tasks),
             timeouts,
             tasks,
@@ -82,9 +81,10 @@ impl Http {
         let mut headers = self.template.clone();
         headers.extend(out.headers);
         let request = assemble(Method::POST, &self.url, headers, out.frame);
-        let response = self.dial.send(request, length).await?;
+        let response = self.pool.send(request, length).await?;
         let (head, kind, body) = inspect(response)?;
         if matches!(head.status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            self.drain.take(body);
             return Ok(Answer::Accepted(head));
         }
         match (kind, out.id) {
@@ -108,11 +108,17 @@ impl Http {
                 }
             }
             (Content::Json, id) => json_answer(head, body, id, &out.limits).await,
-            (_, None) if head.status.is_success() => Ok(Answer::Accepted(head)),
+            (_, None) if head.status.is_success() => {
+                self.drain.take(body);
+                Ok(Answer::Accepted(head))
+            }
             _ if head.status.is_success() => {
                 Err(UpstreamError::Protocol("an unknown content type".into()))
             }
-            _ => Ok(Answer::Status(head)),
+            _ => {
+                self.drain.take(body);
+                Ok(Answer::Status(head))
+            }
         }
     }
 
@@ -122,7 +128,7 @@ impl Http {
         all.insert(ACCEPT, EVENTS);
         all.extend(headers);
         let request = assemble(Method::GET, &self.url, all, Bytes::new());
-        let response = self.dial.send(request, Length::Long).await?;
+        let response = self.pool.send(request, Length::Long).await?;
         let (head, kind, body) = inspect(response)?;
         match (kind, head.status) {
             (Content::Events, status) if status.is_success() => {
@@ -156,7 +162,7 @@ impl Transport for Http {
             all.extend(headers);
             let request = assemble(Method::DELETE, &self.url, all, Bytes::new());
             let leaving = async {
-                if let Ok(response) = self.dial.send(request, Length::Short).await {
+                if let Ok(response) = self.pool.send(request, Length::Short).await {
                     rest(response.into_body()).await;
                 }
             };
@@ -203,12 +209,7 @@ pub(super) fn configured(spec: &HttpSpec) -> Result<HeaderMap, UpstreamError> {
 }
 
 /// A request that hyper can send; the body is not copied.
-pub(super) fn assemble(
-    method: Method,
-    url: &Uri,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Request<Full<Bytes>> {
+pub(super) fn assemble(method: Method, url: &Uri, headers: HeaderMap, body: Bytes) -> Outgoing {
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = method;
     *request.uri_mut() = url.clone();
@@ -226,8 +227,8 @@ pub(super) enum Content {
 
 /// Refuses what no upstream may answer, and keeps the few facts that are used.
 pub(super) fn inspect(
-    response: Response<Incoming>,
-) -> Result<(Head, Content, Incoming), UpstreamError> {
+    response: Response<Arriving>,
+) -> Result<(Head, Content, Arriving), UpstreamError> {
     let (mut parts, body) = response.into_parts();
     if let Some(error) = refusal(parts.status) {
         return Err(error);
@@ -270,7 +271,7 @@ pub(super) fn refusal(status: StatusCode) -> Option<UpstreamError> {
 /// An answer in one JSON text. Frames count whatever the status is; without one, an error status stands for itself.
 async fn json_answer(
     head: Head,
-    mut body: Incoming,
+    mut body: Arriving,
     id: Option<RequestId>,
     limits: &Limits,
 ) -> Result<Answer, UpstreamError> {

@@ -327,19 +327,25 @@ async fn one_connection_serves_one_call_after_another_whatever_the_answers_form(
         loop {
             let (socket, _peer) = listener.accept().await.unwrap();
             count.fetch_add(1, Ordering::Relaxed);
-            let service = hyper::service::service_fn(|request: Request<Incoming>| async move {
-                let streamed = request.headers().contains_key("streamed");
-                let (kind, body) = if streamed {
-                    // The end comes on its own, after the last event.
-                    let (sender, receiver) = mpsc::channel(1);
-                    let event = format!("data: {}\n\n", result(1, 1));
-                    sender.try_send(event.into()).unwrap();
-                    ("text/event-stream", open(receiver))
-                } else {
-                    (TYPE, full(result(1, 1)))
-                };
-                Ok::<_, std::convert::Infallible>(answer(200, kind, body))
-            });
+            let service =
+                hyper::service::service_fn(|request: Request<hyper::body::Incoming>| async move {
+                    let streamed = request.headers().contains_key("streamed");
+                    let (kind, body) = if streamed {
+                        // The end comes on its own, after the last event.
+                        let (sender, receiver) = mpsc::channel(1);
+                        let event = format!("data: {}\n\n", result(1, 1));
+                        sender.try_send(event.into()).unwrap();
+                        ("text/event-stream", open(receiver))
+                    } else {
+                        (TYPE, full(result(1, 1)))
+                    };
+                    let told = request.headers().contains_key("told");
+                    Ok::<_, std::convert::Infallible>(if told {
+                        answer(202, "text/plain", full("Accepted"))
+                    } else {
+                        answer(200, kind, body)
+                    })
+                });
             family.spawn(async move {
                 let io = hyper_util::rt::TokioIo::new(socket);
                 let builder = hyper::server::conn::http1::Builder::new();
@@ -356,6 +362,9 @@ async fn one_connection_serves_one_call_after_another_whatever_the_answers_form(
                 .insert("streamed", HeaderValue::from_static("y"));
         }
         assert_eq!(ask(&http, out).await.unwrap(), ["{\"n\":1}"]);
+        let mut out = notification();
+        out.headers.insert("told", HeaderValue::from_static("y"));
+        assert_eq!(ask(&http, out).await.unwrap(), ["accepted 202"]);
     }
     // Reuse may be lost now and then when the next call is quicker than the end of the last stream, but not as a rule.
     assert!(accepted.load(Ordering::Relaxed) <= 3, "{accepted:?}");
@@ -595,4 +604,100 @@ async fn leaving_a_session_deletes_it() {
     headers.insert("mcp-session-id", HeaderValue::from_static("s"));
     http.leave(headers).await;
     assert_eq!(*seen.lock().unwrap(), ["DELETE s"]);
+}
+
+#[tokio::test]
+async fn a_connection_that_died_unused_costs_the_next_call_nothing() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let tasks = Tasks::new();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let spec = spec("http", "127.0.0.1", listener.local_addr().unwrap(), "/");
+    tasks.spawn(async move {
+        let mut calls = 0;
+        loop {
+            let (mut socket, _peer) = listener.accept().await.unwrap();
+            let mut request = vec![0; 4096];
+            while socket.read(&mut request).await.unwrap() > 0 {
+                calls += 1;
+                let body = result(calls, 1);
+                let answer = format!(
+                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+                    body.len()
+                );
+                socket.write_all(answer.as_bytes()).await.unwrap();
+                // Kept alive by its words, and closed all the same.
+                if calls % 2 == 0 {
+                    break;
+                }
+            }
+        }
+    });
+    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    for id in 1..20 {
+        assert_eq!(ask(&http, request(id)).await.unwrap(), ["{\"n\":1}"]);
+        // The news of the end must arrive first: it is lost in a race with the next call, and then it is an error.
+        while id % 2 == 0 && !http.pool.is_stale() {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_was_sent_is_never_sent_again() {
+    use tokio::io::AsyncReadExt;
+    let tasks = Tasks::new();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let spec = spec("http", "127.0.0.1", listener.local_addr().unwrap(), "/");
+    let seen = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&seen);
+    tasks.spawn(async move {
+        loop {
+            let (mut socket, _peer) = listener.accept().await.unwrap();
+            let mut request = vec![0; 4096];
+            if socket.read(&mut request).await.unwrap() > 0 {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    });
+    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    let error = ask(&http, request(1)).await.unwrap_err();
+    assert_eq!(error.reason(), "upstream_unavailable");
+    assert_eq!(seen.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_burst_over_http2_makes_one_connection() {
+    let tasks = Tasks::new();
+    let authority = Authority::new();
+    let config = Arc::new(authority.server("localhost", &["h2"], false));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut spec = spec("https", "localhost", listener.local_addr().unwrap(), "/");
+    spec.tls.ca = Some(authority.pem());
+    let accepted = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&accepted);
+    let family = tasks.clone();
+    tasks.spawn(async move {
+        loop {
+            let (socket, _peer) = listener.accept().await.unwrap();
+            count.fetch_add(1, Ordering::Relaxed);
+            let acceptor = tokio_rustls::TlsAcceptor::from(Arc::clone(&config));
+            family.spawn(async move {
+                let socket = acceptor.accept(socket).await.unwrap();
+                let mut connection = h2::server::handshake(socket).await.unwrap();
+                while let Some(Ok((_request, mut respond))) = connection.accept().await {
+                    let head = Response::builder().header(CONTENT_TYPE, TYPE);
+                    let mut body = respond
+                        .send_response(head.body(()).unwrap(), false)
+                        .unwrap();
+                    body.send_data(result(1, 1).into(), true).unwrap();
+                }
+            });
+        }
+    });
+    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    let calls = (0..50).map(|_| ask(&http, request(1)));
+    for answer in futures_util::future::join_all(calls).await {
+        assert_eq!(answer.unwrap(), ["{\"n\":1}"]);
+    }
+    assert_eq!(accepted.load(Ordering::Relaxed), 1);
 }

@@ -22,9 +22,9 @@ use tokio::time::timeout;
 use super::{
     Answer, Frames, Head, Outbound, Transport,
     body::{Events, Owes, rest},
-    dial::{Dial, Length},
     http::{Content, assemble, configured, inspect, refusal},
     mux::{Inbox, LastWord, Mux},
+    pool::{Length, Pool},
 };
 use crate::{
     json::Limits,
@@ -52,7 +52,7 @@ pub struct Sse {
 struct Post {
     url: Uri,
     headers: HeaderMap,
-    dial: Dial,
+    pool: Pool,
 }
 
 impl Sse {
@@ -68,13 +68,13 @@ impl Sse {
         tasks: &Tasks,
     ) -> Result<Self, UpstreamError> {
         let tasks = tasks.child();
-        let dial = Dial::new(&spec.url, &spec.tls, timeouts.connect, &tasks)?;
+        let pool = Pool::new(&spec.url, &spec.tls, timeouts.connect, &tasks)?;
         let mut headers = configured(spec)?;
         let opening = async {
             let mut get = headers.clone();
             get.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
             let request = assemble(Method::GET, &spec.url, get, Bytes::new());
-            let (head, kind, body) = inspect(dial.send(request, Length::Long).await?)?;
+            let (head, kind, body) = inspect(pool.send(request, Length::Long).await?)?;
             match (head.status.is_success(), kind) {
                 (true, Content::Events) => {}
                 (true, _) => {
@@ -105,7 +105,7 @@ impl Sse {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let (mux, inbox) = Mux::new(upstream.clone());
         tasks.spawn(read(events, inbox, mux.last_word()));
-        let post = Post { url, headers, dial };
+        let post = Post { url, headers, pool };
         Ok(Self { mux, post, tasks })
     }
 
@@ -166,7 +166,7 @@ impl Post {
     /// Sends one frame. What the answer says beside its status is of no interest.
     async fn send(self, frame: Bytes) -> Result<Head, UpstreamError> {
         let request = assemble(Method::POST, &self.url, self.headers, frame);
-        let response = self.dial.send(request, Length::Short).await?;
+        let response = self.pool.send(request, Length::Short).await?;
         let status: StatusCode = response.status();
         if let Some(error) = refusal(status) {
             return Err(error);
