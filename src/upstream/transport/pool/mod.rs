@@ -7,6 +7,9 @@
 //! of sending one. At most [`MAX_IDLE`] idle connections of at most [`IDLE`] are kept; how many are open at once is
 //! bounded by who calls.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
