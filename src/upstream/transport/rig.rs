@@ -73,6 +73,10 @@ where
                     }
                     Some(acceptor) => {
                         if let Ok(socket) = acceptor.accept(socket).await {
+                            // What was agreed on is what is spoken.
+                            if socket.get_ref().1.alpn_protocol() == Some(b"h2") {
+                                builder = builder.http2_only();
+                            }
                             let served = builder
                                 .serve_connection(TokioIo::new(socket), service)
                                 .await;

@@ -140,11 +140,11 @@ mod tests {
     #[test]
     fn other_origins_and_nonsense_are_refused() {
         for named in [
-            "http://evil/m",
+            "http://evil:8000/m",
+            "//evil:8000/m",
             "https://h:8000/m",
             "http://h:8001/m",
             "http://h/m",
-            "//evil/m",
             "http://h:8000@evil/m",
             "http://user@h:8000/m",
             "javascript:alert(1)",

@@ -129,7 +129,7 @@ async fn only_an_address_of_the_same_origin_is_taken_and_it_comes_first() {
     for named in [
         "event: endpoint\ndata: http://elsewhere.example/messages?session=s3cret\n\n",
         "event: endpoint\ndata: //elsewhere.example/messages?session=s3cret\n\n",
-        "event: message\ndata: {\"s\":\"s3cret\"}\n\n",
+        "event: message\ndata: /messages?session=s3cret\n\n",
     ] {
         let tasks = Tasks::new();
         let server = server(&tasks, named, 202).await;
