@@ -275,14 +275,22 @@ async fn json_answer(
     id: Option<RequestId>,
     limits: &Limits,
 ) -> Result<Answer, UpstreamError> {
+    let lease = body.withhold();
     let text = whole(&mut body).await?;
-    let message = match decode(text, limits) {
-        Ok(message) => message,
-        Err(_none) if !head.status.is_success() => return Ok(Answer::Status(head)),
+    let answer = match decode(text, limits) {
+        Ok(message) => sort(head, message, id)?,
+        Err(_none) if !head.status.is_success() => Answer::Status(head),
         // A notification is owed nothing, so there is nothing in the answer that could be wrong.
-        Err(_none) if id.is_none() => return Ok(Answer::Accepted(head)),
+        Err(_none) if id.is_none() => Answer::Accepted(head),
         Err(error) => return Err(UpstreamError::Protocol(error.to_string())),
     };
+    if let Some(lease) = lease {
+        lease.end();
+    }
+    Ok(answer)
+}
+
+fn sort(head: Head, message: Message, id: Option<RequestId>) -> Result<Answer, UpstreamError> {
     let mine = |frame: Frame| match &id {
         Some(id) => check_id(frame, id),
         None => Ok(frame),

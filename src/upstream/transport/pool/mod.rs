@@ -139,7 +139,7 @@ impl Pool {
                     let absolute = relative(&mut request);
                     match line.try_send_request(request).await {
                         Ok(response) => {
-                            let line = Some((self.clone(), line));
+                            let line = Some(Lease(self.clone(), line));
                             return Ok(response.map(|body| Arriving { body, line }));
                         }
                         Err(mut failed) => match failed.take_message() {
@@ -307,10 +307,26 @@ fn unread(failed: &TrySendError<Outgoing>) -> bool {
 #[derive(Debug)]
 pub(super) struct Arriving {
     body: Incoming,
-    line: Option<(Pool, http1::SendRequest<Full<Bytes>>)>,
+    line: Option<Lease>,
+}
+
+/// A connection that is in use, and the pool that it came from. Dropped, it is closed.
+#[derive(Debug)]
+pub(super) struct Lease(Pool, http1::SendRequest<Full<Bytes>>);
+
+impl Lease {
+    /// The exchange went well: the connection may serve again.
+    pub(super) fn end(self) {
+        self.0.give_back(self.1);
+    }
 }
 
 impl Arriving {
+    /// Takes the connection out, for who wants to see the body before the connection serves again (SECURITY EGR-11).
+    pub(super) const fn withhold(&mut self) -> Option<Lease> {
+        self.line.take()
+    }
+
     /// The next data; `None` at the end. Trailers are dropped.
     ///
     /// # Errors
@@ -343,8 +359,8 @@ impl Arriving {
     }
 
     fn finish(&mut self) {
-        if let Some((pool, line)) = self.line.take() {
-            pool.give_back(line);
+        if let Some(lease) = self.line.take() {
+            lease.end();
         }
     }
 }

@@ -352,3 +352,41 @@ async fn a_burst_over_http2_makes_one_connection() {
     }
     assert_eq!(accepted.load(Ordering::Relaxed), 1);
 }
+
+#[tokio::test]
+async fn a_connection_that_brought_garbage_is_not_used_again() {
+    for (kind, garbage, fresh) in [
+        (TYPE, "garbage".to_owned(), true),
+        (TYPE, result(2, 1), true),
+        ("text/event-stream", "data: garbage\n\n".to_owned(), true),
+        (TYPE, result(1, 1), false),
+    ] {
+        let tasks = Tasks::new();
+        let ports = Arc::new(Mutex::new(Vec::new()));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let spec = spec("http", "127.0.0.1", listener.local_addr().unwrap(), "/");
+        let (seen, family) = (Arc::clone(&ports), tasks.clone());
+        tasks.spawn(async move {
+            loop {
+                let (socket, peer) = listener.accept().await.unwrap();
+                let (seen, garbage) = (Arc::clone(&seen), garbage.clone());
+                let service = hyper::service::service_fn(move |_request: Request<Incoming>| {
+                    seen.lock().unwrap().push(peer.port());
+                    let body = full(garbage.clone());
+                    std::future::ready(Ok::<_, std::convert::Infallible>(answer(200, kind, body)))
+                });
+                family.spawn(async move {
+                    let io = hyper_util::rt::TokioIo::new(socket);
+                    let builder = hyper::server::conn::http1::Builder::new();
+                    drop(builder.serve_connection(io, service).await);
+                });
+            }
+        });
+        let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+        for _ in 0..2 {
+            assert_eq!(ask(&http, request(1)).await.is_err(), fresh);
+        }
+        let ports = ports.lock().unwrap();
+        assert_eq!(ports[0] != ports[1], fresh);
+    }
+}
