@@ -1,11 +1,56 @@
 //! Transports carry frames to one upstream and know nothing of eras.
 
+mod body;
+mod dial;
+mod http;
+mod mux;
+mod pool;
+mod printable;
+#[cfg(test)]
+mod rig;
+mod sse;
+mod stdio;
+
+use std::sync::Arc;
+
+use ::http::{HeaderMap, HeaderValue, StatusCode};
 use bytes::Bytes;
 use futures_util::{future::BoxFuture, stream::BoxStream};
-use http::{HeaderMap, StatusCode};
 
-use super::UpstreamError;
-use crate::jsonrpc::{Frame, RequestId};
+pub use self::{http::Http, sse::Sse, stdio::Stdio};
+
+use super::{
+    UpstreamError,
+    spec::{Endpoint, HttpTransport, UpstreamSpec},
+};
+use crate::{
+    jsonrpc::{Frame, RequestId},
+    tasks::Tasks,
+};
+
+/// Reaches an upstream over the transport that its endpoint has. `http` says which of the two over HTTP; `Auto` counts as
+/// `Streamable`, which opens no connection before it is used. What the transport runs lives in `tasks`.
+///
+/// # Errors
+/// `Unavailable` when a child cannot be started or TLS material cannot be read; for `Sse`, whatever kept the stream from
+/// opening.
+pub async fn connect(
+    spec: &UpstreamSpec,
+    http: HttpTransport,
+    tasks: &Tasks,
+) -> Result<Arc<dyn Transport>, UpstreamError> {
+    Ok(match &spec.endpoint {
+        Endpoint::Stdio(child) => Arc::new(Stdio::spawn(&spec.id, child, tasks).await?),
+        Endpoint::Http(address) => match http {
+            HttpTransport::Auto | HttpTransport::Streamable => {
+                Arc::new(Http::new(address, spec.timeouts, tasks)?)
+            }
+            HttpTransport::Sse => {
+                Arc::new(Sse::open(&spec.id, address, spec.timeouts, tasks).await?)
+            }
+        },
+    })
+}
 
 /// Carries frames.                                         impls: transport::{Http, Stdio, Sse}
 pub trait Transport: Send + Sync + 'static {
@@ -17,6 +62,12 @@ pub trait Transport: Send + Sync + 'static {
     /// Frames that answer nothing: server requests and notifications without a progress token of ours. May be taken
     /// once; on HTTP it opens the GET stream in session `headers`. Ends when the transport does.
     fn unsolicited(&self, headers: HeaderMap) -> BoxFuture<'_, Result<Frames, UpstreamError>>;
+
+    /// Tells the upstream that the session in `headers` is over: a DELETE on Streamable HTTP (PROTOCOL B4), nothing on
+    /// transports whose session is their connection. Whether the upstream agrees is of no consequence.
+    fn leave(&self, _headers: HeaderMap) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 
     /// Resolves when the transport can carry no more (a process ended, an SSE stream closed). Never, for plain HTTP.
     fn lost(&self) -> BoxFuture<'_, UpstreamError>;
@@ -57,7 +108,7 @@ pub struct Head {
     /// The status.
     pub status: StatusCode,
     /// `Mcp-Session-Id`, if the upstream set one.
-    pub session: Option<http::HeaderValue>,
+    pub session: Option<HeaderValue>,
 }
 
 /// Frames of one answer, or unsolicited ones.

@@ -1,0 +1,269 @@
+//! HTTP answer bodies to frames: one JSON text, or an event stream.
+//!
+//! Guarantees: no message over 32 MiB and no stream of answers over 128 MiB is held or passed on; an answer that
+//! keeps silent for too long ends in an error; a body that ended well leaves its connection reusable.
+
+use std::{collections::VecDeque, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::{FutureExt, StreamExt, stream};
+use tokio::sync::mpsc;
+
+use super::{Frames, pool::Arriving};
+use crate::{
+    json::Limits,
+    jsonrpc::{Frame, Message, RequestId, decode, sse},
+    tasks::Tasks,
+    upstream::UpstreamError,
+};
+
+/// The most bytes of one message (SECURITY 6).
+pub(super) const MAX_MESSAGE: usize = 32 << 20;
+/// The most bytes of all messages that answer one request (SECURITY 6).
+pub(super) const MAX_ANSWER: usize = 128 << 20;
+
+/// Reads a whole body of at most [`MAX_MESSAGE`]; a body in one piece is not copied.
+pub(super) async fn whole(body: &mut Arriving) -> Result<Bytes, UpstreamError> {
+    let expected = body.promised();
+    if expected > MAX_MESSAGE as u64 {
+        return Err(UpstreamError::TooLarge(MAX_MESSAGE));
+    }
+    let Some(first) = body.piece().await? else {
+        return Ok(Bytes::new());
+    };
+    let Some(second) = (if body.is_over() {
+        None
+    } else {
+        body.piece().await?
+    }) else {
+        return Ok(first);
+    };
+    let held = first.len() + second.len();
+    // The peer's promise of a length is worth at most a megabyte of ours in advance.
+    let promised = usize::try_from(expected).unwrap_or(MAX_MESSAGE);
+    let mut all = BytesMut::with_capacity(held.max(promised.min(1 << 20)));
+    all.extend_from_slice(&first);
+    let mut next = Some(second);
+    while let Some(part) = next {
+        if all.len() + part.len() > MAX_MESSAGE {
+            return Err(UpstreamError::TooLarge(MAX_MESSAGE));
+        }
+        all.extend_from_slice(&part);
+        next = body.piece().await?;
+    }
+    Ok(all.freeze())
+}
+
+/// Finishes bodies whose answer has been taken, so that their connections can serve again: one task per transport.
+/// What does not end within a second, or does not fit the queue, is dropped, and its connection with it.
+#[derive(Debug, Clone)]
+pub(super) struct Drain(mpsc::Sender<Arriving>);
+
+impl Drain {
+    const QUEUE: usize = 64;
+    const PATIENCE: Duration = Duration::from_secs(1);
+
+    pub(super) fn new(tasks: &Tasks) -> Self {
+        let (sender, mut bodies) = mpsc::channel::<Arriving>(Self::QUEUE);
+        tasks.spawn(async move {
+            let mut open = stream::FuturesUnordered::new();
+            loop {
+                tokio::select! {
+                    body = bodies.recv(), if open.len() < Self::QUEUE => match body {
+                        Some(body) => open.push(tokio::time::timeout(Self::PATIENCE, rest(body))),
+                        None => return,
+                    },
+                    Some(_ended) = open.next() => {}
+                }
+            }
+        });
+        Self(sender)
+    }
+
+    pub(super) fn take(&self, mut body: Arriving) {
+        match body.piece().now_or_never() {
+            Some(Ok(None) | Err(_)) => {}
+            Some(Ok(Some(_))) | None => drop(self.0.try_send(body)),
+        }
+    }
+}
+
+/// Reads a short body of no interest to its end; gives up after a few kilobytes.
+pub(super) async fn rest(mut body: Arriving) {
+    let mut left = 8 << 10;
+    while let Ok(Some(data)) = body.piece().await {
+        if data.len() > left {
+            return;
+        }
+        left -= data.len();
+    }
+}
+
+/// An event stream being read.
+pub(super) struct Events {
+    body: Option<Arriving>,
+    decoder: sse::Decoder,
+    ready: VecDeque<sse::Event>,
+    frames: VecDeque<Frame>,
+    limits: Limits,
+    /// What ends it.
+    owes: Owes,
+    total: usize,
+}
+
+/// What a stream is expected to bring.
+pub(super) enum Owes {
+    /// The response to this request, and then it is over. Where `silence` is `None` it may take for ever and any
+    /// number of messages.
+    Response {
+        id: RequestId,
+        silence: Option<Duration>,
+        drain: Drain,
+    },
+    /// Nothing; it may be silent for ever and ends when the peer ends it.
+    Nothing,
+}
+
+impl Events {
+    pub(super) fn new(body: Arriving, limits: Limits, owes: Owes) -> Self {
+        Self {
+            body: Some(body),
+            decoder: sse::Decoder::new(MAX_MESSAGE),
+            ready: VecDeque::new(),
+            frames: VecDeque::new(),
+            limits,
+            owes,
+            total: 0,
+        }
+    }
+
+    /// The next frame; `None` when the stream is over. After an error, or the response that was owed, it is over.
+    pub(super) async fn next(&mut self) -> Option<Result<Frame, UpstreamError>> {
+        let next = self.advance().await;
+        match &next {
+            Some(Ok(Frame::Response(_))) => {
+                if let Owes::Response { drain, .. } = &self.owes {
+                    if let Some(body) = self.body.take() {
+                        drain.take(body);
+                    }
+                    self.frames.clear();
+                    self.ready.clear();
+                }
+            }
+            Some(Err(_)) => {
+                self.body = None;
+                self.frames.clear();
+                self.ready.clear();
+            }
+            Some(Ok(_)) | None => {}
+        }
+        next
+    }
+
+    /// The next event that has data, whatever its name; for transports whose events are not all frames.
+    pub(super) async fn event(&mut self) -> Option<Result<sse::Event, UpstreamError>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(Ok(event));
+            }
+            let body = self.body.as_mut()?;
+            let read = match self.owes {
+                Owes::Response {
+                    silence: Some(silence),
+                    ..
+                } => match tokio::time::timeout(silence, body.piece()).await {
+                    Ok(read) => read,
+                    Err(_elapsed) => Err(UpstreamError::Timeout("silence")),
+                },
+                Owes::Response { .. } | Owes::Nothing => body.piece().await,
+            };
+            match read {
+                Err(error) => return Some(Err(error)),
+                Ok(Some(data)) => {
+                    if let Err(error) = self.feed(&data) {
+                        return Some(Err(error));
+                    }
+                }
+                Ok(None) => {
+                    self.body = None;
+                    return match self.owes {
+                        Owes::Nothing => None,
+                        Owes::Response { .. } => Some(Err(UpstreamError::unavailable(
+                            "the stream ended before the answer",
+                        ))),
+                    };
+                }
+            }
+        }
+    }
+
+    fn feed(&mut self, data: &[u8]) -> Result<(), UpstreamError> {
+        if matches!(
+            self.owes,
+            Owes::Response {
+                silence: Some(_),
+                ..
+            }
+        ) {
+            self.total = self.total.saturating_add(data.len());
+            if self.total > MAX_ANSWER {
+                return Err(UpstreamError::TooLarge(MAX_ANSWER));
+            }
+        }
+        let ready = &mut self.ready;
+        self.decoder
+            .push(data, |event| {
+                if !event.data.is_empty() {
+                    ready.push_back(event);
+                }
+            })
+            .map_err(|sse::TooLarge(max)| UpstreamError::TooLarge(max))
+    }
+
+    async fn advance(&mut self) -> Option<Result<Frame, UpstreamError>> {
+        loop {
+            if let Some(frame) = self.frames.pop_front() {
+                return Some(self.mine(frame));
+            }
+            let event = match self.event().await? {
+                Ok(event) => event,
+                Err(error) => return Some(Err(error)),
+            };
+            if !matches!(event.name.as_str(), "" | "message") {
+                continue;
+            }
+            match decode(event.data, &self.limits) {
+                Ok(Message::One(frame)) => self.frames.push_back(frame),
+                Ok(Message::Batch(frames)) => self.frames.extend(frames),
+                Err(error) => return Some(Err(UpstreamError::Protocol(error.to_string()))),
+            }
+        }
+    }
+
+    fn mine(&self, frame: Frame) -> Result<Frame, UpstreamError> {
+        match &self.owes {
+            Owes::Response { id, .. } => check_id(frame, id),
+            Owes::Nothing => Ok(frame),
+        }
+    }
+
+    pub(super) fn into_frames(self) -> Frames {
+        stream::unfold(self, |mut events| async move {
+            let next = events.next().await?;
+            Some((next, events))
+        })
+        .boxed()
+    }
+}
+
+/// A response must be to `id`; only an error may leave the id out (PROTOCOL B1.9, SECURITY EGR-11).
+pub(super) fn check_id(frame: Frame, id: &RequestId) -> Result<Frame, UpstreamError> {
+    if let Frame::Response(response) = &frame
+        && response.id.as_ref().is_some_and(|theirs| !theirs.same(id))
+    {
+        return Err(UpstreamError::Protocol(
+            "an answer to an id that was not asked".into(),
+        ));
+    }
+    Ok(frame)
+}

@@ -1,0 +1,160 @@
+//! Opening connections to one HTTP upstream: name lookup, TCP, TLS.
+//!
+//! Guarantees: names are checked against the configured roots (SECURITY EGR-9); a connection, its TLS handshake
+//! included, is made within the connect deadline. Proxies and environment variables are unknown here.
+
+use std::{error::Error as StdError, future::poll_fn, sync::Arc, time::Duration};
+
+use http::{Uri, uri::Scheme};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+use secrecy::ExposeSecret;
+use tower::Service;
+
+use crate::upstream::{UpstreamError, spec::TlsSpec};
+
+/// Opens connections to one origin.
+#[derive(Debug, Clone)]
+pub(super) struct Dial {
+    origin: Uri,
+    any: HttpsConnector<HttpConnector>,
+    single: HttpsConnector<HttpConnector>,
+    limit: Duration,
+}
+
+/// An open connection.
+pub(super) type Dialled = <HttpsConnector<HttpConnector> as Service<Uri>>::Response;
+
+impl Dial {
+    /// Prepares connections to `url`'s origin.
+    ///
+    /// # Errors
+    /// `Unavailable` when the roots or the identity cannot be read.
+    pub(super) fn new(url: &Uri, tls: &TlsSpec, limit: Duration) -> Result<Self, UpstreamError> {
+        // Plain HTTP never looks at the roots, so they need not be read for it.
+        let config = client_config(tls, url.scheme() == Some(&Scheme::HTTPS))?;
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_keepalive(Some(Duration::from_secs(60)));
+        let https = || {
+            HttpsConnectorBuilder::new()
+                .with_tls_config(config.clone())
+                .https_or_http()
+        };
+        Ok(Self {
+            origin: url.clone(),
+            any: https().enable_all_versions().wrap_connector(tcp.clone()),
+            single: https().enable_http1().wrap_connector(tcp),
+            limit,
+        })
+    }
+
+    /// A connection of whichever version the peer prefers.
+    pub(super) async fn any(&self) -> Result<Dialled, UpstreamError> {
+        self.open(self.any.clone()).await
+    }
+
+    /// A connection of HTTP/1.1.
+    pub(super) async fn single(&self) -> Result<Dialled, UpstreamError> {
+        self.open(self.single.clone()).await
+    }
+
+    async fn open(
+        &self,
+        mut connector: HttpsConnector<HttpConnector>,
+    ) -> Result<Dialled, UpstreamError> {
+        let opening = async {
+            poll_fn(|cx| connector.poll_ready(cx)).await?;
+            connector.call(self.origin.clone()).await
+        };
+        match tokio::time::timeout(self.limit, opening).await {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(error)) => Err(chain(&*error)),
+            Err(_elapsed) => Err(UpstreamError::Timeout("connect")),
+        }
+    }
+}
+
+/// REFUSED_STREAM says that the peer did nothing with the request (RFC 9113, 8.7).
+pub(super) fn refused_unread(error: &hyper::Error) -> bool {
+    causes(error).any(|cause| {
+        cause
+            .downcast_ref::<h2::Error>()
+            .is_some_and(|error| error.reason() == Some(h2::Reason::REFUSED_STREAM))
+    })
+}
+
+/// An `Unavailable` that tells the whole chain of causes.
+pub(super) fn chain(error: &(dyn StdError + 'static)) -> UpstreamError {
+    let mut cause = String::new();
+    for part in causes(error) {
+        let part = part.to_string();
+        if !cause.ends_with(&part) {
+            if !cause.is_empty() {
+                cause.push_str(": ");
+            }
+            cause.push_str(&part);
+        }
+    }
+    UpstreamError::unavailable(cause)
+}
+
+fn causes<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |&error| StdError::source(error))
+}
+
+fn client_config(tls: &TlsSpec, wanted: bool) -> Result<ClientConfig, UpstreamError> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| UpstreamError::unavailable(format!("TLS: {error}")))?
+        .with_root_certificates(roots(tls, wanted)?);
+    let Some((chain, key)) = &tls.identity else {
+        return Ok(config.with_no_client_auth());
+    };
+    let bad = |what: &str, error: &dyn StdError| {
+        UpstreamError::unavailable(format!("TLS client {what}: {error}"))
+    };
+    let chain = CertificateDer::pem_slice_iter(chain)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| bad("certificate", &error))?;
+    let key = PrivateKeyDer::from_pem_slice(key.expose_secret().as_bytes())
+        .map_err(|error| bad("key", &error))?;
+    config
+        .with_client_auth_cert(chain, key)
+        .map_err(|error| bad("identity", &error))
+}
+
+/// The configured roots alone, or the system's, or Mozilla's where the system has none.
+fn roots(tls: &TlsSpec, wanted: bool) -> Result<RootCertStore, UpstreamError> {
+    let mut roots = RootCertStore::empty();
+    let Some(pem) = &tls.ca else {
+        if wanted {
+            // Unreadable files among the system's are its own matter; what could be read is used.
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            if roots.is_empty() {
+                roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+            }
+        }
+        return Ok(roots);
+    };
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let added = certificate
+            .map_err(|error| error.to_string())
+            .and_then(|certificate| roots.add(certificate).map_err(|error| error.to_string()));
+        added.map_err(|error| UpstreamError::unavailable(format!("TLS roots: {error}")))?;
+    }
+    if roots.is_empty() {
+        return Err(UpstreamError::unavailable(
+            "TLS roots: no certificate in the PEM",
+        ));
+    }
+    Ok(roots)
+}

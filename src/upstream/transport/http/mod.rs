@@ -1,0 +1,318 @@
+//! Streamable HTTP toward an upstream, in every revision: one POST per frame, answered by JSON or an event stream.
+//!
+//! Guarantees: what is sent is the peer's headers and the configured ones, nothing of a client's (SECURITY EGR-1,
+//! EGR-2); of an answer only the status, the session id and the frames are looked at (EGR-7); a redirect is refused
+//! (EGR-3), compression is neither asked for nor taken. Deliberately absent: resuming broken streams, and what a
+//! status means to a session or an era.
+
+#[cfg(test)]
+mod tests;
+
+use bytes::Bytes;
+use futures_util::{
+    future::BoxFuture,
+    stream::{self, StreamExt},
+};
+use http::{
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri,
+    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HOST},
+};
+use http_body_util::Full;
+use secrecy::ExposeSecret;
+
+use super::{
+    Answer, Frames, Head, Outbound, Transport,
+    body::{Drain, Events, Owes, check_id, rest, whole},
+    pool::{Arriving, Length, Outgoing, Pool},
+};
+use crate::{
+    json::Limits,
+    jsonrpc::{Frame, Message, RequestId, decode},
+    protocol::{methods, mirror},
+    tasks::Tasks,
+    upstream::{
+        UpstreamError,
+        spec::{HttpSpec, Timeouts},
+    },
+};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+const IDENTITY: HeaderValue = HeaderValue::from_static("identity");
+
+/// Streamable HTTP to one URL.
+#[derive(Debug)]
+pub struct Http {
+    url: Uri,
+    /// Every header that each POST has.
+    template: HeaderMap,
+    pool: Pool,
+    drain: Drain,
+    timeouts: Timeouts,
+    tasks: Tasks,
+}
+
+impl Http {
+    /// A transport to `spec.url`; connections are opened when they are needed and live in `tasks`.
+    ///
+    /// # Errors
+    /// `Unavailable` when the URL, a header, the roots or the identity cannot be used.
+    pub fn new(spec: &HttpSpec, timeouts: Timeouts, tasks: &Tasks) -> Result<Self, UpstreamError> {
+        let tasks = tasks.child();
+        let mut template = configured(spec)?;
+        template.insert(CONTENT_TYPE, JSON);
+        template.insert(ACCEPT, BOTH);
+        Ok(Self {
+            url: spec.url.clone(),
+            template,
+            pool: Pool::new(&spec.url, &spec.tls, timeouts.connect, &tasks)?,
+            drain: Drain::new(&tasks),
+            timeouts,
+            tasks,
+        })
+    }
+
+    async fn post(&self, out: Outbound) -> Result<Answer, UpstreamError> {
+        let length = match out.headers.get(mirror::METHOD) {
+            Some(method) if method == methods::LISTEN => Length::Long,
+            _ => Length::Short,
+        };
+        let mut headers = self.template.clone();
+        headers.extend(out.headers);
+        let request = assemble(Method::POST, &self.url, headers, out.frame);
+        let response = self.pool.send(request, length).await?;
+        let (head, kind, body) = inspect(response)?;
+        if matches!(head.status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            self.drain.take(body);
+            return Ok(Answer::Accepted(head));
+        }
+        match (kind, out.id) {
+            (Content::Events, Some(id)) if head.status.is_success() => {
+                let silence = match length {
+                    Length::Short => Some(self.timeouts.silence),
+                    Length::Long => None,
+                };
+                let drain = self.drain.clone();
+                let owes = Owes::Response { id, silence, drain };
+                let mut events = Events::new(body, out.limits, owes);
+                match events.next().await {
+                    Some(Ok(frame @ Frame::Response(_))) => Ok(Answer::One(head, frame)),
+                    Some(Ok(frame)) => {
+                        let first = stream::once(async { Ok(frame) });
+                        let frames = first.chain(events.into_frames()).boxed();
+                        Ok(Answer::Stream(head, frames))
+                    }
+                    Some(Err(error)) => Err(error),
+                    None => Err(UpstreamError::unavailable("an empty stream")),
+                }
+            }
+            (Content::Json, id) => json_answer(head, body, id, &out.limits).await,
+            (_, None) if head.status.is_success() => {
+                self.drain.take(body);
+                Ok(Answer::Accepted(head))
+            }
+            _ if head.status.is_success() => {
+                Err(UpstreamError::Protocol("an unknown content type".into()))
+            }
+            _ => {
+                self.drain.take(body);
+                Ok(Answer::Status(head))
+            }
+        }
+    }
+
+    async fn listen(&self, headers: HeaderMap) -> Result<Frames, UpstreamError> {
+        let mut all = self.template.clone();
+        all.remove(CONTENT_TYPE);
+        all.insert(ACCEPT, EVENTS);
+        all.extend(headers);
+        let request = assemble(Method::GET, &self.url, all, Bytes::new());
+        let response = self.pool.send(request, Length::Long).await?;
+        let (head, kind, body) = inspect(response)?;
+        match (kind, head.status) {
+            (Content::Events, status) if status.is_success() => {
+                Ok(Events::new(body, Limits::UPSTREAM, Owes::Nothing).into_frames())
+            }
+            // Not offered: then nothing comes, for as long as the transport lives.
+            (_, StatusCode::METHOD_NOT_ALLOWED) => Ok(stream::pending().boxed()),
+            (_, status) if status.is_success() => Err(UpstreamError::Protocol(
+                "a GET answered with something else than events".into(),
+            )),
+            (_, status) => Err(UpstreamError::unavailable(format!("GET: HTTP {status}"))),
+        }
+    }
+}
+
+impl Transport for Http {
+    fn send(&self, out: Outbound) -> BoxFuture<'_, Result<Answer, UpstreamError>> {
+        Box::pin(self.post(out))
+    }
+
+    /// May be called once for each session.
+    fn unsolicited(&self, headers: HeaderMap) -> BoxFuture<'_, Result<Frames, UpstreamError>> {
+        Box::pin(self.listen(headers))
+    }
+
+    /// Within the connect deadline, whatever the upstream does.
+    fn leave(&self, headers: HeaderMap) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let mut all = self.template.clone();
+            all.remove(CONTENT_TYPE);
+            all.extend(headers);
+            let request = assemble(Method::DELETE, &self.url, all, Bytes::new());
+            let leaving = async {
+                if let Ok(response) = self.pool.send(request, Length::Short).await {
+                    rest(response.into_body()).await;
+                }
+            };
+            drop(tokio::time::timeout(self.timeouts.connect, leaving).await);
+        })
+    }
+
+    fn lost(&self) -> BoxFuture<'_, UpstreamError> {
+        Box::pin(std::future::pending())
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.tasks.stop();
+        Box::pin(std::future::ready(()))
+    }
+}
+
+impl Drop for Http {
+    fn drop(&mut self) {
+        self.tasks.stop();
+    }
+}
+
+/// The headers that every request has: `Host`, no compression, and what the configuration says.
+pub(super) fn configured(spec: &HttpSpec) -> Result<HeaderMap, UpstreamError> {
+    let bad = |what: &str| UpstreamError::unavailable(format!("the URL {what}"));
+    let authority = spec.url.authority().ok_or_else(|| bad("has no host"))?;
+    if authority.as_str().contains('@') {
+        return Err(bad("holds a credential"));
+    }
+    let host = HeaderValue::from_str(authority.as_str())
+        .map_err(|_invalid| bad("has a host that is no header value"))?;
+    let mut headers = HeaderMap::with_capacity(24);
+    headers.insert(HOST, host);
+    headers.insert(ACCEPT_ENCODING, IDENTITY);
+    for (name, value) in &spec.headers {
+        let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_invalid| {
+            UpstreamError::unavailable(format!("the value of `{name}` is no header value"))
+        })?;
+        value.set_sensitive(true);
+        headers.append(name.clone(), value);
+    }
+    Ok(headers)
+}
+
+/// A request that hyper can send; the body is not copied.
+pub(super) fn assemble(method: Method, url: &Uri, headers: HeaderMap, body: Bytes) -> Outgoing {
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = method;
+    *request.uri_mut() = url.clone();
+    *request.headers_mut() = headers;
+    request
+}
+
+/// What a body claims to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    Json,
+    Events,
+    Other,
+}
+
+/// Refuses what no upstream may answer, and keeps the few facts that are used.
+pub(super) fn inspect(
+    response: Response<Arriving>,
+) -> Result<(Head, Content, Arriving), UpstreamError> {
+    let (mut parts, body) = response.into_parts();
+    if let Some(error) = refusal(parts.status) {
+        return Err(error);
+    }
+    let coded = parts.headers.get(CONTENT_ENCODING);
+    if coded.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Err(UpstreamError::Protocol("a compressed answer".into()));
+    }
+    let content = match parts.headers.get(CONTENT_TYPE) {
+        Some(value) => {
+            let value = value.as_bytes();
+            let end = memchr::memchr(b';', value).unwrap_or(value.len());
+            match value[..end].trim_ascii() {
+                kind if kind.eq_ignore_ascii_case(b"application/json") => Content::Json,
+                kind if kind.eq_ignore_ascii_case(b"text/event-stream") => Content::Events,
+                _ => Content::Other,
+            }
+        }
+        None => Content::Other,
+    };
+    let head = Head {
+        status: parts.status,
+        session: parts.headers.remove(mirror::SESSION_ID),
+    };
+    Ok((head, content, body))
+}
+
+/// The statuses that are errors whatever else was answered.
+pub(super) fn refusal(status: StatusCode) -> Option<UpstreamError> {
+    match status {
+        status if status.is_redirection() => Some(UpstreamError::Redirect),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            Some(UpstreamError::Auth(status.as_u16()))
+        }
+        StatusCode::PAYLOAD_TOO_LARGE => Some(UpstreamError::RequestTooLarge),
+        _ => None,
+    }
+}
+
+/// An answer in one JSON text. Frames count whatever the status is; without one, an error status stands for itself.
+async fn json_answer(
+    head: Head,
+    mut body: Arriving,
+    id: Option<RequestId>,
+    limits: &Limits,
+) -> Result<Answer, UpstreamError> {
+    let lease = body.withhold();
+    let text = whole(&mut body).await?;
+    let answer = match decode(text, limits) {
+        Ok(message) => sort(head, message, id)?,
+        Err(_none) if !head.status.is_success() => Answer::Status(head),
+        // A notification is owed nothing, so there is nothing in the answer that could be wrong.
+        Err(_none) if id.is_none() => Answer::Accepted(head),
+        Err(error) => return Err(UpstreamError::Protocol(error.to_string())),
+    };
+    if let Some(lease) = lease {
+        lease.end();
+    }
+    Ok(answer)
+}
+
+fn sort(head: Head, message: Message, id: Option<RequestId>) -> Result<Answer, UpstreamError> {
+    let mine = |frame: Frame| match &id {
+        Some(id) => check_id(frame, id),
+        None => Ok(frame),
+    };
+    match message {
+        Message::One(frame @ Frame::Response(_)) => Ok(Answer::One(head, mine(frame)?)),
+        Message::One(_) => Err(UpstreamError::Protocol(
+            "a JSON answer that is no response".into(),
+        )),
+        // 2025-03-26 may answer with an array. What follows the response is not looked at.
+        Message::Batch(mut frames) => {
+            let last = frames
+                .iter()
+                .position(|frame| matches!(frame, Frame::Response(_)));
+            let Some(last) = last else {
+                return Err(UpstreamError::Protocol(
+                    "an array without a response".into(),
+                ));
+            };
+            frames.truncate(last + 1);
+            let frames: Vec<_> = frames.into_iter().map(mine).collect();
+            Ok(Answer::Stream(head, stream::iter(frames).boxed()))
+        }
+    }
+}

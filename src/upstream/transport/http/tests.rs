@@ -1,0 +1,370 @@
+//! Streamable HTTP against local hyper servers.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use http::header;
+use tokio::sync::mpsc;
+
+use super::{super::rig::*, *};
+
+const MAX: usize = super::super::body::MAX_MESSAGE;
+const TYPE: &str = "application/json; charset=utf-8";
+
+/// A transport to a plain server that gives this one answer to everything.
+async fn against<F>(tasks: &Tasks, make: F) -> Http
+where
+    F: Fn() -> Response<Body> + Clone + Send + Sync + 'static,
+{
+    let address = serve(
+        tasks,
+        None,
+        None,
+        move |_request| std::future::ready(make()),
+    )
+    .await;
+    let spec = spec("http", "127.0.0.1", address, "/mcp");
+    Http::new(&spec, timeouts(), tasks).unwrap()
+}
+
+#[tokio::test]
+async fn a_post_carries_the_peers_and_the_configured_headers_and_nothing_else() {
+    let tasks = Tasks::new();
+    let seen = Arc::new(Mutex::new(None));
+    let keep = Arc::clone(&seen);
+    let address = serve(&tasks, None, None, move |request| {
+        *keep.lock().unwrap() = Some(request);
+        std::future::ready(answer(200, TYPE, full(result(1, 5))))
+    })
+    .await;
+    let mut spec = spec("http", "127.0.0.1", address, "/mcp?x=1");
+    let credential = (header::AUTHORIZATION, "Bearer s3cret".to_owned().into());
+    spec.headers.push(credential);
+    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    let mut out = request(1);
+    out.headers
+        .insert("mcp-session-id", HeaderValue::from_static("s"));
+    let sent = out.frame.clone();
+    assert_eq!(ask(&http, out).await.unwrap(), ["{\"n\":5}"]);
+
+    let request = seen.lock().unwrap().take().unwrap();
+    assert_eq!(request.method(), Method::POST);
+    assert_eq!(request.uri().to_string(), "/mcp?x=1");
+    assert_eq!(request.body(), &sent);
+    let expected = [
+        ("accept", "application/json, text/event-stream".to_owned()),
+        ("accept-encoding", "identity".to_owned()),
+        ("authorization", "Bearer s3cret".to_owned()),
+        ("content-length", sent.len().to_string()),
+        ("content-type", "application/json".to_owned()),
+        ("host", format!("127.0.0.1:{}", address.port())),
+        ("mcp-session-id", "s".to_owned()),
+    ];
+    let mut headers: Vec<_> = request
+        .headers()
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.to_str().unwrap().to_owned()))
+        .collect();
+    headers.sort();
+    assert_eq!(headers, expected);
+}
+
+#[tokio::test]
+async fn a_frame_counts_whatever_the_status_and_its_session_is_kept() {
+    for status in [200, 400, 404, 500] {
+        let tasks = Tasks::new();
+        let http = against(&tasks, move || {
+            let mut answer = answer(status, TYPE, full(result(1, 2)));
+            answer
+                .headers_mut()
+                .insert("mcp-session-id", HeaderValue::from_static("abc"));
+            answer
+        })
+        .await;
+        let Answer::One(head, frame) = http.send(request(1)).await.unwrap() else {
+            panic!("{status}")
+        };
+        assert_eq!(head.status.as_u16(), status);
+        assert_eq!(head.session.unwrap(), "abc");
+        assert_eq!(gist(&frame), "{\"n\":2}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_without_an_id_is_an_answer() {
+    let tasks = Tasks::new();
+    let http = against(&tasks, || {
+        let text = r#"{"jsonrpc":"2.0","error":{"code":-32022,"message":"no"}}"#;
+        answer(400, TYPE, full(text))
+    })
+    .await;
+    assert_eq!(ask(&http, request(1)).await.unwrap(), ["error -32022"]);
+}
+
+#[tokio::test]
+async fn a_status_without_a_frame_is_told_as_it_is() {
+    for (status, kind, text) in [
+        (404, "text/html", "<p>no</p>"),
+        (400, TYPE, "{\"error\":\"no\"}"),
+        (503, "text/event-stream", "data: x\n\n"),
+        (405, TYPE, ""),
+    ] {
+        let tasks = Tasks::new();
+        let http = against(&tasks, move || answer(status, kind, full(text))).await;
+        let expected = format!("status {status}");
+        assert_eq!(ask(&http, request(1)).await.unwrap(), [expected]);
+    }
+}
+
+#[tokio::test]
+async fn a_notification_is_accepted_by_any_success() {
+    for status in [200, 202, 204] {
+        let tasks = Tasks::new();
+        let http = against(&tasks, move || answer(status, "text/plain", full(""))).await;
+        let expected = format!("accepted {status}");
+        assert_eq!(ask(&http, notification()).await.unwrap(), [expected]);
+    }
+}
+
+#[tokio::test]
+async fn refusals_have_errors_of_their_own() {
+    for (status, reason) in [
+        (301, "upstream_redirect"),
+        (307, "upstream_redirect"),
+        (401, "upstream_auth_failed"),
+        (403, "upstream_auth_failed"),
+        (413, "upstream_request_too_large"),
+    ] {
+        let tasks = Tasks::new();
+        let hits = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&hits);
+        let http = against(&tasks, move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            let mut answer = answer(status, TYPE, full(result(1, 1)));
+            answer
+                .headers_mut()
+                .insert(header::LOCATION, HeaderValue::from_static("/elsewhere"));
+            answer
+        })
+        .await;
+        let error = ask(&http, request(1)).await.unwrap_err();
+        assert_eq!(error.reason(), reason, "{status}");
+        assert_eq!(hits.load(Ordering::Relaxed), 1, "{status} was followed");
+    }
+}
+
+#[tokio::test]
+async fn broken_answers_are_protocol_errors() {
+    let twice = r#"{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}"#;
+    let cases: [(&str, Bytes); 8] = [
+        (TYPE, "nonsense".into()),
+        (TYPE, "".into()),
+        (TYPE, twice.into()),
+        (TYPE, result(2, 1).into()),
+        (TYPE, progress(1, 1).into()),
+        (TYPE, "[]".into()),
+        ("text/html", result(1, 1).into()),
+        (
+            "text/event-stream",
+            format!("data: {}\n\n", result(2, 1)).into(),
+        ),
+    ];
+    for (kind, text) in cases {
+        let tasks = Tasks::new();
+        let body = text.clone();
+        let http = against(&tasks, move || answer(200, kind, full(body.clone()))).await;
+        let error = ask(&http, request(1)).await.unwrap_err();
+        assert_eq!(error.reason(), "upstream_protocol_error", "{text:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_compressed_answer_is_refused() {
+    let tasks = Tasks::new();
+    let http = against(&tasks, || {
+        let mut answer = answer(200, TYPE, full(result(1, 1)));
+        answer
+            .headers_mut()
+            .insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        answer
+    })
+    .await;
+    let error = ask(&http, request(1)).await.unwrap_err();
+    assert_eq!(error.reason(), "upstream_protocol_error");
+}
+
+#[tokio::test]
+async fn a_message_may_have_32_mib_and_not_a_byte_more() {
+    for (extra, ok) in [(0, true), (1, false)] {
+        for in_pieces in [false, true] {
+            let tasks = Tasks::new();
+            let shell = result(1, 1).len();
+            let text = Bytes::from(result(1, 1) + &" ".repeat(MAX - shell + extra));
+            let http = against(&tasks, move || {
+                let body = if in_pieces {
+                    let (head, tail) = (text.slice(..1000), text.slice(1000..));
+                    pieces(vec![head, tail])
+                } else {
+                    full(text.clone())
+                };
+                answer(200, TYPE, body)
+            })
+            .await;
+            match ask(&http, request(1)).await {
+                Ok(_) => assert!(ok),
+                Err(error) => assert_eq!((ok, error.reason()), (false, "upstream_too_large")),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_array_answers_up_to_its_response() {
+    let tasks = Tasks::new();
+    let http = against(&tasks, || {
+        let text = format!("[{},{}]", progress(1, 1), result(1, 3));
+        answer(200, TYPE, full(text))
+    })
+    .await;
+    let answer = ask(&http, request(1)).await.unwrap();
+    assert_eq!(answer, ["notifications/progress", "{\"n\":3}"]);
+}
+
+#[tokio::test]
+async fn a_stream_gives_its_frames_until_the_response() {
+    let tasks = Tasks::new();
+    let http = against(&tasks, || {
+        let events = format!(
+            "id: 1\ndata:\n\n: hi\n\nevent: ping\ndata: x\n\ndata: {}\n\nevent: message\ndata: {}\n\ndata: nonsense\n\n",
+            progress(1, 1),
+            result(1, 3)
+        );
+        let (head, tail) = events.split_at(70);
+        let both = vec![head.to_owned().into(), tail.to_owned().into()];
+        answer(200, "text/event-stream", pieces(both))
+    })
+    .await;
+    let answer = ask(&http, request(1)).await.unwrap();
+    assert_eq!(answer, ["notifications/progress", "{\"n\":3}"]);
+}
+
+#[tokio::test]
+async fn a_lone_response_on_a_stream_is_one_answer() {
+    let tasks = Tasks::new();
+    let http = against(&tasks, || {
+        let event = format!("data: {}\n\n", result(1, 3));
+        answer(200, "text/event-stream", full(event))
+    })
+    .await;
+    let answer = http.send(request(1)).await.unwrap();
+    assert!(matches!(answer, Answer::One(..)));
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_early_or_goes_silent_is_an_error() {
+    let tasks = Tasks::new();
+    let event = || format!("data: {}\n\n", progress(1, 1));
+    let http = against(&tasks, move || {
+        answer(200, "text/event-stream", full(event()))
+    })
+    .await;
+    let error = ask(&http, request(1)).await.unwrap_err();
+    assert_eq!(error.reason(), "upstream_unavailable");
+
+    let (sender, receiver) = mpsc::channel(4);
+    sender.send(event().into()).await.unwrap();
+    let receiver = Arc::new(Mutex::new(Some(receiver)));
+    let address = serve(&tasks, None, None, move |_request| {
+        let body = open(receiver.lock().unwrap().take().unwrap());
+        std::future::ready(answer(200, "text/event-stream", body))
+    })
+    .await;
+    let spec = spec("http", "127.0.0.1", address, "/");
+    let mut timeouts = timeouts();
+    timeouts.silence = Duration::from_millis(50);
+    let http = Http::new(&spec, timeouts, &tasks).unwrap();
+    let error = ask(&http, request(1)).await.unwrap_err();
+    assert!(
+        matches!(error, UpstreamError::Timeout("silence")),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn dropping_a_stream_closes_it_upstream() {
+    let tasks = Tasks::new();
+    let (sender, receiver) = mpsc::channel(4);
+    let event = format!("data: {}\n\n", progress(1, 1));
+    sender.send(event.into()).await.unwrap();
+    let receiver = Arc::new(Mutex::new(Some(receiver)));
+    let address = serve(&tasks, None, None, move |_request| {
+        let body = open(receiver.lock().unwrap().take().unwrap());
+        std::future::ready(answer(200, "text/event-stream", body))
+    })
+    .await;
+    let spec = spec("http", "127.0.0.1", address, "/");
+    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    let answer = http.send(request(1)).await.unwrap();
+    assert!(!sender.is_closed());
+    drop(answer);
+    sender.closed().await;
+}
+
+#[tokio::test]
+async fn unsolicited_frames_come_over_a_get_stream_in_the_session() {
+    let tasks = Tasks::new();
+    let address = serve(&tasks, None, None, |request| {
+        let in_session = request.headers().get("mcp-session-id").is_some();
+        let plain = request.headers().get("content-type").is_none();
+        let accepts = request.headers()[ACCEPT] == "text/event-stream";
+        let get = request.method() == Method::GET;
+        let method = if in_session && plain && accepts && get {
+            "good"
+        } else {
+            "bad"
+        };
+        let event = format!("data: {{\"jsonrpc\":\"2.0\",\"method\":\"{method}\"}}\n\n");
+        std::future::ready(answer(200, "text/event-stream", full(event)))
+    })
+    .await;
+    let spec = spec("http", "127.0.0.1", address, "/");
+    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    let mut headers = HeaderMap::new();
+    headers.insert("mcp-session-id", HeaderValue::from_static("s"));
+    let frames: Vec<_> = http.unsolicited(headers).await.unwrap().collect().await;
+    assert_eq!(frames.len(), 1);
+    assert_eq!(gist(frames[0].as_ref().unwrap()), "good");
+}
+
+#[tokio::test]
+async fn where_no_get_stream_is_offered_nothing_comes_and_nothing_ends() {
+    let tasks = Tasks::new();
+    let http = against(&tasks, || answer(405, "text/plain", full(""))).await;
+    let mut frames = http.unsolicited(HeaderMap::new()).await.unwrap();
+    assert!(futures_util::FutureExt::now_or_never(frames.next()).is_none());
+}
+
+#[tokio::test]
+async fn leaving_a_session_deletes_it() {
+    let tasks = Tasks::new();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let keep = Arc::clone(&seen);
+    let address = serve(&tasks, None, None, move |request| {
+        let session = request.headers()["mcp-session-id"].to_str().unwrap();
+        let line = format!("{} {session}", request.method());
+        keep.lock().unwrap().push(line);
+        std::future::ready(answer(405, "text/plain", full("no")))
+    })
+    .await;
+    let spec = spec("http", "127.0.0.1", address, "/");
+    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    let mut headers = HeaderMap::new();
+    headers.insert("mcp-session-id", HeaderValue::from_static("s"));
+    http.leave(headers).await;
+    assert_eq!(*seen.lock().unwrap(), ["DELETE s"]);
+}

@@ -1,0 +1,216 @@
+//! What a channel brings, taken text by text: decoded, sorted, counted.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use serde::{Deserialize, de::IgnoredAny};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use super::{HELD_BYTES, Mux, Stray};
+use crate::{
+    json::{Limits, Node, scan},
+    jsonrpc::{DecodeError, Frame, Message, Notification, decode},
+    protocol::{meta, methods},
+    upstream::{UpstreamError, transport::printable::printable},
+};
+
+/// The most texts in a row that are no message. A banner is forgiven, a stream of something else is not.
+pub(in super::super) const MAX_NOISE: usize = 64;
+/// How many oddities of one channel are logged one by one; the rest are only counted.
+const MAX_LOGGED: u64 = 16;
+/// How long a full unsolicited queue holds the channel up before the channel counts as flooded.
+const STALL: Duration = Duration::from_secs(10);
+/// What texts are read with before it is known whose they are: the loosest that any exchange may want.
+const WIRE: Limits = Limits::LIST;
+
+/// An unsolicited frame and the room that it takes up.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) frame: Frame,
+    _room: OwnedSemaphorePermit,
+}
+
+/// Where the reader of a channel puts what it read. Dropping it ends the unsolicited frames.
+#[derive(Debug)]
+pub(in super::super) struct Inbox {
+    mux: Mux,
+    unsolicited: mpsc::Sender<Held>,
+    room: Arc<Semaphore>,
+    noise: usize,
+    oddities: u64,
+}
+
+impl Inbox {
+    pub(super) fn new(mux: Mux, unsolicited: mpsc::Sender<Held>) -> Self {
+        Self {
+            mux,
+            unsolicited,
+            room: Arc::new(Semaphore::new(HELD_BYTES)),
+            noise: 0,
+            oddities: 0,
+        }
+    }
+
+    /// Takes one text: a line, the data of an event. Waits when it holds a frame that answers nothing and there is no
+    /// room for it, which is how a flood is slowed down.
+    ///
+    /// # Errors
+    /// `Protocol` when the channel brings nothing but noise, or floods. It should then be closed.
+    pub(in super::super) async fn take(&mut self, text: Bytes) -> Result<(), UpstreamError> {
+        let cost = text.len();
+        match decode(text.clone(), &WIRE) {
+            Ok(message) => {
+                self.noise = 0;
+                match message {
+                    Message::One(frame) => self.sort(frame, &text, cost).await,
+                    Message::Batch(frames) => {
+                        for frame in frames {
+                            self.sort(frame, &text, cost).await?;
+                        }
+                        Ok(())
+                    }
+                }
+            }
+            Err(error) => self.broken(&text, &error),
+        }
+    }
+
+    async fn sort(&mut self, frame: Frame, text: &Bytes, cost: usize) -> Result<(), UpstreamError> {
+        match &frame {
+            Frame::Response(response) => {
+                let number = response.id.as_ref().and_then(|id| id.as_minted());
+                let sorted = match number {
+                    Some(number) => self
+                        .mux
+                        .finish(number, |limits| within(limits, text).map(|()| frame)),
+                    None => Err(Stray::Foreign),
+                };
+                match sorted {
+                    Ok(()) => {}
+                    Err(Stray::Late) => self.odd("late answer", ""),
+                    Err(Stray::Foreign) => self.odd("answer to an id that nobody waits for", ""),
+                }
+                Ok(())
+            }
+            Frame::Notification(notification) => {
+                let waiting = progress_of(notification).and_then(|number| self.mux.waiting(number));
+                match waiting {
+                    Some((slot, _limits)) => {
+                        if !slot.push(frame, cost) {
+                            self.odd("progress that nobody reads", "");
+                        }
+                        Ok(())
+                    }
+                    None => self.pass_on(frame, text).await,
+                }
+            }
+            Frame::Request(_) => self.pass_on(frame, text).await,
+        }
+    }
+
+    async fn pass_on(&mut self, frame: Frame, text: &Bytes) -> Result<(), UpstreamError> {
+        if within(&Limits::UPSTREAM, text).is_err() {
+            self.odd("message over its limits", "");
+            return Ok(());
+        }
+        let room = u32::try_from(text.len().min(HELD_BYTES)).unwrap_or(u32::MAX);
+        let taken = self.mux.unsolicited_is_taken();
+        let unsolicited = &self.unsolicited;
+        let held = |permit| Held {
+            frame,
+            _room: permit,
+        };
+        if !taken {
+            // Nobody has asked for these frames yet, and perhaps nobody will: they must not hold answers up.
+            let kept = Arc::clone(&self.room)
+                .try_acquire_many_owned(room)
+                .is_ok_and(|permit| unsolicited.try_send(held(permit)).is_ok());
+            if !kept {
+                self.odd("message that nobody reads", "");
+            }
+            return Ok(());
+        }
+        let queued = tokio::time::timeout(STALL, async {
+            // When the receiver is gone the permits come back, and the frame goes nowhere.
+            if let Ok(permit) = Arc::clone(&self.room).acquire_many_owned(room).await {
+                drop(unsolicited.send(held(permit)).await);
+            }
+        });
+        queued.await.map_err(|_elapsed| {
+            UpstreamError::Protocol("more unsolicited messages than can be taken".into())
+        })
+    }
+
+    fn broken(&mut self, text: &[u8], error: &DecodeError) -> Result<(), UpstreamError> {
+        // Only in this corner is a text read loosely: whose answer it spoils, no more.
+        if let Ok(Loose {
+            id: Some(number),
+            method: None,
+        }) = serde_json::from_slice(text)
+        {
+            let fault = || Err(UpstreamError::Protocol(error.to_string()));
+            if self.mux.finish(number, |_limits| fault()).is_ok() {
+                self.noise = 0;
+                return Ok(());
+            }
+        }
+        self.noise += 1;
+        if self.noise > MAX_NOISE {
+            return Err(UpstreamError::Protocol(format!(
+                "more than {MAX_NOISE} messages in a row that are none: {error}"
+            )));
+        }
+        let text = String::from_utf8_lossy(&text[..text.len().min(200)]);
+        self.odd("text that is no message", &text);
+        Ok(())
+    }
+
+    /// Counts something odd, and logs it unless there was much of it.
+    fn odd(&mut self, what: &str, text: &str) {
+        self.oddities += 1;
+        let upstream = self.mux.0.upstream.as_str();
+        if self.oddities <= MAX_LOGGED {
+            let text = printable(text);
+            tracing::debug!(upstream, text, "{what}");
+        } else if self.oddities.is_power_of_two() {
+            tracing::debug!(upstream, count = self.oddities, "more oddities on the pipe");
+        }
+    }
+}
+
+/// The head of a text that is not valid: enough to say whose answer it was meant to be.
+#[derive(Deserialize)]
+struct Loose {
+    id: Option<u64>,
+    method: Option<IgnoredAny>,
+}
+
+/// The number in the progress token, which is the id of the request that it was sent with.
+fn progress_of(notification: &Notification) -> Option<u64> {
+    if &*notification.method != methods::PROGRESS {
+        return None;
+    }
+    let token = notification
+        .params
+        .as_ref()?
+        .root()
+        .member(meta::PROGRESS_TOKEN)
+        .and_then(Node::as_i64)?;
+    u64::try_from(token).ok()
+}
+
+/// Holds a text that was read with [`WIRE`] against stricter limits; read again only where they could say no.
+fn within(limits: &Limits, text: &[u8]) -> Result<(), UpstreamError> {
+    let as_loose = limits.depth >= WIRE.depth
+        && limits.members >= WIRE.members
+        && limits.key_bytes >= WIRE.key_bytes
+        && limits.number_bytes >= WIRE.number_bytes;
+    // Each value but the first takes a comma, a colon or a bracket beside its own byte.
+    if as_loose && text.len() / 2 <= limits.values {
+        return Ok(());
+    }
+    match scan(text, limits) {
+        Ok(_span) => Ok(()),
+        Err(error) => Err(UpstreamError::Protocol(error.to_string())),
+    }
+}

@@ -1,0 +1,261 @@
+//! Many exchanges over one channel: which frame answers whom.
+//!
+//! Guarantees: a response reaches the exchange that waits for its id, or nobody; an id that was given up on is never
+//! matched again; one exchange that is not read does not stop the others; when the channel dies, every exchange is
+//! told. Bounds: [`MAX_WAITING`] exchanges, [`QUEUE`] frames or [`HELD_BYTES`] waiting to be read in each and in the
+//! unsolicited queue. Deliberately absent: writing, framing, and telling the upstream that an exchange was given up.
+
+mod exchange;
+mod inbox;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{HashMap, VecDeque, hash_map::Entry},
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use futures_util::{StreamExt, stream};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{Answer, Frames, Head};
+use crate::{
+    json::Limits,
+    jsonrpc::{Frame, RequestId},
+    protocol::UpstreamId,
+    upstream::UpstreamError,
+};
+
+pub(super) use exchange::{Exchange, Slot};
+pub(super) use inbox::Inbox;
+
+use inbox::Held;
+
+/// The most exchanges that wait at once; the next is refused.
+const MAX_WAITING: usize = 2_048;
+/// The most frames that wait to be read, in each exchange and in the unsolicited queue.
+const QUEUE: usize = 256;
+/// The most bytes that wait to be read, likewise. A response always fits.
+const HELD_BYTES: usize = 1 << 20;
+/// How many given-up ids are remembered, to tell late answers from foreign ones.
+const REMEMBERED: usize = 1_024;
+
+/// The exchanges of one channel. Clones share them.
+#[derive(Debug, Clone)]
+pub(super) struct Mux(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    upstream: UpstreamId,
+    /// Protects the map and the verdict together, so that no exchange joins a dead channel. Never held across an await.
+    state: Mutex<State>,
+    /// Set once, when the channel is dead.
+    ended: CancellationToken,
+    /// The unsolicited frames, until somebody takes them.
+    unsolicited: Mutex<Option<mpsc::Receiver<Held>>>,
+}
+
+#[derive(Debug)]
+enum State {
+    Open {
+        waiting: HashMap<u64, Waiting>,
+        abandoned: VecDeque<u64>,
+    },
+    Dead(UpstreamError),
+}
+
+#[derive(Debug)]
+struct Waiting {
+    slot: Arc<Slot>,
+    limits: Limits,
+}
+
+/// Whose an id is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stray {
+    /// Asked, and given up on since.
+    Late,
+    /// Never asked, or answered already.
+    Foreign,
+}
+
+impl Mux {
+    /// A mux, and the end into which what was read goes.
+    pub(super) fn new(upstream: UpstreamId) -> (Self, Inbox) {
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        let mux = Self(Arc::new(Shared {
+            upstream,
+            state: Mutex::new(State::Open {
+                waiting: HashMap::new(),
+                abandoned: VecDeque::new(),
+            }),
+            ended: CancellationToken::new(),
+            unsolicited: Mutex::new(Some(receiver)),
+        }));
+        let inbox = Inbox::new(mux.clone(), sender);
+        (mux, inbox)
+    }
+
+    /// Makes room for the answer to `id`; to be called before the request is written.
+    ///
+    /// # Errors
+    /// What ended the channel; `Overloaded` when too many wait.
+    pub(super) fn begin(&self, id: &RequestId, limits: Limits) -> Result<Exchange, UpstreamError> {
+        let fault = |what| UpstreamError::unavailable(format!("the request id {what}"));
+        let number = id.as_minted().ok_or_else(|| fault("is no number"))?;
+        match &mut *self.state() {
+            State::Dead(error) => Err(error.clone()),
+            State::Open { waiting, .. } if waiting.len() >= MAX_WAITING => {
+                Err(UpstreamError::Overloaded)
+            }
+            State::Open { abandoned, .. } if abandoned.contains(&number) => {
+                Err(fault("was used before"))
+            }
+            State::Open { waiting, .. } => match waiting.entry(number) {
+                Entry::Occupied(_) => Err(fault("is in use")),
+                Entry::Vacant(entry) => {
+                    let slot = Arc::new(Slot::default());
+                    entry.insert(Waiting {
+                        slot: Arc::clone(&slot),
+                        limits,
+                    });
+                    Ok(Exchange::new(self.clone(), number, slot))
+                }
+            },
+        }
+    }
+
+    /// Waits for the first frame of an exchange: a lone response is the whole answer.
+    pub(super) async fn answer(mut exchange: Exchange) -> Result<Answer, UpstreamError> {
+        let head = Head::default();
+        match exchange.next().await {
+            Some(Ok(frame @ Frame::Response(_))) => Ok(Answer::One(head, frame)),
+            Some(Ok(frame)) => {
+                let rest = stream::unfold(exchange, |mut exchange| async {
+                    let next = exchange.next().await?;
+                    Some((next, exchange))
+                });
+                let frames = stream::once(async { Ok(frame) }).chain(rest);
+                Ok(Answer::Stream(head, frames.boxed()))
+            }
+            Some(Err(error)) => Err(error),
+            None => Err(UpstreamError::unavailable("the exchange is over")),
+        }
+    }
+
+    /// The frames that answer nothing; once.
+    pub(super) fn unsolicited(&self) -> Result<Frames, UpstreamError> {
+        let taken = self.0.unsolicited.lock();
+        let taken = taken.unwrap_or_else(PoisonError::into_inner).take();
+        let receiver =
+            taken.ok_or_else(|| UpstreamError::unavailable("its frames are taken already"))?;
+        let frames = stream::unfold(receiver, |mut receiver| async {
+            let held = receiver.recv().await?;
+            Some((Ok(held.frame), receiver))
+        });
+        Ok(frames.boxed())
+    }
+
+    fn unsolicited_is_taken(&self) -> bool {
+        let taken = self.0.unsolicited.lock();
+        taken.unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    /// The channel is dead: every exchange learns it, and so does [`Mux::lost`]. Later calls change nothing.
+    pub(super) fn end(&self, error: UpstreamError) {
+        let told = if matches!(error, UpstreamError::Unavailable { .. }) {
+            error.clone()
+        } else {
+            UpstreamError::unavailable(&error)
+        };
+        let open = match &mut *self.state() {
+            State::Dead(_) => return,
+            state @ State::Open { .. } => mem::replace(state, State::Dead(error)),
+        };
+        if let State::Open { waiting, .. } = open {
+            for waiting in waiting.into_values() {
+                waiting.slot.finish(Err(told.clone()));
+            }
+        }
+        self.0.ended.cancel();
+    }
+
+    /// Resolves with what ended the channel.
+    pub(super) async fn lost(&self) -> UpstreamError {
+        self.0.ended.cancelled().await;
+        match &*self.state() {
+            State::Dead(error) => error.clone(),
+            State::Open { .. } => UpstreamError::unavailable("ended"),
+        }
+    }
+
+    /// A guard for the task that knows how the channel ends: the channel ends with it, whatever becomes of the task.
+    pub(super) fn last_word(&self) -> LastWord {
+        LastWord(self.clone())
+    }
+
+    /// The slot that waits for `number`, and with what limits.
+    fn waiting(&self, number: u64) -> Option<(Arc<Slot>, Limits)> {
+        match &*self.state() {
+            State::Open { waiting, .. } => {
+                let waiting = waiting.get(&number)?;
+                Some((Arc::clone(&waiting.slot), waiting.limits))
+            }
+            State::Dead(_) => None,
+        }
+    }
+
+    /// Ends an exchange: nothing more will match `number`.
+    fn finish(
+        &self,
+        number: u64,
+        with: impl FnOnce(&Limits) -> Result<Frame, UpstreamError>,
+    ) -> Result<(), Stray> {
+        let found = match &mut *self.state() {
+            State::Open { waiting, abandoned } => waiting.remove(&number).ok_or_else(|| {
+                match abandoned.iter().position(|late| *late == number) {
+                    Some(_) => Stray::Late,
+                    None => Stray::Foreign,
+                }
+            }),
+            State::Dead(_) => Err(Stray::Late),
+        }?;
+        found.slot.finish(with(&found.limits));
+        Ok(())
+    }
+
+    fn abandon(&self, number: u64) {
+        if let State::Open { waiting, abandoned } = &mut *self.state()
+            && waiting.remove(&number).is_some()
+        {
+            if abandoned.len() == REMEMBERED {
+                abandoned.pop_front();
+            }
+            abandoned.push_back(number);
+        }
+    }
+
+    /// A panic under the lock leaves a map that is still whole, so poison says nothing.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Says how the channel ended, or when it is dropped unsaid, that its task was stopped.
+#[derive(Debug)]
+pub(super) struct LastWord(Mux);
+
+impl LastWord {
+    pub(super) fn say(self, error: UpstreamError) {
+        self.0.end(error);
+    }
+}
+
+impl Drop for LastWord {
+    fn drop(&mut self) {
+        self.0.end(UpstreamError::unavailable("stopped"));
+    }
+}

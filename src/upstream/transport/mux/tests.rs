@@ -1,0 +1,246 @@
+//! The mux without a channel: frames in, answers out.
+
+use bytes::Bytes;
+use futures_util::{FutureExt, StreamExt};
+use tokio::time::Duration;
+
+use super::{super::rig::*, inbox::MAX_NOISE, *};
+
+fn mux() -> (Mux, Inbox) {
+    Mux::new(UpstreamId::parse("u").unwrap())
+}
+
+fn id(number: u64) -> RequestId {
+    RequestId::minted(number)
+}
+
+async fn all(exchange: Exchange) -> Vec<String> {
+    match Mux::answer(exchange).await.unwrap() {
+        Answer::One(_, frame) => vec![gist(&frame)],
+        Answer::Stream(_, frames) => {
+            frames
+                .map(|frame| gist(&frame.unwrap()))
+                .collect::<Vec<_>>()
+                .await
+        }
+        Answer::Accepted(_) | Answer::Status(_) => panic!(),
+    }
+}
+
+#[tokio::test]
+async fn frames_reach_the_exchange_they_belong_to() {
+    let (mux, mut inbox) = mux();
+    let first = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
+    let second = mux.begin(&id(2), Limits::UPSTREAM).unwrap();
+    for text in [
+        progress(2, 1),
+        result(1, 10),
+        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}".to_owned(),
+        format!("[{},{}]", progress(2, 2), result(2, 20)),
+        progress(9, 1),
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"roots/list\"}".to_owned(),
+    ] {
+        inbox.take(text.into()).await.unwrap();
+    }
+    assert_eq!(all(first).await, ["{\"n\":10}"]);
+    let progress = "notifications/progress";
+    assert_eq!(all(second).await, [progress, progress, "{\"n\":20}"]);
+    drop(inbox);
+    let unsolicited = mux.unsolicited().unwrap();
+    let unsolicited: Vec<_> = unsolicited
+        .map(|frame| gist(&frame.unwrap()))
+        .collect()
+        .await;
+    assert_eq!(
+        unsolicited,
+        ["notifications/message", progress, "roots/list"]
+    );
+    assert!(mux.unsolicited().is_err());
+}
+
+#[tokio::test]
+async fn an_id_is_never_used_twice_and_a_late_answer_matches_nobody() {
+    let (mux, mut inbox) = mux();
+    let first = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
+    assert!(mux.begin(&id(1), Limits::UPSTREAM).is_err());
+    drop(first);
+    assert!(mux.begin(&id(1), Limits::UPSTREAM).is_err());
+    let mut second = mux.begin(&id(2), Limits::UPSTREAM).unwrap();
+    for text in [result(1, 1), result(7, 1), progress(1, 1)] {
+        inbox.take(text.into()).await.unwrap();
+    }
+    assert!(second.next().now_or_never().is_none());
+}
+
+#[tokio::test]
+async fn a_second_answer_is_swallowed() {
+    let (mux, mut inbox) = mux();
+    let first = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
+    for n in [1, 2] {
+        inbox.take(result(1, n).into()).await.unwrap();
+    }
+    assert_eq!(all(first).await, ["{\"n\":1}"]);
+}
+
+#[tokio::test]
+async fn a_spoiled_answer_fails_its_own_exchange_only() {
+    for text in [
+        r#"{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":7}"#,
+        r#"{"jsonrpc":"2.0","id":1}"#,
+        r#"{"jsonrpc":"2.0","id":1,"Result":{},"result":{}}"#,
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"\\ud800\"}}",
+    ] {
+        let (mux, mut inbox) = mux();
+        let mut first = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
+        let mut second = mux.begin(&id(2), Limits::UPSTREAM).unwrap();
+        inbox.take(text.into()).await.unwrap();
+        let error = first.next().await.unwrap().unwrap_err();
+        assert_eq!(error.reason(), "upstream_protocol_error", "{text}");
+        assert!(first.next().await.is_none());
+        assert!(second.next().now_or_never().is_none());
+    }
+    // An ill-formed request of theirs says nothing about ours of the same number.
+    let (mux, mut inbox) = mux();
+    let mut first = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
+    let text = r#"{"jsonrpc":"2.0","id":1,"method":"m","params":[]}"#;
+    inbox.take(text.into()).await.unwrap();
+    assert!(first.next().now_or_never().is_none());
+}
+
+#[tokio::test]
+async fn an_answer_is_held_to_the_limits_of_its_own_exchange() {
+    let values = Limits::UPSTREAM.values;
+    for (count, limits, good) in [
+        (values - 10, Limits::UPSTREAM, true),
+        (values + 10, Limits::UPSTREAM, false),
+        (values + 10, Limits::LIST, true),
+    ] {
+        let (mux, mut inbox) = mux();
+        let mut exchange = mux.begin(&id(1), limits).unwrap();
+        let array = vec!["0"; count].join(",");
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"a":[{array}]}}}}"#);
+        inbox.take(text.into()).await.unwrap();
+        assert_eq!(exchange.next().await.unwrap().is_ok(), good, "{count}");
+    }
+}
+
+#[tokio::test]
+async fn noise_is_forgiven_until_there_is_nothing_else() {
+    let (_mux, mut inbox) = mux();
+    for _ in 0..3 {
+        for _ in 0..MAX_NOISE {
+            inbox.take("Server ready \u{1b}[0m".into()).await.unwrap();
+        }
+        inbox.take(result(1, 1).into()).await.unwrap();
+    }
+    for _ in 0..MAX_NOISE {
+        inbox.take("noise".into()).await.unwrap();
+    }
+    let error = inbox.take("noise".into()).await.unwrap_err();
+    assert_eq!(error.reason(), "upstream_protocol_error");
+}
+
+#[tokio::test]
+async fn progress_that_nobody_reads_is_bounded_and_the_answer_still_comes() {
+    let (mux, mut inbox) = mux();
+    let exchange = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
+    for n in 0..10_000 {
+        inbox.take(progress(1, n).into()).await.unwrap();
+    }
+    inbox.take(result(1, 1).into()).await.unwrap();
+    assert_eq!(all(exchange).await.len(), QUEUE + 1);
+
+    let exchange = mux.begin(&id(2), Limits::UPSTREAM).unwrap();
+    let padding = " ".repeat(HELD_BYTES / 4);
+    for n in 0..10 {
+        inbox
+            .take((progress(2, n) + &padding).into())
+            .await
+            .unwrap();
+    }
+    inbox.take(result(2, 1).into()).await.unwrap();
+    assert_eq!(all(exchange).await.len(), 3 + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unsolicited_frames_wait_for_room_once_somebody_takes_them() {
+    let text = || Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"method\":\"m\"}");
+    // Not taken: the channel is never held up.
+    let (mux, mut inbox) = mux();
+    for _ in 0..2 * QUEUE {
+        inbox.take(text()).await.unwrap();
+    }
+    // Taken but not read: held up, and after a while given up.
+    let mut frames = mux.unsolicited().unwrap();
+    let mut stalled = Box::pin(inbox.take(text()));
+    assert!(futures_util::poll!(&mut stalled).is_pending());
+    frames.next().await.unwrap().unwrap();
+    stalled.await.unwrap();
+    let error = inbox.take(text()).await.unwrap_err();
+    assert_eq!(error.reason(), "upstream_protocol_error");
+    // No longer wanted: nothing holds anything up.
+    drop(frames);
+    for _ in 0..2 * QUEUE {
+        inbox.take(text()).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn unsolicited_frames_are_bounded_in_bytes() {
+    let (mux, mut inbox) = mux();
+    let mut frames = mux.unsolicited().unwrap();
+    let padding = " ".repeat(HELD_BYTES);
+    let large = || Bytes::from(format!("{{\"jsonrpc\":\"2.0\",\"method\":\"m\"}}{padding}"));
+    inbox.take(large()).await.unwrap();
+    let mut stalled = Box::pin(inbox.take(large()));
+    assert!(futures_util::poll!(&mut stalled).is_pending());
+    frames.next().await.unwrap().unwrap();
+    stalled.await.unwrap();
+}
+
+#[tokio::test]
+async fn the_end_is_told_to_everyone() {
+    let (mux, inbox) = mux();
+    let waiting = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
+    let frames = mux.unsolicited().unwrap();
+    assert!(mux.lost().now_or_never().is_none());
+    drop(inbox);
+    mux.end(UpstreamError::TooLarge(7));
+    mux.end(UpstreamError::Redirect);
+    let error = Mux::answer(waiting).await.err().unwrap();
+    assert_eq!(error.reason(), "upstream_unavailable");
+    assert!(error.to_string().contains("more than 7 bytes"));
+    assert!(matches!(mux.lost().await, UpstreamError::TooLarge(7)));
+    let refused = mux.begin(&id(2), Limits::UPSTREAM).err().unwrap();
+    assert_eq!(refused.reason(), "upstream_too_large");
+    assert_eq!(frames.count().await, 0);
+}
+
+#[tokio::test]
+async fn what_waits_is_bounded() {
+    let (mux, _inbox) = mux();
+    let number = |index: usize| id(u64::try_from(index).unwrap());
+    let held: Vec<_> = (0..MAX_WAITING)
+        .map(|index| mux.begin(&number(index), Limits::UPSTREAM).unwrap())
+        .collect();
+    let more = mux.begin(&number(MAX_WAITING), Limits::UPSTREAM);
+    assert_eq!(more.err().unwrap().reason(), "overloaded");
+    drop(held);
+    assert!(mux.begin(&number(MAX_WAITING), Limits::UPSTREAM).is_ok());
+}
+
+#[tokio::test]
+async fn a_waiting_exchange_wakes_when_its_answer_comes() {
+    let (mux, mut inbox) = mux();
+    let exchange = mux.begin(&id(1), Limits::UPSTREAM).unwrap();
+    let answering = async {
+        tokio::task::yield_now().await;
+        inbox.take(result(1, 1).into()).await.unwrap();
+    };
+    let both = async { tokio::join!(all(exchange), answering) };
+    let (frames, ()) = tokio::time::timeout(Duration::from_secs(10), both)
+        .await
+        .unwrap();
+    assert_eq!(frames, ["{\"n\":1}"]);
+}

@@ -1,0 +1,376 @@
+//! The connections to one HTTP upstream, and which of them a request goes over.
+//!
+//! Guarantees: one HTTP/1.1 connection serves one exchange at a time and is kept only when its answer was read to the
+//! end; HTTP/2 is one shared connection; a request is sent again only when none of it was taken (SECURITY REL-6).
+//! Nothing is spawned for a request and no lock is held across an await, except by those who wait for the first
+//! connection of all. Why not hyper-util's pool: it spawns for most HTTP/1.1 requests, which costs more than the rest
+//! of sending one. At most [`MAX_IDLE`] idle connections of at most [`IDLE`] are kept; how many are open at once is
+//! bounded by who calls.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use bytes::{Buf, Bytes};
+use http::{Request, Response, Uri};
+use http_body::Body;
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    body::Incoming,
+    client::conn::{TrySendError, http1, http2},
+    rt::Executor,
+};
+use hyper_util::{client::legacy::connect::Connection, rt::TokioTimer};
+use tokio::time::Instant;
+
+use super::dial::{Dial, Dialled, chain, refused_unread};
+use crate::{
+    tasks::Tasks,
+    upstream::{UpstreamError, spec::TlsSpec},
+};
+
+/// The most idle connections kept; as many as calls can be in flight.
+const MAX_IDLE: usize = 1_024;
+/// How long an idle connection is trusted.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// How long a connection may take to be ready again; one that still sends a request answered long ago is given up.
+const SETTLING: Duration = Duration::from_millis(50);
+
+/// What is sent.
+pub(super) type Outgoing = Request<Full<Bytes>>;
+
+/// Whether an exchange is expected to stay open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Length {
+    /// Ends with its answer.
+    Short,
+    /// Stays open until somebody closes it. It gets an HTTP/1.1 connection of its own: on HTTP/2 it would hold one of
+    /// the few streams that the peer allows.
+    Long,
+}
+
+/// The connections to one upstream. Clones share them.
+#[derive(Debug, Clone)]
+pub(super) struct Pool(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    dial: Dial,
+    tasks: Tasks,
+    /// Protects the lists only; held for a push or a pop.
+    kept: Mutex<Kept>,
+    /// Held by the one that makes the first connection, or the next HTTP/2 one, so that a burst makes one and not many.
+    first: tokio::sync::Mutex<()>,
+}
+
+/// What the upstream speaks, once it is known, and the connections that are free.
+#[derive(Debug)]
+enum Kept {
+    Unknown,
+    One(Vec<Idle>),
+    Two(http2::SendRequest<Full<Bytes>>),
+}
+
+#[derive(Debug)]
+struct Idle {
+    line: http1::SendRequest<Full<Bytes>>,
+    since: Instant,
+}
+
+/// A connection that a request can go over.
+enum Line {
+    One(http1::SendRequest<Full<Bytes>>),
+    Two(http2::SendRequest<Full<Bytes>>),
+}
+
+impl Pool {
+    /// A pool to `url`'s origin; nothing is opened yet. Its connections live in `tasks`.
+    ///
+    /// # Errors
+    /// `Unavailable` when the roots or the identity cannot be read.
+    pub(super) fn new(
+        url: &Uri,
+        tls: &TlsSpec,
+        connect: Duration,
+        tasks: &Tasks,
+    ) -> Result<Self, UpstreamError> {
+        Ok(Self(Arc::new(Shared {
+            dial: Dial::new(url, tls, connect)?,
+            tasks: tasks.clone(),
+            kept: Mutex::new(Kept::Unknown),
+            first: tokio::sync::Mutex::new(()),
+        })))
+    }
+
+    /// Sends one request, whose URI is absolute, and waits for the head of its answer.
+    ///
+    /// # Errors
+    /// `Timeout` when no connection came about in time, `Unavailable` for every other failure below HTTP.
+    pub(super) async fn send(
+        &self,
+        mut request: Outgoing,
+        length: Length,
+    ) -> Result<Response<Arriving>, UpstreamError> {
+        if length == Length::Long {
+            let stream = self.0.dial.single().await?;
+            let mut line = self.begin(stream).await?;
+            relative(&mut request);
+            let sent = line.send_request(request).await;
+            let response = sent.map_err(|error| chain(&error))?;
+            return Ok(response.map(|body| Arriving { body, line: None }));
+        }
+        let mut again = true;
+        loop {
+            let (line, used) = match self.free() {
+                Some(line) => (line, true),
+                None => self.fresh().await?,
+            };
+            match line {
+                Line::One(mut line) => {
+                    if used && !settled(&mut line).await {
+                        continue;
+                    }
+                    let absolute = relative(&mut request);
+                    match line.try_send_request(request).await {
+                        Ok(response) => {
+                            let line = Some(Lease(self.clone(), line));
+                            return Ok(response.map(|body| Arriving { body, line }));
+                        }
+                        Err(mut failed) => match failed.take_message() {
+                            // A used connection may have died while nobody looked. Each turn takes one out of the
+                            // list, so this ends.
+                            Some(mut unsent) if used => {
+                                *unsent.uri_mut() = absolute;
+                                request = unsent;
+                            }
+                            _ => return Err(chain(&failed.into_error())),
+                        },
+                    }
+                }
+                Line::Two(mut line) => {
+                    // The body is shared; the headers are what a copy costs.
+                    let copy = request.clone();
+                    match line.try_send_request(request).await {
+                        Ok(response) => {
+                            return Ok(response.map(|body| Arriving { body, line: None }));
+                        }
+                        Err(failed) if again && unread(&failed) => {
+                            again = false;
+                            request = copy;
+                        }
+                        Err(failed) => return Err(chain(&failed.into_error())),
+                    }
+                }
+            }
+        }
+    }
+
+    /// A connection that is open and free.
+    fn free(&self) -> Option<Line> {
+        match &mut *self.kept() {
+            Kept::Unknown => None,
+            Kept::Two(line) => (!line.is_closed()).then(|| Line::Two(line.clone())),
+            Kept::One(idle) => loop {
+                let Idle { line, since } = idle.pop()?;
+                if since.elapsed() > IDLE {
+                    // Those below are older still.
+                    idle.clear();
+                    return None;
+                }
+                if !line.is_closed() {
+                    return Some(Line::One(line));
+                }
+            },
+        }
+    }
+
+    /// A connection made now, or by somebody else meanwhile; and whether it has been used.
+    async fn fresh(&self) -> Result<(Line, bool), UpstreamError> {
+        let alone = match &*self.kept() {
+            Kept::One(_) => false,
+            Kept::Unknown | Kept::Two(_) => true,
+        };
+        let _first = if alone {
+            let first = self.0.first.lock().await;
+            if let Some(line) = self.free() {
+                return Ok((line, true));
+            }
+            Some(first)
+        } else {
+            None
+        };
+        let stream = self.0.dial.any().await?;
+        if !stream.connected().is_negotiated_h2() {
+            {
+                let mut kept = self.kept();
+                if !matches!(*kept, Kept::One(_)) {
+                    *kept = Kept::One(Vec::new());
+                }
+            }
+            return Ok((Line::One(self.begin(stream).await?), false));
+        }
+        let (line, connection) = http2::Builder::new(Owned(self.0.tasks.clone()))
+            .timer(TokioTimer::new())
+            .keep_alive_interval(Duration::from_secs(30))
+            .keep_alive_timeout(Duration::from_secs(10))
+            // Until the peer has said how many it takes.
+            .initial_max_send_streams(16)
+            .handshake(stream)
+            .await
+            .map_err(|error| chain(&error))?;
+        self.0.tasks.spawn(async move {
+            // Those who wait on it are told by their own requests.
+            drop(connection.await);
+        });
+        *self.kept() = Kept::Two(line.clone());
+        Ok((Line::Two(line), false))
+    }
+
+    async fn begin(
+        &self,
+        stream: Dialled,
+    ) -> Result<http1::SendRequest<Full<Bytes>>, UpstreamError> {
+        let (line, connection) = http1::handshake(stream)
+            .await
+            .map_err(|error| chain(&error))?;
+        self.0.tasks.spawn(async move {
+            // As above.
+            drop(connection.await);
+        });
+        Ok(line)
+    }
+
+    fn give_back(&self, line: http1::SendRequest<Full<Bytes>>) {
+        if line.is_closed() {
+            return;
+        }
+        if let Kept::One(idle) = &mut *self.kept() {
+            // The oldest lie at the bottom, where nobody takes them unless all are needed.
+            if idle
+                .first()
+                .is_some_and(|oldest| oldest.since.elapsed() > IDLE)
+            {
+                idle.remove(0);
+            }
+            if idle.len() < MAX_IDLE {
+                let since = Instant::now();
+                idle.push(Idle { line, since });
+            }
+        }
+    }
+
+    /// Whether every idle connection is known to be dead.
+    #[cfg(test)]
+    pub(super) fn is_stale(&self) -> bool {
+        match &*self.kept() {
+            Kept::One(idle) => idle.iter().all(|idle| idle.line.is_closed()),
+            Kept::Unknown | Kept::Two(_) => false,
+        }
+    }
+
+    /// A panic under the lock leaves a list that is still whole, so poison says nothing.
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Leaves path and query in the request, which is what HTTP/1.1 wants; gives the absolute URI back.
+fn relative(request: &mut Outgoing) -> Uri {
+    let absolute = mem::replace(request.uri_mut(), Uri::from_static("/"));
+    if let Some(path) = absolute.path_and_query() {
+        *request.uri_mut() = Uri::from(path.clone());
+    }
+    absolute
+}
+
+/// Whether a connection that has answered in full is ready for the next request. It nearly always is.
+async fn settled(line: &mut http1::SendRequest<Full<Bytes>>) -> bool {
+    if line.is_ready() {
+        return true;
+    }
+    let ready = tokio::time::timeout(SETTLING, line.ready()).await;
+    matches!(ready, Ok(Ok(())))
+}
+
+/// Whether the peer has certainly done nothing with the request.
+fn unread(failed: &TrySendError<Outgoing>) -> bool {
+    failed.message().is_some() || refused_unread(failed.error())
+}
+
+/// A body on its way in. Read to its end it gives its connection back; dropped before, it closes it.
+#[derive(Debug)]
+pub(super) struct Arriving {
+    body: Incoming,
+    line: Option<Lease>,
+}
+
+/// A connection that is in use, and the pool that it came from. Dropped, it is closed.
+#[derive(Debug)]
+pub(super) struct Lease(Pool, http1::SendRequest<Full<Bytes>>);
+
+impl Lease {
+    /// The exchange went well: the connection may serve again.
+    pub(super) fn end(self) {
+        self.0.give_back(self.1);
+    }
+}
+
+impl Arriving {
+    /// Takes the connection out, for who wants to see the body before the connection serves again (SECURITY EGR-11).
+    pub(super) const fn withhold(&mut self) -> Option<Lease> {
+        self.line.take()
+    }
+
+    /// The next data; `None` at the end. Trailers are dropped.
+    ///
+    /// # Errors
+    /// `Unavailable` when the connection breaks.
+    pub(super) async fn piece(&mut self) -> Result<Option<Bytes>, UpstreamError> {
+        while let Some(frame) = self.body.frame().await {
+            let frame = frame.map_err(|error| chain(&error))?;
+            if let Ok(data) = frame.into_data()
+                && data.has_remaining()
+            {
+                return Ok(Some(data));
+            }
+        }
+        self.finish();
+        Ok(None)
+    }
+
+    /// The least that is still to come, as the peer has promised.
+    pub(super) fn promised(&self) -> u64 {
+        self.body.size_hint().lower()
+    }
+
+    /// Whether nothing more will come, as far as that is known without waiting.
+    pub(super) fn is_over(&mut self) -> bool {
+        let over = self.body.is_end_stream();
+        if over {
+            self.finish();
+        }
+        over
+    }
+
+    fn finish(&mut self) {
+        if let Some(lease) = self.line.take() {
+            lease.end();
+        }
+    }
+}
+
+/// Runs hyper's own tasks in the family of their transport.
+#[derive(Debug, Clone)]
+struct Owned(Tasks);
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Owned {
+    fn execute(&self, task: F) {
+        self.0.spawn(task);
+    }
+}

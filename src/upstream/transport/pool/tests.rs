@@ -1,0 +1,392 @@
+//! Connections, versions, TLS and retries, seen through the Streamable HTTP transport.
+
+use std::{
+    collections::HashSet,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use http::{
+    HeaderMap, HeaderValue, Method, Version,
+    header::{self, CONTENT_TYPE},
+};
+use tokio::sync::mpsc;
+
+use super::{
+    super::{Answer, Http, Transport, body::whole, http::assemble, rig::*},
+    *,
+};
+use crate::protocol::{methods, mirror};
+
+const TYPE: &str = "application/json";
+
+#[tokio::test]
+async fn one_connection_serves_one_call_after_another_whatever_the_answers_form() {
+    let tasks = Tasks::new();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let accepted = Arc::new(AtomicUsize::new(0));
+    let (count, family) = (Arc::clone(&accepted), tasks.clone());
+    tasks.spawn(async move {
+        loop {
+            let (socket, _peer) = listener.accept().await.unwrap();
+            count.fetch_add(1, Ordering::Relaxed);
+            let service = hyper::service::service_fn(|request: Request<Incoming>| async move {
+                let streamed = request.headers().contains_key("streamed");
+                let (kind, body) = if streamed {
+                    // The end comes on its own, after the last event.
+                    let (sender, receiver) = mpsc::channel(1);
+                    let event = format!("data: {}\n\n", result(1, 1));
+                    sender.try_send(event.into()).unwrap();
+                    ("text/event-stream", open(receiver))
+                } else {
+                    (TYPE, full(result(1, 1)))
+                };
+                let told = request.headers().contains_key("told");
+                Ok::<_, std::convert::Infallible>(if told {
+                    answer(202, "text/plain", full("Accepted"))
+                } else {
+                    answer(200, kind, body)
+                })
+            });
+            family.spawn(async move {
+                let io = hyper_util::rt::TokioIo::new(socket);
+                let builder = hyper::server::conn::http1::Builder::new();
+                drop(builder.serve_connection(io, service).await);
+            });
+        }
+    });
+    let spec = spec("http", "127.0.0.1", address, "/");
+    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    for turn in 0..20 {
+        let mut out = request(1);
+        if turn % 2 == 1 {
+            out.headers
+                .insert("streamed", HeaderValue::from_static("y"));
+        }
+        assert_eq!(ask(&http, out).await.unwrap(), ["{\"n\":1}"]);
+        let mut out = notification();
+        out.headers.insert("told", HeaderValue::from_static("y"));
+        assert_eq!(ask(&http, out).await.unwrap(), ["accepted 202"]);
+    }
+    // Reuse may be lost now and then when the next call is quicker than the end of the last stream, but not as a rule.
+    assert!(accepted.load(Ordering::Relaxed) <= 3, "{accepted:?}");
+}
+
+#[tokio::test]
+async fn a_dead_port_and_a_silent_handshake_are_told_apart() {
+    let tasks = Tasks::new();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent = spec("https", "127.0.0.1", listener.local_addr().unwrap(), "/");
+    let mut soon = timeouts();
+    soon.connect = Duration::from_millis(50);
+    let http = Http::new(&silent, soon, &tasks).unwrap();
+    let error = ask(&http, request(1)).await.unwrap_err();
+    assert!(
+        matches!(error, UpstreamError::Timeout("connect")),
+        "{error}"
+    );
+
+    let dead = spec("http", "127.0.0.1", listener.local_addr().unwrap(), "/");
+    drop(listener);
+    let http = Http::new(&dead, timeouts(), &tasks).unwrap();
+    let error = ask(&http, request(1)).await.unwrap_err();
+    assert!(error.to_string().contains("refused"), "{error}");
+}
+
+#[tokio::test]
+async fn tls_is_checked_against_the_configured_roots_and_the_name() {
+    let tasks = Tasks::new();
+    let (ours, foreign) = (Authority::new(), Authority::new());
+    let config = ours.server("localhost", &["h2", "http/1.1"], false);
+    let address = serve(&tasks, Some(config), None, |request| {
+        let version = u64::from(request.version() == Version::HTTP_2);
+        std::future::ready(answer(200, TYPE, full(result(1, version))))
+    })
+    .await;
+    for (host, roots, good) in [
+        ("localhost", Some(&ours), true),
+        ("127.0.0.1", Some(&ours), false),
+        ("localhost", Some(&foreign), false),
+        ("localhost", None, false),
+    ] {
+        let mut spec = spec("https", host, address, "/");
+        spec.tls.ca = roots.map(Authority::pem);
+        let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+        match ask(&http, request(1)).await {
+            // And HTTP/2 is spoken where it is offered.
+            Ok(answer) => assert_eq!((good, answer[0].as_str()), (true, "{\"n\":1}")),
+            Err(error) => assert!(
+                !good && error.to_string().contains("certificate"),
+                "{error}"
+            ),
+        }
+    }
+}
+
+#[tokio::test]
+async fn our_certificate_is_shown_where_it_is_asked_for() {
+    let tasks = Tasks::new();
+    let authority = Authority::new();
+    let config = authority.server("localhost", &["http/1.1"], true);
+    let address = serve(&tasks, Some(config), None, |_request| {
+        std::future::ready(answer(200, TYPE, full(result(1, 1))))
+    })
+    .await;
+    let mut spec = spec("https", "localhost", address, "/");
+    spec.tls.ca = Some(authority.pem());
+    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    assert!(ask(&http, request(1)).await.is_err());
+
+    let (chain, key) = authority.issue("client");
+    spec.tls.identity = Some((chain.into_bytes(), key.into()));
+    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    assert_eq!(ask(&http, request(1)).await.unwrap(), ["{\"n\":1}"]);
+}
+
+#[tokio::test]
+async fn unusable_roots_identities_headers_and_urls_are_told_at_once() {
+    let tasks = Tasks::new();
+    let address = "127.0.0.1:1".parse().unwrap();
+    let good = spec("https", "localhost", address, "/");
+    let mut roots = good.clone();
+    roots.tls.ca = Some(b"nothing".to_vec());
+    let mut identity = good.clone();
+    identity.tls.identity = Some((b"nothing".to_vec(), "nothing".to_owned().into()));
+    let mut headers = good.clone();
+    let secret = "s3cret\nx".to_owned();
+    headers.headers = vec![(header::AUTHORIZATION, secret.into())];
+    let mut url = good.clone();
+    url.url = "https://user:s3cret@localhost/".parse().unwrap();
+    for spec in [roots, identity, headers, url] {
+        let error = Http::new(&spec, timeouts(), &tasks).unwrap_err();
+        assert!(!error.to_string().contains("s3cret"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn long_streams_do_not_use_up_a_shared_http2_connection() {
+    let tasks = Tasks::new();
+    let authority = Authority::new();
+    let config = authority.server("localhost", &["h2", "http/1.1"], false);
+    let held = Arc::new(Mutex::new(Vec::new()));
+    let versions = Arc::new(Mutex::new(HashSet::new()));
+    let (keep, note) = (Arc::clone(&held), Arc::clone(&versions));
+    // The server allows two streams at a time on one connection.
+    let address = serve(&tasks, Some(config), Some(2), move |request| {
+        let long = request.method() == Method::GET || request.headers().contains_key("mcp-method");
+        note.lock().unwrap().insert((request.version(), long));
+        let response = if long {
+            let (sender, receiver) = mpsc::channel(1);
+            sender
+                .try_send("data: {\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n\n".into())
+                .unwrap();
+            keep.lock().unwrap().push(sender);
+            answer(200, "text/event-stream", open(receiver))
+        } else {
+            answer(200, TYPE, full(result(1, 1)))
+        };
+        std::future::ready(response)
+    })
+    .await;
+    let mut spec = spec("https", "localhost", address, "/");
+    spec.tls.ca = Some(authority.pem());
+    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    let mut streams = Vec::new();
+    for _ in 0..3 {
+        streams.push(http.unsolicited(HeaderMap::new()).await.unwrap());
+        let mut out = request(1);
+        let listen = HeaderValue::from_static(methods::LISTEN);
+        out.headers.insert(mirror::METHOD, listen);
+        let Answer::Stream(_, frames) = http.send(out).await.unwrap() else {
+            panic!()
+        };
+        streams.push(frames);
+    }
+    let calls = (0..20).map(|_| ask(&http, request(1)));
+    for answer in futures_util::future::join_all(calls).await {
+        assert_eq!(answer.unwrap(), ["{\"n\":1}"]);
+    }
+    let expected = HashSet::from([(Version::HTTP_11, true), (Version::HTTP_2, false)]);
+    assert_eq!(*versions.lock().unwrap(), expected);
+    drop(streams);
+}
+
+/// A server on HTTP/2 that resets its first stream with `reason` and answers the others; and how many it has seen.
+async fn resetting(tasks: &Tasks, reason: h2::Reason) -> (Http, Arc<AtomicUsize>) {
+    let authority = Authority::new();
+    let config = Arc::new(authority.server("localhost", &["h2"], false));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let seen = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&seen);
+    tasks.spawn(async move {
+        let (socket, _peer) = listener.accept().await.unwrap();
+        let acceptor = tokio_rustls::TlsAcceptor::from(config);
+        let socket = acceptor.accept(socket).await.unwrap();
+        let mut connection = h2::server::handshake(socket).await.unwrap();
+        while let Some(Ok((_request, mut respond))) = connection.accept().await {
+            if count.fetch_add(1, Ordering::Relaxed) == 0 {
+                respond.send_reset(reason);
+                continue;
+            }
+            let head = Response::builder().header(CONTENT_TYPE, TYPE);
+            let mut body = respond
+                .send_response(head.body(()).unwrap(), false)
+                .unwrap();
+            body.send_data(result(1, 1).into(), true).unwrap();
+        }
+    });
+    let mut spec = spec("https", "localhost", address, "/");
+    spec.tls.ca = Some(authority.pem());
+    (Http::new(&spec, timeouts(), tasks).unwrap(), seen)
+}
+
+#[tokio::test]
+async fn a_refused_stream_is_tried_once_more_and_no_other_reset_is() {
+    let tasks = Tasks::new();
+    let (http, seen) = resetting(&tasks, h2::Reason::REFUSED_STREAM).await;
+    assert_eq!(ask(&http, request(1)).await.unwrap(), ["{\"n\":1}"]);
+    assert_eq!(seen.load(Ordering::Relaxed), 2);
+
+    let (http, seen) = resetting(&tasks, h2::Reason::INTERNAL_ERROR).await;
+    let error = ask(&http, request(1)).await.unwrap_err();
+    assert_eq!(error.reason(), "upstream_unavailable");
+    assert_eq!(seen.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_connection_that_died_unused_costs_the_next_call_nothing() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let tasks = Tasks::new();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let spec = spec("http", "127.0.0.1", listener.local_addr().unwrap(), "/");
+    tasks.spawn(async move {
+        let mut calls = 0;
+        loop {
+            let (mut socket, _peer) = listener.accept().await.unwrap();
+            let mut request = vec![0; 4096];
+            while socket.read(&mut request).await.unwrap() > 0 {
+                calls += 1;
+                let body = result(calls, 1);
+                let answer = format!(
+                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+                    body.len()
+                );
+                socket.write_all(answer.as_bytes()).await.unwrap();
+                // Kept alive by its words, and closed all the same.
+                if calls % 2 == 0 {
+                    break;
+                }
+            }
+        }
+    });
+    let pool = Pool::new(&spec.url, &spec.tls, timeouts().connect, &tasks).unwrap();
+    for id in 1..20 {
+        let call = assemble(Method::POST, &spec.url, HeaderMap::new(), Bytes::new());
+        let mut response = pool.send(call, Length::Short).await.unwrap();
+        let body = whole(response.body_mut()).await.unwrap();
+        assert_eq!(body, result(id, 1));
+        // The news of the end must arrive first: in a race with the next call it is lost, and that call fails.
+        while id % 2 == 0 && !pool.is_stale() {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_was_sent_is_never_sent_again() {
+    use tokio::io::AsyncReadExt;
+    let tasks = Tasks::new();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let spec = spec("http", "127.0.0.1", listener.local_addr().unwrap(), "/");
+    let seen = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&seen);
+    tasks.spawn(async move {
+        loop {
+            let (mut socket, _peer) = listener.accept().await.unwrap();
+            let mut request = vec![0; 4096];
+            if socket.read(&mut request).await.unwrap() > 0 {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    });
+    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    let error = ask(&http, request(1)).await.unwrap_err();
+    assert_eq!(error.reason(), "upstream_unavailable");
+    assert_eq!(seen.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_burst_over_http2_makes_one_connection() {
+    let tasks = Tasks::new();
+    let authority = Authority::new();
+    let config = Arc::new(authority.server("localhost", &["h2"], false));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut spec = spec("https", "localhost", listener.local_addr().unwrap(), "/");
+    spec.tls.ca = Some(authority.pem());
+    let accepted = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&accepted);
+    let family = tasks.clone();
+    tasks.spawn(async move {
+        loop {
+            let (socket, _peer) = listener.accept().await.unwrap();
+            count.fetch_add(1, Ordering::Relaxed);
+            let acceptor = tokio_rustls::TlsAcceptor::from(Arc::clone(&config));
+            family.spawn(async move {
+                let socket = acceptor.accept(socket).await.unwrap();
+                let mut connection = h2::server::handshake(socket).await.unwrap();
+                while let Some(Ok((_request, mut respond))) = connection.accept().await {
+                    let head = Response::builder().header(CONTENT_TYPE, TYPE);
+                    let mut body = respond
+                        .send_response(head.body(()).unwrap(), false)
+                        .unwrap();
+                    body.send_data(result(1, 1).into(), true).unwrap();
+                }
+            });
+        }
+    });
+    let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+    let calls = (0..50).map(|_| ask(&http, request(1)));
+    for answer in futures_util::future::join_all(calls).await {
+        assert_eq!(answer.unwrap(), ["{\"n\":1}"]);
+    }
+    assert_eq!(accepted.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_connection_that_brought_garbage_is_not_used_again() {
+    for (kind, garbage, fresh) in [
+        (TYPE, "garbage".to_owned(), true),
+        (TYPE, result(2, 1), true),
+        ("text/event-stream", "data: garbage\n\n".to_owned(), true),
+        (TYPE, result(1, 1), false),
+    ] {
+        let tasks = Tasks::new();
+        let ports = Arc::new(Mutex::new(Vec::new()));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let spec = spec("http", "127.0.0.1", listener.local_addr().unwrap(), "/");
+        let (seen, family) = (Arc::clone(&ports), tasks.clone());
+        tasks.spawn(async move {
+            loop {
+                let (socket, peer) = listener.accept().await.unwrap();
+                let (seen, garbage) = (Arc::clone(&seen), garbage.clone());
+                let service = hyper::service::service_fn(move |_request: Request<Incoming>| {
+                    seen.lock().unwrap().push(peer.port());
+                    let body = full(garbage.clone());
+                    std::future::ready(Ok::<_, std::convert::Infallible>(answer(200, kind, body)))
+                });
+                family.spawn(async move {
+                    let io = hyper_util::rt::TokioIo::new(socket);
+                    let builder = hyper::server::conn::http1::Builder::new();
+                    drop(builder.serve_connection(io, service).await);
+                });
+            }
+        });
+        let http = Http::new(&spec, timeouts(), &tasks).unwrap();
+        for _ in 0..2 {
+            assert_eq!(ask(&http, request(1)).await.is_err(), fresh);
+        }
+        let ports = ports.lock().unwrap();
+        assert_eq!(ports[0] != ports[1], fresh);
+    }
+}

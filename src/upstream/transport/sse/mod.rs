@@ -1,0 +1,204 @@
+//! The two-endpoint HTTP+SSE transport of 2024-11-05 (PROTOCOL B5): one event stream in, a POST for each frame out.
+//!
+//! Guarantees: frames go to the origin of the event stream and nowhere else; the address that the server names is
+//! never logged, since its query is as good as a credential; when the stream ends, everyone who waits is told.
+//! Deliberately absent: reconnecting, which in this transport is a new session.
+
+mod endpoint;
+
+#[cfg(test)]
+mod tests;
+
+use std::{pin::pin, time::Duration};
+
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, Either, select};
+use http::{
+    HeaderMap, HeaderValue, Method, StatusCode, Uri,
+    header::{ACCEPT, CONTENT_TYPE},
+};
+use tokio::time::timeout;
+
+use super::{
+    Answer, Frames, Head, Outbound, Transport,
+    body::{Events, Owes, rest},
+    http::{Content, assemble, configured, inspect, refusal},
+    mux::{Inbox, LastWord, Mux},
+    pool::{Length, Pool},
+};
+use crate::{
+    json::Limits,
+    protocol::UpstreamId,
+    tasks::Tasks,
+    upstream::{
+        UpstreamError,
+        spec::{HttpSpec, Timeouts},
+    },
+};
+
+/// How long a POST may take to be taken once its answer has come over the stream.
+const AFTERMATH: Duration = Duration::from_secs(5);
+
+/// One open event stream and the address that belongs to it.
+#[derive(Debug)]
+pub struct Sse {
+    mux: Mux,
+    post: Post,
+    tasks: Tasks,
+}
+
+/// Where frames go. Its `Debug` shows no address.
+#[derive(Clone)]
+struct Post {
+    url: Uri,
+    headers: HeaderMap,
+    pool: Pool,
+}
+
+impl Sse {
+    /// Opens the event stream and waits for the address it names; the stream is read in `tasks`.
+    ///
+    /// # Errors
+    /// `Timeout` when the address does not come within the connect deadline, `Protocol` when something else comes or
+    /// it is of another origin, `Unavailable` for an HTTP status that is no success.
+    pub async fn open(
+        upstream: &UpstreamId,
+        spec: &HttpSpec,
+        timeouts: Timeouts,
+        tasks: &Tasks,
+    ) -> Result<Self, UpstreamError> {
+        let tasks = tasks.child();
+        let pool = Pool::new(&spec.url, &spec.tls, timeouts.connect, &tasks)?;
+        let mut headers = configured(spec)?;
+        let opening = async {
+            let mut get = headers.clone();
+            get.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+            let request = assemble(Method::GET, &spec.url, get, Bytes::new());
+            let (head, kind, body) = inspect(pool.send(request, Length::Long).await?)?;
+            match (head.status.is_success(), kind) {
+                (true, Content::Events) => {}
+                (true, _) => {
+                    return Err(UpstreamError::Protocol(
+                        "a GET answered with something else than events".into(),
+                    ));
+                }
+                (false, _) => {
+                    let status = head.status;
+                    return Err(UpstreamError::unavailable(format!("GET: HTTP {status}")));
+                }
+            }
+            let mut events = Events::new(body, Limits::UPSTREAM, Owes::Nothing);
+            let first = events.event().await.unwrap_or_else(|| {
+                Err(UpstreamError::unavailable("the event stream ended at once"))
+            })?;
+            if first.name != "endpoint" {
+                return Err(UpstreamError::Protocol(
+                    "the first event is no `endpoint`".into(),
+                ));
+            }
+            let url = endpoint::resolve(&spec.url, &first.data)
+                .map_err(|fault| UpstreamError::Protocol(fault.into()))?;
+            Ok((events, url))
+        };
+        let opened = timeout(timeouts.connect, opening).await;
+        let (events, url) = opened.unwrap_or(Err(UpstreamError::Timeout("connect")))?;
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let (mux, inbox) = Mux::new(upstream.clone());
+        tasks.spawn(read(events, inbox, mux.last_word()));
+        let post = Post { url, headers, pool };
+        Ok(Self { mux, post, tasks })
+    }
+
+    async fn exchange(&self, out: Outbound) -> Result<Answer, UpstreamError> {
+        let Some(id) = &out.id else {
+            let head = self.post.clone().send(out.frame).await?;
+            return Ok(if head.status.is_success() {
+                Answer::Accepted(head)
+            } else {
+                Answer::Status(head)
+            });
+        };
+        let exchange = self.mux.begin(id, out.limits)?;
+        let posting: BoxFuture<'static, _> = Box::pin(self.post.clone().send(out.frame));
+        let answer = pin!(Mux::answer(exchange));
+        match select(posting, answer).await {
+            Either::Left((Ok(head), answer)) if head.status.is_success() => answer.await,
+            Either::Left((Ok(head), _forgotten)) => Ok(Answer::Status(head)),
+            Either::Left((Err(error), _forgotten)) => Err(error),
+            // Some servers answer first and take the frame afterwards. Breaking that off would cost a connection.
+            Either::Right((answer, posting)) => {
+                self.tasks.spawn(async move {
+                    drop(timeout(AFTERMATH, posting).await);
+                });
+                answer
+            }
+        }
+    }
+}
+
+impl Transport for Sse {
+    fn send(&self, out: Outbound) -> BoxFuture<'_, Result<Answer, UpstreamError>> {
+        Box::pin(self.exchange(out))
+    }
+
+    fn unsolicited(&self, _headers: HeaderMap) -> BoxFuture<'_, Result<Frames, UpstreamError>> {
+        Box::pin(std::future::ready(self.mux.unsolicited()))
+    }
+
+    fn lost(&self) -> BoxFuture<'_, UpstreamError> {
+        Box::pin(self.mux.lost())
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.mux.end(UpstreamError::unavailable("closed"));
+        self.tasks.stop();
+        Box::pin(std::future::ready(()))
+    }
+}
+
+impl Drop for Sse {
+    fn drop(&mut self) {
+        self.tasks.stop();
+    }
+}
+
+impl Post {
+    /// Sends one frame. What the answer says beside its status is of no interest.
+    async fn send(self, frame: Bytes) -> Result<Head, UpstreamError> {
+        let request = assemble(Method::POST, &self.url, self.headers, frame);
+        let response = self.pool.send(request, Length::Short).await?;
+        let status: StatusCode = response.status();
+        if let Some(error) = refusal(status) {
+            return Err(error);
+        }
+        // A word like `Accepted` is read, so that the connection serves again; more is not waited for.
+        drop(timeout(Duration::from_millis(100), rest(response.into_body())).await);
+        Ok(Head {
+            status,
+            session: None,
+        })
+    }
+}
+
+impl std::fmt::Debug for Post {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Post").finish_non_exhaustive()
+    }
+}
+
+async fn read(mut events: Events, mut inbox: Inbox, last_word: LastWord) {
+    let error = loop {
+        match events.event().await {
+            Some(Ok(event)) => {
+                if matches!(event.name.as_str(), "" | "message")
+                    && let Err(error) = inbox.take(event.data).await
+                {
+                    break error;
+                }
+            }
+            Some(Err(error)) => break error,
+            None => break UpstreamError::unavailable("the event stream ended"),
+        }
+    };
+    last_word.say(error);
+}

@@ -1,0 +1,188 @@
+//! HTTP+SSE against local hyper servers.
+
+use std::sync::{Arc, Mutex};
+
+use futures_util::{FutureExt, StreamExt};
+use http::{Request, Response, header::AUTHORIZATION};
+use tokio::sync::mpsc;
+
+use super::{super::rig::*, *};
+
+/// The server's side: what to say on the stream, and what was posted.
+struct Server {
+    stream: Arc<Mutex<Option<mpsc::Sender<Bytes>>>>,
+    posted: mpsc::Receiver<Request<Bytes>>,
+    spec: HttpSpec,
+}
+
+/// Names `endpoint` on GET and answers each POST with `status`.
+async fn server(tasks: &Tasks, endpoint: &'static str, status: u16) -> Server {
+    let stream = Arc::new(Mutex::new(None));
+    let (post, posted) = mpsc::channel(100);
+    let keep = Arc::clone(&stream);
+    let address = serve(tasks, None, None, move |request| {
+        let answer: Response<Body> = if request.method() == Method::GET {
+            assert_eq!(request.headers()[ACCEPT], "text/event-stream");
+            let (sender, receiver) = mpsc::channel(100);
+            sender.try_send(endpoint.into()).unwrap();
+            *keep.lock().unwrap() = Some(sender);
+            answer(200, "text/event-stream", open(receiver))
+        } else {
+            post.try_send(request).unwrap();
+            answer(status, "text/plain", full("Accepted"))
+        };
+        std::future::ready(answer)
+    })
+    .await;
+    let mut spec = spec("http", "127.0.0.1", address, "/sse");
+    spec.headers
+        .push((AUTHORIZATION, "Bearer s3cret".to_owned().into()));
+    Server {
+        stream,
+        posted,
+        spec,
+    }
+}
+
+const NAMED: &str = "event: endpoint\ndata: /messages?session=s3cret\n\n";
+
+impl Server {
+    fn say(&self, text: &str) {
+        let stream = self.stream.lock().unwrap();
+        let event = format!("event: message\ndata: {text}\n\n");
+        stream.as_ref().unwrap().try_send(event.into()).unwrap();
+    }
+
+    fn hang_up(&self) {
+        drop(self.stream.lock().unwrap().take());
+    }
+}
+
+async fn open_at(spec: &HttpSpec, tasks: &Tasks) -> Result<Sse, UpstreamError> {
+    Sse::open(&UpstreamId::parse("u").unwrap(), spec, timeouts(), tasks).await
+}
+
+#[tokio::test]
+async fn frames_are_posted_and_answers_come_on_the_stream() {
+    let tasks = Tasks::new();
+    let mut server = server(&tasks, NAMED, 202).await;
+    let sse = open_at(&server.spec, &tasks).await.unwrap();
+    assert!(!format!("{sse:?}").contains("s3cret"));
+    let mut out = request(1);
+    let frame = out.frame.clone();
+    out.headers
+        .insert("mcp-session-id", HeaderValue::from_static("s"));
+    let serving = async {
+        let posted = server.posted.recv().await.unwrap();
+        assert_eq!(posted.uri(), "/messages?session=s3cret");
+        assert_eq!(posted.headers()[CONTENT_TYPE], "application/json");
+        assert_eq!(posted.headers()[AUTHORIZATION], "Bearer s3cret");
+        assert_eq!(posted.body(), &frame);
+        server.say(&progress(1, 1));
+        server.say("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"roots/list\"}");
+        server.say(&result(1, 7));
+    };
+    let (answer, ()) = tokio::join!(ask(&sse, out), serving);
+    assert_eq!(answer.unwrap(), ["notifications/progress", "{\"n\":7}"]);
+    let mut unsolicited = sse.unsolicited(HeaderMap::new()).await.unwrap();
+    let frame = unsolicited.next().await.unwrap().unwrap();
+    assert_eq!(gist(&frame), "roots/list");
+    let accepted = ask(&sse, notification()).await.unwrap();
+    assert_eq!(accepted, ["accepted 202"]);
+}
+
+#[tokio::test]
+async fn the_end_of_the_stream_is_told_to_those_who_wait() {
+    let tasks = Tasks::new();
+    let mut server = server(&tasks, NAMED, 202).await;
+    let sse = open_at(&server.spec, &tasks).await.unwrap();
+    let serving = async {
+        server.posted.recv().await.unwrap();
+        server.hang_up();
+    };
+    let (answer, ()) = tokio::join!(ask(&sse, request(1)), serving);
+    assert_eq!(answer.unwrap_err().reason(), "upstream_unavailable");
+    assert_eq!(sse.lost().await.reason(), "upstream_unavailable");
+}
+
+#[tokio::test]
+async fn a_post_that_is_not_taken_is_told_at_once() {
+    for (status, said) in [
+        (404, Ok("status 404")),
+        (500, Ok("status 500")),
+        (307, Err("upstream_redirect")),
+        (401, Err("upstream_auth_failed")),
+        (413, Err("upstream_request_too_large")),
+    ] {
+        let tasks = Tasks::new();
+        let server = server(&tasks, NAMED, status).await;
+        let sse = open_at(&server.spec, &tasks).await.unwrap();
+        match ask(&sse, request(1)).await {
+            Ok(answer) => assert_eq!(Ok(answer[0].as_str()), said),
+            Err(error) => assert_eq!(Err(error.reason()), said),
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_an_address_of_the_same_origin_is_taken_and_it_comes_first() {
+    for named in [
+        "event: endpoint\ndata: http://elsewhere.example/messages?session=s3cret\n\n",
+        "event: endpoint\ndata: //elsewhere.example/messages?session=s3cret\n\n",
+        "event: message\ndata: /messages?session=s3cret\n\n",
+    ] {
+        let tasks = Tasks::new();
+        let server = server(&tasks, named, 202).await;
+        let error = open_at(&server.spec, &tasks).await.unwrap_err();
+        assert_eq!(error.reason(), "upstream_protocol_error");
+        assert!(!error.to_string().contains("s3cret"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_this_transport_is_no_hang() {
+    let tasks = Tasks::new();
+    let address = serve(&tasks, None, None, |_request| {
+        std::future::ready(answer(405, "text/plain", full("")))
+    })
+    .await;
+    let error = open_at(&spec("http", "127.0.0.1", address, "/"), &tasks)
+        .await
+        .unwrap_err();
+    assert_eq!(error.reason(), "upstream_unavailable");
+
+    let server = server(&tasks, ": nothing\n\n", 202).await;
+    let mut soon = timeouts();
+    soon.connect = Duration::from_millis(100);
+    let id = UpstreamId::parse("u").unwrap();
+    let error = Sse::open(&id, &server.spec, soon, &tasks)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, UpstreamError::Timeout("connect")));
+}
+
+#[tokio::test]
+async fn closing_it_closes_the_stream_and_ends_what_waits() {
+    let tasks = Tasks::new();
+    let mut server = server(&tasks, NAMED, 202).await;
+    let sse = open_at(&server.spec, &tasks).await.unwrap();
+    let sender = server.stream.lock().unwrap().clone().unwrap();
+    let closing = async {
+        server.posted.recv().await.unwrap();
+        sse.close().await;
+    };
+    let (answer, ()) = tokio::join!(ask(&sse, request(1)), closing);
+    assert_eq!(answer.unwrap_err().reason(), "upstream_unavailable");
+    assert!(sse.lost().now_or_never().is_some());
+    sender.closed().await;
+}
+
+#[tokio::test]
+async fn stopping_the_family_ends_the_transport() {
+    let tasks = Tasks::new();
+    let family = tasks.child();
+    let server = server(&tasks, NAMED, 202).await;
+    let sse = open_at(&server.spec, &family).await.unwrap();
+    family.stop();
+    assert_eq!(sse.lost().await.reason(), "upstream_unavailable");
+}

@@ -1,0 +1,147 @@
+//! Starting a child: which program, with what environment, in which process group.
+
+use std::{
+    ffi::{OsStr, OsString},
+    io,
+    path::{Path, PathBuf},
+};
+
+use nix::{
+    sys::signal::{Signal, killpg},
+    unistd::{AccessFlags, Pid, access},
+};
+use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessGroup};
+use secrecy::ExposeSecret;
+use tokio::{runtime::Handle, sync::oneshot};
+
+use crate::upstream::{UpstreamError, spec::StdioSpec};
+
+/// The variables of our own that a child gets (SECURITY OPS-2).
+const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
+
+/// Starts the child in a group of its own, its three pipes open.
+pub(super) async fn launch(spec: &StdioSpec) -> Result<Box<dyn ChildWrapper>, UpstreamError> {
+    let [program, arguments @ ..] = &spec.command[..] else {
+        return Err(UpstreamError::unavailable("no command"));
+    };
+    let path = match spec.env.get("PATH") {
+        Some(path) => Some(OsString::from(path.expose_secret())),
+        None => std::env::var_os("PATH"),
+    };
+    let absolute = resolve(program, path.as_deref(), spec.cwd.as_deref())?;
+    let mut command = CommandWrap::with_new(absolute, |command| {
+        command.args(arguments).env_clear();
+        for name in INHERITED {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        for (name, value) in &spec.env {
+            command.env(name, value.expose_secret());
+        }
+        if let Some(cwd) = &spec.cwd {
+            command.current_dir(cwd);
+        }
+        command
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped());
+    });
+    command.wrap(ProcessGroup::leader()).wrap(KillOnDrop);
+    spawn(command)
+        .await
+        .map_err(|error| UpstreamError::unavailable(format!("cannot start `{program}`: {error}")))
+}
+
+/// Spawns from a thread that has given up gaining privileges: a child inherits that from the thread that forks it, and
+/// so it needs no code between fork and exec. The thread ends here; ours keep what they have.
+async fn spawn(mut command: CommandWrap) -> io::Result<Box<dyn ChildWrapper>> {
+    let runtime = Handle::current();
+    let (done, started) = oneshot::channel();
+    std::thread::Builder::new()
+        .name("usher-spawn".into())
+        .spawn(move || {
+            let _in_runtime = runtime.enter();
+            // If nobody waits any more the child comes back here, and is killed by being dropped.
+            drop(done.send(restrict().and_then(|()| command.spawn())));
+        })?;
+    started
+        .await
+        .unwrap_or_else(|_gone| Err(io::Error::other("the spawning thread panicked")))
+}
+
+#[cfg(target_os = "linux")]
+fn restrict() -> io::Result<()> {
+    nix::sys::prctl::set_no_new_privs().map_err(io::Error::from)
+}
+
+/// Only Linux has `no_new_privs`.
+#[cfg(not(target_os = "linux"))]
+const fn restrict() -> io::Result<()> {
+    Ok(())
+}
+
+/// The absolute path of `program`: as it stands, or the first that can be run in the absolute directories of `path`.
+pub(super) fn resolve(
+    program: &str,
+    path: Option<&OsStr>,
+    cwd: Option<&Path>,
+) -> Result<PathBuf, UpstreamError> {
+    let runnable = |file: &PathBuf| file.is_file() && access(file, AccessFlags::X_OK).is_ok();
+    if program.contains('/') {
+        let file = cwd.unwrap_or(Path::new("")).join(program);
+        let file = std::path::absolute(file).map_err(UpstreamError::unavailable)?;
+        return Some(file).filter(runnable).ok_or_else(|| {
+            UpstreamError::unavailable(format!("`{program}` is no program that can be run"))
+        });
+    }
+    std::env::split_paths(path.unwrap_or_default())
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(program))
+        .find(runnable)
+        .ok_or_else(|| UpstreamError::unavailable(format!("no program `{program}` in PATH")))
+}
+
+/// The process group of a child. Dropping it kills the group, unless it is known to be gone.
+#[derive(Debug)]
+pub(super) struct Group(Option<Pid>);
+
+impl Group {
+    /// The group that `child` leads.
+    pub(super) fn of(child: &dyn ChildWrapper) -> Self {
+        Self(
+            child
+                .id()
+                .and_then(|id| i32::try_from(id).ok())
+                .map(Pid::from_raw),
+        )
+    }
+
+    /// Asks everyone in the group to end.
+    pub(super) fn terminate(&self) {
+        self.signal(Signal::SIGTERM);
+    }
+
+    /// Kills everyone in the group.
+    pub(super) fn kill(&self) {
+        self.signal(Signal::SIGKILL);
+    }
+
+    /// The leader has been waited for and the rest were killed: its number may soon be somebody else's.
+    pub(super) const fn gone(&mut self) {
+        self.0 = None;
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.0 {
+            // The only failure is that there is nobody left.
+            let _nobody = killpg(group, signal);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,107 @@
+//! What a child says beside the protocol: kept, bounded, made printable, logged (SECURITY OPS-3).
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::{io::AsyncReadExt, process::ChildStderr, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use crate::{protocol::UpstreamId, tasks::Tasks, upstream::transport::printable::printable};
+
+/// How much is kept (SECURITY 6).
+const KEPT: usize = 64 << 10;
+/// The longest line kept in one; a longer one is cut into several.
+const MAX_LINE: usize = 4 << 10;
+/// How much is read in one [`PERIOD`]; a child that says more waits.
+const ALLOWANCE: usize = 1 << 20;
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// The last lines of one child's stderr. Clones share them.
+#[derive(Debug, Clone)]
+pub(super) struct Stderr {
+    kept: Arc<Mutex<Kept>>,
+    ended: CancellationToken,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    lines: VecDeque<String>,
+    bytes: usize,
+}
+
+impl Stderr {
+    /// Reads `pipe` to its end in a task of `tasks`.
+    pub(super) fn capture(pipe: ChildStderr, upstream: UpstreamId, tasks: &Tasks) -> Self {
+        let stderr = Self {
+            kept: Arc::default(),
+            ended: CancellationToken::new(),
+        };
+        let captured = stderr.clone();
+        tasks.spawn(async move {
+            captured.read(pipe, &upstream).await;
+            captured.ended.cancel();
+        });
+        stderr
+    }
+
+    /// Waits until everything has been read, but not longer than `patience`.
+    pub(super) async fn ended(&self, patience: Duration) {
+        drop(tokio::time::timeout(patience, self.ended.cancelled()).await);
+    }
+
+    /// The last whole lines that together have at most `max` bytes.
+    pub(super) fn tail(&self, max: usize) -> String {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = 0;
+        let fitting = kept.lines.iter().rev().take_while(|line| {
+            bytes += line.len() + 1;
+            bytes <= max
+        });
+        let from = kept.lines.len() - fitting.count();
+        let lines: Vec<_> = kept.lines.iter().skip(from).map(String::as_str).collect();
+        lines.join("\n")
+    }
+
+    async fn read(&self, mut pipe: ChildStderr, upstream: &UpstreamId) {
+        let mut piece = vec![0; 8 << 10];
+        let mut line = Vec::new();
+        let (mut since, mut read) = (Instant::now(), 0);
+        while let Ok(length @ 1..) = pipe.read(&mut piece).await {
+            for byte in &piece[..length] {
+                if *byte == b'\n' || line.len() == MAX_LINE {
+                    self.keep(&line, upstream);
+                    line.clear();
+                }
+                if *byte != b'\n' {
+                    line.push(*byte);
+                }
+            }
+            read += length;
+            if read >= ALLOWANCE {
+                tokio::time::sleep_until(since + PERIOD).await;
+                (since, read) = (Instant::now(), 0);
+            }
+        }
+        self.keep(&line, upstream);
+    }
+
+    fn keep(&self, line: &[u8], upstream: &UpstreamId) {
+        let line = printable(String::from_utf8_lossy(line).trim_end());
+        if line.is_empty() {
+            return;
+        }
+        tracing::debug!(upstream = upstream.as_str(), line, "stderr");
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.bytes += line.len() + 1;
+        kept.lines.push_back(line);
+        while kept.bytes > KEPT {
+            let Some(oldest) = kept.lines.pop_front() else {
+                break;
+            };
+            kept.bytes -= oldest.len() + 1;
+        }
+    }
+}
