@@ -23,7 +23,7 @@ import { parseArgs } from "node:util";
 
 const here = import.meta.dirname;
 const target = resolve(process.env.CARGO_TARGET_DIR ?? join(here, "../../target"), "debug");
-const suite = join(here, "../peers/npm/node_modules/@modelcontextprotocol/conformance");
+const suite = join(here, "../peers/node_modules/@modelcontextprotocol/conformance");
 const { values: options } = parseArgs({
   options: {
     through: { type: "string" },
