@@ -100,15 +100,17 @@ fn key<'a>(list: &str, item: &'a Value) -> &'a str {
     item[field].as_str().expect("an item has its key")
 }
 
-/// Takes the prefix off every URI in a value of the protocol, and what belongs to the hop.
+/// Takes the prefix off every URI in a value of the protocol, and what belongs to the hop. A URI without it is marked, so that
+/// it differs.
 fn undo(value: &Value, prefix: &str) -> Value {
     let mut value = without_hops(value);
     walk(&mut value, &mut |members| {
         for field in ["uri", "uriTemplate"] {
             if let Some(Value::String(uri)) = members.get_mut(field)
-                && let Some(original) = uri.strip_prefix(&format!("{prefix}+"))
+                && !is_web(uri)
             {
-                *uri = original.to_owned();
+                let original = uri.strip_prefix(&format!("{prefix}+")).map(str::to_owned);
+                *uri = original.unwrap_or_else(|| format!("{uri} (not rewritten)"));
             }
         }
     });

@@ -9,6 +9,10 @@
     clippy::disallowed_types,
     reason = "the answers of peers are compared as trees"
 )]
+#![expect(
+    clippy::expect_used,
+    reason = "this file is all test; what is expected is the setting up"
+)]
 
 mod client;
 mod compare;

@@ -164,8 +164,8 @@ fn everything_calls() -> Vec<Value> {
             json!({"messageType": "error", "includeImage": true}),
         ),
         tool("get-resource-links", json!({"count": 2})),
-        tool("get-sum", json!({"a": "not a number"})),
-        prompt("simple-prompt", json!({})),
+        tool("get-sum", json!({"a": 1})),
+        json!({"op": "get_prompt", "name": "simple-prompt"}),
         prompt("args-prompt", json!({"city": "Paris", "state": "Texas"})),
         json!({"op": "read", "uri": "demo://resource/static/document/features.md"}),
         json!({

@@ -8,6 +8,9 @@
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 
+// Standard output is for results alone, and one SDK talks there.
+console.log = console.info = console.debug = console.error;
+
 const { values } = parseArgs({
   options: { url: { type: "string" }, command: { type: "string" }, era: { type: "string" } },
 });
