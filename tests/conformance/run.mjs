@@ -163,10 +163,9 @@ async function startFixture() {
 async function startUsher(upstream) {
   const port = await freePort();
   const file = join(scratch, "usher.yaml");
-  await writeFile(
-    file,
-    `listen: { address: "127.0.0.1:${port}" }\nupstreams:\n  fixture: { url: "${upstream}", prefix: "" }\n`,
-  );
+  const upstreams = { fixture: { url: upstream, prefix: "" } };
+  // JSON is YAML.
+  await writeFile(file, JSON.stringify({ listen: { address: `127.0.0.1:${port}` }, upstreams }));
   const child = start(join(target, "usher"), ["serve", "-c", file]);
   const url = `http://127.0.0.1:${port}/mcp`;
   const expected = await toolCount(upstream);

@@ -33,8 +33,8 @@ export async function run(operations) {
       results.push({ error: { code: error.code, message: error.message } });
     }
   }
-  // Written at once, since a pipe is; a client may end its process right after.
-  process.stdout.write(JSON.stringify(results));
+  // Waited for, since a client may end its process right after.
+  await new Promise((written) => process.stdout.write(JSON.stringify(results), written));
 }
 
 // Reads all pages of a list; `page` takes the parameters of one.
