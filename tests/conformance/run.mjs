@@ -1,0 +1,217 @@
+// Is Usher as conformant as what is behind it? Every server scenario of the conformance suite runs directly against the
+// fixture and once more through Usher, in both eras. A scenario may only be worse through Usher if differences.txt names it
+// with a reason; an entry there whose scenario is not worse is stale. Either is a failure, and so is a scored scenario which
+// fails directly, since it would compare nothing.
+//
+//   run.mjs                   starts the fixture and target/debug/usher in front of it
+//   run.mjs --through URL     compares with that endpoint instead
+//   run.mjs --direct URL      takes that endpoint for the fixture (with --through)
+//   run.mjs --differences F   takes that list instead of differences.txt
+//   run.mjs --revision REV    only that revision; may be given several times
+//
+// The last line is `N passed, N failed`, over scenarios.
+
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as wait } from "node:timers/promises";
+import { parseArgs } from "node:util";
+
+const here = import.meta.dirname;
+const target = resolve(process.env.CARGO_TARGET_DIR ?? join(here, "../../target"), "debug");
+const suite = join(here, "../peers/node_modules/@modelcontextprotocol/conformance");
+const { values: options } = parseArgs({
+  options: {
+    through: { type: "string" },
+    direct: { type: "string" },
+    differences: { type: "string", default: join(here, "differences.txt") },
+    revision: { type: "string", multiple: true, default: ["2025-11-25", "2026-07-28"] },
+  },
+});
+
+const scratch = await mkdtemp(join(tmpdir(), "usher-conformance-"));
+const children = [];
+let failed = 1;
+try {
+  failed = await compareAll();
+} catch (error) {
+  console.error(String(error));
+} finally {
+  for (const child of children) child.kill("SIGKILL");
+  await rm(scratch, { recursive: true, force: true });
+}
+process.exit(failed === 0 ? 0 : 1);
+
+async function compareAll() {
+  const direct = options.direct ?? (await startFixture());
+  const through = options.through ?? (await startUsher(direct));
+  const listed = await readDifferences(options.differences);
+  const verdicts = [];
+  for (const revision of options.revision) {
+    const scored = await scoredScenarios(revision);
+    console.log(`${revision}: directly ...`);
+    const there = await runSuite(direct, revision);
+    console.log(`${revision}: through ...`);
+    const here = await runSuite(through, revision);
+    for (const scenario of new Set([...there.keys(), ...here.keys(), ...scored])) {
+      const reason = listed.get(`${revision} ${scenario}`);
+      listed.delete(`${revision} ${scenario}`);
+      const verdict = judge(there.get(scenario), here.get(scenario), scored.has(scenario), reason);
+      verdicts.push(verdict.ok);
+      if (verdict.note) console.log(`  ${verdict.ok ? "ok  " : "FAIL"} ${scenario}: ${verdict.note}`);
+    }
+    console.log(`${revision}: ${passing(there)} of ${there.size} scenarios pass directly, ${passing(here)} of ${here.size} through`);
+  }
+  for (const entry of listed.keys()) {
+    if (!options.revision.includes(entry.split(" ")[0])) continue;
+    verdicts.push(false);
+    console.log(`  FAIL ${entry}: is listed as a difference, and no such scenario ran`);
+  }
+  const failed = verdicts.filter((ok) => !ok).length;
+  console.log(`${verdicts.length - failed} passed, ${failed} failed`);
+  return failed;
+}
+
+// Compares one scenario's checks. "Worse" is a check that succeeded directly and did not through, so that a check which
+// quietly turned into a warning or was skipped counts as well.
+function judge(there, here, scored, reason) {
+  if (!there) return { ok: false, note: "did not run directly" };
+  const broken = wrong(there);
+  if (broken.length > 0) {
+    return { ok: !scored, note: `fails directly already (${broken[0]})` };
+  }
+  const lost = worse(there, here ?? []);
+  if (lost.length === 0) {
+    return reason ? { ok: false, note: `is listed as a difference and passes (stale: ${reason})` } : { ok: true };
+  }
+  if (reason) return { ok: true, note: `differs as listed: ${reason}` };
+  return { ok: false, note: `passes directly, not through:\n         ${lost.join("\n         ")}` };
+}
+
+function wrong(checks) {
+  return checks.filter((check) => ["FAILURE", "WARNING"].includes(check.status)).map(describe);
+}
+
+function worse(there, here) {
+  const successes = (checks, id) => checks.filter((check) => check.id === id && check.status === "SUCCESS").length;
+  const ids = new Set(there.map((check) => check.id));
+  const missing = [...ids].filter((id) => successes(here, id) < successes(there, id));
+  const failing = here.filter((check) => ["FAILURE", "WARNING"].includes(check.status)).map(describe);
+  return failing.length > 0 ? failing : missing.map((id) => `${id}: succeeds less often than directly`);
+}
+
+function describe(check) {
+  return `${check.id} ${check.status}: ${String(check.errorMessage ?? check.description).slice(0, 400)}`;
+}
+
+function passing(scenarios) {
+  return [...scenarios.values()].filter((checks) => wrong(checks).length === 0).length;
+}
+
+// Runs the whole suite once; the checks of each scenario by its name. The suite's own exit code says less than they do.
+async function runSuite(url, revision) {
+  const results = await mkdtemp(join(scratch, "results-"));
+  const command = [join(suite, "dist/index.js"), "server", "--url", url, "--requirements", revision, "--output-dir", results];
+  const log = await new Promise((done) => {
+    execFile(process.execPath, command, { timeout: 300_000, maxBuffer: 1 << 28 }, (_, out, err) => done(out + err));
+  });
+  const scenarios = new Map();
+  for (const folder of await readdir(results)) {
+    const name = folder.replace(/^server-/, "").replace(/-\d{4}-\d\d-\d\dT[\d-]+Z$/, "");
+    scenarios.set(name, JSON.parse(await readFile(join(results, folder, "checks.json"), "utf8").catch(() => "[]")));
+  }
+  // A scenario which threw left an empty folder or none; the summary has it in either case.
+  for (const [, name] of log.matchAll(/^✗ (\S+):/gm)) {
+    if (wrong(scenarios.get(name) ?? []).length === 0) {
+      scenarios.set(name, [{ id: name, status: "FAILURE", errorMessage: "the scenario could not be run" }]);
+    }
+  }
+  if (scenarios.size === 0) throw new Error(`the suite ran nothing:\n${log.slice(-2000)}`);
+  return scenarios;
+}
+
+// The scenarios the revision requires of a server, from the suite's own list.
+async function scoredScenarios(revision) {
+  const text = await readFile(join(suite, "requirements", `${revision}.yaml`), "utf8");
+  const section = text.match(/^server:\n((?:  - .*\n|\n)*)/m);
+  if (!section) throw new Error(`no server section in the requirements of ${revision}`);
+  return new Set(section[1].match(/[a-z0-9-]+$/gm));
+}
+
+async function readDifferences(file) {
+  const lines = (await readFile(file, "utf8")).split("\n").filter((line) => line.trim() && !line.startsWith("#"));
+  return new Map(
+    lines.map((line) => {
+      const [revision, scenario, ...reason] = line.trim().split(/\s+/);
+      if (reason.length === 0) throw new Error(`${file}: "${line}" gives no reason`);
+      return [`${revision} ${scenario}`, reason.join(" ")];
+    }),
+  );
+}
+
+async function startFixture() {
+  const child = start(join(target, "examples/fixture"), ["--listen", "127.0.0.1:0"]);
+  const [line] = await Promise.race([once(createInterface(child.stdout), "line"), child.gone]);
+  return JSON.parse(line).url;
+}
+
+// Usher as a transparent gateway in front of one upstream, ready once it lists as many tools as that.
+async function startUsher(upstream) {
+  const port = await freePort();
+  const file = join(scratch, "usher.yaml");
+  const upstreams = { fixture: { url: upstream, prefix: "" } };
+  // JSON is YAML.
+  await writeFile(file, JSON.stringify({ listen: { address: `127.0.0.1:${port}` }, upstreams }));
+  const child = start(join(target, "usher"), ["serve", "-c", file]);
+  const url = `http://127.0.0.1:${port}/mcp`;
+  const expected = await toolCount(upstream);
+  const ready = async () => {
+    for (const end = Date.now() + 30_000; Date.now() < end; await wait(50)) {
+      if ((await toolCount(url).catch(() => 0)) === expected) return;
+    }
+    throw new Error(`usher did not list the fixture's ${expected} tools within 30 s`);
+  };
+  await Promise.race([ready(), child.gone]);
+  return url;
+}
+
+async function toolCount(url) {
+  const revision = "2026-07-28";
+  const meta = { protocolVersion: revision, clientCapabilities: {}, clientInfo: { name: "conformance", version: "0" } };
+  const _meta = Object.fromEntries(Object.entries(meta).map(([key, value]) => [`io.modelcontextprotocol/${key}`, value]));
+  const response = await fetch(url, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      "mcp-protocol-version": revision,
+      "mcp-method": "tools/list",
+    },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: { _meta } }),
+  });
+  const text = await response.text();
+  const json = text.match(/^data: ?(\{.*)$/m)?.[1] ?? text;
+  return JSON.parse(json).result.tools.length;
+}
+
+function start(command, args) {
+  const child = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"] });
+  children.push(child);
+  const ended = ([code, signal]) => Promise.reject(new Error(`${command} ended with ${code ?? signal}`));
+  child.gone = once(child, "exit").then(ended);
+  child.gone.catch(() => {}); // whoever does not wait for it does not care
+  return child;
+}
+
+async function freePort() {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address();
+  server.close();
+  await once(server, "close");
+  return port;
+}
