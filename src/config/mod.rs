@@ -8,6 +8,7 @@ mod plan;
 mod check;
 mod files;
 mod hint;
+mod mcp_json;
 mod problem;
 mod raw;
 mod reference;
@@ -21,6 +22,7 @@ mod yaml;
 
 use std::path::Path;
 
+pub use mcp_json::{Export, Import, import, load_mcp_json};
 pub use plan::Plan;
 pub use problem::{Problem, Rejected};
 pub use reference::Vars;

@@ -11,6 +11,8 @@ mod upstream;
 
 use std::{fmt, time::Duration};
 
+pub(super) use upstream::is_loopback;
+
 use super::{
     Plan,
     problem::Findings,

@@ -289,7 +289,7 @@ fn address(check: &mut Check<'_>, path: &[&str], text: &str, plain_http: bool) -
 }
 
 /// Whether the host of an address is this machine.
-pub(crate) fn is_loopback(host: &str) -> bool {
+pub(in crate::config) fn is_loopback(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost"
         || host.ends_with(".localhost")
