@@ -15,3 +15,7 @@ pub mod downstream;
 pub mod server;
 
 pub mod config;
+
+pub mod app;
+pub mod cli;
+pub mod demo;
