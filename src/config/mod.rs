@@ -41,6 +41,18 @@ pub fn load(path: &Path, vars: Vars<'_>) -> Result<Plan, Rejected> {
     findings.settle(plan)
 }
 
+/// Checks the text of a configuration that we wrote ourselves: no file, no references.
+///
+/// # Errors
+/// [`Rejected`] with everything that is wrong.
+pub fn of_text(text: &str) -> Result<Plan, Rejected> {
+    let mut findings = problem::Findings::default();
+    let file = findings.add_source("built in".into());
+    let plan = files::parse(text, file, Path::new("."), &|_| None, &mut findings)
+        .map(|tree| check::check(tree, &mut findings));
+    findings.settle(plan)
+}
+
 /// The variables of this process.
 pub fn process_vars(name: &str) -> Option<String> {
     std::env::var(name).ok()

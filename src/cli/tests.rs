@@ -1,0 +1,103 @@
+//! The command line as a whole: it is well-formed, helps everywhere, and ends with the right code.
+
+use clap::{CommandFactory, Parser};
+
+use super::*;
+
+fn commands(command: &clap::Command) -> Vec<&clap::Command> {
+    let mut all = Vec::new();
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+        all.push(sub);
+        all.extend(commands(sub));
+    }
+    all
+}
+
+#[test]
+fn every_command_explains_itself_with_an_example() {
+    Cli::command().debug_assert();
+    let cli = Cli::command();
+    let all = commands(&cli);
+    assert!(all.len() >= 12);
+    for command in all {
+        let help = command.get_after_help().map(ToString::to_string);
+        assert!(command.get_about().is_some(), "{}", command.get_name());
+        let help = help.unwrap_or_default();
+        assert!(help.contains("Example"), "{}", command.get_name());
+        assert!(help.contains("usher "), "{}", command.get_name());
+    }
+}
+
+#[test]
+fn sources_of_a_gateway_exclude_each_other() {
+    for arguments in [
+        vec!["usher", "serve", "-c", "a", "--mcp-json", "b"],
+        vec!["usher", "catalog", "--url", "http://x/", "-c", "a"],
+        vec![
+            "usher",
+            "call",
+            "t",
+            "{}",
+            "--url",
+            "http://x/",
+            "--mcp-json",
+            "b",
+        ],
+        vec!["usher", "prompt", "p", "novalue"],
+        vec!["usher", "import"],
+    ] {
+        let error = Cli::try_parse_from(&arguments).expect_err("a mistake");
+        assert_eq!(error.exit_code(), 2, "{arguments:?}");
+    }
+}
+
+#[tokio::test]
+async fn commands_end_with_the_code_of_what_happened() {
+    let directory = tempfile::TempDir::new().expect("a directory");
+    let file = |name: &str| directory.path().join(name).display().to_string();
+    let run = async |arguments: &[&str]| {
+        let cli = Cli::try_parse_from(arguments).expect("well-formed");
+        obey(cli.command).await
+    };
+    let (good, bad, made) = (file("good.yaml"), file("bad.yaml"), file("made.yaml"));
+    assert_eq!(run(&["usher", "init", &good]).await, Ended::Well);
+    assert_eq!(run(&["usher", "init", &good]).await, Ended::Failed);
+    assert_eq!(run(&["usher", "check", "-c", &good]).await, Ended::Well);
+    crate::config::write_new(bad.as_ref(), "zebra: 1\n").expect("written");
+    assert_eq!(
+        run(&["usher", "check", "-c", &bad, "--json"]).await,
+        Ended::Misused
+    );
+    assert_eq!(run(&["usher", "serve", "-c", &bad]).await, Ended::Misused);
+    assert_eq!(
+        run(&["usher", "call", "t", "[]", "-c", &good]).await,
+        Ended::Misused
+    );
+    let servers = file("mcp.json");
+    let text = r#"{"mcpServers":{"a":{"command":"true"}}}"#;
+    crate::config::write_new(servers.as_ref(), text).expect("written");
+    assert_eq!(
+        run(&["usher", "import", &servers, "-o", &made]).await,
+        Ended::Well
+    );
+    assert_eq!(
+        run(&["usher", "import", &servers, "-o", &made]).await,
+        Ended::Failed
+    );
+    assert_eq!(run(&["usher", "check", "-c", &made]).await, Ended::Well);
+    let missing = file("none.json");
+    assert_eq!(run(&["usher", "import", &missing]).await, Ended::Misused);
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_not_there_is_a_failure_and_a_bad_address_a_misuse() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = free.local_addr().expect("an address");
+    drop(free);
+    let url = format!("http://{address}/mcp");
+    for (url, ended) in [(url.as_str(), Ended::Failed), ("nonsense", Ended::Misused)] {
+        let cli =
+            Cli::try_parse_from(["usher", "read", "x://y", "--url", url]).expect("well-formed");
+        assert_eq!(obey(cli.command).await, ended, "{url}");
+    }
+}
