@@ -14,7 +14,7 @@ const DEFAULT_FILE: &str = "usher.yaml";
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Source {
     /// The configuration [default: usher.yaml]
-    #[arg(short, long, value_name = "FILE", env = "USHER_CONFIG")]
+    #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The servers of another program's file: mcp.json, claude_desktop_config.json, .vscode/mcp.json
     #[arg(long, value_name = "FILE", conflicts_with = "config")]

@@ -101,3 +101,39 @@ async fn a_gateway_that_is_not_there_is_a_failure_and_a_bad_address_a_misuse() {
         assert_eq!(obey(cli.command).await, ended, "{url}");
     }
 }
+
+#[tokio::test]
+async fn the_client_calls_reads_and_prompts_at_a_server_of_the_newest_revision() {
+    drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
+    let tasks = crate::tasks::Tasks::new();
+    let demo = crate::demo::start(&tasks).await.expect("servers");
+    let url = demo.weather_url.as_str();
+    for (arguments, ended) in [
+        (
+            vec!["call", "get_weather", r#"{"city":"Paris"}"#],
+            Ended::Well,
+        ),
+        // Its city is mirrored in a header, which only the definition says.
+        (
+            vec![
+                "call",
+                "get_forecast",
+                r#"{"city":"São Paulo","date":"2026-09-02"}"#,
+            ],
+            Ended::Well,
+        ),
+        (vec!["call", "no_such_tool", "{}"], Ended::Failed),
+        (vec!["read", "weather://cities", "--json"], Ended::Well),
+        (vec!["read", "weather://none"], Ended::Failed),
+        (vec!["prompt", "what_to_wear", "city=Oslo"], Ended::Well),
+        (vec!["catalog"], Ended::Well),
+        (vec!["catalog", "--json"], Ended::Well),
+    ] {
+        let place = ["--url", url];
+        let arguments = ["usher"].iter().chain(&arguments).chain(&place);
+        let cli = Cli::try_parse_from(arguments).expect("well-formed");
+        let said = format!("{:?}", cli.command);
+        assert_eq!(obey(cli.command).await, ended, "{said}");
+    }
+    tasks.finish().await;
+}

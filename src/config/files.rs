@@ -52,7 +52,8 @@ struct Gathering<'a> {
 impl Gathering<'_> {
     fn file(&mut self, path: &Path) -> Option<Node> {
         let file = self.findings.add_source(path.display().to_string());
-        let text = reference::read_document(path, file, self.findings)?;
+        let hint = "`usher init` writes one to begin with; `-c FILE` names another";
+        let text = reference::read_document(path, hint, file, self.findings)?;
         let base = reference::directory_of(path);
         let mut tree = parse(&text, file, &base, self.vars, self.findings)?;
         let included: Vec<(PathBuf, Place)> = tree

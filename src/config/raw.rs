@@ -30,6 +30,7 @@ pub(super) const STALE_FOR: &str = "5m";
 /// Usher's configuration: usher.yaml.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(title = "usher.yaml")]
 pub(super) struct Raw {
     /// Where clients come in.
     pub(super) listen: Listen,

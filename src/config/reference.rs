@@ -130,13 +130,18 @@ fn on_read_only_mount(file: &File) -> bool {
 }
 
 /// Reads a configuration text, refusing one that others may write to (SECURITY OPS-1).
-pub(super) fn read_document(path: &Path, file: usize, findings: &mut Findings) -> Option<String> {
+/// `hint` is for when there is none.
+pub(super) fn read_document(
+    path: &Path,
+    hint: &str,
+    file: usize,
+    findings: &mut Findings,
+) -> Option<String> {
     let place = Place::whole(file);
     let opened = File::open(path).and_then(|file| file.metadata().map(|metadata| (file, metadata)));
     let (mut opened, metadata) = match opened {
         Ok(opened) => opened,
         Err(error) => {
-            let hint = "`usher init` writes one to begin with; `-c FILE` names another";
             findings.report(place, "", format!("cannot be read: {error}"), hint);
             return None;
         }

@@ -109,7 +109,16 @@ impl de::Error for Fault {
             Unexpected::Unit | Unexpected::Option => "nothing",
             Unexpected::Bool(_) => "true or false",
             Unexpected::Unsigned(_) | Unexpected::Signed(_) | Unexpected::Float(_) => "a number",
-            _ => "text",
+            Unexpected::Char(_)
+            | Unexpected::Str(_)
+            | Unexpected::Bytes(_)
+            | Unexpected::NewtypeStruct
+            | Unexpected::Enum
+            | Unexpected::UnitVariant
+            | Unexpected::NewtypeVariant
+            | Unexpected::TupleVariant
+            | Unexpected::StructVariant
+            | Unexpected::Other(_) => "text",
         };
         Self::new(format!("expected {expected}, found {found}"), "")
     }

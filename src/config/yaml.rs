@@ -80,21 +80,25 @@ impl<'a> Builder<'a, '_> {
     fn document(&mut self) -> Result<Node, Stop> {
         let mut root = None;
         while let Some((event, span)) = self.next()? {
-            match event {
+            let frames = matches!(
+                event,
                 Event::StreamStart
-                | Event::StreamEnd
-                | Event::DocumentStart(..)
-                | Event::DocumentEnd => {}
-                _ if root.is_some() => {
-                    return self.refuse(
-                        span,
-                        &[],
-                        "a second document",
-                        "one file holds one document",
-                    );
-                }
-                event => root = Some(self.node(event, span, &mut Vec::new())?),
+                    | Event::StreamEnd
+                    | Event::DocumentStart(..)
+                    | Event::DocumentEnd
+            );
+            if frames {
+                continue;
             }
+            if root.is_some() {
+                return self.refuse(
+                    span,
+                    &[],
+                    "a second document",
+                    "one file holds one document",
+                );
+            }
+            root = Some(self.node(event, span, &mut Vec::new())?);
         }
         Ok(match root {
             Some(Node {
@@ -136,6 +140,10 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the parser's events are open-ended; whatever is no value is refused"
+    )]
     fn node(&mut self, event: Event<'a>, span: Span, path: &mut Vec<String>) -> Result<Node, Stop> {
         self.nodes += 1;
         if self.nodes > MAX_NODES || path.len() > MAX_DEPTH {
@@ -181,6 +189,10 @@ impl<'a> Builder<'a, '_> {
         Ok(node)
     }
 
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the parser's events are open-ended; whatever is no value is refused"
+    )]
     fn mapping(&mut self, place: Place, path: &mut Vec<String>) -> Result<Node, Stop> {
         let mut entries: Vec<Entry> = Vec::new();
         loop {

@@ -108,7 +108,7 @@ fn judge(mut tree: Node, vars: Vars<'_>, findings: &mut Findings) {
 
 fn read(path: &Path, findings: &mut Findings) -> Option<(usize, Node)> {
     let file = findings.add_source(path.display().to_string());
-    let text = reference::read_document(path, file, findings)?;
+    let text = reference::read_document(path, "", file, findings)?;
     let mut root = yaml::read_json(&text, file, findings)?;
     findings.sources[file].shown = files::blotted(&text, &mut root);
     Some((file, root))
