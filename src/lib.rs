@@ -17,4 +17,6 @@ pub mod server;
 
 pub mod config;
 
+pub mod app;
+pub mod cli;
 pub mod demo;

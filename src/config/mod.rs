@@ -1,5 +1,62 @@
 //! Configuration: a file is read, checked whole, and becomes a plan.
+//!
+//! Guarantees: every problem is reported at once, each with file, line, column and a hint; no message and no drawing shows
+//! a secret; a plan exists only if nothing was wrong. Below this floor nobody has heard of a file.
 
 mod plan;
 
+mod check;
+mod files;
+mod hint;
+mod mcp_json;
+mod problem;
+mod raw;
+mod reference;
+mod render;
+mod schema;
+mod starter;
+mod tree;
+mod typed;
+mod units;
+mod yaml;
+
+use std::path::Path;
+
+pub use mcp_json::{Export, Import, import, load_mcp_json};
 pub use plan::Plan;
+pub use problem::{Problem, Rejected};
+pub use reference::Vars;
+pub use render::Colour;
+pub use schema::schema;
+pub use starter::{STARTER, write_new};
+
+/// Reads and checks the configuration at `path` and everything it includes; `vars` answers `${env:NAME}`.
+///
+/// # Errors
+/// [`Rejected`] with everything that is wrong (SECURITY OPS-1, OPS-5).
+pub fn load(path: &Path, vars: Vars<'_>) -> Result<Plan, Rejected> {
+    let mut findings = problem::Findings::default();
+    let plan =
+        files::gather(path, vars, &mut findings).map(|tree| check::check(tree, &mut findings));
+    findings.settle(plan)
+}
+
+/// Checks the text of a configuration that we wrote ourselves: no file, no references.
+///
+/// # Errors
+/// [`Rejected`] with everything that is wrong.
+pub fn of_text(text: &str) -> Result<Plan, Rejected> {
+    let mut findings = problem::Findings::default();
+    let file = findings.add_source("built in".into());
+    let plan = files::parse(text, file, Path::new("."), &|_| None, &mut findings)
+        .map(|tree| check::check(tree, &mut findings));
+    findings.settle(plan)
+}
+
+/// The variables of this process.
+pub fn process_vars(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+#[cfg(test)]
+mod tests;

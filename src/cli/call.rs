@@ -1,0 +1,189 @@
+//! `usher call`, `usher read`, `usher prompt`: one request, its result, the end.
+
+use std::io::Read;
+
+use bytes::Bytes;
+use clap::Args;
+
+use super::{
+    Ended,
+    gateway::{Where, object},
+    out, shown,
+};
+use crate::{
+    json::{Json, Kind, Limits, Node},
+    protocol::methods,
+};
+
+/// Call a tool through a gateway
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  usher call weather_get_weather '{\"city\":\"Paris\"}' --url http://127.0.0.1:8808/mcp
+  usher call -c usher.yaml files_read_file '{\"path\":\"/data/a.txt\"}' --json
+  echo '{\"city\":\"Oslo\"}' | usher call weather_get_weather -")]
+pub(super) struct CallArgs {
+    /// The tool, by the name the gateway gives it
+    tool: String,
+    /// Its arguments, as a JSON object; `-` reads them from stdin
+    #[arg(default_value = "{}", value_name = "JSON")]
+    arguments: String,
+    #[command(flatten)]
+    shared: Shared,
+}
+
+/// Read a resource through a gateway
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  usher read weather+weather://cities --url http://127.0.0.1:8808/mcp
+  usher read -c usher.yaml docs+file:///logo.png > logo.png")]
+pub(super) struct ReadArgs {
+    /// The resource, by the URI the gateway gives it
+    uri: String,
+    #[command(flatten)]
+    shared: Shared,
+}
+
+/// Get a prompt through a gateway
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  usher prompt weather_what_to_wear city=Oslo --url http://127.0.0.1:8808/mcp
+  usher prompt -c usher.yaml review_code language=rust --json")]
+pub(super) struct PromptArgs {
+    /// The prompt, by the name the gateway gives it
+    name: String,
+    /// Its arguments
+    #[arg(value_name = "KEY=VALUE", value_parser = pair)]
+    arguments: Vec<(String, String)>,
+    #[command(flatten)]
+    shared: Shared,
+}
+
+#[derive(Debug, Args)]
+struct Shared {
+    #[command(flatten)]
+    place: Where,
+    /// Print the result as it came, as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `usher call`.
+pub(super) async fn call(args: CallArgs) -> Ended {
+    let arguments = match arguments(&args.arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            out::problem(&error);
+            return Ended::Misused;
+        }
+    };
+    let params = object(&[("name", Json::string(&args.tool)), ("arguments", arguments)]);
+    ask(&args.shared, methods::TOOLS_CALL, params, |result| {
+        shown::content(result);
+        let failed = result.root().member("isError").and_then(Node::as_bool);
+        if failed == Some(true) {
+            out::problem("the tool says that it failed");
+        }
+    })
+    .await
+}
+
+/// Runs `usher read`.
+pub(super) async fn read(args: ReadArgs) -> Ended {
+    let params = object(&[("uri", Json::string(&args.uri))]);
+    ask(&args.shared, methods::RESOURCES_READ, params, |result| {
+        let contents = result.root().member("contents");
+        contents
+            .into_iter()
+            .flat_map(Node::elements)
+            .for_each(shown::resource_contents);
+    })
+    .await
+}
+
+/// Runs `usher prompt`.
+pub(super) async fn prompt(args: PromptArgs) -> Ended {
+    let arguments: Vec<(&str, Json)> = args
+        .arguments
+        .iter()
+        .map(|(key, value)| (key.as_str(), Json::string(value)))
+        .collect();
+    let params = object(&[
+        ("name", Json::string(&args.name)),
+        ("arguments", object(&arguments)),
+    ]);
+    ask(&args.shared, methods::PROMPTS_GET, params, |result| {
+        let messages = result.root().member("messages");
+        for message in messages.into_iter().flat_map(Node::elements) {
+            let role = message
+                .member("role")
+                .and_then(Node::as_str)
+                .unwrap_or_default();
+            out::line(&out::paint(out::BOLD, &format!("{}:", out::tame(&role))));
+            if let Some(content) = message.member("content") {
+                shown::block(content);
+            }
+        }
+    })
+    .await
+}
+
+async fn ask(shared: &Shared, method: &str, params: Json, show: impl FnOnce(&Json)) -> Ended {
+    let gateway = match shared.place.gateway().await {
+        Ok(gateway) => gateway,
+        Err(ended) => return ended,
+    };
+    let answer = gateway.request(method, params).await;
+    gateway.close().await;
+    let result = match answer {
+        Ok(result) => result,
+        Err(refused) => {
+            shown::refusal(&refused, shared.json);
+            return Ended::Failed;
+        }
+    };
+    let member = |key: &str| result.root().member(key);
+    let asks = member("resultType").and_then(Node::as_str).as_deref() == Some("input_required");
+    let failed = member("isError").and_then(Node::as_bool) == Some(true);
+    if shared.json {
+        out::line(result.as_str());
+    } else if asks {
+        out::problem(
+            "it asks for input first, which this command cannot give; --json shows what it asks",
+        );
+    } else {
+        show(&result);
+    }
+    if asks || failed {
+        Ended::Failed
+    } else {
+        Ended::Well
+    }
+}
+
+fn arguments(text: &str) -> Result<Json, String> {
+    let mut text = text.to_owned();
+    if text == "-" {
+        text.clear();
+        std::io::stdin()
+            .take(Limits::CLIENT.values as u64 * 1_024)
+            .read_to_string(&mut text)
+            .map_err(|error| format!("stdin: {error}"))?;
+    }
+    let json = Json::parse(Bytes::from(text), &Limits::CLIENT)
+        .map_err(|error| format!("the arguments are {error}"))?;
+    if json.root().kind() == Kind::Object {
+        Ok(json)
+    } else {
+        Err("the arguments are no JSON object, such as '{\"city\":\"Paris\"}'".into())
+    }
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.into(), value.into())),
+        _ => Err("write KEY=VALUE".into()),
+    }
+}

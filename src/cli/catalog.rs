@@ -1,0 +1,74 @@
+//! `usher catalog`: everything that a gateway offers.
+
+use clap::Args as ClapArgs;
+
+use super::{
+    Ended,
+    gateway::{Where, object},
+    out, shown,
+};
+use crate::{json::Json, protocol::methods::ListKind};
+
+/// Show the merged catalog: tools, prompts, resources and templates
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  usher catalog                                        of usher.yaml
+  usher catalog --url http://127.0.0.1:8808/mcp        of a running gateway
+  usher catalog --json | jq -r '.tools[].name'")]
+pub(super) struct Args {
+    #[command(flatten)]
+    place: Where,
+    /// Print the definitions, as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs it.
+pub(super) async fn run(args: Args) -> Ended {
+    let gateway = match args.place.gateway().await {
+        Ok(gateway) => gateway,
+        Err(ended) => return ended,
+    };
+    let mut lists = Vec::new();
+    for kind in ListKind::ALL {
+        match gateway.list(kind).await {
+            Ok(items) => lists.push((kind, items)),
+            Err(refused) => {
+                shown::refusal(&refused, args.json);
+                gateway.close().await;
+                return Ended::Failed;
+            }
+        }
+    }
+    gateway.close().await;
+    if args.json {
+        let members: Vec<(&str, Json)> = lists
+            .iter()
+            .map(|(kind, items)| (kind.member(), array(items)))
+            .collect();
+        out::line(object(&members).as_str());
+    } else {
+        print(&lists);
+    }
+    Ended::Well
+}
+
+/// Prints lists with an empty line between two.
+pub(super) fn print(lists: &[(ListKind, Vec<Json>)]) {
+    let tables: Vec<String> = lists
+        .iter()
+        .filter_map(|(kind, items)| shown::list(*kind, items))
+        .collect();
+    if tables.is_empty() {
+        out::note("nothing is offered");
+    } else {
+        out::line(&tables.join("\n\n"));
+    }
+}
+
+fn array(items: &[Json]) -> Json {
+    let items: Vec<&serde_json::value::RawValue> =
+        items.iter().filter_map(|item| item.read().ok()).collect();
+    Json::of(&items)
+}

@@ -1,0 +1,198 @@
+//! `usher demo`: three servers behind one endpoint, over real transports, and what to try.
+//!
+//! The servers are in this binary; the gateway in front of them is the whole one, with the plan that a configuration file
+//! would have given.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+    time::Duration,
+};
+
+use clap::Args as ClapArgs;
+
+use super::{Ended, catalog, out, serve, shown};
+use crate::{
+    app::App,
+    config::{self, Plan, Rejected},
+    json::Json,
+    protocol::{Revision, methods::ListKind, mirror},
+    tasks::Tasks,
+};
+
+/// How long the catalog is waited for before it is printed.
+const SETTLE: Duration = Duration::from_secs(2);
+
+/// Run three built-in servers behind one endpoint, and print what to try
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  usher demo
+  usher demo --port 9000
+
+Ctrl-C ends it. Nothing is read from or written to disk or network.")]
+pub(super) struct Args {
+    /// The port on 127.0.0.1
+    #[arg(long, default_value_t = 8808)]
+    port: u16,
+}
+
+/// Runs it.
+pub(super) async fn run(args: Args) -> Ended {
+    let tasks = Tasks::new();
+    let servers = match crate::demo::start(&tasks).await {
+        Ok(servers) => servers,
+        Err(error) => {
+            out::problem(&format!("the demo servers do not start: {error}"));
+            return Ended::Failed;
+        }
+    };
+    let program = match std::env::current_exe() {
+        Ok(program) => program,
+        Err(error) => {
+            out::problem(&format!("the path of this program is not known: {error}"));
+            return Ended::Failed;
+        }
+    };
+    let plan = match plan(args.port, &program, &servers) {
+        Ok(plan) => plan,
+        Err(rejected) => {
+            super::source::tell(&rejected);
+            return Ended::Failed;
+        }
+    };
+    let ended = serve::serve(plan, async |app, url| {
+        drop(app.settled(SETTLE).await);
+        introduce(app, url);
+    })
+    .await;
+    tasks.finish().await;
+    ended
+}
+
+fn plan(port: u16, program: &Path, servers: &crate::demo::Demo) -> Result<Plan, Rejected> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let quoted = |text: &str| Json::string(text).as_str().to_owned();
+    config::of_text(&format!(
+        "listen: {{ address: \"{address}\" }}\n\
+         upstreams:\n\
+         \x20 travel: {{ command: [{}, demo-travel] }}\n\
+         \x20 weather: {{ url: {} }}\n\
+         \x20 calendar: {{ url: {} }}\n",
+        quoted(&program.to_string_lossy()),
+        quoted(&servers.weather_url),
+        quoted(&servers.calendar_url),
+    ))
+}
+
+/// Prints what there is and what to try.
+fn introduce(app: &App, url: &str) {
+    out::line("");
+    out::line(&shown::statuses(&app.statuses()));
+    out::line("");
+    let lists: Vec<(ListKind, Vec<Json>)> = ListKind::ALL
+        .into_iter()
+        .map(|kind| (kind, app.catalog(kind)))
+        .collect();
+    catalog::print(&lists);
+    out::line(&try_this(url));
+}
+
+const TOOL: &str = "weather_get_weather";
+
+fn try_this(url: &str) -> String {
+    let heading = |text: &str| out::paint(out::BOLD, text);
+    let revision = Revision::LATEST_MODERN;
+    let (version, method, name) = (mirror::PROTOCOL_VERSION, mirror::METHOD, mirror::NAME);
+    let meta = format!(
+        r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"{revision}","io.modelcontextprotocol/clientCapabilities":{{}}}}"#
+    );
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{TOOL}","arguments":{{"city":"Paris"}},{meta}}}}}"#
+    );
+    format!(
+        "
+{shell}
+curl -sS {url} \\
+  -H 'content-type: application/json' -H 'accept: application/json, text/event-stream' \\
+  -H '{version}: {revision}' -H '{method}: tools/call' -H '{name}: {TOOL}' \\
+  -d '{body}'
+
+{usher}
+usher call {TOOL} '{{\"city\":\"Paris\"}}' --url {url}
+usher catalog --url {url}
+
+{python}
+python3 - <<'EOF'
+import asyncio
+from mcp import Client
+
+async def main():
+    async with Client(\"{url}\") as client:
+        print(await client.call_tool(\"{TOOL}\", {{\"city\": \"Paris\"}}))
+
+asyncio.run(main())
+EOF
+
+{typescript}
+node --input-type=module <<'EOF'
+import {{ Client }} from '@modelcontextprotocol/sdk/client/index.js'
+import {{ StreamableHTTPClientTransport }} from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+const client = new Client({{ name: 'try', version: '1' }})
+await client.connect(new StreamableHTTPClientTransport(new URL('{url}')))
+console.log(await client.callTool({{ name: '{TOOL}', arguments: {{ city: 'Paris' }} }}))
+await client.close()
+EOF
+
+{hosts}
+claude mcp add --transport http usher {url}
+",
+        shell = heading("Try it with curl:"),
+        usher = heading("With this program, from another terminal:"),
+        python = heading("With the Python SDK (pip install 'mcp>=2'):"),
+        typescript = heading("With the TypeScript SDK (npm install @modelcontextprotocol/sdk):"),
+        hosts = heading("From Claude Code:"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::{json::Limits, jsonrpc::decode};
+
+    fn servers() -> crate::demo::Demo {
+        crate::demo::Demo {
+            weather_url: "http://127.0.0.1:4001/mcp".into(),
+            calendar_url: "http://127.0.0.1:4002/mcp".into(),
+        }
+    }
+
+    #[test]
+    fn the_demo_is_a_plan_of_three_upstreams_on_loopback() {
+        let plan = plan(0, Path::new("/a b/\"usher\""), &servers()).expect("a plan");
+        let ids: Vec<&str> = plan.upstreams.iter().map(|one| one.id.as_str()).collect();
+        assert_eq!(ids, ["travel", "weather", "calendar"]);
+        assert!(plan.listen.address.ip().is_loopback());
+    }
+
+    #[test]
+    fn the_body_of_the_printed_call_is_one_request_and_its_headers_mirror_it() {
+        let text = anstream::adapter::strip_str(&try_this("http://127.0.0.1:8808/mcp")).to_string();
+        let body = text
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("-d '"))
+            .and_then(|line| line.strip_suffix('\''))
+            .expect("a body");
+        let frame = decode(Bytes::from(body.to_owned()), &Limits::CLIENT).expect("a frame");
+        assert!(format!("{frame:?}").contains("Request"));
+        for header in [
+            "'mcp-protocol-version: 2026-07-28'",
+            "'mcp-method: tools/call'",
+            "'mcp-name: weather_get_weather'",
+        ] {
+            assert!(text.contains(header), "{header}");
+        }
+    }
+}

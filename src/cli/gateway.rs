@@ -1,0 +1,132 @@
+//! The gateway that a one-off command talks to: a running one by its address, or one made for the occasion.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::{client::Client, out, shown, source::Source};
+use crate::{
+    app::{App, UpstreamStatus},
+    json::{Edits, Fate, Json},
+    jsonrpc::RpcError,
+    protocol::methods::ListKind,
+    tasks::Tasks,
+};
+
+/// How long upstreams may take until a one-off command goes on without them.
+const SETTLE: Duration = Duration::from_secs(30);
+/// Pages of one list.
+const MAX_PAGES: usize = 10_000;
+
+/// Which gateway.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Where {
+    /// The endpoint of a running gateway, such as http://127.0.0.1:8808/mcp
+    #[arg(long, conflicts_with_all = ["config", "mcp_json"])]
+    url: Option<String>,
+    #[command(flatten)]
+    source: Source,
+}
+
+/// A gateway to ask.
+pub(super) enum Gateway {
+    /// One that runs elsewhere.
+    Running(Client),
+    /// One of our own, for this command.
+    AdHoc(App, Tasks),
+}
+
+/// Why a gateway gave no result.
+#[derive(Debug)]
+pub(super) enum Refused {
+    /// It said so.
+    Answer(RpcError),
+    /// There was no answer.
+    Silence(String),
+}
+
+impl Where {
+    /// The gateway, ready; if there is none, the reason has been told.
+    pub(super) async fn gateway(&self) -> Result<Gateway, super::Ended> {
+        if let Some(url) = &self.url {
+            return Client::new(url).map(Gateway::Running).map_err(|error| {
+                out::problem(&format!("--url: {error}"));
+                super::Ended::Misused
+            });
+        }
+        let (app, tasks) = build(&self.source).await?;
+        for status in settled(&app).await {
+            if let Some(error) = &status.error {
+                out::note(&format!("{}: {}", status.id, out::tame(error)));
+            }
+        }
+        Ok(Gateway::AdHoc(app, tasks))
+    }
+}
+
+/// An app of this configuration; if there is none, the reason has been told.
+pub(super) async fn build(source: &Source) -> Result<(App, Tasks), super::Ended> {
+    let plan = source.plan().ok_or(super::Ended::Misused)?;
+    let tasks = Tasks::new();
+    match App::build(plan, tasks.child()).await {
+        Ok(app) => Ok((app, tasks)),
+        Err(error) => {
+            out::problem(&error.to_string());
+            Err(super::Ended::Failed)
+        }
+    }
+}
+
+/// Waits until every upstream was reached once or failed once, with something to look at on a terminal.
+pub(super) async fn settled(app: &App) -> Vec<UpstreamStatus> {
+    let waiting = shown::waiting(&format!("connecting to {} upstreams", app.statuses().len()));
+    let statuses = app.settled(SETTLE).await;
+    waiting.finish_and_clear();
+    statuses
+}
+
+impl Gateway {
+    /// One request of the newest revision.
+    pub(super) async fn request(&self, method: &str, params: Json) -> Result<Json, Refused> {
+        match self {
+            Self::Running(client) => client.request(method, params).await,
+            Self::AdHoc(app, _) => app.request(method, params).await.map_err(Refused::Answer),
+        }
+    }
+
+    /// Every item of a list.
+    pub(super) async fn list(&self, kind: ListKind) -> Result<Vec<Json>, Refused> {
+        if let Self::AdHoc(app, _) = self {
+            return Ok(app.catalog(kind));
+        }
+        let mut items = Vec::new();
+        let mut params = Json::empty_object();
+        for _ in 0..MAX_PAGES {
+            let page = self.request(kind.method(), params).await?;
+            if let Some(list) = page.root().member(kind.member()) {
+                items.extend(list.elements().map(|item| page.slice(item)));
+            }
+            match page.root().member("nextCursor") {
+                Some(cursor) => params = object(&[("cursor", page.slice(cursor))]),
+                None => return Ok(items),
+            }
+        }
+        Err(Refused::Silence(format!("more than {MAX_PAGES} pages")))
+    }
+
+    /// Ends it, if it is ours.
+    pub(super) async fn close(self) {
+        if let Self::AdHoc(app, tasks) = self {
+            app.shutdown().await;
+            tasks.finish().await;
+        }
+    }
+}
+
+/// An object of these members.
+pub(super) fn object(members: &[(&str, Json)]) -> Json {
+    let empty = Json::empty_object();
+    let mut edits = Edits::new();
+    edits.members(empty.root(), |_, _| Fate::Keep, members);
+    empty.splice(&edits)
+}

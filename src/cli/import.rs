@@ -1,0 +1,61 @@
+//! `usher import`: files of other programs become a configuration without secrets in it.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+use super::{Ended, out, source::tell};
+use crate::config;
+
+/// Turn mcp.json, claude_desktop_config.json or .vscode/mcp.json into usher.yaml
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  usher import ~/.cursor/mcp.json -o usher.yaml
+  usher import claude_desktop_config.json .vscode/mcp.json > usher.yaml
+
+Secrets that stand in those files become ${env:NAME}; what to export is printed to stderr.")]
+pub(super) struct Args {
+    /// Files of Claude Desktop, Claude Code, Cursor or VS Code
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Where to write; an existing file is left alone [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Runs it.
+pub(super) fn run(args: &Args) -> Ended {
+    let import = match config::import(&args.files, &config::process_vars) {
+        Ok(import) => import,
+        Err(rejected) => {
+            tell(&rejected);
+            return Ended::Misused;
+        }
+    };
+    match &args.output {
+        None => out::raw(import.yaml.as_bytes()),
+        Some(path) => {
+            if let Err(error) = config::write_new(path, &import.yaml) {
+                out::problem(&format!("{}: {error}", path.display()));
+                return Ended::Failed;
+            }
+            out::note(&format!("{} is written", path.display()));
+        }
+    }
+    for note in &import.notes {
+        out::note(&format!(
+            "{}: {}",
+            out::paint(out::YELLOW, "note"),
+            out::tame(note)
+        ));
+    }
+    if !import.exports.is_empty() {
+        out::note("\nbefore it runs, set:");
+        for export in &import.exports {
+            let from = out::paint(out::DIM, &format!("# {}", out::tame(&export.from)));
+            out::note(&format!("  export {}=…   {from}", export.name));
+        }
+    }
+    Ended::Well
+}

@@ -1,0 +1,145 @@
+//! The command line: what can be said, and which file does it.
+//!
+//! Guarantees: exit code 0 when all is well, 1 when what was asked for failed, 2 for usage or configuration; results on
+//! stdout, everything else on stderr; colours on terminals only. Each command is one file.
+
+mod call;
+mod catalog;
+mod check;
+mod client;
+mod completions;
+mod demo;
+mod gateway;
+mod import;
+mod init;
+mod logs;
+mod out;
+mod schema;
+mod serve;
+mod shown;
+mod signals;
+mod source;
+mod stdio;
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// An MCP gateway: one endpoint in front of many MCP servers, for every client, in every revision.
+#[derive(Debug, Parser)]
+#[command(name = "usher", version, arg_required_else_help = true, after_help = EXAMPLES)]
+pub struct Cli {
+    /// Which logs are written to stderr, such as `debug` or `info,usher::upstream=debug`
+    #[arg(long, global = true, value_name = "FILTER", env = "RUST_LOG")]
+    log: Option<String>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  usher demo                                three servers behind one endpoint, and what to try
+  usher serve --mcp-json ~/.cursor/mcp.json the servers of an existing file behind one endpoint
+  usher init && usher check && usher serve  a configuration of your own
+
+Exit codes: 0 fine, 1 what was asked for failed, 2 usage or configuration";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(demo::Args),
+    Serve(serve::Args),
+    Stdio(stdio::Args),
+    Check(check::Args),
+    Catalog(catalog::Args),
+    Call(call::CallArgs),
+    Read(call::ReadArgs),
+    Prompt(call::PromptArgs),
+    Import(import::Args),
+    Init(init::Args),
+    #[command(subcommand)]
+    Schema(schema::Args),
+    Completions(completions::Args),
+    #[command(hide = true)]
+    DemoTravel,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// All is well.
+    Well,
+    /// What was asked for failed.
+    Failed,
+    /// The usage or the configuration was wrong.
+    Misused,
+}
+
+impl From<Ended> for ExitCode {
+    fn from(ended: Ended) -> Self {
+        Self::from(match ended {
+            Ended::Well => 0,
+            Ended::Failed => 1,
+            Ended::Misused => 2,
+        })
+    }
+}
+
+/// Does what the arguments of this process say.
+pub fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help that cannot be printed has nobody to be told.
+            drop(error.print());
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let quiet = !matches!(cli.command, Command::Serve(_) | Command::Stdio(_));
+    if let Err(error) = logs::start(cli.log.as_deref(), quiet) {
+        out::problem(&format!("--log: {error}"));
+        return Ended::Misused.into();
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    match runtime {
+        Ok(runtime) => {
+            let ended = runtime.block_on(obey(cli.command));
+            // A read of stdin that nobody waits for any more must not keep the process.
+            runtime.shutdown_background();
+            ended.into()
+        }
+        Err(error) => {
+            out::problem(&format!("the runtime does not start: {error}"));
+            Ended::Failed.into()
+        }
+    }
+}
+
+async fn obey(command: Command) -> Ended {
+    match command {
+        Command::Demo(args) => Box::pin(demo::run(args)).await,
+        Command::Serve(args) => Box::pin(serve::run(args)).await,
+        Command::Stdio(args) => Box::pin(stdio::run(args)).await,
+        Command::Check(args) => Box::pin(check::run(args)).await,
+        Command::Catalog(args) => Box::pin(catalog::run(args)).await,
+        Command::Call(args) => Box::pin(call::call(args)).await,
+        Command::Read(args) => Box::pin(call::read(args)).await,
+        Command::Prompt(args) => Box::pin(call::prompt(args)).await,
+        Command::Import(args) => import::run(&args),
+        Command::Init(args) => init::run(&args),
+        Command::Schema(args) => schema::run(args),
+        Command::Completions(args) => completions::run(args),
+        Command::DemoTravel => match crate::demo::travel_stdio().await {
+            Ok(()) => Ended::Well,
+            Err(error) => {
+                out::problem(&error.to_string());
+                Ended::Failed
+            }
+        },
+    }
+}

@@ -1,0 +1,168 @@
+//! `usher serve`: the gateway, until it is told to stop.
+
+use std::{collections::HashMap, time::Duration};
+
+use clap::Args as ClapArgs;
+
+use super::{Ended, gateway::build, out, signals::Stop, source::Source};
+use crate::{
+    app::{App, UpstreamStatus},
+    config::Plan,
+    protocol::{Revision, UpstreamId},
+    tasks::Tasks,
+};
+
+/// How often upstreams are looked at for lines on the terminal, and for how long after the start.
+const LOOK: Duration = Duration::from_millis(100);
+const LOOKS: usize = 600;
+
+/// Run the gateway
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  usher serve                                    what usher.yaml says
+  usher serve -c /etc/usher/usher.yaml --log debug
+  usher serve --mcp-json ~/.cursor/mcp.json      the servers of an existing file
+
+SIGTERM and SIGINT finish what is in flight, then end with exit code 0; a second one ends at once.")]
+pub(super) struct Args {
+    #[command(flatten)]
+    source: Source,
+}
+
+/// Runs it.
+pub(super) async fn run(args: Args) -> Ended {
+    let Some(plan) = args.source.plan() else {
+        return Ended::Misused;
+    };
+    serve(plan, async |_, _| {}).await
+}
+
+/// Serves `plan`; `ready` is called once the endpoint takes connections, with its URL.
+pub(super) async fn serve(plan: Plan, ready: impl AsyncFnOnce(&App, &str)) -> Ended {
+    let mut stop = match Stop::listen() {
+        Ok(stop) => stop,
+        Err(error) => {
+            out::problem(&format!("signals: {error}"));
+            return Ended::Failed;
+        }
+    };
+    let scheme = if plan.listen.tls.is_some() {
+        "https"
+    } else {
+        "http"
+    };
+    let (endpoint, asked) = (plan.endpoint.clone(), plan.listen.address);
+    let tasks = Tasks::new();
+    let app = match App::build(plan, tasks.child()).await {
+        Ok(app) => app,
+        Err(error) => {
+            out::problem(&error.to_string());
+            return Ended::Failed;
+        }
+    };
+    let address = match app.bind().await {
+        Ok(address) => address,
+        Err(error) => {
+            out::problem(&format!("{asked}: {error}"));
+            app.shutdown().await;
+            tasks.finish().await;
+            return Ended::Failed;
+        }
+    };
+    let url = format!("{scheme}://{address}{endpoint}");
+    out::line(&format!(
+        "usher is ready at {}",
+        out::paint(out::BOLD, &url)
+    ));
+    out::note(&out::paint(
+        out::DIM,
+        "without `auth` whoever can use this machine's loopback can use it",
+    ));
+    tokio::select! {
+        () = stop.asked() => {}
+        () = async {
+            ready(&app, &url).await;
+            if out::notes_to_terminal() {
+                watch(&app).await;
+            }
+            std::future::pending::<()>().await;
+        } => {}
+    }
+    out::note("stopping: what is in flight is finished first");
+    tokio::select! {
+        () = async {
+            app.shutdown().await;
+            tasks.finish().await;
+        } => Ended::Well,
+        () = stop.asked() => Ended::Failed,
+    }
+}
+
+/// Runs `usher stdio` for `source`.
+pub(super) async fn stdio(source: &Source) -> Ended {
+    let (app, tasks) = match build(source).await {
+        Ok(built) => built,
+        Err(ended) => return ended,
+    };
+    let mut stop = match Stop::listen() {
+        Ok(stop) => stop,
+        Err(error) => {
+            out::problem(&format!("signals: {error}"));
+            return Ended::Failed;
+        }
+    };
+    let ended = tokio::select! {
+        ended = app.stdio() => match ended {
+            Ok(()) => Ended::Well,
+            Err(error) => {
+                out::problem(&error.to_string());
+                Ended::Failed
+            }
+        },
+        () = stop.asked() => Ended::Well,
+    };
+    app.shutdown().await;
+    tasks.finish().await;
+    ended
+}
+
+/// A line on the terminal for each upstream whenever its state is another, until all have one.
+async fn watch(app: &App) {
+    let mut last: HashMap<UpstreamId, &'static str> = HashMap::new();
+    let mut looks = tokio::time::interval(LOOK);
+    for _ in 0..LOOKS {
+        looks.tick().await;
+        let statuses = app.statuses();
+        for status in &statuses {
+            if status.state != "connecting"
+                && last.insert(status.id.clone(), status.state) != Some(status.state)
+            {
+                out::note(&told(status));
+            }
+        }
+        if statuses.iter().all(|status| status.state == "ready") {
+            return;
+        }
+    }
+}
+
+fn told(status: &UpstreamStatus) -> String {
+    let [tools, prompts, resources, templates] = status.counts;
+    if status.state == "ready" {
+        let revision = status.revision.map_or("-", Revision::as_str);
+        format!(
+            "  {} {} ({revision}): {tools} tools, {prompts} prompts, {resources} resources, {templates} templates",
+            out::paint(out::GREEN, "ready"),
+            status.id
+        )
+    } else {
+        let error = status.error.as_deref().unwrap_or("not reached");
+        format!(
+            "  {} {}: {}",
+            out::paint(out::RED, status.state),
+            status.id,
+            out::short(error, 160)
+        )
+    }
+}

@@ -1,0 +1,71 @@
+//! Where a command's configuration comes from, and how its problems are told.
+
+use std::path::PathBuf;
+
+use crate::{
+    cli::out,
+    config::{self, Colour, Plan, Rejected},
+};
+
+/// The file that is read if none is named.
+const DEFAULT_FILE: &str = "usher.yaml";
+
+/// The configuration of a gateway.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct Source {
+    /// The configuration [default: usher.yaml]
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The servers of another program's file: mcp.json, claude_desktop_config.json, .vscode/mcp.json
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    mcp_json: Option<PathBuf>,
+}
+
+impl Source {
+    /// The file that is read.
+    pub(super) fn path(&self) -> PathBuf {
+        let named = self.mcp_json.as_ref().or(self.config.as_ref());
+        named.map_or_else(|| PathBuf::from(DEFAULT_FILE), Clone::clone)
+    }
+
+    /// Reads and checks it, with notes on what is not taken from it.
+    pub(super) fn load(&self) -> Result<(Plan, Vec<String>), Rejected> {
+        let vars = config::process_vars;
+        match &self.mcp_json {
+            Some(path) => config::load_mcp_json(path, &vars),
+            None => config::load(&self.path(), &vars).map(|plan| (plan, Vec::new())),
+        }
+    }
+
+    /// The plan; if there is none, everything that is wrong has been told.
+    pub(super) fn plan(&self) -> Option<Plan> {
+        match self.load() {
+            Ok((plan, notes)) => {
+                for note in notes {
+                    out::note(&format!("{}: {note}", out::paint(out::YELLOW, "note")));
+                }
+                Some(plan)
+            }
+            Err(rejected) => {
+                tell(&rejected);
+                None
+            }
+        }
+    }
+}
+
+/// Draws every problem, and says how many there are.
+pub(super) fn tell(rejected: &Rejected) {
+    let colour = if out::notes_to_terminal() {
+        Colour::Coloured
+    } else {
+        Colour::Plain
+    };
+    out::note(&rejected.drawn(colour));
+    let count = rejected.problems.len();
+    let word = if count == 1 { "problem" } else { "problems" };
+    out::note(&format!(
+        "\n{}",
+        out::paint(out::BOLD, &format!("{count} {word}"))
+    ));
+}

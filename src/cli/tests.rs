@@ -1,0 +1,139 @@
+//! The command line as a whole: it is well-formed, helps everywhere, and ends with the right code.
+
+use clap::{CommandFactory, Parser};
+
+use super::*;
+
+fn commands(command: &clap::Command) -> Vec<&clap::Command> {
+    let mut all = Vec::new();
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+        all.push(sub);
+        all.extend(commands(sub));
+    }
+    all
+}
+
+#[test]
+fn every_command_explains_itself_with_an_example() {
+    Cli::command().debug_assert();
+    let cli = Cli::command();
+    let all = commands(&cli);
+    assert!(all.len() >= 12);
+    for command in all {
+        let help = command.get_after_help().map(ToString::to_string);
+        assert!(command.get_about().is_some(), "{}", command.get_name());
+        let help = help.unwrap_or_default();
+        assert!(help.contains("Example"), "{}", command.get_name());
+        assert!(help.contains("usher "), "{}", command.get_name());
+    }
+}
+
+#[test]
+fn sources_of_a_gateway_exclude_each_other() {
+    for arguments in [
+        vec!["usher", "serve", "-c", "a", "--mcp-json", "b"],
+        vec!["usher", "catalog", "--url", "http://x/", "-c", "a"],
+        vec![
+            "usher",
+            "call",
+            "t",
+            "{}",
+            "--url",
+            "http://x/",
+            "--mcp-json",
+            "b",
+        ],
+        vec!["usher", "prompt", "p", "novalue"],
+        vec!["usher", "import"],
+    ] {
+        let error = Cli::try_parse_from(&arguments).expect_err("a mistake");
+        assert_eq!(error.exit_code(), 2, "{arguments:?}");
+    }
+}
+
+#[tokio::test]
+async fn commands_end_with_the_code_of_what_happened() {
+    let directory = tempfile::TempDir::new().expect("a directory");
+    let file = |name: &str| directory.path().join(name).display().to_string();
+    let run = async |arguments: &[&str]| {
+        let cli = Cli::try_parse_from(arguments).expect("well-formed");
+        obey(cli.command).await
+    };
+    let (good, bad, made) = (file("good.yaml"), file("bad.yaml"), file("made.yaml"));
+    assert_eq!(run(&["usher", "init", &good]).await, Ended::Well);
+    assert_eq!(run(&["usher", "init", &good]).await, Ended::Failed);
+    assert_eq!(run(&["usher", "check", "-c", &good]).await, Ended::Well);
+    crate::config::write_new(bad.as_ref(), "zebra: 1\n").expect("written");
+    assert_eq!(
+        run(&["usher", "check", "-c", &bad, "--json"]).await,
+        Ended::Misused
+    );
+    assert_eq!(run(&["usher", "serve", "-c", &bad]).await, Ended::Misused);
+    assert_eq!(
+        run(&["usher", "call", "t", "[]", "-c", &good]).await,
+        Ended::Misused
+    );
+    let servers = file("mcp.json");
+    let text = r#"{"mcpServers":{"a":{"command":"true"}}}"#;
+    crate::config::write_new(servers.as_ref(), text).expect("written");
+    assert_eq!(
+        run(&["usher", "import", &servers, "-o", &made]).await,
+        Ended::Well
+    );
+    assert_eq!(
+        run(&["usher", "import", &servers, "-o", &made]).await,
+        Ended::Failed
+    );
+    assert_eq!(run(&["usher", "check", "-c", &made]).await, Ended::Well);
+    let missing = file("none.json");
+    assert_eq!(run(&["usher", "import", &missing]).await, Ended::Misused);
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_not_there_is_a_failure_and_a_bad_address_a_misuse() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = free.local_addr().expect("an address");
+    drop(free);
+    let url = format!("http://{address}/mcp");
+    for (url, ended) in [(url.as_str(), Ended::Failed), ("nonsense", Ended::Misused)] {
+        let cli =
+            Cli::try_parse_from(["usher", "read", "x://y", "--url", url]).expect("well-formed");
+        assert_eq!(obey(cli.command).await, ended, "{url}");
+    }
+}
+
+#[tokio::test]
+async fn the_client_calls_reads_and_prompts_at_a_server_of_the_newest_revision() {
+    drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
+    let tasks = crate::tasks::Tasks::new();
+    let demo = crate::demo::start(&tasks).await.expect("servers");
+    let url = demo.weather_url.as_str();
+    for (arguments, ended) in [
+        (
+            vec!["call", "get_weather", r#"{"city":"Paris"}"#],
+            Ended::Well,
+        ),
+        // Its city is mirrored in a header, which only the definition says.
+        (
+            vec![
+                "call",
+                "get_forecast",
+                r#"{"city":"São Paulo","date":"2026-09-02"}"#,
+            ],
+            Ended::Well,
+        ),
+        (vec!["call", "no_such_tool", "{}"], Ended::Failed),
+        (vec!["read", "weather://cities", "--json"], Ended::Well),
+        (vec!["read", "weather://none"], Ended::Failed),
+        (vec!["prompt", "what_to_wear", "city=Oslo"], Ended::Well),
+        (vec!["catalog"], Ended::Well),
+        (vec!["catalog", "--json"], Ended::Well),
+    ] {
+        let place = ["--url", url];
+        let arguments = ["usher"].iter().chain(&arguments).chain(&place);
+        let cli = Cli::try_parse_from(arguments).expect("well-formed");
+        let said = format!("{:?}", cli.command);
+        assert_eq!(obey(cli.command).await, ended, "{said}");
+    }
+    tasks.finish().await;
+}

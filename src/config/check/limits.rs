@@ -1,0 +1,178 @@
+//! Bounds and their ranges (SECURITY 6): a bound may be moved within reason, never switched off.
+
+use super::{Check, secs};
+use crate::{
+    catalog::rules::CatalogBounds,
+    config::raw::{HttpBounds, LegacyBounds, OfferBounds},
+    downstream::SessionBounds,
+    server::spec::ServerBounds,
+};
+
+const KIB: usize = 1 << 10;
+const MIB: usize = 1 << 20;
+
+/// Bounds of the listener.
+pub(super) fn http(check: &mut Check<'_>, raw: &HttpBounds) -> ServerBounds {
+    let default = ServerBounds::default();
+    let at = |key: &'static str| ["bounds", "http", key];
+    let brief = (secs(1), secs(120));
+    let streams = default.h2_streams as usize;
+    let streams = check.count(&at("h2_streams"), raw.h2_streams, streams, (1, 1_000));
+    let bounds = ServerBounds {
+        body_bytes: check.size(&at("body"), raw.body, default.body_bytes, (KIB, 256 * MIB)),
+        target_bytes: check.size(
+            &at("target"),
+            raw.target,
+            default.target_bytes,
+            (256, 64 * KIB),
+        ),
+        field_bytes: check.size(
+            &at("field"),
+            raw.field,
+            default.field_bytes,
+            (KIB, 64 * KIB),
+        ),
+        head_bytes: check.size(
+            &at("head"),
+            raw.head,
+            default.head_bytes,
+            (4 * KIB, 256 * KIB),
+        ),
+        fields: check.count(&at("fields"), raw.fields, default.fields, (16, 1_000)),
+        connections: check.count(
+            &at("connections"),
+            raw.connections,
+            default.connections,
+            (1, 1_000_000),
+        ),
+        connections_per_peer: check.count(
+            &at("connections_per_peer"),
+            raw.connections_per_peer,
+            default.connections_per_peer,
+            (1, 1_000_000),
+        ),
+        h2_streams: u32::try_from(streams).unwrap_or(default.h2_streams),
+        handshake: check.time(
+            &at("handshake_time"),
+            raw.handshake_time,
+            default.handshake,
+            brief,
+        ),
+        headers: check.time(
+            &at("headers_time"),
+            raw.headers_time,
+            default.headers,
+            brief,
+        ),
+        body: check.time(
+            &at("body_time"),
+            raw.body_time,
+            default.body,
+            (secs(1), secs(600)),
+        ),
+        idle: check.time(
+            &at("idle_time"),
+            raw.idle_time,
+            default.idle,
+            (secs(1), secs(3_600)),
+        ),
+        write_stall: check.time(
+            &at("write_stall"),
+            raw.write_stall,
+            default.write_stall,
+            brief,
+        ),
+        drain: check.time(&at("drain"), raw.drain, default.drain, (secs(0), secs(600))),
+    };
+    if bounds.field_bytes > bounds.head_bytes {
+        check.wrong(
+            &at("field"),
+            "one field may be larger than all together",
+            "raise `head`",
+        );
+    }
+    bounds
+}
+
+/// Bounds of what an upstream may offer.
+pub(super) fn offer(check: &mut Check<'_>, raw: &OfferBounds) -> CatalogBounds {
+    let default = CatalogBounds::default();
+    let at = |key: &'static str| ["bounds", "catalog", key];
+    let definition = (KIB, 8 * MIB);
+    CatalogBounds {
+        items: check.count(&at("items"), raw.items, default.items, (1, 100_000)),
+        definition_bytes: check.size(
+            &at("definition"),
+            raw.definition,
+            default.definition_bytes,
+            definition,
+        ),
+        description_bytes: check.size(
+            &at("description"),
+            raw.description,
+            default.description_bytes,
+            (256, MIB),
+        ),
+        total_bytes: check.size(
+            &at("total"),
+            raw.total,
+            default.total_bytes,
+            (MIB, 1_024 * MIB),
+        ),
+        pages: check.count(&at("pages"), raw.pages, default.pages, (1, 10_000)),
+        schema_depth: check.count(
+            &at("schema_depth"),
+            raw.schema_depth,
+            default.schema_depth,
+            (4, 64),
+        ),
+        subschemas: check.count(
+            &at("subschemas"),
+            raw.subschemas,
+            default.subschemas,
+            (10, 100_000),
+        ),
+        pattern_chars: check.count(
+            &at("pattern"),
+            raw.pattern,
+            default.pattern_chars,
+            (16, 8_192),
+        ),
+    }
+}
+
+/// Bounds of legacy sessions.
+pub(super) fn sessions(check: &mut Check<'_>, raw: &LegacyBounds) -> SessionBounds {
+    let default = SessionBounds::default();
+    let at = |key: &'static str| ["bounds", "sessions", key];
+    let most = 1_000_000;
+    let bounds = SessionBounds {
+        per_principal: check.count(
+            &at("per_principal"),
+            raw.per_principal,
+            default.per_principal,
+            (1, most),
+        ),
+        total: check.count(&at("total"), raw.total, default.total, (1, most)),
+        idle: check.time(
+            &at("idle"),
+            raw.idle,
+            default.idle,
+            (secs(10), secs(24 * 3_600)),
+        ),
+        absolute: check.time(
+            &at("absolute"),
+            raw.absolute,
+            default.absolute,
+            (secs(60), secs(7 * 24 * 3_600)),
+        ),
+    };
+    if bounds.idle > bounds.absolute {
+        check.wrong(
+            &at("idle"),
+            "longer than `absolute`",
+            "a session ends at `absolute` in any case",
+        );
+    }
+    bounds
+}

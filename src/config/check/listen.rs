@@ -1,0 +1,149 @@
+//! The listener: what SECURITY 9 asks of an address that others can reach.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::{Check, limits, pem};
+use crate::{
+    config::raw::{ENDPOINT, HttpBounds, LISTEN_ADDRESS, Listen, ListenTls},
+    server::spec::{ListenSpec, TlsServerSpec},
+};
+
+/// The listener.
+pub(super) fn listen(check: &mut Check<'_>, raw: Listen, bounds: &HttpBounds) -> ListenSpec {
+    let at = |key: &'static str| ["listen", key];
+    let text = raw.address.as_deref().unwrap_or(LISTEN_ADDRESS);
+    let address = text.parse::<SocketAddr>().unwrap_or_else(|_| {
+        let hint = match text.rsplit_once(':') {
+            Some(("localhost", port)) => format!("write `127.0.0.1:{port}`"),
+            Some(("" | "*", port)) => {
+                format!("write `127.0.0.1:{port}`, or `0.0.0.0:{port}` for every address")
+            }
+            _ => "an IP address and a port, such as `127.0.0.1:8808` or `[::1]:8808`".into(),
+        };
+        check.wrong(&at("address"), "not an address to listen on", hint);
+        default_address()
+    });
+    let hosts = raw.hosts.iter().enumerate().filter_map(|(index, host)| {
+        let lower = host.to_ascii_lowercase();
+        if is_host(&lower) {
+            return Some(lower);
+        }
+        check.wrong(
+            &["listen", "hosts", &index.to_string()],
+            "not a host name",
+            "the name alone, without scheme, port or path, such as `mcp.example.com`",
+        );
+        None
+    });
+    let hosts: Vec<String> = hosts.collect();
+    if !address.ip().is_loopback() {
+        let reachable = "others can reach this address";
+        if raw.tls.is_none() && !check.was_struck(&at("tls")) {
+            check.wrong(
+                &at("address"),
+                format!("{reachable}, but there is no `listen.tls`"),
+                "give `tls: { cert: …, key: … }`, or `tls: terminated_upstream` if a proxy in front ends TLS",
+            );
+        }
+        if raw.hosts.is_empty() && !check.was_struck(&at("hosts")) {
+            check.wrong(
+                &at("address"),
+                format!("{reachable}, but there is no `listen.hosts`"),
+                "list the names that clients use, such as `hosts: [mcp.example.com]`",
+            );
+        }
+        check.wrong(
+            &at("address"),
+            format!("{reachable}, but there is no authentication method"),
+            "authentication is not built yet: listen on 127.0.0.1",
+        );
+    }
+    ListenSpec {
+        address,
+        hosts,
+        tls: raw.tls.and_then(|tls| identity(check, tls)),
+        bounds: limits::http(check, bounds),
+    }
+}
+
+/// The path of the endpoint.
+pub(super) fn endpoint(check: &mut Check<'_>, raw: Option<String>) -> String {
+    let path = raw.unwrap_or_else(|| ENDPOINT.to_owned());
+    let well_formed = path.len() <= 128
+        && path.strip_prefix('/').is_some_and(|rest| {
+            rest.split('/').all(|part| {
+                !part.is_empty()
+                    && !matches!(part, "." | "..")
+                    && part
+                        .bytes()
+                        .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
+            })
+        });
+    if well_formed {
+        return path;
+    }
+    check.wrong(
+        &["endpoint"],
+        "not a path for an endpoint",
+        "a path such as `/mcp`, without a slash at its end",
+    );
+    ENDPOINT.to_owned()
+}
+
+fn identity(check: &mut Check<'_>, tls: ListenTls) -> Option<TlsServerSpec> {
+    let raw = match tls {
+        ListenTls::TerminatedUpstream => return None,
+        ListenTls::Here(raw) => raw,
+    };
+    let at = |key: &'static str| ["listen", "tls", key];
+    for (key, missing) in [("cert", raw.cert.is_none()), ("key", raw.key.is_none())] {
+        if missing {
+            check.missing(
+                &at(key),
+                format!("`listen.tls.{key}` is missing"),
+                format!("add `{key}: \"${{file:/path/to/{key}.pem}}\"`"),
+            );
+        }
+    }
+    let client_ca = raw.client_ca.map(String::into_bytes);
+    if let Some(roots) = &client_ca {
+        pem::roots(check, &at("client_ca"), roots);
+    }
+    let (cert, key) = (raw.cert?.into_bytes(), raw.key?.0);
+    pem::identity(check, &at("cert"), &cert, &at("key"), &key);
+    Some(TlsServerSpec {
+        cert,
+        key,
+        client_ca,
+    })
+}
+
+fn is_host(host: &str) -> bool {
+    let name = host.len() <= 253
+        && !host.is_empty()
+        && host.split('.').all(|label| {
+            !label.is_empty()
+                && label.len() <= 63
+                && label
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        });
+    name || host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .is_some_and(|host| host.parse::<IpAddr>().is_ok())
+}
+
+fn default_address() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 8808))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_address_is_the_one_that_is_documented() {
+        assert_eq!(LISTEN_ADDRESS.parse(), Ok(default_address()));
+    }
+}

@@ -1,0 +1,213 @@
+//! Raw to plan: every rule about values, every broken one reported with its place and a hint.
+//!
+//! A rule never stops the next one from being looked at. Whatever is broken is replaced by its default, so that the rest
+//! can be judged; the plan is thrown away if anything was broken.
+
+mod catalog;
+mod limits;
+mod listen;
+mod pem;
+mod upstream;
+
+use std::{fmt, time::Duration};
+
+pub(super) use upstream::is_loopback;
+
+use super::{
+    Plan,
+    problem::Findings,
+    raw::Raw,
+    tree::{Node, Origin, Scalar, written},
+    typed,
+    units::{Secret, Size, Time},
+};
+
+/// The plan that `tree` means, with everything wrong with it in `findings`.
+pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
+    let (raw, struck) = typed::read::<Raw>(&mut tree, findings);
+    let mut check = Check {
+        tree,
+        struck,
+        findings,
+    };
+    let listen = listen::listen(&mut check, raw.listen, &raw.bounds.http);
+    let endpoint = listen::endpoint(&mut check, raw.endpoint);
+    let upstreams = upstream::upstreams(&mut check, &raw.upstreams);
+    let catalog = catalog::rules(
+        &mut check,
+        &raw.upstreams,
+        &raw.toolsets,
+        &raw.names,
+        &raw.page_size,
+        &raw.bounds.catalog,
+    );
+    Plan {
+        listen,
+        endpoint,
+        upstreams,
+        catalog,
+        state_key: check.state_key(raw.state.key),
+        sessions: limits::sessions(&mut check, &raw.bounds.sessions),
+    }
+}
+
+/// What every rule needs.
+struct Check<'f> {
+    tree: Node,
+    struck: Vec<Vec<String>>,
+    findings: &'f mut Findings,
+}
+
+impl Check<'_> {
+    /// Something is wrong with the value at `path`.
+    fn wrong(&mut self, path: &[&str], message: impl Into<String>, hint: impl Into<String>) {
+        let place = self.tree.place_of(path);
+        let message = self.tree.redacted(path, message.into());
+        self.findings.report(place, written(path), message, hint);
+    }
+
+    /// Something is wrong with the key at `path`.
+    fn wrong_key(&mut self, path: &[&str], message: impl Into<String>, hint: impl Into<String>) {
+        let place = self.tree.key_place_of(path);
+        self.findings.report(place, written(path), message, hint);
+    }
+
+    /// Something is not there; unless it was, and was already reported as unreadable.
+    fn missing(&mut self, path: &[&str], message: impl Into<String>, hint: impl Into<String>) {
+        if !self.was_struck(path) {
+            self.wrong_key(path, message, hint);
+        }
+    }
+
+    /// Whether something stood at `path`, or in it, that could not be read.
+    fn was_struck(&self, path: &[&str]) -> bool {
+        self.struck.iter().any(|struck| {
+            struck.len() >= path.len()
+                && struck.iter().zip(path).all(|(struck, step)| struck == step)
+        })
+    }
+
+    /// SECURITY 10: a secret is a reference, and not to a file that everybody may read.
+    fn secret(&mut self, path: &[&str]) {
+        let origin = self
+            .tree
+            .at(path)
+            .and_then(Node::scalar)
+            .filter(|scalar| !scalar.is_null())
+            .map(|scalar: &Scalar| scalar.origin.clone());
+        match origin {
+            Some(Origin::Written) => self.wrong(
+                path,
+                "a secret stands in the file itself",
+                "write `${env:NAME}` and export NAME, or `${file:/path}`; and replace the secret, it may have been seen",
+            ),
+            Some(Origin::Referenced {
+                exposed: Some(file),
+            }) => {
+                let file = file.display();
+                self.wrong(
+                    path,
+                    format!("everybody on this machine may read `{file}`"),
+                    format!("chmod o-r {file}"),
+                );
+            }
+            Some(Origin::Referenced { exposed: None }) | None => {}
+        }
+    }
+
+    /// A number within its range, or its default.
+    fn count(
+        &mut self,
+        path: &[&str],
+        value: Option<usize>,
+        default: usize,
+        range: (usize, usize),
+    ) -> usize {
+        self.within(path, value.unwrap_or(default), default, range, |number| {
+            *number
+        })
+    }
+
+    /// A size within its range, or its default.
+    fn size(
+        &mut self,
+        path: &[&str],
+        value: Option<Size>,
+        default: usize,
+        range: (usize, usize),
+    ) -> usize {
+        let value = value.map_or(default, |size| size.0);
+        self.within(path, value, default, range, |bytes| Size(*bytes))
+    }
+
+    /// A time within its range, or its default.
+    fn time(
+        &mut self,
+        path: &[&str],
+        value: Option<Time>,
+        default: Duration,
+        range: (Duration, Duration),
+    ) -> Duration {
+        let value = value.map_or(default, |time| time.0);
+        self.within(path, value, default, range, |time| Time(*time))
+    }
+
+    fn within<T: PartialOrd, D: fmt::Display>(
+        &mut self,
+        path: &[&str],
+        value: T,
+        default: T,
+        (least, most): (T, T),
+        shown: impl Fn(&T) -> D,
+    ) -> T {
+        if value >= least && value <= most {
+            return value;
+        }
+        let message = format!("{} is out of range", shown(&value));
+        let hint = format!(
+            "between {} and {}; the default is {}",
+            shown(&least),
+            shown(&most),
+            shown(&default)
+        );
+        self.wrong(path, message, hint);
+        default
+    }
+
+    fn state_key(&mut self, key: Option<Secret>) -> Option<secrecy::SecretString> {
+        use secrecy::ExposeSecret;
+        let path = ["state", "key"];
+        let key = key?.0;
+        self.secret(&path);
+        if key.expose_secret().len() < MIN_KEY_BYTES {
+            self.wrong(
+                &path,
+                format!("a key of fewer than {MIN_KEY_BYTES} bytes"),
+                "`openssl rand -hex 32` makes a good one",
+            );
+        }
+        Some(key)
+    }
+}
+
+const MIN_KEY_BYTES: usize = 32;
+
+/// Seconds.
+const fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Whether `glob` can be meant: not empty, not endless.
+fn globs(check: &mut Check<'_>, path: &[&str], globs: &[String]) {
+    for (index, glob) in globs.iter().enumerate() {
+        if glob.is_empty() || glob.len() > 256 {
+            let index = index.to_string();
+            let path: Vec<&str> = path.iter().copied().chain([index.as_str()]).collect();
+            check.wrong(
+                &path,
+                "not a pattern",
+                "a name, in which `*` is any run of characters and `?` any one",
+            );
+        }
+    }
+}

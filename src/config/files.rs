@@ -1,0 +1,205 @@
+//! One tree from a file and everything it includes.
+//!
+//! Mappings of the first level are joined, so that files can each add upstreams or toolsets; whatever else is set twice
+//! is a problem. Values keep the file and line they come from.
+
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    problem::{Findings, Place},
+    reference::{self, Vars},
+    tree::{Node, Origin, Scalar, Value, written},
+    yaml,
+};
+
+/// Files that one configuration may be made of.
+const MAX_FILES: usize = 64;
+
+/// The joined tree, references resolved; `None` if the first file gave nothing to look at.
+pub(super) fn gather(path: &Path, vars: Vars<'_>, findings: &mut Findings) -> Option<Node> {
+    let mut gathering = Gathering {
+        seen: HashSet::new(),
+        vars,
+        findings,
+    };
+    gathering.seen.insert(reference::identity(path));
+    gathering.file(path)
+}
+
+/// The tree of one text that is already at hand.
+pub(super) fn parse(
+    text: &str,
+    file: usize,
+    base: &Path,
+    vars: Vars<'_>,
+    findings: &mut Findings,
+) -> Option<Node> {
+    let mut tree = yaml::read(text, file, findings)?;
+    findings.sources[file].shown = blotted(text, &mut tree);
+    reference::resolve(&mut tree, base, vars, findings);
+    Some(tree)
+}
+
+struct Gathering<'a> {
+    seen: HashSet<PathBuf>,
+    vars: Vars<'a>,
+    findings: &'a mut Findings,
+}
+
+impl Gathering<'_> {
+    fn file(&mut self, path: &Path) -> Option<Node> {
+        let file = self.findings.add_source(path.display().to_string());
+        let hint = "`usher init` writes one to begin with; `-c FILE` names another";
+        let text = reference::read_document(path, hint, file, self.findings)?;
+        let base = reference::directory_of(path);
+        let mut tree = parse(&text, file, &base, self.vars, self.findings)?;
+        let included: Vec<(PathBuf, Place)> = tree
+            .member("include")
+            .map(Node::items)
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|item| Some((base.join(item.as_text()?), item.place)))
+            .collect();
+        for (path, place) in included {
+            if !self.seen.insert(reference::identity(&path)) {
+                self.findings
+                    .report(place, "include", "this file is already part of it", "");
+            } else if self.seen.len() > MAX_FILES {
+                self.findings.report(place, "include", "too many files", "");
+            } else if let Some(other) = self.file(&path) {
+                self.join(&mut tree, other);
+            }
+        }
+        Some(tree)
+    }
+
+    fn join(&mut self, tree: &mut Node, other: Node) {
+        let Value::Map(others) = other.value else {
+            self.findings
+                .report(other.place, "", "expected a mapping of keys", "");
+            return;
+        };
+        for entry in others {
+            if entry.key == "include" {
+                continue;
+            }
+            let Value::Map(entries) = &mut tree.value else {
+                return;
+            };
+            let Some(mine) = entries.iter_mut().find(|mine| mine.key == entry.key) else {
+                entries.push(entry);
+                continue;
+            };
+            if mine.node.scalar().is_some_and(Scalar::is_null) {
+                *mine = entry;
+                continue;
+            }
+            match (&mut mine.node.value, entry.node.value) {
+                (Value::Map(mine), Value::Map(others)) => {
+                    for other in others {
+                        match mine.iter().find(|mine| mine.key == other.key) {
+                            None => mine.push(other),
+                            Some(first) => self.twice(
+                                &[entry.key.as_str(), other.key.as_str()],
+                                other.key_place,
+                                first.key_place,
+                            ),
+                        }
+                    }
+                }
+                (_, Value::Scalar(scalar)) if scalar.is_null() => {}
+                _ => self.twice(&[entry.key.as_str()], entry.key_place, mine.key_place),
+            }
+        }
+    }
+
+    fn twice(&mut self, path: &[&str], second: Place, first: Place) {
+        let name = &self.findings.sources[first.file].name;
+        let hint = format!("it is already set in {name}, line {}", first.line);
+        self.findings
+            .report(second, written(path), "set in two files", hint);
+    }
+}
+
+/// The text with every written value blotted out that stands where secrets stand, so that it can be shown.
+pub(super) fn blotted(text: &str, tree: &mut Node) -> String {
+    let mut blots: Vec<(usize, usize)> = Vec::new();
+    tree.each_scalar(&mut Vec::new(), &mut |path, place, scalar| {
+        if scalar.origin == Origin::Written && !scalar.text.contains("${") && secret_place(path) {
+            blots.push((place.start, place.end));
+        }
+    });
+    if blots.is_empty() {
+        return text.to_owned();
+    }
+    blots.sort_unstable();
+    let mut blots = blots.into_iter().peekable();
+    text.chars()
+        .enumerate()
+        .map(|(index, char)| {
+            while blots.next_if(|(_, end)| *end <= index).is_some() {}
+            let inside = blots.peek().is_some_and(|(start, _)| *start <= index);
+            if inside && char != '\n' { '*' } else { char }
+        })
+        .collect()
+}
+
+fn secret_place(path: &[String]) -> bool {
+    path.iter()
+        .any(|step| matches!(step.as_str(), "auth" | "headers" | "args"))
+        || path
+            .iter()
+            .rev()
+            .find(|step| step.parse::<usize>().is_err())
+            .is_some_and(|key| sounds_secret(key))
+}
+
+/// Whether something of this name is likely a secret.
+pub(super) fn sounds_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace(['-', '_'], "");
+    [
+        "token",
+        "secret",
+        "password",
+        "passwd",
+        "apikey",
+        "accesskey",
+        "privatekey",
+        "credential",
+        "authorization",
+        "cookie",
+        "bearer",
+        "signature",
+    ]
+    .iter()
+    .any(|word| name.contains(word))
+        || matches!(name.as_str(), "key" | "pat" | "pass" | "pwd" | "auth")
+        || name.ends_with("apitoken")
+}
+
+/// Whether this text looks like a secret whatever it is called: the marks that well-known issuers give theirs.
+pub(super) fn looks_secret(text: &str) -> bool {
+    const MARKS: [&str; 14] = [
+        "ghp_",
+        "gho_",
+        "ghs_",
+        "ghu_",
+        "github_pat_",
+        "glpat-",
+        "sk-",
+        "sk_live_",
+        "xoxb-",
+        "xoxp-",
+        "AKIA",
+        "AIza",
+        "eyJ",
+        "ntn_",
+    ];
+    text.len() >= 16
+        && (MARKS.iter().any(|mark| text.starts_with(mark))
+            || text.starts_with("Bearer ")
+            || text.starts_with("Basic "))
+}

@@ -1,0 +1,85 @@
+//! What to suggest for a word that is not known.
+
+/// Keys that the product describes and this version does not have.
+const NOT_BUILT_YET: [&str; 13] = [
+    "admin",
+    "approvals",
+    "audit",
+    "auth",
+    "client_credentials",
+    "definitions",
+    "legacy_sse",
+    "limits",
+    "policy",
+    "sanitize",
+    "telemetry",
+    "token_exchange",
+    "valkey",
+];
+
+/// A hint for an unknown word among `known` ones: the likely one, or all of them.
+pub(super) fn unknown(kind: &str, word: &str, known: &[&str]) -> String {
+    if let Some(close) = nearest(word, known) {
+        return format!("did you mean `{close}`?");
+    }
+    if NOT_BUILT_YET.contains(&word) {
+        return format!("`{word}` is not built yet; leave it out");
+    }
+    let list: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+    if list.is_empty() {
+        format!("no {kind} can stand here")
+    } else {
+        format!("there is {}", list.join(", "))
+    }
+}
+
+/// The known word that `word` is most likely meant to be, if one is close enough.
+pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    let folded = word.to_ascii_lowercase().replace('-', "_");
+    known
+        .iter()
+        .map(|name| (distance(&folded, name), *name))
+        .filter(|(distance, name)| *distance <= 1.max(name.len().min(folded.len()) / 3))
+        .min()
+        .map(|(_, name)| name)
+}
+
+/// Edits (insert, delete, replace, swap neighbours) from one word to the other.
+fn distance(from: &str, to: &str) -> usize {
+    let from: Vec<char> = from.chars().take(64).collect();
+    let to: Vec<char> = to.chars().take(64).collect();
+    let mut rows = vec![(0..=to.len()).collect::<Vec<usize>>()];
+    for i in 1..=from.len() {
+        let mut row = vec![i];
+        for j in 1..=to.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(from[i - 1] != to[j - 1]);
+            let mut best = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(best);
+        }
+        rows.push(row);
+    }
+    rows[from.len()][to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn likely_words_are_suggested_and_unlikely_ones_are_not() {
+        assert_eq!(nearest("adress", &["address", "hosts"]), Some("address"));
+        assert_eq!(nearest("comand", &["command", "cwd"]), Some("command"));
+        assert_eq!(nearest("pageSize", &["page_size"]), Some("page_size"));
+        assert_eq!(nearest("ulr", &["url", "env"]), Some("url"));
+        assert_eq!(nearest("zebra", &["url", "env"]), None);
+    }
+
+    #[test]
+    fn what_a_later_version_brings_is_called_not_built_yet() {
+        assert!(unknown("key", "audit", &["listen"]).contains("not built yet"));
+        assert!(unknown("key", "zebra", &["listen"]).contains("there is `listen`"));
+    }
+}

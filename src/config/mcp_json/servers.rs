@@ -1,0 +1,479 @@
+//! Server by server: the shape of other programs' entries into the shape of ours.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::{Path, PathBuf},
+};
+
+use http::Uri;
+
+use super::{
+    Export,
+    places::workspace_of,
+    text::{Met, Surroundings, translate, variable_name},
+    write,
+};
+use crate::{
+    config::{
+        Vars,
+        check::is_loopback,
+        files::{looks_secret, sounds_secret},
+        problem::{Findings, Place},
+        tree::{Entry, Node, Value},
+    },
+    protocol::UpstreamId,
+};
+
+/// What happens to literal secrets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// They are used.
+    Serve,
+    /// They become references.
+    Import,
+}
+
+/// A translation in progress.
+pub(super) struct Translation<'v> {
+    mode: Mode,
+    vars: Vars<'v>,
+    upstreams: Vec<Entry>,
+    /// Which secret each new variable stands for.
+    named: HashMap<String, String>,
+    pub(super) exports: Vec<Export>,
+    pub(super) notes: Vec<String>,
+}
+
+/// The server being translated.
+struct Server<'s> {
+    /// How the file calls it.
+    name: &'s str,
+    file: &'s Path,
+    workspace: PathBuf,
+    own: BTreeMap<String, String>,
+    inputs: &'s [Node],
+}
+
+/// Keys that need no note when they are left out.
+const SILENT: [&str; 18] = [
+    "alwaysAllow",
+    "autoApprove",
+    "args",
+    "command",
+    "cwd",
+    "description",
+    "disabled",
+    "enabled",
+    "env",
+    "gallery",
+    "headers",
+    "httpUrl",
+    "name",
+    "serverUrl",
+    "transport",
+    "type",
+    "url",
+    "version",
+];
+
+impl<'v> Translation<'v> {
+    pub(super) fn new(mode: Mode, vars: Vars<'v>) -> Self {
+        Self {
+            mode,
+            vars,
+            upstreams: Vec::new(),
+            named: HashMap::new(),
+            exports: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// The configuration so far.
+    pub(super) fn tree(&self) -> Node {
+        let place = Place::default();
+        let upstreams = Entry {
+            key: "upstreams".into(),
+            key_place: place,
+            node: Node::map(place, self.upstreams.clone()),
+        };
+        Node::map(place, vec![upstreams])
+    }
+
+    /// Takes the servers of one file.
+    pub(super) fn file(&mut self, path: &Path, file: usize, root: &Node, findings: &mut Findings) {
+        let servers = root
+            .member("mcpServers")
+            .or_else(|| root.member("servers"))
+            .or_else(|| root.member("mcp").and_then(|mcp| mcp.member("servers")));
+        let Some(Value::Map(servers)) = servers.map(|node| &node.value) else {
+            findings.report(
+                Place::whole(file),
+                "",
+                "there is neither `mcpServers` nor `servers` in it",
+                "Claude Desktop, Claude Code and Cursor write the first, VS Code the second",
+            );
+            return;
+        };
+        let inputs = root.member("inputs").map(Node::items).unwrap_or_default();
+        for entry in servers {
+            let server = Server {
+                name: &entry.key,
+                file: path,
+                workspace: workspace_of(path),
+                own: BTreeMap::new(),
+                inputs,
+            };
+            self.server(entry, server, findings);
+        }
+    }
+
+    fn server(&mut self, entry: &Entry, mut server: Server<'_>, findings: &mut Findings) {
+        let node = &entry.node;
+        let name = entry.key.as_str();
+        if !matches!(node.value, Value::Map(_)) {
+            findings.report(node.place, name, "expected a mapping", "");
+            return;
+        }
+        let off = |key: &str, word: &str| node.member(key).and_then(Node::as_text) == Some(word);
+        if off("disabled", "true") || off("enabled", "false") {
+            self.notes
+                .push(format!("`{name}` is switched off there and was left out"));
+            return;
+        }
+        let mut members = Vec::new();
+        let env = self.env(node, &mut server);
+        let url = ["url", "serverUrl", "httpUrl"]
+            .into_iter()
+            .find_map(|key| node.entry(key));
+        if let Some(entry) = node.entry("command") {
+            members.push(self.command(entry, node, &server));
+            if let Some(env) = env {
+                members.push(env);
+            }
+            if let Some(cwd) = node.entry("cwd") {
+                members.push(self.copy(cwd, "cwd", &server));
+            }
+        } else if let Some(url) = url {
+            self.address(url, node, &server, &mut members);
+        } else {
+            findings.report(
+                entry.key_place,
+                name,
+                "neither `command` nor `url`",
+                "an entry names a program or an address",
+            );
+            return;
+        }
+        for other in node.entries() {
+            if !SILENT.contains(&other.key.as_str()) {
+                self.notes.push(format!(
+                    "`{name}.{}` has no counterpart here and was left out",
+                    other.key
+                ));
+            }
+        }
+        self.keep(entry, Node::map(node.place, members));
+    }
+
+    /// Adds an upstream under a key of our grammar that is still free; the very same one is not added again.
+    fn keep(&mut self, entry: &Entry, node: Node) {
+        let slug = slug(&entry.key);
+        let mut key = slug.clone();
+        let mut number = 2;
+        while let Some(other) = self.upstreams.iter().find(|other| other.key == key) {
+            if write::block(&other.node) == write::block(&node) {
+                self.notes
+                    .push(format!("`{}` is there twice and was taken once", entry.key));
+                return;
+            }
+            let tail = format!("-{number}");
+            let room = UpstreamId::MAX_BYTES - tail.len();
+            key = format!(
+                "{}{tail}",
+                slug[..slug.len().min(room)].trim_end_matches('-')
+            );
+            number += 1;
+        }
+        if number > 2 {
+            self.notes.push(format!(
+                "`{}` would be `{slug}` like another before it; it is `{key}` here",
+                entry.key
+            ));
+        } else if key != entry.key {
+            self.notes.push(format!("`{}` is `{key}` here", entry.key));
+        }
+        self.upstreams.push(Entry {
+            key,
+            key_place: entry.key_place,
+            node,
+        });
+    }
+
+    fn command(&mut self, command: &Entry, node: &Node, server: &Server<'_>) -> Entry {
+        let place = command.node.place;
+        let mut words = vec![self.node(&command.node, server)];
+        // Some files give the whole command as a list.
+        if let Value::List(items) = &command.node.value {
+            words = items.iter().map(|item| self.node(item, server)).collect();
+        }
+        let args = node.member("args").map(Node::items).unwrap_or_default();
+        let mut before = "";
+        for arg in args {
+            let translated = self.node(arg, server);
+            words.push(self.argument(before, translated, server));
+            before = arg.as_text().unwrap_or_default();
+        }
+        Entry {
+            key: "command".into(),
+            key_place: command.key_place,
+            node: Node::list(place, words),
+        }
+    }
+
+    /// A word of a command line, without the secret that it may hold.
+    fn argument(&mut self, before: &str, word: Node, server: &Server<'_>) -> Node {
+        let Some(text) = word.as_text().map(str::to_owned) else {
+            return word;
+        };
+        let secret_flag = |flag: &str| {
+            let name = flag.trim_start_matches('-');
+            flag.starts_with('-')
+                && sounds_secret(name)
+                && !["file", "path", "dir"]
+                    .iter()
+                    .any(|end| name.ends_with(end))
+        };
+        let (head, secret, about) = if matches!(before, "--header" | "-H") && text.contains(':') {
+            let (name, value) = text.split_once(':').unwrap_or((&text, ""));
+            let space = value.len() - value.trim_start().len();
+            (text.len() - value.len() + space, true, name.to_owned())
+        } else if let Some((flag, value)) = text.split_once('=')
+            && (secret_flag(flag) || looks_secret(value))
+        {
+            (
+                flag.len() + 1,
+                true,
+                flag.trim_start_matches('-').to_owned(),
+            )
+        } else {
+            let secret = !text.starts_with('-') && (secret_flag(before) || looks_secret(&text));
+            let about = if secret_flag(before) {
+                before.trim_start_matches('-')
+            } else {
+                "secret"
+            };
+            (0, secret, about.to_owned())
+        };
+        if !secret {
+            return word;
+        }
+        let value = self.hidden(&text[head..], &about, "args", server);
+        Node::text(word.place, format!("{}{value}", &text[..head]))
+    }
+
+    fn env(&mut self, node: &Node, server: &mut Server<'_>) -> Option<Entry> {
+        let env = node.entry("env")?;
+        let mut members = Vec::new();
+        for entry in env.node.entries() {
+            let Some(text) = entry.node.as_text() else {
+                continue;
+            };
+            let translated = self.text(text, server);
+            let value = if sounds_secret(&entry.key) || looks_secret(text) {
+                self.hidden(&translated, &entry.key, "env", server)
+            } else {
+                translated
+            };
+            server.own.insert(entry.key.clone(), value.clone());
+            members.push(Entry {
+                key: entry.key.clone(),
+                key_place: entry.key_place,
+                node: Node::text(entry.node.place, value),
+            });
+        }
+        (!members.is_empty()).then(|| Entry {
+            key: "env".into(),
+            key_place: env.key_place,
+            node: Node::map(env.node.place, members),
+        })
+    }
+
+    fn address(&mut self, url: &Entry, node: &Node, server: &Server<'_>, members: &mut Vec<Entry>) {
+        let text = self.text(url.node.as_text().unwrap_or_default(), server);
+        let text = self.without_query_secrets(&text, server);
+        let plain = text.parse::<Uri>().is_ok_and(|uri| {
+            uri.scheme_str() == Some("http") && uri.host().is_some_and(|host| !is_loopback(host))
+        });
+        let place = url.node.place;
+        let mut add = |key: &str, node: Node| {
+            members.push(Entry {
+                key: key.into(),
+                key_place: url.key_place,
+                node,
+            });
+        };
+        add("url", Node::text(place, text));
+        if plain {
+            self.notes.push(format!(
+                "`{}` is reached over http, where others can listen in: `plain_http: true` says so",
+                server.name
+            ));
+            add("plain_http", Node::text(place, "true"));
+        }
+        let kind = ["type", "transport"]
+            .into_iter()
+            .find_map(|key| node.member(key).and_then(Node::as_text));
+        if kind == Some("sse") {
+            add("transport", Node::text(place, "sse"));
+        }
+        if let Some(headers) = node.entry("headers") {
+            let mut translated = Vec::new();
+            for entry in headers.node.entries() {
+                let Some(text) = entry.node.as_text() else {
+                    continue;
+                };
+                let text = self.text(text, server);
+                let value = self.hidden(&text, &entry.key, "headers", server);
+                translated.push(Entry {
+                    node: Node::text(entry.node.place, value),
+                    ..entry.clone()
+                });
+            }
+            members.push(Entry {
+                node: Node::map(headers.node.place, translated),
+                ..headers.clone()
+            });
+        }
+    }
+
+    fn without_query_secrets(&mut self, url: &str, server: &Server<'_>) -> String {
+        let Some((head, query)) = url.split_once('?') else {
+            return url.to_owned();
+        };
+        let pairs: Vec<String> = query
+            .split('&')
+            .map(|pair| match pair.split_once('=') {
+                Some((name, value)) if sounds_secret(name) => {
+                    format!("{name}={}", self.hidden(value, name, "url", server))
+                }
+                _ => pair.to_owned(),
+            })
+            .collect();
+        format!("{head}?{}", pairs.join("&"))
+    }
+
+    /// A secret as a reference to a variable; itself if it is a reference already, or is to be used.
+    fn hidden(&mut self, value: &str, about: &str, part: &str, server: &Server<'_>) -> String {
+        if self.mode == Mode::Serve || value.is_empty() || value.contains("${") {
+            return value.to_owned();
+        }
+        let (scheme, secret) = match value.split_once(' ') {
+            Some((scheme @ ("Bearer" | "Basic" | "Token" | "token" | "bearer"), secret)) => {
+                (format!("{scheme} "), secret)
+            }
+            _ => (String::new(), value),
+        };
+        let about = if about.eq_ignore_ascii_case("authorization") {
+            "token"
+        } else {
+            about
+        };
+        let short = variable_name(about);
+        let long = format!("{}_{short}", variable_name(server.name));
+        // A variable of a program keeps its name, if no other secret has it.
+        let free = |name: &str, named: &HashMap<String, String>| {
+            named.get(name).is_none_or(|other| other == secret)
+        };
+        let mut name = if part == "env" && free(&short, &self.named) {
+            short
+        } else {
+            long
+        };
+        while !free(&name, &self.named) {
+            name.push_str("_2");
+        }
+        self.named.insert(name.clone(), secret.to_owned());
+        let from = format!(
+            "what stands in {} under {}.{part}",
+            server.file.display(),
+            server.name
+        );
+        self.export(&name, from);
+        format!("{scheme}${{env:{name}}}")
+    }
+
+    fn copy(&mut self, entry: &Entry, key: &str, server: &Server<'_>) -> Entry {
+        Entry {
+            key: key.into(),
+            key_place: entry.key_place,
+            node: self.node(&entry.node, server),
+        }
+    }
+
+    fn node(&mut self, node: &Node, server: &Server<'_>) -> Node {
+        match node.as_text() {
+            Some(text) => {
+                let text = self.text(text, server);
+                Node::text(node.place, text)
+            }
+            None => node.clone(),
+        }
+    }
+
+    fn text(&mut self, text: &str, server: &Server<'_>) -> String {
+        let around = Surroundings {
+            workspace: &server.workspace,
+            own: &server.own,
+            vars: self.vars,
+        };
+        let mut met = Vec::new();
+        let text = translate(text, &around, &mut met);
+        for met in met {
+            match met {
+                Met::Variable(name) => {
+                    let from = format!("{} refers to it", server.file.display());
+                    self.export(&name, from);
+                }
+                Met::Input(id, name) => {
+                    let from = server
+                        .inputs
+                        .iter()
+                        .find(|input| input.member("id").and_then(Node::as_text) == Some(&*id))
+                        .and_then(|input| input.member("description").and_then(Node::as_text))
+                        .map_or_else(
+                            || format!("the input `{id}`"),
+                            |text| format!("the input `{id}`: {text}"),
+                        );
+                    self.export(&name, from);
+                }
+            }
+        }
+        text
+    }
+
+    fn export(&mut self, name: &str, from: String) {
+        if !self.exports.iter().any(|export| export.name == name) {
+            self.exports.push(Export {
+                name: name.to_owned(),
+                from,
+            });
+        }
+    }
+}
+
+/// A key of our grammar made of any name: `GitHub (work)` is `github-work`.
+fn slug(name: &str) -> String {
+    let mut slug = String::new();
+    for char in name.chars() {
+        if char.is_ascii_alphanumeric() {
+            slug.push(char.to_ascii_lowercase());
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+    }
+    if !slug.starts_with(|first: char| first.is_ascii_lowercase()) {
+        slug.insert_str(0, if slug.is_empty() { "server" } else { "s-" });
+    }
+    slug.truncate(UpstreamId::MAX_BYTES);
+    slug.trim_end_matches('-').to_owned()
+}

@@ -1,0 +1,275 @@
+//! Files as other programs write them, served and imported.
+
+use secrecy::ExposeSecret;
+
+use super::*;
+use crate::{
+    config::{
+        load,
+        tests::{Files, vars},
+    },
+    upstream::spec::{Endpoint, HttpTransport},
+};
+
+const CLAUDE: &str = r#"{
+	"mcpServers": {
+		"filesystem": { "command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "/data"] },
+		"GitHub": {
+			"command": "docker",
+			"args": ["run", "-i", "--rm", "-e", "GITHUB_PERSONAL_ACCESS_TOKEN", "ghcr.io/github/github-mcp-server"],
+			"env": { "GITHUB_PERSONAL_ACCESS_TOKEN": "ghp_claudeMARKER0123456789", "LOG": "debug" }
+		},
+		"remote": { "command": "npx", "args": ["mcp-remote", "https://x.example/sse", "--header", "Authorization: Bearer remoteMARKER"] },
+		"old": { "command": "x", "disabled": true }
+	}
+}"#;
+
+const CURSOR: &str = r#"{
+  "mcpServers": {
+    "linear": { "url": "https://mcp.linear.app/sse", "type": "sse" },
+    "api server": {
+      "url": "https://api.example.com/mcp?apiKey=queryMARKER&v=1",
+      "headers": { "Authorization": "Bearer cursorMARKER", "X-Team": "${env:TEAM}" }
+    },
+    "filesystem": { "command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "/data"] }
+  }
+}"#;
+
+const VSCODE: &str = r#"{
+  // comments and trailing commas are common here
+  "inputs": [
+    { "type": "promptString", "id": "perplexity-key", "description": "Perplexity API Key", "password": true },
+  ],
+  "servers": {
+    "github": { "type": "http", "url": "https://api.githubcopilot.com/mcp/" },
+    "perplexity": {
+      "type": "stdio",
+      "command": "npx",
+      "args": ["-y", "server-perplexity-ask", "--root=${workspaceFolder}/src"],
+      "env": { "PERPLEXITY_API_KEY": "${input:perplexity-key}", "HOME_OF": "${env:TOKEN}" }, /* a block */
+      "envFile": "${workspaceFolder}/.env",
+    },
+  },
+}"#;
+
+fn imported(files: &Files, names: &[&str]) -> Import {
+    let paths: Vec<PathBuf> = names.iter().map(|name| files.path(name)).collect();
+    match import(&paths, &vars) {
+        Ok(import) => import,
+        Err(rejected) => panic!("{}", rejected.drawn(crate::config::Colour::Plain)),
+    }
+}
+
+fn everything_set(name: &str) -> Option<String> {
+    Some(vars(name).unwrap_or_else(|| format!("value-of-{name}")))
+}
+
+fn endpoint<'a>(plan: &'a Plan, key: &str) -> &'a Endpoint {
+    &plan
+        .upstreams
+        .iter()
+        .find(|one| one.id.as_str() == key)
+        .unwrap_or_else(|| panic!("no {key}"))
+        .endpoint
+}
+
+fn words<'a>(plan: &'a Plan, key: &str) -> &'a [String] {
+    match endpoint(plan, key) {
+        Endpoint::Stdio(stdio) => &stdio.command,
+        Endpoint::Http(_) => panic!("a program"),
+    }
+}
+
+#[test]
+fn each_kind_of_file_is_imported_into_a_configuration_that_loads_without_its_secrets() {
+    let files = Files::new();
+    for (name, text) in [
+        ("claude.json", CLAUDE),
+        ("cursor.json", CURSOR),
+        ("mcp.json", VSCODE),
+    ] {
+        files.add(name, text);
+        let import = imported(&files, &[name]);
+        assert!(!import.yaml.contains("MARKER"), "{}", import.yaml);
+        files.add("usher.yaml", &import.yaml);
+        let plan = match load(&files.path("usher.yaml"), &everything_set) {
+            Ok(plan) => plan,
+            Err(rejected) => panic!(
+                "{}\n{}",
+                import.yaml,
+                rejected.drawn(crate::config::Colour::Plain)
+            ),
+        };
+        assert!(plan.upstreams.len() >= 2, "{name}");
+        for export in &import.exports {
+            assert!(
+                import.yaml.contains(&format!("${{env:{}}}", export.name)),
+                "{export:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn several_files_become_one_configuration_and_what_is_the_same_is_taken_once() {
+    let files = Files::new();
+    files.add("claude.json", CLAUDE);
+    files.add("cursor.json", CURSOR);
+    files.add("mcp.json", VSCODE);
+    let import = imported(&files, &["claude.json", "cursor.json", "mcp.json"]);
+    files.add("usher.yaml", &import.yaml);
+    let plan = load(&files.path("usher.yaml"), &everything_set).expect("loads");
+    let keys: Vec<&str> = plan.upstreams.iter().map(|one| one.id.as_str()).collect();
+    assert_eq!(
+        keys,
+        [
+            "filesystem",
+            "github",
+            "remote",
+            "linear",
+            "api-server",
+            "github-2",
+            "perplexity"
+        ]
+    );
+    let notes = import.notes.join("\n");
+    assert!(notes.contains("`filesystem` is there twice"), "{notes}");
+    assert!(notes.contains("it is `github-2` here"), "{notes}");
+    assert!(notes.contains("`old` is switched off"), "{notes}");
+    assert!(
+        notes.contains("`perplexity.envFile` has no counterpart"),
+        "{notes}"
+    );
+    let names: Vec<&str> = import
+        .exports
+        .iter()
+        .map(|export| export.name.as_str())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "GITHUB_PERSONAL_ACCESS_TOKEN",
+            "REMOTE_TOKEN",
+            "API_SERVER_APIKEY",
+            "API_SERVER_TOKEN",
+            "TEAM",
+            "PERPLEXITY_KEY",
+            "TOKEN",
+        ]
+    );
+    assert!(import.exports[5].from.contains("Perplexity API Key"));
+}
+
+#[test]
+fn a_file_is_served_as_it_is_with_its_secrets() {
+    let files = Files::new();
+    let path = files.add("claude.json", CLAUDE);
+    let (plan, notes) = load_mcp_json(&path, &vars).expect("loads");
+    assert_eq!(words(&plan, "filesystem")[0], "npx");
+    assert_eq!(
+        words(&plan, "remote")[4],
+        "Authorization: Bearer remoteMARKER"
+    );
+    let Endpoint::Stdio(github) = endpoint(&plan, "github") else {
+        panic!("a program");
+    };
+    assert_eq!(
+        github.env["GITHUB_PERSONAL_ACCESS_TOKEN"].expose_secret(),
+        "ghp_claudeMARKER0123456789"
+    );
+    assert!(
+        notes.iter().any(|note| note == "`GitHub` is `github` here"),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn addresses_headers_and_transports_are_served_too() {
+    let files = Files::new();
+    let path = files.add("cursor.json", CURSOR);
+    let (plan, _) = load_mcp_json(&path, &everything_set).expect("loads");
+    let Endpoint::Http(linear) = endpoint(&plan, "linear") else {
+        panic!("an address");
+    };
+    assert_eq!(linear.transport, HttpTransport::Sse);
+    let Endpoint::Http(api) = endpoint(&plan, "api-server") else {
+        panic!("an address");
+    };
+    assert_eq!(api.url.query(), Some("apiKey=queryMARKER&v=1"));
+    let values: Vec<&str> = api
+        .headers
+        .iter()
+        .map(|(_, value)| value.expose_secret())
+        .collect();
+    assert_eq!(values, ["Bearer cursorMARKER", "value-of-TEAM"]);
+}
+
+#[test]
+fn inputs_and_folders_of_vs_code_are_understood_and_what_is_not_set_is_named() {
+    let files = Files::new();
+    std::fs::create_dir(files.path(".vscode")).expect("a directory");
+    let path = files.add(".vscode/mcp.json", VSCODE);
+    let rejected = load_mcp_json(&path, &vars).expect_err("an input is not set");
+    assert_eq!(rejected.problems.len(), 1);
+    assert_eq!(
+        (rejected.problems[0].line, rejected.problems[0].column),
+        (12, 38)
+    );
+    assert!(
+        rejected.problems[0]
+            .message
+            .contains("`PERPLEXITY_KEY` is not set")
+    );
+    let (plan, _) = load_mcp_json(&path, &everything_set).expect("loads");
+    let root = files.path("src");
+    assert_eq!(
+        words(&plan, "perplexity")[3],
+        format!("--root={}", root.display())
+    );
+}
+
+#[test]
+fn variables_with_defaults_and_a_programs_own_variables_are_expanded() {
+    let files = Files::new();
+    let path = files.add(
+        "mcp.json",
+        r#"{"mcpServers":{"a":{"command":"x","args":["${PORT}","${NONE:-7}","k:${OWN}"],"env":{"OWN":"mine"}}}}"#,
+    );
+    let (plan, _) = load_mcp_json(&path, &vars).expect("loads");
+    assert_eq!(words(&plan, "a"), ["x", "9000", "7", "k:mine"]);
+}
+
+#[test]
+fn problems_are_reported_at_their_place_in_the_original_file() {
+    let files = Files::new();
+    let path = files.add(
+        "mcp.json",
+        "{\n  \"mcpServers\": {\n    \"a\": { \"url\": \"ftp://x\" },\n    \"b\": {}\n  }\n}\n",
+    );
+    for rejected in [
+        load_mcp_json(&path, &vars).expect_err("wrong"),
+        import(std::slice::from_ref(&path), &vars).expect_err("wrong"),
+    ] {
+        let places: Vec<(usize, usize)> = rejected
+            .problems
+            .iter()
+            .map(|problem| (problem.line, problem.column))
+            .collect();
+        assert_eq!(places, [(3, 19), (4, 5)]);
+    }
+    let empty = files.add("empty.json", "{}");
+    let rejected = load_mcp_json(&empty, &vars).expect_err("nothing there");
+    assert!(rejected.problems[0].message.contains("mcpServers"));
+}
+
+#[test]
+fn http_to_another_machine_is_taken_over_and_said() {
+    let files = Files::new();
+    let path = files.add(
+        "mcp.json",
+        r#"{"servers":{"a":{"url":"http://10.1.1.1/mcp"}}}"#,
+    );
+    let (plan, notes) = load_mcp_json(&path, &vars).expect("loads");
+    assert_eq!(plan.upstreams.len(), 1);
+    assert!(notes[0].contains("plain_http"));
+}

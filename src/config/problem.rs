@@ -1,0 +1,135 @@
+//! Problems: everything wrong with a configuration, each with its place, what is wrong and what to do about it.
+//!
+//! Does not decide what is wrong; [`super::check`] and the readers below it do.
+
+use serde::Serialize;
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The file, as it was named on the command line or in `include`.
+    pub file: String,
+    /// The line, from 1; 0 when the whole file is meant.
+    pub line: usize,
+    /// The column in characters, from 1; 0 when the whole file is meant.
+    pub column: usize,
+    /// The keys that lead there, `upstreams.github.url`; empty when the whole file is meant.
+    pub path: String,
+    /// What is wrong: one sentence without a full stop, never with a secret in it.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// Where exactly, for the drawing.
+    #[serde(skip)]
+    pub(super) place: Place,
+}
+
+/// A configuration that cannot be used: at least one problem, in the order of the text.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the configuration has {} problem(s)", problems.len())]
+pub struct Rejected {
+    /// What is wrong; never empty.
+    pub problems: Vec<Problem>,
+    /// The texts, for the drawing.
+    pub(super) sources: Vec<Source>,
+}
+
+/// One text that was read.
+#[derive(Clone)]
+pub(super) struct Source {
+    pub(super) name: String,
+    /// The text with everything blotted out that may be a secret.
+    pub(super) shown: String,
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Source({})", self.name)
+    }
+}
+
+/// A range of characters in one of the texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Place {
+    /// Index of the text.
+    pub(super) file: usize,
+    /// From 1; 0: the whole text.
+    pub(super) line: usize,
+    /// In characters from 1; 0: the whole text.
+    pub(super) column: usize,
+    /// First character of the range.
+    pub(super) start: usize,
+    /// One past its last character.
+    pub(super) end: usize,
+}
+
+impl Place {
+    /// A text as a whole.
+    pub(super) fn whole(file: usize) -> Self {
+        Self {
+            file,
+            ..Self::default()
+        }
+    }
+}
+
+/// Problems being collected, with the texts they are in.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub(super) sources: Vec<Source>,
+    pub(super) problems: Vec<Problem>,
+    /// Values whose references lead nowhere: nothing more can be said about them.
+    pub(super) unresolved: Vec<Place>,
+}
+
+impl Findings {
+    /// Adds a text; everything reported about it names it so.
+    pub(super) fn add_source(&mut self, name: String) -> usize {
+        self.sources.push(Source {
+            name,
+            shown: String::new(),
+        });
+        self.sources.len() - 1
+    }
+
+    /// Adds a problem; the hint may be empty.
+    pub(super) fn report(
+        &mut self,
+        place: Place,
+        path: impl Into<String>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        if place.line > 0 && self.unresolved.contains(&place) {
+            return;
+        }
+        let hint = hint.into();
+        self.problems.push(Problem {
+            file: self
+                .sources
+                .get(place.file)
+                .map_or_else(String::new, |source| source.name.clone()),
+            line: place.line,
+            column: place.column,
+            path: path.into(),
+            message: message.into(),
+            hint: (!hint.is_empty()).then_some(hint),
+            place,
+        });
+    }
+
+    /// `value`, if nothing was wrong.
+    pub(super) fn settle<T>(mut self, value: Option<T>) -> Result<T, Rejected> {
+        match value {
+            Some(value) if self.problems.is_empty() => Ok(value),
+            _ => {
+                self.problems
+                    .sort_by_key(|problem| (problem.place.file, problem.line, problem.column));
+                Err(Rejected {
+                    problems: self.problems,
+                    sources: self.sources,
+                })
+            }
+        }
+    }
+}

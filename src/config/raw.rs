@@ -1,0 +1,417 @@
+//! The file as it is spelled: one type per block, plain values, unknown keys refused.
+//!
+//! Every default of a key is either here as a constant or in the `Default` of the module type that the key sets, never
+//! twice. Nothing is validated here beyond shape; [`super::check`] does that.
+
+use std::{collections::BTreeMap, fmt};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
+};
+
+use super::{
+    typed::mistake,
+    units::{Ordered, Secret, Size, Time},
+};
+
+/// Default of `listen.address`.
+pub(super) const LISTEN_ADDRESS: &str = "127.0.0.1:8808";
+/// Default of `endpoint`.
+pub(super) const ENDPOINT: &str = "/mcp";
+/// Default of `upstreams.*.concurrency`.
+pub(super) const CONCURRENCY: usize = 64;
+/// Default of `upstreams.*.poll`.
+pub(super) const POLL: &str = "5m";
+/// Default of `upstreams.*.stale_for`.
+pub(super) const STALE_FOR: &str = "5m";
+
+/// Usher's configuration: usher.yaml.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(title = "usher.yaml")]
+pub(super) struct Raw {
+    /// Where clients come in.
+    pub(super) listen: Listen,
+    /// The path that serves every upstream; toolsets are at PATH/NAME, single upstreams at PATH/u/NAME. Default: /mcp.
+    pub(super) endpoint: Option<String>,
+    /// The servers behind this gateway, by key: [a-z][a-z0-9-]*, at most 32 characters. Their order is the order of lists.
+    pub(super) upstreams: Ordered<Upstream>,
+    /// Named selections, each with an endpoint of its own.
+    pub(super) toolsets: Ordered<Toolset>,
+    /// What exposed tool and prompt names may look like.
+    pub(super) names: Names,
+    /// When a page of a list is full: whichever comes first.
+    pub(super) page_size: PageSize,
+    /// Fixed bounds.
+    pub(super) bounds: Bounds,
+    /// What outlives a request.
+    pub(super) state: State,
+    /// Further files, relative to this one. Their keys are added; no key may be set twice.
+    pub(super) include: Vec<String>,
+}
+
+/// Where clients come in.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Listen {
+    /// IP address and port. Default: 127.0.0.1:8808. Others than loopback need tls, hosts and an authentication method.
+    pub(super) address: Option<String>,
+    /// Host names that clients may use, beside the loopback names.
+    pub(super) hosts: Vec<String>,
+    /// TLS.
+    pub(super) tls: Option<ListenTls>,
+}
+
+/// TLS of the listener: our own, or `terminated_upstream` where a proxy ends it.
+#[derive(Debug)]
+pub(super) enum ListenTls {
+    /// `terminated_upstream`
+    TerminatedUpstream,
+    /// Ended here.
+    Here(ListenIdentity),
+}
+
+/// Certificate and key of the listener, in PEM.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ListenIdentity {
+    /// Certificate chain: "${file:/path}".
+    #[schemars(required)]
+    pub(super) cert: Option<String>,
+    /// Its key: "${file:/path}".
+    #[schemars(required)]
+    pub(super) key: Option<Secret>,
+    /// Roots that client certificates must chain to; then a certificate is required.
+    pub(super) client_ca: Option<String>,
+}
+
+/// A server behind this gateway: either `url` or `command`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Upstream {
+    /// Its MCP endpoint.
+    pub(super) url: Option<String>,
+    /// Which HTTP transport it has. Default: auto.
+    pub(super) transport: Option<Transport>,
+    /// The program and its arguments; no shell is involved.
+    pub(super) command: Option<Vec<String>>,
+    /// The environment of the program, beside PATH, HOME, LANG and TMPDIR.
+    pub(super) env: BTreeMap<String, Secret>,
+    /// The working directory of the program.
+    pub(super) cwd: Option<String>,
+    /// Headers sent with every request.
+    pub(super) headers: BTreeMap<String, Secret>,
+    /// The credential sent with every request.
+    pub(super) auth: Option<Auth>,
+    /// Trust and identity for https.
+    pub(super) tls: UpstreamTls,
+    /// Allows http to an address that is not loopback. Default: false.
+    pub(super) plain_http: bool,
+    /// Who may share one legacy session of it. Default: session for url, shared for command.
+    pub(super) isolation: Option<Sharing>,
+    /// auto, modern, legacy, or a revision such as 2025-11-25. Default: auto.
+    pub(super) protocol: Option<String>,
+    /// What stands before its names. Default: its key; "" for nothing.
+    pub(super) prefix: Option<String>,
+    /// Which of its tools are taken, and how they are shown.
+    pub(super) tools: Tools,
+    /// Deadlines.
+    pub(super) timeout: Timeout,
+    /// Calls in flight at once. Default: 64.
+    pub(super) concurrency: Option<usize>,
+    /// How often its lists are read again when it gives no sign of change. Default: 5m.
+    pub(super) poll: Option<Time>,
+    /// How long its entries stay listed while it is away. Default: 5m.
+    pub(super) stale_for: Option<Time>,
+}
+
+/// Which HTTP transport an upstream has.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Transport {
+    /// Found out.
+    Auto,
+    /// Streamable HTTP.
+    Streamable,
+    /// The two-endpoint HTTP+SSE transport of 2024-11-05.
+    Sse,
+}
+
+/// Who may share one legacy session of an upstream.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Sharing {
+    /// One for all.
+    Shared,
+    /// One per principal.
+    Principal,
+    /// One per downstream session.
+    Session,
+}
+
+/// A credential: exactly one of these.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Auth {
+    /// `Authorization: Bearer …`
+    Bearer(Secret),
+    /// `Authorization: Basic …`
+    Basic(Basic),
+    /// A header of its own.
+    Header(AuthHeader),
+}
+
+/// User and password.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Basic {
+    /// The user.
+    #[schemars(required)]
+    pub(super) user: Option<Secret>,
+    /// The password.
+    #[schemars(required)]
+    pub(super) password: Option<Secret>,
+}
+
+/// A header that holds a credential.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct AuthHeader {
+    /// Its name.
+    #[schemars(required)]
+    pub(super) name: Option<String>,
+    /// Its value.
+    #[schemars(required)]
+    pub(super) value: Option<Secret>,
+}
+
+/// TLS toward an upstream, in PEM.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct UpstreamTls {
+    /// Roots to trust instead of the system's.
+    pub(super) ca: Option<String>,
+    /// Our certificate chain.
+    pub(super) cert: Option<String>,
+    /// Its key.
+    pub(super) key: Option<Secret>,
+}
+
+/// Which tools are taken, and how they are shown; all by original names.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Tools {
+    /// Globs; a tool is taken if one matches. Default: ["*"].
+    pub(super) allow: Option<Vec<String>>,
+    /// Globs; and if none of these does.
+    pub(super) deny: Vec<String>,
+    /// New names, before the prefix is added.
+    pub(super) rename: BTreeMap<String, String>,
+    /// New descriptions.
+    pub(super) describe: BTreeMap<String, String>,
+}
+
+/// Deadlines toward an upstream.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Timeout {
+    /// To the outcome of a call. Default: 60s, at most 300s.
+    pub(super) call: Option<Time>,
+    /// To a whole list or other short request. Default: 15s.
+    pub(super) list: Option<Time>,
+    /// To a connection, a process, a handshake. Default: 5s.
+    pub(super) connect: Option<Time>,
+    /// Without a byte on a stream that owes an outcome. Default: 60s.
+    pub(super) silence: Option<Time>,
+}
+
+/// A named selection: `upstreams` are taken whole, the globs select outward names of all of them beside that.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Toolset {
+    /// Globs over exposed tool names.
+    pub(super) tools: Vec<String>,
+    /// Globs over exposed prompt names.
+    pub(super) prompts: Vec<String>,
+    /// Globs over exposed resource URIs and templates.
+    pub(super) resources: Vec<String>,
+    /// Upstreams taken whole.
+    pub(super) upstreams: Vec<String>,
+}
+
+/// What exposed names may look like.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Names {
+    /// The most characters, 16 to 128. Default: 64.
+    pub(super) max: Option<usize>,
+    /// Which characters. Default: strict.
+    pub(super) charset: Option<Alphabet>,
+}
+
+/// Characters of exposed names.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Alphabet {
+    /// [A-Za-z0-9_-]
+    Strict,
+    /// [A-Za-z0-9_.-]
+    Spec,
+}
+
+/// When a page is full.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct PageSize {
+    /// Entries, 1 to 10,000. Default: 500.
+    pub(super) items: Option<usize>,
+    /// Bytes. Default: 1MiB.
+    pub(super) bytes: Option<Size>,
+}
+
+/// Fixed bounds.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Bounds {
+    /// Of the listener.
+    pub(super) http: HttpBounds,
+    /// Of what an upstream may offer.
+    pub(super) catalog: OfferBounds,
+    /// Of legacy sessions of clients.
+    pub(super) sessions: LegacyBounds,
+}
+
+/// Bounds of the listener.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct HttpBounds {
+    /// A request body. Default: 16MiB.
+    pub(super) body: Option<Size>,
+    /// A request target. Default: 8KiB.
+    pub(super) target: Option<Size>,
+    /// One header field. Default: 16KiB.
+    pub(super) field: Option<Size>,
+    /// All header fields. Default: 32KiB.
+    pub(super) head: Option<Size>,
+    /// Number of header fields. Default: 100.
+    pub(super) fields: Option<usize>,
+    /// Connections at once. Default: 20000.
+    pub(super) connections: Option<usize>,
+    /// Connections of one peer address. Default: 4096.
+    pub(super) connections_per_peer: Option<usize>,
+    /// HTTP/2 streams of one connection. Default: 100.
+    pub h2_streams: Option<usize>,
+    /// A TLS handshake. Default: 10s.
+    pub(super) handshake_time: Option<Time>,
+    /// Until headers are complete. Default: 10s.
+    pub(super) headers_time: Option<Time>,
+    /// Until a body is complete. Default: 30s.
+    pub(super) body_time: Option<Time>,
+    /// A connection without a request. Default: 75s.
+    pub(super) idle_time: Option<Time>,
+    /// A client that does not read. Default: 30s.
+    pub(super) write_stall: Option<Time>,
+    /// Requests in flight after the stop signal. Default: 30s.
+    pub(super) drain: Option<Time>,
+}
+
+/// Bounds of what an upstream may offer.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct OfferBounds {
+    /// Items of one list. Default: 10000.
+    pub(super) items: Option<usize>,
+    /// One definition. Default: 256KiB.
+    pub(super) definition: Option<Size>,
+    /// One description. Default: 16KiB.
+    pub(super) description: Option<Size>,
+    /// All definitions. Default: 64MiB.
+    pub(super) total: Option<Size>,
+    /// Pages of one list. Default: 256.
+    pub(super) pages: Option<usize>,
+    /// Nesting of a schema. Default: 32.
+    pub(super) schema_depth: Option<usize>,
+    /// Subschemas of a schema. Default: 1000.
+    pub(super) subschemas: Option<usize>,
+    /// Characters of a pattern. Default: 512.
+    pub(super) pattern: Option<usize>,
+}
+
+/// Bounds of legacy sessions of clients.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct LegacyBounds {
+    /// Of one principal. Default: 1024.
+    pub(super) per_principal: Option<usize>,
+    /// In this process. Default: 50000.
+    pub(super) total: Option<usize>,
+    /// Without a request or an open stream. Default: 15m.
+    pub(super) idle: Option<Time>,
+    /// In any case. Default: 8h.
+    pub(super) absolute: Option<Time>,
+}
+
+/// What outlives a request.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct State {
+    /// Where it is kept. Default: memory.
+    pub(super) store: Option<Store>,
+    /// What cursors are sealed with, at least 32 bytes and the same for every replica. Default: made at start.
+    pub(super) key: Option<Secret>,
+}
+
+/// Where state is kept.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Store {
+    /// In this process.
+    Memory,
+}
+
+impl<'de> Deserialize<'de> for ListenTls {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct WordOrBlock;
+
+        impl<'de> Visitor<'de> for WordOrBlock {
+            type Value = ListenTls;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("`terminated_upstream` or a mapping with `cert` and `key`")
+            }
+
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<ListenTls, E> {
+                if word == "terminated_upstream" {
+                    Ok(ListenTls::TerminatedUpstream)
+                } else {
+                    Err(mistake(
+                        "not a way to have TLS",
+                        "write `terminated_upstream` if a proxy ends TLS, or `{ cert: …, key: … }`",
+                    ))
+                }
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ListenTls, A::Error> {
+                ListenIdentity::deserialize(MapAccessDeserializer::new(map)).map(ListenTls::Here)
+            }
+        }
+
+        deserializer.deserialize_any(WordOrBlock)
+    }
+}
+
+impl JsonSchema for ListenTls {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ListenTls".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let block = generator.subschema_for::<ListenIdentity>();
+        json_schema!({
+            "description": "TLS of the listener: our own, or `terminated_upstream` where a proxy ends it.",
+            "anyOf": [{ "const": "terminated_upstream" }, block],
+        })
+    }
+}

@@ -1,0 +1,150 @@
+//! Secrets: only by reference, never shown.
+
+use super::*;
+
+const MARKER: &str = "ghp_0123456789abcdefMARKER";
+
+#[test]
+fn secrets_in_the_file_itself_are_refused_wherever_secrets_stand() {
+    let yaml = format!(
+        "state: {{ key: {MARKER}{MARKER} }}\n\
+         upstreams:\n\
+         \x20 a: {{ url: \"https://a/\", auth: {{ bearer: {MARKER} }} }}\n\
+         \x20 b: {{ url: \"https://b/\", auth: {{ basic: {{ user: {MARKER}, password: {MARKER} }} }} }}\n\
+         \x20 c: {{ url: \"https://c/\", auth: {{ header: {{ name: x-key, value: {MARKER} }} }} }}\n\
+         \x20 d: {{ url: \"https://d/\", headers: {{ x-key: {MARKER} }} }}\n"
+    );
+    let rejected = Files::with(&yaml).rejected();
+    let paths: Vec<&str> = rejected
+        .problems
+        .iter()
+        .map(|one| one.path.as_str())
+        .collect();
+    assert_eq!(
+        paths,
+        [
+            "state.key",
+            "upstreams.a.auth.bearer",
+            "upstreams.b.auth.basic.user",
+            "upstreams.b.auth.basic.password",
+            "upstreams.c.auth.header.value",
+            "upstreams.d.headers.x-key",
+        ]
+    );
+    for text in [
+        rejected.drawn(Colour::Plain),
+        rejected.json().as_str().into(),
+        format!("{rejected:?}"),
+    ] {
+        assert!(!text.contains("MARKER"), "{text}");
+    }
+}
+
+#[test]
+fn variables_of_programs_may_be_written_out() {
+    drop(Files::with("upstreams: { a: { command: [x], env: { API_TOKEN: literal } } }\n").plan());
+}
+
+#[test]
+fn a_resolved_secret_is_in_no_message_even_where_it_is_wrong() {
+    let files = Files::with(
+        "listen: { address: \"${env:TOKEN}\", tls: \"${env:TOKEN}\" }\n\
+         endpoint: \"${env:TOKEN}\"\n\
+         page_size: { items: \"${env:TOKEN}\", bytes: \"${env:TOKEN}\" }\n\
+         state: { store: \"${env:TOKEN}\", key: \"${env:TOKEN}\" }\n\
+         upstreams: { a: { url: \"${env:TOKEN}\", poll: \"${env:TOKEN}\", plain_http: \"${env:TOKEN}\" } }\n",
+    );
+    let rejected = files.rejected();
+    assert!(
+        rejected.problems.len() >= 8,
+        "{}",
+        rejected.drawn(Colour::Plain)
+    );
+    for text in [
+        rejected.drawn(Colour::Plain),
+        rejected.json().as_str().into(),
+        format!("{rejected:?}"),
+    ] {
+        assert!(!text.contains("marker-9f"), "{text}");
+    }
+}
+
+#[test]
+fn a_plan_shows_no_secret() {
+    let files = Files::with(
+        "state: { key: \"${file:key}\" }\n\
+         upstreams:\n\
+         \x20 a: { url: \"https://a/\", auth: { basic: { user: \"${env:TOKEN}\", password: \"${env:TOKEN}\" } } }\n\
+         \x20 b: { command: [x], env: { A: \"${env:TOKEN}\" } }\n",
+    );
+    files.add("key", &"t0ken-marker-9f".repeat(3));
+    let plan = files.plan();
+    assert!(plan.state_key.is_some());
+    assert!(!format!("{plan:?}").contains("marker"));
+}
+
+#[test]
+fn references_that_lead_nowhere_say_what_is_missing() {
+    let message = |value: &str| only(&format!("endpoint: \"{value}\"\n")).message;
+    assert_eq!(
+        message("/${env:NOWHERE}"),
+        "the environment variable `NOWHERE` is not set"
+    );
+    assert!(message("${file:none}").contains("cannot be read"));
+    assert_eq!(message("${HOME}"), "`${HOME}` is no reference");
+    assert_eq!(message("${env:TOKEN"), "`${` without `}`");
+    assert_eq!(message("${cmd:id}"), "`${cmd:id}` is no reference");
+}
+
+#[test]
+fn what_a_reference_brings_is_not_looked_into_again() {
+    let files = Files::with("upstreams: { a: { command: [x, \"${file:a}\"] } }\n");
+    files.add("a", "${env:TOKEN}: [yaml");
+    let plan = files.plan();
+    let crate::upstream::spec::Endpoint::Stdio(stdio) = &plan.upstreams[0].endpoint else {
+        panic!("a program");
+    };
+    assert_eq!(stdio.command[1], "${env:TOKEN}: [yaml");
+}
+
+#[test]
+fn a_secret_file_that_everybody_may_read_is_refused_and_a_public_one_is_not() {
+    let yaml = "upstreams: { a: { url: \"https://a/\", auth: { bearer: \"${file:t}\" } } }\n";
+    let files = Files::with(yaml);
+    files.add_with_mode("t", "secret", 0o644);
+    let problem = files.rejected().problems.remove(0);
+    assert_eq!(problem.path, "upstreams.a.auth.bearer");
+    assert!(
+        problem
+            .hint
+            .is_some_and(|hint| hint.starts_with("chmod o-r"))
+    );
+    files.add_with_mode("t", "secret", 0o640);
+    drop(files.plan());
+    let public = Files::with("listen: { hosts: [\"${file:h}\"] }\n");
+    public.add_with_mode("h", "mcp.example.com", 0o644);
+    drop(public.plan());
+}
+
+#[test]
+fn a_short_state_key_is_refused() {
+    assert!(
+        only("state: { key: \"${env:TOKEN}\" }\n")
+            .message
+            .contains("fewer than 32 bytes")
+    );
+}
+
+#[test]
+fn headers_that_usher_writes_itself_are_refused() {
+    for name in ["Host", "content-length", "Mcp-Session-Id", "Accept"] {
+        let problem = only(&format!(
+            "upstreams: {{ a: {{ url: \"https://a/\", headers: {{ {name}: \"${{env:TOKEN}}\" }} }} }}\n"
+        ));
+        assert!(problem.message.contains("usher itself"), "{name}");
+    }
+    let twice = only(
+        "upstreams: { a: { url: \"https://a/\", headers: { Authorization: \"x ${env:TOKEN}\" }, auth: { bearer: \"${env:TOKEN}\" } } }\n",
+    );
+    assert!(twice.message.contains("both set"));
+}
