@@ -89,7 +89,10 @@ impl Io {
                 self.cleared = self.held.len();
                 self.watch.enter(Phase::Closing);
             }
-            Some(Fault::Body) => self.held.truncate(self.cleared),
+            Some(Fault::Body) => {
+                self.watch.break_off();
+                self.held.truncate(self.cleared);
+            }
             None => self.watch.enter(match framing.place() {
                 Place::Between if framing.heads() == 0 => Phase::Head,
                 Place::Between => Phase::Idle,

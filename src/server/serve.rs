@@ -88,7 +88,7 @@ impl Future for Serving {
     type Output = Result<Response<Tracked>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let answer = match &mut self.state {
+        let mut answer = match &mut self.state {
             State::Refused(refusal) => refuse(*refusal),
             State::Panicked => panicked(),
             State::Running(running) => {
@@ -99,8 +99,15 @@ impl Future for Serving {
                 }
             }
         };
-        let _flight = self.flight.take();
-        Poll::Ready(Ok(answer.map(|body| Tracked { body, _flight })))
+        let flight = self.flight.take();
+        if flight.as_ref().is_some_and(Flight::is_last) {
+            let close = HeaderValue::from_static("close");
+            answer.headers_mut().insert(header::CONNECTION, close);
+        }
+        Poll::Ready(Ok(answer.map(|body| Tracked {
+            body,
+            _flight: flight,
+        })))
     }
 }
 

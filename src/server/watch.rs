@@ -6,7 +6,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -14,6 +14,9 @@ use std::{
 use tokio::time::Instant;
 
 use super::{framing::Violation, spec::ServerBounds};
+
+/// Milliseconds an endpoint has to say that the body took too long, before the connection is cut off.
+const BODY_GRACE: u64 = 1_000;
 
 /// Where the reading side of a connection stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +47,8 @@ pub(super) struct Watch {
     calls: AtomicU32,
     /// Which request of the connection broke the rules, counted from one, times 256, plus the violation.
     refused: AtomicU64,
+    /// The framing of a body broke: no answer may promise another one.
+    broken: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -60,7 +65,7 @@ impl Watch {
             began: Instant::now(),
             limits: Limits {
                 headers: millis(bounds.headers),
-                body: millis(bounds.body),
+                body: millis(bounds.body) + BODY_GRACE,
                 idle: millis(bounds.idle),
                 write_stall: millis(bounds.write_stall),
             },
@@ -70,6 +75,7 @@ impl Watch {
             blocked: AtomicU64::new(0),
             calls: AtomicU32::new(0),
             refused: AtomicU64::new(0),
+            broken: AtomicBool::new(false),
         })
     }
 
@@ -101,6 +107,11 @@ impl Watch {
     pub(super) fn refuse(&self, heads: u32, violation: Violation) {
         let value = (u64::from(heads) + 1) << 8 | u64::from(violation as u8);
         self.refused.store(value, Relaxed);
+    }
+
+    /// The framing of the body being read broke.
+    pub(super) fn break_off(&self) {
+        self.broken.store(true, Relaxed);
     }
 
     /// Takes note of a request; `Err` if it stands for one that broke the rules.
@@ -172,6 +183,13 @@ impl Watch {
 /// One request from its head to the end of its answer.
 #[derive(Debug)]
 pub(super) struct Flight(Arc<Watch>);
+
+impl Flight {
+    /// Whether its answer must be the last of the connection.
+    pub(super) fn is_last(&self) -> bool {
+        self.0.broken.load(Relaxed)
+    }
+}
 
 impl Drop for Flight {
     fn drop(&mut self) {

@@ -67,6 +67,10 @@ impl Edge {
     }
 
     pub(crate) fn with(adjust: impl FnOnce(&mut ListenSpec)) -> Self {
+        Self::try_with(adjust).unwrap()
+    }
+
+    pub(crate) fn try_with(adjust: impl FnOnce(&mut ListenSpec)) -> std::io::Result<Self> {
         let mut spec = ListenSpec {
             address: "127.0.0.1:0".parse().unwrap(),
             hosts: vec!["gateway.example".to_owned()],
@@ -83,12 +87,12 @@ impl Edge {
         });
         let tasks = Tasks::new();
         let routes = Arc::new(Table(Arc::clone(&site)));
-        let server = Server::bind(spec, routes, &tasks).unwrap();
-        Self {
+        let server = Server::bind(spec, routes, &tasks)?;
+        Ok(Self {
             server,
             tasks,
             site,
-        }
+        })
     }
 
     pub(crate) fn seen(&self) -> Vec<Seen> {
@@ -249,8 +253,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
 
     /// Everything until the end of the connection, however it ends.
     pub(crate) async fn rest(&mut self) -> String {
+        String::from_utf8(self.rest_bytes().await).unwrap()
+    }
+
+    pub(crate) async fn rest_bytes(&mut self) -> Vec<u8> {
         while self.more().await {}
-        String::from_utf8(std::mem::take(&mut self.read)).unwrap()
+        std::mem::take(&mut self.read)
+    }
+
+    /// Everything said to `bytes` until the end.
+    pub(crate) async fn say_bytes(mut self, bytes: impl AsRef<[u8]>) -> Vec<u8> {
+        self.send(bytes).await;
+        self.rest_bytes().await
+    }
+
+    /// The body of an answer, or nothing if the connection ends without one.
+    pub(crate) async fn body_or_end(&mut self) -> String {
+        if self.read.is_empty() && !self.more().await {
+            return String::new();
+        }
+        self.answer().await.body
     }
 
     /// Reads on; `false` at the end.

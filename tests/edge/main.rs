@@ -7,5 +7,9 @@
 )]
 
 mod framing;
+mod h2;
 mod harness;
+mod lifecycle;
+mod limits;
 mod names;
+mod tls;
