@@ -3,19 +3,46 @@
 //! Guarantees: a request that reaches an [`Endpoint`] has an exact path, an allowed `Host` and `Origin`, unambiguous framing
 //! and no repeated singleton header (SECURITY HTTP-1 to HTTP-8). Deliberately absent: JSON-RPC, eras, sessions.
 
+pub mod body;
 pub mod spec;
 
-use bytes::Bytes;
+mod accept;
+mod connection;
+mod framing;
+mod gate;
+mod io;
+mod serve;
+mod tls;
+mod watch;
+
+use std::{net::SocketAddr, sync::Arc};
+
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
-use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
 
-/// Body of every answer. Boxed once per answer; errors cannot happen, streams end instead.
-pub type Body = UnsyncBoxBody<Bytes, std::convert::Infallible>;
+pub use accept::Server;
+pub use body::Body;
 
 /// What stands behind an exact path. The body is unread: what is refused by headers alone costs nothing.
 pub trait Endpoint: Send + Sync + 'static {
-    /// Answers one request. Dropping the future means that the client went away.
+    /// Answers one request. Dropping the future means that the client went away. The request's extensions hold a [`Peer`].
     fn serve(&self, request: Request<Incoming>) -> BoxFuture<'static, Response<Body>>;
+}
+
+/// Which endpoint stands behind which path.
+pub trait Routes: Send + Sync + 'static {
+    /// The endpoint of exactly this path, as the client spelled it: nothing was decoded, folded or collapsed, and the query
+    /// was cut off. `None` is answered `404`.
+    // SECURITY HTTP-4
+    fn find(&self, raw_path: &str) -> Option<Arc<dyn Endpoint>>;
+}
+
+/// Who is on the other end of the connection that carried a request. Never taken from a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// The peer address of the socket.
+    pub address: SocketAddr,
+    /// Whether TLS is ended here.
+    pub encrypted: bool,
 }

@@ -1,0 +1,220 @@
+//! The listener itself: bind, accept within bounds, drain.
+//!
+//! Guarantees: never more connections than [`ServerBounds::connections`], accepting pauses; never more of one peer address
+//! than [`ServerBounds::connections_per_peer`], more are closed at once. An error of accepting never ends the listener.
+
+use std::{
+    collections::HashMap,
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    net::{TcpListener, TcpSocket, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{sleep, timeout},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    Routes,
+    connection::{self, Protocols, Stop},
+    gate::Names,
+    serve::Site,
+    spec::ListenSpec,
+    tls,
+};
+use crate::tasks::Tasks;
+
+/// Connections the kernel keeps for us while we accept none.
+const BACKLOG: u32 = 4096;
+/// Pause after an error of accepting, which as a rule is a want of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// A bound listener. It serves until [`Server::drain`] or until its [`Tasks`] are stopped, whichever is first.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    accepting: CancellationToken,
+    connections: TaskTracker,
+    stop: Arc<Stop>,
+    family: CancellationToken,
+}
+
+impl Server {
+    /// Binds and begins to serve `routes`. Port 0 takes a free one, see [`Server::address`]. Call inside a runtime.
+    ///
+    /// # Errors
+    /// Whatever the operating system says; `InvalidInput` for TLS settings that cannot be used.
+    pub fn bind(spec: ListenSpec, routes: Arc<dyn Routes>, tasks: &Tasks) -> io::Result<Self> {
+        let tls = spec.tls.as_ref().map(tls::acceptor).transpose()?;
+        let socket = match spec.address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        socket.set_reuseaddr(true)?;
+        socket.bind(spec.address)?;
+        let listener = socket.listen(BACKLOG)?;
+        let address = listener.local_addr()?;
+
+        let bounds = spec.bounds;
+        let site = Arc::new(Site {
+            routes,
+            names: Names {
+                loopback: address.ip().is_loopback(),
+                hosts: spec.hosts,
+            },
+            bounds,
+        });
+        let protocols = Arc::new(Protocols::new(site, tls, tasks));
+        let server = Self {
+            address,
+            accepting: CancellationToken::new(),
+            connections: TaskTracker::new(),
+            stop: Arc::clone(&protocols.stop),
+            family: tasks.token().clone(),
+        };
+        let acceptor = Acceptor {
+            listener,
+            protocols,
+            tasks: tasks.clone(),
+            connections: server.connections.clone(),
+            total: Arc::new(Semaphore::new(
+                bounds.connections.min(Semaphore::MAX_PERMITS),
+            )),
+            peers: Arc::new(Peers {
+                most: bounds.connections_per_peer,
+                seated: Mutex::default(),
+            }),
+        };
+        tasks.spawn_orderly(acceptor.run(server.accepting.clone()));
+        Ok(server)
+    }
+
+    /// Where it listens: the port is the real one.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops accepting, lets requests in flight end and closes each connection with its last answer; what is left after
+    /// `deadline` is cut off. Open streams end when their endpoints end them: tell those first.
+    // SECURITY REL-7
+    pub async fn drain(self, deadline: Duration) {
+        self.accepting.cancel();
+        self.stop.finish();
+        self.connections.close();
+        tokio::select! {
+            () = self.family.cancelled() => {}
+            _ = timeout(deadline, self.connections.wait()) => {}
+        }
+        self.stop.abort();
+        self.connections.wait().await;
+    }
+}
+
+struct Acceptor {
+    listener: TcpListener,
+    protocols: Arc<Protocols>,
+    tasks: Tasks,
+    connections: TaskTracker,
+    total: Arc<Semaphore>,
+    peers: Arc<Peers>,
+}
+
+impl Acceptor {
+    async fn run(self, accepting: CancellationToken) {
+        tokio::select! {
+            biased;
+            () = accepting.cancelled() => {}
+            () = self.tasks.token().cancelled() => {}
+            () = self.accept() => {}
+        }
+        let Self {
+            listener,
+            protocols,
+            tasks,
+            connections,
+            ..
+        } = self;
+        drop(listener);
+        // Connections do not watch the family's signal themselves.
+        tokio::select! {
+            () = tasks.token().cancelled() => protocols.stop.abort(),
+            () = connections.wait() => {}
+        }
+    }
+
+    async fn accept(&self) {
+        while let Ok(seat) = Arc::clone(&self.total).acquire_owned().await {
+            let (stream, address) = match self.listener.accept().await {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    tracing::warn!(%error, "accepting a connection failed");
+                    sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
+            match Peers::seat(&self.peers, address.ip().to_canonical()) {
+                Some(peer) => self.start(stream, address, (seat, peer)),
+                None => tracing::debug!(%address, "peer has too many connections"),
+            }
+        }
+    }
+
+    fn start(&self, stream: TcpStream, address: SocketAddr, seats: (OwnedSemaphorePermit, Seat)) {
+        let protocols = Arc::clone(&self.protocols);
+        let connection = async move {
+            connection::serve(protocols, stream, address).await;
+            drop(seats);
+        };
+        self.tasks
+            .spawn_orderly(self.connections.track_future(connection));
+    }
+}
+
+/// How many connections each peer address has. The lock is taken when a connection opens and when it closes.
+#[derive(Debug)]
+struct Peers {
+    most: usize,
+    seated: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// One connection counted for its peer.
+#[derive(Debug)]
+struct Seat {
+    peers: Arc<Peers>,
+    peer: IpAddr,
+}
+
+impl Peers {
+    fn seat(peers: &Arc<Self>, peer: IpAddr) -> Option<Seat> {
+        let mut seated = peers.seated.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = seated.entry(peer).or_default();
+        if *count >= peers.most {
+            return None;
+        }
+        *count += 1;
+        Some(Seat {
+            peers: Arc::clone(peers),
+            peer,
+        })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut seated = self
+            .peers
+            .seated
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = seated.get_mut(&self.peer) {
+            *count -= 1;
+            if *count == 0 {
+                seated.remove(&self.peer);
+            }
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! One connection from its first byte to its last: handshake, protocol, requests, end.
+//!
+//! Guarantees: HTTP/2 where TLS agreed on it or a plain client opened with its preface, HTTP/1 behind the framing guard
+//! otherwise; limits of SECURITY 6; every wait for the client has a deadline (HTTP-10). While a connection is idle its one
+//! timer is left alone, and no lock is shared between connections on the way of a request.
+
+use std::{
+    io,
+    net::SocketAddr,
+    pin::{Pin, pin},
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering::Relaxed},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures_util::future::poll_fn;
+use hyper::{
+    rt::Executor,
+    server::conn::{http1, http2},
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::{Instant, sleep_until, timeout},
+};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Peer,
+    framing::{Framing, HeadBounds},
+    io::{Io, Socket},
+    serve::{Serve, Site},
+    watch::{Phase, Watch},
+};
+use crate::tasks::Tasks;
+
+/// How long a client may take to notice our end of a connection that it was still sending on.
+const LINGER: Duration = Duration::from_secs(1);
+/// Bytes read and thrown away meanwhile.
+const LINGER_BYTES: usize = 256 << 10;
+const H2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const H2_STREAM_WINDOW: u32 = 64 << 10;
+const H2_CONNECTION_WINDOW: u32 = 1 << 20;
+const H2_PENDING_RESETS: usize = 20;
+const H2_LOCAL_RESETS: usize = 128;
+/// Bytes of one stream waiting to be sent.
+const H2_SEND_BYTES: usize = 64 << 10;
+
+/// What connections are to do, as one listener tells them all.
+#[derive(Debug, Default)]
+pub(super) struct Stop {
+    /// Zero, or one when `finish` is cancelled, or two when `abort` is.
+    stage: AtomicU8,
+    finish: CancellationToken,
+    abort: CancellationToken,
+}
+
+/// What is needed to serve connections of one listener.
+pub(super) struct Protocols {
+    pub(super) site: Arc<Site>,
+    pub(super) tls: Option<TlsAcceptor>,
+    pub(super) stop: Arc<Stop>,
+    h1: http1::Builder,
+    h2: http2::Builder<Spawn>,
+}
+
+/// Runs HTTP/2 streams. They end with their connection, which resets them, so nothing else need stop them.
+#[derive(Clone)]
+pub(super) struct Spawn(Tasks);
+
+impl Stop {
+    pub(super) fn finish(&self) {
+        self.stage.fetch_max(1, Relaxed);
+        self.finish.cancel();
+    }
+
+    pub(super) fn abort(&self) {
+        self.stage.store(2, Relaxed);
+        self.finish.cancel();
+        self.abort.cancel();
+    }
+}
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Spawn {
+    fn execute(&self, stream: F) {
+        self.0.spawn_orderly(stream);
+    }
+}
+
+impl Protocols {
+    pub(super) fn new(site: Arc<Site>, tls: Option<TlsAcceptor>, tasks: &Tasks) -> Self {
+        let bounds = &site.bounds;
+        let head = bounds.target_bytes + bounds.head_bytes;
+        let mut h1 = http1::Builder::new();
+        // Heads are timed and bounded by the framing guard, which never lets a part of one through.
+        h1.header_read_timeout(None).max_buf_size(
+            (head + 4 * bounds.fields + 1024)
+                .next_power_of_two()
+                .max(64 << 10),
+        );
+        if bounds.fields != 100 {
+            h1.max_headers(bounds.fields);
+        }
+        let mut h2 = http2::Builder::new(Spawn(tasks.clone()));
+        h2.max_concurrent_streams(bounds.h2_streams)
+            .initial_stream_window_size(H2_STREAM_WINDOW)
+            .initial_connection_window_size(H2_CONNECTION_WINDOW)
+            .max_pending_accept_reset_streams(H2_PENDING_RESETS)
+            .max_local_error_reset_streams(H2_LOCAL_RESETS)
+            // HTTP/2 counts 32 bytes of overhead for each field.
+            .max_header_list_size(
+                u32::try_from(head + 32 * (bounds.fields + 4)).unwrap_or(u32::MAX),
+            )
+            .max_send_buf_size(H2_SEND_BYTES)
+            .timer(TokioTimer::new())
+            .keep_alive_interval(bounds.idle / 2)
+            .keep_alive_timeout(bounds.write_stall);
+        Self {
+            site,
+            tls,
+            stop: Arc::default(),
+            h1,
+            h2,
+        }
+    }
+}
+
+/// Serves one connection to its end. Errors are the client's affair and only counted in traces.
+pub(super) async fn serve(protocols: Arc<Protocols>, stream: TcpStream, address: SocketAddr) {
+    let bounds = &protocols.site.bounds;
+    let encrypted = protocols.tls.is_some();
+    let abort = protocols.stop.abort.clone();
+    // Box: the handshake's state is large and short-lived, the task is not.
+    let opened = {
+        let opening = Box::pin(open(&protocols, stream));
+        let limit = if encrypted {
+            bounds.handshake
+        } else {
+            bounds.headers
+        };
+        tokio::select! {
+            biased;
+            () = abort.cancelled() => return,
+            () = protocols.stop.finish.cancelled() => return,
+            opened = timeout(limit, opening) => opened,
+        }
+    };
+    let (socket, seen, version) = match opened {
+        Ok(Ok(opened)) => opened,
+        Ok(Err(error)) => return tracing::debug!(%address, %error, "connection did not open"),
+        Err(_) => return tracing::debug!(%address, "connection did not open in time"),
+    };
+    let watch = Watch::new(bounds);
+    let service = Serve {
+        site: Arc::clone(&protocols.site),
+        peer: Peer { address, encrypted },
+        watch: Arc::clone(&watch),
+    };
+    let stop = Arc::clone(&protocols.stop);
+    match version {
+        Version::Http1 => {
+            let framing = Framing::new(HeadBounds::from(bounds));
+            let io = Io::new(socket, seen, Arc::clone(&watch), Some(framing));
+            let connection = protocols.h1.serve_connection(TokioIo::new(io), service);
+            drop(protocols);
+            Box::pin(async move {
+                let mut connection = connection;
+                if drive(&mut connection, &watch, &stop).await == End::Orderly {
+                    let io = connection.into_parts().io.into_inner();
+                    let _ = timeout(LINGER, linger(io)).await;
+                }
+            })
+            .await;
+        }
+        Version::Http2 => {
+            let io = Io::new(socket, seen, Arc::clone(&watch), None);
+            let connection = protocols.h2.serve_connection(TokioIo::new(io), service);
+            drop(protocols);
+            Box::pin(async move {
+                let mut connection = connection;
+                drive(&mut connection, &watch, &stop).await;
+            })
+            .await;
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    Http1,
+    Http2,
+}
+
+/// TLS, if any, and which protocol. Plain clients tell by their first bytes, which are returned.
+async fn open(protocols: &Protocols, stream: TcpStream) -> io::Result<(Socket, Vec<u8>, Version)> {
+    stream.set_nodelay(true)?;
+    if let Some(tls) = &protocols.tls {
+        let stream = tls.accept(stream).await?;
+        let version = match stream.get_ref().1.alpn_protocol() {
+            Some(b"h2") => Version::Http2,
+            Some(_) | None => Version::Http1,
+        };
+        return Ok((Socket::Tls(Box::new(stream)), Vec::new(), version));
+    }
+    let mut socket = stream;
+    let mut first = [0; H2_PREFACE.len()];
+    let mut there = 0;
+    while let Some(free) = first.get_mut(there..).filter(|free| !free.is_empty()) {
+        let read = socket.read(free).await?;
+        there += read;
+        if read == 0 || !H2_PREFACE.starts_with(first.get(..there).unwrap_or_default()) {
+            break;
+        }
+    }
+    let seen = first.get(..there).unwrap_or_default().to_vec();
+    let version = if seen == H2_PREFACE {
+        Version::Http2
+    } else {
+        Version::Http1
+    };
+    Ok((Socket::Plain(socket), seen, version))
+}
+
+/// A connection of either protocol.
+trait Connection {
+    fn poll_run(&mut self, cx: &mut Context<'_>) -> Poll<hyper::Result<()>>;
+    fn wind_down(&mut self);
+}
+
+impl Connection for http1::Connection<TokioIo<Io>, Serve> {
+    fn poll_run(&mut self, cx: &mut Context<'_>) -> Poll<hyper::Result<()>> {
+        self.poll_without_shutdown(cx)
+    }
+
+    fn wind_down(&mut self) {
+        Pin::new(self).graceful_shutdown();
+    }
+}
+
+impl Connection for http2::Connection<TokioIo<Io>, Serve, Spawn> {
+    fn poll_run(&mut self, cx: &mut Context<'_>) -> Poll<hyper::Result<()>> {
+        Pin::new(self).poll(cx)
+    }
+
+    fn wind_down(&mut self) {
+        Pin::new(self).graceful_shutdown();
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Everything there was to say was said.
+    Orderly,
+    /// To be dropped as it is.
+    Abrupt,
+}
+
+/// Runs a connection until it ends, is told to, or a deadline passes.
+async fn drive(connection: &mut impl Connection, watch: &Watch, stop: &Stop) -> End {
+    let mut finish = pin!(stop.finish.cancelled());
+    let mut abort = pin!(stop.abort.cancelled());
+    let mut armed = u64::MAX;
+    let mut clock = pin!(sleep_until(Instant::now()));
+    let mut told = 0;
+    let mut registered = false;
+    poll_fn(|cx| {
+        // INVARIANT: this runs in a task of its own, so the waker registered once is the one of every later poll. Signals
+        // and clock are therefore polled when they change, not with each request: polling a signal takes its lock.
+        if !registered {
+            registered = true;
+            let _ = finish.as_mut().poll(cx);
+            let _ = abort.as_mut().poll(cx);
+        }
+        loop {
+            match connection.poll_run(cx) {
+                Poll::Ready(Ok(())) => return Poll::Ready(End::Orderly),
+                Poll::Ready(Err(error)) => {
+                    tracing::debug!(%error, "connection broke");
+                    return Poll::Ready(End::Abrupt);
+                }
+                Poll::Pending => {}
+            }
+            let stage = stop.stage.load(Relaxed);
+            if stage >= 2 {
+                return Poll::Ready(End::Abrupt);
+            }
+            if stage > told {
+                told = stage;
+                connection.wind_down();
+                continue;
+            }
+            let due = watch.due();
+            let earlier = armed == u64::MAX || due.is_some_and(|due| due < armed);
+            if !earlier && !clock.is_elapsed() {
+                return Poll::Pending;
+            }
+            let now = watch.now();
+            let next = match due {
+                Some(due) if due <= now => {
+                    if watch.phase() != Phase::Idle {
+                        return Poll::Ready(End::Abrupt);
+                    }
+                    watch.enter(Phase::Closing);
+                    connection.wind_down();
+                    continue;
+                }
+                Some(due) => due,
+                None => watch.recheck(now),
+            };
+            armed = next;
+            clock.as_mut().reset(watch.at(next));
+            let _ = clock.as_mut().poll(cx);
+        }
+    })
+    .await
+}
+
+/// Ends an HTTP/1 connection so that a client still sending can read our last answer.
+async fn linger(mut io: Io) {
+    if io.shutdown().await.is_err() || !io.has_unread() {
+        return;
+    }
+    let mut scratch = [0; 2048];
+    let mut so_far = 0;
+    while so_far < LINGER_BYTES {
+        match io.socket().read(&mut scratch).await {
+            Ok(read) if read > 0 => so_far += read,
+            Ok(_) | Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! One request between hyper and its endpoint: judged, routed, run, and its panic caught.
+//!
+//! Guarantees: what the gate refuses reaches no endpoint; a panic in an endpoint is one `500` with a JSON-RPC error, never a
+//! dead process (SECURITY REL-1). Adds no allocation of its own but the peer in the request's extensions.
+
+use std::{
+    convert::Infallible,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::{HeaderValue, Request, Response, StatusCode, Version, header};
+use http_body::{Frame, SizeHint};
+use hyper::{body::Incoming, service::Service};
+
+use super::{
+    Body, Peer, Routes, body,
+    gate::{self, Names, Refusal},
+    spec::ServerBounds,
+    watch::{Flight, Phase, Watch},
+};
+
+/// What all connections of a listener share.
+pub(super) struct Site {
+    pub(super) routes: Arc<dyn Routes>,
+    pub(super) names: Names,
+    pub(super) bounds: ServerBounds,
+}
+
+/// The service of one connection.
+pub(super) struct Serve {
+    pub(super) site: Arc<Site>,
+    pub(super) peer: Peer,
+    pub(super) watch: Arc<Watch>,
+}
+
+impl Service<Request<Incoming>> for Serve {
+    type Response = Response<Tracked>;
+    type Error = Infallible;
+    type Future = Serving;
+
+    fn call(&self, mut request: Request<Incoming>) -> Serving {
+        let flight = Some(self.watch.take_off());
+        if request.version() == Version::HTTP_2 {
+            self.watch.enter(Phase::Idle); // on HTTP/1 the framing guard says what is being read
+        }
+        let judged = match self.watch.call() {
+            Ok(()) => gate::judge(&mut request, &self.site.names, &self.site.bounds),
+            Err(violation) => Err(Refusal::from(violation)),
+        };
+        let endpoint = judged.and_then(|()| {
+            self.site
+                .routes
+                .find(request.uri().path())
+                .ok_or(Refusal::NOT_FOUND)
+        });
+        let state = match endpoint {
+            Err(refusal) => State::Refused(refusal),
+            Ok(endpoint) => {
+                request.extensions_mut().insert(self.peer);
+                match catch_unwind(AssertUnwindSafe(|| endpoint.serve(request))) {
+                    Ok(answer) => State::Running(answer),
+                    Err(_) => State::Panicked,
+                }
+            }
+        };
+        Serving { state, flight }
+    }
+}
+
+/// The answer to come.
+pub(super) struct Serving {
+    state: State,
+    flight: Option<Flight>,
+}
+
+enum State {
+    Refused(Refusal),
+    Panicked,
+    Running(BoxFuture<'static, Response<Body>>),
+}
+
+impl Future for Serving {
+    type Output = Result<Response<Tracked>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut answer = match &mut self.state {
+            State::Refused(refusal) => refuse(*refusal),
+            State::Panicked => panicked(),
+            State::Running(running) => {
+                match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
+                    Ok(Poll::Pending) => return Poll::Pending,
+                    Ok(Poll::Ready(answer)) => answer,
+                    Err(_) => panicked(),
+                }
+            }
+        };
+        let flight = self.flight.take();
+        if flight.as_ref().is_some_and(Flight::is_last) {
+            let close = HeaderValue::from_static("close");
+            answer.headers_mut().insert(header::CONNECTION, close);
+        }
+        Poll::Ready(Ok(answer.map(|body| Tracked {
+            body,
+            _flight: flight,
+        })))
+    }
+}
+
+/// A body that ends its request's flight when it is dropped.
+pub(super) struct Tracked {
+    body: Body,
+    _flight: Option<Flight>,
+}
+
+impl http_body::Body for Tracked {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+fn refuse(refusal: Refusal) -> Response<Body> {
+    let text = Bytes::from_static(refusal.text.as_bytes());
+    let mut answer = body::full(refusal.status, "text/plain; charset=utf-8", text);
+    if let Some(allow) = refusal.allow {
+        let allow = HeaderValue::from_static(allow);
+        answer.headers_mut().insert(header::ALLOW, allow);
+    }
+    answer
+}
+
+fn panicked() -> Response<Body> {
+    tracing::error!("an endpoint panicked; its request was answered with an internal error");
+    let text = r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal error"}}"#;
+    body::full(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "application/json",
+        Bytes::from_static(text.as_bytes()),
+    )
+}

@@ -1,0 +1,203 @@
+//! What a connection is doing, seen by its I/O, its service and its clock alike: one small shared record per connection.
+//!
+//! Guarantees: every state a client can hold a connection in, except a running request or an open stream, has a deadline
+//! (SECURITY HTTP-10). Noting a state costs a few relaxed stores and at most one look at the clock; no timer is touched.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::{framing::Violation, spec::ServerBounds};
+
+/// Milliseconds an endpoint has to say that the body took too long, before the connection is cut off.
+const BODY_GRACE: u64 = 1_000;
+
+/// Where the reading side of a connection stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Between requests.
+    Idle,
+    /// A head has begun, or the first one is awaited.
+    Head,
+    /// A head is complete, its body is not.
+    Body,
+    /// Told to finish; what is left is flushed.
+    Closing,
+}
+
+/// The record. All times are milliseconds since the connection began.
+#[derive(Debug)]
+pub(super) struct Watch {
+    began: Instant,
+    limits: Limits,
+    phase: AtomicU8,
+    /// When the phase began, or when the last answer ended if that was later.
+    since: AtomicU64,
+    /// Requests whose answer has not ended.
+    in_flight: AtomicU32,
+    /// When the socket last took bytes, plus one, while it takes none; else zero.
+    blocked: AtomicU64,
+    /// Requests handed to the service so far.
+    calls: AtomicU32,
+    /// Which request of the connection broke the rules, counted from one, times 256, plus the violation.
+    refused: AtomicU64,
+    /// The framing of a body broke: no answer may promise another one.
+    broken: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Limits {
+    headers: u64,
+    body: u64,
+    idle: u64,
+    write_stall: u64,
+}
+
+impl Watch {
+    pub(super) fn new(bounds: &ServerBounds) -> Arc<Self> {
+        Arc::new(Self {
+            began: Instant::now(),
+            limits: Limits {
+                headers: millis(bounds.headers),
+                body: millis(bounds.body) + BODY_GRACE,
+                idle: millis(bounds.idle),
+                write_stall: millis(bounds.write_stall),
+            },
+            phase: AtomicU8::new(Phase::Head as u8),
+            since: AtomicU64::new(0),
+            in_flight: AtomicU32::new(0),
+            blocked: AtomicU64::new(0),
+            calls: AtomicU32::new(0),
+            refused: AtomicU64::new(0),
+            broken: AtomicBool::new(false),
+        })
+    }
+
+    /// The reading side entered `phase`.
+    pub(super) fn enter(&self, phase: Phase) {
+        if self.phase() == Phase::Closing || self.phase() == phase {
+            return;
+        }
+        self.phase.store(phase as u8, Relaxed);
+        self.since.store(self.now(), Relaxed);
+    }
+
+    /// The socket takes no bytes.
+    pub(super) fn write_blocked(&self) {
+        if self.blocked.load(Relaxed) == 0 {
+            self.blocked.store(self.now() + 1, Relaxed);
+        }
+    }
+
+    /// The socket took bytes.
+    pub(super) fn wrote(&self) {
+        if self.blocked.load(Relaxed) != 0 {
+            self.blocked.store(0, Relaxed);
+            self.rest();
+        }
+    }
+
+    /// The request after the first `heads` ones broke the rules; the service is asked about it as the next one.
+    pub(super) fn refuse(&self, heads: u32, violation: Violation) {
+        let value = (u64::from(heads) + 1) << 8 | u64::from(violation as u8);
+        self.refused.store(value, Relaxed);
+    }
+
+    /// The framing of the body being read broke.
+    pub(super) fn break_off(&self) {
+        self.broken.store(true, Relaxed);
+    }
+
+    /// Takes note of a request; `Err` if it stands for one that broke the rules.
+    pub(super) fn call(&self) -> Result<(), Violation> {
+        let nth = u64::from(self.calls.fetch_add(1, Relaxed)) + 1;
+        let refused = self.refused.load(Relaxed);
+        if refused >> 8 == nth {
+            return Err(Violation::from_bits(refused as u8));
+        }
+        Ok(())
+    }
+
+    /// A request runs until the flight is dropped.
+    pub(super) fn take_off(self: &Arc<Self>) -> Flight {
+        self.in_flight.fetch_add(1, Relaxed);
+        Flight(Arc::clone(self))
+    }
+
+    /// When the connection has to be looked at again if nothing happens; `None` while a request runs.
+    pub(super) fn due(&self) -> Option<u64> {
+        let since = self.since.load(Relaxed);
+        let blocked = self.blocked.load(Relaxed);
+        let stall = (blocked != 0).then(|| blocked - 1 + self.limits.write_stall);
+        let phase = match self.phase() {
+            Phase::Head => Some(since + self.limits.headers),
+            Phase::Body => Some(since + self.limits.body),
+            Phase::Closing => Some(since + self.limits.write_stall),
+            Phase::Idle if self.in_flight.load(Relaxed) == 0 && stall.is_none() => {
+                Some(since + self.limits.idle)
+            }
+            Phase::Idle => None,
+        };
+        match (stall, phase) {
+            (Some(stall), Some(phase)) => Some(stall.min(phase)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// When to look again at a connection that has nothing due.
+    pub(super) const fn recheck(&self, now: u64) -> u64 {
+        now + self.limits.idle
+    }
+
+    pub(super) fn now(&self) -> u64 {
+        millis(self.began.elapsed())
+    }
+
+    pub(super) fn at(&self, millis: u64) -> Instant {
+        self.began + Duration::from_millis(millis)
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        match self.phase.load(Relaxed) {
+            0 => Phase::Idle,
+            1 => Phase::Head,
+            2 => Phase::Body,
+            _ => Phase::Closing,
+        }
+    }
+
+    /// An answer ended, or its last bytes left: idleness is counted from here.
+    fn rest(&self) {
+        if self.phase() == Phase::Idle {
+            self.since.store(self.now(), Relaxed);
+        }
+    }
+}
+
+/// One request from its head to the end of its answer.
+#[derive(Debug)]
+pub(super) struct Flight(Arc<Watch>);
+
+impl Flight {
+    /// Whether its answer must be the last of the connection.
+    pub(super) fn is_last(&self) -> bool {
+        self.0.broken.load(Relaxed)
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Relaxed);
+        self.0.rest();
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX >> 1)
+}

@@ -1,0 +1,239 @@
+//! HTTP/2 on the same port, under the same rules (SECURITY HTTP-2 to HTTP-9).
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http2::{SendRequest, handshake};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::harness::{Edge, until};
+
+pub(crate) type Client = SendRequest<Full<Bytes>>;
+
+/// An HTTP/2 client on an open stream.
+pub(crate) async fn client(
+    edge: &Edge,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) -> Client {
+    let (client, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream))
+        .await
+        .unwrap();
+    edge.tasks.spawn(async move {
+        let _ = connection.await;
+    });
+    client
+}
+
+async fn plain(edge: &Edge) -> Client {
+    client(edge, edge.connect().await.stream).await
+}
+
+pub(crate) fn post(uri: &str) -> http::request::Builder {
+    Request::post(uri)
+}
+
+pub(crate) async fn send(
+    client: &mut Client,
+    request: http::request::Builder,
+    body: &'static str,
+) -> (StatusCode, String) {
+    let request = request.body(Full::from(body)).unwrap();
+    let answer: Response<_> = client.send_request(request).await.unwrap();
+    let status = answer.status();
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    (status, String::from_utf8(body.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn prior_knowledge_is_served_and_held_to_the_same_rules() {
+    let edge = Edge::start();
+    let mut client = plain(&edge).await;
+    let own = "http://localhost:1/mcp";
+    for body in ["one", "two"] {
+        let answer = send(&mut client, post(own), body).await;
+        assert_eq!(answer, (StatusCode::OK, format!("echo:{body}")));
+    }
+    let long = format!("http://localhost/mcp?{}", "x".repeat(8 << 10));
+    let field = "x".repeat(16 << 10);
+    let many = (0..101).fold(post(own), |post, n| post.header(format!("x-{n}"), "y"));
+    let twice = |name: &str| post(own).header(name, "a").header(name, "a");
+    for (request, status) in [
+        (post("http://evil.example/mcp"), 403),
+        (post(own).header("host", "localhost:2"), 400),
+        (post(own).header("origin", "https://evil.example"), 403),
+        (post(own).header("origin", "null"), 403),
+        (post("http://localhost/mcp/"), 404),
+        (post("http://localhost/%6dcp"), 404),
+        (post("http://localhost/x/../mcp"), 404),
+        (post(own).method("TRACE"), 405),
+        (
+            post(own)
+                .header("mcp_method", "a")
+                .header("mcp-method", "a"),
+            400,
+        ),
+        (twice("authorization"), 400),
+        (twice("mcp-name"), 400),
+        (post(&long), 414),
+        (post(own).header("x", field), 431),
+        (many, 431),
+    ] {
+        let shown = format!("{request:?}");
+        let (got, _) = send(&mut client, request, "").await;
+        assert_eq!(got.as_u16(), status, "{}", &shown[..shown.len().min(300)]);
+    }
+    assert_eq!(edge.bodies(), ["one", "two"]);
+}
+
+#[tokio::test]
+async fn connect_is_refused_without_a_tunnel() {
+    let edge = Edge::start();
+    let mut client = plain(&edge).await;
+    let request = Request::connect("localhost:80")
+        .body(Full::default())
+        .unwrap();
+    let status = client.send_request(request).await.unwrap().status();
+    assert_eq!(status, StatusCode::NOT_IMPLEMENTED);
+}
+
+#[tokio::test]
+async fn a_panic_ends_one_stream_only() {
+    let edge = Edge::start();
+    let mut client = plain(&edge).await;
+    let (status, body) = send(&mut client, post("http://localhost/panic"), "").await;
+    assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+    assert!(body.contains("-32603"));
+    let (status, _) = send(&mut client, post("http://localhost/mcp"), "").await;
+    assert_eq!(status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_stream_that_is_reset_drops_its_request_and_not_the_others() {
+    let edge = Edge::start();
+    let mut client = plain(&edge).await;
+    let hang = || post("http://localhost/hang").body(Full::default()).unwrap();
+    let left = client.send_request(hang());
+    let kept = client.send_request(hang());
+    until(&edge.site.begun).await;
+    until(&edge.site.begun).await;
+    drop(left);
+    until(&edge.site.gone).await;
+    edge.site.release.add_permits(1);
+    assert_eq!(kept.await.unwrap().status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_sent_away() {
+    let edge = Edge::with(|spec| spec.bounds.idle = Duration::from_millis(100));
+    let (mut client, connection) = handshake(
+        TokioExecutor::new(),
+        TokioIo::new(edge.connect().await.stream),
+    )
+    .await
+    .unwrap();
+    let (closed, ()) = tokio::join!(connection, async {
+        let answer = send(&mut client, post("http://localhost/mcp"), "one").await;
+        assert_eq!(answer.1, "echo:one");
+    });
+    closed.unwrap();
+}
+
+#[tokio::test]
+async fn draining_finishes_streams_in_flight_and_takes_no_new_ones() {
+    let edge = Edge::start();
+    let address = edge.server.address();
+    let mut client = plain(&edge).await;
+    let hang = post("http://localhost/hang").body(Full::default()).unwrap();
+    let hanging = client.send_request(hang);
+    until(&edge.site.begun).await;
+    let site = edge.site;
+    let release = async {
+        while tokio::net::TcpStream::connect(address).await.is_ok() {
+            tokio::task::yield_now().await; // until draining has begun
+        }
+        site.release.add_permits(1);
+        hanging.await.unwrap().status()
+    };
+    let (status, ()) = tokio::join!(release, edge.server.drain(Duration::from_secs(60)));
+    assert_eq!(status, StatusCode::OK);
+    assert!(client.ready().await.is_err());
+}
+
+/// One frame.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    let mut bytes = length[1..].to_vec();
+    bytes.extend([kind, flags]);
+    bytes.extend(stream.to_be_bytes());
+    bytes.extend(payload);
+    bytes
+}
+
+/// Kinds of the frames in `bytes`.
+fn kinds(mut bytes: &[u8]) -> Vec<u8> {
+    let mut kinds = Vec::new();
+    while let [a, b, c, kind, _, _, _, _, _, rest @ ..] = bytes {
+        kinds.push(*kind);
+        let length = u32::from_be_bytes([0, *a, *b, *c]) as usize;
+        bytes = rest.get(length..).unwrap_or_default();
+    }
+    kinds
+}
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const GOAWAY: u8 = 7;
+
+/// What the server says to `frames` until it closes the connection.
+async fn abuse(edge: &Edge, frames: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
+    let mut raw = edge.connect().await;
+    let settings = frame(4, 0, 0, &[]);
+    let all: Vec<u8> = frames.into_iter().flatten().collect();
+    raw.send([PREFACE, &settings, &all].concat()).await;
+    kinds(&raw.rest_bytes().await)
+}
+
+#[tokio::test]
+async fn http_9_rapid_reset_is_answered_with_goaway() {
+    let edge = Edge::start();
+    // GET http://localhost/ in static and literal fields.
+    let head = [&[0x82, 0x86, 0x84, 0x41, 9][..], b"localhost"].concat();
+    let storm = (0..500).flat_map(|n| {
+        let stream = 2 * n + 1;
+        [
+            frame(1, 5, stream, &head),
+            frame(3, 0, stream, &[0, 0, 0, 8]),
+        ]
+    });
+    let kinds = abuse(&edge, storm).await;
+    assert!(kinds.contains(&GOAWAY), "{kinds:?}");
+}
+
+#[tokio::test]
+async fn http_9_server_reset_baiting_is_answered_with_goaway() {
+    let edge = Edge::start();
+    let head = [&[0x82, 0x86, 0x84, 0x41, 9][..], b"localhost"].concat();
+    // A window update of zero on an open stream makes the server reset it.
+    let storm = (0..500).flat_map(|n| {
+        let stream = 2 * n + 1;
+        [
+            frame(1, 4, stream, &head),
+            frame(8, 0, stream, &[0, 0, 0, 0]),
+        ]
+    });
+    let kinds = abuse(&edge, storm).await;
+    assert!(kinds.contains(&GOAWAY), "{kinds:?}");
+}
+
+#[tokio::test]
+async fn http_9_a_header_flood_without_an_end_is_answered_with_goaway() {
+    let edge = Edge::start();
+    let literal = [&[0, 1, b'x', 0x7f, 0xff, 0x1e][..], &[b'y'; 4093]].concat();
+    let flood = std::iter::once(frame(1, 0, 1, &[0x82, 0x86, 0x84]))
+        .chain((0..4000).map(|_| frame(9, 0, 1, &literal)));
+    let kinds = abuse(&edge, flood).await;
+    assert!(kinds.contains(&GOAWAY), "{kinds:?}");
+    assert_eq!(edge.bodies(), [""; 0]);
+}

@@ -1,0 +1,102 @@
+//! Clients that leave, endpoints that panic, and servers that stop (SECURITY REL-1, REL-5, REL-7).
+
+use std::time::Duration;
+
+use crate::harness::{Edge, call, until};
+
+const HANG: &str = "GET /hang HTTP/1.1\r\nHost: localhost\r\n\r\n";
+const STREAM: &str = "GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+#[tokio::test]
+async fn rel_1_a_panic_is_one_internal_error_and_the_connection_goes_on() {
+    let edge = Edge::start();
+    let mut raw = edge.connect().await;
+    raw.send("GET /panic HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await;
+    let answer = raw.answer().await;
+    assert_eq!(answer.status, 500);
+    assert_eq!(
+        answer.body,
+        r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal error"}}"#
+    );
+    raw.send(call("next")).await;
+    assert_eq!(raw.answer().await.body, "echo:next");
+}
+
+#[tokio::test]
+async fn rel_5_a_request_is_dropped_when_its_client_leaves() {
+    let edge = Edge::start();
+    for request in [HANG, STREAM] {
+        let mut raw = edge.connect().await;
+        raw.send(request).await;
+        until(&edge.site.begun).await;
+        drop(raw);
+        until(&edge.site.gone).await;
+    }
+}
+
+#[tokio::test]
+async fn an_event_stream_has_the_headers_that_keep_it_flowing() {
+    let edge = Edge::start();
+    let mut raw = edge.connect().await;
+    raw.send(STREAM).await;
+    let head = raw.head().await;
+    for line in [
+        "HTTP/1.1 200 OK",
+        "content-type: text/event-stream",
+        "cache-control: no-store, no-transform",
+        "x-accel-buffering: no",
+        "transfer-encoding: chunked",
+    ] {
+        assert!(head.lines().any(|other| other == line), "{line}: {head}");
+    }
+}
+
+#[tokio::test]
+async fn rel_7_draining_finishes_what_is_in_flight_and_takes_nothing_new() {
+    let edge = Edge::start();
+    let address = edge.server.address();
+    let mut idle = edge.connect().await;
+    idle.send(call("one")).await;
+    idle.answer().await;
+    let mut busy = edge.connect().await;
+    busy.send(HANG).await;
+    until(&edge.site.begun).await;
+
+    let site = edge.site;
+    let client = async {
+        assert_eq!(idle.rest().await, "");
+        // The idle connection was told to go, so the listener is closed too.
+        while tokio::net::TcpStream::connect(address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        site.release.add_permits(1);
+        let answer = busy.answer().await;
+        assert_eq!(answer.body, "released");
+        assert!(answer.head.contains("connection: close"), "{}", answer.head);
+        assert_eq!(busy.rest().await, "");
+    };
+    tokio::join!(edge.server.drain(Duration::from_secs(60)), client);
+}
+
+#[tokio::test]
+async fn rel_7_what_is_left_at_the_deadline_is_cut_off() {
+    let edge = Edge::start();
+    let mut stream = edge.connect().await;
+    stream.send(STREAM).await;
+    until(&edge.site.begun).await;
+    edge.server.drain(Duration::from_millis(50)).await;
+    until(&edge.site.gone).await;
+    stream.rest().await;
+}
+
+#[tokio::test]
+async fn connections_end_with_the_tasks_that_own_them() {
+    let edge = Edge::start();
+    let mut stream = edge.connect().await;
+    stream.send(STREAM).await;
+    until(&edge.site.begun).await;
+    edge.tasks.finish().await;
+    assert_eq!(edge.site.gone.available_permits(), 1);
+    stream.rest().await;
+}
