@@ -3,8 +3,17 @@
 //! Guarantees: ids are unique per connection; dropping a reply cancels upstream; callers share a legacy session only
 //! under one key; one bad upstream delays nobody else. Deliberately absent: names, URIs and policy, which are decided above.
 
+mod exchange;
+mod line;
+mod lists;
+mod modern;
+mod params;
 pub mod spec;
+mod terms;
 pub mod transport;
+
+#[cfg(test)]
+mod scripted;
 
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
