@@ -293,6 +293,12 @@ impl Exchange {
     ) -> Result<Outcome, UpstreamError> {
         match (self.line.era, body) {
             (Era::Legacy, Ok(result)) => Ok(Outcome::Complete(result)),
+            // Hop-local codes of the other era are never passed on (PROTOCOL G6).
+            (Era::Legacy, Err(error)) if matches!(error.code, -32022..=-32020) => {
+                Err(UpstreamError::unavailable(
+                    "it refused a request as a server of the newer era would",
+                ))
+            }
             (Era::Legacy, Err(error)) => Ok(Outcome::Failed(error)),
             (Era::Modern, Ok(result)) => complete(result).map(Outcome::Complete),
             (Era::Modern, Err(error)) => self.modern_error(status, error),

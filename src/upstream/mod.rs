@@ -4,11 +4,16 @@
 //! under one key; one bad upstream delays nobody else. Deliberately absent: names, URIs and policy, which are decided above.
 
 mod exchange;
+mod handle;
+mod health;
+mod legacy;
 mod line;
 mod lists;
 mod modern;
 mod params;
+mod probe;
 pub mod spec;
+mod supervisor;
 mod terms;
 pub mod transport;
 
@@ -24,6 +29,9 @@ use crate::{
     jsonrpc::RpcError,
     protocol::{UpstreamId, methods::ListKind},
 };
+
+pub use handle::{State, Status, Upstream};
+pub use supervisor::Sink;
 
 /// One upstream, spoken to in the era it understands.
 ///
