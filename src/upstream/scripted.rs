@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     UpstreamError,
+    probe::Connector,
     spec::{Endpoint, HttpSpec, HttpTransport, Isolation, Pin, StdioSpec, Timeouts, UpstreamSpec},
     terms::Terms,
     transport::{Answer, Frames, Head, Outbound, Transport},
@@ -296,6 +297,64 @@ impl Transport for Scripted {
         self.dead.cancel();
         std::future::ready(()).boxed()
     }
+}
+
+type Make = Box<dyn Fn(usize, HttpTransport) -> Arc<Scripted> + Send + Sync>;
+
+/// A connector that makes scripted transports.
+pub(super) struct Processes {
+    make: Make,
+    made: Mutex<Vec<(HttpTransport, Arc<Scripted>)>>,
+}
+
+impl Processes {
+    /// `make` is given the number of the transport, from 0, and which was asked for.
+    pub(super) fn new(
+        make: impl Fn(usize, HttpTransport) -> Arc<Scripted> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            make: Box::new(make),
+            made: Mutex::default(),
+        })
+    }
+
+    /// Every transport made so far.
+    pub(super) fn made(&self) -> Vec<Arc<Scripted>> {
+        let made = self.made.lock().unwrap();
+        made.iter().map(|(_, made)| Arc::clone(made)).collect()
+    }
+
+    /// Which transports were asked for so far.
+    pub(super) fn asked(&self) -> Vec<HttpTransport> {
+        let made = self.made.lock().unwrap();
+        made.iter().map(|(http, _)| *http).collect()
+    }
+}
+
+impl Connector for Processes {
+    fn connect(
+        &self,
+        http: HttpTransport,
+    ) -> BoxFuture<'_, Result<Arc<dyn Transport>, UpstreamError>> {
+        let mut made = self.made.lock().unwrap();
+        let transport = (self.make)(made.len(), http);
+        made.push((http, Arc::clone(&transport)));
+        std::future::ready(Ok(transport as Arc<dyn Transport>)).boxed()
+    }
+}
+
+/// A result of `initialize`.
+pub(super) fn greeting(revision: &str) -> String {
+    format!(
+        r#"{{"protocolVersion":"{revision}","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}},"instructions":"do"}}"#
+    )
+}
+
+/// A result of `server/discover`.
+pub(super) fn discovery(versions: &str) -> String {
+    format!(
+        r#"{{"resultType":"complete","supportedVersions":{versions},"capabilities":{{"tools":{{}}}},"ttlMs":0,"cacheScope":"public"}}"#
+    )
 }
 
 fn result_frame(id: &str, text: &str) -> Frame {

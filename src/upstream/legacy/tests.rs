@@ -1,9 +1,6 @@
-use std::{
-    sync::{Mutex, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::atomic::Ordering, time::Duration};
 
-use futures_util::{StreamExt, future::BoxFuture};
+use futures_util::StreamExt;
 
 use super::*;
 use crate::{
@@ -12,50 +9,12 @@ use crate::{
     upstream::{
         probe::Connector,
         scripted::{
-            Play, Scripted, Sent, a_call, a_caller, a_pipe, a_route, a_tool_call, an_address, last,
-            note, result, terms,
+            Play, Processes, Scripted, Sent, a_call, a_caller, a_pipe, a_route, a_tool_call,
+            an_address, greeting, last, note, result, terms,
         },
         spec::{HttpTransport, UpstreamSpec},
-        transport::Transport,
     },
 };
-
-/// Makes a new scripted transport for each process.
-struct Processes {
-    make: Box<dyn Fn(usize) -> Arc<Scripted> + Send + Sync>,
-    made: Mutex<Vec<Arc<Scripted>>>,
-}
-
-impl Processes {
-    fn new(make: impl Fn(usize) -> Arc<Scripted> + Send + Sync + 'static) -> Arc<Self> {
-        Arc::new(Self {
-            make: Box::new(make),
-            made: Mutex::default(),
-        })
-    }
-
-    fn made(&self) -> Vec<Arc<Scripted>> {
-        self.made.lock().unwrap().clone()
-    }
-}
-
-impl Connector for Processes {
-    fn connect(
-        &self,
-        _: HttpTransport,
-    ) -> BoxFuture<'_, Result<Arc<dyn Transport>, UpstreamError>> {
-        let mut made = self.made.lock().unwrap();
-        let transport = (self.make)(made.len());
-        made.push(Arc::clone(&transport));
-        Box::pin(std::future::ready(Ok(transport as Arc<dyn Transport>)))
-    }
-}
-
-fn greeting(revision: &str) -> String {
-    format!(
-        r#"{{"protocolVersion":"{revision}","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}},"instructions":"do"}}"#
-    )
-}
 
 const NEWEST: Proposal = Proposal {
     revision: Revision::LATEST_LEGACY,
@@ -100,7 +59,7 @@ async fn on_pipes(
     isolation: Isolation,
     script: impl Fn(usize, &Sent) -> Play + Send + Sync + Clone + 'static,
 ) -> (Arc<Processes>, Legacy) {
-    let processes = Processes::new(move |number| {
+    let processes = Processes::new(move |number, _| {
         let script = script.clone();
         Scripted::new(move |sent| match sent.method.as_str() {
             "initialize" => result(greeting("2025-11-25")),
