@@ -69,7 +69,7 @@ pub(super) enum Play {
     /// No answer, ever.
     Hang,
     /// The same, later.
-    After(u64, Box<Play>),
+    After(u64, Box<Self>),
     /// The transport fails so.
     Fail(UpstreamError),
     /// The transport ends.
@@ -136,6 +136,17 @@ impl Scripted {
         }
     }
 
+    /// Waits until `count` frames of `method` were sent.
+    pub(super) async fn until_count(&self, method: &str, count: usize) {
+        loop {
+            let news = self.news.notified();
+            if self.sent_of(method).len() >= count {
+                return;
+            }
+            news.await;
+        }
+    }
+
     /// Makes the upstream say something that nobody asked for, once its frames are read.
     pub(super) fn say(&self, text: &str) {
         self.unasked.lock().unwrap().push_back(text.to_owned());
@@ -171,7 +182,7 @@ impl Scripted {
                 );
                 Ok(Answer::One(head(status), frame(&text)))
             }
-            Play::Status(status) if status == 202 => Ok(Answer::Accepted(head(202))),
+            Play::Status(202) => Ok(Answer::Accepted(head(202))),
             Play::Status(status) => Ok(Answer::Status(head(status))),
             Play::Raw(text) => Ok(Answer::One(head(200), frame(&text.replace("$id", id)))),
             Play::Fail(error) => Err(error),
@@ -252,9 +263,10 @@ impl Transport for Scripted {
         self.news.notify_waiters();
         let Some(id) = out.id else {
             let play = (self.script.lock().unwrap())(&sent);
-            let status = match play {
-                Play::Status(status) => status,
-                _ => 202,
+            let status = if let Play::Status(status) = play {
+                status
+            } else {
+                202
             };
             return self.answer(Play::Status(status), "");
         };

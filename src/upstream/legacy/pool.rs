@@ -136,13 +136,11 @@ impl Slot {
         if let Some((error, until)) = &guard.failed
             && Instant::now() < *until
         {
-            return Err(match error {
-                UpstreamError::Unavailable { cause, .. } => UpstreamError::Unavailable {
-                    cause: cause.clone(),
-                    retry_at: Some(*until),
-                },
-                other => other.clone(),
-            });
+            let mut error = error.clone();
+            if let UpstreamError::Unavailable { retry_at, .. } = &mut error {
+                *retry_at = Some(*until);
+            }
+            return Err(error);
         }
         // The handshake runs to its end even when the caller who needed it goes away: half a handshake helps nobody.
         let (done, outcome) = oneshot::channel();

@@ -55,7 +55,7 @@ fn done(reply: Result<Reply, UpstreamError>) -> Outcome {
 fn text(outcome: &Outcome) -> &str {
     match outcome {
         Outcome::Complete(json) => json.as_str(),
-        other => panic!("{other:?}"),
+        Outcome::Listed(_) | Outcome::Card(_) | Outcome::Failed(_) => panic!("{outcome:?}"),
     }
 }
 

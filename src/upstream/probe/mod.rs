@@ -213,12 +213,11 @@ impl Probe {
             }
             Err(why) if configured == HttpTransport::Auto && points_to_events(&why) => {
                 drop(closing);
-                self.events().await.map_err(|error| match error {
-                    UpstreamError::Unavailable { cause, retry_at } => UpstreamError::Unavailable {
-                        cause: format!("neither HTTP transport answers as MCP: {cause}"),
-                        retry_at,
-                    },
-                    other => other,
+                self.events().await.map_err(|mut error| {
+                    if let UpstreamError::Unavailable { cause, .. } = &mut error {
+                        cause.insert_str(0, "neither HTTP transport answers as MCP: ");
+                    }
+                    error
                 })
             }
             Err(why) => Err(why.into()),

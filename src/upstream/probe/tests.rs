@@ -413,7 +413,7 @@ async fn a_legacy_verdict_is_remembered_for_twelve_hours_and_forgotten_when_it_f
 async fn a_remembered_event_stream_is_opened_at_once() {
     let processes = all(|http, _| match http {
         HttpTransport::Sse => result(greeting("2024-11-05")),
-        _ => Play::Status(404),
+        HttpTransport::Auto | HttpTransport::Streamable => Play::Status(404),
     });
     let mut probe = probe(&an_address(), &processes);
     probe.peer().await.unwrap();

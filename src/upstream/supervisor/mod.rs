@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::join_all;
+use futures_util::{FutureExt, future::join_all};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -170,6 +170,8 @@ impl Supervisor {
             let asked = async {
                 self.shared.wanted.notified().await;
                 sleep_until(began + COALESCE).await;
+                // Whoever asked meanwhile is served by the same read.
+                let _also = self.shared.wanted.notified().now_or_never();
             };
             tokio::select! {
                 biased;
