@@ -3,8 +3,22 @@
 //! Guarantees: ids are unique per connection; dropping a reply cancels upstream; callers share a legacy session only
 //! under one key; one bad upstream delays nobody else. Deliberately absent: names, URIs and policy, which are decided above.
 
+mod exchange;
+mod handle;
+mod health;
+mod legacy;
+mod line;
+mod lists;
+mod modern;
+mod params;
+mod probe;
 pub mod spec;
+mod supervisor;
+mod terms;
 pub mod transport;
+
+#[cfg(test)]
+mod scripted;
 
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
@@ -15,6 +29,9 @@ use crate::{
     jsonrpc::RpcError,
     protocol::{UpstreamId, methods::ListKind},
 };
+
+pub use handle::{State, Status, Upstream};
+pub use supervisor::Sink;
 
 /// One upstream, spoken to in the era it understands.
 ///

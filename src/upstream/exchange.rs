@@ -1,0 +1,476 @@
+//! One request to an upstream: sent under a number of our own, its frames read, its outcome found, its end seen to.
+//!
+//! Guarantees: an exchange ends in one outcome or one error before its deadline; dropped before that, the upstream is told in
+//! its era's manner; a frame that is not this exchange's own breaks this exchange and no other (SECURITY EGR-11, REL-5).
+
+use std::sync::Arc;
+
+use futures_util::{StreamExt, stream};
+use http::{HeaderMap, StatusCode};
+use tokio::{
+    sync::OwnedSemaphorePermit,
+    time::{Instant, timeout_at},
+};
+
+use super::{
+    UpstreamError,
+    line::Line,
+    transport::{Answer, Frames, Head, Outbound},
+};
+use crate::{
+    call::{Caller, Event, LogLevel, Outcome, Reply, ReplyStream, Step},
+    json::{Json, Limits, Node},
+    jsonrpc::{Frame, Notification, Response, RpcError, encode},
+    protocol::{Era, codes, methods},
+};
+
+/// A request that is under way.
+pub(super) struct Exchange {
+    line: Arc<Line>,
+    number: u64,
+    deadline: Instant,
+    /// Set once there is nothing to cancel any more; before the request is sent, too.
+    over: bool,
+    wants: Wants,
+    frames: Option<Frames>,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+/// What is wanted of an exchange beside its outcome.
+#[derive(Default)]
+pub(super) struct Wants {
+    /// For whom it is; `None` for our own requests.
+    pub(super) caller: Option<Arc<Caller>>,
+    /// Progress events.
+    pub(super) progress: bool,
+    /// Log events of this level and above.
+    pub(super) log: Option<LogLevel>,
+    /// Whether giving up is never told: a handshake must not be cancelled, and a question of a probe need not be.
+    pub(super) quiet: bool,
+}
+
+/// What sending a request led to.
+pub(super) enum Opened {
+    /// Its response.
+    Ended(Head, Result<Json, RpcError>),
+    /// Frames, to be read with [`Exchange::next`].
+    Flowing(Head),
+    /// An HTTP answer without a frame.
+    Status(Head),
+}
+
+/// What came on an exchange's stream.
+enum Happened {
+    Event(Event),
+    Ended(Result<Json, RpcError>),
+}
+
+/// How a request of our own was answered.
+pub(super) enum Told {
+    /// With a result.
+    Result(Head, Json),
+    /// With an error.
+    Error(Head, RpcError),
+    /// With an HTTP status and no frame.
+    Status(Head),
+}
+
+impl Exchange {
+    /// An exchange that must be over at `deadline`; nothing is sent yet.
+    pub(super) fn new(line: &Arc<Line>, deadline: Instant, wants: Wants) -> Self {
+        Self {
+            line: Arc::clone(line),
+            number: line.wire.mint(),
+            deadline,
+            over: true,
+            wants,
+            frames: None,
+            permit: None,
+        }
+    }
+
+    /// Lets the exchange hold a slot until it is over, and until its cancellation is told.
+    pub(super) fn holding(mut self, permit: OwnedSemaphorePermit) -> Self {
+        self.permit = Some(permit);
+        self
+    }
+
+    /// The request's id and progress token.
+    pub(super) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Gives the slot back to whoever wants to try again.
+    pub(super) const fn release(&mut self) -> Option<OwnedSemaphorePermit> {
+        self.permit.take()
+    }
+
+    /// Sends the request. `headers` go beside the line's own.
+    ///
+    /// # Errors
+    /// What the transport fails with; [`UpstreamError::Timeout`], [`UpstreamError::Auth`], [`UpstreamError::Protocol`].
+    pub(super) async fn send(
+        &mut self,
+        method: &str,
+        params: &Json,
+        headers: HeaderMap,
+        limits: Limits,
+    ) -> Result<Opened, UpstreamError> {
+        let id = Line::id(self.number);
+        let out = Outbound {
+            frame: encode::request(&id, method, params),
+            id: Some(id),
+            headers,
+            limits,
+        };
+        self.over = false;
+        let answer = timeout_at(self.deadline, self.line.wire.transport.send(out))
+            .await
+            .map_err(|_| UpstreamError::Timeout("call"))?
+            // What the transport gave up on needs no cancelling.
+            .inspect_err(|_| self.over = true)?;
+        match answer {
+            Answer::Stream(head, frames) => {
+                self.frames = Some(frames);
+                allowed(&head)?;
+                Ok(Opened::Flowing(head))
+            }
+            Answer::One(head, frame) => {
+                allowed(&head)?;
+                match frame {
+                    Frame::Response(response) => {
+                        let body = self.take(response)?;
+                        Ok(Opened::Ended(head, body))
+                    }
+                    Frame::Request(_) | Frame::Notification(_) => Err(UpstreamError::Protocol(
+                        "answered a request with a frame that is no response".into(),
+                    )),
+                }
+            }
+            Answer::Status(head) => {
+                self.over = true;
+                Ok(Opened::Status(head))
+            }
+            Answer::Accepted(head) => {
+                self.over = true;
+                Err(UpstreamError::Protocol(format!(
+                    "answered a request with HTTP {} and nothing else",
+                    head.status.as_u16()
+                )))
+            }
+        }
+    }
+
+    /// The response's body, if it is ours. An error may come without an id when ours could not be read (PROTOCOL B1.9).
+    fn take(&mut self, response: Response) -> Result<Result<Json, RpcError>, UpstreamError> {
+        let ours = match &response.id {
+            Some(id) => id.as_minted() == Some(self.number),
+            None => response.body.is_err(),
+        };
+        if ours {
+            self.over = true;
+            Ok(response.body)
+        } else {
+            Err(UpstreamError::Protocol(
+                "answered under an id that was not asked".into(),
+            ))
+        }
+    }
+
+    /// The next event that is wanted, or the end.
+    async fn next(&mut self) -> Result<Happened, UpstreamError> {
+        loop {
+            // Over HTTP the transport counts the bytes, keep-alive comments among them; here only frames are seen.
+            let silence = Instant::now() + self.line.terms.timeouts.silence;
+            let (until, what) = if silence < self.deadline && !self.line.wire.streamable {
+                (silence, "silence")
+            } else {
+                (self.deadline, "call")
+            };
+            let Some(frames) = &mut self.frames else {
+                return Err(UpstreamError::Protocol("answered without frames".into()));
+            };
+            let frame = timeout_at(until, frames.next())
+                .await
+                .map_err(|_| UpstreamError::Timeout(what))?;
+            match frame {
+                None => {
+                    // The work may still be going on: a legacy stream's end is not the work's.
+                    return Err(UpstreamError::unavailable(
+                        "the stream ended before its answer",
+                    ));
+                }
+                Some(Err(error)) => {
+                    self.over = true;
+                    return Err(error);
+                }
+                Some(Ok(Frame::Response(response))) => {
+                    return self.take(response).map(Happened::Ended);
+                }
+                Some(Ok(Frame::Notification(notification))) => match self.event(notification) {
+                    Some(event) => return Ok(Happened::Event(event)),
+                    None => continue,
+                },
+                Some(Ok(Frame::Request(request))) => match self.line.era {
+                    Era::Legacy => self.line.answer(&request).await,
+                    Era::Modern => {
+                        return Err(UpstreamError::Protocol(
+                            "sent a request, which its revision does not have".into(),
+                        ));
+                    }
+                },
+            }
+        }
+    }
+
+    /// What a notification means for the caller; `None` when it is foreign, unknown or unwanted.
+    fn event(&self, notification: Notification) -> Option<Event> {
+        let params = notification.params;
+        match &*notification.method {
+            methods::PROGRESS => {
+                let params = params?;
+                let token = params.root().member("progressToken").and_then(Node::as_i64);
+                if token.and_then(|token| u64::try_from(token).ok()) != Some(self.number) {
+                    self.line.terms.drop_frame();
+                    return None;
+                }
+                self.wants.progress.then_some(Event::Progress(params))
+            }
+            methods::MESSAGE => {
+                let params = params?;
+                let level = params
+                    .root()
+                    .member("level")
+                    .and_then(Node::as_str)
+                    .and_then(|level| LogLevel::parse(&level))?;
+                (level >= self.wants.log?).then_some(Event::Log(level, params))
+            }
+            _ => {
+                self.line.terms.drop_frame();
+                None
+            }
+        }
+    }
+
+    /// The next step toward the caller.
+    async fn step(&mut self) -> Result<Step, UpstreamError> {
+        match self.next().await? {
+            Happened::Event(event) => Ok(Step::Event(event)),
+            Happened::Ended(body) => self.judge(StatusCode::OK, body).map(Step::Outcome),
+        }
+    }
+
+    /// The reply made of the frames: at once when the outcome comes first, else a stream that owns this exchange.
+    ///
+    /// # Errors
+    /// Whatever happens before the first event; later failures are the stream's outcome.
+    pub(super) async fn into_reply(mut self) -> Result<Reply, UpstreamError> {
+        let first = match self.step().await? {
+            Step::Outcome(outcome) => return Ok(Reply::Done(outcome)),
+            event @ Step::Event(_) => event,
+        };
+        let rest = stream::unfold(Some(self), |exchange| async move {
+            let mut exchange = exchange?;
+            match exchange.step().await {
+                Ok(event @ Step::Event(_)) => Some((event, Some(exchange))),
+                Ok(outcome) => Some((outcome, None)),
+                Err(error) => Some((Step::Outcome(Outcome::Failed(failure(&error))), None)),
+            }
+        });
+        let steps = stream::once(std::future::ready(first)).chain(rest);
+        Ok(Reply::Stream(ReplyStream::new(steps.boxed())))
+    }
+
+    /// What a response means for the caller.
+    ///
+    /// # Errors
+    /// [`UpstreamError::Protocol`] for what only concerns this hop, [`UpstreamError::Unavailable`] when the server turns out to
+    /// speak in another way than it did.
+    pub(super) fn judge(
+        &self,
+        status: StatusCode,
+        body: Result<Json, RpcError>,
+    ) -> Result<Outcome, UpstreamError> {
+        match (self.line.era, body) {
+            (Era::Legacy, Ok(result)) => Ok(Outcome::Complete(result)),
+            // Hop-local codes of the other era are never passed on (PROTOCOL G6).
+            (Era::Legacy, Err(error)) if matches!(error.code, -32022..=-32020) => {
+                Err(UpstreamError::unavailable(
+                    "it refused a request as a server of the newer era would",
+                ))
+            }
+            (Era::Legacy, Err(error)) => Ok(Outcome::Failed(error)),
+            (Era::Modern, Ok(result)) => complete(result).map(Outcome::Complete),
+            (Era::Modern, Err(error)) => self.modern_error(status, error),
+        }
+    }
+
+    fn modern_error(&self, status: StatusCode, error: RpcError) -> Result<Outcome, UpstreamError> {
+        match error.code {
+            codes::HEADER_MISMATCH => Err(UpstreamError::Protocol(
+                "found our mirrored headers and our body to disagree".into(),
+            )),
+            codes::MISSING_CAPABILITY => self.missing_capability(error),
+            codes::UNSUPPORTED_VERSION => {
+                self.line.doubt.cancel();
+                Err(UpstreamError::unavailable(
+                    "it no longer serves the revision it was reached in",
+                ))
+            }
+            // The whole range means nothing in this era (PROTOCOL A6); with a 400 it is how an older server refuses.
+            -32019..=-32000
+                if status == StatusCode::BAD_REQUEST && error.code != codes::RESOURCE_NOT_FOUND =>
+            {
+                self.line.doubt.cancel();
+                Err(UpstreamError::unavailable(
+                    "it refused a request as a server of the older era would",
+                ))
+            }
+            _ => Ok(Outcome::Failed(error)),
+        }
+    }
+
+    /// We declare no capability, so a server that needs one says so. A caller that could not have offered it either is told;
+    /// to all others it is a matter of this hop (PROTOCOL D6).
+    fn missing_capability(&self, error: RpcError) -> Result<Outcome, UpstreamError> {
+        let needed = error.data.as_ref().and_then(|data| {
+            let needed = data.root().member("requiredCapabilities")?;
+            Some(
+                needed
+                    .members()
+                    .map(|member| member.key)
+                    .collect::<Vec<_>>(),
+            )
+        });
+        let lacking = self.wants.caller.as_ref().is_some_and(|caller| {
+            caller.revision.era() == Era::Modern
+                && needed
+                    .unwrap_or_default()
+                    .iter()
+                    .any(|name| !caller.capabilities.has(name))
+        });
+        if lacking {
+            Ok(Outcome::Failed(error))
+        } else {
+            Err(UpstreamError::Protocol(
+                "needs a client capability that was not declared to it".into(),
+            ))
+        }
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        // Outside a runtime there is nobody to tell it: the process is ending.
+        if self.over
+            || self.wants.quiet
+            || !self.line.tells_of_cancelling()
+            || tokio::runtime::Handle::try_current().is_err()
+        {
+            return;
+        }
+        let (line, number, permit) = (Arc::clone(&self.line), self.number, self.permit.take());
+        self.line.terms.tasks.spawn(async move {
+            // The slot is held until it is told, which bounds how many of these there are.
+            let _permit = permit;
+            line.cancel(number).await;
+        });
+    }
+}
+
+/// A request of our own, and its answer. `headers` go out as they are.
+///
+/// # Errors
+/// As [`Exchange::send`], and what its stream fails with.
+pub(super) async fn ask(
+    line: &Arc<Line>,
+    method: &str,
+    params: &Json,
+    headers: HeaderMap,
+    deadline: Instant,
+    quiet: bool,
+) -> Result<Told, UpstreamError> {
+    let wants = Wants {
+        quiet,
+        ..Wants::default()
+    };
+    let mut exchange = Exchange::new(line, deadline, wants);
+    let (head, body) = match exchange.send(method, params, headers, Limits::LIST).await? {
+        Opened::Ended(head, body) => (head, body),
+        Opened::Status(head) => return Ok(Told::Status(head)),
+        Opened::Flowing(head) => loop {
+            if let Happened::Ended(body) = exchange.next().await? {
+                break (head, body);
+            }
+        },
+    };
+    Ok(match body {
+        Ok(result) => Told::Result(head, result),
+        Err(error) => Told::Error(head, error),
+    })
+}
+
+/// The result itself when it is a final one. Asking back and tasks were not declared, so anything else is invalid.
+///
+/// # Errors
+/// [`UpstreamError::Protocol`] for any other `resultType`.
+pub(super) fn complete(result: Json) -> Result<Json, UpstreamError> {
+    let kind = result.root().member("resultType");
+    if kind.is_none_or(|kind| kind.as_str().as_deref() == Some("complete")) {
+        Ok(result)
+    } else {
+        Err(UpstreamError::Protocol(
+            "answered with a kind of result that was not offered to it".into(),
+        ))
+    }
+}
+
+/// What an HTTP answer without a frame means when nothing better is known about it.
+pub(super) fn bare(status: StatusCode) -> UpstreamError {
+    match status.as_u16() {
+        code @ (401 | 403) => UpstreamError::Auth(code),
+        300..=399 => UpstreamError::Redirect,
+        413 => UpstreamError::RequestTooLarge,
+        code @ (408 | 425 | 429 | 500..=599) => UpstreamError::unavailable(format!("HTTP {code}")),
+        code => UpstreamError::Protocol(format!("HTTP {code} without a message")),
+    }
+}
+
+/// A frame that came with a refused credential is not looked at (SECURITY EGR-6).
+const fn allowed(head: &Head) -> Result<(), UpstreamError> {
+    match head.status.as_u16() {
+        code @ (401 | 403) => Err(UpstreamError::Auth(code)),
+        _ => Ok(()),
+    }
+}
+
+/// An error that comes after the first event: the stream's outcome, in our own range and without the cause.
+fn failure(error: &UpstreamError) -> RpcError {
+    let (code, message) = match error {
+        UpstreamError::Unavailable { .. } => (
+            codes::UPSTREAM_UNAVAILABLE,
+            "the connection to the upstream was lost before its answer",
+        ),
+        UpstreamError::Timeout(_) => (
+            codes::UPSTREAM_TIMEOUT,
+            "the upstream did not answer in time",
+        ),
+        UpstreamError::Protocol(_) | UpstreamError::Refused(_) | UpstreamError::Redirect => {
+            (codes::UPSTREAM_PROTOCOL, "the upstream broke the protocol")
+        }
+        UpstreamError::Auth(_) => (
+            codes::UPSTREAM_AUTH,
+            "the upstream refused the gateway's credential",
+        ),
+        UpstreamError::TooLarge(_) | UpstreamError::RequestTooLarge => (
+            codes::UPSTREAM_TOO_LARGE,
+            "the upstream's answer is too large",
+        ),
+        UpstreamError::Overloaded => (codes::OVERLOADED, "too many calls in flight"),
+    };
+    let data = crate::protocol::meta::object_of(&[("reason", Json::string(error.reason()))]);
+    RpcError {
+        data: Some(data),
+        ..RpcError::new(code, message)
+    }
+}

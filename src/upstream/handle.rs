@@ -1,0 +1,239 @@
+//! The handle on one upstream: what the stack calls and operators look at.
+//!
+//! Guarantees: finding the peer takes no lock; a call to an upstream that is away fails at once and says when the next attempt
+//! is due; the last handle's end is the upstream's orderly end.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use arc_swap::ArcSwap;
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Peer, UpstreamError,
+    health::Circuit,
+    probe::{Connector, Dialer},
+    spec::UpstreamSpec,
+    supervisor::{Sink, Supervisor},
+    terms::Terms,
+};
+use crate::{
+    call::{Call, Reply},
+    catalog::{Route, rules::CatalogBounds},
+    protocol::{Revision, UpstreamId},
+    tasks::Tasks,
+};
+
+/// One upstream, kept connected in the background. Dropping it ends it; [`Upstream::close`] also waits for that.
+pub struct Upstream {
+    shared: Arc<Shared>,
+    tasks: Tasks,
+}
+
+/// What the handle and the supervisor share.
+pub(super) struct Shared {
+    pub(super) spec: UpstreamSpec,
+    pub(super) terms: Arc<Terms>,
+    pub(super) presence: ArcSwap<Presence>,
+    /// Cancelled when the first attempt to connect is over, and its lists are read if it succeeded.
+    pub(super) settled: CancellationToken,
+    /// Cancelled when everything is closed.
+    pub(super) closed: CancellationToken,
+    pub(super) circuit: Circuit,
+    /// Somebody wants the lists read again.
+    pub(super) wanted: Notify,
+    pub(super) restarts: AtomicU64,
+}
+
+/// Whether the upstream is there.
+pub(super) struct Presence {
+    pub(super) state: Being,
+    pub(super) since: Instant,
+    /// What went wrong last, if anything did.
+    pub(super) error: Option<UpstreamError>,
+}
+
+/// See [`Presence`].
+pub(super) enum Being {
+    /// The first attempt is under way.
+    Connecting,
+    Ready(Arc<dyn Peer>),
+    Away {
+        retry_at: Option<Instant>,
+    },
+}
+
+/// What operators see of an upstream.
+#[derive(Debug, Clone)]
+pub struct Status {
+    /// Whether it is there.
+    pub state: State,
+    /// The revision spoken, while it is there.
+    pub revision: Option<Revision>,
+    /// Since when it is in this state.
+    pub since: Instant,
+    /// What went wrong last, for operators only: it may name hosts and hold a process's last words.
+    pub error: Option<String>,
+    /// Attempts to connect after the first one.
+    pub restarts: u64,
+    /// Frames of it that were dropped because they belonged to nothing.
+    pub dropped_frames: u64,
+}
+
+/// Whether an upstream is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// The first attempt to connect is under way.
+    Connecting,
+    /// It can be called.
+    Ready,
+    /// It cannot be called; attempts go on.
+    Away,
+}
+
+impl Upstream {
+    /// Begins to connect to what `spec` describes, and to tell `sink` what it offers, until `tasks` is stopped.
+    pub fn start(
+        spec: UpstreamSpec,
+        bounds: CatalogBounds,
+        sink: Arc<dyn Sink>,
+        tasks: &Tasks,
+    ) -> Arc<Self> {
+        // A family of its own: transports must outlive the stop signal for as long as an orderly end takes. The supervisor,
+        // which belongs to `tasks`, ends this family and waits for it.
+        let inner = Tasks::new();
+        let connector = Arc::new(Dialer {
+            spec: spec.clone(),
+            tasks: inner.clone(),
+        });
+        Self::over(spec, bounds, connector, sink, tasks, inner)
+    }
+
+    /// The same over any transports.
+    pub(super) fn over(
+        spec: UpstreamSpec,
+        bounds: CatalogBounds,
+        connector: Arc<dyn Connector>,
+        sink: Arc<dyn Sink>,
+        tasks: &Tasks,
+        inner: Tasks,
+    ) -> Arc<Self> {
+        let tasks = tasks.child();
+        let terms = Terms::new(&spec, bounds, inner);
+        let shared = Arc::new(Shared {
+            spec,
+            terms,
+            presence: ArcSwap::from_pointee(Presence {
+                state: Being::Connecting,
+                since: Instant::now(),
+                error: None,
+            }),
+            settled: CancellationToken::new(),
+            closed: CancellationToken::new(),
+            circuit: Circuit::default(),
+            wanted: Notify::new(),
+            restarts: AtomicU64::new(0),
+        });
+        let supervisor = Supervisor::new(Arc::clone(&shared), connector, sink);
+        tasks.spawn_orderly(supervisor.run(tasks.token().clone()));
+        Arc::new(Self { shared, tasks })
+    }
+
+    /// Its configured key.
+    pub fn id(&self) -> &UpstreamId {
+        &self.shared.spec.id
+    }
+
+    /// The peer, while there is one. Takes no lock.
+    ///
+    /// # Errors
+    /// [`UpstreamError::Unavailable`] with the time of the next attempt.
+    pub fn peer(&self) -> Result<Arc<dyn Peer>, UpstreamError> {
+        let presence = self.shared.presence.load();
+        match &presence.state {
+            Being::Ready(peer) => Ok(Arc::clone(peer)),
+            Being::Connecting => Err(UpstreamError::unavailable("not connected yet")),
+            Being::Away { retry_at } => Err(UpstreamError::Unavailable {
+                cause: presence
+                    .error
+                    .as_ref()
+                    .map_or_else(|| "away".to_owned(), ToString::to_string),
+                retry_at: *retry_at,
+            }),
+        }
+    }
+
+    /// Carries one call. While the very first attempt to connect is under way, waits for it up to the connect deadline.
+    ///
+    /// # Errors
+    /// Why it was not answered.
+    pub async fn call(&self, call: Call, route: Route) -> Result<Reply, UpstreamError> {
+        let connecting = matches!(self.shared.presence.load().state, Being::Connecting);
+        if connecting {
+            let until = call
+                .deadline
+                .min(Instant::now() + self.shared.spec.timeouts.connect);
+            timeout_at(until, self.settled())
+                .await
+                .map_err(|_| UpstreamError::Timeout("connect"))?;
+        }
+        let reply = self.peer()?.call(call, route).await;
+        self.shared.circuit.learn(&reply);
+        reply
+    }
+
+    /// Asks for the lists to be read again soon; askings within 2 s are one.
+    pub fn refresh(&self) {
+        self.shared.wanted.notify_one();
+    }
+
+    /// What operators see of it.
+    pub fn status(&self) -> Status {
+        let presence = self.shared.presence.load();
+        let (state, revision) = match &presence.state {
+            Being::Connecting => (State::Connecting, None),
+            Being::Ready(peer) => (State::Ready, Some(peer.card().revision)),
+            Being::Away { .. } => (State::Away, None),
+        };
+        Status {
+            state,
+            revision,
+            since: presence.since,
+            error: presence.error.as_ref().map(ToString::to_string),
+            restarts: self.shared.restarts.load(Ordering::Relaxed),
+            dropped_frames: self.shared.terms.dropped.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Resolves when the first attempt is over: it failed, or it succeeded and the lists were read.
+    pub async fn settled(&self) {
+        self.shared.settled.cancelled().await;
+    }
+
+    /// Ends it in an orderly way, within a few seconds.
+    pub async fn close(&self) {
+        self.tasks.stop();
+        self.shared.closed.cancelled().await;
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        self.tasks.stop();
+    }
+}
+
+impl fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Upstream({})", self.id())
+    }
+}

@@ -1,0 +1,183 @@
+//! Whether an upstream is there: when to try again, and when to stop asking.
+//!
+//! Guarantees: attempts are spaced from 1 to 60 s with jitter, restarts of a process are bounded in number over time
+//! (SECURITY 6), and an upstream that only fails is left alone until it was probed (REL-2).
+
+use std::{
+    collections::VecDeque,
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
+
+use futures_util::FutureExt;
+use tokio::{sync::Notify, time::Instant};
+
+use super::UpstreamError;
+
+/// The shortest and the longest wait between attempts.
+const FIRST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(60);
+/// A connection that held this long was a good one: the next wait is the shortest again.
+const GOOD: Duration = Duration::from_secs(60);
+/// The most quick attempts in [`WINDOW`]; those after come every 60 s.
+const QUICK: usize = 5;
+const WINDOW: Duration = Duration::from_secs(300);
+
+/// How long to wait before each attempt to connect again.
+#[derive(Debug, Default)]
+pub(super) struct Backoff {
+    failures: u32,
+    attempts: VecDeque<Instant>,
+}
+
+impl Backoff {
+    /// A connection ended that had held for `lived`.
+    pub(super) fn ended_after(&mut self, lived: Duration) {
+        if lived >= GOOD {
+            self.failures = 0;
+        }
+    }
+
+    /// The wait before the next attempt: 1 s doubled for each failure in a row, 60 s at most and after five attempts in
+    /// five minutes; ±20 %, but never less than 1 s.
+    pub(super) fn wait(&mut self) -> Duration {
+        let now = Instant::now();
+        while self
+            .attempts
+            .front()
+            .is_some_and(|attempt| now.duration_since(*attempt) >= WINDOW)
+        {
+            self.attempts.pop_front();
+        }
+        let wait = if self.attempts.len() >= QUICK {
+            LONGEST
+        } else {
+            LONGEST.min(FIRST * 2_u32.saturating_pow(self.failures.min(6)))
+        };
+        self.failures = self.failures.saturating_add(1);
+        if self.attempts.len() == QUICK {
+            self.attempts.pop_front();
+        }
+        let wait = jittered(wait).max(FIRST);
+        self.attempts.push_back(now + wait);
+        wait
+    }
+}
+
+/// A duration, ±20 %.
+pub(super) fn jittered(duration: Duration) -> Duration {
+    duration.mul_f64(0.8 + 0.4 * fastrand::f64())
+}
+
+/// Connection failures in a row after which an upstream is asked no more until it was probed.
+const TRIP: u32 = 5;
+
+/// Counts calls that could not reach the upstream.
+#[derive(Debug, Default)]
+pub(super) struct Circuit {
+    failures: AtomicU32,
+    tripped: Notify,
+}
+
+impl Circuit {
+    /// Learns how a call went. The fifth failed connection in a row trips the circuit.
+    pub(super) fn learn<T>(&self, outcome: &Result<T, UpstreamError>) {
+        match outcome {
+            Err(UpstreamError::Unavailable { .. } | UpstreamError::Timeout("connect")) => {
+                if self.failures.fetch_add(1, Ordering::Relaxed) + 1 == TRIP {
+                    self.tripped.notify_one();
+                }
+            }
+            // These say nothing about the connection.
+            Err(UpstreamError::Overloaded | UpstreamError::Timeout(_)) => {}
+            Ok(_)
+            | Err(
+                UpstreamError::Protocol(_)
+                | UpstreamError::Auth(_)
+                | UpstreamError::Redirect
+                | UpstreamError::TooLarge(_)
+                | UpstreamError::RequestTooLarge
+                | UpstreamError::Refused(_),
+            ) => {
+                // Read before written: a healthy upstream's calls share the cache line.
+                if self.failures.load(Ordering::Relaxed) != 0 {
+                    self.failures.store(0, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Forgets what was learnt, after a connection was made.
+    pub(super) fn reset(&self) {
+        self.failures.store(0, Ordering::Relaxed);
+        // A trip of the connection before must not end the new one.
+        let _already = self.tripped.notified().now_or_never();
+    }
+
+    /// Resolves when the circuit trips.
+    pub(super) async fn tripped(&self) {
+        self.tripped.notified().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_grow_from_one_second_to_sixty_and_five_in_five_minutes_are_the_most() {
+        let mut backoff = Backoff::default();
+        let mut waits = Vec::new();
+        for _ in 0..8 {
+            let wait = backoff.wait();
+            waits.push(wait.as_secs_f64());
+            tokio::time::advance(wait).await;
+        }
+        for (wait, about) in waits
+            .iter()
+            .zip([1.0, 2.0, 4.0, 8.0, 16.0, 60.0, 60.0, 60.0])
+        {
+            assert!(
+                (about * 0.8..=about * 1.2).contains(wait) && *wait >= 1.0,
+                "{waits:?}"
+            );
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_held_makes_the_next_wait_short() {
+        let mut backoff = Backoff::default();
+        for _ in 0..3 {
+            tokio::time::advance(backoff.wait()).await;
+        }
+        tokio::time::advance(WINDOW).await;
+        backoff.ended_after(GOOD);
+        assert!(backoff.wait() <= Duration::from_millis(1200));
+        backoff.ended_after(Duration::from_secs(59));
+        assert!(backoff.wait() > Duration::from_millis(1500));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn five_lost_connections_in_a_row_trip_the_circuit_and_any_answer_in_between_does_not() {
+        let circuit = Circuit::default();
+        let lost = || Err::<(), _>(UpstreamError::unavailable("x"));
+        for _ in 0..4 {
+            circuit.learn(&lost());
+        }
+        circuit.learn(&Err::<(), _>(UpstreamError::Protocol(String::new())));
+        for _ in 0..4 {
+            circuit.learn(&lost());
+        }
+        let mut tripped = Box::pin(circuit.tripped());
+        assert!(futures_util::poll!(tripped.as_mut()).is_pending());
+        circuit.learn(&lost());
+        tripped.await;
+        circuit.learn(&Ok(()));
+        for _ in 0..5 {
+            circuit.learn(&lost());
+        }
+        circuit.reset();
+        let mut tripped = Box::pin(circuit.tripped());
+        assert!(futures_util::poll!(tripped.as_mut()).is_pending());
+    }
+}

@@ -1,0 +1,365 @@
+//! Sessions by key: who may share one, when one is opened, when it is closed (PRODUCT 6).
+//!
+//! Guarantees: two keys never share a session; a session is opened once however many wait for it, and closed when its
+//! key's owner ends, after 15 idle minutes, or with the pool. Bounds: 10,000 HTTP sessions, 32 processes or event streams;
+//! a key beyond them is refused.
+
+use std::{
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwapOption;
+use dashmap::{DashMap, Entry};
+use futures_util::future::join_all;
+use tokio::{
+    sync::{Mutex, OwnedMutexGuard, oneshot},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::session::{Proposal, Session};
+use crate::{
+    tasks::Tasks,
+    upstream::{
+        UpstreamError, health::Backoff, line::Wire, probe::Connector, spec::HttpTransport,
+        terms::Terms,
+    },
+};
+
+/// The most HTTP sessions of one upstream, beside the service session.
+const HTTP_SESSIONS: usize = 10_000;
+/// The most processes or event streams of one upstream, beside the service one.
+const OWN_TRANSPORTS: usize = 32;
+/// A session unused for this long is closed.
+const IDLE: Duration = Duration::from_secs(15 * 60);
+/// A process that lived shorter than this is not started again at once.
+const SHORT: Duration = Duration::from_secs(60);
+/// How often idleness is looked at.
+const SWEEP: Duration = Duration::from_secs(60);
+
+/// How further sessions are opened.
+pub(in crate::upstream) enum Opener {
+    /// On the same wire: Streamable HTTP.
+    Shared(Arc<Wire>),
+    /// Each on a transport of its own: a process, an event stream.
+    Own(Arc<dyn Connector>, HttpTransport),
+}
+
+/// What a pool opens its sessions with.
+pub(super) struct Opening {
+    pub(super) opener: Opener,
+    pub(super) proposal: Proposal,
+    pub(super) terms: Arc<Terms>,
+}
+
+impl Opening {
+    async fn open(&self) -> Result<Session, UpstreamError> {
+        let deadline = Instant::now() + self.terms.timeouts.connect;
+        let (wire, own) = match &self.opener {
+            Opener::Shared(wire) => (Arc::clone(wire), false),
+            Opener::Own(connector, http) => {
+                let connecting = connector.connect(*http);
+                let transport = tokio::time::timeout_at(deadline, connecting)
+                    .await
+                    .map_err(|_| UpstreamError::Timeout("connect"))??;
+                (Wire::new(transport, false), true)
+            }
+        };
+        let opened = Session::open(&wire, self.proposal, &self.terms, deadline).await;
+        if opened.is_err() && own {
+            wire.transport.close().await;
+        }
+        Ok(opened?)
+    }
+
+    pub(super) const fn owns_transports(&self) -> bool {
+        matches!(self.opener, Opener::Own(..))
+    }
+}
+
+/// The place of one key's session.
+pub(super) struct Slot {
+    live: ArcSwapOption<Session>,
+    /// Held while a session is opened, so that it is opened once; remembers how that went.
+    opening: Arc<Mutex<Attempts>>,
+    /// When it was last used, in milliseconds since the pool began.
+    used: AtomicU64,
+    /// Cancelled when the slot is given up.
+    retired: CancellationToken,
+}
+
+#[derive(Default)]
+struct Attempts {
+    backoff: Backoff,
+    /// The last failure, and until when it is the answer.
+    failed: Option<(UpstreamError, Instant)>,
+    /// When the last session was opened.
+    opened: Option<Instant>,
+}
+
+impl Slot {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            live: ArcSwapOption::empty(),
+            opening: Arc::default(),
+            used: AtomicU64::new(0),
+            retired: CancellationToken::new(),
+        })
+    }
+
+    /// A slot with its session.
+    pub(super) fn with(session: Arc<Session>) -> Arc<Self> {
+        let slot = Self::new();
+        slot.live.store(Some(session));
+        slot
+    }
+
+    /// The session; opened first where there is none.
+    ///
+    /// # Errors
+    /// What opening failed with; right away while the wait after a failure is not over.
+    pub(super) async fn session(
+        self: &Arc<Self>,
+        opening: &Arc<Opening>,
+    ) -> Result<Arc<Session>, UpstreamError> {
+        if let Some(session) = self.usable() {
+            return Ok(session);
+        }
+        let guard = Arc::clone(&self.opening).lock_owned().await;
+        if let Some(session) = self.usable() {
+            return Ok(session);
+        }
+        if let Some((error, until)) = &guard.failed
+            && Instant::now() < *until
+        {
+            let mut error = error.clone();
+            if let UpstreamError::Unavailable { retry_at, .. } = &mut error {
+                *retry_at = Some(*until);
+            }
+            return Err(error);
+        }
+        // The handshake runs to its end even when the caller who needed it goes away: half a handshake helps nobody.
+        let (done, outcome) = oneshot::channel();
+        let (slot, opening) = (Arc::clone(self), Arc::clone(opening));
+        let tasks = opening.terms.tasks.clone();
+        tasks.spawn(async move {
+            drop(done.send(slot.open(&opening, guard).await));
+        });
+        outcome
+            .await
+            .unwrap_or_else(|_| Err(UpstreamError::unavailable("closed")))
+    }
+
+    async fn open(
+        &self,
+        opening: &Arc<Opening>,
+        mut attempts: OwnedMutexGuard<Attempts>,
+    ) -> Result<Arc<Session>, UpstreamError> {
+        if let Some(lived) = attempts.opened.take().map(|opened| opened.elapsed())
+            && opening.owns_transports()
+        {
+            attempts.backoff.ended_after(lived);
+            if lived < SHORT {
+                let until = Instant::now() + attempts.backoff.wait();
+                let error = UpstreamError::Unavailable {
+                    cause: "its process ended soon after it began".into(),
+                    retry_at: Some(until),
+                };
+                attempts.failed = Some((error.clone(), until));
+                return Err(error);
+            }
+        }
+        match opening.open().await {
+            Ok(session) => {
+                let session = Arc::new(session);
+                if opening.owns_transports() {
+                    // Its process may end; then the session is gone.
+                    let wire = Arc::clone(&session.line.wire);
+                    let gone = session.gone.clone();
+                    opening.terms.tasks.spawn(async move {
+                        tokio::select! {
+                            error = wire.transport.lost() => {
+                                tracing::info!(%error, "a session's transport is lost");
+                                gone.cancel();
+                            }
+                            () = gone.cancelled() => {}
+                        }
+                    });
+                }
+                attempts.opened = Some(Instant::now());
+                attempts.failed = None;
+                self.live.store(Some(Arc::clone(&session)));
+                if self.retired.is_cancelled() {
+                    self.live.store(None);
+                    session.close(opening.owns_transports()).await;
+                    return Err(UpstreamError::unavailable("its owner ended"));
+                }
+                Ok(session)
+            }
+            Err(error) => {
+                let until = Instant::now() + attempts.backoff.wait();
+                attempts.failed = Some((error.clone(), until));
+                Err(error)
+            }
+        }
+    }
+
+    fn usable(&self) -> Option<Arc<Session>> {
+        self.live
+            .load_full()
+            .filter(|session| !session.gone.is_cancelled())
+    }
+
+    /// The session was found to be gone: the next call opens another.
+    pub(super) fn forget(&self, session: &Session) {
+        session.gone.cancel();
+    }
+
+    /// Gives the slot up and closes its session.
+    pub(super) async fn retire(&self, owns_transport: bool) {
+        self.retired.cancel();
+        if let Some(session) = self.live.swap(None) {
+            session.close(owns_transport).await;
+        }
+    }
+}
+
+/// The slots of keyed sessions.
+pub(super) struct Pool {
+    slots: DashMap<Arc<str>, Arc<Slot>>,
+    opening: Arc<Opening>,
+    began: Instant,
+    bound: usize,
+    tasks: Tasks,
+}
+
+impl Pool {
+    /// An empty pool, swept once a minute.
+    pub(super) fn new(opening: Arc<Opening>) -> Arc<Self> {
+        let tasks = opening.terms.tasks.child();
+        let bound = if opening.owns_transports() {
+            OWN_TRANSPORTS
+        } else {
+            HTTP_SESSIONS
+        };
+        let pool = Arc::new(Self {
+            slots: DashMap::new(),
+            opening,
+            began: Instant::now(),
+            bound,
+            tasks: tasks.clone(),
+        });
+        let weak = Arc::downgrade(&pool);
+        tasks.spawn(async move {
+            loop {
+                tokio::time::sleep(SWEEP).await;
+                let Some(pool) = Weak::upgrade(&weak) else {
+                    return;
+                };
+                pool.sweep().await;
+            }
+        });
+        pool
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The slot of `key`. With `ended`, the slot is given up when that fires.
+    ///
+    /// # Errors
+    /// [`UpstreamError::Overloaded`] when there is no room for another key.
+    pub(super) fn slot(
+        self: &Arc<Self>,
+        key: &Arc<str>,
+        ended: Option<&CancellationToken>,
+    ) -> Result<Arc<Slot>, UpstreamError> {
+        // The time is written while the map's shard is locked, so that a sweep sees it.
+        if let Some(slot) = self.slots.get(key) {
+            slot.used.store(self.now(), Ordering::Relaxed);
+            return Ok(Arc::clone(&slot));
+        }
+        if self.slots.len() >= self.bound {
+            return Err(UpstreamError::Overloaded);
+        }
+        let slot = match self.slots.entry(Arc::clone(key)) {
+            Entry::Occupied(entry) => {
+                entry.get().used.store(self.now(), Ordering::Relaxed);
+                return Ok(Arc::clone(entry.get()));
+            }
+            Entry::Vacant(entry) => {
+                let slot = Slot::new();
+                slot.used.store(self.now(), Ordering::Relaxed);
+                entry.insert(Arc::clone(&slot));
+                slot
+            }
+        };
+        if let Some(ended) = ended {
+            let (ended, retired) = (ended.clone(), slot.retired.clone());
+            let (weak, key) = (Arc::downgrade(self), Arc::clone(key));
+            self.tasks.spawn(async move {
+                tokio::select! {
+                    () = ended.cancelled() => {}
+                    () = retired.cancelled() => return,
+                }
+                if let Some(pool) = Weak::upgrade(&weak)
+                    && let Some((_, slot)) = pool.slots.remove(&key)
+                {
+                    slot.retire(pool.opening.owns_transports()).await;
+                }
+            });
+        }
+        Ok(slot)
+    }
+
+    async fn sweep(&self) {
+        let now = self.now();
+        let idle = |slot: &Arc<Slot>| {
+            let unused = now.saturating_sub(slot.used.load(Ordering::Relaxed));
+            u128::from(unused) >= IDLE.as_millis()
+        };
+        let keys: Vec<_> = self
+            .slots
+            .iter()
+            .filter(|entry| idle(entry.value()))
+            .map(|entry| Arc::clone(entry.key()))
+            .collect();
+        let swept = keys
+            .iter()
+            .filter_map(|key| self.slots.remove_if(key, |_, slot| idle(slot)))
+            .map(|(_, slot)| slot);
+        self.retire_all(swept.collect()).await;
+    }
+
+    async fn retire_all(&self, slots: Vec<Arc<Slot>>) {
+        let owns = self.opening.owns_transports();
+        join_all(slots.iter().map(|slot| slot.retire(owns))).await;
+    }
+
+    /// Closes every session.
+    pub(super) async fn close(&self) {
+        self.tasks.stop();
+        let keys: Vec<_> = self
+            .slots
+            .iter()
+            .map(|entry| Arc::clone(entry.key()))
+            .collect();
+        let slots = keys
+            .iter()
+            .filter_map(|key| self.slots.remove(key))
+            .map(|(_, slot)| slot)
+            .collect();
+        self.retire_all(slots).await;
+    }
+
+    /// How many keys have a slot.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+}

@@ -1,0 +1,246 @@
+//! One session of the handshake era: opened, spoken on, closed.
+//!
+//! Guarantees: a session exists only at a revision that we know, after a whole handshake; the server's pings are answered and
+//! whatever else it asks is refused, because nothing was declared to it; closing it tells the server where that is possible.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::StreamExt;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    call::ServerCard,
+    json::{Json, Kind, Node},
+    jsonrpc::{Frame, RpcError, encode},
+    protocol::{Era, Revision, meta, methods, mirror},
+    tasks::Tasks,
+    upstream::{
+        UpstreamError,
+        exchange::{self, Told},
+        line::{Line, Wire},
+        modern::client_info,
+        terms::Terms,
+        transport::{Answer, Frames, Head},
+    },
+};
+
+/// How long telling the server of the end may take.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// An open session.
+pub(in crate::upstream) struct Session {
+    /// What to speak on.
+    pub(super) line: Arc<Line>,
+    /// What the server said of itself.
+    pub(super) card: ServerCard,
+    /// Cancelled when it can be used no more.
+    pub(super) gone: CancellationToken,
+    /// Whether an HTTP session id names it.
+    named: bool,
+    tasks: Tasks,
+}
+
+/// What a session is opened with.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::upstream) struct Proposal {
+    /// The revision proposed.
+    pub(in crate::upstream) revision: Revision,
+    /// Whether no other will do.
+    pub(in crate::upstream) exact: bool,
+}
+
+/// Why no session was opened.
+#[derive(Debug)]
+pub(in crate::upstream) enum NotOpened {
+    /// The handshake was answered with an HTTP status and no frame.
+    Status(Head),
+    /// The handshake was answered with an error.
+    Refused(Head, RpcError),
+    /// It failed otherwise.
+    Failed(UpstreamError),
+}
+
+impl From<UpstreamError> for NotOpened {
+    fn from(error: UpstreamError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<NotOpened> for UpstreamError {
+    fn from(why: NotOpened) -> Self {
+        match why {
+            NotOpened::Status(head) => exchange::bare(head.status),
+            NotOpened::Refused(_, error) => Self::Refused(error),
+            NotOpened::Failed(error) => error,
+        }
+    }
+}
+
+impl Session {
+    /// Opens a session: `initialize`, the version agreed on, `notifications/initialized` (PROTOCOL A1).
+    ///
+    /// # Errors
+    /// [`NotOpened`]; also when the server answers with a revision that is none of ours, or not the `exact` one.
+    pub(in crate::upstream) async fn open(
+        wire: &Arc<Wire>,
+        proposal: Proposal,
+        terms: &Arc<Terms>,
+        deadline: Instant,
+    ) -> Result<Self, NotOpened> {
+        let bare = Arc::new(Line::new(
+            Arc::clone(wire),
+            Era::Legacy,
+            HeaderMap::new(),
+            Arc::clone(terms),
+        ));
+        let tasks = terms.tasks.child();
+        let stop = StopOnDrop(Some(tasks.clone()));
+        if !wire.streamable {
+            // Servers may ask things before the handshake is over (PROTOCOL J6), and expect pings answered.
+            let frames = wire.transport.unsolicited(HeaderMap::new()).await?;
+            tasks.spawn(attend(Arc::clone(&bare), frames));
+        }
+        let params = meta::object_of(&[
+            ("protocolVersion", Json::string(proposal.revision.as_str())),
+            ("capabilities", Json::empty_object()),
+            ("clientInfo", client_info()),
+        ]);
+        let asked = exchange::ask(
+            &bare,
+            methods::INITIALIZE,
+            &params,
+            HeaderMap::new(),
+            deadline,
+            true,
+        );
+        let (head, result) = match asked.await {
+            Ok(Told::Result(head, result)) => (head, result),
+            Ok(Told::Error(head, error)) => return Err(NotOpened::Refused(head, error)),
+            Ok(Told::Status(head)) => return Err(NotOpened::Status(head)),
+            Err(UpstreamError::Timeout(_)) => {
+                return Err(UpstreamError::Timeout("initialize").into());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let card = card(&result, proposal)?;
+        let session = head.session;
+        let mut headers = HeaderMap::new();
+        if wire.streamable {
+            if card.revision.features().version_header {
+                headers.insert(
+                    HeaderName::from_static(mirror::PROTOCOL_VERSION),
+                    HeaderValue::from_static(card.revision.as_str()),
+                );
+            }
+            if let Some(session) = &session {
+                headers.insert(HeaderName::from_static(mirror::SESSION_ID), session.clone());
+            }
+        }
+        let line = Arc::new(Line::new(
+            Arc::clone(wire),
+            Era::Legacy,
+            headers,
+            Arc::clone(terms),
+        ));
+        let initialized = encode::notification(methods::INITIALIZED, None);
+        match line.aside(initialized).await? {
+            Answer::Status(head) if !head.status.is_success() => {
+                return Err(NotOpened::Status(head));
+            }
+            Answer::Status(_) | Answer::Accepted(_) | Answer::One(..) | Answer::Stream(..) => {}
+        }
+        stop.keep();
+        Ok(Self {
+            line,
+            card,
+            gone: CancellationToken::new(),
+            named: session.is_some() && wire.streamable,
+            tasks,
+        })
+    }
+
+    /// Whether it is named by an HTTP session id, which the server may forget.
+    pub(super) const fn is_named(&self) -> bool {
+        self.named
+    }
+
+    /// Ends the session: no more calls, the server told over HTTP, its transport closed where it has one of its own.
+    pub(super) async fn close(&self, owns_transport: bool) {
+        self.gone.cancel();
+        self.tasks.stop();
+        let transport = &self.line.wire.transport;
+        if self.named {
+            drop(timeout(FAREWELL, transport.leave(self.line.headers.clone())).await);
+        }
+        if owns_transport {
+            transport.close().await;
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.gone.cancel();
+        self.tasks.stop();
+    }
+}
+
+/// Stops the tasks of a session that did not come to be.
+struct StopOnDrop(Option<Tasks>);
+
+impl StopOnDrop {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        if let Some(tasks) = &self.0 {
+            tasks.stop();
+        }
+    }
+}
+
+/// The card in a result of `initialize`.
+fn card(result: &Json, proposal: Proposal) -> Result<ServerCard, UpstreamError> {
+    let root = result.root();
+    let broken = |what: &str| UpstreamError::Protocol(format!("`initialize`: {what}"));
+    let version = root
+        .member("protocolVersion")
+        .and_then(Node::as_str)
+        .ok_or_else(|| broken("no `protocolVersion`"))?;
+    let revision = Revision::parse(&version)
+        .filter(|revision| revision.era() == Era::Legacy)
+        .ok_or_else(|| broken("a revision that the handshake cannot agree on"))?;
+    if proposal.exact && revision != proposal.revision {
+        return Err(broken("not the revision that the configuration pins"));
+    }
+    let object = |key| {
+        root.member(key)
+            .filter(|value| value.kind() == Kind::Object)
+            .map(|value| result.slice(value))
+    };
+    Ok(ServerCard {
+        revision,
+        capabilities: object("capabilities").unwrap_or_else(Json::empty_object),
+        instructions: root
+            .member("instructions")
+            .and_then(Node::as_str)
+            .map(Into::into),
+        server_info: object("serverInfo"),
+        ttl_millis: 0,
+    })
+}
+
+/// Reads what a server says unasked: requests are answered one after another, everything else is dropped.
+async fn attend(line: Arc<Line>, mut frames: Frames) {
+    while let Some(Ok(frame)) = frames.next().await {
+        match frame {
+            Frame::Request(request) => line.answer(&request).await,
+            Frame::Notification(_) | Frame::Response(_) => line.terms.drop_frame(),
+        }
+    }
+}

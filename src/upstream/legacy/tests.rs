@@ -1,0 +1,570 @@
+use std::{sync::atomic::Ordering, time::Duration};
+
+use futures_util::StreamExt;
+
+use super::*;
+use crate::{
+    call::{Caller, Event, LogLevel, Outcome, Principal, Step},
+    protocol::Revision,
+    upstream::{
+        probe::Connector,
+        scripted::{
+            Play, Processes, Scripted, Sent, a_call, a_caller, a_pipe, a_route, a_tool_call,
+            an_address, greeting, last, note, result, terms,
+        },
+        spec::{HttpTransport, UpstreamSpec},
+    },
+};
+
+const NEWEST: Proposal = Proposal {
+    revision: Revision::LATEST_LEGACY,
+    exact: false,
+};
+
+async fn opened(
+    transport: &Arc<Scripted>,
+    streamable: bool,
+    proposal: Proposal,
+) -> Result<Session, UpstreamError> {
+    let wire = Wire::new(Arc::<Scripted>::clone(transport), streamable);
+    let terms = terms(&a_pipe());
+    let deadline = Instant::now() + Duration::from_secs(5);
+    Ok(Session::open(&wire, proposal, &terms, deadline).await?)
+}
+
+/// A peer on Streamable HTTP; `script` sees everything after the handshakes, whose sessions are `s0`, `s1`, ….
+async fn over_http(
+    spec: &UpstreamSpec,
+    mut script: impl FnMut(&Sent) -> Play + Send + 'static,
+) -> (Arc<Scripted>, Legacy) {
+    let mut sessions = ["s0", "s1", "s2", "s3"].into_iter();
+    let transport = Scripted::new(move |sent| match sent.method.as_str() {
+        "initialize" => Play::Session(sessions.next().unwrap(), greeting("2025-06-18")),
+        "notifications/initialized" => Play::Status(202),
+        _ => script(sent),
+    });
+    let wire = Wire::new(Arc::<Scripted>::clone(&transport), true);
+    let terms = terms(spec);
+    let deadline = Instant::now() + Duration::from_secs(5);
+    let first = Session::open(&wire, NEWEST, &terms, deadline)
+        .await
+        .unwrap();
+    let opener = Opener::Shared(wire);
+    let peer = Legacy::new(first, opener, NEWEST, spec.isolation, &terms);
+    (transport, peer)
+}
+
+/// A peer on a pipe, further processes by the same script.
+async fn on_pipes(
+    isolation: Isolation,
+    script: impl Fn(usize, &Sent) -> Play + Send + Sync + Clone + 'static,
+) -> (Arc<Processes>, Legacy) {
+    let processes = Processes::new(move |number, _| {
+        let script = script.clone();
+        Scripted::new(move |sent| match sent.method.as_str() {
+            "initialize" => result(greeting("2025-11-25")),
+            _ => script(number, sent),
+        })
+    });
+    let spec = UpstreamSpec {
+        isolation,
+        ..a_pipe()
+    };
+    let terms = terms(&spec);
+    let transport = processes.connect(HttpTransport::Auto).await.unwrap();
+    let deadline = Instant::now() + Duration::from_secs(5);
+    let wire = Wire::new(transport, false);
+    let first = Session::open(&wire, NEWEST, &terms, deadline)
+        .await
+        .unwrap();
+    let connector: Arc<dyn Connector> = Arc::<Processes>::clone(&processes);
+    let opener = Opener::Own(connector, HttpTransport::Auto);
+    (
+        processes,
+        Legacy::new(first, opener, NEWEST, isolation, &terms),
+    )
+}
+
+fn of(key: &str) -> Call {
+    Call {
+        caller: Arc::new(a_caller(key)),
+        ..a_tool_call()
+    }
+}
+
+async fn done(peer: &Legacy, call: Call) -> Outcome {
+    match peer.call(call, a_route("t")).await {
+        Ok(Reply::Done(outcome)) => outcome,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_opened_by_the_handshake_and_named_afterwards() {
+    let (transport, peer) =
+        over_http(&an_address(), |_| result(r#"{"content":[], "n":1.0}"#)).await;
+    let Outcome::Complete(json) = done(&peer, of("k")).await else {
+        panic!()
+    };
+    assert_eq!(json.as_str(), r#"{"content":[], "n":1.0}"#);
+    let sent = transport.sent();
+    let methods: Vec<_> = sent.iter().map(|sent| sent.method.as_str()).collect();
+    assert_eq!(
+        methods,
+        [
+            "initialize",
+            "notifications/initialized",
+            "initialize",
+            "notifications/initialized",
+            "tools/call"
+        ]
+    );
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(
+        sent[0].params,
+        format!(
+            r#"{{"protocolVersion":"2025-11-25","capabilities":{{}},"clientInfo":{{"name":"usher","version":"{version}"}}}}"#
+        )
+    );
+    assert_eq!(sent[0].header("mcp-protocol-version"), None);
+    assert_eq!(sent[1].header("mcp-session-id"), Some("s0"));
+    assert_eq!(sent[4].header("mcp-session-id"), Some("s1"));
+    assert_eq!(sent[4].header("mcp-protocol-version"), Some("2025-06-18"));
+    assert_eq!(sent[4].header("mcp-method"), None);
+    assert_eq!(sent[4].params, r#"{"name":"t","arguments":{"a":1.0}}"#);
+    let card = peer.card();
+    assert_eq!(card.revision, Revision::V2025_06_18);
+    assert_eq!(card.instructions.as_deref(), Some("do"));
+}
+
+#[tokio::test]
+async fn a_session_at_an_older_revision_sends_no_version_header() {
+    let transport = Scripted::new(|_| Play::Session("s", greeting("2025-03-26")));
+    let session = opened(&transport, true, NEWEST).await.unwrap();
+    assert_eq!(session.line.headers.len(), 1);
+    let transport = Scripted::new(|_| result(greeting("2024-11-05")));
+    let session = opened(&transport, true, NEWEST).await.unwrap();
+    assert!(session.line.headers.is_empty());
+}
+
+#[tokio::test]
+async fn a_version_that_is_not_ours_or_not_the_pinned_one_is_refused() {
+    let pinned = Proposal {
+        revision: Revision::V2025_06_18,
+        exact: true,
+    };
+    for (answer, proposal, fine) in [
+        ("2025-06-18", pinned, true),
+        ("2025-11-25", pinned, false),
+        ("2026-07-28", NEWEST, false),
+        ("2023-01-01", NEWEST, false),
+    ] {
+        let transport = Scripted::new(move |_| result(greeting(answer)));
+        let session = opened(&transport, false, proposal).await;
+        assert_eq!(session.is_ok(), fine, "{answer}");
+        assert_eq!(
+            transport.sent_of("notifications/initialized").len(),
+            usize::from(fine)
+        );
+    }
+    let transport = Scripted::new(|_| result("{}"));
+    let session = opened(&transport, false, NEWEST).await;
+    assert!(matches!(session, Err(UpstreamError::Protocol(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_hangs_in_initialize_is_given_up_and_never_told_so() {
+    let transport = Scripted::new(|_| Play::Hang);
+    let began = Instant::now();
+    let session = opened(&transport, false, NEWEST).await;
+    assert!(matches!(session, Err(UpstreamError::Timeout("initialize"))));
+    assert_eq!(began.elapsed(), Duration::from_secs(5));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(
+        transport.sent().len(),
+        1,
+        "`initialize` must not be cancelled"
+    );
+}
+
+#[tokio::test]
+async fn pings_are_answered_and_whatever_else_a_server_asks_is_refused() {
+    let transport = Scripted::new(|_| result(greeting("2025-11-25")));
+    transport.say(r#"{"jsonrpc":"2.0","id":"p\u0031","method":"ping"}"#);
+    transport.say(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+    transport.say(r#"{"jsonrpc":"2.0","id":2,"method":"roots/list"}"#);
+    let session = opened(&transport, false, NEWEST).await.unwrap();
+    let pong = transport.until(|sent| sent.text.contains("p\\u0031")).await;
+    assert_eq!(pong.text, r#"{"jsonrpc":"2.0","id":"p\u0031","result":{}}"#);
+    let refusal = transport
+        .until(|sent| sent.text.contains(r#""id":2,"error""#))
+        .await;
+    assert!(refusal.text.contains("-32601"), "{}", refusal.text);
+    drop(session);
+}
+
+#[tokio::test]
+async fn a_request_on_a_calls_own_stream_is_answered_there_too() {
+    let (transport, peer) = over_http(&an_address(), |sent| match sent.method.as_str() {
+        "tools/call" => Play::Stream(
+            vec![
+                (0, r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#.into()),
+                (
+                    0,
+                    r#"{"jsonrpc":"2.0","id":8,"method":"sampling/createMessage"}"#.into(),
+                ),
+                (
+                    0,
+                    note("notifications/message", r#"{"level":"info","data":1}"#),
+                ),
+                (0, last("{}")),
+            ],
+            false,
+        ),
+        _ => Play::Status(202),
+    })
+    .await;
+    let mut call = of("k");
+    call.caller = Arc::new(Caller {
+        log_level: Some(LogLevel::Info),
+        ..a_caller("k")
+    });
+    let Ok(Reply::Stream(stream)) = peer.call(call, a_route("t")).await else {
+        panic!()
+    };
+    let steps: Vec<_> = stream.collect().await;
+    assert!(matches!(
+        steps[..],
+        [
+            Step::Event(Event::Log(LogLevel::Info, _)),
+            Step::Outcome(Outcome::Complete(_))
+        ]
+    ));
+    let answers = transport.sent_of("");
+    assert_eq!(answers.len(), 2);
+    assert!(answers[0].text.contains(r#""id":7,"result":{}"#));
+    assert!(answers[1].text.contains(r#""id":8,"error""#));
+    assert_eq!(answers[1].header("mcp-session-id"), Some("s1"));
+}
+
+#[tokio::test]
+async fn a_progress_token_is_sent_only_when_progress_is_wanted() {
+    let (transport, peer) = over_http(&an_address(), |_| result("{}")).await;
+    let mut call = of("k");
+    call.wants_progress = true;
+    done(&peer, call).await;
+    let sent = transport.sent_of("tools/call").remove(0);
+    let id = sent
+        .text
+        .split_once(r#""id":"#)
+        .unwrap()
+        .1
+        .split(',')
+        .next()
+        .unwrap()
+        .to_owned();
+    assert!(
+        sent.params
+            .ends_with(&format!(r#""_meta":{{"progressToken":{id}}}}}"#)),
+        "{}",
+        sent.params
+    );
+}
+
+#[tokio::test]
+async fn callers_share_a_session_only_under_one_key() {
+    let session_of = |sent: &Sent| sent.header("mcp-session-id").unwrap().to_owned();
+    for (isolation, want) in [
+        (Isolation::Shared, ["s0", "s0", "s0"]),
+        (Isolation::Session, ["s1", "s2", "s1"]),
+        (Isolation::Principal, ["s1", "s1", "s1"]),
+    ] {
+        let spec = UpstreamSpec {
+            isolation,
+            ..an_address()
+        };
+        let (transport, peer) = over_http(&spec, |_| result("{}")).await;
+        for key in ["a", "b", "a"] {
+            done(&peer, of(key)).await;
+        }
+        let used: Vec<_> = transport
+            .sent_of("tools/call")
+            .iter()
+            .map(session_of)
+            .collect();
+        assert_eq!(used, want, "{isolation:?}");
+    }
+    assert_eq!(Principal::anonymous().as_str(), "anonymous");
+}
+
+#[tokio::test]
+async fn a_session_is_opened_once_however_many_wait_for_it() {
+    let (transport, peer) = over_http(&an_address(), |_| result("{}")).await;
+    let calls = (0..4).map(|_| peer.call(of("k"), a_route("t")));
+    for reply in futures_util::future::join_all(calls).await {
+        assert!(reply.is_ok());
+    }
+    assert_eq!(transport.sent_of("initialize").len(), 2);
+}
+
+#[tokio::test]
+async fn a_session_ends_with_its_owner() {
+    let (transport, peer) = over_http(&an_address(), |_| result("{}")).await;
+    let call = of("k");
+    let ended = call.caller.affinity.ended.clone();
+    done(&peer, call).await;
+    assert_eq!(peer.keyed.len(), 1);
+    ended.cancel();
+    while transport.ended.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(*transport.ended.lock().unwrap(), ["s1"]);
+    assert_eq!(peer.keyed.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_session_is_closed_after_fifteen_minutes_and_a_used_one_is_not() {
+    let (transport, peer) = over_http(&an_address(), |_| result("{}")).await;
+    done(&peer, of("idle")).await;
+    for _ in 0..3 {
+        done(&peer, of("used")).await;
+        tokio::time::sleep(Duration::from_secs(6 * 60)).await;
+    }
+    assert_eq!(*transport.ended.lock().unwrap(), ["s1"]);
+    assert_eq!(peer.keyed.len(), 1);
+}
+
+#[tokio::test]
+async fn closing_ends_every_session_and_the_transport() {
+    let (transport, peer) = over_http(&an_address(), |_| result("{}")).await;
+    done(&peer, of("a")).await;
+    done(&peer, of("b")).await;
+    peer.close().await;
+    let mut ended = transport.ended.lock().unwrap().clone();
+    ended.sort_unstable();
+    assert_eq!(ended, ["s0", "s1", "s2"]);
+    assert_eq!(transport.closed.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn processes_are_per_key_and_bounded() {
+    let (processes, peer) = on_pipes(Isolation::Session, |_, _| result("{}")).await;
+    done(&peer, of("k0")).await;
+    done(&peer, of("k0")).await;
+    assert_eq!(processes.made().len(), 2);
+    for n in 1..32 {
+        done(&peer, of(&format!("k{n}"))).await;
+    }
+    let reply = peer.call(of("one more"), a_route("t")).await;
+    assert!(matches!(reply, Err(UpstreamError::Overloaded)));
+    done(&peer, of("k7")).await;
+    assert_eq!(processes.made().len(), 33);
+    peer.close().await;
+    for process in processes.made() {
+        assert_eq!(process.closed.load(Ordering::SeqCst), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_of_one_key_that_dies_hurts_nobody_else_and_comes_back() {
+    let (processes, peer) = on_pipes(Isolation::Session, |number, sent| match number {
+        1 if sent.method == "tools/call" => Play::Die,
+        _ => result("{}"),
+    })
+    .await;
+    let reply = peer.call(of("a"), a_route("t")).await;
+    assert!(matches!(reply, Err(UpstreamError::Unavailable { .. })));
+    done(&peer, of("b")).await;
+    // It died at once, so it is not started again at once.
+    let reply = peer.call(of("a"), a_route("t")).await;
+    let Err(UpstreamError::Unavailable {
+        retry_at: Some(at), ..
+    }) = reply
+    else {
+        panic!("{reply:?}")
+    };
+    tokio::time::sleep_until(at).await;
+    done(&peer, of("a")).await;
+    assert_eq!(processes.made().len(), 4);
+    assert!(futures_util::poll!(peer.lost()).is_pending());
+    processes.made()[0].die();
+    assert!(matches!(
+        peer.lost().await,
+        UpstreamError::Unavailable { .. }
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_cannot_be_opened_is_an_error_and_is_not_tried_again_at_once() {
+    let mut handshakes = 0;
+    let transport = Scripted::new(move |sent| {
+        handshakes += usize::from(sent.method == "initialize");
+        match (sent.method.as_str(), handshakes) {
+            ("initialize", 2) => Play::Status(503),
+            ("initialize", _) => Play::Session("s", greeting("2025-06-18")),
+            _ => result("{}"),
+        }
+    });
+    let wire = Wire::new(Arc::<Scripted>::clone(&transport), true);
+    let spec = an_address();
+    let terms = terms(&spec);
+    let deadline = Instant::now() + Duration::from_secs(5);
+    let first = Session::open(&wire, NEWEST, &terms, deadline)
+        .await
+        .unwrap();
+    let peer = Legacy::new(
+        first,
+        Opener::Shared(wire),
+        NEWEST,
+        Isolation::Session,
+        &terms,
+    );
+    let reply = peer.call(of("k"), a_route("t")).await;
+    assert!(matches!(reply, Err(UpstreamError::Unavailable { .. })));
+    let Err(UpstreamError::Unavailable {
+        retry_at: Some(at), ..
+    }) = peer.call(of("k"), a_route("t")).await
+    else {
+        panic!()
+    };
+    assert_eq!(transport.sent_of("initialize").len(), 2);
+    tokio::time::sleep_until(at).await;
+    done(&peer, of("k")).await;
+}
+
+#[tokio::test]
+async fn a_forgotten_session_is_opened_again_and_only_reads_are_repeated() {
+    for gone in [
+        Play::Status(404),
+        Play::Error(404, -32001, ""),
+        Play::Error(400, -32000, ""),
+    ] {
+        let (transport, peer) = over_http(&an_address(), move |sent| {
+            match sent.header("mcp-session-id") {
+                Some("s1") => gone.clone(),
+                _ => result("{}"),
+            }
+        })
+        .await;
+        let read = Call {
+            caller: Arc::new(a_caller("k")),
+            ..a_call(Op::ReadResource("u+a:b".into()), r#"{"uri":"u+a:b"}"#)
+        };
+        done(&peer, read.clone()).await;
+        assert_eq!(transport.sent_of("resources/read").len(), 2);
+    }
+    let (transport, peer) = over_http(&an_address(), |sent| match sent.header("mcp-session-id") {
+        Some("s1") => Play::Status(404),
+        _ => result("{}"),
+    })
+    .await;
+    let reply = peer.call(of("k"), a_route("t")).await;
+    assert!(matches!(reply, Err(UpstreamError::Unavailable { .. })));
+    assert_eq!(transport.sent_of("tools/call").len(), 1);
+    done(&peer, of("k")).await;
+    assert_eq!(transport.sent_of("tools/call").len(), 2);
+}
+
+#[tokio::test]
+async fn an_upstreams_own_error_is_passed_on_and_codes_of_the_other_era_are_not() {
+    let mut plays = [
+        Play::Error(200, -32042, r#"{"elicitations":[]}"#),
+        Play::Error(200, -32002, ""),
+        Play::Error(400, -32602, ""),
+        Play::Error(400, -32022, ""),
+    ]
+    .into_iter();
+    let (_, peer) = over_http(&an_address(), move |_| plays.next().unwrap()).await;
+    for code in [-32042, -32002, -32602] {
+        let outcome = done(&peer, of("k")).await;
+        assert!(matches!(outcome, Outcome::Failed(error) if error.code == code));
+    }
+    let reply = peer.call(of("k"), a_route("t")).await;
+    assert!(matches!(reply, Err(UpstreamError::Unavailable { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn giving_a_call_up_is_told_over_http_and_on_pipes() {
+    let hang = |sent: &Sent| match sent.method.as_str() {
+        "tools/call" => Play::Hang,
+        _ => Play::Status(202),
+    };
+    let (transport, peer) = over_http(&an_address(), hang).await;
+    let reply = peer.call(of("k"), a_route("t"));
+    let reply = tokio::time::timeout(Duration::from_secs(1), reply).await;
+    assert!(reply.is_err());
+    let told = transport
+        .until(|sent| sent.method == "notifications/cancelled")
+        .await;
+    assert_eq!(told.header("mcp-session-id"), Some("s1"));
+
+    let (processes, peer) = on_pipes(Isolation::Shared, move |_, sent| hang(sent)).await;
+    let reply = peer.call(of("k"), a_route("t"));
+    let reply = tokio::time::timeout(Duration::from_secs(1), reply).await;
+    assert!(reply.is_err());
+    let call = processes.made()[0].sent_of("tools/call").remove(0);
+    let id = call
+        .text
+        .split_once(r#""id":"#)
+        .unwrap()
+        .1
+        .split(',')
+        .next()
+        .unwrap()
+        .to_owned();
+    let told = processes.made()[0]
+        .until(|sent| sent.method == "notifications/cancelled")
+        .await;
+    assert!(
+        told.params.contains(&format!(r#""requestId":{id}"#)),
+        "{}",
+        told.params
+    );
+}
+
+#[tokio::test]
+async fn lists_are_read_on_the_service_session_and_again_when_it_was_forgotten() {
+    let (transport, peer) = over_http(&an_address(), |sent| {
+        match (sent.header("mcp-session-id"), sent.params.as_str()) {
+            (Some("s0"), "{}") => result(r#"{"tools":[{"name":"a"}],"nextCursor":"1"}"#),
+            (Some("s0"), _) => Play::Status(404),
+            (_, "{}") => result(r#"{"tools":[{"name":"b"}],"nextCursor":"2"}"#),
+            _ => result(r#"{"tools":[{"name":"c"}]}"#),
+        }
+    })
+    .await;
+    let listing = peer.list(ListKind::Tools).await.unwrap();
+    let items: Vec<_> = listing.items.iter().map(Json::as_str).collect();
+    assert_eq!(items, [r#"{"name":"b"}"#, r#"{"name":"c"}"#]);
+    assert_eq!((listing.ttl, listing.public), (None, false));
+    assert!(peer.list(ListKind::Prompts).await.unwrap().items.is_empty());
+    assert_eq!(transport.sent_of("prompts/list").len(), 0);
+}
+
+#[tokio::test]
+async fn a_server_that_stops_speaking_the_era_ends_the_peer() {
+    let mut handshakes = 0;
+    let transport = Scripted::new(move |sent| {
+        handshakes += usize::from(sent.method == "initialize");
+        match (sent.method.as_str(), handshakes) {
+            ("initialize", 1) => Play::Session("s", greeting("2025-06-18")),
+            ("notifications/initialized", _) => Play::Status(202),
+            _ => Play::Error(400, -32602, ""),
+        }
+    });
+    let wire = Wire::new(Arc::<Scripted>::clone(&transport), true);
+    let terms = terms(&an_address());
+    let deadline = Instant::now() + Duration::from_secs(5);
+    let first = Session::open(&wire, NEWEST, &terms, deadline)
+        .await
+        .unwrap();
+    let peer = Legacy::new(
+        first,
+        Opener::Shared(wire),
+        NEWEST,
+        Isolation::Session,
+        &terms,
+    );
+    assert!(peer.list(ListKind::Tools).await.is_err());
+    assert!(matches!(peer.lost().await, UpstreamError::Protocol(_)));
+}

@@ -1,0 +1,223 @@
+//! Draining one list of one upstream: every page, within bounds.
+//!
+//! Guarantees: a hostile list ends: pages, items and bytes are bounded, and a cursor that comes back stops the walk. What was
+//! cut short says so. Deliberately absent: any judgement of a single definition, which is the catalog's.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+
+use super::UpstreamError;
+use crate::{
+    catalog::{Listing, rules::CatalogBounds},
+    json::{Json, Kind, Node},
+    protocol::methods::ListKind,
+};
+
+/// The most bytes of an upstream's cursor (SECURITY 6); a longer one ends the list.
+const CURSOR_BYTES: usize = 4 << 10;
+
+/// All pages of a list. `fetch` gets one page's result, from the start or from a cursor.
+///
+/// # Errors
+/// Whatever `fetch` fails with, and [`UpstreamError::Protocol`] for a page without its array.
+pub(super) async fn drain<F>(
+    kind: ListKind,
+    bounds: &CatalogBounds,
+    mut fetch: impl FnMut(Option<String>) -> F,
+) -> Result<Listing, UpstreamError>
+where
+    F: Future<Output = Result<Json, UpstreamError>>,
+{
+    let mut items: Vec<Json> = Vec::new();
+    let mut bytes = 0;
+    let mut seen: Vec<String> = Vec::new();
+    let mut ttl = Hint::Unseen;
+    let mut public = true;
+    let mut truncated = false;
+    let mut cursor = None;
+    loop {
+        let page = fetch(cursor.take()).await?;
+        let root = page.root();
+        let array = root
+            .member(kind.member())
+            .filter(|array| array.kind() == Kind::Array)
+            .ok_or_else(|| {
+                UpstreamError::Protocol(format!("`{}` without its array", kind.method()))
+            })?;
+        let kept = items.len();
+        for item in array.elements() {
+            bytes += item.raw().len();
+            if items.len() == bounds.items || bytes > bounds.total_bytes {
+                truncated = true;
+                break;
+            }
+            items.push(page.slice(item));
+        }
+        let_go_of_page(&page, &mut items[kept..]);
+        ttl = ttl.and(root.member("ttlMs"));
+        public &= root
+            .member("cacheScope")
+            .and_then(Node::as_str)
+            .is_some_and(|scope| scope == "public");
+        let Some(next) = root.member("nextCursor").and_then(Node::as_str) else {
+            break;
+        };
+        // An empty cursor is a cursor (PROTOCOL A1).
+        truncated |= next.len() > CURSOR_BYTES
+            || seen.len() + 1 >= bounds.pages
+            || seen.iter().any(|old| **old == *next);
+        if truncated {
+            break;
+        }
+        seen.push(next.clone().into_owned());
+        cursor = Some(next.into_owned());
+    }
+    Ok(Listing {
+        items: Arc::from(items),
+        ttl: ttl.told(),
+        public,
+        truncated,
+    })
+}
+
+/// Items share their page's bytes; where they are less than half of it they are copied out, so that a long page is not
+/// kept alive for a few short items.
+fn let_go_of_page(page: &Json, items: &mut [Json]) {
+    let used: usize = items.iter().map(Json::len).sum();
+    if used * 2 < page.len() {
+        for item in items {
+            // Each is one value of a valid text.
+            *item = Json::composed(Bytes::copy_from_slice(item.bytes()));
+        }
+    }
+}
+
+/// The smallest time to live over the pages; a page without one counts as zero once any page has one (PROTOCOL D5).
+#[derive(Clone, Copy)]
+enum Hint {
+    Unseen,
+    Absent,
+    Millis(u64),
+}
+
+impl Hint {
+    fn and(self, told: Option<Node<'_>>) -> Self {
+        let told = told.map(|node| {
+            node.as_i64()
+                .and_then(|millis| u64::try_from(millis).ok())
+                .unwrap_or(0)
+        });
+        match (self, told) {
+            (Self::Unseen | Self::Absent, None) => Self::Absent,
+            (Self::Unseen, Some(millis)) => Self::Millis(millis),
+            (Self::Absent, Some(_)) | (Self::Millis(_), None) => Self::Millis(0),
+            (Self::Millis(least), Some(millis)) => Self::Millis(least.min(millis)),
+        }
+    }
+
+    const fn told(self) -> Option<Duration> {
+        match self {
+            Self::Unseen | Self::Absent => None,
+            Self::Millis(millis) => Some(Duration::from_millis(millis)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Limits;
+
+    async fn drained(
+        bounds: CatalogBounds,
+        mut pages: impl FnMut(Option<&str>) -> String,
+    ) -> Result<Listing, UpstreamError> {
+        drain(ListKind::Tools, &bounds, |cursor| {
+            let page = pages(cursor.as_deref());
+            std::future::ready(Ok(Json::parse(page.into(), &Limits::LIST).unwrap()))
+        })
+        .await
+    }
+
+    #[tokio::test]
+    async fn every_page_is_read_and_an_empty_cursor_is_a_cursor() {
+        let mut asked = Vec::new();
+        let listing = drained(CatalogBounds::default(), |cursor| {
+            asked.push(cursor.map(str::to_owned));
+            match cursor {
+                None => r#"{"tools":[{"n":1},{"n":2}],"nextCursor":"","ttlMs":5000,"cacheScope":"public"}"#,
+                Some("") => r#"{"tools":[],"nextCursor":"x","ttlMs":3000,"cacheScope":"public"}"#,
+                Some(_) => r#"{"tools":[{"n":3}],"ttlMs":9000,"cacheScope":"public"}"#,
+            }
+            .to_owned()
+        })
+        .await
+        .unwrap();
+        assert_eq!(asked, [None, Some(String::new()), Some("x".into())]);
+        let items: Vec<_> = listing.items.iter().map(Json::as_str).collect();
+        assert_eq!(items, [r#"{"n":1}"#, r#"{"n":2}"#, r#"{"n":3}"#]);
+        assert_eq!(listing.ttl, Some(Duration::from_secs(3)));
+        assert!(listing.public && !listing.truncated);
+    }
+
+    #[tokio::test]
+    async fn a_cursor_that_comes_back_ends_the_list() {
+        let mut count = 0;
+        let listing = drained(CatalogBounds::default(), |cursor| {
+            count += 1;
+            let next = if cursor == Some("a") { "b" } else { "a" };
+            format!(r#"{{"tools":[{{"n":{count}}}],"nextCursor":"{next}"}}"#)
+        })
+        .await
+        .unwrap();
+        assert_eq!((listing.items.len(), listing.truncated), (3, true));
+        assert_eq!((listing.ttl, listing.public), (None, false));
+    }
+
+    #[tokio::test]
+    async fn pages_items_and_bytes_are_bounded_and_the_cut_is_told() {
+        let endless = |cursor: Option<&str>| {
+            let n: usize = cursor.map_or(0, |cursor| cursor.parse().unwrap());
+            format!(r#"{{"tools":["aaaa","bbbb"],"nextCursor":"{}"}}"#, n + 1)
+        };
+        let bounds = CatalogBounds::default();
+        for (bounds, want) in [
+            (CatalogBounds { pages: 3, ..bounds }, 6),
+            (CatalogBounds { items: 3, ..bounds }, 3),
+            (
+                CatalogBounds {
+                    total_bytes: 30,
+                    ..bounds
+                },
+                5,
+            ),
+        ] {
+            let listing = drained(bounds, endless).await.unwrap();
+            assert_eq!((listing.items.len(), listing.truncated), (want, true));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_few_short_items_do_not_keep_a_long_page_alive() {
+        let long = "x".repeat(1000);
+        let page = format!(r#"{{"other":"{long}","tools":[{{"n":1}}]}}"#);
+        let buffer = Bytes::from(page);
+        let whole = buffer.as_ptr_range();
+        let listing = drain(ListKind::Tools, &CatalogBounds::default(), |_| {
+            std::future::ready(Ok(Json::parse(buffer.clone(), &Limits::LIST).unwrap()))
+        })
+        .await
+        .unwrap();
+        assert_eq!(listing.items[0].as_str(), r#"{"n":1}"#);
+        assert!(!whole.contains(&listing.items[0].bytes().as_ptr()));
+    }
+
+    #[tokio::test]
+    async fn a_page_without_its_array_is_a_broken_protocol() {
+        for page in [r#"{"tools":{}}"#, "{}", r#"{"tools":null}"#] {
+            let drained = drained(CatalogBounds::default(), |_| page.to_owned()).await;
+            assert!(matches!(drained, Err(UpstreamError::Protocol(_))), "{page}");
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! The peer for the stateless era: every request describes itself (PROTOCOL B1 to B3).
+//!
+//! Guarantees: headers mirror the body that is sent, not the one that came; nothing is declared that cannot be delivered.
+//! Deliberately absent: client input and tasks, which are not declared upstream yet.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tokio::time::Instant;
+
+use super::{
+    Peer, UpstreamError,
+    exchange::{self, Exchange, Opened, Told, Wants},
+    line::{Line, Wire},
+    lists, params,
+    terms::Terms,
+};
+use crate::{
+    call::{Call, Op, Reply, ServerCard},
+    catalog::{Listing, Route},
+    json::{Json, Kind, Limits, Node},
+    protocol::{Era, Revision, codes, meta, methods, methods::ListKind, mirror},
+};
+
+/// A peer of the stateless era.
+pub(super) struct Modern {
+    card: ServerCard,
+    line: Arc<Line>,
+    own: Vec<(&'static str, Json)>,
+}
+
+/// What is said of ourselves on every request.
+pub(super) fn self_description(revision: Revision) -> Vec<(&'static str, Json)> {
+    vec![
+        (meta::PROTOCOL_VERSION, Json::string(revision.as_str())),
+        (meta::CLIENT_INFO, client_info()),
+        (meta::CLIENT_CAPABILITIES, Json::empty_object()),
+    ]
+}
+
+/// Our own name and version.
+pub(super) fn client_info() -> Json {
+    meta::object_of(&[
+        ("name", Json::string("usher")),
+        ("version", Json::string(env!("CARGO_PKG_VERSION"))),
+    ])
+}
+
+/// A line of the stateless era at `revision`.
+pub(super) fn line(wire: Arc<Wire>, revision: Revision, terms: Arc<Terms>) -> Arc<Line> {
+    let mut headers = HeaderMap::new();
+    if wire.streamable {
+        headers.insert(
+            HeaderName::from_static(mirror::PROTOCOL_VERSION),
+            HeaderValue::from_static(revision.as_str()),
+        );
+    }
+    Arc::new(Line::new(wire, Era::Modern, headers, terms))
+}
+
+/// A request of our own on a modern line.
+///
+/// # Errors
+/// As [`exchange::ask`].
+pub(super) async fn ask(
+    line: &Arc<Line>,
+    revision: Revision,
+    method: &'static str,
+    members: &[(&str, Json)],
+    deadline: Instant,
+    quiet: bool,
+) -> Result<Told, UpstreamError> {
+    let own = meta::object_of(&self_description(revision));
+    let members: Vec<_> = members.iter().cloned().chain([(meta::META, own)]).collect();
+    let mut headers = line.headers.clone();
+    if line.wire.streamable {
+        headers.insert(
+            HeaderName::from_static(mirror::METHOD),
+            HeaderValue::from_static(method),
+        );
+    }
+    exchange::ask(
+        line,
+        method,
+        &meta::object_of(&members),
+        headers,
+        deadline,
+        quiet,
+    )
+    .await
+}
+
+/// The card in a result of `server/discover`, if it is one.
+pub(super) fn card(result: &Json, revision: Revision) -> Option<ServerCard> {
+    let root = result.root();
+    let capabilities = root
+        .member("capabilities")
+        .filter(|capabilities| capabilities.kind() == Kind::Object)?;
+    Some(ServerCard {
+        revision,
+        capabilities: result.slice(capabilities),
+        instructions: root
+            .member("instructions")
+            .and_then(Node::as_str)
+            .map(Into::into),
+        server_info: root
+            .member(meta::META)
+            .and_then(|meta| meta.member(meta::SERVER_INFO))
+            .filter(|info| info.kind() == Kind::Object)
+            .map(|info| result.slice(info)),
+        ttl_millis: root
+            .member("ttlMs")
+            .and_then(Node::as_i64)
+            .and_then(|millis| millis.try_into().ok())
+            .unwrap_or(0),
+    })
+}
+
+impl Modern {
+    /// A peer on a line that has just been discovered to be modern.
+    pub(super) fn new(card: ServerCard, line: Arc<Line>) -> Self {
+        let own = self_description(card.revision);
+        Self { card, line, own }
+    }
+
+    async fn carry(&self, call: Call, route: Route) -> Result<Reply, UpstreamError> {
+        let line = &self.line;
+        let permit = line.terms.gate.enter(call.deadline).await?;
+        let deadline = call.deadline.min(Instant::now() + line.terms.timeouts.call);
+        // On a pipe a log line cannot be tied to its request (PROTOCOL B6), so none are asked for.
+        let log = call.caller.log_level.filter(|_| line.wire.streamable);
+        let wants = Wants {
+            caller: Some(Arc::clone(&call.caller)),
+            progress: call.wants_progress,
+            log,
+            quiet: false,
+        };
+        let mut exchange = Exchange::new(line, deadline, wants).holding(permit);
+        let mut own = self.own.clone();
+        if let Some(level) = log {
+            own.push((meta::LOG_LEVEL, Json::string(level.as_str())));
+        }
+        if call.wants_progress {
+            own.push((meta::PROGRESS_TOKEN, Json::of(&exchange.number())));
+        }
+        let params = params::outbound(&call, &route.local, &own, self.card.revision.features());
+        let headers = self.mirrored(&call, &route)?;
+        let sent = exchange.send(call.op.method(), &params, headers, Limits::UPSTREAM);
+        match sent.await? {
+            Opened::Ended(head, body) => exchange.judge(head.status, body).map(Reply::Done),
+            Opened::Flowing(_) => exchange.into_reply().await,
+            Opened::Status(head) => {
+                // A modern server answers these with a message.
+                if matches!(head.status.as_u16(), 400 | 404 | 405) {
+                    line.doubt.cancel();
+                }
+                Err(exchange::bare(head.status))
+            }
+        }
+    }
+
+    /// The headers that mirror the body (PROTOCOL B2, B3), rebuilt for this hop; none on a pipe.
+    fn mirrored(&self, call: &Call, route: &Route) -> Result<HeaderMap, UpstreamError> {
+        if !self.line.wire.streamable {
+            return Ok(HeaderMap::new());
+        }
+        let mut headers = self.line.headers.clone();
+        let method = call.op.method();
+        headers.insert(
+            HeaderName::from_static(mirror::METHOD),
+            HeaderValue::from_static(method),
+        );
+        if methods::mirrored_member(method).is_some() {
+            headers.insert(HeaderName::from_static(mirror::NAME), value(&route.local)?);
+        }
+        if let Op::CallTool(_) = &call.op
+            && !route.headers.is_empty()
+            && let Some(arguments) = call.params.root().member("arguments")
+        {
+            for param in &*route.headers {
+                if let Some(text) = mirror::rendered(arguments, param) {
+                    let name = HeaderName::from_bytes(param.header.as_bytes())
+                        .map_err(|_| no_header("the name of a mirrored argument"))?;
+                    headers.insert(name, value(&text)?);
+                }
+            }
+        }
+        Ok(headers)
+    }
+
+    async fn listing(&self, kind: ListKind) -> Result<Listing, UpstreamError> {
+        if !offers(&self.card, kind) {
+            return Ok(Listing::default());
+        }
+        let line = &self.line;
+        let deadline = Instant::now() + line.terms.timeouts.list;
+        lists::drain(kind, &line.terms.bounds, |cursor| async move {
+            let members: Vec<_> = cursor
+                .map(|cursor| ("cursor", Json::string(&cursor)))
+                .into_iter()
+                .collect();
+            let revision = self.card.revision;
+            match ask(line, revision, kind.method(), &members, deadline, false).await? {
+                Told::Result(_, result) => exchange::complete(result),
+                Told::Error(_, error) if error.code == codes::METHOD_NOT_FOUND => {
+                    Ok(meta::object_of(&[(kind.member(), Json::of::<[u8]>(&[]))]))
+                }
+                Told::Error(_, error) => {
+                    if error.code == codes::UNSUPPORTED_VERSION {
+                        line.doubt.cancel();
+                    }
+                    Err(UpstreamError::Refused(error))
+                }
+                Told::Status(head) => {
+                    if matches!(head.status.as_u16(), 400 | 404 | 405) {
+                        line.doubt.cancel();
+                    }
+                    Err(exchange::bare(head.status))
+                }
+            }
+        })
+        .await
+    }
+}
+
+/// Whether the server promised lists of this kind.
+pub(super) fn offers(card: &ServerCard, kind: ListKind) -> bool {
+    card.capabilities.root().member(kind.capability()).is_some()
+}
+
+fn value(text: &str) -> Result<HeaderValue, UpstreamError> {
+    HeaderValue::try_from(mirror::encode(text)).map_err(|_| no_header("a mirrored value"))
+}
+
+fn no_header(what: &str) -> UpstreamError {
+    UpstreamError::Protocol(format!("{what} cannot stand in a header"))
+}
+
+impl Peer for Modern {
+    fn card(&self) -> &ServerCard {
+        &self.card
+    }
+
+    fn list(&self, kind: ListKind) -> BoxFuture<'_, Result<Listing, UpstreamError>> {
+        Box::pin(self.listing(kind))
+    }
+
+    fn call(&self, call: Call, route: Route) -> BoxFuture<'_, Result<Reply, UpstreamError>> {
+        Box::pin(self.carry(call, route))
+    }
+
+    fn lost(&self) -> BoxFuture<'_, UpstreamError> {
+        Box::pin(async {
+            tokio::select! {
+                error = self.line.wire.transport.lost() => error,
+                () = self.line.doubt.cancelled() => UpstreamError::Protocol(
+                    "it no longer speaks the era it was reached in".into(),
+                ),
+            }
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.line.wire.transport.close()
+    }
+}
+
+#[cfg(test)]
+mod tests;

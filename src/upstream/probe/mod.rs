@@ -1,0 +1,514 @@
+//! Deciding what an upstream speaks (PROTOCOL C2 to C4).
+//!
+//! Guarantees: only an answer of the protocol is evidence: a refused credential, a 5xx, a timeout or a dead connection decides
+//! nothing; pins are honoured; a legacy verdict is remembered for 12 h so that restarts need not ask again, and forgotten
+//! when it fails. Deliberately absent: when to probe, which is the supervisor's.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::future::BoxFuture;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::{
+    Peer, UpstreamError,
+    exchange::{self, Told},
+    legacy::{Legacy, NotOpened, Opener, Proposal, Session},
+    line::Wire,
+    modern::{self, Modern},
+    spec::{Endpoint, HttpTransport, Pin, UpstreamSpec},
+    terms::Terms,
+    transport::{self, Head, Transport},
+};
+use crate::{
+    json::{Json, Kind, Node},
+    jsonrpc::RpcError,
+    protocol::{Era, Revision, codes, methods},
+    tasks::Tasks,
+};
+
+/// How long a legacy verdict is trusted: upgraded servers still answer `initialize`, so a stale one never fails by itself.
+const LEGACY_FOR: Duration = Duration::from_secs(12 * 3600);
+
+/// Makes transports to one upstream.
+pub(super) trait Connector: Send + Sync + 'static {
+    /// A new transport; `http` says which of the two where there is a choice.
+    fn connect(
+        &self,
+        http: HttpTransport,
+    ) -> BoxFuture<'_, Result<Arc<dyn Transport>, UpstreamError>>;
+}
+
+/// The real transports.
+pub(super) struct Dialer {
+    /// Where to.
+    pub(super) spec: UpstreamSpec,
+    /// Who owns what the transports run.
+    pub(super) tasks: Tasks,
+}
+
+impl Connector for Dialer {
+    fn connect(
+        &self,
+        http: HttpTransport,
+    ) -> BoxFuture<'_, Result<Arc<dyn Transport>, UpstreamError>> {
+        Box::pin(transport::connect(&self.spec, http, &self.tasks))
+    }
+}
+
+/// Probes one upstream, and remembers what it found.
+pub(super) struct Probe {
+    spec: UpstreamSpec,
+    connector: Arc<dyn Connector>,
+    terms: Arc<Terms>,
+    /// When a server of the handshake era was last found, and by which transport.
+    legacy_since: Option<(Instant, HttpTransport)>,
+}
+
+/// What the question for the stateless era found out.
+enum Found {
+    /// A modern server.
+    Modern(Arc<dyn Peer>),
+    /// Something that does not know the stateless era.
+    Older,
+}
+
+impl Probe {
+    /// Knows nothing yet.
+    pub(super) fn new(
+        spec: UpstreamSpec,
+        connector: Arc<dyn Connector>,
+        terms: Arc<Terms>,
+    ) -> Self {
+        Self {
+            spec,
+            connector,
+            terms,
+            legacy_since: None,
+        }
+    }
+
+    /// Connects, finds out what is spoken, and makes the peer.
+    ///
+    /// # Errors
+    /// Why there is none; what was learnt before is forgotten unless the upstream was merely away.
+    pub(super) async fn peer(&mut self) -> Result<Arc<dyn Peer>, UpstreamError> {
+        let remembered = self
+            .legacy_since
+            .filter(|(since, _)| since.elapsed() < LEGACY_FOR)
+            .map(|(_, http)| http);
+        let found = match &self.spec.endpoint {
+            Endpoint::Stdio(_) => self.pipe(remembered.is_some()).await,
+            Endpoint::Http(http) => {
+                let transport = http.transport;
+                self.address(transport, remembered).await
+            }
+        };
+        match found {
+            Ok((peer, http)) => {
+                // The date is that of the last whole probe, or the verdict would never grow old.
+                self.legacy_since = match (peer.card().revision.era(), remembered) {
+                    (Era::Modern, _) => None,
+                    (Era::Legacy, Some(_)) => self.legacy_since,
+                    (Era::Legacy, None) => Some((Instant::now(), http)),
+                };
+                Ok(peer)
+            }
+            Err(error) => {
+                let away = matches!(error, UpstreamError::Unavailable { .. });
+                if !(away && matches!(self.spec.endpoint, Endpoint::Http(_))) {
+                    self.legacy_since = None;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Forgets what was found: the next attempt asks everything.
+    pub(super) const fn forget(&mut self) {
+        self.legacy_since = None;
+    }
+
+    /// Whether the stateless era is out of the question, by pin or by what is remembered.
+    const fn skips_question(&self, remembered: bool) -> bool {
+        match self.spec.protocol {
+            Pin::Auto => remembered,
+            Pin::Modern => false,
+            Pin::Legacy => true,
+            Pin::Revision(revision) => matches!(revision.era(), Era::Legacy),
+        }
+    }
+
+    /// Whether only the stateless era will do.
+    fn insists_on_modern(&self) -> bool {
+        match self.spec.protocol {
+            Pin::Modern => true,
+            Pin::Auto | Pin::Legacy => false,
+            Pin::Revision(revision) => revision.era() == Era::Modern,
+        }
+    }
+
+    const fn proposal(&self) -> Proposal {
+        match self.spec.protocol {
+            Pin::Revision(revision) => Proposal {
+                revision,
+                exact: true,
+            },
+            Pin::Auto | Pin::Modern | Pin::Legacy => Proposal {
+                revision: Revision::LATEST_LEGACY,
+                exact: false,
+            },
+        }
+    }
+
+    /// One step's deadline from now.
+    fn step(&self) -> Instant {
+        Instant::now() + self.terms.timeouts.connect
+    }
+
+    async fn connect(&self, http: HttpTransport) -> Result<Arc<dyn Transport>, UpstreamError> {
+        timeout_at(self.step(), self.connector.connect(http))
+            .await
+            .map_err(|_| UpstreamError::Timeout("connect"))?
+    }
+
+    fn legacy(&self, session: Session, opener: Opener) -> Arc<dyn Peer> {
+        Arc::new(Legacy::new(
+            session,
+            opener,
+            self.proposal(),
+            self.spec.isolation,
+            &self.terms,
+        ))
+    }
+
+    /// The ladder of PROTOCOL C2.
+    async fn address(
+        &self,
+        configured: HttpTransport,
+        remembered: Option<HttpTransport>,
+    ) -> Result<(Arc<dyn Peer>, HttpTransport), UpstreamError> {
+        let http = match configured {
+            HttpTransport::Auto => remembered.unwrap_or(HttpTransport::Streamable),
+            HttpTransport::Streamable | HttpTransport::Sse => configured,
+        };
+        if http == HttpTransport::Sse {
+            return self.events().await;
+        }
+        let wire = Wire::new(self.connect(HttpTransport::Streamable).await?, true);
+        let closing = CloseUnlessKept(Some(Arc::clone(&wire)), &self.terms);
+        if !self.skips_question(remembered.is_some()) {
+            match self.question(&wire, self.step()).await? {
+                Found::Modern(peer) => {
+                    closing.keep();
+                    return Ok((peer, http));
+                }
+                Found::Older if self.insists_on_modern() => return Err(not_modern()),
+                Found::Older => {}
+            }
+        }
+        match Session::open(&wire, self.proposal(), &self.terms, self.step()).await {
+            Ok(session) => {
+                closing.keep();
+                Ok((self.legacy(session, Opener::Shared(wire)), http))
+            }
+            Err(why) if configured == HttpTransport::Auto && points_to_events(&why) => {
+                drop(closing);
+                self.events().await.map_err(|mut error| {
+                    if let UpstreamError::Unavailable { cause, .. } = &mut error {
+                        cause.insert_str(0, "neither HTTP transport answers as MCP: ");
+                    }
+                    error
+                })
+            }
+            Err(why) => Err(why.into()),
+        }
+    }
+
+    /// The last rung: the two-endpoint transport, which only the handshake era has.
+    async fn events(&self) -> Result<(Arc<dyn Peer>, HttpTransport), UpstreamError> {
+        if self.insists_on_modern() {
+            return Err(not_modern());
+        }
+        let session = self.handshake(HttpTransport::Sse).await?;
+        Ok((session, HttpTransport::Sse))
+    }
+
+    /// A fresh transport of its own, straight into the handshake.
+    async fn handshake(&self, http: HttpTransport) -> Result<Arc<dyn Peer>, UpstreamError> {
+        let wire = Wire::new(self.connect(http).await?, false);
+        let closing = CloseUnlessKept(Some(Arc::clone(&wire)), &self.terms);
+        let opening = Session::open(&wire, self.proposal(), &self.terms, self.step());
+        // A process that ends says why; the handshake only sees that it ended.
+        let session = tokio::select! {
+            biased;
+            session = opening => session?,
+            error = wire.transport.lost() => return Err(error),
+        };
+        closing.keep();
+        Ok(self.legacy(session, Opener::Own(Arc::clone(&self.connector), http)))
+    }
+
+    /// The ladder of PROTOCOL C3.
+    async fn pipe(
+        &self,
+        remembered: bool,
+    ) -> Result<(Arc<dyn Peer>, HttpTransport), UpstreamError> {
+        let http = HttpTransport::Auto;
+        if self.skips_question(remembered) {
+            return Ok((self.handshake(http).await?, http));
+        }
+        let wire = Wire::new(self.connect(http).await?, false);
+        let closing = CloseUnlessKept(Some(Arc::clone(&wire)), &self.terms);
+        let exited = tokio::select! {
+            biased;
+            asked = self.ask_pipe(&wire) => match asked {
+                Ok(peer) => {
+                    closing.keep();
+                    return Ok((peer, http));
+                }
+                Err(error @ UpstreamError::Unavailable { .. }) => error,
+                Err(error) => return Err(error),
+            },
+            error = wire.transport.lost() => error,
+        };
+        if self.insists_on_modern() {
+            return Err(exited);
+        }
+        // It ended on being asked, as some servers of the handshake era do: another one is not asked.
+        drop(closing);
+        Ok((self.handshake(http).await?, http))
+    }
+
+    /// Asks on a pipe for the stateless era, and after half the connect deadline, or at once on any other answer, for the
+    /// handshake, too. Whichever is granted first decides: a modern server that is slow to start answers the question
+    /// late and refuses the handshake (PROTOCOL J8).
+    async fn ask_pipe(&self, wire: &Arc<Wire>) -> Result<Arc<dyn Peer>, UpstreamError> {
+        let connect = self.terms.timeouts.connect;
+        let began = Instant::now();
+        let question = self.question(wire, began + connect * 2);
+        tokio::pin!(question);
+        let early = if self.insists_on_modern() {
+            Some(question.as_mut().await)
+        } else {
+            tokio::select! {
+                biased;
+                found = question.as_mut() => Some(found),
+                () = sleep_until(began + connect / 2) => None,
+            }
+        };
+        let pending = match early {
+            Some(Ok(Found::Modern(peer))) => return Ok(peer),
+            Some(Ok(Found::Older)) if self.insists_on_modern() => return Err(not_modern()),
+            Some(Ok(Found::Older)) => false,
+            Some(Err(error)) => return Err(error),
+            None => true,
+        };
+        let opening = Session::open(wire, self.proposal(), &self.terms, began + connect * 2);
+        tokio::pin!(opening);
+        let mut pending = pending;
+        let opened = loop {
+            tokio::select! {
+                biased;
+                found = question.as_mut(), if pending => {
+                    pending = false;
+                    // A late refusal is what a legacy server says; a late failure will be the handshake's, too.
+                    if let Ok(Found::Modern(peer)) = found {
+                        return Ok(peer);
+                    }
+                }
+                opened = opening.as_mut() => break opened,
+            }
+        };
+        match opened {
+            Ok(session) => {
+                let opener = Opener::Own(Arc::clone(&self.connector), HttpTransport::Auto);
+                Ok(self.legacy(session, opener))
+            }
+            Err(NotOpened::Refused(_, error)) if pending && is_modern(error.code) => {
+                match question.await? {
+                    Found::Modern(peer) => Ok(peer),
+                    Found::Older => Err(UpstreamError::Refused(error)),
+                }
+            }
+            Err(why) => Err(why.into()),
+        }
+    }
+
+    /// Asks `server/discover`, once more when the server names a version that we share.
+    async fn question(&self, wire: &Arc<Wire>, deadline: Instant) -> Result<Found, UpstreamError> {
+        let revision = match self.spec.protocol {
+            Pin::Revision(revision) if revision.era() == Era::Modern => revision,
+            Pin::Auto | Pin::Modern | Pin::Legacy | Pin::Revision(_) => Revision::LATEST_MODERN,
+        };
+        let mut revision = revision;
+        for again in [true, false] {
+            match self.discover(wire, revision, deadline).await? {
+                Discovered::Card(peer) => return Ok(Found::Modern(peer)),
+                Discovered::Older => return Ok(Found::Older),
+                Discovered::Other(mutual) if again => revision = mutual,
+                Discovered::Other(_) => break,
+            }
+        }
+        Err(UpstreamError::Protocol(
+            "refuses the very version that it names".into(),
+        ))
+    }
+
+    async fn discover(
+        &self,
+        wire: &Arc<Wire>,
+        revision: Revision,
+        deadline: Instant,
+    ) -> Result<Discovered, UpstreamError> {
+        let line = modern::line(Arc::clone(wire), revision, Arc::clone(&self.terms));
+        let asked = modern::ask(&line, revision, methods::DISCOVER, &[], deadline, true).await;
+        match asked {
+            Ok(Told::Result(_, result)) => {
+                let card = exchange::complete(result.clone())
+                    .ok()
+                    .and_then(|_| modern::card(&result, revision));
+                let versions = card
+                    .as_ref()
+                    .and_then(|_| versions(result.root().member("supportedVersions")));
+                let (Some(card), Some(versions)) = (card, versions) else {
+                    return Ok(Discovered::Older);
+                };
+                match Mutual::of(&versions, revision) {
+                    Mutual::This => Ok(Discovered::Card(Arc::new(Modern::new(card, line)))),
+                    Mutual::Other(mutual) => Ok(Discovered::Other(mutual)),
+                    Mutual::OlderOnly => Ok(Discovered::Older),
+                    Mutual::None => Err(no_mutual()),
+                }
+            }
+            Ok(Told::Error(head, error)) => refused(&head, &error, revision),
+            Ok(Told::Status(head)) if is_evidence(&head) => Ok(Discovered::Older),
+            Ok(Told::Status(head)) => Err(exchange::bare(head.status)),
+            Err(UpstreamError::Timeout(_)) => Err(UpstreamError::Timeout("discover")),
+            // A foreign body, a wrong content type, a notification for an answer: not a modern server.
+            Err(UpstreamError::Protocol(_)) => Ok(Discovered::Older),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What one `server/discover` led to.
+enum Discovered {
+    Card(Arc<dyn Peer>),
+    /// Ask again at this revision.
+    Other(Revision),
+    Older,
+}
+
+/// What an error to `server/discover` says.
+fn refused(head: &Head, error: &RpcError, revision: Revision) -> Result<Discovered, UpstreamError> {
+    match error.code {
+        codes::UNSUPPORTED_VERSION => {
+            let supported = error.data.as_ref().map(Json::root);
+            let Some(versions) = versions(supported.and_then(|data| data.member("supported")))
+            else {
+                return Ok(Discovered::Older);
+            };
+            match Mutual::of(&versions, revision) {
+                Mutual::This => Ok(Discovered::Other(revision)),
+                Mutual::Other(mutual) => Ok(Discovered::Other(mutual)),
+                Mutual::OlderOnly => Ok(Discovered::Older),
+                Mutual::None => Err(no_mutual()),
+            }
+        }
+        // Only a modern server has these; what it found wrong is ours to mend (PROTOCOL C2, H13).
+        codes::HEADER_MISMATCH | codes::MISSING_CAPABILITY => {
+            Err(UpstreamError::Refused(error.clone()))
+        }
+        _ if is_evidence(head) => Ok(Discovered::Older),
+        _ => Err(exchange::bare(head.status)),
+    }
+}
+
+/// Whether an answer with this status says anything about the era.
+fn is_evidence(head: &Head) -> bool {
+    !head.status.is_server_error() && !matches!(head.status.as_u16(), 401 | 403 | 408 | 425 | 429)
+}
+
+/// Whether only a modern server has this code.
+const fn is_modern(code: i64) -> bool {
+    matches!(
+        code,
+        codes::HEADER_MISMATCH | codes::MISSING_CAPABILITY | codes::UNSUPPORTED_VERSION
+    )
+}
+
+/// Whether a refused handshake leaves the two-endpoint transport possible: any 4xx that is no modern error, and not about
+/// credentials or load.
+fn points_to_events(why: &NotOpened) -> bool {
+    let (head, code) = match why {
+        NotOpened::Status(head) => (head, None),
+        NotOpened::Refused(head, error) => (head, Some(error.code)),
+        NotOpened::Failed(_) => return false,
+    };
+    head.status.is_client_error() && is_evidence(head) && !code.is_some_and(is_modern)
+}
+
+/// The texts of a list of versions, if it is one.
+fn versions(list: Option<Node<'_>>) -> Option<Vec<String>> {
+    list.filter(|list| list.kind() == Kind::Array)?
+        .elements()
+        .take(64)
+        .map(|version| version.as_str().map(std::borrow::Cow::into_owned))
+        .collect()
+}
+
+/// What a server's versions have in common with ours.
+enum Mutual {
+    /// The one asked for.
+    This,
+    /// Another modern one, the newest.
+    Other(Revision),
+    /// None, but some that the handshake can agree on.
+    OlderOnly,
+    None,
+}
+
+impl Mutual {
+    fn of(versions: &[String], asked: Revision) -> Self {
+        let known = || versions.iter().filter_map(|text| Revision::parse(text));
+        if known().any(|revision| revision == asked) {
+            return Self::This;
+        }
+        match known().max() {
+            Some(newest) if newest.era() == Era::Modern => Self::Other(newest),
+            Some(_) => Self::OlderOnly,
+            None => Self::None,
+        }
+    }
+}
+
+fn no_mutual() -> UpstreamError {
+    UpstreamError::Protocol("it serves no revision that is known here".into())
+}
+
+fn not_modern() -> UpstreamError {
+    UpstreamError::Protocol("it does not speak the pinned era".into())
+}
+
+/// Closes a transport that no peer came to own.
+struct CloseUnlessKept<'a>(Option<Arc<Wire>>, &'a Terms);
+
+impl CloseUnlessKept<'_> {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for CloseUnlessKept<'_> {
+    fn drop(&mut self) {
+        if let Some(wire) = self.0.take() {
+            // Closing takes a while; the next attempt need not wait for it.
+            self.1
+                .tasks
+                .spawn(async move { wire.transport.close().await });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

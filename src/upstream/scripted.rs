@@ -1,0 +1,475 @@
+//! A transport that plays a script: for tests of everything that stands on transports.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use tokio::{sync::Notify, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    UpstreamError,
+    probe::Connector,
+    spec::{Endpoint, HttpSpec, HttpTransport, Isolation, Pin, StdioSpec, Timeouts, UpstreamSpec},
+    terms::Terms,
+    transport::{Answer, Frames, Head, Outbound, Transport},
+};
+use crate::{
+    call::{Affinity, Call, CallId, Caller, Op, Principal},
+    catalog::{Route, rules::CatalogBounds},
+    json::{Json, Limits},
+    jsonrpc::{Frame, Message, decode},
+    protocol::{ClientCapabilities, Revision, UpstreamId, names::Scope},
+    tasks::Tasks,
+};
+
+/// A frame that was sent.
+#[derive(Debug, Clone)]
+pub(super) struct Sent {
+    /// The method of a request or notification; `""` for a response.
+    pub(super) method: String,
+    /// The whole frame.
+    pub(super) text: String,
+    /// The params, `{}` when there were none.
+    pub(super) params: String,
+    /// Its headers.
+    pub(super) headers: HeaderMap,
+}
+
+impl Sent {
+    /// A header's text.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+}
+
+/// What the script does with a frame. `$id` in texts becomes the request's id.
+#[derive(Clone)]
+pub(super) enum Play {
+    /// A result.
+    Result(String),
+    /// A result that begins an HTTP session.
+    Session(&'static str, String),
+    /// An error under an HTTP status.
+    Error(u16, i64, &'static str),
+    /// An HTTP status and nothing else.
+    Status(u16),
+    /// These frames on a stream, each after this many seconds; a stream that then stays silent when `true`.
+    Stream(Vec<(u64, String)>, bool),
+    /// One frame as it is.
+    Raw(String),
+    /// No answer, ever.
+    Hang,
+    /// The same, later.
+    After(u64, Box<Self>),
+    /// The transport fails so.
+    Fail(UpstreamError),
+    /// The transport ends.
+    Die,
+}
+
+/// A result play.
+pub(super) fn result(text: impl Into<String>) -> Play {
+    Play::Result(text.into())
+}
+
+type Script = Box<dyn FnMut(&Sent) -> Play + Send>;
+
+/// The transport.
+pub(super) struct Scripted {
+    script: Mutex<Script>,
+    sent: Mutex<Vec<Sent>>,
+    unasked: Mutex<VecDeque<String>>,
+    news: Arc<Notify>,
+    dead: CancellationToken,
+    /// How often it was closed.
+    pub(super) closed: AtomicUsize,
+    /// Sessions ended with DELETE.
+    pub(super) ended: Mutex<Vec<String>>,
+    /// Answers that were given up by dropping them.
+    pub(super) dropped: Arc<AtomicUsize>,
+}
+
+impl Scripted {
+    /// Answers each frame as `script` says.
+    pub(super) fn new(script: impl FnMut(&Sent) -> Play + Send + 'static) -> Arc<Self> {
+        Arc::new(Self {
+            script: Mutex::new(Box::new(script)),
+            sent: Mutex::default(),
+            unasked: Mutex::default(),
+            news: Arc::new(Notify::new()),
+            dead: CancellationToken::new(),
+            closed: AtomicUsize::new(0),
+            ended: Mutex::default(),
+            dropped: Arc::default(),
+        })
+    }
+
+    /// Everything sent so far.
+    pub(super) fn sent(&self) -> Vec<Sent> {
+        self.sent.lock().unwrap().clone()
+    }
+
+    /// The frames of one method sent so far.
+    pub(super) fn sent_of(&self, method: &str) -> Vec<Sent> {
+        let mut sent = self.sent();
+        sent.retain(|sent| sent.method == method);
+        sent
+    }
+
+    /// Waits until a frame satisfies `wanted`.
+    pub(super) async fn until(&self, wanted: impl Fn(&Sent) -> bool) -> Sent {
+        loop {
+            let news = self.news.notified();
+            if let Some(sent) = self.sent().into_iter().find(&wanted) {
+                return sent;
+            }
+            news.await;
+        }
+    }
+
+    /// Waits until `count` frames of `method` were sent.
+    pub(super) async fn until_count(&self, method: &str, count: usize) {
+        loop {
+            let news = self.news.notified();
+            if self.sent_of(method).len() >= count {
+                return;
+            }
+            news.await;
+        }
+    }
+
+    /// Makes the upstream say something that nobody asked for, once its frames are read.
+    pub(super) fn say(&self, text: &str) {
+        self.unasked.lock().unwrap().push_back(text.to_owned());
+    }
+
+    /// Ends it.
+    pub(super) fn die(&self) {
+        self.dead.cancel();
+    }
+
+    fn gone() -> UpstreamError {
+        UpstreamError::unavailable("the script ended it")
+    }
+
+    fn answer(&self, play: Play, id: &str) -> BoxFuture<'_, Result<Answer, UpstreamError>> {
+        let head = |status: u16| Head {
+            status: StatusCode::from_u16(status).unwrap(),
+            session: None,
+        };
+        let said = match play {
+            Play::Result(text) => Ok(Answer::One(head(200), result_frame(id, &text))),
+            Play::Session(session, text) => {
+                let head = Head {
+                    session: Some(HeaderValue::from_static(session)),
+                    ..head(200)
+                };
+                Ok(Answer::One(head, result_frame(id, &text)))
+            }
+            Play::Error(status, code, data) => {
+                let data = if data.is_empty() { "null" } else { data };
+                let text = format!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"no","data":{data}}}}}"#
+                );
+                Ok(Answer::One(head(status), frame(&text)))
+            }
+            Play::Status(202) => Ok(Answer::Accepted(head(202))),
+            Play::Status(status) => Ok(Answer::Status(head(status))),
+            Play::Raw(text) => Ok(Answer::One(head(200), frame(&text.replace("$id", id)))),
+            Play::Fail(error) => Err(error),
+            Play::Stream(frames, open) => {
+                let id = id.to_owned();
+                let steps = stream::iter(frames).then(move |(after, text)| {
+                    let text = text.replace("$id", &id);
+                    async move {
+                        tokio::time::sleep(Duration::from_secs(after)).await;
+                        Ok(frame(&text))
+                    }
+                });
+                let rest = if open {
+                    stream::pending().boxed()
+                } else {
+                    stream::empty().boxed()
+                };
+                let mark = Mark(Arc::clone(&self.dropped));
+                let steps = steps.chain(rest).map(move |step| {
+                    let _held = &mark;
+                    step
+                });
+                Ok(Answer::Stream(head(200), steps.boxed()))
+            }
+            Play::Hang => {
+                let mark = Mark(Arc::clone(&self.dropped));
+                return Box::pin(async move {
+                    let _held = mark;
+                    self.dead.cancelled().await;
+                    Err(Self::gone())
+                });
+            }
+            Play::After(seconds, play) => {
+                let id = id.to_owned();
+                return Box::pin(async move {
+                    tokio::time::sleep(Duration::from_secs(seconds)).await;
+                    self.answer(*play, &id).await
+                });
+            }
+            Play::Die => {
+                self.dead.cancel();
+                Err(Self::gone())
+            }
+        };
+        std::future::ready(said).boxed()
+    }
+}
+
+/// Counts answers that are let go of.
+struct Mark(Arc<AtomicUsize>);
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Transport for Scripted {
+    fn send(&self, out: Outbound) -> BoxFuture<'_, Result<Answer, UpstreamError>> {
+        if self.dead.is_cancelled() {
+            return std::future::ready(Err(Self::gone())).boxed();
+        }
+        let text = String::from_utf8(out.frame.to_vec()).unwrap();
+        let (method, params) = match frame(&text) {
+            Frame::Request(request) => (request.method.to_string(), request.params),
+            Frame::Notification(notification) => {
+                (notification.method.to_string(), notification.params)
+            }
+            Frame::Response(_) => (String::new(), None),
+        };
+        let sent = Sent {
+            method,
+            text,
+            params: params.map_or("{}".to_owned(), |params| params.as_str().to_owned()),
+            headers: out.headers,
+        };
+        self.sent.lock().unwrap().push(sent.clone());
+        self.news.notify_waiters();
+        let Some(id) = out.id else {
+            let play = (self.script.lock().unwrap())(&sent);
+            let status = if let Play::Status(status) = play {
+                status
+            } else {
+                202
+            };
+            return self.answer(Play::Status(status), "");
+        };
+        let play = (self.script.lock().unwrap())(&sent);
+        let answer = self.answer(play, id.as_str());
+        Box::pin(async move {
+            tokio::select! {
+                biased;
+                answer = answer => answer,
+                () = self.dead.cancelled() => Err(Self::gone()),
+            }
+        })
+    }
+
+    fn unsolicited(&self, _: HeaderMap) -> BoxFuture<'_, Result<Frames, UpstreamError>> {
+        let said: Vec<_> = self.unasked.lock().unwrap().drain(..).collect();
+        let dead = self.dead.clone();
+        let frames = stream::iter(said)
+            .map(|text| Ok(frame(&text)))
+            .chain(stream::pending())
+            .take_until(async move { dead.cancelled().await });
+        std::future::ready(Ok(frames.boxed())).boxed()
+    }
+
+    fn lost(&self) -> BoxFuture<'_, UpstreamError> {
+        Box::pin(async {
+            self.dead.cancelled().await;
+            Self::gone()
+        })
+    }
+
+    fn leave(&self, headers: HeaderMap) -> BoxFuture<'_, ()> {
+        let session = headers.get("mcp-session-id").unwrap().to_str().unwrap();
+        self.ended.lock().unwrap().push(session.to_owned());
+        std::future::ready(()).boxed()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.closed.fetch_add(1, Ordering::SeqCst);
+        self.dead.cancel();
+        std::future::ready(()).boxed()
+    }
+}
+
+type Make = Box<dyn Fn(usize, HttpTransport) -> Arc<Scripted> + Send + Sync>;
+
+/// A connector that makes scripted transports.
+pub(super) struct Processes {
+    make: Make,
+    made: Mutex<Vec<(HttpTransport, Arc<Scripted>)>>,
+}
+
+impl Processes {
+    /// `make` is given the number of the transport, from 0, and which was asked for.
+    pub(super) fn new(
+        make: impl Fn(usize, HttpTransport) -> Arc<Scripted> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            make: Box::new(make),
+            made: Mutex::default(),
+        })
+    }
+
+    /// Every transport made so far.
+    pub(super) fn made(&self) -> Vec<Arc<Scripted>> {
+        let made = self.made.lock().unwrap();
+        made.iter().map(|(_, made)| Arc::clone(made)).collect()
+    }
+
+    /// Which transports were asked for so far.
+    pub(super) fn asked(&self) -> Vec<HttpTransport> {
+        let made = self.made.lock().unwrap();
+        made.iter().map(|(http, _)| *http).collect()
+    }
+}
+
+impl Connector for Processes {
+    fn connect(
+        &self,
+        http: HttpTransport,
+    ) -> BoxFuture<'_, Result<Arc<dyn Transport>, UpstreamError>> {
+        let mut made = self.made.lock().unwrap();
+        let transport = (self.make)(made.len(), http);
+        made.push((http, Arc::clone(&transport)));
+        std::future::ready(Ok(transport as Arc<dyn Transport>)).boxed()
+    }
+}
+
+/// A result of `initialize`.
+pub(super) fn greeting(revision: &str) -> String {
+    format!(
+        r#"{{"protocolVersion":"{revision}","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}},"instructions":"do"}}"#
+    )
+}
+
+/// A result of `server/discover`.
+pub(super) fn discovery(versions: &str) -> String {
+    format!(
+        r#"{{"resultType":"complete","supportedVersions":{versions},"capabilities":{{"tools":{{}}}},"ttlMs":0,"cacheScope":"public"}}"#
+    )
+}
+
+fn result_frame(id: &str, text: &str) -> Frame {
+    frame(&format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#,
+        text.replace("$id", id)
+    ))
+}
+
+fn frame(text: &str) -> Frame {
+    match decode(Bytes::copy_from_slice(text.as_bytes()), &Limits::LIST) {
+        Ok(Message::One(frame)) => frame,
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+/// A notification's text.
+pub(super) fn note(method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)
+}
+
+/// A result frame's text, for streams.
+pub(super) fn last(result: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":$id,"result":{result}}}"#)
+}
+
+/// A call with these params, by an anonymous client of 2026-07-28 with far deadlines.
+pub(super) fn a_call(op: Op, params: &str) -> Call {
+    Call {
+        id: CallId::new(),
+        op,
+        params: Json::parse(Bytes::copy_from_slice(params.as_bytes()), &Limits::CLIENT).unwrap(),
+        caller: Arc::new(a_caller("anonymous")),
+        scope: Scope::All,
+        wants_progress: false,
+        deadline: Instant::now() + Duration::from_secs(3600),
+    }
+}
+
+/// A client whose session and principal both are `key`.
+pub(super) fn a_caller(key: &str) -> Caller {
+    Caller {
+        principal: Principal::anonymous(),
+        revision: Revision::V2026_07_28,
+        capabilities: ClientCapabilities::NONE,
+        log_level: None,
+        affinity: Affinity {
+            key: key.into(),
+            ended: CancellationToken::new(),
+        },
+    }
+}
+
+/// A call of tool `t`, outwardly `u_t`.
+pub(super) fn a_tool_call() -> Call {
+    a_call(
+        Op::CallTool("u_t".into()),
+        r#"{"name":"u_t","arguments":{"a":1.0}}"#,
+    )
+}
+
+/// The route of something that the upstream calls `local`.
+pub(super) fn a_route(local: &str) -> Route {
+    Route {
+        upstream: UpstreamId::parse("u").unwrap(),
+        local: local.into(),
+        headers: Arc::new([]),
+    }
+}
+
+/// A child process upstream.
+pub(super) fn a_pipe() -> UpstreamSpec {
+    UpstreamSpec {
+        id: UpstreamId::parse("u").unwrap(),
+        endpoint: Endpoint::Stdio(StdioSpec {
+            command: vec!["none".into()],
+            env: std::collections::BTreeMap::new(),
+            cwd: None,
+        }),
+        protocol: Pin::Auto,
+        isolation: Isolation::Shared,
+        timeouts: Timeouts::default(),
+        concurrency: 4,
+        poll: Duration::from_secs(300),
+        stale_for: Duration::from_secs(300),
+    }
+}
+
+/// An HTTP upstream.
+pub(super) fn an_address() -> UpstreamSpec {
+    UpstreamSpec {
+        endpoint: Endpoint::Http(HttpSpec {
+            url: http::Uri::from_static("http://127.0.0.1/mcp"),
+            headers: Vec::new(),
+            tls: crate::upstream::spec::TlsSpec::default(),
+            transport: HttpTransport::Auto,
+        }),
+        isolation: Isolation::Session,
+        ..a_pipe()
+    }
+}
+
+/// The terms of a specification.
+pub(super) fn terms(spec: &UpstreamSpec) -> Arc<Terms> {
+    Terms::new(spec, CatalogBounds::default(), Tasks::new())
+}

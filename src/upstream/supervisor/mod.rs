@@ -1,0 +1,324 @@
+//! Keeps one upstream connected, and tells what it offers.
+//!
+//! Guarantees: nothing here holds up another upstream or a call; a list that fails keeps its last good value; what is listed of
+//! an upstream that is away is marked at once and gone after `stale_for`; attempts are spaced (SECURITY 6); the end is
+//! orderly. Deliberately absent: refreshing on the upstream's own change notifications.
+
+use std::{
+    pin::pin,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use futures_util::{FutureExt, future::join_all};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Peer, UpstreamError,
+    handle::{Being, Presence, Shared},
+    health::{Backoff, jittered},
+    probe::{Connector, Probe},
+    spec::Endpoint,
+};
+use crate::{catalog::Contribution, protocol::UpstreamId, protocol::methods::ListKind};
+
+/// Takes what upstreams offer; the catalog is built from it.
+pub trait Sink: Send + Sync {
+    /// Upstream `id` now offers this, instead of what it offered before. Must not block.
+    fn publish(&self, id: &UpstreamId, contribution: Contribution);
+}
+
+/// The shortest time between two reads of the lists, when they were asked for.
+const COALESCE: Duration = Duration::from_secs(2);
+/// The shortest time between two reads that a time to live asks for, and the first wait after a list failed.
+const SOONEST: Duration = Duration::from_secs(5);
+/// How long an orderly end of a peer may take, and of its tasks after that.
+const ENDING: Duration = Duration::from_secs(8);
+
+/// The supervisor of one upstream.
+pub(super) struct Supervisor {
+    shared: Arc<Shared>,
+    probe: Probe,
+    board: Board,
+    backoff: Backoff,
+    current: Option<Arc<dyn Peer>>,
+}
+
+/// How a read of the lists went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Read {
+    Whole,
+    /// Some list failed and kept its last value.
+    Partly,
+    /// None could be reached.
+    Unreachable,
+}
+
+impl Supervisor {
+    /// Begins with nothing.
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        connector: Arc<dyn Connector>,
+        sink: Arc<dyn Sink>,
+    ) -> Self {
+        let probe = Probe::new(shared.spec.clone(), connector, Arc::clone(&shared.terms));
+        Self {
+            board: Board {
+                id: shared.spec.id.clone(),
+                stale_for: shared.spec.stale_for,
+                sink,
+                known: Contribution::default(),
+                stale_at: None,
+            },
+            shared,
+            probe,
+            backoff: Backoff::default(),
+            current: None,
+        }
+    }
+
+    /// Works until `stop`, then ends everything.
+    pub(super) async fn run(mut self, stop: CancellationToken) {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            () = self.live() => {}
+        }
+        self.be(Being::Away { retry_at: None }, None);
+        self.shared.settled.cancel();
+        if let Some(peer) = self.current.take() {
+            drop(timeout(ENDING, peer.close()).await);
+        }
+        drop(timeout(ENDING, self.shared.terms.tasks.clone().finish()).await);
+        self.shared.closed.cancel();
+    }
+
+    async fn live(&mut self) {
+        loop {
+            let peer = self.connect().await;
+            let began = Instant::now();
+            if let Some(before) = self.current.replace(Arc::clone(&peer)) {
+                self.dismiss(before);
+            }
+            self.shared.circuit.reset();
+            self.be(Being::Ready(Arc::clone(&peer)), None);
+            tracing::info!(upstream = %self.shared.spec.id, revision = %peer.card().revision, "upstream is there");
+            let error = self.serve(&peer).await;
+            self.backoff.ended_after(began.elapsed());
+            tracing::warn!(upstream = %self.shared.spec.id, %error, "upstream is lost");
+            let wait = self.backoff.wait();
+            // Where only the era is in doubt the peer may still be of use until there is a better one.
+            let doubtful = matches!(error, UpstreamError::Protocol(_))
+                && matches!(self.shared.spec.endpoint, Endpoint::Http(_));
+            if matches!(error, UpstreamError::Protocol(_)) {
+                self.probe.forget();
+            }
+            if !doubtful {
+                self.gone(error, Instant::now() + wait);
+            }
+            self.board.meanwhile(sleep(wait)).await;
+        }
+    }
+
+    /// Attempts, spaced, until one succeeds.
+    async fn connect(&mut self) -> Arc<dyn Peer> {
+        loop {
+            if self.shared.settled.is_cancelled() {
+                self.shared.restarts.fetch_add(1, Ordering::Relaxed);
+            }
+            let error = match self.board.meanwhile(self.probe.peer()).await {
+                Ok(peer) => return peer,
+                Err(error) => error,
+            };
+            let wait = self.backoff.wait();
+            tracing::warn!(upstream = %self.shared.spec.id, %error, "upstream cannot be reached");
+            self.gone(error, Instant::now() + wait);
+            self.shared.settled.cancel();
+            self.board.meanwhile(sleep(wait)).await;
+        }
+    }
+
+    /// Reads the lists now and then, until the peer is lost or the circuit trips.
+    async fn serve(&mut self, peer: &Arc<dyn Peer>) -> UpstreamError {
+        let shared = Arc::clone(&self.shared);
+        let ended = async {
+            tokio::select! {
+                biased;
+                error = peer.lost() => error,
+                () = shared.circuit.tripped() => UpstreamError::unavailable("calls cannot reach it"),
+            }
+        };
+        let mut ended = pin!(ended);
+        let mut failures = 0;
+        let mut first = true;
+        loop {
+            let began = Instant::now();
+            let read = tokio::select! {
+                biased;
+                error = ended.as_mut() => return error,
+                read = self.board.read(&**peer, first) => read,
+            };
+            first = false;
+            self.shared.settled.cancel();
+            failures = match read {
+                Read::Whole => 0,
+                Read::Partly => failures + 1,
+                Read::Unreachable => return UpstreamError::unavailable("its lists cannot be read"),
+            };
+            let wait = self.board.pace(self.shared.spec.poll, failures);
+            let asked = async {
+                self.shared.wanted.notified().await;
+                sleep_until(began + COALESCE).await;
+                // Whoever asked meanwhile is served by the same read.
+                let _also = self.shared.wanted.notified().now_or_never();
+            };
+            tokio::select! {
+                biased;
+                error = ended.as_mut() => return error,
+                () = asked => {}
+                () = sleep(wait) => {}
+            }
+        }
+    }
+
+    /// The upstream is away: calls fail from now on, and what is listed is marked.
+    fn gone(&mut self, error: UpstreamError, retry_at: Instant) {
+        let retry_at = Some(retry_at);
+        self.be(Being::Away { retry_at }, Some(error));
+        if let Some(peer) = self.current.take() {
+            self.dismiss(peer);
+        }
+        self.board.away();
+    }
+
+    fn be(&self, state: Being, error: Option<UpstreamError>) {
+        let before = self.shared.presence.load();
+        let same = matches!(
+            (&before.state, &state),
+            (Being::Away { .. }, Being::Away { .. })
+        );
+        let since = if same { before.since } else { Instant::now() };
+        let error = error.or_else(|| before.error.clone());
+        self.shared.presence.store(Arc::new(Presence {
+            state,
+            since,
+            error,
+        }));
+    }
+
+    /// Ends a peer that serves no more, beside everything else.
+    fn dismiss(&self, peer: Arc<dyn Peer>) {
+        self.shared.terms.tasks.spawn(async move {
+            drop(timeout(ENDING, peer.close()).await);
+        });
+    }
+}
+
+/// What is told of the upstream.
+struct Board {
+    id: UpstreamId,
+    stale_for: Duration,
+    sink: Arc<dyn Sink>,
+    known: Contribution,
+    /// When what is known of an upstream that is away is no longer told.
+    stale_at: Option<Instant>,
+}
+
+impl Board {
+    fn publish(&self) {
+        self.sink.publish(&self.id, self.known.clone());
+    }
+
+    /// Reads all four lists; tells them when anything changed, or when it is the first time on a connection.
+    async fn read(&mut self, peer: &dyn Peer, first: bool) -> Read {
+        let asked = ListKind::ALL.map(|kind| async move { (kind, peer.list(kind).await) });
+        let (mut changed, mut failed, mut unreachable) = (first, 0, 0);
+        for (kind, listing) in join_all(asked).await {
+            match listing {
+                Ok(listing) => {
+                    if listing != *self.known.listing(kind) {
+                        changed = true;
+                        *self.known.listing_mut(kind) = listing;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(upstream = %self.id, list = kind.method(), %error, "a list could not be read");
+                    failed += 1;
+                    unreachable += usize::from(matches!(error, UpstreamError::Unavailable { .. }));
+                }
+            }
+        }
+        let offered = ListKind::ALL
+            .into_iter()
+            .filter(|kind| super::modern::offers(peer.card(), *kind))
+            .count();
+        if offered > 0 && unreachable == offered {
+            return Read::Unreachable;
+        }
+        if first {
+            self.known.card = Some(peer.card().clone());
+            self.known.away = false;
+            self.stale_at = None;
+        }
+        if changed {
+            self.publish();
+        }
+        if failed == 0 {
+            Read::Whole
+        } else {
+            Read::Partly
+        }
+    }
+
+    /// How long until the lists are read again: the smallest time to live, or the poll; sooner after a failure. Jittered,
+    /// because a time to live is no polling interval (PROTOCOL D5).
+    fn pace(&self, poll: Duration, failures: u32) -> Duration {
+        let told = ListKind::ALL
+            .iter()
+            .filter_map(|kind| self.known.listing(*kind).ttl)
+            // Zero says that nothing is known about how long it lasts.
+            .filter(|ttl| !ttl.is_zero())
+            .min();
+        let pace = told.map_or(poll, |ttl| ttl.max(SOONEST).min(poll));
+        let pace = match failures {
+            0 => pace,
+            _ => pace.min(SOONEST * 2_u32.saturating_pow(failures.min(10) - 1)),
+        };
+        jittered(pace).max(SOONEST.min(poll))
+    }
+
+    /// What is known is stale from now on.
+    fn away(&mut self) {
+        if self.known.away {
+            return;
+        }
+        self.known.away = true;
+        if self.known.card.is_some() {
+            self.stale_at = Some(Instant::now() + self.stale_for);
+        }
+        self.publish();
+    }
+
+    /// Does `work`, and meanwhile takes back what is stale when its time comes.
+    async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        if let Some(at) = self.stale_at {
+            tokio::select! {
+                biased;
+                done = work.as_mut() => return done,
+                () = sleep_until(at) => {}
+            }
+            self.stale_at = None;
+            self.known = Contribution {
+                away: true,
+                ..Contribution::default()
+            };
+            self.publish();
+        }
+        work.await
+    }
+}
+
+#[cfg(test)]
+mod tests;
