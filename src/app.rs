@@ -1,74 +1,349 @@
-//! STAND-IN, dropped at merge: the shape of the app that the command line is written against.
-#![allow(missing_docs, clippy::unused_async)]
+//! The app: a plan becomes upstreams, a world, a stack and listeners; and their orderly end.
 
-use std::time::Duration;
+use std::{collections::HashMap, io, net::SocketAddr, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::{
+    FutureExt, StreamExt,
+    future::{BoxFuture, join_all},
+};
+use secrecy::ExposeSecret;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
+    call::{Call, Principal, Reply},
+    catalog::{Contribution, Position, Route},
     config::Plan,
-    json::Json,
-    jsonrpc::RpcError,
-    protocol::{Revision, UpstreamId, methods::ListKind},
+    downstream::{Answer, Door, Inbound, McpEndpoint, Sessions, serve_stdio},
+    json::{Edits, Json, Limits},
+    jsonrpc::{Frame, Message, RequestId, RpcError, decode, encode},
+    protocol::{Revision, UpstreamId, codes, meta, methods::ListKind, names::Scope},
+    seal::Sealer,
+    server::{Endpoint, Routes, Server},
+    snapshot::World,
+    stack::{self, Upstreams},
     tasks::Tasks,
+    upstream::{Sink, State, Upstream, UpstreamError},
 };
 
-#[derive(Clone, Debug)]
+/// The most time an answer may take.
+const DEADLINE: Duration = Duration::from_secs(300);
+
+/// A running gateway. A cheap handle.
+#[derive(Clone)]
 pub struct App {
-    plan: Plan,
+    shared: Arc<Shared>,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("not built")]
-pub struct AppError;
+struct Shared {
+    plan: Plan,
+    tasks: Tasks,
+    world: Arc<World>,
+    fleet: Arc<Fleet>,
+    door: Door,
+    // Holds the listener from `bind` to `shutdown`; touched at start and end only.
+    server: std::sync::Mutex<Option<Server>>,
+}
 
+/// Why a gateway could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// The listener could not be bound.
+    #[error("cannot listen on {address}: {cause}")]
+    Bind {
+        /// Where.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        cause: io::Error,
+    },
+}
+
+/// What operators see of one upstream.
 #[derive(Debug, Clone)]
 pub struct UpstreamStatus {
+    /// Its key.
     pub id: UpstreamId,
+    /// `ready`, `connecting` or `away`.
     pub state: &'static str,
+    /// The revision spoken, while it is there.
     pub revision: Option<Revision>,
+    /// Tools, prompts, resources, templates offered.
     pub counts: [usize; 4],
+    /// What went wrong last, for operators.
     pub error: Option<String>,
+    /// Items left out, and why.
     pub reports: Vec<String>,
 }
 
+/// Every upstream, by key.
+struct Fleet(HashMap<UpstreamId, Arc<Upstream>>);
+
+/// Takes what upstreams offer into the world.
+struct Publisher(Arc<World>);
+
+/// The endpoints, by exact path.
+struct Paths(HashMap<String, Arc<dyn Endpoint>>);
+
 impl App {
-    pub async fn build(plan: Plan, _tasks: Tasks) -> Result<Self, AppError> {
-        Ok(Self { plan })
+    /// Builds everything and begins to connect to the upstreams; listens nowhere yet.
+    ///
+    /// # Errors
+    /// None at present: what can be wrong with a plan was said when it was made.
+    #[expect(clippy::unused_async, reason = "needs a runtime, and says so")]
+    pub async fn build(plan: Plan, tasks: Tasks) -> Result<Self, AppError> {
+        let world = Arc::new(World::new(plan.catalog.clone()));
+        let sealer = Arc::new(
+            plan.state_key
+                .as_ref()
+                .map_or_else(Sealer::ephemeral, |key| {
+                    Sealer::new(key.expose_secret().as_bytes())
+                }),
+        );
+        let sink: Arc<dyn Sink> = Arc::new(Publisher(world.clone()));
+        let start = |spec: &crate::upstream::spec::UpstreamSpec| {
+            let upstream = Upstream::start(spec.clone(), plan.catalog.bounds, sink.clone(), &tasks);
+            (spec.id.clone(), upstream)
+        };
+        let fleet = Arc::new(Fleet(plan.upstreams.iter().map(start).collect()));
+        let parts = stack::Parts {
+            world: world.clone(),
+            sealer,
+            upstreams: fleet.clone(),
+        };
+        let door = Door {
+            service: stack::mcp(&parts),
+            sessions: Sessions::new(plan.sessions, &tasks),
+            tasks: tasks.child(),
+            deadline: DEADLINE,
+            closing: CancellationToken::new(),
+        };
+        let server = std::sync::Mutex::new(None);
+        Ok(Self {
+            shared: Arc::new(Shared {
+                plan,
+                tasks,
+                world,
+                fleet,
+                door,
+                server,
+            }),
+        })
     }
 
-    pub async fn bind(&self) -> Result<std::net::SocketAddr, AppError> {
-        Ok(self.plan.listen.address)
+    /// Begins to listen; says where.
+    ///
+    /// # Errors
+    /// When the address cannot be bound.
+    #[expect(clippy::unused_async, reason = "needs a runtime, and says so")]
+    pub async fn bind(&self) -> Result<SocketAddr, AppError> {
+        let spec = self.shared.plan.listen.clone();
+        let address = spec.address;
+        let server = Server::bind(spec, Arc::new(self.paths()), &self.shared.tasks)
+            .map_err(|cause| AppError::Bind { address, cause })?;
+        let address = server.address();
+        *self
+            .shared
+            .server
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(server);
+        Ok(address)
     }
 
-    pub async fn stdio(&self) -> std::io::Result<()> {
-        Ok(())
+    fn paths(&self) -> Paths {
+        let plan = &self.shared.plan;
+        let endpoint = |scope| -> Arc<dyn Endpoint> {
+            Arc::new(McpEndpoint {
+                door: self.shared.door.clone(),
+                scope,
+                bounds: plan.listen.bounds,
+            })
+        };
+        let base = plan.endpoint.trim_end_matches('/');
+        let mut paths = HashMap::from([(plan.endpoint.clone(), endpoint(Scope::All))]);
+        for toolset in &plan.catalog.toolsets {
+            paths.insert(
+                format!("{base}/{}", toolset.name),
+                endpoint(Scope::Toolset(toolset.name.clone())),
+            );
+        }
+        for upstream in &plan.upstreams {
+            paths.insert(
+                format!("{base}/u/{}", upstream.id),
+                endpoint(Scope::Upstream(upstream.id.clone())),
+            );
+        }
+        Paths(paths)
     }
 
-    pub async fn settled(&self, _deadline: Duration) -> Vec<UpstreamStatus> {
+    /// Speaks MCP on standard input and output until the input ends.
+    ///
+    /// # Errors
+    /// When a pipe breaks.
+    pub async fn stdio(&self) -> io::Result<()> {
+        serve_stdio(
+            self.shared.door.clone(),
+            tokio::io::stdin(),
+            tokio::io::stdout(),
+        )
+        .await
+    }
+
+    /// Waits until every upstream was reached once or failed once, at most this long; then says how each is.
+    pub async fn settled(&self, deadline: Duration) -> Vec<UpstreamStatus> {
+        let all = join_all(
+            self.shared
+                .fleet
+                .0
+                .values()
+                .map(|upstream| upstream.settled()),
+        );
+        // Whoever has not settled by then is told as it is.
+        drop(tokio::time::timeout(deadline, all).await);
         self.statuses()
     }
 
+    /// How each upstream is now, in configured order.
     pub fn statuses(&self) -> Vec<UpstreamStatus> {
-        self.plan
-            .upstreams
-            .iter()
-            .map(|spec| UpstreamStatus {
+        let snapshot = self.shared.world.load();
+        let one = |spec: &crate::upstream::spec::UpstreamSpec| {
+            let status = self.shared.fleet.0.get(&spec.id)?.status();
+            let scope = Scope::Upstream(spec.id.clone());
+            let reports = snapshot
+                .catalog
+                .reports()
+                .iter()
+                .filter(|report| report.upstream == spec.id);
+            Some(UpstreamStatus {
                 id: spec.id.clone(),
-                state: "away",
-                revision: None,
-                counts: [0; 4],
-                error: Some("stand-in".into()),
-                reports: Vec::new(),
+                state: match status.state {
+                    State::Connecting => "connecting",
+                    State::Ready => "ready",
+                    State::Away => "away",
+                },
+                revision: status.revision,
+                counts: ListKind::ALL.map(|kind| snapshot.catalog.count(&scope, kind)),
+                error: status.error,
+                reports: reports
+                    .map(|report| {
+                        format!(
+                            "{} `{}`: {}",
+                            report.kind.member(),
+                            report.name,
+                            report.reason
+                        )
+                    })
+                    .collect(),
             })
-            .collect()
+        };
+        self.shared.plan.upstreams.iter().filter_map(one).collect()
     }
 
-    pub fn catalog(&self, _kind: ListKind) -> Vec<Json> {
-        Vec::new()
+    /// Everything the main endpoint lists of one kind, as clients of the newest revision see it.
+    pub fn catalog(&self, kind: ListKind) -> Vec<Json> {
+        let snapshot = self.shared.world.load();
+        let mut items = Vec::new();
+        let mut next = Some(Position::start());
+        while let Some(after) = next.take() {
+            let Some(page) =
+                snapshot
+                    .catalog
+                    .page(&Scope::All, kind, Revision::LATEST_MODERN, &after)
+            else {
+                break;
+            };
+            if let Ok(array) = Json::parse(page.items, &Limits::LIST) {
+                items.extend(array.root().elements().map(|node| array.slice(node)));
+            }
+            next = page.next;
+        }
+        items
     }
 
-    pub async fn request(&self, _method: &str, _params: Json) -> Result<Json, RpcError> {
-        Err(RpcError::new(-32603, "stand-in"))
+    /// One request through the whole stack, as a modern client on this machine would send it.
+    ///
+    /// # Errors
+    /// The JSON-RPC error of the answer.
+    pub async fn request(&self, method: &str, params: Json) -> Result<Json, RpcError> {
+        let own = [
+            (
+                meta::PROTOCOL_VERSION,
+                Json::string(Revision::LATEST_MODERN.as_str()),
+            ),
+            (meta::CLIENT_CAPABILITIES, Json::empty_object()),
+        ];
+        let mut edits = Edits::new();
+        meta::rewrite(&mut edits, params.root(), &own);
+        let body = encode::request(&RequestId::minted(1), method, &params.splice(&edits));
+        let inbound = Inbound {
+            body,
+            headers: None,
+            principal: Principal::anonymous(),
+            scope: Scope::All,
+            session: None,
+        };
+        let segments = match self.shared.door.accept(inbound).await {
+            Answer::Accepted => Vec::new(),
+            Answer::Frame(told) => told.segments,
+            Answer::Stream(frames) => {
+                frames
+                    .fold(Vec::new(), |_, last| std::future::ready(last))
+                    .await
+            }
+        };
+        match decode(Bytes::from(segments.concat()), &Limits::LIST) {
+            Ok(Message::One(Frame::Response(response))) => response.body,
+            _ => Err(RpcError::new(codes::INTERNAL_ERROR, "no answer")),
+        }
     }
 
-    pub async fn shutdown(self) {}
+    /// Stops accepting, lets calls in flight end, closes upstreams, ends every task.
+    pub async fn shutdown(self) {
+        self.shared.door.closing.cancel();
+        let server = self
+            .shared
+            .server
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .take();
+        if let Some(server) = server {
+            server.drain(self.shared.plan.listen.bounds.drain).await;
+        }
+        join_all(
+            self.shared
+                .fleet
+                .0
+                .values()
+                .map(|upstream| upstream.close()),
+        )
+        .await;
+        self.shared.tasks.clone().finish().await;
+    }
+}
+
+impl Upstreams for Fleet {
+    fn call(
+        &self,
+        upstream: &UpstreamId,
+        call: Call,
+        route: Route,
+    ) -> BoxFuture<'static, Result<Reply, UpstreamError>> {
+        match self.0.get(upstream).cloned() {
+            Some(upstream) => async move { upstream.call(call, route).await }.boxed(),
+            None => std::future::ready(Err(UpstreamError::unavailable("not configured any more")))
+                .boxed(),
+        }
+    }
+}
+
+impl Sink for Publisher {
+    fn publish(&self, id: &UpstreamId, contribution: Contribution) {
+        self.0.publish(id, contribution);
+    }
+}
+
+impl Routes for Paths {
+    fn find(&self, raw_path: &str) -> Option<Arc<dyn Endpoint>> {
+        self.0.get(raw_path).cloned()
+    }
 }

@@ -10,13 +10,17 @@ pub mod tasks;
 pub mod catalog;
 pub mod seal;
 
+pub mod snapshot;
+pub mod stage;
+
 pub mod upstream;
+
+pub mod stack;
 
 pub mod downstream;
 pub mod server;
 
-pub mod config;
-
 pub mod app;
 pub mod cli;
+pub mod config;
 pub mod demo;

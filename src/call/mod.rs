@@ -36,6 +36,8 @@ pub struct Call {
     pub scope: Scope,
     /// Whether the caller can and wants to take progress events.
     pub wants_progress: bool,
+    /// The decoded `Mcp-Param-*` headers in lower case, where the transport has headers and the revision mirrors arguments.
+    pub mirrored: Option<Vec<(String, String)>>,
     /// When the answer is due; the upstream's own deadline may come sooner.
     pub deadline: Instant,
 }

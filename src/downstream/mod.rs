@@ -1,27 +1,267 @@
 //! Facing clients: two dialects, two bindings, and the one place that chooses between eras.
+//!
+//! Guarantees: the era is chosen per message from its body, with headers as a cross-check (PROTOCOL C1); a session belongs to
+//! one principal and one endpoint; every accepted request gets exactly one answer or a closed stream. Request ids, progress
+//! tokens, session ids and status codes end here: nothing below knows them.
 
-use std::time::Duration;
+mod exchange;
+mod http;
+mod legacy;
+mod modern;
+mod problem;
+mod read;
+mod stdio;
 
-/// Bounds of legacy sessions (SECURITY 6).
-#[derive(Debug, Clone, Copy)]
-pub struct SessionBounds {
-    /// Sessions of one principal: default 1,024.
-    pub per_principal: usize,
-    /// Sessions in this process: default 50,000.
-    pub total: usize,
-    /// Ended after this long without a request or open stream: default 15 min.
-    pub idle: Duration,
-    /// Ended after this long in any case: default 8 h.
-    pub absolute: Duration,
+use std::{sync::Arc, time::Duration};
+
+use ::http::{HeaderMap, HeaderValue, StatusCode};
+use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    call::{Page, Principal},
+    json::{Json, Node},
+    jsonrpc::{DecodeError, Frame, Message, Request, RpcError, decode::Fault, encode},
+    protocol::{Era, Revision, codes, meta, methods, mirror, names::Scope},
+    stack::McpService,
+    tasks::Tasks,
+};
+
+pub use exchange::Running;
+pub use http::McpEndpoint;
+pub use legacy::{SessionBounds, Sessions};
+pub use stdio::serve as serve_stdio;
+
+use legacy::Legacy;
+use modern::Modern;
+use problem::Problem;
+
+/// Everything the dialects share; one for the process.
+#[derive(Clone)]
+pub struct Door {
+    /// Where calls go.
+    pub service: McpService,
+    /// Legacy sessions.
+    pub sessions: Arc<Sessions>,
+    /// Owns work that outlives its connection: in the legacy era a lost connection is no cancellation.
+    pub tasks: Tasks,
+    /// The most time an answer may take: 300 s.
+    pub deadline: Duration,
+    /// Cancelled when the gateway begins to drain: open streams that owe nothing end then.
+    pub closing: CancellationToken,
 }
 
-impl Default for SessionBounds {
-    fn default() -> Self {
+/// One message at the door.
+#[derive(Debug)]
+pub struct Inbound {
+    /// The bytes of the message.
+    pub body: Bytes,
+    /// The HTTP headers; `None` on a pipe, where nothing is mirrored.
+    pub headers: Option<HeaderMap>,
+    /// Who sent it.
+    pub principal: Principal,
+    /// What its endpoint serves.
+    pub scope: Scope,
+    /// The session it belongs to by other means than a header: the one session of a pipe.
+    pub session: Option<Arc<str>>,
+}
+
+/// What goes back.
+pub enum Answer {
+    /// Nothing is owed: HTTP 202 with an empty body.
+    Accepted,
+    /// One message.
+    Frame(Told),
+    /// Frames as they come; the last is the response.
+    Stream(Running),
+}
+
+/// One message with its HTTP facts.
+#[derive(Debug)]
+pub struct Told {
+    /// The HTTP status; without meaning on a pipe.
+    pub status: StatusCode,
+    /// The message, in segments that follow each other.
+    pub segments: Vec<Bytes>,
+    /// A session just opened.
+    pub session: Option<HeaderValue>,
+}
+
+impl Told {
+    fn ok(segments: Vec<Bytes>) -> Self {
         Self {
-            per_principal: 1_024,
-            total: 50_000,
-            idle: Duration::from_secs(15 * 60),
-            absolute: Duration::from_secs(8 * 3600),
+            status: StatusCode::OK,
+            segments,
+            session: None,
         }
     }
+}
+
+impl From<Problem> for Answer {
+    fn from(problem: Problem) -> Self {
+        let segments = vec![encode::error(problem.id.as_ref(), &problem.error)];
+        Self::Frame(Told {
+            status: problem.status,
+            segments,
+            session: None,
+        })
+    }
+}
+
+impl Door {
+    /// Answers one message: the ladder of PROTOCOL C1, body first, header as cross-check.
+    pub async fn accept(&self, inbound: Inbound) -> Answer {
+        let message =
+            match crate::jsonrpc::decode(inbound.body.clone(), &crate::json::Limits::CLIENT) {
+                Ok(message) => message,
+                Err(error) => return Problem::undecodable(error).into(),
+            };
+        let (modern, legacy) = (Modern { door: self }, Legacy { door: self });
+        match message {
+            Message::Batch(frames) if frames.iter().any(claims) => {
+                invalid("a batch of self-describing requests").into()
+            }
+            Message::Batch(frames) => legacy.batch(inbound, frames).await,
+            Message::One(Frame::Response(response)) => legacy.response(&inbound, response),
+            Message::One(Frame::Notification(notification)) => {
+                match (&notification.params, names_modern(inbound.headers.as_ref())) {
+                    (Some(params), false) if !meta::claims_revision(params.root()) => {
+                        legacy.notification(&inbound, &notification)
+                    }
+                    (None, false) => legacy.notification(&inbound, &notification),
+                    // No modern client notification exists on HTTP; none is ever acted on (PROTOCOL B1.5).
+                    _ => Answer::Accepted,
+                }
+            }
+            Message::One(Frame::Request(request)) => match choose(&request, &inbound) {
+                Ok(Era::Modern) => modern.request(inbound, request).await,
+                Ok(Era::Legacy) => legacy.request(inbound, request).await,
+                Err(problem) => problem.into(),
+            },
+        }
+    }
+}
+
+/// Steps 5 to 9 of the ladder.
+fn choose(request: &Request, inbound: &Inbound) -> Result<Era, Problem> {
+    let headers = inbound.headers.as_ref();
+    if request
+        .params
+        .as_ref()
+        .is_some_and(|params| meta::claims_revision(params.root()))
+    {
+        return Ok(Era::Modern);
+    }
+    let id = || Some(request.id.clone());
+    let missing = |what: &str| {
+        let error = RpcError::new(
+            codes::INVALID_PARAMS,
+            format!("`params._meta` lacks `{}`: {what}", meta::PROTOCOL_VERSION),
+        );
+        Problem::new(StatusCode::BAD_REQUEST, id(), error, "missing_meta")
+    };
+    match &*request.method {
+        methods::INITIALIZE if names_modern(headers) => {
+            let text = "`initialize` does not exist in the revision that the header names";
+            Err(Problem::new(
+                StatusCode::BAD_REQUEST,
+                id(),
+                RpcError::new(codes::HEADER_MISMATCH, text),
+                "header_mismatch",
+            ))
+        }
+        methods::INITIALIZE => Ok(Era::Legacy),
+        _ if names_modern(headers) => Err(missing(
+            "the header names a revision whose requests describe themselves",
+        )),
+        methods::DISCOVER if !has_session(inbound) => {
+            Err(missing("`server/discover` describes itself"))
+        }
+        _ => Ok(Era::Legacy),
+    }
+}
+
+/// Whether `MCP-Protocol-Version` names a modern revision.
+fn names_modern(headers: Option<&HeaderMap>) -> bool {
+    let version = headers
+        .and_then(|headers| headers.get(mirror::PROTOCOL_VERSION))
+        .and_then(|value| value.to_str().ok());
+    version
+        .and_then(|version| Revision::parse(version.trim()))
+        .is_some_and(|revision| revision.era() == Era::Modern)
+}
+
+fn has_session(inbound: &Inbound) -> bool {
+    inbound.session.is_some()
+        || inbound
+            .headers
+            .as_ref()
+            .is_some_and(|headers| headers.contains_key(mirror::SESSION_ID))
+}
+
+fn claims(frame: &Frame) -> bool {
+    let params = match frame {
+        Frame::Request(request) => &request.params,
+        Frame::Notification(notification) => &notification.params,
+        Frame::Response(_) => return false,
+    };
+    params
+        .as_ref()
+        .is_some_and(|params| meta::claims_revision(params.root()))
+}
+
+fn invalid(what: &'static str) -> Problem {
+    Problem::undecodable(DecodeError {
+        fault: Fault::Envelope(what),
+        id: None,
+    })
+}
+
+/// Who we are, in every answer that says so.
+const SERVER_INFO: &str = concat!(
+    "{\"name\":\"usher\",\"title\":\"Usher\",\"version\":\"",
+    env!("CARGO_PKG_VERSION"),
+    "\"}"
+);
+
+/// Appends a page's cursor, if it has one.
+fn push_cursor(out: &mut Vec<u8>, page: &Page) {
+    if let Some(next) = &page.next {
+        out.extend_from_slice(b",\"nextCursor\":");
+        out.extend_from_slice(Json::string(next).bytes());
+    }
+}
+
+/// The vendor mark of a page that lacks upstreams (PROTOCOL H11).
+fn away(page: &Page) -> Option<(&'static str, Json)> {
+    let names: Vec<_> = page.away.iter().map(|name| Json::string(name)).collect();
+    (!names.is_empty()).then(|| ("dev.usher/away", Json::array(&names)))
+}
+
+/// Whether an upstream's error says that exactly this resource is not there: its `data.uri` is the one asked for.
+fn is_about(error: &RpcError, uri: &str) -> bool {
+    let told = error
+        .data
+        .as_ref()
+        .and_then(|data| data.root().member("uri"))
+        .and_then(Node::as_str);
+    matches!(
+        error.code,
+        codes::INVALID_PARAMS | codes::INTERNAL_ERROR | 0
+    ) && told.as_deref() == Some(uri)
+}
+
+/// Codes that speak of the upstream's own hop mean nothing on ours (PROTOCOL D6).
+fn hop_local(mut error: RpcError) -> RpcError {
+    if matches!(
+        error.code,
+        codes::HEADER_MISMATCH | codes::MISSING_CAPABILITY | codes::UNSUPPORTED_VERSION
+    ) {
+        error.code = codes::INTERNAL_ERROR;
+        error.data = Some(meta::object_of(&[(
+            "reason",
+            Json::string("upstream_protocol_error"),
+        )]));
+    }
+    error
 }

@@ -62,9 +62,30 @@ impl Json {
         Self::of(text)
     }
 
+    /// A value spelled in the source. Use for constants only.
+    // INVARIANT: every caller passes one JSON value; `literals_are_json` in the dialects' tests holds them to it.
+    pub(crate) const fn literal(text: &'static str) -> Self {
+        Self(Bytes::from_static(text.as_bytes()))
+    }
+
     /// The empty object `{}`.
     pub const fn empty_object() -> Self {
         Self(Bytes::from_static(b"{}"))
+    }
+
+    /// A JSON array of `items`.
+    pub fn array(items: &[Self]) -> Self {
+        let mut out =
+            Vec::with_capacity(2 + items.iter().map(|item| item.len() + 1).sum::<usize>());
+        out.push(b'[');
+        for (i, item) in items.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(&item.0);
+        }
+        out.push(b']');
+        Self(out.into())
     }
 
     /// The text of the value.

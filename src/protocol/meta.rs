@@ -41,6 +41,13 @@ pub fn crosses(key: &str) -> bool {
         || is_reserved(key) && !key.starts_with("io.modelcontextprotocol.skills/"))
 }
 
+/// Whether `params` claim a revision for themselves: the mark of a modern request (PROTOCOL C1).
+pub fn claims_revision(params: Node<'_>) -> bool {
+    params
+        .member(META)
+        .is_some_and(|meta| meta.member(PROTOCOL_VERSION).is_some())
+}
+
 /// Rewrites the `_meta` of `object` (params or a result): keys that do not cross are cut, `own` is stamped on. An empty
 /// `_meta` is not left behind, and none is made when there is nothing to say.
 pub fn rewrite(edits: &mut Edits, object: Node<'_>, own: &[(&str, Json)]) {
@@ -122,7 +129,8 @@ mod tests {
     #[test]
     fn meta_is_cut_stamped_or_left_out() {
         let one = [("k", Json::of(&1))];
-        let cases: [(&str, &[(&str, Json)], &str); 5] = [
+        type Case<'a> = (&'a str, &'a [(&'a str, Json)], &'a str);
+        let cases: [Case<'_>; 5] = [
             (r#"{"a":1}"#, &[], r#"{"a":1}"#),
             (r#"{"a":1}"#, &one, r#"{"a":1,"_meta":{"k":1}}"#),
             (r#"{"_meta":{"progressToken":3},"a":1}"#, &[], r#"{"a":1}"#),

@@ -1,0 +1,162 @@
+//! Results for older revisions: what they never heard of is left out or said in their own terms (PROTOCOL D6).
+
+use crate::{
+    call::Op,
+    json::{Edits, Fate, Json, Kind, Node},
+    protocol::{Features, Revision, meta},
+};
+
+/// A result as a client of `revision` may read it; untouched and uncopied when it may as it is.
+pub(super) fn result(op: &Op, revision: Revision, result: Json) -> Json {
+    let features = revision.features();
+    let root = result.root();
+    let mut edits = Edits::new();
+    let mut more = Vec::new();
+    // `structuredContent` that this revision cannot hold goes; its text must then be there.
+    let structured = root.member("structuredContent");
+    let unfit = structured.filter(|value| {
+        !features.structured_output || (value.kind() != Kind::Object && !features.any_structured)
+    });
+    if let (Op::CallTool(_), Some(value)) = (op, unfit) {
+        let text = text_block(value.raw());
+        match root.member("content") {
+            None => more.push(("content", Json::array(&[text]))),
+            Some(content) if content.elements().next().is_none() => {
+                edits.replace(content, Json::array(&[text]))
+            }
+            Some(_) => {}
+        }
+    }
+    let crossing = root
+        .member(meta::META)
+        .filter(|value| value.members().any(|member| meta::crosses(&member.key)));
+    let fate = |key: &str, _: Node<'_>| match key {
+        "resultType" | "ttlMs" | "cacheScope" => Fate::Remove,
+        "structuredContent" if unfit.is_some() => Fate::Remove,
+        meta::META if crossing.is_none() => Fate::Remove,
+        _ => Fate::Keep,
+    };
+    edits.members(root, fate, &more);
+    if let Some(value) = crossing {
+        edits.members(
+            value,
+            |key, _| {
+                if meta::crosses(key) {
+                    Fate::Keep
+                } else {
+                    Fate::Remove
+                }
+            },
+            &[],
+        );
+    }
+    if !(features.audio && features.resource_links) {
+        blocks(op, root).for_each(|block| convert(block, features, &mut edits));
+    }
+    result.splice(&edits)
+}
+
+/// The content blocks of a result.
+fn blocks<'a>(op: &Op, root: Node<'a>) -> Box<dyn Iterator<Item = Node<'a>> + 'a> {
+    match op {
+        Op::CallTool(_) => Box::new(root.member("content").into_iter().flat_map(Node::elements)),
+        Op::GetPrompt(_) => {
+            let messages = root.member("messages").into_iter().flat_map(Node::elements);
+            Box::new(messages.filter_map(|message| message.member("content")))
+        }
+        Op::ReadResource(_) | Op::Complete(_) | Op::Discover | Op::List(..) => {
+            Box::new(std::iter::empty())
+        }
+    }
+}
+
+/// One content block.
+fn convert(block: Node<'_>, features: &Features, edits: &mut Edits) {
+    let text = |key: &str| block.member(key).and_then(Node::as_str);
+    match text("type").as_deref() {
+        Some("audio") if !features.audio => {
+            let resource = meta::object_of(&[
+                ("uri", Json::string("usher://inline/audio")),
+                (
+                    "mimeType",
+                    Json::string(&text("mimeType").unwrap_or_default()),
+                ),
+                ("blob", Json::string(&text("data").unwrap_or_default())),
+            ]);
+            edits.replace(
+                block,
+                meta::object_of(&[("type", Json::string("resource")), ("resource", resource)]),
+            );
+        }
+        Some("resource_link") if !features.resource_links => {
+            let title = text("title").or_else(|| text("name")).unwrap_or_default();
+            let kind = text("mimeType")
+                .map(|mime| format!(" ({mime})"))
+                .unwrap_or_default();
+            edits.replace(
+                block,
+                text_block(&format!(
+                    "{title}: {}{kind}",
+                    text("uri").unwrap_or_default()
+                )),
+            );
+        }
+        _ => {}
+    }
+}
+
+fn text_block(text: &str) -> Json {
+    meta::object_of(&[("type", Json::string("text")), ("text", Json::string(text))])
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::json::Limits;
+
+    fn converted(revision: Revision, text: &str) -> String {
+        let json = Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::UPSTREAM).unwrap();
+        result(&Op::CallTool("t".into()), revision, json)
+            .as_str()
+            .to_owned()
+    }
+
+    #[test]
+    fn modern_members_are_left_out_and_the_rest_arrives_byte_for_byte() {
+        let text = r#"{"resultType":"complete","content":[ {"type":"text","text":"a"} ],"ttlMs":5,"x":1e2,"_meta":{"io.modelcontextprotocol/serverInfo":{},"v":1}}"#;
+        assert_eq!(
+            converted(Revision::V2025_11_25, text),
+            r#"{"content":[ {"type":"text","text":"a"} ],"x":1e2,"_meta":{"v":1}}"#
+        );
+        let plain = r#"{"content":[],"structuredContent":{"a":1}}"#;
+        assert_eq!(converted(Revision::V2025_06_18, plain), plain);
+    }
+
+    #[test]
+    fn structured_content_becomes_text_where_the_revision_cannot_hold_it() {
+        let text = r#"{"content":[],"structuredContent":[1,2]}"#;
+        assert_eq!(
+            converted(Revision::V2025_11_25, text),
+            r#"{"content":[{"type":"text","text":"[1,2]"}]}"#
+        );
+        let object = r#"{"content":[{"type":"text","text":"t"}],"structuredContent":{"a":1}}"#;
+        assert_eq!(
+            converted(Revision::V2025_03_26, object),
+            r#"{"content":[{"type":"text","text":"t"}]}"#
+        );
+    }
+
+    #[test]
+    fn blocks_that_came_later_are_said_in_older_terms() {
+        let text = r#"{"content":[{"type":"audio","data":"AA==","mimeType":"audio/wav"},{"type":"resource_link","uri":"a+x://1","name":"One"}]}"#;
+        let oldest = converted(Revision::V2024_11_05, text);
+        assert!(
+            oldest.contains(r#""blob":"AA==""#) && oldest.contains(r#""text":"One: a+x://1""#),
+            "{oldest}"
+        );
+        assert!(converted(Revision::V2025_03_26, text).contains(r#"{"type":"audio""#));
+        assert_eq!(converted(Revision::V2025_06_18, text), text);
+    }
+}

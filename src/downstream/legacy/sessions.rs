@@ -1,0 +1,287 @@
+//! Sessions of the handshake era: unguessable, bounded, bound to one principal and one endpoint (SECURITY STATE-6).
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use dashmap::DashMap;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    call::{Affinity, Caller, Principal},
+    protocol::{ClientCapabilities, Revision, names::Scope},
+    tasks::Tasks,
+};
+
+/// Bounds of legacy sessions (SECURITY 6).
+#[derive(Debug, Clone, Copy)]
+pub struct SessionBounds {
+    /// Sessions of one principal: default 1,024.
+    pub per_principal: usize,
+    /// Sessions in this process: default 50,000.
+    pub total: usize,
+    /// Ended after this long without a request or open stream: default 15 min.
+    pub idle: Duration,
+    /// Ended after this long in any case: default 8 h.
+    pub absolute: Duration,
+}
+
+impl Default for SessionBounds {
+    fn default() -> Self {
+        Self {
+            per_principal: 1_024,
+            total: 50_000,
+            idle: Duration::from_secs(15 * 60),
+            absolute: Duration::from_secs(8 * 3600),
+        }
+    }
+}
+
+/// How often ended sessions are looked for.
+const SWEEP: Duration = Duration::from_secs(20);
+/// GET streams of one session at once.
+const STREAMS: usize = 8;
+
+/// One session.
+#[derive(Debug)]
+pub(in crate::downstream) struct Session {
+    /// 128 random bits in hexadecimal.
+    pub(in crate::downstream) id: Arc<str>,
+    /// Who opened it and how they speak.
+    pub(in crate::downstream) caller: Arc<Caller>,
+    scope: Scope,
+    born: Instant,
+    /// Milliseconds from `born` to the last use.
+    used: AtomicU64,
+    streams: AtomicUsize,
+}
+
+/// There are too many sessions.
+#[derive(Debug)]
+pub(in crate::downstream) struct Refused;
+
+/// All sessions of this process.
+// Sharded maps, because keys arrive at run time; no guard leaves a method.
+#[derive(Debug)]
+pub struct Sessions {
+    bounds: SessionBounds,
+    live: DashMap<Arc<str>, Arc<Session>>,
+    per_principal: DashMap<Principal, usize>,
+}
+
+impl Sessions {
+    /// No sessions yet. A task in `tasks` ends those that are idle or old.
+    pub fn new(bounds: SessionBounds, tasks: &Tasks) -> Arc<Self> {
+        let sessions = Arc::new(Self {
+            bounds,
+            live: DashMap::new(),
+            per_principal: DashMap::new(),
+        });
+        let swept = Arc::downgrade(&sessions);
+        tasks.spawn(async move {
+            loop {
+                tokio::time::sleep(SWEEP).await;
+                let Some(sessions) = swept.upgrade() else {
+                    return;
+                };
+                sessions.sweep(Instant::now());
+            }
+        });
+        sessions
+    }
+
+    /// How many are open.
+    pub fn count(&self) -> usize {
+        self.live.len()
+    }
+
+    /// Opens one.
+    pub(in crate::downstream) fn open(
+        &self,
+        principal: Principal,
+        scope: Scope,
+        revision: Revision,
+        capabilities: ClientCapabilities,
+    ) -> Result<Arc<Session>, Refused> {
+        if self.live.len() >= self.bounds.total {
+            return Err(Refused);
+        }
+        {
+            let mut count = self.per_principal.entry(principal.clone()).or_insert(0);
+            if *count >= self.bounds.per_principal {
+                return Err(Refused);
+            }
+            *count += 1;
+        }
+        let id: Arc<str> = random_id().into();
+        let affinity = Affinity {
+            key: id.clone(),
+            ended: CancellationToken::new(),
+        };
+        let caller = Arc::new(Caller {
+            principal,
+            revision,
+            capabilities,
+            log_level: None,
+            affinity,
+        });
+        let session = Arc::new(Session {
+            id: id.clone(),
+            caller,
+            scope,
+            born: Instant::now(),
+            used: AtomicU64::new(0),
+            streams: AtomicUsize::new(0),
+        });
+        self.live.insert(id, session.clone());
+        Ok(session)
+    }
+
+    /// The session with this id, if it is this principal's and of this endpoint; a stranger's is as unknown as none.
+    pub(in crate::downstream) fn find(
+        &self,
+        id: &str,
+        principal: &Principal,
+        scope: &Scope,
+    ) -> Option<Arc<Session>> {
+        let session = self.live.get(id).map(|entry| entry.value().clone())?;
+        if session.caller.principal != *principal || session.scope != *scope {
+            return None;
+        }
+        session.touch(Instant::now());
+        Some(session)
+    }
+
+    /// Ends one; its streams and the upstream sessions opened for it end too.
+    pub(in crate::downstream) fn end(&self, session: &Session) {
+        if self.live.remove(&session.id).is_none() {
+            return;
+        }
+        session.caller.affinity.ended.cancel();
+        let principal = &session.caller.principal;
+        if let Some(mut count) = self.per_principal.get_mut(principal) {
+            *count = count.saturating_sub(1);
+        }
+        self.per_principal
+            .remove_if(principal, |_, count| *count == 0);
+    }
+
+    fn sweep(&self, now: Instant) {
+        let over: Vec<_> = self
+            .live
+            .iter()
+            .map(|entry| entry.value().clone())
+            .filter(|session| session.is_over(&self.bounds, now))
+            .collect();
+        for session in over {
+            self.end(&session);
+        }
+    }
+}
+
+impl Session {
+    fn touch(&self, now: Instant) {
+        let used = u64::try_from(now.duration_since(self.born).as_millis()).unwrap_or(u64::MAX);
+        self.used.store(used, Ordering::Relaxed);
+    }
+
+    fn is_over(&self, bounds: &SessionBounds, now: Instant) -> bool {
+        let age = now.duration_since(self.born);
+        let used = Duration::from_millis(self.used.load(Ordering::Relaxed));
+        age >= bounds.absolute
+            || (self.streams.load(Ordering::Relaxed) == 0
+                && age.saturating_sub(used) >= bounds.idle)
+    }
+
+    /// Counts a GET stream in, until the guard is dropped; `None` when there are too many.
+    pub(in crate::downstream) fn stream(self: &Arc<Self>) -> Option<StreamGuard> {
+        let before = self.streams.fetch_add(1, Ordering::Relaxed);
+        let guard = StreamGuard(self.clone());
+        (before < STREAMS).then_some(guard)
+    }
+}
+
+/// Holds a session's place for one open stream.
+#[derive(Debug)]
+pub(in crate::downstream) struct StreamGuard(Arc<Session>);
+
+impl Drop for StreamGuard {
+    fn drop(&mut self) {
+        self.0.touch(Instant::now());
+        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[expect(clippy::expect_used, reason = "see the invariant")]
+fn random_id() -> String {
+    let mut bytes = [0_u8; 16];
+    // INVARIANT: the system's generator fails only before the machine has any entropy, where nothing of ours may run.
+    aws_lc_rs::rand::fill(&mut bytes).expect("the system gives random bytes");
+    format!("{:032x}", u128::from_be_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sessions(bounds: SessionBounds) -> Arc<Sessions> {
+        Sessions::new(bounds, &Tasks::new())
+    }
+
+    fn open(sessions: &Sessions) -> Result<Arc<Session>, Refused> {
+        sessions.open(
+            Principal::anonymous(),
+            Scope::All,
+            Revision::V2025_11_25,
+            ClientCapabilities::NONE,
+        )
+    }
+
+    #[tokio::test]
+    async fn a_session_is_found_only_by_its_principal_at_its_endpoint() {
+        let sessions = sessions(SessionBounds::default());
+        let session = open(&sessions).unwrap();
+        let find =
+            |id: &str, scope: &Scope| sessions.find(id, &Principal::anonymous(), scope).is_some();
+        assert!(find(&session.id, &Scope::All));
+        assert!(!find(&session.id, &Scope::Toolset("x".into())));
+        assert!(!find("0123", &Scope::All));
+        sessions.end(&session);
+        assert!(!find(&session.id, &Scope::All));
+        assert!(session.caller.affinity.ended.is_cancelled());
+        assert_eq!(sessions.per_principal.len(), 0);
+    }
+
+    #[tokio::test]
+    async fn sessions_over_the_bound_are_refused_until_one_ends() {
+        let sessions = sessions(SessionBounds {
+            per_principal: 2,
+            ..SessionBounds::default()
+        });
+        let first = open(&sessions).unwrap();
+        open(&sessions).unwrap();
+        assert!(open(&sessions).is_err());
+        sessions.end(&first);
+        assert!(open(&sessions).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn idle_sessions_end_and_those_with_a_stream_live_to_their_absolute_age() {
+        let bounds = SessionBounds::default();
+        let sessions = sessions(bounds);
+        let (idle, streaming) = (open(&sessions).unwrap(), open(&sessions).unwrap());
+        let _guard = streaming.stream().unwrap();
+        tokio::time::advance(bounds.idle).await;
+        sessions.sweep(Instant::now());
+        assert!(idle.caller.affinity.ended.is_cancelled());
+        assert!(!streaming.caller.affinity.ended.is_cancelled());
+        tokio::time::advance(bounds.absolute).await;
+        sessions.sweep(Instant::now());
+        assert_eq!(sessions.count(), 0);
+    }
+}

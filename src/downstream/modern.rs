@@ -1,0 +1,352 @@
+//! The dialect of the stateless era: every request describes itself, headers mirror the body (PROTOCOL B1 to B3).
+
+use std::sync::Arc;
+
+use http::{HeaderMap, StatusCode};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Answer, Door, Inbound,
+    exchange::{Exchange, Wording},
+    problem::{Problem, resource_not_found},
+    read::{self, BadParams, Head},
+};
+use crate::{
+    call::{Affinity, Call, CallId, Caller, LogLevel, Op, Page, ServerCard},
+    json::{Edits, Fate, Json, Kind, Node},
+    jsonrpc::{Request, RpcError},
+    protocol::{ClientCapabilities, Era, Revision, codes, meta, methods, mirror},
+};
+
+/// Speaks the stateless era to clients.
+pub(super) struct Modern<'a> {
+    pub(super) door: &'a Door,
+}
+
+/// Words things for the stateless era.
+struct Words;
+
+impl Modern<'_> {
+    /// Answers one self-describing request.
+    pub(super) async fn request(&self, inbound: Inbound, request: Request) -> Answer {
+        match self.read(&inbound, &request) {
+            Ok((exchange, call)) => exchange.run(self.door, call).await,
+            Err(problem) => problem.into(),
+        }
+    }
+
+    /// Checks in the order of PROTOCOL B1's table: `_meta`, version header, version, mirrored headers, method.
+    fn read(&self, inbound: &Inbound, request: &Request) -> Result<(Exchange, Call), Problem> {
+        let params = request.params.clone().unwrap_or(Json::empty_object());
+        let refuse = |bad: BadParams| {
+            Problem::new(
+                StatusCode::BAD_REQUEST,
+                Some(request.id.clone()),
+                bad.error,
+                bad.reason,
+            )
+        };
+        let head = read::head(&params).map_err(refuse)?;
+        let described = describe(&head, &params).map_err(|text| {
+            Problem::new(
+                StatusCode::BAD_REQUEST,
+                Some(request.id.clone()),
+                RpcError::new(codes::INVALID_PARAMS, text),
+                "invalid_meta",
+            )
+        })?;
+        let headers = inbound.headers.as_ref();
+        if let Some(headers) = headers {
+            agree(headers, mirror::PROTOCOL_VERSION, Some(&described.claimed))
+                .map_err(|header| mismatch(request, header))?;
+        }
+        let revision =
+            Revision::parse(&described.claimed).filter(|revision| revision.era() == Era::Modern);
+        let Some(revision) = revision else {
+            return Err(unsupported(request, &described.claimed));
+        };
+        let mirrored = headers
+            .map(|headers| mirrored(headers, request, &head))
+            .transpose()
+            .map_err(|header| mismatch(request, header))?;
+
+        let op = match &*request.method {
+            methods::DISCOVER => Some(Op::Discover),
+            // A refusal of the params is in-band from here on: the message itself was sound.
+            method => read::op(method, &head).map_err(|bad| Problem {
+                status: StatusCode::OK,
+                ..refuse(bad)
+            })?,
+        };
+        let Some(op) = op else {
+            let error = RpcError::new(codes::METHOD_NOT_FOUND, "no such method in this revision");
+            return Err(Problem::new(
+                StatusCode::NOT_FOUND,
+                Some(request.id.clone()),
+                error,
+                "method_not_found",
+            ));
+        };
+        let caller = Caller {
+            principal: inbound.principal.clone(),
+            revision,
+            capabilities: described.capabilities,
+            log_level: described.log_level,
+            // A client without sessions counts as its principal (PRODUCT 6).
+            affinity: Affinity {
+                key: inbound.principal.as_str().into(),
+                ended: CancellationToken::new(),
+            },
+        };
+        let progress_token = progress_token(&params, &head);
+        let call = Call {
+            id: CallId::new(),
+            op: op.clone(),
+            wants_progress: progress_token.is_some(),
+            params,
+            caller: Arc::new(caller),
+            scope: inbound.scope.clone(),
+            mirrored,
+            deadline: Instant::now() + self.door.deadline,
+        };
+        let exchange = Exchange {
+            wording: &Words,
+            id: request.id.clone(),
+            op,
+            revision,
+            call: call.id,
+            progress_token,
+            streams: takes_stream(headers),
+        };
+        Ok((exchange, call))
+    }
+}
+
+/// What a request says of itself.
+struct Described {
+    claimed: String,
+    capabilities: ClientCapabilities,
+    log_level: Option<LogLevel>,
+}
+
+/// Reads the required and optional keys of `_meta` (PROTOCOL A7); the text says what is wrong.
+fn describe(head: &Head<'_>, params: &Json) -> Result<Described, String> {
+    let meta = head.meta.ok_or_else(|| {
+        format!(
+            "`params._meta` is missing; it must hold `{}`",
+            meta::PROTOCOL_VERSION
+        )
+    })?;
+    let malformed = |key: &str| format!("`_meta` member `{key}` is missing or malformed");
+    let (mut claimed, mut capabilities, mut log_level) = (None, None, None);
+    for member in meta.members() {
+        match member.key.as_ref() {
+            meta::PROTOCOL_VERSION => {
+                claimed = member.value.as_str().map(std::borrow::Cow::into_owned)
+            }
+            meta::CLIENT_CAPABILITIES => {
+                capabilities = ClientCapabilities::read(params.slice(member.value))
+            }
+            meta::CLIENT_INFO if member.value.kind() != Kind::Object => {
+                return Err(malformed(meta::CLIENT_INFO));
+            }
+            meta::LOG_LEVEL => {
+                let level = member
+                    .value
+                    .as_str()
+                    .and_then(|level| LogLevel::parse(&level));
+                log_level = Some(level.ok_or_else(|| malformed(meta::LOG_LEVEL))?);
+            }
+            meta::PROGRESS_TOKEN if !matches!(member.value.kind(), Kind::String | Kind::Number) => {
+                return Err(malformed(meta::PROGRESS_TOKEN));
+            }
+            _ => {}
+        }
+    }
+    Ok(Described {
+        claimed: claimed.ok_or_else(|| malformed(meta::PROTOCOL_VERSION))?,
+        capabilities: capabilities.ok_or_else(|| malformed(meta::CLIENT_CAPABILITIES))?,
+        log_level,
+    })
+}
+
+/// The client's own progress token, as spelled.
+pub(super) fn progress_token(params: &Json, head: &Head<'_>) -> Option<Json> {
+    head.meta
+        .and_then(|meta| meta.member(meta::PROGRESS_TOKEN))
+        .map(|token| params.slice(token))
+}
+
+/// Whether the `Accept` header admits an event stream; pipes always do.
+pub(super) fn takes_stream(headers: Option<&HeaderMap>) -> bool {
+    headers.is_none_or(|headers| super::http::accepts(headers, "text/event-stream"))
+}
+
+/// Compares one mirrored header with the body; names the header on disagreement.
+fn agree(headers: &HeaderMap, name: &'static str, body: Option<&str>) -> Result<(), &'static str> {
+    let header = headers
+        .get(name)
+        .map(|value| mirror::decode(value.as_bytes()))
+        .transpose()
+        .map_err(|_| name)?;
+    if header.as_deref() == body {
+        Ok(())
+    } else {
+        Err(name)
+    }
+}
+
+/// Checks `Mcp-Method` and `Mcp-Name`, and collects `Mcp-Param-*` decoded, for the gate that knows the tool's schema.
+fn mirrored(
+    headers: &HeaderMap,
+    request: &Request,
+    head: &Head<'_>,
+) -> Result<Vec<(String, String)>, &'static str> {
+    agree(headers, mirror::METHOD, Some(&request.method))?;
+    if let Some(member) = methods::mirrored_member(&request.method) {
+        agree(headers, mirror::NAME, head.text(member).as_deref())?;
+    }
+    let mut params = Vec::new();
+    for (name, value) in headers {
+        if name.as_str().starts_with(mirror::PARAM_PREFIX) {
+            let value = mirror::decode(value.as_bytes()).map_err(|_| mirror::PARAM_PREFIX)?;
+            params.push((name.as_str().to_owned(), value));
+        }
+    }
+    Ok(params)
+}
+
+fn mismatch(request: &Request, header: &str) -> Problem {
+    let text =
+        format!("header `{header}` is missing, badly encoded, or does not agree with the body");
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        Some(request.id.clone()),
+        RpcError::new(codes::HEADER_MISMATCH, text),
+        "header_mismatch",
+    )
+}
+
+fn unsupported(request: &Request, claimed: &str) -> Problem {
+    let supported: Vec<_> = Revision::modern()
+        .map(|revision| Json::string(revision.as_str()))
+        .collect();
+    let data = meta::object_of(&[
+        ("supported", Json::array(&supported)),
+        ("requested", Json::string(claimed)),
+    ]);
+    let error = RpcError {
+        code: codes::UNSUPPORTED_VERSION,
+        message: "this protocol version is not served per request".into(),
+        data: Some(data),
+    };
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        Some(request.id.clone()),
+        error,
+        "unsupported_version",
+    )
+}
+
+/// The `_meta` that every result of ours carries: who answers (PROTOCOL D4, H8).
+fn own_meta() -> [(&'static str, Json); 1] {
+    [(meta::SERVER_INFO, Json::literal(super::SERVER_INFO))]
+}
+
+impl Wording for Words {
+    fn era(&self) -> Era {
+        Era::Modern
+    }
+
+    fn result(&self, op: &Op, _: Revision, result: Json) -> Json {
+        let root = result.root();
+        let cacheable = matches!(op, Op::ReadResource(_));
+        let (mut typed, mut ttl, mut scoped, mut meta_value) = (false, false, false, None);
+        for member in root.members() {
+            match member.key.as_ref() {
+                "resultType" => typed = true,
+                "ttlMs" => ttl = true,
+                "cacheScope" => scoped = true,
+                meta::META => meta_value = Some(member.value),
+                _ => {}
+            }
+        }
+        let mut more = Vec::with_capacity(4);
+        if !typed {
+            more.push(("resultType", Json::literal("\"complete\"")));
+        }
+        // What a legacy upstream does not say has no safe default but "do not keep" (PROTOCOL D5).
+        if cacheable && !ttl {
+            more.push(("ttlMs", Json::literal("0")));
+        }
+        if cacheable && !scoped {
+            more.push(("cacheScope", Json::literal("\"private\"")));
+        }
+        let mut edits = Edits::new();
+        let own = own_meta();
+        match meta_value {
+            Some(value) if value.kind() == Kind::Object => {
+                let fate = |key: &str, _: Node<'_>| {
+                    if meta::crosses(key) {
+                        Fate::Keep
+                    } else {
+                        Fate::Remove
+                    }
+                };
+                edits.members(value, fate, &own);
+            }
+            Some(value) => edits.replace(value, meta::object_of(&own)),
+            None => more.push((meta::META, meta::object_of(&own))),
+        }
+        edits.members(root, |_, _| Fate::Keep, &more);
+        result.splice(&edits)
+    }
+
+    fn failure(&self, op: &Op, mut error: RpcError) -> RpcError {
+        // A resource that is not there: whatever an older server called it (PROTOCOL D6).
+        if let Op::ReadResource(uri) = op
+            && (error.code == codes::RESOURCE_NOT_FOUND || super::is_about(&error, uri))
+        {
+            error.code = resource_not_found(Era::Modern);
+            error.data = Some(meta::object_of(&[("uri", Json::string(uri))]));
+        }
+        super::hop_local(error)
+    }
+
+    fn page_tail(&self, page: &Page) -> Vec<u8> {
+        let mut out = Vec::with_capacity(256);
+        super::push_cursor(&mut out, page);
+        out.extend_from_slice(b",\"resultType\":\"complete\",\"ttlMs\":");
+        out.extend_from_slice(page.ttl_millis.to_string().as_bytes());
+        out.extend_from_slice(if page.public {
+            b",\"cacheScope\":\"public\"".as_slice()
+        } else {
+            b",\"cacheScope\":\"private\""
+        });
+        let mut own = own_meta().to_vec();
+        own.extend(super::away(page));
+        out.extend_from_slice(b",\"_meta\":");
+        out.extend_from_slice(meta::object_of(&own).bytes());
+        out.push(b'}');
+        out
+    }
+
+    fn card(&self, card: &ServerCard, _: Revision) -> Json {
+        let versions: Vec<_> = Revision::modern()
+            .map(|revision| Json::string(revision.as_str()))
+            .collect();
+        let mut members = vec![
+            ("resultType", Json::literal("\"complete\"")),
+            ("supportedVersions", Json::array(&versions)),
+            ("capabilities", card.capabilities.clone()),
+        ];
+        if let Some(instructions) = &card.instructions {
+            members.push(("instructions", Json::string(instructions)));
+        }
+        members.push(("ttlMs", Json::of(&card.ttl_millis)));
+        members.push(("cacheScope", Json::literal("\"private\"")));
+        members.push((meta::META, meta::object_of(&own_meta())));
+        meta::object_of(&members)
+    }
+}

@@ -1,0 +1,256 @@
+//! The one place that maps our own errors to what a client sees: status, code, words, reason.
+//!
+//! Text never holds upstream addresses, causes, paths or internal names (SECURITY 4); reasons are stable words.
+
+use http::StatusCode;
+
+use crate::{
+    call::{CallId, Op},
+    json::Json,
+    jsonrpc::{DecodeError, RequestId, RpcError, decode::Fault},
+    protocol::{Era, codes, meta},
+    stack::{Error, Missing},
+    upstream::{FromUpstream, UpstreamError},
+};
+
+/// A refusal as it goes out.
+#[derive(Debug)]
+pub(super) struct Problem {
+    /// The HTTP status; without meaning on a pipe and inside a started stream.
+    pub(super) status: StatusCode,
+    /// Whose request it was, if known.
+    pub(super) id: Option<RequestId>,
+    /// The error object.
+    pub(super) error: RpcError,
+}
+
+impl Problem {
+    /// A refusal with a reason word.
+    pub(super) fn new(
+        status: StatusCode,
+        id: Option<RequestId>,
+        mut error: RpcError,
+        reason: &str,
+    ) -> Self {
+        if error.data.is_none() {
+            error.data = Some(meta::object_of(&[("reason", Json::string(reason))]));
+        }
+        Self { status, id, error }
+    }
+
+    /// Bytes that are no frame (PROTOCOL B1 table, SECURITY MSG-1 to MSG-7).
+    pub(super) fn undecodable(error: DecodeError) -> Self {
+        let (code, text) = match error.fault {
+            Fault::Scan(scan) => (codes::PARSE_ERROR, scan.to_string()),
+            Fault::Envelope(_) | Fault::Confusable => {
+                (codes::INVALID_REQUEST, error.fault.to_string())
+            }
+        };
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            error.id,
+            RpcError::new(code, text),
+            error.fault.reason(),
+        )
+    }
+}
+
+/// Maps an error of the stack, for one request in one era.
+pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> Problem {
+    let modern_status = |status: StatusCode| {
+        if era == Era::Modern {
+            status
+        } else {
+            StatusCode::OK
+        }
+    };
+    let (status, code, text) = match error {
+        Error::Unknown(Missing::Resource(_)) => (
+            StatusCode::OK,
+            resource_not_found(era),
+            "no such resource".to_owned(),
+        ),
+        Error::Unknown(missing) => (
+            StatusCode::OK,
+            codes::INVALID_PARAMS,
+            format!("no such {missing}"),
+        ),
+        Error::NoScope => (
+            StatusCode::NOT_FOUND,
+            codes::INVALID_REQUEST,
+            "no such endpoint".to_owned(),
+        ),
+        Error::BadCursor => (
+            StatusCode::OK,
+            codes::INVALID_PARAMS,
+            "the cursor is not valid for this list, or has expired; start again without one"
+                .to_owned(),
+        ),
+        Error::HeaderMismatch { header } => (
+            modern_status(StatusCode::BAD_REQUEST),
+            codes::HEADER_MISMATCH,
+            format!("header `{header}` does not agree with the body"),
+        ),
+        Error::NotOffered(_) => (
+            modern_status(StatusCode::NOT_FOUND),
+            codes::METHOD_NOT_FOUND,
+            "this endpoint does not offer the method".to_owned(),
+        ),
+        Error::Upstream(from) => (StatusCode::OK, upstream_code(&from.error), describe(from)),
+        Error::Deadline => (
+            StatusCode::OK,
+            codes::UPSTREAM_TIMEOUT,
+            "no answer within the time allowed".to_owned(),
+        ),
+        Error::ShuttingDown => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            codes::SHUTTING_DOWN,
+            "shutting down; try again".to_owned(),
+        ),
+    };
+    let mut data = vec![
+        ("reason", Json::string(error.reason())),
+        ("ref", Json::string(&call.to_string())),
+    ];
+    if let Error::Unknown(Missing::Resource(uri)) = error {
+        data.push(("uri", Json::string(uri)));
+    }
+    if let Some(after) = retry_millis(error) {
+        data.push(("retryAfterMs", Json::of(&after)));
+    }
+    Problem {
+        status,
+        id: Some(id),
+        error: RpcError {
+            code,
+            message: text,
+            data: Some(meta::object_of(&data)),
+        },
+    }
+}
+
+/// For `tools/call`: a failure of the upstream as a tool result that a model can act on (PRODUCT 6), if it is one.
+pub(super) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<Json> {
+    if !matches!(op, Op::CallTool(_)) {
+        return None;
+    }
+    let text = match error {
+        Error::Upstream(from) => describe(from),
+        Error::Deadline => {
+            "no answer within the time allowed; whether the tool ran is unknown".to_owned()
+        }
+        Error::Unknown(_)
+        | Error::NoScope
+        | Error::BadCursor
+        | Error::HeaderMismatch { .. }
+        | Error::NotOffered(_)
+        | Error::ShuttingDown => return None,
+    };
+    let block = meta::object_of(&[
+        ("type", Json::string("text")),
+        ("text", Json::string(&text)),
+    ]);
+    let mut about = vec![
+        ("dev.usher/reason", Json::string(error.reason())),
+        ("dev.usher/ref", Json::string(&call.to_string())),
+    ];
+    if let Some(after) = retry_millis(error) {
+        about.push(("dev.usher/retryAfterMs", Json::of(&after)));
+    }
+    Some(meta::object_of(&[
+        ("content", Json::array(&[block])),
+        ("isError", Json::of(&true)),
+        (meta::META, meta::object_of(&about)),
+    ]))
+}
+
+/// The code for a resource that does not exist (PROTOCOL A6).
+pub(super) const fn resource_not_found(era: Era) -> i64 {
+    match era {
+        Era::Modern => codes::INVALID_PARAMS,
+        Era::Legacy => codes::RESOURCE_NOT_FOUND,
+    }
+}
+
+const fn upstream_code(error: &UpstreamError) -> i64 {
+    match error {
+        UpstreamError::Unavailable { .. } => codes::UPSTREAM_UNAVAILABLE,
+        UpstreamError::Timeout(_) => codes::UPSTREAM_TIMEOUT,
+        UpstreamError::Protocol(_) | UpstreamError::Redirect | UpstreamError::Refused(_) => {
+            codes::UPSTREAM_PROTOCOL
+        }
+        UpstreamError::Auth(_) => codes::UPSTREAM_AUTH,
+        UpstreamError::TooLarge(_) | UpstreamError::RequestTooLarge => codes::UPSTREAM_TOO_LARGE,
+        UpstreamError::Overloaded => codes::OVERLOADED,
+    }
+}
+
+/// What happened, for a person or a model: the configured key of the upstream is ours to tell, its address is not.
+fn describe(from: &FromUpstream) -> String {
+    let upstream = &from.upstream;
+    match &from.error {
+        UpstreamError::Unavailable {
+            retry_at: Some(at), ..
+        } => {
+            let wait = at
+                .saturating_duration_since(tokio::time::Instant::now())
+                .as_secs()
+                + 1;
+            format!(
+                "the server `{upstream}` is not available; the next attempt to reach it is due in {wait} s"
+            )
+        }
+        UpstreamError::Unavailable { retry_at: None, .. } => {
+            format!(
+                "the server `{upstream}` is not available, or was lost during the call; whether the call took effect is unknown"
+            )
+        }
+        UpstreamError::Timeout(_) => {
+            format!(
+                "the server `{upstream}` did not answer in time; the call was cancelled, whether it took effect is unknown"
+            )
+        }
+        UpstreamError::Protocol(_) | UpstreamError::Redirect | UpstreamError::Refused(_) => {
+            format!("the server `{upstream}` gave an answer that breaks the protocol")
+        }
+        UpstreamError::Auth(_) => format!(
+            "the server `{upstream}` refused the gateway's credential; its operator must look"
+        ),
+        UpstreamError::TooLarge(limit) => format!(
+            "the answer of the server `{upstream}` is over {} MiB",
+            limit >> 20
+        ),
+        UpstreamError::RequestTooLarge => {
+            format!("the server `{upstream}` takes no request of this size; send less")
+        }
+        UpstreamError::Overloaded => format!(
+            "the server `{upstream}` has too many calls in flight; try again in a few seconds"
+        ),
+    }
+}
+
+fn retry_millis(error: &Error) -> Option<u64> {
+    match error {
+        Error::Upstream(FromUpstream {
+            error: UpstreamError::Unavailable {
+                retry_at: Some(at), ..
+            },
+            ..
+        }) => {
+            let wait = at.saturating_duration_since(tokio::time::Instant::now());
+            Some(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
+        }
+        Error::Upstream(FromUpstream {
+            error: UpstreamError::Overloaded,
+            ..
+        }) => Some(2_000),
+        Error::Upstream(_)
+        | Error::Unknown(_)
+        | Error::NoScope
+        | Error::BadCursor
+        | Error::HeaderMismatch { .. }
+        | Error::NotOffered(_)
+        | Error::Deadline
+        | Error::ShuttingDown => None,
+    }
+}

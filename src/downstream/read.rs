@@ -1,0 +1,143 @@
+//! Methods and params to operations: the head of params is looked at once, payloads are not.
+
+use std::sync::Arc;
+
+use crate::{
+    call::{CompletionRef, Op},
+    json::{Json, Kind, Node},
+    jsonrpc::{RpcError, decode::confusable},
+    protocol::{codes, meta, methods, methods::ListKind},
+};
+
+/// The members of params that routing reads, found in one walk.
+#[derive(Default)]
+pub(super) struct Head<'a> {
+    name: Option<Node<'a>>,
+    uri: Option<Node<'a>>,
+    cursor: Option<Node<'a>>,
+    reference: Option<Node<'a>>,
+    /// `_meta`, if it is an object.
+    pub(super) meta: Option<Node<'a>>,
+}
+
+impl Head<'_> {
+    /// The text of the member that a header mirrors: `name` or `uri`.
+    pub(super) fn text(&self, member: &str) -> Option<String> {
+        let node = if member == "uri" { self.uri } else { self.name };
+        node.and_then(Node::as_str)
+            .map(std::borrow::Cow::into_owned)
+    }
+}
+
+/// Params that say nothing usable.
+#[derive(Debug)]
+pub(super) struct BadParams {
+    /// The error to answer.
+    pub(super) error: RpcError,
+    /// Its reason word.
+    pub(super) reason: &'static str,
+}
+
+impl BadParams {
+    fn new(text: impl Into<String>) -> Self {
+        Self {
+            error: RpcError::new(codes::INVALID_PARAMS, text),
+            reason: "invalid_params",
+        }
+    }
+}
+
+const KNOWN: [&str; 8] = [
+    "name",
+    "arguments",
+    "uri",
+    "cursor",
+    "ref",
+    "argument",
+    "context",
+    meta::META,
+];
+
+/// Looks at params once.
+///
+/// # Errors
+/// For a `_meta` that is no object, and for names that only look like protocol names (SECURITY MSG-3).
+pub(super) fn head(params: &Json) -> Result<Head<'_>, BadParams> {
+    let mut head = Head::default();
+    for member in params.root().members() {
+        match member.key.as_ref() {
+            "name" => head.name = Some(member.value),
+            "uri" => head.uri = Some(member.value),
+            "cursor" => head.cursor = Some(member.value),
+            "ref" => head.reference = Some(member.value),
+            meta::META if member.value.kind() == Kind::Object => head.meta = Some(member.value),
+            meta::META => return Err(BadParams::new("`_meta` is not an object")),
+            "arguments" | "argument" | "context" => {}
+            other if confusable(other, &KNOWN) => {
+                let text = "a member of `params` only looks like a protocol name";
+                return Err(BadParams {
+                    error: RpcError::new(codes::INVALID_REQUEST, text),
+                    reason: "confusable_member",
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok(head)
+}
+
+/// The operation that `method` asks for; `None` if it is no method that both eras have.
+///
+/// # Errors
+/// When the params lack what the method needs.
+pub(super) fn op(method: &str, head: &Head<'_>) -> Result<Option<Op>, BadParams> {
+    let list = |kind| -> Result<Option<Op>, BadParams> {
+        let cursor = match head.cursor {
+            None => None,
+            Some(cursor) => Some(
+                cursor
+                    .as_str()
+                    .ok_or_else(|| BadParams::new("`cursor` is not a string"))?
+                    .into_owned(),
+            ),
+        };
+        Ok(Some(Op::List(kind, cursor)))
+    };
+    match method {
+        methods::TOOLS_CALL => Ok(Some(Op::CallTool(text(head.name, "name")?))),
+        methods::PROMPTS_GET => Ok(Some(Op::GetPrompt(text(head.name, "name")?))),
+        methods::RESOURCES_READ => Ok(Some(Op::ReadResource(text(head.uri, "uri")?))),
+        methods::COMPLETE => Ok(Some(Op::Complete(completion(head)?))),
+        methods::TOOLS_LIST => list(ListKind::Tools),
+        methods::PROMPTS_LIST => list(ListKind::Prompts),
+        methods::RESOURCES_LIST => list(ListKind::Resources),
+        methods::TEMPLATES_LIST => list(ListKind::Templates),
+        _ => Ok(None),
+    }
+}
+
+fn text(member: Option<Node<'_>>, name: &str) -> Result<Arc<str>, BadParams> {
+    let text = member
+        .and_then(Node::as_str)
+        .ok_or_else(|| BadParams::new(format!("`params.{name}` is missing or not a string")))?;
+    Ok(text.as_ref().into())
+}
+
+fn completion(head: &Head<'_>) -> Result<CompletionRef, BadParams> {
+    let reference = head
+        .reference
+        .ok_or_else(|| BadParams::new("`params.ref` is missing"))?;
+    match reference.member("type").and_then(Node::as_str).as_deref() {
+        Some("ref/prompt") => Ok(CompletionRef::Prompt(text(
+            reference.member("name"),
+            "ref.name",
+        )?)),
+        Some("ref/resource") => Ok(CompletionRef::Resource(text(
+            reference.member("uri"),
+            "ref.uri",
+        )?)),
+        _ => Err(BadParams::new(
+            "`params.ref.type` is neither `ref/prompt` nor `ref/resource`",
+        )),
+    }
+}

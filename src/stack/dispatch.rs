@@ -1,0 +1,139 @@
+//! Dispatch, the leaf: the snapshot or exactly one upstream.
+
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use tokio::time::{Instant, timeout_at};
+use tower::Service;
+
+use super::{Error, Parts};
+use crate::{
+    call::{Call, Op, Outcome, Page, Reply},
+    catalog::{Position, Route},
+    protocol::{UpstreamId, methods::ListKind},
+    seal::{Sealer, unix_seconds},
+    snapshot::Snapshot,
+    stage::{Routed, Target},
+    upstream::{FromUpstream, UpstreamError},
+};
+
+/// The way to the upstreams.
+pub trait Upstreams: Send + Sync + 'static {
+    /// Carries one call to one upstream.
+    fn call(
+        &self,
+        upstream: &UpstreamId,
+        call: Call,
+        route: Route,
+    ) -> BoxFuture<'static, Result<Reply, UpstreamError>>;
+}
+
+/// Answers from memory, or hands the call to its upstream.
+#[derive(Clone)]
+pub struct Dispatch {
+    sealer: Arc<Sealer>,
+    upstreams: Arc<dyn Upstreams>,
+}
+
+impl Dispatch {
+    /// The leaf of the stack.
+    pub fn new(parts: &Parts) -> Self {
+        Self {
+            sealer: parts.sealer.clone(),
+            upstreams: parts.upstreams.clone(),
+        }
+    }
+}
+
+impl Service<Routed> for Dispatch {
+    type Response = Reply;
+    type Error = Error;
+    type Future = BoxFuture<'static, Result<Reply, Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, routed: Routed) -> Self::Future {
+        match routed.target {
+            Target::Snapshot => {
+                std::future::ready(self.from_memory(&routed.call, &routed.snapshot)).boxed()
+            }
+            Target::Upstream(route) => {
+                let (upstream, deadline) = (route.upstream.clone(), routed.call.deadline);
+                let reply = self.upstreams.call(&upstream, routed.call, route);
+                async move {
+                    match timeout_at(deadline, reply).await {
+                        Ok(reply) => reply.map_err(|error| FromUpstream { upstream, error }.into()),
+                        Err(_) => Err(Error::Deadline),
+                    }
+                }
+                .boxed()
+            }
+        }
+    }
+}
+
+impl Dispatch {
+    fn from_memory(&self, call: &Call, snapshot: &Snapshot) -> Result<Reply, Error> {
+        match &call.op {
+            Op::List(kind, cursor) => self.page(call, snapshot, *kind, cursor.as_deref()),
+            // Whatever else needs no upstream is a question about the endpoint itself.
+            Op::Discover
+            | Op::CallTool(_)
+            | Op::GetPrompt(_)
+            | Op::ReadResource(_)
+            | Op::Complete(_) => {
+                let card = snapshot
+                    .catalog
+                    .face(&call.scope, call.caller.revision)
+                    .ok_or(Error::NoScope)?;
+                Ok(Reply::Done(Outcome::Card(card)))
+            }
+        }
+    }
+
+    fn page(
+        &self,
+        call: &Call,
+        snapshot: &Snapshot,
+        kind: ListKind,
+        cursor: Option<&str>,
+    ) -> Result<Reply, Error> {
+        let principal = call.caller.principal.as_str();
+        let after = match cursor {
+            None => Position::start(),
+            Some(cursor) => Position::open(
+                &self.sealer,
+                cursor,
+                principal,
+                &call.scope,
+                kind,
+                unix_seconds(),
+            )
+            .map_err(|_| Error::BadCursor)?,
+        };
+        let page = snapshot
+            .catalog
+            .page(&call.scope, kind, call.caller.revision, &after)
+            .ok_or(Error::NoScope)?;
+        let next = page.next.map(|position| {
+            position.seal(&self.sealer, principal, &call.scope, kind, unix_seconds())
+        });
+        let hints = snapshot
+            .catalog
+            .hints(&call.scope, kind, &after, Instant::now())
+            .ok_or(Error::NoScope)?;
+        Ok(Reply::Done(Outcome::Listed(Page {
+            kind,
+            items: page.items,
+            next,
+            ttl_millis: hints.ttl_millis,
+            public: hints.public,
+            away: hints.away,
+        })))
+    }
+}

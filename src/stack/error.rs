@@ -1,0 +1,67 @@
+//! Why the gateway itself refuses or fails a call. Variants hold facts; what a client is told is written in `downstream::problem`.
+
+use std::sync::Arc;
+
+use crate::{jsonrpc::Method, upstream::FromUpstream};
+
+/// A refusal or failure of ours. An upstream's own JSON-RPC error is an `Outcome::Failed` instead.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The name leads nowhere from this endpoint.
+    #[error("no such {0}")]
+    Unknown(Missing),
+    /// The endpoint's scope is gone (a reload removed it).
+    #[error("no such endpoint")]
+    NoScope,
+    /// A cursor is altered, foreign or expired (SECURITY STATE-1).
+    #[error("cursor is not valid here")]
+    BadCursor,
+    /// A mirrored header disagrees with the body (SECURITY MSG-9).
+    #[error("header `{header}` disagrees with the body")]
+    HeaderMismatch {
+        /// Which one, in lower case.
+        header: Arc<str>,
+    },
+    /// The method is gated by a capability that this endpoint does not have.
+    #[error("method `{0}` is not offered")]
+    NotOffered(Method),
+    /// The upstream did not answer, or not properly.
+    #[error(transparent)]
+    Upstream(#[from] FromUpstream),
+    /// The call's own deadline passed.
+    #[error("deadline passed")]
+    Deadline,
+    /// The gateway is stopping.
+    #[error("shutting down")]
+    ShuttingDown,
+}
+
+/// What is unknown.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Missing {
+    /// A tool, by outward name.
+    #[error("tool")]
+    Tool(Arc<str>),
+    /// A prompt, by outward name.
+    #[error("prompt")]
+    Prompt(Arc<str>),
+    /// A resource, by outward URI.
+    #[error("resource")]
+    Resource(Arc<str>),
+}
+
+impl Error {
+    /// The stable word for `data.reason`.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Unknown(_) => "unknown_name",
+            Self::NoScope => "unknown_endpoint",
+            Self::BadCursor => "invalid_cursor",
+            Self::HeaderMismatch { .. } => "header_mismatch",
+            Self::NotOffered(_) => "method_not_offered",
+            Self::Upstream(from) => from.error.reason(),
+            Self::Deadline => "deadline_exceeded",
+            Self::ShuttingDown => "shutting_down",
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The stack: what happens to a call, read top to bottom.
+//!
+//! Gates admit or refuse synchronously and change the call's type; wraps see a call go in and its reply come out. All poll
+//! machinery is in `gate.rs` and `wrap.rs`.
+
+mod dispatch;
+mod error;
+mod gate;
+mod mirrored;
+mod pin;
+mod relabel;
+mod resolve;
+mod wrap;
+
+use std::sync::Arc;
+
+use tower::{ServiceBuilder, util::BoxCloneSyncService};
+
+use crate::{
+    call::{Call, Reply},
+    seal::Sealer,
+    snapshot::World,
+};
+
+pub use dispatch::{Dispatch, Upstreams};
+pub use error::{Error, Missing};
+pub use gate::{Gate, gate};
+pub use wrap::{Wrap, wrap};
+
+use mirrored::CheckMirrored;
+use pin::Pin;
+use relabel::Relabel;
+use resolve::Resolve;
+
+/// What the stack is built from.
+#[derive(Clone)]
+pub struct Parts {
+    /// What calls see.
+    pub world: Arc<World>,
+    /// Seals cursors.
+    pub sealer: Arc<Sealer>,
+    /// Where calls go.
+    pub upstreams: Arc<dyn Upstreams>,
+}
+
+/// The whole stack as one service; cloning is cheap.
+pub type McpService = BoxCloneSyncService<Call, Reply, Error>;
+
+/// A call goes down this list and its reply comes back up it.
+pub fn mcp(parts: &Parts) -> McpService {
+    let stack = ServiceBuilder::new()
+        .layer(gate(Pin::new(parts))) // Call -> Pinned: from here on the call sees one world
+        .layer(gate(Resolve)) // Pinned -> Routed: a lookup, never a parse of the name
+        .layer(gate(CheckMirrored)) // headers agree with the body; needs the route, since the tool's schema names them
+        .layer(wrap(Relabel)) // inward URIs in what comes back become outward ones
+        .service(Dispatch::new(parts)); // snapshot or upstream: one match on the target
+    BoxCloneSyncService::new(stack)
+}

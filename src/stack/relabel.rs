@@ -1,0 +1,184 @@
+//! Relabel: what an upstream calls its resources becomes what the client may call them (PROTOCOL E).
+//!
+//! Only the places that the protocol defines as URIs are touched: content links, embedded resources, `contents[].uri`, error
+//! `data.uri`. Text, `structuredContent` and arguments are opaque. Nothing is copied when nothing changes.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+
+use super::{Error, Wrap};
+use crate::{
+    call::{Op, Outcome, Reply, ReplyStream, Step},
+    catalog::Namespace,
+    json::{Edits, Json, Node},
+    stage::{Routed, Target},
+};
+
+/// Rewrites URIs on the way back.
+#[derive(Debug)]
+pub(super) struct Relabel;
+
+/// What is remembered of a call: how its upstream's URIs look from outside.
+#[derive(Debug, Clone)]
+pub(super) struct Labels {
+    namespace: Arc<Namespace>,
+    place: Place,
+}
+
+/// Where the URIs of a result stand.
+#[derive(Debug, Clone)]
+enum Place {
+    /// `content[]`
+    Tool,
+    /// `messages[].content`
+    Prompt,
+    /// `contents[].uri`; the one asked for is echoed as it was asked.
+    Resource { asked: Arc<str>, local: Arc<str> },
+    /// Nowhere.
+    None,
+}
+
+impl Wrap<Routed> for Relabel {
+    type Mark = Option<Labels>;
+
+    fn enter(&self, routed: &mut Routed) -> Self::Mark {
+        let Target::Upstream(route) = &routed.target else {
+            return None;
+        };
+        let namespace = routed
+            .snapshot
+            .catalog
+            .namespace(&routed.call.scope, &route.upstream)?;
+        let place = match &routed.call.op {
+            Op::CallTool(_) => Place::Tool,
+            Op::GetPrompt(_) => Place::Prompt,
+            Op::ReadResource(asked) => Place::Resource {
+                asked: asked.clone(),
+                local: route.local.clone(),
+            },
+            Op::Complete(_) | Op::Discover | Op::List(..) => Place::None,
+        };
+        Some(Labels { namespace, place })
+    }
+
+    fn leave(&self, mark: Self::Mark, result: Result<Reply, Error>) -> Result<Reply, Error> {
+        let Some(labels) = mark else { return result };
+        Ok(match result? {
+            Reply::Done(outcome) => Reply::Done(labels.outcome(outcome)),
+            Reply::Stream(stream) => {
+                let steps = stream.map(move |step| match step {
+                    Step::Event(event) => Step::Event(event),
+                    Step::Outcome(outcome) => Step::Outcome(labels.outcome(outcome)),
+                });
+                Reply::Stream(ReplyStream::new(steps.boxed()))
+            }
+        })
+    }
+}
+
+impl Labels {
+    fn outcome(&self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::Complete(result) => {
+                let mut edits = Edits::new();
+                self.result(result.root(), &mut edits);
+                Outcome::Complete(result.splice(&edits))
+            }
+            Outcome::Failed(mut error) => {
+                error.data = error.data.map(|data| self.error_data(data));
+                Outcome::Failed(error)
+            }
+            other @ (Outcome::Listed(_) | Outcome::Card(_)) => other,
+        }
+    }
+
+    fn result(&self, result: Node<'_>, edits: &mut Edits) {
+        match &self.place {
+            Place::Tool => {
+                for block in result
+                    .member("content")
+                    .into_iter()
+                    .flat_map(Node::elements)
+                {
+                    self.block(block, edits);
+                }
+            }
+            Place::Prompt => {
+                for message in result
+                    .member("messages")
+                    .into_iter()
+                    .flat_map(Node::elements)
+                {
+                    let Some(content) = message.member("content") else {
+                        continue;
+                    };
+                    self.block(content, edits);
+                    content
+                        .elements()
+                        .for_each(|block| self.block(block, edits));
+                }
+            }
+            Place::Resource { asked, local } => {
+                for contents in result
+                    .member("contents")
+                    .into_iter()
+                    .flat_map(Node::elements)
+                {
+                    let Some(uri) = contents.member("uri") else {
+                        continue;
+                    };
+                    if uri.as_str().as_deref() == Some(local) {
+                        if asked != local {
+                            edits.replace(uri, Json::string(asked));
+                        }
+                    } else {
+                        self.uri(uri, edits);
+                    }
+                }
+            }
+            Place::None => {}
+        }
+    }
+
+    /// A content block: a link's own URI, or that of the resource it embeds.
+    fn block(&self, block: Node<'_>, edits: &mut Edits) {
+        match block.member("type").and_then(Node::as_str).as_deref() {
+            Some("resource_link") => self.member(block, edits),
+            Some("resource") => {
+                if let Some(resource) = block.member("resource") {
+                    self.member(resource, edits);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn member(&self, object: Node<'_>, edits: &mut Edits) {
+        if let Some(uri) = object.member("uri") {
+            self.uri(uri, edits);
+        }
+    }
+
+    fn uri(&self, uri: Node<'_>, edits: &mut Edits) {
+        if let Some(outward) = uri
+            .as_str()
+            .and_then(|local| self.namespace.outward_uri(&local))
+        {
+            edits.replace(uri, Json::string(&outward));
+        }
+    }
+
+    fn error_data(&self, data: Json) -> Json {
+        let mut edits = Edits::new();
+        if let Some(uri) = data.root().member("uri") {
+            match &self.place {
+                Place::Resource { asked, local } if uri.as_str().as_deref() == Some(local) => {
+                    edits.replace(uri, Json::string(asked))
+                }
+                _ => self.uri(uri, &mut edits),
+            }
+        }
+        data.splice(&edits)
+    }
+}

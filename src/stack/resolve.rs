@@ -1,0 +1,47 @@
+//! Resolve: where a call goes. A lookup, never a parse of a name.
+
+use super::{Error, Gate, Missing};
+use crate::{
+    call::{CompletionRef, Op},
+    stage::{Pinned, Routed, Target},
+};
+
+/// Finds the way of a call in its snapshot.
+#[derive(Debug)]
+pub(super) struct Resolve;
+
+impl Gate<Pinned> for Resolve {
+    type Pass = Routed;
+
+    fn admit(&self, call: Pinned) -> Result<Routed, Error> {
+        let catalog = &call.snapshot().catalog;
+        let scope = &call.call().scope;
+        let unknown = |missing| Error::Unknown(missing);
+        let target = match call.op() {
+            Op::Discover | Op::List(..) => Target::Snapshot,
+            Op::CallTool(name) => Target::Upstream(
+                catalog
+                    .tool(scope, name)
+                    .ok_or_else(|| unknown(Missing::Tool(name.clone())))?
+                    .clone(),
+            ),
+            Op::GetPrompt(name) | Op::Complete(CompletionRef::Prompt(name)) => Target::Upstream(
+                catalog
+                    .prompt(scope, name)
+                    .ok_or_else(|| unknown(Missing::Prompt(name.clone())))?
+                    .clone(),
+            ),
+            Op::ReadResource(uri) => Target::Upstream(
+                catalog
+                    .resource(scope, uri)
+                    .ok_or_else(|| unknown(Missing::Resource(uri.clone())))?,
+            ),
+            Op::Complete(CompletionRef::Resource(uri)) => Target::Upstream(
+                catalog
+                    .template(scope, uri)
+                    .ok_or_else(|| unknown(Missing::Resource(uri.clone())))?,
+            ),
+        };
+        Ok(call.into_routed(target))
+    }
+}
