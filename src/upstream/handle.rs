@@ -163,10 +163,11 @@ impl Upstream {
             Being::Ready(peer) => Ok(Arc::clone(peer)),
             Being::Connecting => Err(UpstreamError::unavailable("not connected yet")),
             Being::Away { retry_at } => Err(UpstreamError::Unavailable {
-                cause: presence
-                    .error
-                    .as_ref()
-                    .map_or_else(|| "away".to_owned(), ToString::to_string),
+                cause: match &presence.error {
+                    Some(UpstreamError::Unavailable { cause, .. }) => cause.clone(),
+                    Some(error) => error.to_string(),
+                    None => "away".to_owned(),
+                },
                 retry_at: *retry_at,
             }),
         }

@@ -232,6 +232,7 @@ impl Board {
 
     /// Reads all four lists; tells them when anything changed, or when it is the first time on a connection.
     async fn read(&mut self, peer: &dyn Peer, first: bool) -> Read {
+        let started = Instant::now();
         let asked = ListKind::ALL.map(|kind| async move { (kind, peer.list(kind).await) });
         let (mut changed, mut failed, mut unreachable) = (first, 0, 0);
         for (kind, listing) in join_all(asked).await {
@@ -260,6 +261,9 @@ impl Board {
             self.known.card = Some(peer.card().clone());
             self.known.away = false;
             self.stale_at = None;
+        }
+        if failed == 0 {
+            self.known.read_at = Some(started);
         }
         if changed {
             self.publish();

@@ -154,11 +154,13 @@ async fn an_upstream_that_is_down_at_start_fails_fast_and_is_added_when_it_comes
     upstream.settled().await;
     let began = Instant::now();
     let Err(UpstreamError::Unavailable {
-        retry_at: Some(at), ..
+        cause,
+        retry_at: Some(at),
     }) = called(&upstream).await
     else {
         panic!()
     };
+    assert_eq!(cause, "refused");
     assert_eq!(began.elapsed(), Duration::ZERO);
     assert!(at > began);
     assert!(sink.last().away && sink.last().card.is_none());
