@@ -31,7 +31,7 @@ pub(super) struct Where {
 /// A gateway to ask.
 pub(super) enum Gateway {
     /// One that runs elsewhere.
-    Running(Client),
+    Running(Box<Client>),
     /// One of our own, for this command.
     AdHoc(App, Tasks),
 }
@@ -49,10 +49,12 @@ impl Where {
     /// The gateway, ready; if there is none, the reason has been told.
     pub(super) async fn gateway(&self) -> Result<Gateway, super::Ended> {
         if let Some(url) = &self.url {
-            return Client::new(url).map(Gateway::Running).map_err(|error| {
-                out::problem(&format!("--url: {error}"));
-                super::Ended::Misused
-            });
+            return Client::new(url)
+                .map(|client| Gateway::Running(Box::new(client)))
+                .map_err(|error| {
+                    out::problem(&format!("--url: {error}"));
+                    super::Ended::Misused
+                });
         }
         let (app, tasks) = build(&self.source).await?;
         for status in settled(&app).await {

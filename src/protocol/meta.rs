@@ -128,8 +128,8 @@ mod tests {
 
     #[test]
     fn meta_is_cut_stamped_or_left_out() {
-        let one = [("k", Json::of(&1))];
-        type Case<'a> = (&'a str, &'a [(&'a str, Json)], &'a str);
+        let one = [("k", Json::literal("1"))];
+        type Case<'a> = (&'static str, &'a [(&'a str, Json)], &'a str);
         let cases: [Case<'_>; 5] = [
             (r#"{"a":1}"#, &[], r#"{"a":1}"#),
             (r#"{"a":1}"#, &one, r#"{"a":1,"_meta":{"k":1}}"#),

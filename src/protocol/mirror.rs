@@ -24,10 +24,9 @@ const CLOSE: &str = "?=";
 
 /// The header value that stands for `text`: itself where it is plain visible ASCII with inner spaces, else the sentinel form.
 pub fn encode(text: &str) -> String {
-    let plain = text.bytes().all(|byte| matches!(byte, 0x20..=0x7E))
-        && !text.starts_with(' ')
-        && !text.ends_with(' ')
-        && !(text.starts_with(OPEN) && text.ends_with(CLOSE));
+    let visible = text.bytes().all(|byte| matches!(byte, 0x20..=0x7E));
+    let sentinel = text.starts_with(OPEN) && text.ends_with(CLOSE);
+    let plain = visible && !sentinel && text.trim_matches(' ').len() == text.len();
     if plain {
         text.to_owned()
     } else {

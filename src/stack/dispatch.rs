@@ -60,7 +60,7 @@ impl Service<Routed> for Dispatch {
     fn call(&mut self, routed: Routed) -> Self::Future {
         match routed.target {
             Target::Snapshot => {
-                std::future::ready(self.from_memory(&routed.call, &routed.snapshot)).boxed()
+                std::future::ready(self.answer_from_memory(&routed.call, &routed.snapshot)).boxed()
             }
             Target::Upstream(route) => {
                 let (upstream, deadline) = (route.upstream.clone(), routed.call.deadline);
@@ -78,7 +78,7 @@ impl Service<Routed> for Dispatch {
 }
 
 impl Dispatch {
-    fn from_memory(&self, call: &Call, snapshot: &Snapshot) -> Result<Reply, Error> {
+    fn answer_from_memory(&self, call: &Call, snapshot: &Snapshot) -> Result<Reply, Error> {
         match &call.op {
             Op::List(kind, cursor) => self.page(call, snapshot, *kind, cursor.as_deref()),
             // Whatever else needs no upstream is a question about the endpoint itself.

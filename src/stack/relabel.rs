@@ -172,11 +172,13 @@ impl Labels {
     fn error_data(&self, data: Json) -> Json {
         let mut edits = Edits::new();
         if let Some(uri) = data.root().member("uri") {
-            match &self.place {
-                Place::Resource { asked, local } if uri.as_str().as_deref() == Some(local) => {
-                    edits.replace(uri, Json::string(asked))
-                }
-                _ => self.uri(uri, &mut edits),
+            let text = uri.as_str();
+            if let Place::Resource { asked, local } = &self.place
+                && text.as_deref() == Some(local)
+            {
+                edits.replace(uri, Json::string(asked));
+            } else {
+                self.uri(uri, &mut edits);
             }
         }
         data.splice(&edits)

@@ -402,6 +402,7 @@ pub(super) fn a_call(op: Op, params: &str) -> Call {
         caller: Arc::new(a_caller("anonymous")),
         scope: Scope::All,
         wants_progress: false,
+        mirrored: None,
         deadline: Instant::now() + Duration::from_secs(3600),
     }
 }
