@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::poll_fn;
+use futures_util::future::{BoxFuture, poll_fn};
 use hyper::{
     rt::Executor,
     server::conn::{http1, http2},
@@ -161,33 +161,48 @@ pub(super) async fn serve(protocols: Arc<Protocols>, stream: TcpStream, address:
         peer: Peer { address, encrypted },
         watch: Arc::clone(&watch),
     };
+    let run = match version {
+        Version::Http1 => http1(&protocols, socket, seen, watch, service),
+        Version::Http2 => http2(&protocols, socket, seen, watch, service),
+    };
+    drop(protocols);
+    run.await;
+}
+
+// The next two are no async functions, so that a connection lies in its box only and not in its task as well.
+
+fn http1(
+    protocols: &Protocols,
+    socket: Socket,
+    seen: Vec<u8>,
+    watch: Arc<Watch>,
+    service: Serve,
+) -> BoxFuture<'static, ()> {
+    let framing = Framing::new(HeadBounds::from(&protocols.site.bounds));
+    let io = Io::new(socket, seen, Arc::clone(&watch), Some(framing));
+    let mut connection = protocols.h1.serve_connection(TokioIo::new(io), service);
     let stop = Arc::clone(&protocols.stop);
-    match version {
-        Version::Http1 => {
-            let framing = Framing::new(HeadBounds::from(bounds));
-            let io = Io::new(socket, seen, Arc::clone(&watch), Some(framing));
-            let connection = protocols.h1.serve_connection(TokioIo::new(io), service);
-            drop(protocols);
-            Box::pin(async move {
-                let mut connection = connection;
-                if drive(&mut connection, &watch, &stop).await == End::Orderly {
-                    let io = connection.into_parts().io.into_inner();
-                    let _ = timeout(LINGER, linger(io)).await;
-                }
-            })
-            .await;
+    Box::pin(async move {
+        if drive(&mut connection, &watch, &stop).await == End::Orderly {
+            let io = connection.into_parts().io.into_inner();
+            let _ = timeout(LINGER, Box::pin(linger(io))).await;
         }
-        Version::Http2 => {
-            let io = Io::new(socket, seen, Arc::clone(&watch), None);
-            let connection = protocols.h2.serve_connection(TokioIo::new(io), service);
-            drop(protocols);
-            Box::pin(async move {
-                let mut connection = connection;
-                drive(&mut connection, &watch, &stop).await;
-            })
-            .await;
-        }
-    }
+    })
+}
+
+fn http2(
+    protocols: &Protocols,
+    socket: Socket,
+    seen: Vec<u8>,
+    watch: Arc<Watch>,
+    service: Serve,
+) -> BoxFuture<'static, ()> {
+    let io = Io::new(socket, seen, Arc::clone(&watch), None);
+    let mut connection = protocols.h2.serve_connection(TokioIo::new(io), service);
+    let stop = Arc::clone(&protocols.stop);
+    Box::pin(async move {
+        drive(&mut connection, &watch, &stop).await;
+    })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
