@@ -35,7 +35,7 @@ use super::{
     framing::{Framing, HeadBounds},
     io::{Io, Socket},
     serve::{Serve, Site},
-    watch::{Phase, Watch},
+    watch::{Due, Phase, Watch},
 };
 use crate::tasks::Tasks;
 
@@ -310,21 +310,19 @@ async fn drive(connection: &mut impl Connection, watch: &Watch, stop: &Stop) -> 
                 continue;
             }
             let due = watch.due();
-            let earlier = armed == u64::MAX || due.is_some_and(|due| due < armed);
+            let earlier = armed == u64::MAX || due.is_some_and(|due| due.at() < armed);
             if !earlier && !clock.is_elapsed() {
                 return Poll::Pending;
             }
             let now = watch.now();
             let next = match due {
-                Some(due) if due <= now => {
-                    if watch.phase() != Phase::Idle {
-                        return Poll::Ready(End::Abrupt);
-                    }
+                Some(Due::Cut(at)) if at <= now => return Poll::Ready(End::Abrupt),
+                Some(Due::WindDown(at)) if at <= now => {
                     watch.enter(Phase::Closing);
                     connection.wind_down();
                     continue;
                 }
-                Some(due) => due,
+                Some(due) => due.at(),
                 None => watch.recheck(now),
             };
             armed = next;

@@ -200,6 +200,67 @@ async fn abuse(edge: &Edge, frames: impl IntoIterator<Item = Vec<u8>>) -> Option
 }
 
 #[tokio::test]
+async fn http_10_a_stream_that_is_not_read_is_closed_although_others_are() {
+    let edge = Edge::with(|spec| spec.bounds.write_stall = Duration::from_millis(100));
+    let mut raw = edge.connect().await;
+    // GET /large and GET /stream on a window that holds one event, and on one of two bytes.
+    let get = |path: &str| {
+        let length = u8::try_from(path.len()).unwrap();
+        let mut head = vec![0x82, 0x86, 0x41, 9];
+        head.extend(b"localhost");
+        head.extend([0x04, length]);
+        head.extend(path.bytes());
+        head
+    };
+    let window = frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]);
+    let frames = [
+        PREFACE.to_vec(),
+        window,
+        frame(1, 5, 1, &get("/stream")),
+        frame(8, 0, 1, &[0, 0, 0, 64]),
+        frame(1, 5, 3, &get("/large")),
+        frame(8, 0, 3, &[0, 0, 0, 2]),
+    ];
+    raw.send(frames.concat()).await;
+    until(&edge.site.begun).await;
+    assert_eq!(goaway(&raw.rest_bytes().await), None);
+    until(&edge.site.gone).await;
+}
+
+#[tokio::test]
+async fn a_large_answer_arrives_whole_in_pieces() {
+    let edge = Edge::start();
+    let mut client = plain(&edge).await;
+    let (status, body) = send(&mut client, post("http://localhost/large"), "").await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(body.len() == 8 << 20 && body.bytes().all(|byte| byte == b'x'));
+}
+
+#[tokio::test]
+async fn a_quiet_stream_is_not_taken_for_one_that_is_not_read() {
+    let edge = Edge::with(|spec| {
+        spec.bounds.write_stall = Duration::from_millis(100);
+        spec.bounds.idle = Duration::from_millis(200);
+    });
+    let mut client = plain(&edge).await;
+    let open = post("http://localhost/stream")
+        .body(Full::default())
+        .unwrap();
+    let mut stream = client.send_request(open).await.unwrap().into_body();
+    stream.frame().await.unwrap().unwrap();
+    // Other connections come and go for longer than any of the limits.
+    for _ in 0..3 {
+        let mut raw = edge.connect().await;
+        raw.send(crate::harness::call("one")).await;
+        raw.answer().await;
+        raw.rest().await;
+    }
+    assert_eq!(edge.site.gone.available_permits(), 0);
+    let (status, _) = send(&mut client, post("http://localhost/mcp"), "").await;
+    assert_eq!(status, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn http_9_rapid_reset_is_answered_with_goaway() {
     let edge = Edge::start();
     // GET http://localhost/ in static and literal fields.
