@@ -1,7 +1,8 @@
 //! The listener itself: bind, accept within bounds, drain.
 //!
-//! Guarantees: never more connections than [`ServerBounds::connections`], accepting pauses; never more of one peer address
-//! than [`ServerBounds::connections_per_peer`], more are closed at once. An error of accepting never ends the listener.
+//! Guarantees: never more connections than [`connections`](super::spec::ServerBounds::connections), accepting pauses; never
+//! more of one peer address than [`connections_per_peer`](super::spec::ServerBounds::connections_per_peer), more are closed
+//! at once. An error of accepting never ends the listener.
 
 use std::{
     collections::HashMap,

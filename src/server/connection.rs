@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::poll_fn;
+use futures_util::future::{BoxFuture, poll_fn};
 use hyper::{
     rt::Executor,
     server::conn::{http1, http2},
@@ -35,7 +35,7 @@ use super::{
     framing::{Framing, HeadBounds},
     io::{Io, Socket},
     serve::{Serve, Site},
-    watch::{Phase, Watch},
+    watch::{Due, Phase, Watch},
 };
 use crate::tasks::Tasks;
 
@@ -161,33 +161,48 @@ pub(super) async fn serve(protocols: Arc<Protocols>, stream: TcpStream, address:
         peer: Peer { address, encrypted },
         watch: Arc::clone(&watch),
     };
+    let run = match version {
+        Version::Http1 => http1(&protocols, socket, seen, watch, service),
+        Version::Http2 => http2(&protocols, socket, seen, watch, service),
+    };
+    drop(protocols);
+    run.await;
+}
+
+// The next two are no async functions, so that a connection lies in its box only and not in its task as well.
+
+fn http1(
+    protocols: &Protocols,
+    socket: Socket,
+    seen: Vec<u8>,
+    watch: Arc<Watch>,
+    service: Serve,
+) -> BoxFuture<'static, ()> {
+    let framing = Framing::new(HeadBounds::from(&protocols.site.bounds));
+    let io = Io::new(socket, seen, Arc::clone(&watch), Some(framing));
+    let mut connection = protocols.h1.serve_connection(TokioIo::new(io), service);
     let stop = Arc::clone(&protocols.stop);
-    match version {
-        Version::Http1 => {
-            let framing = Framing::new(HeadBounds::from(bounds));
-            let io = Io::new(socket, seen, Arc::clone(&watch), Some(framing));
-            let connection = protocols.h1.serve_connection(TokioIo::new(io), service);
-            drop(protocols);
-            Box::pin(async move {
-                let mut connection = connection;
-                if drive(&mut connection, &watch, &stop).await == End::Orderly {
-                    let io = connection.into_parts().io.into_inner();
-                    let _ = timeout(LINGER, linger(io)).await;
-                }
-            })
-            .await;
+    Box::pin(async move {
+        if drive(&mut connection, &watch, &stop).await == End::Orderly {
+            let io = connection.into_parts().io.into_inner();
+            let _ = timeout(LINGER, Box::pin(linger(io))).await;
         }
-        Version::Http2 => {
-            let io = Io::new(socket, seen, Arc::clone(&watch), None);
-            let connection = protocols.h2.serve_connection(TokioIo::new(io), service);
-            drop(protocols);
-            Box::pin(async move {
-                let mut connection = connection;
-                drive(&mut connection, &watch, &stop).await;
-            })
-            .await;
-        }
-    }
+    })
+}
+
+fn http2(
+    protocols: &Protocols,
+    socket: Socket,
+    seen: Vec<u8>,
+    watch: Arc<Watch>,
+    service: Serve,
+) -> BoxFuture<'static, ()> {
+    let io = Io::new(socket, seen, Arc::clone(&watch), None);
+    let mut connection = protocols.h2.serve_connection(TokioIo::new(io), service);
+    let stop = Arc::clone(&protocols.stop);
+    Box::pin(async move {
+        drive(&mut connection, &watch, &stop).await;
+    })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -295,21 +310,19 @@ async fn drive(connection: &mut impl Connection, watch: &Watch, stop: &Stop) -> 
                 continue;
             }
             let due = watch.due();
-            let earlier = armed == u64::MAX || due.is_some_and(|due| due < armed);
+            let earlier = armed == u64::MAX || due.is_some_and(|due| due.at() < armed);
             if !earlier && !clock.is_elapsed() {
                 return Poll::Pending;
             }
             let now = watch.now();
             let next = match due {
-                Some(due) if due <= now => {
-                    if watch.phase() != Phase::Idle {
-                        return Poll::Ready(End::Abrupt);
-                    }
+                Some(Due::Cut(at)) if at <= now => return Poll::Ready(End::Abrupt),
+                Some(Due::WindDown(at)) if at <= now => {
                     watch.enter(Phase::Closing);
                     connection.wind_down();
                     continue;
                 }
-                Some(due) => due,
+                Some(due) => due.at(),
                 None => watch.recheck(now),
             };
             armed = next;

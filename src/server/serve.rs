@@ -14,14 +14,14 @@ use std::{
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderValue, Request, Response, StatusCode, Version, header};
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
 use hyper::{body::Incoming, service::Service};
 
 use super::{
     Body, Peer, Routes, body,
     gate::{self, Names, Refusal},
     spec::ServerBounds,
-    watch::{Flight, Phase, Watch},
+    watch::{Flight, Phase, Turn, Watch},
 };
 
 /// What all connections of a listener share.
@@ -45,7 +45,8 @@ impl Service<Request<Incoming>> for Serve {
 
     fn call(&self, mut request: Request<Incoming>) -> Serving {
         let flight = Some(self.watch.take_off());
-        if request.version() == Version::HTTP_2 {
+        let version = request.version();
+        if version == Version::HTTP_2 {
             self.watch.enter(Phase::Idle); // on HTTP/1 the framing guard says what is being read
         }
         let judged = match self.watch.call() {
@@ -68,13 +69,18 @@ impl Service<Request<Incoming>> for Serve {
                 }
             }
         };
-        Serving { state, flight }
+        Serving {
+            state,
+            version,
+            flight,
+        }
     }
 }
 
 /// The answer to come.
 pub(super) struct Serving {
     state: State,
+    version: Version,
     flight: Option<Flight>,
 }
 
@@ -104,36 +110,73 @@ impl Future for Serving {
             let close = HeaderValue::from_static("close");
             answer.headers_mut().insert(header::CONNECTION, close);
         }
+        let paced = self.version == Version::HTTP_2 && !answer.body().is_end_stream();
+        let pace = flight.as_ref().filter(|_| paced).map(|flight| Pace {
+            rest: Bytes::new(),
+            turn: flight.watch().client_turn(),
+        });
         Poll::Ready(Ok(answer.map(|body| Tracked {
             body,
+            pace,
             _flight: flight,
         })))
     }
 }
 
-/// A body that ends its request's flight when it is dropped.
+/// A body that ends its request's flight when it is dropped, and on HTTP/2 is handed out in pieces that are accounted for.
 pub(super) struct Tracked {
     body: Body,
+    pace: Option<Pace>,
     _flight: Option<Flight>,
 }
+
+/// HTTP/2 takes over a whole piece as soon as there is room for a byte of it, so pieces are small: what a client does not
+/// read is then still here, where it is seen.
+struct Pace {
+    rest: Bytes,
+    turn: Turn,
+}
+
+/// Bytes of one piece: a stream's window.
+const PIECE: usize = 64 << 10;
 
 impl http_body::Body for Tracked {
     type Data = Bytes;
     type Error = Infallible;
 
     fn poll_frame(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let this = self.get_mut();
+        let Some(pace) = &mut this.pace else {
+            return Pin::new(&mut this.body).poll_frame(cx);
+        };
+        if pace.rest.is_empty() {
+            match Pin::new(&mut this.body).poll_frame(cx) {
+                Poll::Pending => {
+                    pace.turn.to_endpoint();
+                    return Poll::Pending;
+                }
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Ready(Some(Ok(frame))) => pace.rest = frame.into_data().unwrap_or_default(),
+            }
+        }
+        pace.turn.to_client();
+        let piece = pace.rest.split_to(pace.rest.len().min(PIECE));
+        Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.body.is_end_stream() && self.pace.as_ref().is_none_or(|pace| pace.rest.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        match &self.pace {
+            // hyper asks before the first frame only.
+            Some(pace) if !pace.rest.is_empty() => SizeHint::default(),
+            Some(_) | None => self.body.size_hint(),
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
@@ -49,6 +49,33 @@ pub(super) struct Watch {
     refused: AtomicU64,
     /// The framing of a body broke: no answer may promise another one.
     broken: AtomicBool,
+    /// Since when the client holds each HTTP/2 answer, or [`OURS`], or [`FREE`]. At most one for each stream. The lock
+    /// guards single looks and changes, and is shared by the streams of this connection only.
+    turns: Mutex<Vec<u64>>,
+    /// How many of them the client holds.
+    holding: AtomicU32,
+}
+
+/// The endpoint has the next move.
+const OURS: u64 = u64::MAX - 1;
+/// Nobody's.
+const FREE: u64 = u64::MAX;
+
+/// What comes when nothing else does, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    /// The connection is asked to finish.
+    WindDown(u64),
+    /// The connection is dropped.
+    Cut(u64),
+}
+
+impl Due {
+    pub(super) const fn at(self) -> u64 {
+        match self {
+            Self::WindDown(at) | Self::Cut(at) => at,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -76,6 +103,8 @@ impl Watch {
             calls: AtomicU32::new(0),
             refused: AtomicU64::new(0),
             broken: AtomicBool::new(false),
+            turns: Mutex::default(),
+            holding: AtomicU32::new(0),
         })
     }
 
@@ -130,24 +159,49 @@ impl Watch {
         Flight(Arc::clone(self))
     }
 
+    /// The client has the next move on a stream of its own flow control, until the turn is passed or dropped.
+    pub(super) fn client_turn(self: &Arc<Self>) -> Turn {
+        let mut turns = self.turns();
+        let free = turns.iter().position(|since| *since == FREE);
+        let slot = free.unwrap_or_else(|| {
+            turns.push(FREE);
+            turns.len() - 1
+        });
+        drop(turns);
+        let turn = Turn {
+            watch: Arc::clone(self),
+            slot,
+        };
+        turn.set(self.now());
+        turn
+    }
+
     /// When the connection has to be looked at again if nothing happens; `None` while a request runs.
-    pub(super) fn due(&self) -> Option<u64> {
+    pub(super) fn due(&self) -> Option<Due> {
         let since = self.since.load(Relaxed);
         let blocked = self.blocked.load(Relaxed);
-        let stall = (blocked != 0).then(|| blocked - 1 + self.limits.write_stall);
+        let blocked = (blocked != 0).then(|| blocked - 1);
+        let held = match self.holding.load(Relaxed) {
+            0 => None,
+            _ => self
+                .turns()
+                .iter()
+                .copied()
+                .filter(|since| *since < OURS)
+                .min(),
+        };
+        let stall = [blocked, held].into_iter().flatten().min();
+        let stall = stall.map(|since| since + self.limits.write_stall);
         let phase = match self.phase() {
             Phase::Head => Some(since + self.limits.headers),
             Phase::Body => Some(since + self.limits.body),
             Phase::Closing => Some(since + self.limits.write_stall),
             Phase::Idle if self.in_flight.load(Relaxed) == 0 && stall.is_none() => {
-                Some(since + self.limits.idle)
+                return Some(Due::WindDown(since + self.limits.idle));
             }
             Phase::Idle => None,
         };
-        match (stall, phase) {
-            (Some(stall), Some(phase)) => Some(stall.min(phase)),
-            (one, other) => one.or(other),
-        }
+        [stall, phase].into_iter().flatten().min().map(Due::Cut)
     }
 
     /// When to look again at a connection that has nothing due.
@@ -163,7 +217,11 @@ impl Watch {
         self.began + Duration::from_millis(millis)
     }
 
-    pub(super) fn phase(&self) -> Phase {
+    fn turns(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn phase(&self) -> Phase {
         match self.phase.load(Relaxed) {
             0 => Phase::Idle,
             1 => Phase::Head,
@@ -184,7 +242,50 @@ impl Watch {
 #[derive(Debug)]
 pub(super) struct Flight(Arc<Watch>);
 
+/// Whose move it is on one HTTP/2 answer: the client's, which has to make room, or the endpoint's.
+#[derive(Debug)]
+pub(super) struct Turn {
+    watch: Arc<Watch>,
+    slot: usize,
+}
+
+impl Turn {
+    /// The client got bytes; it must make room for more.
+    pub(super) fn to_client(&self) {
+        self.set(self.watch.now());
+    }
+
+    /// There is room, but nothing to send.
+    pub(super) fn to_endpoint(&self) {
+        self.set(OURS);
+    }
+
+    fn set(&self, to: u64) {
+        let mut turns = self.watch.turns();
+        let Some(since) = turns.get_mut(self.slot) else {
+            return;
+        };
+        match (*since < OURS, to < OURS) {
+            (false, true) => self.watch.holding.fetch_add(1, Relaxed),
+            (true, false) => self.watch.holding.fetch_sub(1, Relaxed),
+            (true, true) | (false, false) => 0,
+        };
+        *since = to;
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.set(FREE);
+    }
+}
+
 impl Flight {
+    /// The watch of its connection.
+    pub(super) const fn watch(&self) -> &Arc<Watch> {
+        &self.0
+    }
+
     /// Whether its answer must be the last of the connection.
     pub(super) fn is_last(&self) -> bool {
         self.0.broken.load(Relaxed)
@@ -200,4 +301,70 @@ impl Drop for Flight {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX >> 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn after(seconds: u64) -> u64 {
+        seconds * 1_000
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_makes_room_now_and_then_is_not_cut_off() {
+        let watch = Watch::new(&ServerBounds::default());
+        watch.enter(Phase::Idle);
+        let _flight = watch.take_off();
+        let turn = watch.client_turn();
+        assert_eq!(watch.due(), Some(Due::Cut(after(30))));
+        advance(Duration::from_secs(20)).await;
+        turn.to_client();
+        assert_eq!(watch.due(), Some(Due::Cut(after(50))));
+        turn.to_endpoint();
+        assert_eq!(watch.due(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_longest_held_answer_decides_and_a_dropped_one_does_not() {
+        let watch = Watch::new(&ServerBounds::default());
+        watch.enter(Phase::Idle);
+        let _flight = watch.take_off();
+        let first = watch.client_turn();
+        advance(Duration::from_secs(1)).await;
+        let second = watch.client_turn();
+        assert_eq!(watch.due(), Some(Due::Cut(after(30))));
+        drop(first);
+        assert_eq!(watch.due(), Some(Due::Cut(after(31))));
+        advance(Duration::from_secs(1)).await;
+        let third = watch.client_turn();
+        drop(second);
+        assert_eq!(watch.due(), Some(Due::Cut(after(32))));
+        drop(third);
+        assert_eq!(watch.due(), None);
+        assert_eq!(watch.turns().len(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_state_has_its_deadline_and_a_running_request_none() {
+        let watch = Watch::new(&ServerBounds::default());
+        assert_eq!(watch.due(), Some(Due::Cut(after(10))));
+        advance(Duration::from_secs(1)).await;
+        watch.enter(Phase::Body);
+        assert_eq!(watch.due(), Some(Due::Cut(after(31) + BODY_GRACE)));
+        let flight = watch.take_off();
+        watch.enter(Phase::Idle);
+        assert_eq!(watch.due(), None);
+        watch.write_blocked();
+        assert_eq!(watch.due(), Some(Due::Cut(after(31))));
+        advance(Duration::from_secs(1)).await;
+        watch.wrote();
+        drop(flight);
+        assert_eq!(watch.due(), Some(Due::WindDown(after(77))));
+        watch.enter(Phase::Closing);
+        watch.enter(Phase::Head);
+        assert_eq!(watch.due(), Some(Due::Cut(after(32))));
+    }
 }

@@ -165,9 +165,8 @@ impl Endpoint for At {
                 event_stream(Body::channel(source, note))
             }),
             "/large" => Box::pin(async {
-                let part = Bytes::from(vec![b'x'; 2 << 20]);
-                let parts = [part.clone(), part.clone(), part.clone(), part];
-                segments(StatusCode::OK, "text/plain", parts)
+                let bytes = Bytes::from(vec![b'x'; 8 << 20]);
+                full(StatusCode::OK, "text/plain", bytes)
             }),
             "/panic" => Box::pin(async { panic!("an endpoint panics, as the test wants") }),
             _ => Box::pin(async move { text("unread") }),

@@ -145,7 +145,7 @@ async fn connections_of_one_peer_beyond_its_share_are_closed() {
         raw.send(call("early")).await;
         raw.answer().await;
     }
-    assert_eq!(edge.connect().await.rest().await, "");
+    assert_eq!(edge.say(call("third")).await, "");
     first.send(call("still")).await;
     assert_eq!(first.answer().await.body, "echo:still");
     drop((first, second));
