@@ -49,10 +49,14 @@ impl Endpoint for McpEndpoint {
         };
         let door = self.door.clone();
         match head.method {
+            // Without a session there is no stream to open and nothing to end (PROTOCOL C1.1).
+            Method::GET | Method::DELETE if !names_session(&inbound) => {
+                std::future::ready(not_allowed("POST")).boxed()
+            }
             Method::POST => post(door, inbound, body, self.bounds).boxed(),
             Method::GET => std::future::ready(get(&door, &inbound)).boxed(),
             Method::DELETE => std::future::ready(delete(&door, &inbound)).boxed(),
-            _ => std::future::ready(not_allowed()).boxed(),
+            _ => std::future::ready(not_allowed("POST, GET, DELETE")).boxed(),
         }
     }
 }
@@ -167,11 +171,16 @@ fn delete(door: &Door, inbound: &Inbound) -> Response<Body> {
     }
 }
 
-fn not_allowed() -> Response<Body> {
+fn names_session(inbound: &Inbound) -> bool {
+    let headers = inbound.headers.as_ref();
+    headers.is_some_and(|headers| headers.contains_key(mirror::SESSION_ID))
+}
+
+fn not_allowed(allow: &'static str) -> Response<Body> {
     let mut answer = empty(StatusCode::METHOD_NOT_ALLOWED);
     answer
         .headers_mut()
-        .insert(header::ALLOW, HeaderValue::from_static("POST, GET, DELETE"));
+        .insert(header::ALLOW, HeaderValue::from_static(allow));
     answer
 }
 

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    call::{Page, Principal},
+    call::{Op, Page, Principal},
     json::{Json, Node},
     jsonrpc::{DecodeError, Frame, Message, Request, RpcError, decode::Fault, encode},
     protocol::{Era, Revision, codes, meta, methods, mirror, names::Scope},
@@ -251,17 +251,21 @@ fn is_about(error: &RpcError, uri: &str) -> bool {
     ) && told.as_deref() == Some(uri)
 }
 
-/// Codes that speak of the upstream's own hop mean nothing on ours (PROTOCOL D6).
-fn hop_local(mut error: RpcError) -> RpcError {
-    if matches!(
-        error.code,
-        codes::HEADER_MISMATCH | codes::MISSING_CAPABILITY | codes::UNSUPPORTED_VERSION
-    ) {
-        error.code = codes::INTERNAL_ERROR;
-        error.data = Some(meta::object_of(&[(
-            "reason",
-            Json::string("upstream_protocol_error"),
-        )]));
+/// Codes that speak of the upstream's own hop mean nothing on ours (PROTOCOL D6). A completion that this one upstream does not
+/// offer is a bad name to a client that was promised completions (PROTOCOL G25).
+fn hop_local(op: &Op, mut error: RpcError) -> RpcError {
+    match error.code {
+        codes::HEADER_MISMATCH | codes::MISSING_CAPABILITY | codes::UNSUPPORTED_VERSION => {
+            error.code = codes::INTERNAL_ERROR;
+            error.data = Some(meta::object_of(&[(
+                "reason",
+                Json::string("upstream_protocol_error"),
+            )]));
+        }
+        codes::METHOD_NOT_FOUND if matches!(op, Op::Complete(_)) => {
+            error.code = codes::INVALID_PARAMS
+        }
+        _ => {}
     }
     error
 }

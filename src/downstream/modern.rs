@@ -249,6 +249,15 @@ fn unsupported(request: &Request, claimed: &str) -> Problem {
     )
 }
 
+/// What every result of ours is.
+const COMPLETE: &str = "\"complete\"";
+/// `_meta` with nothing but who answers.
+const OWN_META: &str = concat!(
+    "{\"io.modelcontextprotocol/serverInfo\":{\"name\":\"usher\",\"title\":\"Usher\",\"version\":\"",
+    env!("CARGO_PKG_VERSION"),
+    "\"}}"
+);
+
 /// The `_meta` that every result of ours carries: who answers (PROTOCOL D4, H8).
 fn own_meta() -> [(&'static str, Json); 1] {
     [(meta::SERVER_INFO, Json::literal(super::SERVER_INFO))]
@@ -262,10 +271,17 @@ impl Wording for Words {
     fn result(&self, op: &Op, _: Revision, result: Json) -> Json {
         let root = result.root();
         let cacheable = matches!(op, Op::ReadResource(_));
+        let mut edits = Edits::new();
         let (mut typed, mut ttl, mut scoped, mut meta_value) = (false, false, false, None);
         for member in root.members() {
             match member.key.as_ref() {
-                "resultType" => typed = true,
+                "resultType" => {
+                    typed = true;
+                    // An older server's word of that name means something else; ours is the one that counts.
+                    if member.value.raw() != COMPLETE {
+                        edits.replace(member.value, Json::literal(COMPLETE));
+                    }
+                }
                 "ttlMs" => ttl = true,
                 "cacheScope" => scoped = true,
                 meta::META => meta_value = Some(member.value),
@@ -274,7 +290,7 @@ impl Wording for Words {
         }
         let mut more = Vec::with_capacity(4);
         if !typed {
-            more.push(("resultType", Json::literal("\"complete\"")));
+            more.push(("resultType", Json::literal(COMPLETE)));
         }
         // What a legacy upstream does not say has no safe default but "do not keep" (PROTOCOL D5).
         if cacheable && !ttl {
@@ -283,7 +299,6 @@ impl Wording for Words {
         if cacheable && !scoped {
             more.push(("cacheScope", Json::literal("\"private\"")));
         }
-        let mut edits = Edits::new();
         let own = own_meta();
         match meta_value {
             Some(value) if value.kind() == Kind::Object => {
@@ -297,7 +312,7 @@ impl Wording for Words {
                 edits.members(value, fate, &own);
             }
             Some(value) => edits.replace(value, meta::object_of(&own)),
-            None => more.push((meta::META, meta::object_of(&own))),
+            None => more.push((meta::META, Json::literal(OWN_META))),
         }
         edits.members(root, |_, _| Fate::Keep, &more);
         result.splice(&edits)
@@ -311,7 +326,7 @@ impl Wording for Words {
             error.code = resource_not_found(Era::Modern);
             error.data = Some(meta::object_of(&[("uri", Json::string(uri))]));
         }
-        super::hop_local(error)
+        super::hop_local(op, error)
     }
 
     fn page_tail(&self, page: &Page) -> Vec<u8> {
@@ -348,5 +363,57 @@ impl Wording for Words {
         members.push(("cacheScope", Json::literal("\"private\"")));
         members.push((meta::META, meta::object_of(&own_meta())));
         meta::object_of(&members)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::json::Limits;
+
+    fn worded(op: &Op, text: &str) -> String {
+        let json = Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::UPSTREAM).unwrap();
+        let out = Words.result(op, Revision::V2026_07_28, json);
+        Json::parse(out.bytes().clone(), &Limits::UPSTREAM).unwrap();
+        out.as_str().to_owned()
+    }
+
+    #[test]
+    fn literals_are_json() {
+        for literal in [COMPLETE, OWN_META, super::super::SERVER_INFO] {
+            Json::parse(Bytes::from_static(literal.as_bytes()), &Limits::CLIENT).unwrap();
+        }
+        assert_eq!(OWN_META, meta::object_of(&own_meta()).as_str());
+    }
+
+    #[test]
+    fn results_get_what_the_revision_owes_and_keep_the_rest_byte_for_byte() {
+        let tool = Op::CallTool("t".into());
+        assert_eq!(
+            worded(&tool, r#"{"content": [],"x":1.0}"#),
+            format!(r#"{{"content": [],"x":1.0,"resultType":"complete","_meta":{OWN_META}}}"#)
+        );
+        let told = worded(
+            &tool,
+            r#"{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"other"},"v":1},"resultType":"mine"}"#,
+        );
+        assert!(told.starts_with(
+            r#"{"_meta":{"v":1,"io.modelcontextprotocol/serverInfo":{"name":"usher""#
+        ));
+        assert!(told.ends_with(r#""resultType":"complete"}"#));
+    }
+
+    #[test]
+    fn a_read_that_came_without_hints_must_not_be_kept() {
+        let read = Op::ReadResource("a://x".into());
+        assert!(
+            worded(&read, r#"{"contents":[]}"#).contains(r#""ttlMs":0,"cacheScope":"private""#)
+        );
+        let hinted = worded(&read, r#"{"contents":[],"ttlMs":7,"cacheScope":"public"}"#);
+        assert!(
+            hinted.contains(r#""ttlMs":7,"cacheScope":"public""#) && !hinted.contains("private")
+        );
     }
 }

@@ -17,6 +17,9 @@ impl Gate<Pinned> for Resolve {
         let catalog = &call.snapshot().catalog;
         let scope = &call.call().scope;
         let unknown = |missing| Error::Unknown(missing);
+        if matches!(call.op(), Op::Complete(_)) && !offers_completions(&call) {
+            return Err(Error::NotOffered(call.op().method().into()));
+        }
         let target = match call.op() {
             Op::Discover | Op::List(..) => Target::Snapshot,
             Op::CallTool(name) => Target::Upstream(
@@ -44,4 +47,13 @@ impl Gate<Pinned> for Resolve {
         };
         Ok(call.into_routed(target))
     }
+}
+
+/// Whether any upstream of the endpoint completes: only then is the method offered (PROTOCOL D4).
+fn offers_completions(call: &Pinned) -> bool {
+    let face = call
+        .snapshot()
+        .catalog
+        .face(&call.call().scope, call.call().caller.revision);
+    face.is_some_and(|face| face.capabilities.root().member("completions").is_some())
 }

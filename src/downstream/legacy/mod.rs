@@ -333,7 +333,7 @@ impl Wording for Words {
         {
             error.code = resource_not_found(Era::Legacy);
         }
-        super::hop_local(error)
+        super::hop_local(op, error)
     }
 
     fn page_tail(&self, page: &Page) -> Vec<u8> {
