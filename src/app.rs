@@ -23,7 +23,7 @@ use crate::{
     snapshot::World,
     stack::{self, Upstreams},
     tasks::Tasks,
-    upstream::{Sink, State, Upstream, UpstreamError},
+    upstream::{FromUpstream, Sink, State, Upstream, UpstreamError},
 };
 
 /// The most time an answer may take.
@@ -322,16 +322,21 @@ impl App {
 }
 
 impl Upstreams for Fleet {
-    fn call(
-        &self,
-        upstream: &UpstreamId,
-        call: Call,
-        route: Route,
-    ) -> BoxFuture<'static, Result<Reply, UpstreamError>> {
-        match self.0.get(upstream).cloned() {
-            Some(upstream) => async move { upstream.call(call, route).await }.boxed(),
-            None => std::future::ready(Err(UpstreamError::unavailable("not configured any more")))
-                .boxed(),
+    fn call(&self, call: Call, route: Route) -> BoxFuture<'static, Result<Reply, stack::Error>> {
+        let name = route.upstream.clone();
+        let from = |upstream, error| stack::Error::from(FromUpstream { upstream, error });
+        match self.0.get(&name).cloned() {
+            Some(upstream) => async move {
+                upstream
+                    .call(call, route)
+                    .await
+                    .map_err(|error| from(name, error))
+            }
+            .boxed(),
+            None => {
+                let gone = UpstreamError::unavailable("not configured any more");
+                std::future::ready(Err(from(name, gone))).boxed()
+            }
         }
     }
 }

@@ -72,7 +72,7 @@ impl Exchange {
     pub(super) async fn run(self, door: &Door, call: Call) -> Answer {
         let finish = (self.wording.era() == Era::Legacy).then(|| door.tasks.clone());
         let mut running = Running {
-            source: Source::Call(Box::pin(door.service.clone().call(call))),
+            source: Source::Call(door.service.clone().call(call)),
             exchange: self,
             finish,
         };

@@ -108,7 +108,7 @@ impl Json {
 
     /// The root of the value, to look inside.
     pub fn root(&self) -> Node<'_> {
-        Node::root(self.as_str())
+        Node::root(&self.0)
     }
 
     /// The value at `node`, sharing these bytes. `node` must come from this value's own [`Json::root`].

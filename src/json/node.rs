@@ -26,7 +26,7 @@ pub enum Kind {
 // INVARIANT: `span` covers exactly one value of the valid JSON text `text`.
 #[derive(Debug, Clone, Copy)]
 pub struct Node<'a> {
-    text: &'a str,
+    text: &'a [u8],
     span: Span,
 }
 
@@ -42,7 +42,7 @@ pub struct Member<'a> {
 }
 
 impl<'a> Node<'a> {
-    pub(super) const fn root(text: &'a str) -> Self {
+    pub(super) const fn root(text: &'a [u8]) -> Self {
         Self {
             text,
             span: Span {
@@ -59,12 +59,12 @@ impl<'a> Node<'a> {
 
     /// The value as spelled.
     pub fn raw(self) -> &'a str {
-        &self.text[self.span.start..self.span.end]
+        str_of(&self.text[self.span.start..self.span.end])
     }
 
     /// What the value is.
     pub fn kind(self) -> Kind {
-        match self.text.as_bytes()[self.span.start] {
+        match self.text[self.span.start] {
             b'{' => Kind::Object,
             b'[' => Kind::Array,
             b'"' => Kind::String,
@@ -127,7 +127,7 @@ impl<'a> Iterator for Members<'a> {
 
     fn next(&mut self) -> Option<Member<'a>> {
         let start = self.items.next_start()?;
-        let key_end = string_end(self.items.text.as_bytes(), start);
+        let key_end = string_end(self.items.text, start);
         let key = unquote(&self.items.text[start + 1..key_end - 1]);
         self.items.at = key_end;
         self.items.skip(b':');
@@ -161,7 +161,7 @@ impl<'a> Iterator for Elements<'a> {
 /// A walk along the inside of one container.
 #[derive(Debug, Clone)]
 struct Items<'a> {
-    text: &'a str,
+    text: &'a [u8],
     at: usize,
     end: usize,
 }
@@ -186,7 +186,7 @@ impl<'a> Items<'a> {
 
     /// Where the next item begins: past white space and the comma.
     fn next_start(&mut self) -> Option<usize> {
-        let bytes = self.text.as_bytes();
+        let bytes = self.text;
         while self.at < self.end && matches!(bytes[self.at], b' ' | b'\t' | b'\n' | b'\r' | b',') {
             self.at += 1;
         }
@@ -194,7 +194,7 @@ impl<'a> Items<'a> {
     }
 
     fn skip(&mut self, mark: u8) {
-        let bytes = self.text.as_bytes();
+        let bytes = self.text;
         while self.at < self.end
             && (matches!(bytes[self.at], b' ' | b'\t' | b'\n' | b'\r') || bytes[self.at] == mark)
         {
@@ -204,7 +204,7 @@ impl<'a> Items<'a> {
 
     fn value(&mut self) -> Node<'a> {
         let start = self.at;
-        self.at = value_end(self.text.as_bytes(), start);
+        self.at = value_end(self.text, start);
         Node {
             text: self.text,
             span: Span {
@@ -229,15 +229,30 @@ fn value_end(text: &[u8], at: usize) -> usize {
     }
 }
 
-/// One past the closing quote of the string that begins at `at`.
+/// One past the closing quote of the string that begins at `at`. Most strings are names: the first bytes are looked at one
+/// by one, because starting a vectored search costs more than finding their end.
 fn string_end(text: &[u8], at: usize) -> usize {
+    const NEAR: usize = 24;
     let mut at = at + 1;
-    loop {
-        match memchr::memchr2(b'"', b'\\', &text[at..]) {
-            Some(offset) if text[at + offset] == b'"' => return at + offset + 1,
-            Some(offset) => at += offset + 2,
-            None => return text.len(),
+    let near = text.len().min(at + NEAR);
+    while at < near {
+        match text[at] {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
         }
+    }
+    loop {
+        let Some(offset) = text
+            .get(at..)
+            .and_then(|rest| memchr::memchr2(b'"', b'\\', rest))
+        else {
+            return text.len();
+        };
+        if text[at + offset] == b'"' {
+            return at + offset + 1;
+        }
+        at += offset + 2;
     }
 }
 
@@ -264,12 +279,25 @@ fn container_end(text: &[u8], mut at: usize) -> usize {
     text.len()
 }
 
-fn unquote(inner: &str) -> Cow<'_, str> {
-    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
-        Cow::Borrowed(inner)
+fn unquote(inner: &[u8]) -> Cow<'_, str> {
+    let text = str_of(inner);
+    let escaped = if inner.len() <= 32 {
+        inner.contains(&b'\\')
     } else {
-        Cow::Owned(unescape(inner))
+        memchr::memchr(b'\\', inner).is_some()
+    };
+    if escaped {
+        Cow::Owned(unescape(text))
+    } else {
+        Cow::Borrowed(text)
     }
+}
+
+/// A piece of a valid text, cut where a value or a string begins and ends.
+#[expect(clippy::expect_used, reason = "see the invariant")]
+fn str_of(piece: &[u8]) -> &str {
+    // INVARIANT: nodes lie in valid UTF-8 and are cut at ASCII marks, which are never inside a character.
+    std::str::from_utf8(piece).expect("a node of a Json is valid UTF-8")
 }
 
 /// The text that a valid escaped string stands for.

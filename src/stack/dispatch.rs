@@ -6,29 +6,23 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 use tower::Service;
 
 use super::{Error, Parts};
 use crate::{
     call::{Call, Op, Outcome, Page, Reply},
     catalog::{Position, Route},
-    protocol::{UpstreamId, methods::ListKind},
+    protocol::methods::ListKind,
     seal::{Sealer, unix_seconds},
     snapshot::Snapshot,
     stage::{Routed, Target},
-    upstream::{FromUpstream, UpstreamError},
 };
 
 /// The way to the upstreams.
 pub trait Upstreams: Send + Sync + 'static {
-    /// Carries one call to one upstream.
-    fn call(
-        &self,
-        upstream: &UpstreamId,
-        call: Call,
-        route: Route,
-    ) -> BoxFuture<'static, Result<Reply, UpstreamError>>;
+    /// Carries one call to the upstream that its route names, and ends by the call's deadline.
+    fn call(&self, call: Call, route: Route) -> BoxFuture<'static, Result<Reply, Error>>;
 }
 
 /// Answers from memory, or hands the call to its upstream.
@@ -62,17 +56,8 @@ impl Service<Routed> for Dispatch {
             Target::Snapshot => {
                 std::future::ready(self.answer_from_memory(&routed.call, &routed.snapshot)).boxed()
             }
-            Target::Upstream(route) => {
-                let (upstream, deadline) = (route.upstream.clone(), routed.call.deadline);
-                let reply = self.upstreams.call(&upstream, routed.call, route);
-                async move {
-                    match timeout_at(deadline, reply).await {
-                        Ok(reply) => reply.map_err(|error| FromUpstream { upstream, error }.into()),
-                        Err(_) => Err(Error::Deadline),
-                    }
-                }
-                .boxed()
-            }
+            // The upstream keeps the call's deadline: one place, one timer.
+            Target::Upstream(route) => self.upstreams.call(routed.call, route),
         }
     }
 }
