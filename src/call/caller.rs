@@ -1,6 +1,6 @@
 //! Who calls, and how they speak.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use tokio_util::sync::CancellationToken;
 
@@ -28,7 +28,13 @@ pub struct Principal(Arc<str>);
 impl Principal {
     /// Whoever comes in where no authentication is configured.
     pub fn anonymous() -> Self {
-        Self("anonymous".into())
+        static ANONYMOUS: LazyLock<Arc<str>> = LazyLock::new(|| "anonymous".into());
+        Self(ANONYMOUS.clone())
+    }
+
+    /// [`Principal::as_str`], shared.
+    pub fn shared(&self) -> Arc<str> {
+        self.0.clone()
     }
 
     /// A stable text that differs for different principals.
@@ -42,8 +48,8 @@ impl Principal {
 pub struct Affinity {
     /// Equal keys may share an upstream session: one per downstream session, or one per principal where there is none.
     pub key: Arc<str>,
-    /// Cancelled when the downstream session ends, so that sessions opened for it can end too.
-    pub ended: CancellationToken,
+    /// Cancelled when the downstream session ends, so that sessions opened for it can end too; `None` where there is none.
+    pub ended: Option<CancellationToken>,
 }
 
 /// Syslog severities as MCP spells them, least severe first.

@@ -146,7 +146,7 @@ fn get(door: &Door, inbound: &Inbound) -> Response<Body> {
             Problem::new(StatusCode::TOO_MANY_REQUESTS, None, error, "rate_limited").into(),
         );
     };
-    let (ended, closing) = (session.caller.affinity.ended.clone(), door.closing.clone());
+    let (ended, closing) = (session.ended.clone(), door.closing.clone());
     // The session has nothing to say on its own yet; the stream is held open for when it has.
     let silence = stream::once(std::future::ready(Bytes::from_static(b": open\n\n"))).chain(
         stream::once(async move {

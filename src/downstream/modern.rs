@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use super::{
     Answer, Door, Inbound,
@@ -95,8 +94,8 @@ impl Modern<'_> {
             log_level: described.log_level,
             // A client without sessions counts as its principal (PRODUCT 6).
             affinity: Affinity {
-                key: inbound.principal.as_str().into(),
-                ended: CancellationToken::new(),
+                key: inbound.principal.shared(),
+                ended: None,
             },
         };
         let progress_token = progress_token(&params, &head);

@@ -416,7 +416,7 @@ pub(super) fn a_caller(key: &str) -> Caller {
         log_level: None,
         affinity: Affinity {
             key: key.into(),
-            ended: CancellationToken::new(),
+            ended: Some(CancellationToken::new()),
         },
     }
 }

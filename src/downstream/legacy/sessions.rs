@@ -54,6 +54,8 @@ pub(in crate::downstream) struct Session {
     pub(in crate::downstream) id: Arc<str>,
     /// Who opened it and how they speak.
     pub(in crate::downstream) caller: Arc<Caller>,
+    /// Cancelled when the session ends.
+    pub(in crate::downstream) ended: CancellationToken,
     scope: Scope,
     born: Instant,
     /// Milliseconds from `born` to the last use.
@@ -119,9 +121,10 @@ impl Sessions {
             *count += 1;
         }
         let id: Arc<str> = random_id().into();
+        let ended = CancellationToken::new();
         let affinity = Affinity {
             key: id.clone(),
-            ended: CancellationToken::new(),
+            ended: Some(ended.clone()),
         };
         let caller = Arc::new(Caller {
             principal,
@@ -133,6 +136,7 @@ impl Sessions {
         let session = Arc::new(Session {
             id: id.clone(),
             caller,
+            ended,
             scope,
             born: Instant::now(),
             used: AtomicU64::new(0),
@@ -162,7 +166,7 @@ impl Sessions {
         if self.live.remove(&session.id).is_none() {
             return;
         }
-        session.caller.affinity.ended.cancel();
+        session.ended.cancel();
         let principal = &session.caller.principal;
         if let Some(mut count) = self.per_principal.get_mut(principal) {
             *count = count.saturating_sub(1);
@@ -253,7 +257,7 @@ mod tests {
         assert!(!find("0123", &Scope::All));
         sessions.end(&session);
         assert!(!find(&session.id, &Scope::All));
-        assert!(session.caller.affinity.ended.is_cancelled());
+        assert!(session.ended.is_cancelled());
         assert_eq!(sessions.per_principal.len(), 0);
     }
 
@@ -278,8 +282,8 @@ mod tests {
         let _guard = streaming.stream().unwrap();
         tokio::time::advance(bounds.idle).await;
         sessions.sweep(Instant::now());
-        assert!(idle.caller.affinity.ended.is_cancelled());
-        assert!(!streaming.caller.affinity.ended.is_cancelled());
+        assert!(idle.ended.is_cancelled());
+        assert!(!streaming.ended.is_cancelled());
         tokio::time::advance(bounds.absolute).await;
         sessions.sweep(Instant::now());
         assert_eq!(sessions.count(), 0);

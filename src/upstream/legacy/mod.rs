@@ -101,7 +101,7 @@ impl Legacy {
             Isolation::Principal => self.keyed.slot(&caller.principal.as_str().into(), None),
             Isolation::Session => self
                 .keyed
-                .slot(&caller.affinity.key, Some(&caller.affinity.ended)),
+                .slot(&caller.affinity.key, caller.affinity.ended.as_ref()),
         }
     }
 

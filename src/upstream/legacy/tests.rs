@@ -311,7 +311,7 @@ async fn a_session_is_opened_once_however_many_wait_for_it() {
 async fn a_session_ends_with_its_owner() {
     let (transport, peer) = over_http(&an_address(), |_| result("{}")).await;
     let call = of("k");
-    let ended = call.caller.affinity.ended.clone();
+    let ended = call.caller.affinity.ended.clone().unwrap();
     done(&peer, call).await;
     assert_eq!(peer.keyed.len(), 1);
     ended.cancel();
