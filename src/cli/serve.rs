@@ -16,6 +16,10 @@ use crate::{
 const LOOK: Duration = Duration::from_millis(100);
 const LOOKS: usize = 600;
 
+/// How long the host of `usher stdio` is kept waiting for servers that are starting. Most hosts ask for lists once, right
+/// after the handshake, and would never see what comes later.
+const HEAD_START: Duration = Duration::from_secs(10);
+
 /// Run the gateway
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
@@ -112,8 +116,12 @@ pub(super) async fn stdio(source: &Source) -> Ended {
             return Ended::Failed;
         }
     };
+    let speak = async {
+        app.settled(HEAD_START).await;
+        app.stdio().await
+    };
     let ended = tokio::select! {
-        ended = app.stdio() => match ended {
+        ended = speak => match ended {
             Ok(()) => Ended::Well,
             Err(error) => {
                 out::problem(&error.to_string());

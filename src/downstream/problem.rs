@@ -96,7 +96,15 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
             codes::METHOD_NOT_FOUND,
             "this endpoint does not offer the method".to_owned(),
         ),
-        Error::Upstream(from) => (StatusCode::OK, upstream_code(&from.error), describe(from)),
+        Error::Upstream(from) => (
+            if needed_capabilities(error).is_some() {
+                modern_status(StatusCode::BAD_REQUEST)
+            } else {
+                StatusCode::OK
+            },
+            upstream_code(&from.error),
+            describe(from),
+        ),
         Error::Deadline => (
             StatusCode::OK,
             codes::UPSTREAM_TIMEOUT,
@@ -115,6 +123,9 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
     if let Error::Unknown(Missing::Resource(uri)) = error {
         data.push(("uri", Json::string(uri)));
     }
+    if let Some(needed) = needed_capabilities(error) {
+        data.push(("requiredCapabilities", needed.clone()));
+    }
     if let Some(after) = retry_millis(error) {
         data.push(("retryAfterMs", Json::of(&after)));
     }
@@ -131,7 +142,8 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
 
 /// For `tools/call`: a failure of the upstream as a tool result that a model can act on (PRODUCT 6), if it is one.
 pub(super) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<Json> {
-    if !matches!(op, Op::CallTool(_)) {
+    // What a client lacks is for the client to see, not for the model.
+    if !matches!(op, Op::CallTool(_)) || needed_capabilities(error).is_some() {
         return None;
     }
     let text = match error {
@@ -182,6 +194,7 @@ const fn upstream_code(error: &UpstreamError) -> i64 {
         UpstreamError::Auth(_) => codes::UPSTREAM_AUTH,
         UpstreamError::TooLarge(_) | UpstreamError::RequestTooLarge => codes::UPSTREAM_TOO_LARGE,
         UpstreamError::Overloaded => codes::OVERLOADED,
+        UpstreamError::NeedsCapabilities(_) => codes::MISSING_CAPABILITY,
     }
 }
 
@@ -226,6 +239,22 @@ fn describe(from: &FromUpstream) -> String {
         UpstreamError::Overloaded => format!(
             "the server `{upstream}` has too many calls in flight; try again in a few seconds"
         ),
+        UpstreamError::NeedsCapabilities(_) => format!(
+            "the server `{upstream}` cannot do this without client capabilities that were not declared"
+        ),
+    }
+}
+
+/// What the client would have to declare, where that is what is missing.
+const fn needed_capabilities(error: &Error) -> Option<&Json> {
+    if let Error::Upstream(FromUpstream {
+        error: UpstreamError::NeedsCapabilities(needed),
+        ..
+    }) = error
+    {
+        Some(needed)
+    } else {
+        None
     }
 }
 

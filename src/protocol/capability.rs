@@ -1,6 +1,6 @@
 //! What a client says it can do.
 
-use crate::json::{Json, Kind};
+use crate::json::{Json, Kind, Node};
 
 /// A client's declared capabilities: the object as sent, shared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,5 +26,41 @@ impl ClientCapabilities {
             .root()
             .member(name)
             .is_some_and(|value| value.kind() == Kind::Object)
+    }
+
+    /// Whether everything in the object `needed` is declared, sub-capabilities and extensions included.
+    pub fn cover(&self, needed: &Json) -> bool {
+        covers(self.0.root(), needed.root())
+    }
+}
+
+fn covers(declared: Node<'_>, needed: Node<'_>) -> bool {
+    needed.members().all(|need| {
+        declared
+            .member(&need.key)
+            .is_some_and(|own| own.kind() == need.value.kind() && covers(own, need.value))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Limits;
+
+    #[test]
+    fn capabilities_cover_what_is_declared_down_to_extensions() {
+        let json = |text: &'static str| Json::parse(text.into(), &Limits::CLIENT).unwrap();
+        let declared = r#"{"sampling":{"tools":{}},"extensions":{"a/b":{"x":1}}}"#;
+        let declared = ClientCapabilities::read(json(declared)).unwrap();
+        for (needed, covered) in [
+            ("{}", true),
+            (r#"{"sampling":{}}"#, true),
+            (r#"{"sampling":{"tools":{}},"extensions":{"a/b":{}}}"#, true),
+            (r#"{"sampling":{"context":{}}}"#, false),
+            (r#"{"extensions":{"c/d":{}}}"#, false),
+            (r#"{"sampling":{},"roots":{}}"#, false),
+        ] {
+            assert_eq!(declared.cover(&json(needed)), covered, "{needed}");
+        }
     }
 }

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     call::{Caller, Event, LogLevel, Outcome, Reply, ReplyStream, Step},
-    json::{Json, Limits, Node},
+    json::{Json, Kind, Limits, Node},
     jsonrpc::{Frame, Notification, Response, RpcError, encode},
     protocol::{Era, codes, methods},
 };
@@ -284,8 +284,8 @@ impl Exchange {
     /// What a response means for the caller.
     ///
     /// # Errors
-    /// [`UpstreamError::Protocol`] for what only concerns this hop, [`UpstreamError::Unavailable`] when the server turns out to
-    /// speak in another way than it did.
+    /// [`UpstreamError::Protocol`] for what only concerns this hop, [`UpstreamError::NeedsCapabilities`] for what the caller
+    /// lacks, [`UpstreamError::Unavailable`] when the server turns out to speak in another way than it did.
     pub(super) fn judge(
         &self,
         status: StatusCode,
@@ -310,7 +310,7 @@ impl Exchange {
             codes::HEADER_MISMATCH => Err(UpstreamError::Protocol(
                 "found our mirrored headers and our body to disagree".into(),
             )),
-            codes::MISSING_CAPABILITY => self.missing_capability(error),
+            codes::MISSING_CAPABILITY => Err(self.missing_capability(&error)),
             codes::UNSUPPORTED_VERSION => {
                 self.line.doubt.cancel();
                 Err(UpstreamError::unavailable(
@@ -332,29 +332,22 @@ impl Exchange {
 
     /// We declare no capability, so a server that needs one says so. A caller that could not have offered it either is told;
     /// to all others it is a matter of this hop (PROTOCOL D6).
-    fn missing_capability(&self, error: RpcError) -> Result<Outcome, UpstreamError> {
+    fn missing_capability(&self, error: &RpcError) -> UpstreamError {
         let needed = error.data.as_ref().and_then(|data| {
             let needed = data.root().member("requiredCapabilities")?;
-            Some(
-                needed
-                    .members()
-                    .map(|member| member.key)
-                    .collect::<Vec<_>>(),
-            )
+            (needed.kind() == Kind::Object).then(|| data.slice(needed))
         });
-        let lacking = self.wants.caller.as_ref().is_some_and(|caller| {
-            caller.revision.era() == Era::Modern
-                && needed
-                    .unwrap_or_default()
-                    .iter()
-                    .any(|name| !caller.capabilities.has(name))
-        });
-        if lacking {
-            Ok(Outcome::Failed(error))
-        } else {
-            Err(UpstreamError::Protocol(
+        let caller = self.wants.caller.as_ref();
+        let lacks = |needed: &Json| {
+            caller.is_some_and(|caller| {
+                caller.revision.era() == Era::Modern && !caller.capabilities.cover(needed)
+            })
+        };
+        match needed.filter(lacks) {
+            Some(needed) => UpstreamError::NeedsCapabilities(needed),
+            None => UpstreamError::Protocol(
                 "needs a client capability that was not declared to it".into(),
-            ))
+            ),
         }
     }
 }
@@ -455,7 +448,11 @@ fn failure(error: &UpstreamError) -> RpcError {
             codes::UPSTREAM_TIMEOUT,
             "the upstream did not answer in time",
         ),
-        UpstreamError::Protocol(_) | UpstreamError::Refused(_) | UpstreamError::Redirect => {
+        // What the caller lacks is said first or not at all: its HTTP status is 400.
+        UpstreamError::Protocol(_)
+        | UpstreamError::Refused(_)
+        | UpstreamError::Redirect
+        | UpstreamError::NeedsCapabilities(_) => {
             (codes::UPSTREAM_PROTOCOL, "the upstream broke the protocol")
         }
         UpstreamError::Auth(_) => (

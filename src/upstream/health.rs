@@ -97,6 +97,7 @@ impl Circuit {
                 | UpstreamError::Redirect
                 | UpstreamError::TooLarge(_)
                 | UpstreamError::RequestTooLarge
+                | UpstreamError::NeedsCapabilities(_)
                 | UpstreamError::Refused(_),
             ) => {
                 // Read before written: a healthy upstream's calls share the cache line.

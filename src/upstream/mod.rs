@@ -26,6 +26,7 @@ use tokio::time::Instant;
 use crate::{
     call::{Call, Reply, ServerCard},
     catalog::{Listing, Route},
+    json::Json,
     jsonrpc::RpcError,
     protocol::{UpstreamId, methods::ListKind},
 };
@@ -86,6 +87,9 @@ pub enum UpstreamError {
     /// Too many calls in flight to it, and the queue's time ran out.
     #[error("too many calls in flight")]
     Overloaded,
+    /// Needs client capabilities that the caller did not declare, and no dialect could stand in for: this object.
+    #[error("needs client capabilities that were not declared")]
+    NeedsCapabilities(Json),
     /// A JSON-RPC error to one of our own requests (handshake, list).
     #[error("answered with error {0:?}")]
     Refused(RpcError),
@@ -103,6 +107,7 @@ impl UpstreamError {
             Self::TooLarge(_) => "upstream_too_large",
             Self::RequestTooLarge => "upstream_request_too_large",
             Self::Overloaded => "overloaded",
+            Self::NeedsCapabilities(_) => "capability_missing",
         }
     }
 

@@ -1,6 +1,6 @@
 // Is Usher as conformant as what is behind it? Every server scenario of the conformance suite runs directly against the
 // fixture and once more through Usher, in both eras. A scenario may only be worse through Usher if differences.txt names it
-// with a reason; an entry there whose scenario is not worse is stale. Either is a failure, and so is a scored scenario which
+// with a reason, and only in the checks named there, if it names any; an entry whose scenario is not worse is stale. Either is a failure, and so is a scored scenario which
 // fails directly, since it would compare nothing.
 //
 //   run.mjs                   starts the fixture and target/debug/usher in front of it
@@ -58,9 +58,9 @@ async function compareAll() {
     console.log(`${revision}: through ...`);
     const here = await runSuite(through, revision);
     for (const scenario of new Set([...there.keys(), ...here.keys(), ...scored])) {
-      const reason = listed.get(`${revision} ${scenario}`);
+      const entry = listed.get(`${revision} ${scenario}`);
       listed.delete(`${revision} ${scenario}`);
-      const verdict = judge(there.get(scenario), here.get(scenario), scored.has(scenario), reason);
+      const verdict = judge(there.get(scenario), here.get(scenario), scored.has(scenario), entry);
       verdicts.push(verdict.ok);
       if (verdict.note) console.log(`  ${verdict.ok ? "ok  " : "FAIL"} ${scenario}: ${verdict.note}`);
     }
@@ -78,30 +78,33 @@ async function compareAll() {
 
 // Compares one scenario's checks. "Worse" is a check that succeeded directly and did not through, so that a check which
 // quietly turned into a warning or was skipped counts as well.
-function judge(there, here, scored, reason) {
+function judge(there, here, scored, entry) {
   if (!there) return { ok: false, note: "did not run directly" };
-  const broken = wrong(there);
+  const broken = there.filter(isBad);
   if (broken.length > 0) {
-    return { ok: !scored, note: `fails directly already (${broken[0]})` };
+    return { ok: !scored, note: `fails directly already (${describe(broken[0])})` };
   }
   const lost = worse(there, here ?? []);
-  if (lost.length === 0) {
-    return reason ? { ok: false, note: `is listed as a difference and passes (stale: ${reason})` } : { ok: true };
+  if (lost.size === 0) {
+    return entry ? { ok: false, note: `is listed as a difference and passes (stale: ${entry.reason})` } : { ok: true };
   }
-  if (reason) return { ok: true, note: `differs as listed: ${reason}` };
-  return { ok: false, note: `passes directly, not through:\n         ${lost.join("\n         ")}` };
+  const unlisted = entry?.checks ? [...lost.keys()].filter((id) => !entry.checks.has(id)) : [];
+  if (entry && unlisted.length === 0) return { ok: true, note: `differs as listed: ${entry.reason}` };
+  const notes = (entry ? unlisted : [...lost.keys()]).map((id) => lost.get(id));
+  return { ok: false, note: `passes directly, not through:\n         ${notes.join("\n         ")}` };
 }
 
-function wrong(checks) {
-  return checks.filter((check) => ["FAILURE", "WARNING"].includes(check.status)).map(describe);
+function isBad(check) {
+  return ["FAILURE", "WARNING"].includes(check.status);
 }
 
+// What is worse through Usher: a line about each check, by its id.
 function worse(there, here) {
   const successes = (checks, id) => checks.filter((check) => check.id === id && check.status === "SUCCESS").length;
-  const ids = new Set(there.map((check) => check.id));
-  const missing = [...ids].filter((id) => successes(here, id) < successes(there, id));
-  const failing = here.filter((check) => ["FAILURE", "WARNING"].includes(check.status)).map(describe);
-  return failing.length > 0 ? failing : missing.map((id) => `${id}: succeeds less often than directly`);
+  const missing = there.map((check) => check.id).filter((id) => successes(here, id) < successes(there, id));
+  const lost = new Map(missing.map((id) => [id, `${id}: succeeds less often than directly`]));
+  for (const check of here.filter(isBad)) lost.set(check.id, describe(check));
+  return lost;
 }
 
 function describe(check) {
@@ -109,7 +112,7 @@ function describe(check) {
 }
 
 function passing(scenarios) {
-  return [...scenarios.values()].filter((checks) => wrong(checks).length === 0).length;
+  return [...scenarios.values()].filter((checks) => !checks.some(isBad)).length;
 }
 
 // Runs the whole suite once; the checks of each scenario by its name. The suite's own exit code says less than they do.
@@ -126,7 +129,7 @@ async function runSuite(url, revision) {
   }
   // A scenario which threw left an empty folder or none; the summary has it in either case.
   for (const [, name] of log.matchAll(/^✗ (\S+):/gm)) {
-    if (wrong(scenarios.get(name) ?? []).length === 0) {
+    if (!(scenarios.get(name) ?? []).some(isBad)) {
       scenarios.set(name, [{ id: name, status: "FAILURE", errorMessage: "the scenario could not be run" }]);
     }
   }
@@ -146,9 +149,9 @@ async function readDifferences(file) {
   const lines = (await readFile(file, "utf8")).split("\n").filter((line) => line.trim() && !line.startsWith("#"));
   return new Map(
     lines.map((line) => {
-      const [revision, scenario, ...reason] = line.trim().split(/\s+/);
-      if (reason.length === 0) throw new Error(`${file}: "${line}" gives no reason`);
-      return [`${revision} ${scenario}`, reason.join(" ")];
+      const [, scenario, checks, reason] = line.match(/^(\S+ \S+) (?:\[(.+?)\] )?([^[].*)$/) ?? [];
+      if (!reason) throw new Error(`${file}: "${line}" is not as the comment there says`);
+      return [scenario, { checks: checks && new Set(checks.split(" ")), reason }];
     }),
   );
 }

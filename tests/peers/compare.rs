@@ -57,13 +57,16 @@ pub(crate) fn by_server(servers: &[Server], lists: Lists) -> Vec<Lists> {
     sorted
 }
 
-/// Describes every difference between what a server answers directly and through Usher.
-pub(crate) fn answers(
-    server: &Server,
-    direct: &Answers,
-    through: &Answers,
-    found: &mut Vec<String>,
-) {
+/// Describes every difference between what servers answer directly and through Usher.
+pub(crate) fn all(servers: &[Server], direct: &[Answers], through: &[Answers]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (server, (direct, through)) in servers.iter().zip(direct.iter().zip(through)) {
+        answers(server, direct, through, &mut found);
+    }
+    found
+}
+
+fn answers(server: &Server, direct: &Answers, through: &Answers, found: &mut Vec<String>) {
     let prefix = server.prefix;
     for ((list, direct), (_, through)) in direct.lists.iter().zip(&through.lists) {
         let undone = through.iter().map(|item| {

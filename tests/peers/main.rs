@@ -16,6 +16,8 @@
 
 mod client;
 mod compare;
+mod import;
+mod pipe;
 mod servers;
 mod usher;
 
@@ -105,16 +107,15 @@ async fn differences_between(reference: &Client, client: &Client) -> Vec<String>
         direct.push(ask_directly(reference, server, client).await);
     }
     let usher = Usher::start(&world, &servers).await;
-    let expected = LISTS.map(|list| direct.iter().map(|all| all.items(list).len()).sum());
-    usher.wait_until_it_lists(expected).await;
-    let through = ask_through(client, &usher, &servers).await;
+    usher.wait_until_it_lists(lengths(&direct)).await;
+    let through = ask_through(client, usher.connection(), &servers).await;
     usher.stop().await;
+    compare::all(&servers, &direct, &through)
+}
 
-    let mut differences = Vec::new();
-    for (server, (direct, through)) in servers.iter().zip(direct.iter().zip(&through)) {
-        compare::answers(server, direct, through, &mut differences);
-    }
-    differences
+/// How many items the lists of all servers hold together.
+fn lengths(answers: &[Answers]) -> [usize; 4] {
+    LISTS.map(|list| answers.iter().map(|all| all.items(list).len()).sum())
 }
 
 /// What one server answered: its lists by operation, and its calls in order.
@@ -151,7 +152,7 @@ async fn ask_directly(reference: &Client, server: &Server, client: &Client) -> A
     }
 }
 
-async fn ask_through(client: &Client, usher: &Usher, servers: &[Server]) -> Vec<Answers> {
+async fn ask_through(client: &Client, connection: &Connection, servers: &[Server]) -> Vec<Answers> {
     let calls = servers.iter().flat_map(|server| {
         let can = server.calls.iter().filter(|step| client.can(step));
         can.map(move |step| {
@@ -164,8 +165,7 @@ async fn ask_through(client: &Client, usher: &Usher, servers: &[Server]) -> Vec<
     });
     let calls = calls.collect::<Vec<_>>();
     let steps = calls.iter().map(|(_, _, step)| step.clone()).collect();
-    let connection = Connection::Url(usher.url().to_owned());
-    let mut results = client.run(&connection, &with_lists(steps)).await;
+    let mut results = client.run(connection, &with_lists(steps)).await;
     let called = results.split_off(LISTS.len());
     let lists = LISTS.into_iter().zip(results.into_iter().map(items));
     let mut lists = compare::by_server(servers, lists.collect());

@@ -63,6 +63,21 @@ impl World {
         path.to_str().expect("temporary paths are text").to_owned()
     }
 
+    /// The everything server's endpoint.
+    pub(crate) fn everything(&self) -> &str {
+        &self.everything
+    }
+
+    /// Those with these prefixes, in this order.
+    pub(crate) fn servers_named(&self, prefixes: &[&str]) -> Vec<Server> {
+        let mut all = self.servers();
+        let mut take = |prefix: &&str| {
+            let at = all.iter().position(|server| server.prefix == *prefix);
+            all.swap_remove(at.expect("there is a server of that name"))
+        };
+        prefixes.iter().map(&mut take).collect()
+    }
+
     /// The servers, in the order of Usher's configuration.
     pub(crate) fn servers(&self) -> Vec<Server> {
         let node = node();

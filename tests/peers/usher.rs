@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running Usher. Dropped without being stopped, it is killed.
 pub(crate) struct Usher {
-    url: String,
+    connection: Connection,
     log: String,
     process: Child,
 }
@@ -35,28 +35,24 @@ impl Usher {
     /// Starts `usher serve` in front of `servers`.
     pub(crate) async fn start(world: &World, servers: &[Server]) -> Self {
         let port = free_port();
-        let upstreams = servers.iter().map(|server| {
-            let mut upstream = server.configuration.clone();
-            match &server.connection {
-                Connection::Url(url) => upstream["url"] = json!(url),
-                Connection::Command(line) => {
-                    upstream["command"] = json!(["sh", "-c", format!("exec {line}")]);
-                }
-            }
-            (server.prefix.to_owned(), upstream)
-        });
-        // JSON is YAML.
-        let configuration = json!({
-            "listen": {"address": format!("127.0.0.1:{port}")},
-            "upstreams": Map::from_iter(upstreams),
-        });
-        let file = world.path("usher.yaml");
-        fs::write(&file, configuration.to_string()).expect("the world can be written to");
+        let listen = json!({"address": format!("127.0.0.1:{port}")});
+        let file = configure(world, servers, json!({"listen": listen}));
+        Self::serve(world, &file, port, &[]).await
+    }
+
+    /// Starts `usher serve` with a configuration that names this port, and with these variables.
+    pub(crate) async fn serve(
+        world: &World,
+        file: &str,
+        port: u16,
+        variables: &[(&str, &str)],
+    ) -> Self {
         let log = world.path("usher.log");
-        let errors = File::create(&log).expect("likewise");
+        let errors = File::create(&log).expect("the world can be written to");
         let mut command = Command::new(env!("CARGO_BIN_EXE_usher"));
         command
-            .args(["serve", "-c", &file])
+            .args(["serve", "-c", file])
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(errors);
@@ -66,28 +62,27 @@ impl Usher {
             () = wait_for(port) => {}
         }
         Self {
-            url: format!("http://127.0.0.1:{port}/mcp"),
+            connection: Connection::Url(format!("http://127.0.0.1:{port}/mcp")),
             log,
             process,
         }
     }
 
-    /// The endpoint.
-    pub(crate) fn url(&self) -> &str {
-        &self.url
+    /// How to reach it.
+    pub(crate) const fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     /// Waits until the lists are as long as all the servers' together. Does not look at what is in them.
     pub(crate) async fn wait_until_it_lists(&self, expected: [usize; 4]) {
         let client = Client::example("rmcp-client").era("auto");
-        let connection = Connection::Url(self.url.clone());
         let steps = LISTS.map(|op| json!({"op": op}));
         let mut seen = [0; 4];
         let listed = async {
             let mut every = interval(Duration::from_millis(100));
             while seen != expected {
                 every.tick().await;
-                let results = client.run(&connection, &steps).await;
+                let results = client.run(&self.connection, &steps).await;
                 seen = [0, 1, 2, 3].map(|list| length(&results[list]));
             }
         };
@@ -108,6 +103,25 @@ impl Usher {
         let status = status.expect("usher can be waited for");
         assert!(status.success(), "usher ended with {status}\n{log}");
     }
+}
+
+/// Writes a configuration with `servers` as upstreams, and with what else it is to say; its path.
+pub(crate) fn configure(world: &World, servers: &[Server], mut configuration: Value) -> String {
+    let upstreams = servers.iter().map(|server| {
+        let mut upstream = server.configuration.clone();
+        match &server.connection {
+            Connection::Url(url) => upstream["url"] = json!(url),
+            Connection::Command(line) => {
+                upstream["command"] = json!(["sh", "-c", format!("exec {line}")]);
+            }
+        }
+        (server.prefix.to_owned(), upstream)
+    });
+    configuration["upstreams"] = Value::Object(Map::from_iter(upstreams));
+    let file = world.path("usher.yaml");
+    // JSON is YAML.
+    fs::write(&file, configuration.to_string()).expect("the world can be written to");
+    file
 }
 
 fn length(result: &Value) -> usize {

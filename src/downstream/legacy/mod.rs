@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     call::{Call, CallId, Op, Outcome, Page, Reply, ServerCard},
-    json::{Json, Node},
+    json::{Edits, Fate, Json, Node},
     jsonrpc::{Frame, Notification, Request, RequestId, Response, RpcError, encode},
     protocol::{ClientCapabilities, Era, Revision, codes, meta, methods, mirror},
 };
@@ -307,6 +307,20 @@ impl Legacy<'_> {
     }
 }
 
+/// Capabilities without the one for `logging/setLevel`, which no session takes yet.
+fn without_logging(capabilities: &Json) -> Json {
+    let mut edits = Edits::new();
+    let fate = |name: &str, _: Node<'_>| {
+        if name == "logging" {
+            Fate::Remove
+        } else {
+            Fate::Keep
+        }
+    };
+    edits.members(capabilities.root(), fate, &[]);
+    capabilities.splice(&edits)
+}
+
 /// Headers that admit no event stream.
 fn without_streams() -> HeaderMap {
     let mut headers = HeaderMap::new();
@@ -350,7 +364,7 @@ impl Wording for Words {
     fn card(&self, card: &ServerCard, revision: Revision) -> Json {
         let mut members = vec![
             ("protocolVersion", Json::string(revision.as_str())),
-            ("capabilities", card.capabilities.clone()),
+            ("capabilities", without_logging(&card.capabilities)),
             ("serverInfo", Json::literal(super::SERVER_INFO)),
         ];
         if let Some(instructions) = &card.instructions {

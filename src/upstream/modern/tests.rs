@@ -261,10 +261,11 @@ async fn errors_are_passed_on_as_they_came() {
     assert_eq!((code, data.unwrap().as_str()), (-32601, r#"{"a":1.0}"#));
     let (_, peer) =
         over_http(|_| Play::Error(400, -32021, r#"{"requiredCapabilities":{"sampling":{}}}"#));
-    assert!(matches!(
-        done(peer.call(a_tool_call(), a_route("t")).await),
-        Outcome::Failed(RpcError { code: -32021, .. })
-    ));
+    let reply = peer.call(a_tool_call(), a_route("t")).await;
+    let Err(UpstreamError::NeedsCapabilities(needed)) = reply else {
+        panic!("{reply:?}")
+    };
+    assert_eq!(needed.as_str(), r#"{"sampling":{}}"#);
 }
 
 #[tokio::test]
