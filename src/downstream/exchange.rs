@@ -94,7 +94,14 @@ impl Exchange {
         let outcome = match result {
             Ok(outcome) => outcome,
             Err(error) => match problem::tool_error(&error, &self.op, self.call) {
-                Some(result) => Outcome::Complete(result),
+                Some(failed) => {
+                    let result = self
+                        .wording
+                        .result(&self.op, self.revision, failed.result);
+                    let mut edits = Edits::new();
+                    meta::stamp(&mut edits, result.root(), &failed.about);
+                    return Told::ok(self.result(&result.splice(&edits)));
+                }
                 None => {
                     let problem =
                         problem::problem(&error, self.wording.era(), self.id.clone(), self.call);

@@ -140,8 +140,16 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
     }
 }
 
+/// A failure that a model can act on: a tool result, and what its `_meta` says in keys of our own.
+pub(super) struct ToolError {
+    /// The result, without `_meta`.
+    pub(super) result: Json,
+    /// Reason, reference, when to try again. Stamped on last, since such keys from elsewhere are cut.
+    pub(super) about: Vec<(&'static str, Json)>,
+}
+
 /// For `tools/call`: a failure of the upstream as a tool result that a model can act on (PRODUCT 6), if it is one.
-pub(super) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<Json> {
+pub(super) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<ToolError> {
     // What a client lacks is for the client to see, not for the model.
     if !matches!(op, Op::CallTool(_)) || needed_capabilities(error).is_some() {
         return None;
@@ -169,11 +177,11 @@ pub(super) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<Json> {
     if let Some(after) = retry_millis(error) {
         about.push(("dev.usher/retryAfterMs", Json::of(&after)));
     }
-    Some(meta::object_of(&[
+    let result = meta::object_of(&[
         ("content", Json::array(&[block])),
         ("isError", Json::of(&true)),
-        (meta::META, meta::object_of(&about)),
-    ]))
+    ]);
+    Some(ToolError { result, about })
 }
 
 /// The code for a resource that does not exist (PROTOCOL A6).

@@ -87,6 +87,14 @@ pub fn rewrite(edits: &mut Edits, object: Node<'_>, own: &[(&str, Json)]) {
     }
 }
 
+/// Adds `own` to the `_meta` of a result of our own making, and makes one if there is none. Nothing is cut.
+pub fn stamp(edits: &mut Edits, object: Node<'_>, own: &[(&str, Json)]) {
+    match object.member(META) {
+        Some(meta) => edits.members(meta, |_, _| Fate::Keep, own),
+        None => edits.members(object, |_, _| Fate::Keep, &[(META, object_of(own))]),
+    }
+}
+
 /// An object of these members.
 pub fn object_of(members: &[(&str, Json)]) -> Json {
     let mut edits = Edits::new();
