@@ -8,6 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, future::BoxFuture};
+use http::StatusCode;
 use tokio::time::timeout;
 use tower::Service;
 
@@ -16,7 +17,7 @@ use crate::{
     call::{Call, CallId, Event, Op, Outcome, Page, Reply, ReplyStream, ServerCard, Step},
     json::{Edits, Json},
     jsonrpc::{RequestId, RpcError, encode},
-    protocol::{Era, Revision, meta, methods},
+    protocol::{Era, Revision, codes, meta, methods},
     stack::Error,
     tasks::Tasks,
 };
@@ -95,9 +96,7 @@ impl Exchange {
             Ok(outcome) => outcome,
             Err(error) => match problem::tool_error(&error, &self.op, self.call) {
                 Some(failed) => {
-                    let result = self
-                        .wording
-                        .result(&self.op, self.revision, failed.result);
+                    let result = self.wording.result(&self.op, self.revision, failed.result);
                     let mut edits = Edits::new();
                     meta::stamp(&mut edits, result.root(), &failed.about);
                     return Told::ok(self.result(&result.splice(&edits)));
@@ -125,10 +124,18 @@ impl Exchange {
                 Bytes::from(self.wording.page_tail(&page)),
                 Bytes::from_static(b"}"),
             ],
-            Outcome::Failed(error) => vec![encode::error(
-                Some(&self.id),
-                &self.wording.failure(&self.op, error),
-            )],
+            Outcome::Failed(error) => {
+                let error = self.wording.failure(&self.op, error);
+                let segments = vec![encode::error(Some(&self.id), &error)];
+                return Told {
+                    // The one error of an upstream that has a status of its own (PROTOCOL B1).
+                    status: match error.code {
+                        codes::MISSING_CAPABILITY => StatusCode::BAD_REQUEST,
+                        _ => StatusCode::OK,
+                    },
+                    ..Told::ok(segments)
+                };
+            }
         })
     }
 

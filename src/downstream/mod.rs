@@ -118,6 +118,10 @@ impl Door {
             };
         let (modern, legacy) = (Modern { door: self }, Legacy { door: self });
         match message {
+            Message::One(frame) if lacks_id(&frame) => invalid("a request without an `id`").into(),
+            Message::Batch(frames) if frames.iter().any(lacks_id) => {
+                invalid("a request without an `id`").into()
+            }
             Message::Batch(frames) if frames.iter().any(claims) => {
                 invalid("a batch of self-describing requests").into()
             }
@@ -199,6 +203,11 @@ fn has_session(inbound: &Inbound) -> bool {
             .is_some_and(|headers| headers.contains_key(mirror::SESSION_ID))
 }
 
+/// Whether a frame is a request that wants no answer: it would be executed as a side effect (SECURITY MSG-8).
+fn lacks_id(frame: &Frame) -> bool {
+    matches!(frame, Frame::Notification(notification) if !methods::is_notification(&notification.method))
+}
+
 fn claims(frame: &Frame) -> bool {
     let params = match frame {
         Frame::Request(request) => &request.params,
@@ -253,8 +262,10 @@ fn is_about(error: &RpcError, uri: &str) -> bool {
 
 /// Codes that speak of the upstream's own hop mean nothing on ours (PROTOCOL D6). A completion that this one upstream does not
 /// offer is a bad name to a client that was promised completions (PROTOCOL G25).
-fn hop_local(op: &Op, mut error: RpcError) -> RpcError {
+fn hop_local(op: &Op, mut error: RpcError, era: Era) -> RpcError {
     match error.code {
+        // The peer lets this one through only where it is the client that lacks something.
+        codes::MISSING_CAPABILITY if era == Era::Modern => {}
         codes::HEADER_MISMATCH | codes::MISSING_CAPABILITY | codes::UNSUPPORTED_VERSION => {
             error.code = codes::INTERNAL_ERROR;
             error.data = Some(meta::object_of(&[(

@@ -325,7 +325,7 @@ impl Wording for Words {
             error.code = resource_not_found(Era::Modern);
             error.data = Some(meta::object_of(&[("uri", Json::string(uri))]));
         }
-        super::hop_local(op, error)
+        super::hop_local(op, error, Era::Modern)
     }
 
     fn page_tail(&self, page: &Page) -> Vec<u8> {

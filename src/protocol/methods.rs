@@ -91,6 +91,12 @@ impl ListKind {
     }
 }
 
+/// Whether a frame of this method may come without an id: in every revision exactly the notifications' names begin so
+/// (PROTOCOL A4).
+pub fn is_notification(method: &str) -> bool {
+    method.starts_with("notifications/")
+}
+
 /// The member of params that `Mcp-Name` mirrors for `method`, if it has one (PROTOCOL B2).
 pub fn mirrored_member(method: &str) -> Option<&'static str> {
     match method {

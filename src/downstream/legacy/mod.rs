@@ -347,7 +347,7 @@ impl Wording for Words {
         {
             error.code = resource_not_found(Era::Legacy);
         }
-        super::hop_local(op, error)
+        super::hop_local(op, error, Era::Legacy)
     }
 
     fn page_tail(&self, page: &Page) -> Vec<u8> {
