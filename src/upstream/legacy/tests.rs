@@ -1,3 +1,5 @@
+//! The peer of the handshake era against scripted servers: opening, sharing and ending sessions, and calls on them.
+
 use std::{sync::atomic::Ordering, time::Duration};
 
 use futures_util::StreamExt;

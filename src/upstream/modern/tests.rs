@@ -1,3 +1,5 @@
+//! The peer of the stateless era against scripted servers: what is sent, what counts as an answer, how calls end.
+
 use std::{sync::atomic::Ordering, time::Duration};
 
 use futures_util::StreamExt;

@@ -1,3 +1,5 @@
+//! The probe on every rung of both ladders: what is evidence of an era, and what is none.
+
 use super::*;
 use crate::upstream::{
     scripted::{

@@ -1,3 +1,5 @@
+//! The supervisor in paused time, through each way that an upstream can fail and come back.
+
 use std::sync::{Mutex, atomic::AtomicUsize};
 
 use tokio::sync::Notify;
