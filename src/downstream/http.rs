@@ -95,11 +95,20 @@ fn respond(answer: Answer) -> Response<Body> {
 
 fn one(told: Told) -> Response<Body> {
     let mut answer = full(told.status, "application/json", Bytes::new());
-    *answer.body_mut() = Body::pieces(told.segments);
+    *answer.body_mut() = body_of(told.segments);
     if let Some(session) = told.session {
         answer.headers_mut().insert(mirror::SESSION_ID, session);
     }
     answer
+}
+
+/// Small answers go out in one piece; large ones keep the shared bytes they are made of.
+fn body_of(segments: Vec<Bytes>) -> Body {
+    const SMALL: usize = 16 << 10;
+    if segments.iter().map(Bytes::len).sum::<usize>() > SMALL {
+        return Body::pieces(segments);
+    }
+    Body::full(segments.concat().into())
 }
 
 fn events(running: Running) -> impl Stream<Item = Bytes> + Send {

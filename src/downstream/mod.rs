@@ -19,7 +19,7 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    call::{Op, Page, Principal},
+    call::{Call, Op, Page, Principal},
     json::{Json, Node},
     jsonrpc::{DecodeError, Frame, Message, Request, RpcError, decode::Fault, encode},
     protocol::{Era, Revision, codes, meta, methods, mirror, names::Scope},
@@ -32,9 +32,11 @@ pub use http::McpEndpoint;
 pub use legacy::{SessionBounds, Sessions};
 pub use stdio::serve as serve_stdio;
 
+use exchange::Exchange;
 use legacy::Legacy;
 use modern::Modern;
 use problem::Problem;
+use read::Head;
 
 /// Everything the dialects share; one for the process.
 #[derive(Clone)]
@@ -116,7 +118,7 @@ impl Door {
                 Ok(message) => message,
                 Err(error) => return Problem::undecodable(error).into(),
             };
-        let (modern, legacy) = (Modern { door: self }, Legacy { door: self });
+        let legacy = Legacy { door: self };
         match message {
             Message::One(frame) if lacks_id(&frame) => invalid("a request without an `id`").into(),
             Message::Batch(frames) if frames.iter().any(lacks_id) => {
@@ -137,23 +139,55 @@ impl Door {
                     _ => Answer::Accepted,
                 }
             }
-            Message::One(Frame::Request(request)) => match choose(&request, &inbound) {
-                Ok(Era::Modern) => modern.request(inbound, request).await,
-                Ok(Era::Legacy) => legacy.request(inbound, request).await,
+            Message::One(Frame::Request(request)) => match self.approach(&inbound, &request) {
+                Ok(Some((exchange, call))) => exchange.run(self, call).await,
+                Ok(None) => Legacy { door: self }.request(inbound, request).await,
                 Err(problem) => problem.into(),
+            },
+        }
+    }
+
+    /// Looks at the head of a request once: a modern one is read, `None` means that it is a legacy one.
+    fn approach(
+        &self,
+        inbound: &Inbound,
+        request: &Request,
+    ) -> Result<Option<(Exchange, Call)>, Problem> {
+        let params = request.params.clone().unwrap_or(Json::empty_object());
+        match read::head(&params) {
+            Ok(head) => match choose(request, Some(&head), inbound)? {
+                Era::Modern => Modern { door: self }
+                    .read(inbound, request, &params, &head)
+                    .map(Some),
+                Era::Legacy => Ok(None),
+            },
+            Err(bad) => match choose(request, None, inbound)? {
+                Era::Modern => Err(Problem::new(
+                    StatusCode::BAD_REQUEST,
+                    Some(request.id.clone()),
+                    bad.error,
+                    bad.reason,
+                )),
+                Era::Legacy => Ok(None),
             },
         }
     }
 }
 
 /// Steps 5 to 9 of the ladder.
-fn choose(request: &Request, inbound: &Inbound) -> Result<Era, Problem> {
+fn choose(request: &Request, head: Option<&Head<'_>>, inbound: &Inbound) -> Result<Era, Problem> {
     let headers = inbound.headers.as_ref();
-    if request
-        .params
-        .as_ref()
-        .is_some_and(|params| meta::claims_revision(params.root()))
-    {
+    let claims = match head {
+        Some(head) => head
+            .meta
+            .is_some_and(|meta| meta.member(meta::PROTOCOL_VERSION).is_some()),
+        // Params that cannot be read properly may claim all the same.
+        None => request
+            .params
+            .as_ref()
+            .is_some_and(|params| meta::claims_revision(params.root())),
+    };
+    if claims {
         return Ok(Era::Modern);
     }
     let id = || Some(request.id.clone());

@@ -6,7 +6,7 @@ use http::{HeaderMap, StatusCode};
 use tokio::time::Instant;
 
 use super::{
-    Answer, Door, Inbound,
+    Door, Inbound,
     exchange::{Exchange, Wording},
     problem::{Problem, resource_not_found},
     read::{self, BadParams, Head},
@@ -27,17 +27,14 @@ pub(super) struct Modern<'a> {
 struct Words;
 
 impl Modern<'_> {
-    /// Answers one self-describing request.
-    pub(super) async fn request(&self, inbound: Inbound, request: Request) -> Answer {
-        match self.read(&inbound, &request) {
-            Ok((exchange, call)) => exchange.run(self.door, call).await,
-            Err(problem) => problem.into(),
-        }
-    }
-
     /// Checks in the order of PROTOCOL B1's table: `_meta`, version header, version, mirrored headers, method.
-    fn read(&self, inbound: &Inbound, request: &Request) -> Result<(Exchange, Call), Problem> {
-        let params = request.params.clone().unwrap_or(Json::empty_object());
+    pub(super) fn read(
+        &self,
+        inbound: &Inbound,
+        request: &Request,
+        params: &Json,
+        head: &Head<'_>,
+    ) -> Result<(Exchange, Call), Problem> {
         let refuse = |bad: BadParams| {
             Problem::new(
                 StatusCode::BAD_REQUEST,
@@ -46,8 +43,7 @@ impl Modern<'_> {
                 bad.reason,
             )
         };
-        let head = read::head(&params).map_err(refuse)?;
-        let described = describe(&head, &params).map_err(|text| {
+        let described = describe(head, params).map_err(|text| {
             Problem::new(
                 StatusCode::BAD_REQUEST,
                 Some(request.id.clone()),
@@ -66,14 +62,14 @@ impl Modern<'_> {
             return Err(unsupported(request, &described.claimed));
         };
         let mirrored = headers
-            .map(|headers| mirrored(headers, request, &head))
+            .map(|headers| mirrored(headers, request, head))
             .transpose()
             .map_err(|header| mismatch(request, header))?;
 
         let op = match &*request.method {
             methods::DISCOVER => Some(Op::Discover),
             // A refusal of the params is in-band from here on: the message itself was sound.
-            method => read::op(method, &head).map_err(|bad| Problem {
+            method => read::op(method, head).map_err(|bad| Problem {
                 status: StatusCode::OK,
                 ..refuse(bad)
             })?,
@@ -98,12 +94,12 @@ impl Modern<'_> {
                 ended: None,
             },
         };
-        let progress_token = progress_token(&params, &head);
+        let progress_token = described.progress_token;
         let call = Call {
             id: CallId::new(),
             op: op.clone(),
             wants_progress: progress_token.is_some(),
-            params,
+            params: params.clone(),
             caller: Arc::new(caller),
             scope: inbound.scope.clone(),
             mirrored,
@@ -127,6 +123,7 @@ struct Described {
     claimed: String,
     capabilities: ClientCapabilities,
     log_level: Option<LogLevel>,
+    progress_token: Option<Json>,
 }
 
 /// Reads the required and optional keys of `_meta` (PROTOCOL A7); the text says what is wrong.
@@ -138,7 +135,8 @@ fn describe(head: &Head<'_>, params: &Json) -> Result<Described, String> {
         )
     })?;
     let malformed = |key: &str| format!("`_meta` member `{key}` is missing or malformed");
-    let (mut claimed, mut capabilities, mut log_level) = (None, None, None);
+    let (mut claimed, mut capabilities, mut log_level, mut progress_token) =
+        (None, None, None, None);
     for member in meta.members() {
         match member.key.as_ref() {
             meta::PROTOCOL_VERSION => {
@@ -160,6 +158,7 @@ fn describe(head: &Head<'_>, params: &Json) -> Result<Described, String> {
             meta::PROGRESS_TOKEN if !matches!(member.value.kind(), Kind::String | Kind::Number) => {
                 return Err(malformed(meta::PROGRESS_TOKEN));
             }
+            meta::PROGRESS_TOKEN => progress_token = Some(params.slice(member.value)),
             _ => {}
         }
     }
@@ -167,6 +166,7 @@ fn describe(head: &Head<'_>, params: &Json) -> Result<Described, String> {
         claimed: claimed.ok_or_else(|| malformed(meta::PROTOCOL_VERSION))?,
         capabilities: capabilities.ok_or_else(|| malformed(meta::CLIENT_CAPABILITIES))?,
         log_level,
+        progress_token,
     })
 }
 
@@ -272,7 +272,9 @@ impl Wording for Words {
         let cacheable = matches!(op, Op::ReadResource(_));
         let mut edits = Edits::new();
         let (mut typed, mut ttl, mut scoped, mut meta_value) = (false, false, false, None);
+        let mut empty = true;
         for member in root.members() {
+            empty = false;
             match member.key.as_ref() {
                 "resultType" => {
                     typed = true;
@@ -313,7 +315,7 @@ impl Wording for Words {
             Some(value) => edits.replace(value, meta::object_of(&own)),
             None => more.push((meta::META, Json::literal(OWN_META))),
         }
-        edits.members(root, |_, _| Fate::Keep, &more);
+        edits.append(root, empty, &more);
         result.splice(&edits)
     }
 

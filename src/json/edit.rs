@@ -13,6 +13,20 @@ pub struct Edits {
     list: Vec<(Span, Bytes)>,
 }
 
+/// Appends a member name. Nearly all are plain; whatever is not goes through a writer that escapes.
+fn push_name(out: &mut Vec<u8>, name: &str) {
+    if name
+        .bytes()
+        .all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\'))
+    {
+        out.push(b'"');
+        out.extend_from_slice(name.as_bytes());
+        out.push(b'"');
+    } else {
+        out.extend_from_slice(Json::string(name).bytes());
+    }
+}
+
 /// What becomes of one member in [`Edits::members`].
 #[derive(Debug, Clone)]
 pub enum Fate {
@@ -82,7 +96,7 @@ impl Edits {
             if kept_end.is_some() || !tail.is_empty() {
                 tail.push(b',');
             }
-            tail.extend_from_slice(Json::string(name).bytes());
+            push_name(&mut tail, name);
             tail.push(b':');
             tail.extend_from_slice(value.bytes());
         }
@@ -96,6 +110,35 @@ impl Edits {
                 tail.into(),
             ));
         }
+    }
+
+    /// Adds `more` members at the end of `object`, whose other members were looked at already: `empty` says whether it has
+    /// none. Names in `more` must be new, and none of the members there may be removed beside this.
+    pub fn append(&mut self, object: Node<'_>, empty: bool, more: &[(&str, Json)]) {
+        if more.is_empty() {
+            return;
+        }
+        let mut tail = Vec::with_capacity(
+            more.iter()
+                .map(|(name, value)| name.len() + value.len() + 4)
+                .sum(),
+        );
+        for (i, (name, value)) in more.iter().enumerate() {
+            if !(empty && i == 0) {
+                tail.push(b',');
+            }
+            push_name(&mut tail, name);
+            tail.push(b':');
+            tail.extend_from_slice(value.bytes());
+        }
+        let close = object.span().end - 1;
+        self.list.push((
+            Span {
+                start: close,
+                end: close,
+            },
+            tail.into(),
+        ));
     }
 
     /// Sets one member of `object`, in its place if it is there, else at the end.

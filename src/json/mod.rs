@@ -11,7 +11,7 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,20 @@ impl Json {
     pub fn parse(text: Bytes, limits: &Limits) -> Result<Self, ScanError> {
         let span = scan(&text, limits)?;
         Ok(Self(text.slice(span.start..span.end)))
+    }
+
+    /// As [`Json::parse`], with the members of an object as the same scan found them: none for anything else.
+    ///
+    /// # Errors
+    /// As [`Json::parse`].
+    pub fn parse_members(text: Bytes, limits: &Limits) -> Result<(Self, OuterMembers), ScanError> {
+        let scanned = scan::scan_members(&text, limits)?;
+        let Span { start, end } = scanned.span;
+        let outer = OuterMembers {
+            offset: start,
+            members: scanned.members,
+        };
+        Ok((Self(text.slice(start..end)), outer))
     }
 
     /// Serialises a value of our own.
@@ -137,6 +151,30 @@ impl Json {
     // INVARIANT: callers inside the crate pass text they composed of literals, serialised strings and `Json`s.
     pub(crate) const fn composed(text: Bytes) -> Self {
         Self(text)
+    }
+}
+
+/// Where the members of one [`Json`] object are.
+#[derive(Debug, Clone)]
+pub struct OuterMembers {
+    offset: usize,
+    members: Vec<(Span, Span)>,
+}
+
+impl OuterMembers {
+    /// The members, names unescaped. `json` must be the value they were found in.
+    pub fn of<'a>(&'a self, json: &'a Json) -> impl Iterator<Item = (Cow<'a, str>, Node<'a>)> {
+        let back = |span: Span| Span {
+            start: span.start - self.offset,
+            end: span.end - self.offset,
+        };
+        self.members.iter().map(move |(name, value)| {
+            let name = back(*name);
+            (
+                node::unquote(&json.0[name.start..name.end]),
+                Node::at(&json.0, back(*value)),
+            )
+        })
     }
 }
 

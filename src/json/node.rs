@@ -52,6 +52,11 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// The value at `span`, which a scan of `text` has found.
+    pub(super) const fn at(text: &'a [u8], span: Span) -> Self {
+        Self { text, span }
+    }
+
     /// Where the value stands in the root text.
     pub const fn span(self) -> Span {
         self.span
@@ -279,7 +284,7 @@ fn container_end(text: &[u8], mut at: usize) -> usize {
     text.len()
 }
 
-fn unquote(inner: &[u8]) -> Cow<'_, str> {
+pub(super) fn unquote(inner: &[u8]) -> Cow<'_, str> {
     let text = str_of(inner);
     let escaped = if inner.len() <= 32 {
         inner.contains(&b'\\')

@@ -95,6 +95,20 @@ impl ScanError {
 /// # Errors
 /// The first offence found, by position.
 pub fn scan(text: &[u8], limits: &Limits) -> Result<Span, ScanError> {
+    scan_members(text, limits).map(|scanned| scanned.span)
+}
+
+/// What one scan learned.
+#[derive(Debug, Clone)]
+pub(super) struct Scanned {
+    /// Where the value lies between white space.
+    pub(super) span: Span,
+    /// When it is an object, its own members: the name without quotes, and the value.
+    pub(super) members: Vec<(Span, Span)>,
+}
+
+/// As [`scan`], and remembers where the outermost members are, so that an envelope is not walked again.
+pub(super) fn scan_members(text: &[u8], limits: &Limits) -> Result<Scanned, ScanError> {
     if let Err(error) = std::str::from_utf8(text) {
         return Err(ScanError::Encoding(error.valid_up_to()));
     }
@@ -105,6 +119,8 @@ pub fn scan(text: &[u8], limits: &Limits) -> Result<Span, ScanError> {
         values: 0,
         open: Vec::new(),
         keys: Vec::new(),
+        member: None,
+        members: Vec::new(),
     }
     .run()
 }
@@ -130,10 +146,13 @@ struct Scanner<'a> {
     values: usize,
     open: Vec<Open>,
     keys: Vec<Key>,
+    /// The outermost member that is being read: its name, and where its value begins.
+    member: Option<(Span, usize)>,
+    members: Vec<(Span, Span)>,
 }
 
 impl Scanner<'_> {
-    fn run(mut self) -> Result<Span, ScanError> {
+    fn run(mut self) -> Result<Scanned, ScanError> {
         self.blank();
         let start = self.at;
         'value: loop {
@@ -177,12 +196,20 @@ impl Scanner<'_> {
             // A value has just ended: close what it closes, or find the next one.
             loop {
                 let end = self.at;
+                if self.open.len() == 1
+                    && let Some((name, start)) = self.member.take()
+                {
+                    self.members.push((name, Span { start, end }));
+                }
                 self.blank();
                 let Some(open) = self.open.last() else {
                     if self.at < self.text.len() {
                         return Err(ScanError::Syntax(self.at));
                     }
-                    return Ok(Span { start, end });
+                    return Ok(Scanned {
+                        span: Span { start, end },
+                        members: self.members,
+                    });
                 };
                 match (open, self.peek()) {
                     (Open::Array, Some(b',')) => {
@@ -266,6 +293,9 @@ impl Scanner<'_> {
         }
         self.at += 1;
         self.blank();
+        if self.open.len() == 1 {
+            self.member = Some((span, self.at));
+        }
         Ok(())
     }
 

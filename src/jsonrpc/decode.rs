@@ -1,5 +1,7 @@
 //! Bytes to frames: one strict scan, then one look at the envelope.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 use super::{Frame, Notification, Request, RequestId, Response, RpcError};
@@ -57,18 +59,24 @@ impl Fault {
 /// # Errors
 /// [`DecodeError`] when it is not strict JSON within `limits`, or not one frame or a non-empty batch of frames.
 pub fn decode(text: Bytes, limits: &Limits) -> Result<Message, DecodeError> {
-    let json = Json::parse(text, limits).map_err(|error| DecodeError {
+    let (json, outer) = Json::parse_members(text, limits).map_err(|error| DecodeError {
         fault: Fault::Scan(error),
         id: None,
     })?;
     let root = json.root();
     match root.kind() {
-        Kind::Object => frame(&json, root).map(Message::One),
+        Kind::Object => frame(&json, outer.of(&json)).map(Message::One),
         Kind::Array => {
             let frames: Vec<_> = root
                 .elements()
                 .take(MAX_BATCH + 1)
-                .map(|node| frame(&json, node))
+                .map(|node| match node.kind() {
+                    Kind::Object => frame(
+                        &json,
+                        node.members().map(|member| (member.key, member.value)),
+                    ),
+                    _ => Err(envelope("a batch member that is no object", None)),
+                })
                 .collect::<Result<_, _>>()?;
             match frames.len() {
                 0 => Err(envelope("an empty batch", None)),
@@ -101,19 +109,19 @@ struct Envelope<'a> {
     confusable: bool,
 }
 
-fn frame(json: &Json, node: Node<'_>) -> Result<Frame, DecodeError> {
-    if node.kind() != Kind::Object {
-        return Err(envelope("a batch member that is no object", None));
-    }
+fn frame<'a>(
+    json: &'a Json,
+    members: impl Iterator<Item = (Cow<'a, str>, Node<'a>)>,
+) -> Result<Frame, DecodeError> {
     let mut found = Envelope::default();
-    for member in node.members() {
-        match member.key.as_ref() {
-            "jsonrpc" => found.version = Some(member.value),
-            "id" => found.id = Some(member.value),
-            "method" => found.method = Some(member.value),
-            "params" => found.params = Some(member.value),
-            "result" => found.result = Some(member.value),
-            "error" => found.error = Some(member.value),
+    for (key, value) in members {
+        match key.as_ref() {
+            "jsonrpc" => found.version = Some(value),
+            "id" => found.id = Some(value),
+            "method" => found.method = Some(value),
+            "params" => found.params = Some(value),
+            "result" => found.result = Some(value),
+            "error" => found.error = Some(value),
             other => {
                 found.confusable |= confusable(
                     other,
