@@ -36,6 +36,8 @@ pub enum Outcome {
     Card(ServerCard),
     /// The upstream's own JSON-RPC error, passed on as it came.
     Failed(RpcError),
+    /// What went wrong between us and the upstream after the first event, in our own words, codes and reason.
+    Lost(RpcError),
 }
 
 /// One page of a merged list: encoded items shared by everybody who may see them, and what differs per answer.
@@ -118,7 +120,7 @@ impl Stream for ReplyStream {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Some(Step::Event(event))) => return Poll::Ready(Some(Step::Event(event))),
             Poll::Ready(Some(outcome)) => outcome,
-            Poll::Ready(None) => Step::Outcome(Outcome::Failed(RpcError::new(
+            Poll::Ready(None) => Step::Outcome(Outcome::Lost(RpcError::new(
                 codes::UPSTREAM_UNAVAILABLE,
                 "the upstream's stream ended before its answer",
             ))),
@@ -151,7 +153,7 @@ mod tests {
         let steps = steps(vec![Step::Event(Event::Progress(Json::empty_object()))]).await;
         assert!(matches!(
             steps[..],
-            [Step::Event(_), Step::Outcome(Outcome::Failed(_))]
+            [Step::Event(_), Step::Outcome(Outcome::Lost(_))]
         ));
     }
 

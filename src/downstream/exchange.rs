@@ -12,7 +12,10 @@ use http::StatusCode;
 use tokio::time::timeout;
 use tower::Service;
 
-use super::{Answer, Door, Told, problem};
+use super::{
+    Answer, Door, Told,
+    problem::{self, ToolError},
+};
 use crate::{
     call::{Call, CallId, Event, Op, Outcome, Page, Reply, ReplyStream, ServerCard, Step},
     json::{Edits, Json},
@@ -95,12 +98,7 @@ impl Exchange {
         let outcome = match result {
             Ok(outcome) => outcome,
             Err(error) => match problem::tool_error(&error, &self.op, self.call) {
-                Some(failed) => {
-                    let result = self.wording.result(&self.op, self.revision, failed.result);
-                    let mut edits = Edits::new();
-                    meta::stamp(&mut edits, result.root(), &failed.about);
-                    return Told::ok(self.result(&result.splice(&edits)));
-                }
+                Some(failed) => return self.tool_error(failed),
                 None => {
                     let problem =
                         problem::problem(&error, self.wording.era(), self.id.clone(), self.call);
@@ -124,6 +122,10 @@ impl Exchange {
                 Bytes::from(self.wording.page_tail(&page)),
                 Bytes::from_static(b"}"),
             ],
+            Outcome::Lost(error) if matches!(self.op, Op::CallTool(_)) => {
+                return self.tool_error(ToolError::of_lost(&error, self.call));
+            }
+            Outcome::Lost(error) => vec![encode::error(Some(&self.id), &error)],
             Outcome::Failed(error) => {
                 let error = self.wording.failure(&self.op, error);
                 let segments = vec![encode::error(Some(&self.id), &error)];
@@ -137,6 +139,13 @@ impl Exchange {
                 };
             }
         })
+    }
+
+    fn tool_error(&self, failed: ToolError) -> Told {
+        let result = self.wording.result(&self.op, self.revision, failed.result);
+        let mut edits = Edits::new();
+        meta::stamp(&mut edits, result.root(), &failed.about);
+        Told::ok(self.result(&result.splice(&edits)))
     }
 
     fn result(&self, result: &Json) -> Vec<Bytes> {

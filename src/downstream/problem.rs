@@ -148,6 +148,29 @@ pub(super) struct ToolError {
     pub(super) about: Vec<(&'static str, Json)>,
 }
 
+impl ToolError {
+    fn new(text: &str, about: Vec<(&'static str, Json)>) -> Self {
+        let block =
+            meta::object_of(&[("type", Json::string("text")), ("text", Json::string(text))]);
+        let result = meta::object_of(&[
+            ("content", Json::array(&[block])),
+            ("isError", Json::of(&true)),
+        ]);
+        Self { result, about }
+    }
+
+    /// What was lost on the way after the first event: words and reason are ours already.
+    pub(super) fn of_lost(error: &RpcError, call: CallId) -> Self {
+        let reason = error
+            .data
+            .as_ref()
+            .and_then(|data| Some(data.slice(data.root().member("reason")?)));
+        let mut about = vec![("dev.usher/ref", Json::string(&call.to_string()))];
+        about.extend(reason.map(|reason| ("dev.usher/reason", reason)));
+        Self::new(&error.message, about)
+    }
+}
+
 /// For `tools/call`: a failure of the upstream as a tool result that a model can act on (PRODUCT 6), if it is one.
 pub(super) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<ToolError> {
     // What a client lacks is for the client to see, not for the model.
@@ -166,10 +189,6 @@ pub(super) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<ToolErr
         | Error::NotOffered(_)
         | Error::ShuttingDown => return None,
     };
-    let block = meta::object_of(&[
-        ("type", Json::string("text")),
-        ("text", Json::string(&text)),
-    ]);
     let mut about = vec![
         ("dev.usher/reason", Json::string(error.reason())),
         ("dev.usher/ref", Json::string(&call.to_string())),
@@ -177,11 +196,7 @@ pub(super) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<ToolErr
     if let Some(after) = retry_millis(error) {
         about.push(("dev.usher/retryAfterMs", Json::of(&after)));
     }
-    let result = meta::object_of(&[
-        ("content", Json::array(&[block])),
-        ("isError", Json::of(&true)),
-    ]);
-    Some(ToolError { result, about })
+    Some(ToolError::new(&text, about))
 }
 
 /// The code for a resource that does not exist (PROTOCOL A6).

@@ -89,7 +89,7 @@ impl Labels {
                 error.data = error.data.map(|data| self.error_data(data));
                 Outcome::Failed(error)
             }
-            other @ (Outcome::Listed(_) | Outcome::Card(_)) => other,
+            other @ (Outcome::Listed(_) | Outcome::Card(_) | Outcome::Lost(_)) => other,
         }
     }
 

@@ -274,7 +274,7 @@ impl Exchange {
             match exchange.step().await {
                 Ok(event @ Step::Event(_)) => Some((event, Some(exchange))),
                 Ok(outcome) => Some((outcome, None)),
-                Err(error) => Some((Step::Outcome(Outcome::Failed(failure(&error))), None)),
+                Err(error) => Some((Step::Outcome(Outcome::Lost(failure(&error))), None)),
             }
         });
         let steps = stream::once(std::future::ready(first)).chain(rest);

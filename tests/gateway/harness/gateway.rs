@@ -1,0 +1,163 @@
+//! A gateway, configured by the text that an operator would write, on a free port.
+
+use std::{fmt::Write as _, net::SocketAddr, time::Duration};
+
+use usher::{app::App, config, tasks::Tasks};
+
+use super::{Client, PATIENCE, Revision, Upstream, client::HandshakeRefused};
+
+/// A running gateway. It ends with the test.
+pub(crate) struct Gateway {
+    pub(crate) app: App,
+    pub(crate) address: SocketAddr,
+    tasks: Tasks,
+}
+
+/// What a scenario says of its gateway.
+#[derive(Debug, Default)]
+pub(crate) struct GatewayBuilder {
+    upstreams: String,
+    toolsets: String,
+    settings: String,
+    poll: Option<Duration>,
+    key: Option<String>,
+    unsettled: bool,
+}
+
+impl GatewayBuilder {
+    /// An upstream under this key.
+    pub(crate) fn upstream(self, key: &str, upstream: &Upstream) -> Self {
+        self.upstream_with(key, upstream, "")
+    }
+
+    /// The same with more keys of its block, such as `prefix: n, timeout: { call: 1s }`.
+    pub(crate) fn upstream_with(mut self, key: &str, upstream: &Upstream, more: &str) -> Self {
+        let place = upstream.place();
+        writeln!(self.upstreams, "  {key}: {{ {place}, {more} }}").unwrap();
+        self
+    }
+
+    /// An upstream that is no script of ours.
+    pub(crate) fn foreign(mut self, key: &str, block: &str) -> Self {
+        writeln!(self.upstreams, "  {key}: {{ {block} }}").unwrap();
+        self
+    }
+
+    pub(crate) fn toolset(mut self, name: &str, block: &str) -> Self {
+        writeln!(self.toolsets, "  {name}: {{ {block} }}").unwrap();
+        self
+    }
+
+    /// A line at the top of the configuration.
+    pub(crate) fn setting(mut self, line: &str) -> Self {
+        writeln!(self.settings, "{line}").unwrap();
+        self
+    }
+
+    /// Reads all lists this often: sooner than a configuration may ask for.
+    pub(crate) const fn polling(mut self, every: Duration) -> Self {
+        self.poll = Some(every);
+        self
+    }
+
+    /// Seals cursors with this: a secret, which may not stand in a configuration.
+    pub(crate) fn key(mut self, key: &str) -> Self {
+        self.key = Some(key.to_owned());
+        self
+    }
+
+    /// Does not wait for the upstreams.
+    pub(crate) const fn unsettled(mut self) -> Self {
+        self.unsettled = true;
+        self
+    }
+
+    /// The text an operator would write.
+    pub(crate) fn text(&self) -> String {
+        let mut text = self.settings.clone();
+        write!(text, "upstreams:\n{}", self.upstreams).unwrap();
+        if !self.toolsets.is_empty() {
+            write!(text, "toolsets:\n{}", self.toolsets).unwrap();
+        }
+        text
+    }
+
+    pub(crate) async fn start(self) -> Gateway {
+        let text = self.text();
+        let mut plan =
+            config::of_text(&text).unwrap_or_else(|rejected| panic!("{rejected:?} in\n{text}"));
+        plan.listen.address = SocketAddr::from(([127, 0, 0, 1], 0));
+        if let Some(poll) = self.poll {
+            plan.upstreams
+                .iter_mut()
+                .for_each(|upstream| upstream.poll = poll);
+        }
+        plan.state_key = self.key.map(Into::into);
+        let tasks = Tasks::new();
+        let app = App::build(plan, tasks.clone()).await.unwrap();
+        let address = app.bind().await.unwrap();
+        if !self.unsettled {
+            app.settled(PATIENCE).await;
+        }
+        Gateway {
+            app,
+            address,
+            tasks,
+        }
+    }
+}
+
+impl Gateway {
+    pub(crate) fn of() -> GatewayBuilder {
+        GatewayBuilder::default()
+    }
+
+    /// A client of everything.
+    pub(crate) async fn client(&self, revision: Revision) -> Client {
+        self.client_at("/mcp", revision).await
+    }
+
+    /// A client of one endpoint.
+    pub(crate) async fn client_at(&self, path: &str, revision: Revision) -> Client {
+        Client::connect(self.address, path, revision).await.unwrap()
+    }
+
+    /// The handshake, which may be refused.
+    pub(crate) async fn try_client_at(
+        &self,
+        path: &str,
+        revision: Revision,
+    ) -> Result<Client, HandshakeRefused> {
+        Client::connect(self.address, path, revision).await
+    }
+
+    /// What operators see of one upstream: `ready`, `connecting` or `away`.
+    pub(crate) fn state(&self, key: &str) -> &'static str {
+        let statuses = self.app.statuses();
+        let status = statuses.iter().find(|status| status.id.as_str() == key);
+        status.unwrap().state
+    }
+
+    /// Whether an upstream is there and its tools are listed.
+    pub(crate) fn offers(&self, key: &str) -> bool {
+        let statuses = self.app.statuses();
+        let status = statuses
+            .iter()
+            .find(|status| status.id.as_str() == key)
+            .unwrap();
+        status.state == "ready" && status.counts[0] > 0
+    }
+
+    /// What was left out, for operators.
+    pub(crate) fn reports(&self, key: &str) -> Vec<String> {
+        let statuses = self.app.statuses();
+        let status = statuses.iter().find(|status| status.id.as_str() == key);
+        status.unwrap().reports.clone()
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.tasks.stop();
+    }
+}

@@ -1,0 +1,57 @@
+//! The only shared code of these tests: scripted upstreams, raw clients, a gateway between them, and the four pairings.
+//!
+//! Guarantees: everything goes over real sockets and pipes; upstreams note whatever the gateway says wrongly on its hop, and
+//! a test in which one noted something fails; waiting has a deadline. Deliberately absent: any code of the gateway's own that
+//! reads or writes messages, so that a fault there cannot hide itself.
+
+#[macro_use]
+mod pairings;
+
+mod client;
+mod gateway;
+mod json;
+mod script;
+mod upstream;
+mod wire;
+
+use std::{future::Future, time::Duration};
+
+use tokio::time::{Instant, timeout};
+
+pub(crate) use client::{Answer, Client, exchange};
+pub(crate) use gateway::{Gateway, GatewayBuilder};
+pub(crate) use json::{member, members, names, parse, quote};
+pub(crate) use pairings::{Pairing, Revision};
+pub(crate) use script::{Heard, Play, call_result, resource, template, text_result, tool};
+pub(crate) use upstream::Upstream;
+
+/// Nothing in these tests takes this long unless it hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Asks again and again until there is an answer; fails, saying `what`, when that takes too long.
+pub(crate) async fn eventually<T, F>(what: &str, mut ask: impl FnMut() -> F) -> T
+where
+    F: Future<Output = Option<T>>,
+{
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "never happened: {what}");
+        pause().await;
+    }
+}
+
+/// Waits a moment between two questions of [`eventually`].
+async fn pause() {
+    tokio::time::sleep(PAUSE).await;
+}
+
+/// The outcome of `work`, which must not hang.
+pub(crate) async fn within<T>(limit: Duration, what: &str, work: impl Future<Output = T>) -> T {
+    timeout(limit, work)
+        .await
+        .unwrap_or_else(|_| panic!("took more than {limit:?}: {what}"))
+}

@@ -1,0 +1,190 @@
+//! What a scripted upstream offers and answers, whatever it is reached by.
+
+use std::{collections::HashMap, sync::Arc};
+
+use http::HeaderMap;
+use serde_json::Value;
+
+use super::json::{member, parse, quote};
+
+/// A message that an upstream heard.
+#[derive(Debug, Clone)]
+pub(crate) struct Heard {
+    pub(crate) method: String,
+    /// The params as written; `{}` when there were none.
+    pub(crate) params: String,
+    /// As written; `None` for a notification.
+    pub(crate) id: Option<String>,
+    pub(crate) headers: HeaderMap,
+    /// Whose conversation: an HTTP session's id, or a number for a pipe or an event stream.
+    pub(crate) session: Option<String>,
+}
+
+impl Heard {
+    pub(crate) fn value(&self) -> Value {
+        parse(&self.params)
+    }
+
+    /// A member of the params that is text. The rest may hold what no tree can.
+    pub(crate) fn text(&self, key: &str) -> Option<String> {
+        let text = member(&self.params, key)?;
+        parse(&text).as_str().map(str::to_owned)
+    }
+
+    /// The arguments as written.
+    pub(crate) fn arguments(&self) -> String {
+        member(&self.params, "arguments").unwrap_or_else(|| panic!("no arguments: {self:?}"))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    /// A member of `_meta`, as written.
+    pub(crate) fn meta(&self, key: &str) -> Option<String> {
+        member(&member(&self.params, "_meta")?, key)
+    }
+}
+
+/// What an upstream does with a request. `$id` and `$token` become the request's own.
+#[derive(Debug, Clone)]
+pub(crate) enum Play {
+    /// A result; what its revision demands beside it is added.
+    Result(String),
+    /// An error object.
+    Error(String),
+    /// These notifications, and then.
+    Events(Vec<String>, Box<Self>),
+    /// This text instead of a message.
+    Raw(String),
+    /// An HTTP status and no body; on pipes, nothing.
+    Status(u16),
+    /// No answer, ever.
+    Hang,
+    /// The connection breaks; a process ends.
+    Die,
+    /// Bytes without end.
+    Flood,
+}
+
+pub(super) type Answers = Arc<dyn Fn(&Heard) -> Play + Send + Sync>;
+
+/// The changeable part of an upstream.
+#[derive(Clone)]
+pub(super) struct Script {
+    /// Tools, prompts, resources, templates: definitions as text.
+    pub(super) lists: [Vec<String>; 4],
+    /// Items on one page.
+    pub(super) page: usize,
+    pub(super) answers: HashMap<String, Answers>,
+    pub(super) hints: (u64, &'static str),
+    pub(super) down: bool,
+    pub(super) instructions: Option<String>,
+    pub(super) capabilities: String,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self {
+            lists: Default::default(),
+            page: usize::MAX,
+            answers: HashMap::new(),
+            hints: (0, "private"),
+            down: false,
+            instructions: None,
+            capabilities: r#"{"tools":{},"prompts":{},"resources":{},"completions":{}}"#.to_owned(),
+        }
+    }
+}
+
+/// The lists by method: which, and under what member.
+pub(super) const LISTS: [(&str, &str); 4] = [
+    ("tools/list", "tools"),
+    ("prompts/list", "prompts"),
+    ("resources/list", "resources"),
+    ("resources/templates/list", "resourceTemplates"),
+];
+
+impl Script {
+    pub(super) fn play(&self, heard: &Heard) -> Play {
+        if let Some(answer) = self.answers.get(&heard.method) {
+            return answer(heard);
+        }
+        if let Some(at) = LISTS.iter().position(|(method, _)| *method == heard.method) {
+            return Play::Result(self.listed(at, heard));
+        }
+        let own = |key: &str| heard.text(key).unwrap_or_default();
+        match heard.method.as_str() {
+            "ping" => Play::Result("{}".into()),
+            "tools/call" => Play::Result(call_result(&own("name"))),
+            "prompts/get" => Play::Result(format!(
+                r#"{{"messages":[{{"role":"user","content":{{"type":"text","text":{}}}}}]}}"#,
+                quote(&own("name"))
+            )),
+            "resources/read" => Play::Result(format!(
+                r#"{{"contents":[{{"uri":{0},"text":{0}}}]}}"#,
+                quote(&own("uri"))
+            )),
+            "completion/complete" => {
+                let reference = &heard.value()["ref"];
+                let named = reference["name"]
+                    .as_str()
+                    .or_else(|| reference["uri"].as_str());
+                let named = quote(named.unwrap());
+                Play::Result(format!(r#"{{"completion":{{"values":[{named}]}}}}"#))
+            }
+            _ => Play::Error(r#"{"code":-32601,"message":"no such method"}"#.into()),
+        }
+    }
+
+    /// One page; the cursor is the name of the first item on it, so that a list may change between two pages.
+    fn listed(&self, list: usize, heard: &Heard) -> String {
+        let items = &self.lists[list];
+        let start = match &heard.value()["cursor"] {
+            Value::Null => 0,
+            cursor => {
+                let cursor: usize = cursor.as_str().unwrap().parse().unwrap();
+                cursor.min(items.len())
+            }
+        };
+        let end = start.saturating_add(self.page).min(items.len());
+        let next = if end < items.len() {
+            format!(r#","nextCursor":"{end}""#)
+        } else {
+            String::new()
+        };
+        format!(
+            r#"{{"{}":[{}]{next}}}"#,
+            LISTS[list].1,
+            items[start..end].join(",")
+        )
+    }
+}
+
+/// A tool with no particular arguments.
+pub(crate) fn tool(name: &str) -> String {
+    format!(
+        r#"{{"name":{},"inputSchema":{{"type":"object"}}}}"#,
+        quote(name)
+    )
+}
+
+pub(crate) fn resource(uri: &str) -> String {
+    format!(r#"{{"uri":{0},"name":{0}}}"#, quote(uri))
+}
+
+pub(crate) fn template(uri: &str) -> String {
+    format!(r#"{{"uriTemplate":{0},"name":{0}}}"#, quote(uri))
+}
+
+/// What tools answer that have no script of their own: their name, as their server calls them.
+pub(crate) fn call_result(name: &str) -> String {
+    text_result(&format!("called {name}"))
+}
+
+pub(crate) fn text_result(text: &str) -> String {
+    format!(
+        r#"{{"content":[{{"type":"text","text":{}}}]}}"#,
+        quote(text)
+    )
+}

@@ -1,0 +1,239 @@
+//! Serving scripted upstreams: Streamable HTTP, the two endpoints of 2024-11-05, and connections that stand for pipes.
+
+use std::{
+    collections::HashMap,
+    io,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use http::{Method, Request, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo},
+    server::conn::auto,
+};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+};
+use usher::tasks::Tasks;
+
+use super::{
+    script::Heard,
+    upstream::{Spoken, Stage, Wire},
+};
+
+type Body = UnsyncBoxBody<Bytes, io::Error>;
+/// Open event streams of the two-endpoint transport, by session.
+type Streams = Arc<Mutex<HashMap<String, mpsc::Sender<Bytes>>>>;
+
+/// Serves `stage` on a free port until `tasks` stop.
+pub(super) fn serve(stage: &Arc<Stage>, tasks: &Tasks) -> SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    let listener = TcpListener::from_std(listener).unwrap();
+    let (stage, family) = (Arc::clone(stage), tasks.clone());
+    let streams = Streams::default();
+    tasks.spawn(async move {
+        loop {
+            let (socket, _) = listener.accept().await.unwrap();
+            if stage.is_down() {
+                continue;
+            }
+            socket.set_nodelay(true).unwrap();
+            let (stage, streams) = (Arc::clone(&stage), Arc::clone(&streams));
+            family.spawn(async move {
+                let cut = stage.cut.notified();
+                let served = async {
+                    match stage.wire {
+                        Wire::Pipe => pipe(&stage, socket).await,
+                        Wire::Http | Wire::Sse => http(&stage, streams, socket).await,
+                    }
+                };
+                tokio::select! {
+                    () = cut => {}
+                    () = served => {}
+                }
+            });
+        }
+    });
+    address
+}
+
+async fn http(stage: &Arc<Stage>, streams: Streams, socket: TcpStream) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (stage, streams) = (Arc::clone(stage), Arc::clone(&streams));
+        async move {
+            match stage.wire {
+                Wire::Sse => two_endpoints(&stage, &streams, request).await,
+                Wire::Http | Wire::Pipe => streamable(&stage, request).await,
+            }
+        }
+    });
+    let builder = auto::Builder::new(TokioExecutor::new());
+    // A connection that ends early is what some tests are about.
+    drop(
+        builder
+            .serve_connection(TokioIo::new(socket), service)
+            .await,
+    );
+}
+
+async fn streamable(stage: &Stage, request: Request<Incoming>) -> io::Result<Response<Body>> {
+    let (head, body) = request.into_parts();
+    let session = head.headers.get("mcp-session-id");
+    let session = session.map(|value| value.to_str().unwrap().to_owned());
+    match head.method {
+        Method::POST => {}
+        Method::DELETE => {
+            stage.note(Heard {
+                method: "DELETE".into(),
+                params: "{}".into(),
+                id: None,
+                headers: head.headers,
+                session,
+            });
+            return Ok(status(200));
+        }
+        _ => return Ok(status(405)),
+    }
+    let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+    let text = String::from_utf8(body.to_vec()).unwrap();
+    Ok(match stage.speak(&text, &head.headers, session) {
+        Spoken::Frames(mut frames, session) => {
+            let mut answer = if frames.len() == 1 {
+                with_body("application/json", full(frames.remove(0)))
+            } else {
+                let events = frames
+                    .into_iter()
+                    .map(|frame| Ok(Frame::data(event("message", &frame))));
+                with_body(
+                    "text/event-stream",
+                    StreamBody::new(stream::iter(events)).boxed_unsync(),
+                )
+            };
+            if let Some(session) = session {
+                answer
+                    .headers_mut()
+                    .insert("mcp-session-id", session.parse().unwrap());
+            }
+            answer
+        }
+        Spoken::Refused(code, frame) => {
+            let mut answer = with_body("application/json", full(frame));
+            *answer.status_mut() = code.try_into().unwrap();
+            answer
+        }
+        Spoken::Accepted => status(202),
+        Spoken::Status(code) => status(code),
+        Spoken::Hang => std::future::pending().await,
+        Spoken::Die => return Err(io::Error::other("the script ends it")),
+        Spoken::Flood => {
+            let noise = stream::repeat_with(|| Ok(Frame::data(Bytes::from_static(&[b'x'; 8192]))));
+            with_body("application/json", StreamBody::new(noise).boxed_unsync())
+        }
+    })
+}
+
+async fn two_endpoints(
+    stage: &Stage,
+    streams: &Streams,
+    request: Request<Incoming>,
+) -> io::Result<Response<Body>> {
+    let (head, body) = request.into_parts();
+    match (head.method, head.uri.path()) {
+        (Method::GET, "/sse") => {
+            let session = stage.new_session();
+            let (sender, receiver) = mpsc::channel(64);
+            let place = event("endpoint", &format!("/messages?session={session}"));
+            sender.try_send(place).unwrap();
+            streams.lock().unwrap().insert(session, sender);
+            let events = stream::unfold(receiver, |mut receiver| async {
+                Some((Ok(Frame::data(receiver.recv().await?)), receiver))
+            });
+            Ok(with_body(
+                "text/event-stream",
+                StreamBody::new(events.boxed()).boxed_unsync(),
+            ))
+        }
+        (Method::POST, "/messages") => {
+            let query = head.uri.query().unwrap_or_default();
+            let session = query.strip_prefix("session=").unwrap().to_owned();
+            let sender = streams.lock().unwrap().get(&session).cloned();
+            let Some(sender) = sender else {
+                return Ok(status(404));
+            };
+            let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+            let text = String::from_utf8(body.to_vec()).unwrap();
+            match stage.speak(&text, &head.headers, Some(session.clone())) {
+                Spoken::Frames(frames, _) => {
+                    for frame in frames {
+                        // The gateway may have hung up meanwhile.
+                        drop(sender.send(event("message", &frame)).await);
+                    }
+                }
+                Spoken::Die => {
+                    streams.lock().unwrap().remove(&session);
+                }
+                Spoken::Status(code) => return Ok(status(code)),
+                Spoken::Refused(..) | Spoken::Accepted | Spoken::Hang | Spoken::Flood => {}
+            }
+            Ok(status(202))
+        }
+        _ => Ok(status(405)),
+    }
+}
+
+/// One connection is one process: a message a line.
+async fn pipe(stage: &Stage, socket: TcpStream) {
+    let session = stage.new_session();
+    let (reader, mut writer) = socket.into_split();
+    let mut lines = BufReader::new(reader).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        match stage.speak(&line, &http::HeaderMap::new(), Some(session.clone())) {
+            Spoken::Frames(frames, _) => {
+                for frame in frames {
+                    let line = format!("{}\n", frame.replace('\n', " "));
+                    if writer.write_all(line.as_bytes()).await.is_err() {
+                        return;
+                    }
+                }
+            }
+            Spoken::Die => return,
+            Spoken::Flood => while writer.write_all(&[b'x'; 8192]).await.is_ok() {},
+            Spoken::Refused(..) | Spoken::Accepted | Spoken::Status(_) | Spoken::Hang => {}
+        }
+    }
+}
+
+fn event(name: &str, data: &str) -> Bytes {
+    let data = data.replace('\n', "\ndata: ");
+    format!("event: {name}\ndata: {data}\n\n").into()
+}
+
+fn full(text: String) -> Body {
+    Full::new(Bytes::from(text))
+        .map_err(|never| match never {})
+        .boxed_unsync()
+}
+
+fn status(code: u16) -> Response<Body> {
+    Response::builder()
+        .status(code)
+        .body(full(String::new()))
+        .unwrap()
+}
+
+fn with_body(kind: &str, body: Body) -> Response<Body> {
+    Response::builder()
+        .header("content-type", kind)
+        .body(body)
+        .unwrap()
+}

@@ -1,0 +1,17 @@
+//! The gateway as its users see it: real servers behind it, real clients before it, one module per behaviour.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_types,
+    reason = "a test that cannot go on fails, and looks at single values of answers as trees"
+)]
+
+#[macro_use]
+mod harness;
+
+mod hostile;
+mod messages;
+mod pagination;
+mod routing;
+mod splicing;

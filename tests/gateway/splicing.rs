@@ -1,0 +1,374 @@
+//! Payloads are spliced: arguments and results arrive byte for byte, whatever JSON they are (acceptance 7, SECURITY MSG-2, MSG-6).
+
+use std::{
+    collections::BTreeSet,
+    fmt::Write as _,
+    sync::{Arc, Mutex},
+};
+
+use proptest::{
+    prelude::*,
+    test_runner::{Config, TestRunner},
+};
+use tokio::runtime::Runtime;
+
+use crate::harness::{Client, Gateway, Pairing, Play, Upstream, member, members, tool};
+
+/// Random payloads of each property on each pairing.
+const CASES: u32 = 48;
+
+/// A payload: what it is, and how it is spelled.
+#[derive(Debug, Clone)]
+enum Tree {
+    Plain(String),
+    Text(Vec<(char, u8)>),
+    List(Vec<(Self, u8)>),
+    Object(Vec<(Vec<(char, u8)>, Self, u8)>),
+}
+
+/// Names that mean something to somebody: to a gateway, to JavaScript, to a reader that folds or splits.
+const NAMES: [&str; 24] = [
+    "a",
+    "A",
+    "b",
+    "id",
+    "name",
+    "Name",
+    "uri",
+    "method",
+    "params",
+    "result",
+    "error",
+    "jsonrpc",
+    "_meta",
+    "progressToken",
+    "arguments",
+    "__proto__",
+    "constructor",
+    "toString",
+    "",
+    "a.b",
+    "$ref",
+    "content",
+    "type",
+    "requestState",
+];
+
+const NUMBERS: [&str; 16] = [
+    "0",
+    "-0",
+    "-0.0",
+    "1.0",
+    "1.50",
+    "1e5",
+    "1E+5",
+    "1e-400",
+    "1E400",
+    "0.1",
+    "9007199254740993",
+    "18446744073709551616",
+    "-9223372036854775809",
+    "123456789012345678901234567890",
+    "0.123456789012345678901234567890",
+    "5e-324",
+];
+
+fn text() -> impl Strategy<Value = Vec<(char, u8)>> {
+    let named = prop::sample::select(&NAMES[..]).prop_map(|name| name.chars().collect::<Vec<_>>());
+    let random = prop::collection::vec(
+        prop_oneof![
+            any::<char>(),
+            prop::char::range(' ', '~'),
+            Just('\u{2028}'),
+            Just('"'),
+            Just('\\'),
+            Just('😀')
+        ],
+        0..12,
+    );
+    (prop_oneof![named, random], any::<u8>()).prop_map(|(chars, seed)| {
+        let spell = |(at, c): (usize, char)| {
+            (
+                c,
+                seed.wrapping_mul(31)
+                    .wrapping_add(u8::try_from(at % 256).unwrap()),
+            )
+        };
+        chars.into_iter().enumerate().map(spell).collect()
+    })
+}
+
+fn tree() -> impl Strategy<Value = Tree> {
+    let number = prop_oneof![
+        prop::sample::select(&NUMBERS[..]).prop_map(str::to_owned),
+        "-?[1-9][0-9]{0,29}(\\.[0-9]{1,30})?([eE][+-]?[0-9]{1,4})?",
+    ];
+    let leaf = prop_oneof![
+        prop::sample::select(&["null", "true", "false"][..])
+            .prop_map(|word| Tree::Plain(word.to_owned())),
+        number.prop_map(Tree::Plain),
+        text().prop_map(Tree::Text),
+    ];
+    leaf.prop_recursive(24, 120, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec((inner.clone(), any::<u8>()), 0..6).prop_map(Tree::List),
+            object_of(inner),
+        ]
+    })
+}
+
+fn object_of(inner: impl Strategy<Value = Tree>) -> impl Strategy<Value = Tree> {
+    prop::collection::vec((text(), inner, any::<u8>()), 0..6).prop_map(|members| {
+        let mut seen = BTreeSet::new();
+        let name = |key: &[(char, u8)]| key.iter().map(|(c, _)| *c).collect::<String>();
+        Tree::Object(
+            members
+                .into_iter()
+                .filter(|(key, ..)| seen.insert(name(key)))
+                .collect(),
+        )
+    })
+}
+
+/// The text of an object, with white space of every kind inside.
+fn object() -> impl Strategy<Value = String> {
+    object_of(tree()).prop_map(|tree| {
+        let mut out = String::new();
+        spell(&tree, &mut out);
+        out
+    })
+}
+
+fn spell(tree: &Tree, out: &mut String) {
+    match tree {
+        Tree::Plain(word) => out.push_str(word),
+        Tree::Text(text) => spell_text(text, out),
+        Tree::List(items) => {
+            out.push('[');
+            for (at, (item, gap)) in items.iter().enumerate() {
+                out.push_str(if at == 0 { "" } else { "," });
+                out.push_str(blank(*gap));
+                spell(item, out);
+                out.push_str(blank(gap.rotate_left(2)));
+            }
+            out.push(']');
+        }
+        Tree::Object(members) => {
+            out.push('{');
+            for (at, (key, value, gap)) in members.iter().enumerate() {
+                out.push_str(if at == 0 { "" } else { "," });
+                out.push_str(blank(*gap));
+                spell_text(key, out);
+                out.push_str(blank(gap.rotate_left(2)));
+                out.push(':');
+                out.push_str(blank(gap.rotate_left(4)));
+                spell(value, out);
+                out.push_str(blank(gap.rotate_left(6)));
+            }
+            out.push('}');
+        }
+    }
+}
+
+const fn blank(gap: u8) -> &'static str {
+    match gap & 3 {
+        0 | 1 => "",
+        2 => " ",
+        _ => " \t",
+    }
+}
+
+/// Each character plain where it may be, or escaped in one of the ways there are.
+fn spell_text(text: &[(char, u8)], out: &mut String) {
+    out.push('"');
+    for (c, how) in text {
+        let short = match c {
+            '"' => Some("\\\""),
+            '\\' => Some("\\\\"),
+            '/' if how % 3 == 0 => Some("\\/"),
+            '\n' if how % 2 == 0 => Some("\\n"),
+            '\u{8}' if how % 2 == 0 => Some("\\b"),
+            _ => None,
+        };
+        if let Some(short) = short {
+            out.push_str(short);
+        } else if *c < ' ' || how % 4 == 1 {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let upper = how % 8 == 5;
+                if upper {
+                    write!(out, "\\u{unit:04X}")
+                } else {
+                    write!(out, "\\u{unit:04x}")
+                }
+                .unwrap();
+            }
+        } else {
+            out.push(*c);
+        }
+    }
+    out.push('"');
+}
+
+/// A gateway whose one tool answers what the test wants.
+struct Echo {
+    runtime: Runtime,
+    notes: Upstream,
+    client: Client,
+    answer: Arc<Mutex<String>>,
+    _gateway: Gateway,
+}
+
+impl Echo {
+    fn new(pair: Pairing) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let answer = Arc::new(Mutex::new(String::new()));
+        let said = Arc::clone(&answer);
+        let (notes, gateway, client) = runtime.block_on(async {
+            let notes = pair.upstream().tools([tool("t")]);
+            notes.now_on("tools/call", move |_| {
+                Play::Result(said.lock().unwrap().clone())
+            });
+            let (gateway, client) = pair.alone(&notes).await;
+            (notes, gateway, client)
+        });
+        Self {
+            runtime,
+            notes,
+            client,
+            answer,
+            _gateway: gateway,
+        }
+    }
+
+    /// Sends arguments, gets a result; says what arrived on either side.
+    fn exchange(&self, arguments: &str, result: &str) -> (String, String) {
+        result.clone_into(&mut self.answer.lock().unwrap());
+        let answer = self
+            .runtime
+            .block_on(async { self.client.call("notes_t", arguments).await });
+        assert_eq!(answer.status, 200, "{answer:?}");
+        (self.notes.last("tools/call").arguments(), answer.result())
+    }
+}
+
+fn runner() -> TestRunner {
+    TestRunner::new(Config {
+        cases: CASES,
+        failure_persistence: None,
+        ..Config::default()
+    })
+}
+
+fn payloads_arrive_byte_for_byte(pair: Pairing) {
+    let echo = Echo::new(pair);
+    let run = runner().run(&(object(), object(), object()), |(arguments, structured, unknown)| {
+        let result = format!(
+            r#"{{"x-first":{unknown},"content":[ {{"type":"text","text":"t","x":{unknown}}} ] ,"structuredContent":{structured},"isError":false}}"#
+        );
+        let (heard, told) = echo.exchange(&arguments, &result);
+        prop_assert_eq!(heard, arguments);
+        let told: Vec<_> =
+            members(&told).into_iter().filter(|(key, _)| key != "resultType" && key != "_meta").collect();
+        prop_assert_eq!(told, members(&result));
+        Ok(())
+    });
+    run.unwrap();
+}
+
+#[test]
+fn payloads_arrive_byte_for_byte_from_legacy_to_legacy() {
+    payloads_arrive_byte_for_byte(Pairing::LEGACY_LEGACY);
+}
+
+#[test]
+fn payloads_arrive_byte_for_byte_from_legacy_to_modern() {
+    payloads_arrive_byte_for_byte(Pairing::LEGACY_MODERN);
+}
+
+#[test]
+fn payloads_arrive_byte_for_byte_from_modern_to_legacy() {
+    payloads_arrive_byte_for_byte(Pairing::MODERN_LEGACY);
+}
+
+#[test]
+fn payloads_arrive_byte_for_byte_from_modern_to_modern() {
+    payloads_arrive_byte_for_byte(Pairing::MODERN_MODERN);
+}
+
+pairings! {
+    async fn a_result_that_needs_no_change_is_the_upstreams_own_text(pair: Pairing) {
+        let result = r#"{ "content" : [ ] , "structuredContent":{"n":1.0} }"#;
+        let notes =
+            pair.upstream().tools([tool("t")]).on("tools/call", move |_| Play::Result(result.into()));
+        let (_gateway, client) = pair.alone(&notes).await;
+        let told = client.call("notes_t", "{}").await.result();
+        assert!(told.starts_with(r#"{ "content" : [ ] , "structuredContent":{"n":1.0}"#), "{told}");
+        if pair.client == pair.upstream && !pair.client_is_modern() {
+            assert_eq!(told, result);
+        }
+    }
+}
+
+pairings! {
+    async fn a_definition_keeps_the_spelling_of_what_nobody_knows(pair: Pairing) {
+        let schema = r#"{"type":"object","properties":{"n":{"maximum":1E400,"default":-0.0,"x":"\u00e9"}},"__proto__":{"a":1}}"#;
+        let notes = pair
+            .upstream()
+            .tools([format!(r#"{{"x-a":1.00,"name":"t","inputSchema":{schema},"x-z":[ 1 ]}}"#)]);
+        let (_gateway, client) = pair.alone(&notes).await;
+        let result = client.ask("tools/list", "{}").await.result();
+        let tools = member(&result, "tools").unwrap();
+        let one = tools.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap();
+        let told = members(one);
+        let keys: Vec<_> = told.iter().map(|(key, _)| key.as_str()).collect();
+        assert_eq!(keys, ["x-a", "name", "inputSchema", "x-z"]);
+        assert_eq!(told[0].1, "1.00");
+        assert_eq!(told[2].1, schema);
+        assert_eq!(told[3].1, "[ 1 ]");
+    }
+}
+
+pairings! {
+    async fn prompts_contents_and_completions_keep_their_spelling_too(pair: Pairing) {
+        let extra = r#"{"n":1E2,"s":"\u0041","__proto__":[ ]}"#;
+        let messages = format!(r#"{{"description":"\u0064","messages":[{{"role":"user","content":{{"type":"text","text":"a\/b"}},"x":{extra}}}],"x":{extra}}}"#);
+        let contents = format!(r#"{{"contents":[{{"uri":"n://a","text":"a\/b","x":{extra}}}],"x":{extra}}}"#);
+        let values = format!(r#"{{"completion":{{"values":["\u0061"],"total":1.0,"x":{extra}}}}}"#);
+        let (m, c, v) = (messages.clone(), contents.clone(), values.clone());
+        let notes = pair
+            .upstream()
+            .prompts(&["p"])
+            .on("prompts/get", move |_| Play::Result(m.clone()))
+            .on("resources/read", move |_| Play::Result(c.clone()))
+            .on("completion/complete", move |_| Play::Result(v.clone()));
+        let (_gateway, client) = pair.alone(&notes).await;
+        let got = client.ask("prompts/get", r#"{"name":"notes_p"}"#).await.result();
+        assert_eq!(member(&got, "messages"), member(&messages, "messages"));
+        assert_eq!((member(&got, "x").as_deref(), member(&got, "description").as_deref()), (Some(extra), Some(r#""\u0064""#)));
+        let got = client.read("notes+n://a").await.result();
+        let wanted = contents.replace(r#""n://a""#, r#""notes+n://a""#);
+        assert_eq!(member(&got, "contents"), member(&wanted, "contents"));
+        let params = r#"{"ref":{"type":"ref/prompt","name":"notes_p"},"argument":{"name":"a","value":"\u0062"}}"#;
+        let got = client.ask("completion/complete", params).await.result();
+        assert_eq!(member(&got, "completion"), member(&values, "completion"));
+        let heard = notes.last("completion/complete").params;
+        assert_eq!(member(&heard, "argument").as_deref(), Some(r#"{"name":"a","value":"\u0062"}"#));
+    }
+}
+
+pairings! {
+    async fn repeated_members_are_refused_in_either_direction(pair: Pairing) {
+        let notes = pair.upstream().tools([tool("t")]).on("tools/call", |_| {
+            Play::Raw(r#"{"jsonrpc":"2.0","id":$id,"result":{"content":[],"x":{"é":1,"\u00e9":2}}}"#.into())
+        });
+        let (_gateway, client) = pair.alone(&notes).await;
+        let refused = client.call("notes_t", r#"{"é":1,"\u00e9":2}"#).await;
+        assert_eq!((refused.status, refused.refusal()), (400, (-32700, "duplicate_member".to_owned())));
+        assert!(notes.heard("tools/call").is_empty());
+        let broken = client.call("notes_t", r#"{"a":{"x":1},"b":{"x":1}}"#).await;
+        assert_eq!(broken.tool_error(), "upstream_protocol_error");
+    }
+}
