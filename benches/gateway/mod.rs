@@ -21,9 +21,8 @@ use usher::{
     protocol::{Revision, UpstreamId, names::Scope},
     seal::Sealer,
     snapshot::World,
-    stack::{self, Parts, Upstreams},
+    stack::{self, Error, Parts, Upstreams},
     tasks::Tasks,
-    upstream::UpstreamError,
 };
 
 /// A gateway in front of one upstream, `up`.
@@ -35,12 +34,7 @@ pub(crate) struct Gateway {
 struct Answers(Json);
 
 impl Upstreams for Answers {
-    fn call(
-        &self,
-        _: &UpstreamId,
-        _: Call,
-        _: Route,
-    ) -> BoxFuture<'static, Result<Reply, UpstreamError>> {
+    fn call(&self, _: Call, _: Route) -> BoxFuture<'static, Result<Reply, Error>> {
         let result = self.0.clone();
         std::future::ready(Ok(Reply::Done(Outcome::Complete(result)))).boxed()
     }
