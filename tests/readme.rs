@@ -149,6 +149,30 @@ fn every_reason_is_a_word_of_the_code_and_every_word_of_a_failed_call_is_explain
 }
 
 #[test]
+fn every_conformance_difference_is_named() {
+    let listed = include_str!("conformance/differences.txt");
+    let lines = listed
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let named = |line: &str| {
+        let mut words = line.split(' ');
+        let (revision, scenario) = (
+            words.next().unwrap_or_default(),
+            words.next().unwrap_or_default(),
+        );
+        assert!(
+            README.contains(&format!("| {revision} | `{scenario}` |")),
+            "{line}"
+        );
+    };
+    let count = lines.inspect(|line| named(line)).count();
+    assert_eq!(
+        README.matches("| 2025-11-25 | `").count() + README.matches("| 2026-07-28 | `").count(),
+        count
+    );
+}
+
+#[test]
 fn what_the_demo_prints_is_what_is_shown_and_the_examples_run() {
     let demo = Demo::start();
     let printed = demo.said.replace(&demo.address, ADDRESS);

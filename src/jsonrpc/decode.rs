@@ -75,7 +75,9 @@ pub fn decode(text: Bytes, limits: &Limits) -> Result<Message, DecodeError> {
                         &json,
                         node.members().map(|member| (member.key, member.value)),
                     ),
-                    _ => Err(envelope("a batch member that is no object", None)),
+                    Kind::Array | Kind::String | Kind::Number | Kind::Bool | Kind::Null => {
+                        Err(envelope("a batch member that is no object", None))
+                    }
                 })
                 .collect::<Result<_, _>>()?;
             match frames.len() {
