@@ -7,6 +7,7 @@
 mod edit;
 mod node;
 mod scan;
+mod swar;
 
 #[cfg(test)]
 mod tests;

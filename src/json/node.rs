@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::Span;
+use super::{Span, swar::quote_or_escape};
 
 /// What a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,8 +132,13 @@ impl<'a> Iterator for Members<'a> {
 
     fn next(&mut self) -> Option<Member<'a>> {
         let start = self.items.next_start()?;
-        let key_end = string_end(self.items.text, start);
-        let key = unquote(&self.items.text[start + 1..key_end - 1]);
+        let (key_end, escaped) = string_end(self.items.text, start);
+        let inner = &self.items.text[start + 1..key_end - 1];
+        let key = if escaped {
+            unquote(inner)
+        } else {
+            Cow::Borrowed(str_of(inner))
+        };
         self.items.at = key_end;
         self.items.skip(b':');
         let value = self.items.value();
@@ -223,7 +228,7 @@ impl<'a> Items<'a> {
 /// One past the value that begins at `at`.
 fn value_end(text: &[u8], at: usize) -> usize {
     match text[at] {
-        b'"' => string_end(text, at),
+        b'"' => string_end(text, at).0,
         b'{' | b'[' => container_end(text, at),
         _ => {
             let length = text[at..].iter().take_while(|byte| {
@@ -234,30 +239,20 @@ fn value_end(text: &[u8], at: usize) -> usize {
     }
 }
 
-/// One past the closing quote of the string that begins at `at`. Most strings are names: the first bytes are looked at one
-/// by one, because starting a vectored search costs more than finding their end.
-fn string_end(text: &[u8], at: usize) -> usize {
-    const NEAR: usize = 24;
+/// One past the closing quote of the string that begins at `at`, and whether an escape stands before it.
+fn string_end(text: &[u8], at: usize) -> (usize, bool) {
     let mut at = at + 1;
-    let near = text.len().min(at + NEAR);
-    while at < near {
-        match text[at] {
-            b'"' => return at + 1,
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
+    let mut escaped = false;
     loop {
-        let Some(offset) = text
-            .get(at..)
-            .and_then(|rest| memchr::memchr2(b'"', b'\\', rest))
-        else {
-            return text.len();
-        };
-        if text[at + offset] == b'"' {
-            return at + offset + 1;
+        at = quote_or_escape(text, at);
+        match text.get(at) {
+            Some(b'\\') => {
+                escaped = true;
+                at += 2;
+            }
+            Some(_) => return (at + 1, escaped),
+            None => return (text.len(), escaped),
         }
-        at += offset + 2;
     }
 }
 
@@ -267,7 +262,7 @@ fn container_end(text: &[u8], mut at: usize) -> usize {
     while at < text.len() {
         match text[at] {
             b'"' => {
-                at = string_end(text, at);
+                at = string_end(text, at).0;
                 continue;
             }
             b'{' | b'[' => depth += 1,

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use super::Span;
-use super::node::unescape;
+use super::{node::unescape, swar::plain_run};
 
 /// Bounds of one message (SECURITY 6).
 #[derive(Debug, Clone, Copy)]
@@ -453,34 +453,6 @@ impl Scanner<'_> {
             Err(ScanError::Syntax(self.at))
         }
     }
-}
-
-/// The first byte at or after `at` that a string may not simply hold: a quote, a backslash, a control byte, or the end.
-/// Eight bytes are looked at together.
-fn plain_run(text: &[u8], mut at: usize) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = 0x8080_8080_8080_8080;
-    let has_zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
-    while let Some(chunk) = text
-        .get(at..at + 8)
-        .and_then(|chunk| <[u8; 8]>::try_from(chunk).ok())
-    {
-        let word = u64::from_le_bytes(chunk);
-        let control = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
-        let stop = has_zero(word ^ (ONES * 0x22)) | has_zero(word ^ (ONES * 0x5C)) | control;
-        if stop != 0 {
-            // The lowest marked byte is exact: a borrow can only mark bytes above it.
-            return at + (stop.trailing_zeros() / 8) as usize;
-        }
-        at += 8;
-    }
-    while text
-        .get(at)
-        .is_some_and(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1F))
-    {
-        at += 1;
-    }
-    at
 }
 
 /// FNV-1a; collisions cost a comparison, never a wrong answer.
