@@ -93,6 +93,11 @@ fn told(answer: &Answer) -> String {
     reason
 }
 
+/// Over HTTP and as a process, at the same time.
+async fn both_ways(run: impl AsyncFn(bool)) {
+    tokio::join!(run(false), run(true));
+}
+
 /// One upstream of this pairing's era, over HTTP or as a process.
 fn server(pair: Pairing, piped: bool) -> Upstream {
     let server = if piped {
@@ -105,7 +110,7 @@ fn server(pair: Pairing, piped: bool) -> Upstream {
 
 pairings! {
     async fn a_server_that_is_down_at_start_joins_when_it_comes(pair: Pairing) {
-        for piped in [false, true] {
+        both_ways(async |piped| {
             let bad = server(pair, piped);
             bad.down();
             let scene = Pair::of(pair.client, &bad, Gateway::of()).await;
@@ -115,13 +120,13 @@ pairings! {
             scene.is_unharmed().await;
             bad.up();
             scene.returns().await;
-        }
+        }).await;
     }
 }
 
 pairings! {
     async fn a_server_that_dies_in_a_call_tells_its_caller_and_comes_back(pair: Pairing) {
-        for piped in [false, true] {
+        both_ways(async |piped| {
             let bad = server(pair, piped).on("tools/call", |_| Play::Die);
             let scene = Pair::of(pair.client, &bad, Gateway::of()).await;
             scene.ready().await;
@@ -130,7 +135,7 @@ pairings! {
             scene.is_unharmed().await;
             bad.as_usual("tools/call");
             scene.returns().await;
-        }
+        }).await;
     }
 }
 
@@ -153,7 +158,7 @@ pairings! {
 
 pairings! {
     async fn a_call_that_is_never_answered_ends_at_its_deadline(pair: Pairing) {
-        for piped in [false, true] {
+        both_ways(async |piped| {
             let bad = server(pair, piped).on("tools/call", |_| Play::Hang);
             let scene = Pair::of(pair.client, &bad, Gateway::of()).await;
             scene.ready().await;
@@ -163,14 +168,14 @@ pairings! {
             assert!(began.elapsed() >= Duration::from_millis(900));
             let prompt = within(LIMIT, "a read", async { scene.client.read("bad+x://y").await });
             prompt.await.result();
-        }
+        }).await;
     }
 }
 
 pairings! {
     async fn a_server_that_hangs_in_its_opening_holds_up_nobody(pair: Pairing) {
         let opening = if pair.upstream_is_modern() { "server/discover" } else { "initialize" };
-        for piped in [false, true] {
+        both_ways(async |piped| {
             let bad = server(pair, piped).on(opening, |_| Play::Hang);
             let scene = Pair::of(pair.client, &bad, Gateway::of()).await;
             scene.is_unharmed().await;
@@ -178,7 +183,7 @@ pairings! {
             scene.call_bad().await;
             bad.as_usual(opening);
             scene.returns().await;
-        }
+        }).await;
     }
 }
 
@@ -222,7 +227,7 @@ pairings! {
 
 pairings! {
     async fn a_flood_is_cut_off(pair: Pairing) {
-        for piped in [false, true] {
+        both_ways(async |piped| {
             let bad = server(pair, piped).on("tools/call", |_| Play::Flood);
             let scene = Pair::of(pair.client, &bad, Gateway::of()).await;
             scene.ready().await;
@@ -233,7 +238,7 @@ pairings! {
             assert_ne!(reason, "", "{answer:?}");
             bad.as_usual("tools/call");
             scene.returns().await;
-        }
+        }).await;
     }
 }
 
@@ -311,7 +316,7 @@ async fn entries_of_a_server_that_stays_away_are_gone_after_their_time() {
 
 pairings! {
     async fn one_call_that_hangs_does_not_hold_up_the_next_of_the_same_server(pair: Pairing) {
-        for piped in [false, true] {
+        both_ways(async |piped| {
             let bad = server(pair, piped).tools([tool("t"), tool("slow")]).on("tools/call", |heard| {
                 if heard.text("name").unwrap() == "slow" { Play::Hang } else { Play::Result(call_result("t")) }
             });
@@ -326,6 +331,6 @@ pairings! {
             };
             let (slow, ()) = tokio::join!(within(LIMIT, "the slow call", slow), quick);
             assert_eq!(told(&slow), "upstream_timeout");
-        }
+        }).await;
     }
 }

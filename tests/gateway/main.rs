@@ -10,8 +10,14 @@
 #[macro_use]
 mod harness;
 
+mod catalog_limits;
 mod hostile;
+mod http_edge;
 mod messages;
+mod namespacing;
 mod pagination;
+mod regressions;
+mod revisions;
 mod routing;
+mod sessions;
 mod splicing;

@@ -391,7 +391,7 @@ pub(crate) async fn exchange(
 }
 
 /// The head of an answer, and its body to read; the connection lives as long as `tasks`.
-pub(super) async fn open(
+pub(crate) async fn open(
     tasks: &Tasks,
     address: SocketAddr,
     method: Method,

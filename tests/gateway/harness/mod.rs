@@ -10,6 +10,7 @@ mod pairings;
 mod client;
 mod gateway;
 mod json;
+mod piped;
 mod script;
 mod upstream;
 mod wire;
@@ -18,10 +19,11 @@ use std::{future::Future, time::Duration};
 
 use tokio::time::{Instant, timeout};
 
-pub(crate) use client::{Answer, Client, exchange};
+pub(crate) use client::{Answer, Client, exchange, open};
 pub(crate) use gateway::{Gateway, GatewayBuilder};
 pub(crate) use json::{member, members, names, parse, quote};
 pub(crate) use pairings::{Pairing, Revision};
+pub(crate) use piped::Piped;
 pub(crate) use script::{Heard, Play, call_result, resource, template, text_result, tool};
 pub(crate) use upstream::Upstream;
 

@@ -1,0 +1,83 @@
+//! The gateway itself on a pipe: the program, as a client starts it.
+
+use std::{io::Write as _, process::Stdio};
+
+use tempfile::NamedTempFile;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
+    process::{Child, ChildStdin, ChildStdout, Command},
+};
+
+use super::{PATIENCE, within};
+
+/// A running `usher stdio`. It is killed with the test.
+pub(crate) struct Piped {
+    child: Child,
+    input: ChildStdin,
+    output: Lines<BufReader<ChildStdout>>,
+    // The program reads it at start; it goes with the test.
+    _file: NamedTempFile,
+}
+
+impl Piped {
+    /// Starts the program on this configuration.
+    pub(crate) async fn start(configuration: &str) -> Self {
+        let mut file = NamedTempFile::with_suffix(".yaml").unwrap();
+        file.write_all(configuration.as_bytes()).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_usher"))
+            .args(["stdio", "-c"])
+            .arg(file.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let input = child.stdin.take().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self {
+            child,
+            input,
+            output,
+            _file: file,
+        }
+    }
+
+    pub(crate) async fn say(&mut self, line: &str) {
+        self.input
+            .write_all(format!("{line}\n").as_bytes())
+            .await
+            .unwrap();
+    }
+
+    /// The next line it says.
+    pub(crate) async fn hear(&mut self) -> String {
+        let line = within(PATIENCE, "a line on the pipe", self.output.next_line()).await;
+        line.unwrap().expect("the program ended")
+    }
+
+    pub(crate) async fn ask(&mut self, line: &str) -> String {
+        self.say(line).await;
+        self.hear().await
+    }
+
+    /// Asks until what is asked for is known: upstreams are connected to in the background.
+    pub(crate) async fn until_listed(&mut self, line: &str) -> String {
+        let asking = async {
+            loop {
+                let answer = self.ask(line).await;
+                if !answer.contains("unknown_name") {
+                    return answer;
+                }
+            }
+        };
+        within(PATIENCE, "a name that is known", asking).await
+    }
+
+    /// Ends the input: the program must end by itself, in order.
+    pub(crate) async fn end(mut self) {
+        drop(self.input);
+        let status = within(PATIENCE, "the end of the program", self.child.wait()).await;
+        assert!(status.unwrap().success());
+    }
+}

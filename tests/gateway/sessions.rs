@@ -1,0 +1,280 @@
+//! Sessions of the handshake era, as its revisions have them (PROTOCOL B4, SECURITY STATE-6).
+
+use bytes::Bytes;
+use http::Method;
+use http_body_util::BodyExt as _;
+use usher::tasks::Tasks;
+
+use crate::harness::{Gateway, PATIENCE, Revision, Upstream, exchange, open, parse, tool, within};
+
+async fn scene() -> (Upstream, Gateway) {
+    let notes = Upstream::http(Revision::V2026_07_28).tools([tool("t")]);
+    let gateway = Gateway::of().upstream("notes", &notes).start().await;
+    (notes, gateway)
+}
+
+fn call(id: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"notes_t","arguments":{{}}}}}}"#
+    )
+}
+
+#[tokio::test]
+async fn a_request_without_a_session_is_refused_and_one_of_an_unknown_session_is_not_found() {
+    let (notes, gateway) = scene().await;
+    for revision in &Revision::ALL[..4] {
+        let client = gateway.client(*revision).await;
+        let without = client.post(&call("1"), &[("mcp-session-id", "")]).await;
+        assert_eq!(
+            (without.status, without.refusal()),
+            (400, (-32600, "session_required".to_owned()))
+        );
+        assert_eq!(without.id().as_deref(), Some("1"));
+        for foreign in ["0", "00000000000000000000000000000000", &"f".repeat(300)] {
+            let unknown = client
+                .post(&call("1"), &[("mcp-session-id", foreign)])
+                .await;
+            assert_eq!(
+                (unknown.status, unknown.refusal().1),
+                (404, "unknown_session".to_owned())
+            );
+            let told = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+            assert_eq!(
+                client
+                    .post(told, &[("mcp-session-id", foreign)])
+                    .await
+                    .status,
+                404
+            );
+        }
+    }
+    assert!(notes.heard("tools/call").is_empty());
+}
+
+#[tokio::test]
+async fn a_session_ends_with_delete_and_is_then_unknown() {
+    let (_notes, gateway) = scene().await;
+    let client = gateway.client(Revision::V2025_11_25).await;
+    assert_eq!(client.post(&call("1"), &[]).await.text(), "called t");
+    assert_eq!(client.other(Method::DELETE).await.status, 204);
+    assert_eq!(client.post(&call("2"), &[]).await.status, 404);
+    assert_eq!(client.other(Method::DELETE).await.status, 404);
+    assert_eq!(client.other(Method::GET).await.status, 404);
+    // Another is opened as if nothing had been.
+    let again = gateway.client(Revision::V2025_11_25).await;
+    assert_ne!(again.session, client.session);
+    assert_eq!(again.post(&call("1"), &[]).await.text(), "called t");
+}
+
+#[tokio::test]
+async fn ending_a_session_ends_its_stream() {
+    let (_notes, gateway) = scene().await;
+    let client = gateway.client(Revision::V2025_11_25).await;
+    let session = client.session.clone().unwrap();
+    let tasks = Tasks::new();
+    let headers = [
+        ("accept", "text/event-stream"),
+        ("mcp-session-id", session.as_str()),
+    ];
+    let stream = open(&tasks, gateway.address, Method::GET, "/mcp", &headers, b"").await;
+    assert_eq!(stream.status(), 200);
+    assert_eq!(stream.headers()["content-type"], "text/event-stream");
+    let mut body = stream.into_body();
+    let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
+    assert_eq!(first, Bytes::from_static(b": open\n\n"));
+    assert_eq!(client.other(Method::DELETE).await.status, 204);
+    within(PATIENCE, "the end of the stream", body.collect())
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_session_belongs_to_one_endpoint() {
+    let (_notes, gateway) = scene().await;
+    let client = gateway.client(Revision::V2025_11_25).await;
+    let mut elsewhere = client.clone();
+    elsewhere.path = "/mcp/u/notes".into();
+    assert_eq!(elsewhere.post(&call("1"), &[]).await.status, 404);
+    assert_eq!(elsewhere.other(Method::DELETE).await.status, 404);
+    assert_eq!(client.post(&call("1"), &[]).await.status, 200);
+}
+
+#[tokio::test]
+async fn the_version_header_of_a_session_is_the_revision_agreed_on() {
+    let (_notes, gateway) = scene().await;
+    for (revision, header, status) in [
+        (Revision::V2025_11_25, "2025-11-25", 200),
+        (Revision::V2025_11_25, "", 200),
+        (Revision::V2025_11_25, "2025-06-18", 400),
+        (Revision::V2025_11_25, "nonsense", 400),
+        (Revision::V2025_11_25, "2026-07-28", 400),
+        (Revision::V2025_06_18, "2025-06-18", 200),
+        (Revision::V2025_06_18, "2025-11-25", 400),
+        // There was no such header yet.
+        (Revision::V2025_03_26, "2025-11-25", 200),
+        (Revision::V2025_03_26, "", 200),
+        (Revision::V2024_11_05, "", 200),
+    ] {
+        let client = gateway.client(revision).await;
+        let answer = client
+            .post(&call("1"), &[("mcp-protocol-version", header)])
+            .await;
+        assert_eq!(answer.status, status, "{revision}: {header}");
+    }
+}
+
+#[tokio::test]
+async fn ping_is_answered_in_a_session() {
+    let (notes, gateway) = scene().await;
+    for revision in &Revision::ALL[..4] {
+        let client = gateway.client(*revision).await;
+        assert_eq!(client.ask("ping", "{}").await.result(), "{}");
+    }
+    assert!(notes.heard("ping").is_empty());
+}
+
+#[tokio::test]
+async fn a_batch_of_2025_03_26_is_answered_together() {
+    let (notes, gateway) = scene().await;
+    let client = gateway.client(Revision::V2025_03_26).await;
+    let ping = r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#;
+    let unknown = r#"{"jsonrpc":"2.0","id":9,"method":"nonsense"}"#;
+    let told = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    let answer = client
+        .post(
+            &format!(
+                "[{},{told},{ping},{unknown}]",
+                call("1.0e0").replace("1.0e0", "1")
+            ),
+            &[],
+        )
+        .await;
+    assert_eq!(answer.status, 200);
+    let answers = parse(&answer.body);
+    let of = |id: serde_json::Value| {
+        let mut found = answers
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|one| one["id"] == id);
+        let one = found
+            .next()
+            .unwrap_or_else(|| panic!("no {id} in {answers}"));
+        assert!(found.next().is_none());
+        one.clone()
+    };
+    assert_eq!(answers.as_array().unwrap().len(), 3);
+    assert_eq!(of(1.into())["result"]["content"][0]["text"], "called t");
+    assert_eq!(of("p".into())["result"], serde_json::json!({}));
+    assert_eq!(of(9.into())["error"]["code"], -32601);
+    assert_eq!(notes.heard("tools/call").len(), 1);
+    assert_eq!(client.post(&format!("[{told}]"), &[]).await.status, 202);
+}
+
+#[tokio::test]
+async fn a_batch_is_refused_where_there_is_none() {
+    let (notes, gateway) = scene().await;
+    let batch = format!("[{}]", call("1"));
+    for revision in [
+        Revision::V2024_11_05,
+        Revision::V2025_06_18,
+        Revision::V2025_11_25,
+    ] {
+        let client = gateway.client(revision).await;
+        let answer = client.post(&batch, &[]).await;
+        assert_eq!(
+            (answer.status, answer.refusal().0),
+            (400, -32600),
+            "{revision}"
+        );
+    }
+    let client = gateway.client(Revision::V2025_03_26).await;
+    let modern = gateway.client(Revision::V2026_07_28).await;
+    let claimed = modern.spelled("tools/call", r#"{"name":"notes_t"}"#).0;
+    let opening = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{}}}"#;
+    let nameless = call("1").replace(r#""id":1,"#, "");
+    for body in [
+        "[]".to_owned(),
+        format!("[{opening}]"),
+        format!("[{claimed}]"),
+        format!("[{},1]", call("1")),
+        format!("[{nameless}]"),
+    ] {
+        let answer = client.post(&body, &[]).await;
+        assert_eq!((answer.status, answer.refusal().0), (400, -32600), "{body}");
+    }
+    assert!(notes.heard("tools/call").is_empty());
+}
+
+#[tokio::test]
+async fn session_ids_are_long_random_and_visible() {
+    let (_notes, gateway) = scene().await;
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..20 {
+        let session = gateway.client(Revision::V2025_11_25).await.session.unwrap();
+        assert!(session.len() >= 32 && session.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        assert!(seen.insert(session));
+    }
+}
+
+#[tokio::test]
+async fn a_modern_request_needs_no_session_and_gets_none() {
+    let (_notes, gateway) = scene().await;
+    let client = gateway.client(Revision::V2026_07_28).await;
+    let answer = client
+        .call("notes_t", "{}")
+        .header("mcp-session-id", "whatever")
+        .await;
+    assert_eq!(answer.text(), "called t");
+    assert!(answer.headers.get("mcp-session-id").is_none());
+}
+
+#[tokio::test]
+async fn more_sessions_than_allowed_are_refused_until_one_ends() {
+    let notes = Upstream::http(Revision::V2026_07_28);
+    let gateway = Gateway::of()
+        .upstream("notes", &notes)
+        .setting("bounds: { sessions: { total: 2, per_principal: 2 } }")
+        .start()
+        .await;
+    let first = gateway.client(Revision::V2025_11_25).await;
+    let _second = gateway.client(Revision::V2025_11_25).await;
+    let refused = gateway
+        .try_client_at("/mcp", Revision::V2025_11_25)
+        .await
+        .err()
+        .unwrap()
+        .0;
+    assert_eq!(
+        (refused.status, refused.refusal().1),
+        (429, "rate_limited".to_owned())
+    );
+    assert_eq!(first.other(Method::DELETE).await.status, 204);
+    gateway.client(Revision::V2025_11_25).await;
+}
+
+#[tokio::test]
+async fn an_initialize_that_says_too_little_opens_nothing() {
+    let (_notes, gateway) = scene().await;
+    for params in [
+        "{}",
+        r#"{"protocolVersion":1}"#,
+        r#"{"protocolVersion":"2025-11-25","capabilities":[]}"#,
+    ] {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{params}}}"#);
+        let headers = [
+            ("content-type", "application/json"),
+            ("accept", "application/json, text/event-stream"),
+        ];
+        let answer = exchange(
+            gateway.address,
+            Method::POST,
+            "/mcp",
+            &headers,
+            body.as_bytes(),
+        )
+        .await;
+        assert_eq!(answer.refusal().0, -32602, "{params}");
+        assert!(answer.headers.get("mcp-session-id").is_none());
+    }
+}
