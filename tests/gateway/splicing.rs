@@ -21,10 +21,13 @@ const CASES: u32 = 48;
 #[derive(Debug, Clone)]
 enum Tree {
     Plain(String),
-    Text(Vec<(char, u8)>),
+    Text(Spelled),
     List(Vec<(Self, u8)>),
-    Object(Vec<(Vec<(char, u8)>, Self, u8)>),
+    Object(Vec<(Spelled, Self, u8)>),
 }
+
+/// Characters, and how each is spelled.
+type Spelled = Vec<(char, u8)>;
 
 /// Names that mean something to somebody: to a gateway, to JavaScript, to a reader that folds or splits.
 const NAMES: [&str; 24] = [

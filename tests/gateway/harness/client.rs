@@ -132,10 +132,11 @@ impl Client {
                     .iter()
                     .map(|item| item[key].as_str().unwrap().to_owned()),
             );
-            match &page["nextCursor"] {
-                Value::Null => return found,
-                next => params = format!(r#"{{"cursor":{next}}}"#),
+            let next = &page["nextCursor"];
+            if next.is_null() {
+                return found;
             }
+            params = format!(r#"{{"cursor":{next}}}"#);
         }
         panic!("a list of more than a thousand pages");
     }

@@ -37,12 +37,6 @@ impl GatewayBuilder {
         self
     }
 
-    /// An upstream that is no script of ours.
-    pub(crate) fn foreign(mut self, key: &str, block: &str) -> Self {
-        writeln!(self.upstreams, "  {key}: {{ {block} }}").unwrap();
-        self
-    }
-
     pub(crate) fn toolset(mut self, name: &str, block: &str) -> Self {
         writeln!(self.toolsets, "  {name}: {{ {block} }}").unwrap();
         self

@@ -12,12 +12,6 @@ pub(crate) struct Pairing {
 }
 
 impl Pairing {
-    pub(crate) const ALL: [Self; 4] = [
-        Self::LEGACY_LEGACY,
-        Self::LEGACY_MODERN,
-        Self::MODERN_LEGACY,
-        Self::MODERN_MODERN,
-    ];
     pub(crate) const LEGACY_LEGACY: Self = Self::of(Revision::V2025_11_25, Revision::V2025_11_25);
     pub(crate) const LEGACY_MODERN: Self = Self::of(Revision::V2025_11_25, Revision::V2026_07_28);
     pub(crate) const MODERN_LEGACY: Self = Self::of(Revision::V2026_07_28, Revision::V2025_11_25);

@@ -137,19 +137,21 @@ impl Script {
         }
     }
 
-    /// One page; the cursor is the name of the first item on it, so that a list may change between two pages.
+    /// One page. The cursor is the name of the last item told, so that a list may change between two pages; when that is
+    /// gone the next greater name is where it goes on.
     fn listed(&self, list: usize, heard: &Heard) -> String {
-        let items = &self.lists[list];
-        let start = match &heard.value()["cursor"] {
-            Value::Null => 0,
-            cursor => {
-                let cursor: usize = cursor.as_str().unwrap().parse().unwrap();
-                cursor.min(items.len())
-            }
-        };
+        let (key, items) = (KEYS[list], &self.lists[list]);
+        let name = |item: &String| parse(item)[key].as_str().unwrap_or_default().to_owned();
+        let start = heard.text("cursor").map_or(0, |cursor| {
+            let found = items.iter().position(|item| name(item) == cursor);
+            found.map_or_else(
+                || items.iter().take_while(|item| name(item) <= cursor).count(),
+                |at| at + 1,
+            )
+        });
         let end = start.saturating_add(self.page).min(items.len());
-        let next = if end < items.len() {
-            format!(r#","nextCursor":"{end}""#)
+        let next = if start < end && end < items.len() {
+            format!(r#","nextCursor":{}"#, quote(&name(&items[end - 1])))
         } else {
             String::new()
         };
@@ -160,6 +162,9 @@ impl Script {
         )
     }
 }
+
+/// What names an item of each list.
+const KEYS: [&str; 4] = ["name", "name", "uri", "uriTemplate"];
 
 /// A tool with no particular arguments.
 pub(crate) fn tool(name: &str) -> String {

@@ -156,11 +156,6 @@ impl Upstream {
         self
     }
 
-    pub(crate) fn capabilities(self, capabilities: &str) -> Self {
-        self.script().capabilities = capabilities.to_owned();
-        self
-    }
-
     pub(crate) fn instructions(self, text: &str) -> Self {
         self.script().instructions = Some(text.to_owned());
         self
@@ -234,11 +229,6 @@ impl Upstream {
             waiting,
         )
         .await
-    }
-
-    /// Forgives what the gateway must say wrongly in this test.
-    pub(crate) fn forgive(&self) {
-        self.stage.faults.lock().unwrap().clear();
     }
 
     fn script(&self) -> MutexGuard<'_, Script> {
