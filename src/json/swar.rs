@@ -1,77 +1,62 @@
-//! Finding the next byte that matters inside a string: a few bytes with plain arithmetic, since most strings are names; the
-//! rest in blocks whose test the compiler turns into vector instructions.
+//! Finding the next byte that matters inside a string, eight bytes at a time with plain arithmetic: most strings are names,
+//! and starting a vectored search from a library costs more than finding their end. Long text goes on with the library.
 
-/// Bytes looked at together in long strings.
-const BLOCK: usize = 32;
+/// Bytes looked at here before the library is asked.
+const NEAR: usize = 64;
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
 /// The first byte at or after `at` that a string may not simply hold: a quote, a backslash, a control byte, or the end.
-pub(super) fn plain_run(text: &[u8], at: usize) -> usize {
-    seek(
-        text,
-        at,
-        |byte| byte == b'"' || byte == b'\\' || byte < 0x20,
-        |word| {
-            zeroes(word ^ (ONES * 0x22))
-                | zeroes(word ^ (ONES * 0x5C))
-                | (word.wrapping_sub(ONES * 0x20) & !word & HIGHS)
-        },
-    )
+pub(super) fn plain_run(text: &[u8], mut at: usize) -> usize {
+    while let Some(word) = word(text, at) {
+        let control = word.wrapping_sub(ONES.wrapping_mul(0x20)) & !word & HIGHS;
+        let stop = marks(word) | control;
+        if stop != 0 {
+            return at + lowest(stop);
+        }
+        at += 8;
+    }
+    let rest = text.get(at..).unwrap_or_default();
+    at + rest
+        .iter()
+        .take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1F))
+        .count()
 }
 
 /// The first quote or backslash at or after `at`, or the end: enough for text that was scanned before.
-pub(super) fn quote_or_escape(text: &[u8], at: usize) -> usize {
-    seek(
-        text,
-        at,
-        |byte| byte == b'"' || byte == b'\\',
-        |word| zeroes(word ^ (ONES * 0x22)) | zeroes(word ^ (ONES * 0x5C)),
-    )
+pub(super) fn quote_or_escape(text: &[u8], mut at: usize) -> usize {
+    let near = at + NEAR;
+    while at < near
+        && let Some(word) = word(text, at)
+    {
+        let stop = marks(word);
+        if stop != 0 {
+            return at + lowest(stop);
+        }
+        at += 8;
+    }
+    let rest = text.get(at..).unwrap_or_default();
+    memchr::memchr2(b'"', b'\\', rest).map_or(text.len(), |found| at + found)
 }
 
-/// Marks the zero bytes of a word with their high bit; only the lowest mark is exact, for a borrow can mark bytes above it.
+fn word(text: &[u8], at: usize) -> Option<u64> {
+    let chunk = text.get(at..)?.first_chunk::<8>()?;
+    Some(u64::from_le_bytes(*chunk))
+}
+
+/// Marks quotes and backslashes with the high bit of their byte.
+const fn marks(word: u64) -> u64 {
+    zeroes(word ^ ONES.wrapping_mul(0x22)) | zeroes(word ^ ONES.wrapping_mul(0x5C))
+}
+
+/// Marks zero bytes; only the lowest mark is exact, for a borrow can mark bytes above it.
 const fn zeroes(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & HIGHS
 }
 
-/// `byte` and `word` say the same: which bytes stop the search.
-#[inline(always)]
-fn seek(text: &[u8], mut at: usize, byte: impl Fn(u8) -> bool, word: impl Fn(u64) -> u64) -> usize {
-    let in_words = |mut at: usize, words: usize| -> Result<usize, usize> {
-        for _ in 0..words {
-            let Some(chunk) = text
-                .get(at..at + 8)
-                .and_then(|chunk| <[u8; 8]>::try_from(chunk).ok())
-            else {
-                return Err(at);
-            };
-            let stop = word(u64::from_le_bytes(chunk));
-            if stop != 0 {
-                return Ok(at + (stop.trailing_zeros() / 8) as usize);
-            }
-            at += 8;
-        }
-        Err(at)
-    };
-    match in_words(at, 3) {
-        Ok(found) => return found,
-        Err(next) => at = next,
-    }
-    while let Some(block) = text.get(at..at + BLOCK) {
-        if block.iter().fold(false, |stop, next| stop | byte(*next)) {
-            break;
-        }
-        at += BLOCK;
-    }
-    match in_words(at, BLOCK / 8) {
-        Ok(found) => return found,
-        Err(next) => at = next,
-    }
-    while text.get(at).is_some_and(|next| !byte(*next)) {
-        at += 1;
-    }
-    at
+/// The index of the lowest marked byte.
+const fn lowest(marks: u64) -> usize {
+    (marks.trailing_zeros() / 8) as usize
 }
 
 #[cfg(test)]

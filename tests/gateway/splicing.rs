@@ -17,6 +17,9 @@ use crate::harness::{Client, Gateway, Pairing, Play, Upstream, member, members, 
 /// Random payloads of each property on each pairing.
 const CASES: u32 = 48;
 
+/// Characters, each with a choice of how it is spelled.
+type Spelled = Vec<(char, u8)>;
+
 /// A payload: what it is, and how it is spelled.
 #[derive(Debug, Clone)]
 enum Tree {
@@ -25,9 +28,6 @@ enum Tree {
     List(Vec<(Self, u8)>),
     Object(Vec<(Spelled, Self, u8)>),
 }
-
-/// Characters, and how each is spelled.
-type Spelled = Vec<(char, u8)>;
 
 /// Names that mean something to somebody: to a gateway, to JavaScript, to a reader that folds or splits.
 const NAMES: [&str; 24] = [
@@ -76,7 +76,7 @@ const NUMBERS: [&str; 16] = [
     "5e-324",
 ];
 
-fn text() -> impl Strategy<Value = Vec<(char, u8)>> {
+fn text() -> impl Strategy<Value = Spelled> {
     let named = prop::sample::select(&NAMES[..]).prop_map(|name| name.chars().collect::<Vec<_>>());
     let random = prop::collection::vec(
         prop_oneof![

@@ -132,11 +132,10 @@ impl Client {
                     .iter()
                     .map(|item| item[key].as_str().unwrap().to_owned()),
             );
-            let next = &page["nextCursor"];
-            if next.is_null() {
+            if page["nextCursor"].is_null() {
                 return found;
             }
-            params = format!(r#"{{"cursor":{next}}}"#);
+            params = format!(r#"{{"cursor":{}}}"#, page["nextCursor"]);
         }
         panic!("a list of more than a thousand pages");
     }
