@@ -392,7 +392,7 @@ async fn a_call_that_hangs_ends_at_its_deadline_and_progress_does_not_extend_it(
     assert_eq!(steps.len(), 4);
     assert!(matches!(
         steps.last(),
-        Some(Step::Outcome(Outcome::Failed(RpcError {
+        Some(Step::Outcome(Outcome::Lost(RpcError {
             code: codes::UPSTREAM_TIMEOUT,
             ..
         })))
