@@ -17,8 +17,8 @@ const LOOK: Duration = Duration::from_millis(100);
 const LOOKS: usize = 600;
 
 /// How long the host of `usher stdio` is kept waiting for servers that are starting. Most hosts ask for lists once, right
-/// after the handshake, and would never see what comes later.
-const HEAD_START: Duration = Duration::from_secs(10);
+/// after the handshake, and would never see what comes later; many give up after 30 s.
+const HEAD_START: Duration = Duration::from_secs(20);
 
 /// Run the gateway
 #[derive(Debug, ClapArgs)]

@@ -68,6 +68,15 @@ impl Client {
         }
     }
 
+    /// The same client without a probe, where it was told to find out what the server speaks: a probe that is answered late
+    /// is more than some survive.
+    pub(crate) fn knowing(&self, era: &'static str) -> Self {
+        match self.era {
+            Some("auto") => self.era(era),
+            _ => self.clone(),
+        }
+    }
+
     /// Whether the client has a way to perform `step`.
     pub(crate) fn can(&self, step: &Value) -> bool {
         self.completes || step["op"] != "complete"

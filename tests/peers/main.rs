@@ -135,6 +135,7 @@ async fn ask_directly(reference: &Client, server: &Server, client: &Client) -> A
     let calls = server.calls.iter().filter(|step| client.can(step));
     let calls = calls.cloned().collect::<Vec<_>>();
     let mut results = reference
+        .knowing(server.era)
         .run(&server.connection, &with_lists(calls.clone()))
         .await;
     let called = results.split_off(LISTS.len());

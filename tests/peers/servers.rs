@@ -21,6 +21,8 @@ pub(crate) struct Server {
     /// Its key in Usher's configuration, which is its prefix too.
     pub(crate) prefix: &'static str,
     pub(crate) connection: Connection,
+    /// The newer of the eras it speaks.
+    pub(crate) era: &'static str,
     /// What else its upstream entry says.
     pub(crate) configuration: Value,
     /// One call of each kind that it offers.
@@ -87,27 +89,38 @@ impl World {
         let memory = package("server-memory/dist/index.js");
         let files = self.path("files");
         let repository = self.path("repository");
-        let stdio = |prefix, command, calls| Server {
+        let stdio = |prefix, era, command, calls| Server {
             prefix,
             connection: Connection::Command(command),
-            configuration: json!({}),
+            era,
+            // Several tests start all of them at once, and an interpreter takes its time then.
+            configuration: json!({"timeout": {"connect": "30s"}}),
             calls,
         };
-        let http = |prefix, url: &str, configuration, calls| Server {
+        let http = |prefix, era, url: &str, configuration, calls| Server {
             prefix,
             connection: Connection::Url(url.to_owned()),
+            era,
             configuration,
             calls,
         };
         vec![
             stdio(
                 "everything",
+                "legacy",
                 format!("'{node}' '{}' stdio", everything.display()),
                 everything_calls(),
             ),
-            http("web", &self.everything, json!({}), everything_calls()),
+            http(
+                "web",
+                "legacy",
+                &self.everything,
+                json!({}),
+                everything_calls(),
+            ),
             stdio(
                 "files",
+                "legacy",
                 format!("'{node}' '{}' '{files}'", filesystem.display()),
                 vec![
                     tool(
@@ -123,6 +136,7 @@ impl World {
             ),
             stdio(
                 "memory",
+                "legacy",
                 format!(
                     "env MEMORY_FILE_PATH='{}' '{node}' '{}'",
                     self.path("memory.jsonl"),
@@ -135,6 +149,7 @@ impl World {
             ),
             stdio(
                 "time",
+                "modern",
                 format!(
                     "'{}' --local-timezone=UTC",
                     venv("mcp-server-time").display()
@@ -146,6 +161,7 @@ impl World {
             ),
             stdio(
                 "git",
+                "modern",
                 format!(
                     "'{}' --repository '{repository}'",
                     venv("mcp-server-git").display()
@@ -160,6 +176,7 @@ impl World {
             ),
             http(
                 "fixture",
+                "modern",
                 &self.fixture,
                 json!({"protocol": "modern"}),
                 fixture_calls(),

@@ -22,7 +22,7 @@ use crate::{
     servers::{Server, World, free_port, wait_for},
 };
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A running Usher. Dropped without being stopped, it is killed.
 pub(crate) struct Usher {
@@ -79,7 +79,7 @@ impl Usher {
         let steps = LISTS.map(|op| json!({"op": op}));
         let mut seen = [0; 4];
         let listed = async {
-            let mut every = interval(Duration::from_millis(100));
+            let mut every = interval(Duration::from_millis(250));
             while seen != expected {
                 every.tick().await;
                 let results = client.run(&self.connection, &steps).await;
