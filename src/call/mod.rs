@@ -4,6 +4,8 @@
 //! dropping the reply cancels. Request ids, progress tokens, session ids and status codes do not exist here.
 
 mod caller;
+mod input;
+mod listen;
 mod reply;
 
 use std::{
@@ -19,6 +21,8 @@ use crate::{
 };
 
 pub use caller::{Affinity, Caller, LogLevel, Principal};
+pub use input::{InputRequired, Resume, State};
+pub use listen::{Change, Filter};
 pub use reply::{Event, Events, Outcome, Page, Reply, ReplyStream, ServerCard, Step};
 
 /// One request, on its way to being answered.
@@ -34,6 +38,8 @@ pub struct Call {
     pub caller: Arc<Caller>,
     /// The part of the catalog that the client's endpoint serves.
     pub scope: Scope,
+    /// Set when this call goes on where an earlier one asked for input.
+    pub resume: Option<Resume>,
     /// Whether the caller can and wants to take progress events.
     pub wants_progress: bool,
     /// The decoded `Mcp-Param-*` headers in lower case, where the transport has headers and the revision mirrors arguments.
@@ -76,6 +82,8 @@ pub enum Op {
     ReadResource(Arc<str>),
     /// `completion/complete`
     Complete(CompletionRef),
+    /// Changes as they happen, for as long as the caller wants them: `subscriptions/listen`, and a session's own.
+    Listen(Arc<Filter>),
 }
 
 /// What a completion is for.
@@ -98,6 +106,7 @@ impl Op {
             Self::GetPrompt(_) => methods::PROMPTS_GET,
             Self::ReadResource(_) => methods::RESOURCES_READ,
             Self::Complete(_) => methods::COMPLETE,
+            Self::Listen(_) => methods::LISTEN,
         }
     }
 }

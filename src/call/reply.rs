@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use futures_util::{Stream, stream::BoxStream};
 
-use super::LogLevel;
+use super::{Change, Filter, InputRequired, LogLevel};
 use crate::{
     json::Json,
     jsonrpc::RpcError,
@@ -34,6 +34,8 @@ pub enum Outcome {
     Listed(Page),
     /// What this endpoint offers.
     Card(ServerCard),
+    /// The upstream asks the client for something first; the caller calls again with the answers.
+    InputRequired(InputRequired),
     /// The upstream's own JSON-RPC error, passed on as it came.
     Failed(RpcError),
     /// What went wrong between us and the upstream after the first event, in our own words, codes and reason.
@@ -79,6 +81,10 @@ pub enum Event {
     Progress(Json),
     /// `notifications/message` params, and their level.
     Log(LogLevel, Json),
+    /// What of a listen is in force: the first event of each, and of nothing else.
+    Acknowledged(Arc<Filter>),
+    /// Something listened for has changed.
+    Changed(Change),
 }
 
 /// A source of events that ends in an outcome.

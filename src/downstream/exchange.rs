@@ -122,6 +122,14 @@ impl Exchange {
                 Bytes::from(self.wording.page_tail(&page)),
                 Bytes::from_static(b"}"),
             ],
+            // No peer declares what a server would ask for, so none asks yet.
+            Outcome::InputRequired(_) => {
+                let error = RpcError::new(
+                    codes::UPSTREAM_PROTOCOL,
+                    "the upstream asked for input that was not offered to it",
+                );
+                vec![encode::error(Some(&self.id), &error)]
+            }
             Outcome::Lost(error) if matches!(self.op, Op::CallTool(_)) => {
                 return self.tool_error(ToolError::of_lost(&error, self.call));
             }
@@ -168,6 +176,8 @@ impl Exchange {
                 ))
             }
             Event::Log(_, params) => Some(encode::notification(methods::MESSAGE, Some(&params))),
+            // No listen is answered yet.
+            Event::Acknowledged(_) | Event::Changed(_) => None,
         }
     }
 }

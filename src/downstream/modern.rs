@@ -98,6 +98,7 @@ impl Modern<'_> {
         let call = Call {
             id: CallId::new(),
             op: op.clone(),
+            resume: None,
             wants_progress: progress_token.is_some(),
             params: params.clone(),
             caller: Arc::new(caller),

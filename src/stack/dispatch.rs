@@ -71,7 +71,8 @@ impl Dispatch {
             | Op::CallTool(_)
             | Op::GetPrompt(_)
             | Op::ReadResource(_)
-            | Op::Complete(_) => {
+            | Op::Complete(_)
+            | Op::Listen(_) => {
                 let card = snapshot
                     .catalog
                     .face(&call.scope, call.caller.revision)

@@ -57,7 +57,7 @@ impl Wrap<Routed> for Relabel {
                 asked: asked.clone(),
                 local: route.local.clone(),
             },
-            Op::Complete(_) | Op::Discover | Op::List(..) => Place::None,
+            Op::Complete(_) | Op::Discover | Op::List(..) | Op::Listen(_) => Place::None,
         };
         Some(Labels { namespace, place })
     }
@@ -89,7 +89,10 @@ impl Labels {
                 error.data = error.data.map(|data| self.error_data(data));
                 Outcome::Failed(error)
             }
-            other @ (Outcome::Listed(_) | Outcome::Card(_) | Outcome::Lost(_)) => other,
+            other @ (Outcome::Listed(_)
+            | Outcome::Card(_)
+            | Outcome::InputRequired(_)
+            | Outcome::Lost(_)) => other,
         }
     }
 

@@ -21,6 +21,7 @@ impl Gate<Pinned> for Resolve {
             return Err(Error::NotOffered(call.op().method().into()));
         }
         let target = match call.op() {
+            Op::Listen(_) => return Err(Error::NotOffered(call.op().method().into())),
             Op::Discover | Op::List(..) => Target::Snapshot,
             Op::CallTool(name) => Target::Upstream(
                 catalog

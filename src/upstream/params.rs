@@ -94,7 +94,7 @@ fn stays_behind(key: &str, op: &Op, features: &Features) -> bool {
         Op::CallTool(_) | Op::GetPrompt(_) | Op::ReadResource(_) => {
             matches!(key, "task" | "inputResponses" | "requestState")
         }
-        Op::Discover | Op::List(..) => false,
+        Op::Discover | Op::List(..) | Op::Listen(_) => false,
     }
 }
 

@@ -401,6 +401,7 @@ pub(super) fn a_call(op: Op, params: &str) -> Call {
         params: Json::parse(Bytes::copy_from_slice(params.as_bytes()), &Limits::CLIENT).unwrap(),
         caller: Arc::new(a_caller("anonymous")),
         scope: Scope::All,
+        resume: None,
         wants_progress: false,
         mirrored: None,
         deadline: Instant::now() + Duration::from_secs(3600),

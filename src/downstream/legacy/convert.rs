@@ -64,7 +64,7 @@ fn blocks<'a>(op: &Op, root: Node<'a>) -> Box<dyn Iterator<Item = Node<'a>> + 'a
             let messages = root.member("messages").into_iter().flat_map(Node::elements);
             Box::new(messages.filter_map(|message| message.member("content")))
         }
-        Op::ReadResource(_) | Op::Complete(_) | Op::Discover | Op::List(..) => {
+        Op::ReadResource(_) | Op::Complete(_) | Op::Discover | Op::List(..) | Op::Listen(_) => {
             Box::new(std::iter::empty())
         }
     }

@@ -239,6 +239,7 @@ impl Legacy<'_> {
             params,
             caller: session.caller.clone(),
             scope: inbound.scope.clone(),
+            resume: None,
             wants_progress,
             mirrored: None,
             deadline: Instant::now() + self.door.deadline,

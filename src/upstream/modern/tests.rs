@@ -57,7 +57,11 @@ fn done(reply: Result<Reply, UpstreamError>) -> Outcome {
 fn text(outcome: &Outcome) -> &str {
     match outcome {
         Outcome::Complete(json) => json.as_str(),
-        Outcome::Listed(_) | Outcome::Card(_) | Outcome::Failed(_) | Outcome::Lost(_) => {
+        Outcome::Listed(_)
+        | Outcome::Card(_)
+        | Outcome::InputRequired(_)
+        | Outcome::Failed(_)
+        | Outcome::Lost(_) => {
             panic!("{outcome:?}")
         }
     }

@@ -1,0 +1,37 @@
+//! Asking back: what a server wants of the client before it goes on, and how the call goes on afterwards (PROTOCOL D2).
+//!
+//! Asking is an outcome and answering is another call. A legacy server's own requests take this shape in its peer, a legacy
+//! client is asked with requests of ours by its dialect, and everything between knows one shape only.
+
+use std::sync::Arc;
+
+use crate::json::Json;
+
+/// An outcome that is no end: the caller is to answer, and to call again.
+#[derive(Debug, Clone)]
+pub struct InputRequired {
+    /// `inputRequests` as an object, `{key: {method, params}}`; may be empty, when there is only a state to bring back.
+    pub requests: Json,
+    /// How the call is known again.
+    pub state: State,
+}
+
+/// What makes a call known again when it goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// The upstream's own `requestState` exactly as it came; `None` when it gave none, which is not the empty string.
+    Upstream(Option<Json>),
+    /// The upstream's exchange is held open in this process, under this number.
+    Parked(u64),
+    /// One of the others, sealed: all that a client ever sees (SECURITY STATE-2).
+    Sealed(Arc<str>),
+}
+
+/// How a call goes on.
+#[derive(Debug, Clone)]
+pub struct Resume {
+    /// `inputResponses` of this round, as an object; `None` when only the state came back.
+    pub responses: Option<Json>,
+    /// What the outcome before gave; `None` when the caller brought answers and no state.
+    pub state: Option<State>,
+}
