@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::time::Instant;
 
 use crate::harness::{
@@ -44,13 +45,17 @@ impl Pair {
 
     /// The sound server answers at once, whatever the other does.
     async fn is_unharmed(&self) {
+        self.answers_within(Duration::from_secs(1)).await;
+    }
+
+    async fn answers_within(&self, limit: Duration) {
         let before = self.good.heard("tools/call").len();
         let began = Instant::now();
         for _ in 0..5 {
             assert_eq!(self.client.call("good_t", "{}").await.text(), "called t");
         }
         assert!(
-            began.elapsed() < Duration::from_secs(1),
+            began.elapsed() < limit,
             "slowed down: {:?}",
             began.elapsed()
         );
@@ -82,6 +87,16 @@ impl Pair {
         .await;
     }
 }
+
+/// What is no answer to an opening, in either era.
+const BABBLE: [&str; 6] = [
+    "nonsense",
+    "{]",
+    "[]",
+    r#"{"jsonrpc":"2.0","id":$id,"result":{}}"#,
+    r#"{"jsonrpc":"2.0","id":$id,"result":{"protocolVersion":7,"supportedVersions":"all","capabilities":[]}}"#,
+    r#"{"jsonrpc":"2.0","id":424242,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}"#,
+];
 
 /// The reason of a tool error, and that its text names the server and no address.
 fn told(answer: &Answer) -> String {
@@ -239,6 +254,72 @@ pairings! {
             bad.as_usual("tools/call");
             scene.returns().await;
         }).await;
+    }
+}
+
+pairings! {
+    async fn a_process_that_floods_unasked_harms_nobody_else_and_comes_back(pair: Pairing) {
+        // One line without an end, lines that are no messages, and messages that answer nothing.
+        let line = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"again"}}"#;
+        for piece in ["x".repeat(8192), "noise\n".repeat(1_000), format!("{line}\n").repeat(80)] {
+            let bad = server(pair, true);
+            let scene = Pair::of(pair.client, &bad, Gateway::of()).await;
+            scene.ready().await;
+            bad.flood(piece);
+            // The noise is made by the same thread that runs everything else here.
+            scene.answers_within(LIMIT / 2).await;
+            let answer = scene.call_bad().await;
+            assert!(answer.text() == "called t" || !told(&answer).is_empty(), "{answer:?}");
+            scene.answers_within(LIMIT / 2).await;
+            // A server that tells too much but stays a server may go on; it must not take the others with it.
+            bad.down();
+            bad.up();
+            scene.returns().await;
+        }
+    }
+}
+
+pairings! {
+    async fn a_server_that_babbles_in_its_opening_is_away_and_comes_when_it_speaks(pair: Pairing) {
+        let opening = if pair.upstream_is_modern() { "server/discover" } else { "initialize" };
+        join_all(BABBLE.map(|babble| both_ways(async move |piped| {
+            let bad = server(pair, piped).on(opening, move |_| Play::Raw(babble.into()));
+            let scene = Pair::of(pair.client, &bad, Gateway::of()).await;
+            bad.until_heard(opening, 1).await;
+            scene.answers_within(LIMIT / 2).await;
+            eventually("operators see that it is away", || async {
+                (scene.gateway.state("bad") == "away").then_some(())
+            })
+            .await;
+            assert_eq!(scene.client.tools().await, ["good_t"], "{babble}");
+            // None of its names was ever known.
+            assert_eq!(scene.call_bad().await.refusal().0, -32602, "{babble}");
+            bad.as_usual(opening);
+            scene.returns().await;
+        })))
+        .await;
+    }
+}
+
+pairings! {
+    async fn a_server_that_babbles_when_it_comes_back_keeps_its_entries_and_its_callers_are_told(pair: Pairing) {
+        let opening = if pair.upstream_is_modern() { "server/discover" } else { "initialize" };
+        both_ways(async |piped| {
+            let bad = server(pair, piped);
+            let scene = Pair::of(pair.client, &bad, Gateway::of()).await;
+            scene.ready().await;
+            bad.now_on(opening, |_| Play::Raw("{]".into()));
+            bad.now_on("tools/call", |_| Play::Die);
+            told(&scene.call_bad().await);
+            bad.down();
+            bad.up();
+            scene.is_unharmed().await;
+            told(&scene.call_bad().await);
+            bad.as_usual("tools/call");
+            bad.as_usual(opening);
+            scene.returns().await;
+        })
+        .await;
     }
 }
 

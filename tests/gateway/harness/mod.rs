@@ -12,6 +12,7 @@ mod gateway;
 mod json;
 mod piped;
 mod script;
+mod stage;
 mod upstream;
 mod wire;
 

@@ -2,33 +2,19 @@
 
 use std::{
     net::SocketAddr,
-    sync::{
-        Arc, Mutex, MutexGuard,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, MutexGuard},
 };
 
-use http::HeaderMap;
-use tokio::sync::Notify;
-use usher::{protocol::Era, tasks::Tasks};
+use bytes::Bytes;
+use usher::tasks::Tasks;
 
 use super::{
     PATIENCE, Revision,
-    json::{member, parse, quote},
+    json::quote,
     script::{Heard, Play, Script},
+    stage::{Out, Stage, Wire},
     wire, within,
 };
-
-/// How an upstream is reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wire {
-    /// Streamable HTTP.
-    Http,
-    /// The two endpoints of 2024-11-05.
-    Sse,
-    /// Standard input and output of a process.
-    Pipe,
-}
 
 /// A scripted upstream. It ends with the test, which fails if the gateway said anything wrong to it.
 pub(crate) struct Upstream {
@@ -36,35 +22,6 @@ pub(crate) struct Upstream {
     address: SocketAddr,
     tasks: Tasks,
 }
-
-/// What the serving tasks share with the test.
-pub(super) struct Stage {
-    pub(super) revision: Revision,
-    pub(super) wire: Wire,
-    script: Mutex<Script>,
-    heard: Mutex<Vec<Heard>>,
-    faults: Mutex<Vec<String>>,
-    news: Notify,
-    sessions: AtomicUsize,
-    /// Cuts every connection when told.
-    pub(super) cut: Notify,
-}
-
-/// What goes back for one message.
-#[derive(Debug)]
-pub(super) enum Spoken {
-    /// Messages, the last of which is the response; and a session that begins with it.
-    Frames(Vec<String>, Option<String>),
-    /// An error of HTTP's own, with a message.
-    Refused(u16, String),
-    Accepted,
-    Status(u16),
-    Hang,
-    Die,
-    Flood,
-}
-
-const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
 impl Upstream {
     /// Over Streamable HTTP.
@@ -83,17 +40,8 @@ impl Upstream {
     }
 
     fn over(wire: Wire, revision: Revision) -> Self {
-        let stage = Arc::new(Stage {
-            revision,
-            wire,
-            script: Mutex::default(),
-            heard: Mutex::default(),
-            faults: Mutex::default(),
-            news: Notify::new(),
-            sessions: AtomicUsize::new(0),
-            cut: Notify::new(),
-        });
         let tasks = Tasks::new();
+        let stage = Arc::new(Stage::new(wire, revision));
         let address = wire::serve(&stage, &tasks);
         Self {
             stage,
@@ -198,11 +146,21 @@ impl Upstream {
         self.script().down = false;
     }
 
+    /// Writes this again and again, on every pipe and stream that is open and without having been asked, until nobody
+    /// takes it any more.
+    pub(crate) fn flood(&self, piece: impl Into<Bytes>) {
+        let piece = piece.into();
+        for outlet in self.stage.outlets() {
+            let piece = piece.clone();
+            self.tasks.spawn(async move {
+                while outlet.send(Out::Noise(piece.clone())).await.is_ok() {}
+            });
+        }
+    }
+
     /// Everything of one method that it heard.
     pub(crate) fn heard(&self, method: &str) -> Vec<Heard> {
-        let mut heard = self.stage.heard.lock().unwrap().clone();
-        heard.retain(|heard| heard.method == method);
-        heard
+        self.stage.heard(method)
     }
 
     /// The last of one method.
@@ -215,7 +173,7 @@ impl Upstream {
     pub(crate) async fn until_heard(&self, method: &str, count: usize) -> Heard {
         let waiting = async {
             loop {
-                let news = self.stage.news.notified();
+                let news = self.stage.news();
                 let heard = self.heard(method);
                 if heard.len() >= count {
                     return heard[count - 1].clone();
@@ -232,14 +190,14 @@ impl Upstream {
     }
 
     fn script(&self) -> MutexGuard<'_, Script> {
-        self.stage.script.lock().unwrap()
+        self.stage.script()
     }
 }
 
 impl Drop for Upstream {
     fn drop(&mut self) {
         self.tasks.stop();
-        let faults = self.stage.faults.lock().unwrap();
+        let faults = self.stage.faults();
         if !std::thread::panicking() {
             assert!(
                 faults.is_empty(),
@@ -251,261 +209,3 @@ impl Drop for Upstream {
 
 /// Ties a process's standard input and output to a connection to the test.
 const RELAY: &str = "exec 3<>/dev/tcp/127.0.0.1/$1 4<&0; (cat <&4 >&3; kill 0) & cat <&3; kill 0";
-
-impl Stage {
-    pub(super) fn is_down(&self) -> bool {
-        self.script.lock().unwrap().down
-    }
-
-    pub(super) fn new_session(&self) -> String {
-        format!("session-{}", self.sessions.fetch_add(1, Ordering::SeqCst))
-    }
-
-    pub(super) fn fault(&self, text: String) {
-        self.faults.lock().unwrap().push(text);
-    }
-
-    fn expect(&self, holds: bool, what: &str, heard: &Heard) {
-        if !holds {
-            self.fault(format!("{what}: {heard:?}"));
-        }
-    }
-
-    pub(super) fn note(&self, heard: Heard) {
-        self.heard.lock().unwrap().push(heard);
-        self.news.notify_waiters();
-    }
-
-    /// Hears one message and says what goes back.
-    pub(super) fn speak(&self, text: &str, headers: &HeaderMap, session: Option<String>) -> Spoken {
-        let method = member(text, "method").map(|method| {
-            let method = parse(&method);
-            method.as_str().unwrap().to_owned()
-        });
-        let heard = Heard {
-            method: method.unwrap_or_default(),
-            params: member(text, "params").unwrap_or_else(|| "{}".to_owned()),
-            id: member(text, "id"),
-            headers: headers.clone(),
-            session: session.clone(),
-        };
-        self.note(heard.clone());
-        if heard.method.is_empty() {
-            return Spoken::Accepted;
-        }
-        let (Era::Legacy, Some(id)) = (self.revision.era(), &heard.id) else {
-            return match &heard.id {
-                None => Spoken::Accepted,
-                Some(id) => self.modern(&heard, id),
-            };
-        };
-        self.legacy(&heard, id)
-    }
-
-    fn modern(&self, heard: &Heard, id: &str) -> Spoken {
-        let version = heard.meta(VERSION).map(|version| parse(&version));
-        if version.as_ref().and_then(|version| version.as_str()) != Some(self.revision.as_str()) {
-            let error = format!(
-                r#"{{"code":-32022,"message":"version","data":{{"supported":["{}"],"requested":"?"}}}}"#,
-                self.revision
-            );
-            return self.refused(400, id, &error);
-        }
-        self.expect(
-            heard
-                .meta("io.modelcontextprotocol/clientCapabilities")
-                .is_some(),
-            "no capabilities",
-            heard,
-        );
-        self.expect(
-            heard.header("mcp-session-id").is_none(),
-            "a session in the modern era",
-            heard,
-        );
-        if self.wire == Wire::Http {
-            self.mirrored(heard);
-        }
-        if heard.method == "server/discover" {
-            let script = self.script.lock().unwrap();
-            if !script.answers.contains_key(&heard.method) {
-                let instructions = instructions(&script);
-                let result = format!(
-                    r#"{{"supportedVersions":["{}"],"capabilities":{}{instructions},"ttlMs":0,"cacheScope":"private"}}"#,
-                    self.revision, script.capabilities,
-                );
-                drop(script);
-                return self.frames(vec![], &result, heard, id);
-            }
-        }
-        self.play(heard, id)
-    }
-
-    /// Headers must say what the body says (PROTOCOL B2).
-    fn mirrored(&self, heard: &Heard) {
-        let accept = heard.header("accept").unwrap_or_default();
-        self.expect(
-            accept.contains("application/json") && accept.contains("text/event-stream"),
-            "not both kinds of answer are accepted",
-            heard,
-        );
-        let same = heard.header("mcp-protocol-version") == Some(self.revision.as_str());
-        self.expect(same, "the version header differs", heard);
-        self.expect(
-            heard.header("mcp-method") == Some(&heard.method),
-            "`Mcp-Method` differs",
-            heard,
-        );
-        let named = match heard.method.as_str() {
-            "tools/call" | "prompts/get" => heard.text("name"),
-            "resources/read" => heard.text("uri"),
-            _ => None,
-        };
-        let header = heard.header("mcp-name").map(unsealed);
-        self.expect(header == named, "`Mcp-Name` differs", heard);
-    }
-
-    fn legacy(&self, heard: &Heard, id: &str) -> Spoken {
-        let carries = self.wire == Wire::Http && self.revision >= Revision::V2025_03_26;
-        if heard.method == "server/discover" {
-            // How servers of this era refuse what they never heard of (PROTOCOL J8).
-            let error = r#"{"code":-32601,"message":"Method not found"}"#;
-            return match self.wire {
-                Wire::Http => {
-                    let error = r#"{"code":-32000,"message":"Bad Request: no valid session"}"#;
-                    self.refused(400, id, error)
-                }
-                Wire::Sse | Wire::Pipe => Spoken::Frames(vec![error_frame(id, error)], None),
-            };
-        }
-        self.expect(
-            !heard.params.contains("io.modelcontextprotocol/"),
-            "modern `_meta` in the legacy era",
-            heard,
-        );
-        if heard.method == "initialize" {
-            let scripted = {
-                let script = self.script.lock().unwrap();
-                script.answers.contains_key(&heard.method)
-            };
-            if scripted {
-                return self.play(heard, id);
-            }
-            let script = self.script.lock().unwrap();
-            let result = format!(
-                r#"{{"protocolVersion":"{}","capabilities":{},"serverInfo":{{"name":"scripted","version":"1"}}{}}}"#,
-                self.revision,
-                script.capabilities,
-                instructions(&script),
-            );
-            let session = carries.then(|| self.new_session());
-            return Spoken::Frames(vec![result_frame(id, &result)], session);
-        }
-        if carries {
-            if heard.session.is_none() {
-                let error = r#"{"code":-32000,"message":"Bad Request: no valid session"}"#;
-                self.fault(format!("no session: {heard:?}"));
-                return self.refused(400, id, error);
-            }
-            let version = heard.header("mcp-protocol-version");
-            let wanted = (self.revision >= Revision::V2025_06_18).then(|| self.revision.as_str());
-            self.expect(
-                wanted.is_none() || version == wanted,
-                "the version header differs",
-                heard,
-            );
-        }
-        self.play(heard, id)
-    }
-
-    fn play(&self, heard: &Heard, id: &str) -> Spoken {
-        let script = self.script.lock().unwrap().clone();
-        let mut play = script.play(heard);
-        let mut events = Vec::new();
-        while let Play::Events(these, next) = play {
-            let token = heard
-                .meta("progressToken")
-                .unwrap_or_else(|| "null".to_owned());
-            events.extend(these.iter().map(|event| event.replace("$token", &token)));
-            play = *next;
-        }
-        match play {
-            Play::Result(result) => self.frames(events, &result, heard, id),
-            Play::Error(error) => {
-                events.push(error_frame(id, &error));
-                Spoken::Frames(events, None)
-            }
-            Play::Raw(text) => {
-                events.push(text.replace("$id", id));
-                Spoken::Frames(events, None)
-            }
-            Play::Status(status) => Spoken::Status(status),
-            Play::Hang => Spoken::Hang,
-            Play::Die => Spoken::Die,
-            Play::Flood => Spoken::Flood,
-            Play::Events(..) => unreachable!("unrolled above"),
-        }
-    }
-
-    /// A result with what the revision demands of it, told last so that what is scripted keeps its place.
-    fn frames(&self, mut events: Vec<String>, result: &str, heard: &Heard, id: &str) -> Spoken {
-        let mut result = result.to_owned();
-        if self.revision.era() == Era::Modern {
-            let (ttl, scope) = self.script.lock().unwrap().hints;
-            let mut add = |text: &str| {
-                let end = result.trim_end().len() - 1;
-                let comma = if result[..end].trim_end().ends_with('{') {
-                    ""
-                } else {
-                    ","
-                };
-                result = format!("{}{comma}{text}}}", &result[..end]);
-            };
-            add(r#""resultType":"complete""#);
-            if heard.method.ends_with("/list") || heard.method == "resources/read" {
-                add(&format!(r#""ttlMs":{ttl},"cacheScope":"{scope}""#));
-            }
-        }
-        events.push(result_frame(id, &result));
-        Spoken::Frames(events, None)
-    }
-
-    fn refused(&self, status: u16, id: &str, error: &str) -> Spoken {
-        match self.wire {
-            Wire::Http => Spoken::Refused(status, error_frame(id, error)),
-            Wire::Sse | Wire::Pipe => Spoken::Frames(vec![error_frame(id, error)], None),
-        }
-    }
-}
-
-fn instructions(script: &Script) -> String {
-    let text = script.instructions.as_deref();
-    text.map_or_else(String::new, |text| {
-        format!(r#","instructions":{}"#, quote(text))
-    })
-}
-
-fn result_frame(id: &str, result: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
-}
-
-fn error_frame(id: &str, error: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
-}
-
-/// The text that a mirrored header stands for.
-fn unsealed(value: &str) -> String {
-    use base64::Engine as _;
-    let coded = value
-        .strip_prefix("=?base64?")
-        .and_then(|rest| rest.strip_suffix("?="));
-    match coded {
-        None => value.to_owned(),
-        Some(coded) => {
-            let bytes = base64::engine::general_purpose::STANDARD
-                .decode(coded)
-                .unwrap();
-            String::from_utf8(bytes).unwrap()
-        }
-    }
-}

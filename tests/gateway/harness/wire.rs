@@ -26,7 +26,7 @@ use usher::tasks::Tasks;
 
 use super::{
     script::Heard,
-    upstream::{Spoken, Stage, Wire},
+    stage::{OUTGOING, Out, Spoken, Stage, Wire},
 };
 
 type Body = UnsyncBoxBody<Bytes, io::Error>;
@@ -195,21 +195,40 @@ async fn two_endpoints(
 async fn pipe(stage: &Stage, socket: TcpStream) {
     let session = stage.new_session();
     let (reader, mut writer) = socket.into_split();
+    let (out, mut outgoing) = mpsc::channel(OUTGOING);
+    stage.outlet(out.clone());
+    let written = async move {
+        while let Some(out) = outgoing.recv().await {
+            let bytes = match out {
+                Out::Frame(frame) => format!("{}\n", frame.replace('\n', " ")).into(),
+                Out::Noise(bytes) => bytes,
+            };
+            if writer.write_all(&bytes).await.is_err() {
+                return;
+            }
+        }
+    };
     let mut lines = BufReader::new(reader).lines();
-    while let Ok(Some(line)) = lines.next_line().await {
-        match stage.speak(&line, &http::HeaderMap::new(), Some(session.clone())) {
-            Spoken::Frames(frames, _) => {
-                for frame in frames {
-                    let line = format!("{}\n", frame.replace('\n', " "));
-                    if writer.write_all(line.as_bytes()).await.is_err() {
-                        return;
+    let heard = async {
+        while let Ok(Some(line)) = lines.next_line().await {
+            match stage.speak(&line, &http::HeaderMap::new(), Some(session.clone())) {
+                Spoken::Frames(frames, _) => {
+                    for frame in frames {
+                        drop(out.send(Out::Frame(frame)).await);
                     }
                 }
+                Spoken::Die => return,
+                Spoken::Flood => {
+                    let noise = || Out::Noise(Bytes::from_static(&[b'x'; 8192]));
+                    while out.send(noise()).await.is_ok() {}
+                }
+                Spoken::Refused(..) | Spoken::Accepted | Spoken::Status(_) | Spoken::Hang => {}
             }
-            Spoken::Die => return,
-            Spoken::Flood => while writer.write_all(&[b'x'; 8192]).await.is_ok() {},
-            Spoken::Refused(..) | Spoken::Accepted | Spoken::Status(_) | Spoken::Hang => {}
         }
+    };
+    tokio::select! {
+        () = written => {}
+        () = heard => {}
     }
 }
 
