@@ -203,6 +203,18 @@ impl App {
         self.statuses()
     }
 
+    /// The most time that a program behind this gateway may take to start; zero when there is none.
+    pub fn slowest_start(&self) -> Duration {
+        use crate::upstream::spec::Endpoint::{Http, Stdio};
+
+        let start = |spec: &crate::upstream::spec::UpstreamSpec| match spec.endpoint {
+            Stdio(_) => spec.timeouts.start,
+            Http(_) => Duration::ZERO,
+        };
+        let starts = self.shared.plan.upstreams.iter().map(start);
+        starts.max().unwrap_or_default()
+    }
+
     /// How each upstream is now, in configured order.
     pub fn statuses(&self) -> Vec<UpstreamStatus> {
         let snapshot = self.shared.world.load();

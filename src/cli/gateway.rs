@@ -13,7 +13,7 @@ use crate::{
     tasks::Tasks,
 };
 
-/// How long upstreams may take until a one-off command goes on without them.
+/// How long upstreams may take, beside the start of their programs, until a one-off command goes on without them.
 const SETTLE: Duration = Duration::from_secs(30);
 /// Pages of one list.
 const MAX_PAGES: usize = 10_000;
@@ -82,7 +82,7 @@ pub(super) async fn build(source: &Source) -> Result<(App, Tasks), super::Ended>
 /// Waits until every upstream was reached once or failed once, with something to look at on a terminal.
 pub(super) async fn settled(app: &App) -> Vec<UpstreamStatus> {
     let waiting = shown::waiting(&format!("connecting to {} upstreams", app.statuses().len()));
-    let statuses = app.settled(SETTLE).await;
+    let statuses = app.settled(app.slowest_start().max(SETTLE)).await;
     waiting.finish_and_clear();
     statuses
 }

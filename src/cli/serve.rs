@@ -16,9 +16,9 @@ use crate::{
 const LOOK: Duration = Duration::from_millis(100);
 const LOOKS: usize = 600;
 
-/// How long the host of `usher stdio` is kept waiting for servers that are starting. Most hosts ask for lists once, right
-/// after the handshake, and would never see what comes later; many give up after 30 s.
-const HEAD_START: Duration = Duration::from_secs(20);
+/// How long the host of `usher stdio` is kept waiting for servers that are starting. Hosts that ask for lists once, right
+/// after the handshake, never see what comes later; others are told that the lists changed. Nobody likes to wait.
+const HEAD_START: Duration = Duration::from_secs(4);
 
 /// Run the gateway
 #[derive(Debug, ClapArgs)]

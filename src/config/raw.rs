@@ -221,8 +221,10 @@ pub(super) struct Timeout {
     pub(super) call: Option<Time>,
     /// To a whole list or other short request. Default: 15s.
     pub(super) list: Option<Time>,
-    /// To a connection, a process, a handshake. Default: 5s.
+    /// To a connection, a handshake over the network. Default: 5s, at most 60s.
     pub(super) connect: Option<Time>,
+    /// From the start of a program to the end of its handshake; npx and uvx download first. Default: 60s, at most 10m.
+    pub(super) start: Option<Time>,
     /// Without a byte on a stream that owes an outcome. Default: 60s.
     pub(super) silence: Option<Time>,
 }

@@ -110,8 +110,10 @@ pub enum Isolation {
 /// Deadlines toward an upstream (SECURITY 6).
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
-    /// To a connection, a process, a handshake. Default 5 s.
+    /// To a connection, a handshake over the network. Default 5 s.
     pub connect: Duration,
+    /// From the start of a process to the end of its handshake: some download themselves first. Default 60 s.
+    pub start: Duration,
     /// To a whole list or other short request. Default 15 s.
     pub list: Duration,
     /// To the outcome of a call. Default 60 s, at most 300 s.
@@ -125,6 +127,7 @@ impl Default for Timeouts {
         let secs = Duration::from_secs;
         Self {
             connect: secs(5),
+            start: secs(60),
             list: secs(15),
             call: secs(60),
             silence: secs(60),

@@ -18,7 +18,7 @@ use tokio::{
 
 use super::{
     UpstreamError,
-    spec::{Timeouts, UpstreamSpec},
+    spec::{Endpoint, Timeouts, UpstreamSpec},
 };
 use crate::{catalog::rules::CatalogBounds, tasks::Tasks};
 
@@ -27,6 +27,8 @@ use crate::{catalog::rules::CatalogBounds, tasks::Tasks};
 pub(super) struct Terms {
     /// Deadlines.
     pub(super) timeouts: Timeouts,
+    /// To the end of an opening: of a process's, or of one over the network.
+    pub(super) opening: Duration,
     /// Bounds on its lists.
     pub(super) bounds: CatalogBounds,
     /// Its share of work at once.
@@ -42,6 +44,10 @@ impl Terms {
     pub(super) fn new(spec: &UpstreamSpec, bounds: CatalogBounds, tasks: Tasks) -> Arc<Self> {
         Arc::new(Self {
             timeouts: spec.timeouts,
+            opening: match spec.endpoint {
+                Endpoint::Stdio(_) => spec.timeouts.start,
+                Endpoint::Http(_) => spec.timeouts.connect,
+            },
             bounds,
             gate: Gate::new(spec.concurrency),
             tasks,

@@ -12,7 +12,7 @@ use crate::harness::{
 
 /// Well over every deadline that these tests configure, well under every default.
 const LIMIT: Duration = Duration::from_secs(8);
-const SHORT: &str = "timeout: { call: 1s, list: 1s, connect: 1s, silence: 1s }";
+const SHORT: &str = "call: 1s, list: 1s, connect: 1s, silence: 1s";
 
 /// A sound server beside the hostile one.
 struct Pair {
@@ -24,8 +24,9 @@ struct Pair {
 impl Pair {
     async fn of(revision: Revision, bad: &Upstream, builder: GatewayBuilder) -> Self {
         let good = Upstream::http(Revision::V2026_07_28).tools([tool("t")]);
+        let start = if bad.is_piped() { ", start: 1s" } else { "" };
         let gateway = builder
-            .upstream_with("bad", bad, SHORT)
+            .upstream_with("bad", bad, &format!("timeout: {{ {SHORT}{start} }}"))
             .upstream("good", &good)
             .unsettled()
             .start()

@@ -1,10 +1,12 @@
 //! Every revision on either side, over every transport it has, and values as each revision knows them (acceptance 4, PROTOCOL D6).
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::harness::{
     Gateway, Piped, Play, Revision, Upstream, call_result, parse, quote, resource, template,
-    text_result, tool,
+    text_result, tool, within,
 };
 
 /// Every revision in every transport that it has.
@@ -90,6 +92,26 @@ async fn every_revision_serves_clients_of_every_revision() {
             "{key}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_client_on_a_pipe_is_greeted_while_a_program_is_still_starting() {
+    let slow = Upstream::pipe(Revision::V2025_11_25)
+        .tools([tool("t")])
+        .on("server/discover", |_| Play::Hang)
+        .on("initialize", |_| Play::Hang);
+    let notes = Upstream::http(Revision::V2026_07_28).tools([tool("t")]);
+    let builder = Gateway::of()
+        .upstream("slow", &slow)
+        .upstream("notes", &notes);
+    let mut pipe = Piped::start(&builder.text()).await;
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+    let greeting = within(Duration::from_secs(12), "a greeting", pipe.ask(hello)).await;
+    assert_eq!(parse(&greeting)["result"]["protocolVersion"], "2025-11-25");
+    pipe.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
+        .await;
+    let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"notes_t","arguments":{}}}"#;
+    assert!(pipe.until_listed(call).await.contains("called t"));
 }
 
 #[tokio::test]

@@ -126,6 +126,7 @@ fn timeouts(check: &mut Check<'_>, key: &str, raw: &Upstream) -> Timeouts {
             default.connect,
             (least, secs(60)),
         ),
+        start: check.time(&at("start"), raw.start, default.start, (least, secs(600))),
         list: check.time(&at("list"), raw.list, default.list, (least, secs(300))),
         call: check.time(&at("call"), raw.call, default.call, (least, secs(300))),
         silence: check.time(
@@ -215,6 +216,13 @@ fn http(check: &mut Check<'_>, key: &str, url: &str, raw: &Upstream) -> Option<E
     let at = |rest: &'static str| ["upstreams", key, rest];
     let foreign = [("env", !raw.env.is_empty()), ("cwd", raw.cwd.is_some())];
     refuse_foreign(check, key, &foreign, "`url`", "it belongs to a `command`");
+    if raw.timeout.start.is_some() {
+        check.wrong_key(
+            &["upstreams", key, "timeout", "start"],
+            "`start` means nothing beside `url`",
+            "it belongs to a `command`; `connect` is the deadline of an address",
+        );
+    }
     let url = address(check, &at("url"), url, raw.plain_http);
     let encrypted = url
         .as_ref()

@@ -234,3 +234,16 @@ fn the_schema_describes_the_keys_that_are_read() {
         .and_then(|node| node.as_bool());
     assert_eq!(closed, Some(false));
 }
+
+#[test]
+fn a_program_has_a_minute_to_start_unless_said_otherwise() {
+    let start = |yaml: &str| Files::with(yaml).plan().upstreams[0].timeouts.start;
+    assert_eq!(
+        start("upstreams: { a: { command: [x] } }\n"),
+        Duration::from_secs(60)
+    );
+    assert_eq!(
+        start("upstreams: { a: { command: [x], timeout: { start: 2m } } }\n"),
+        Duration::from_secs(120)
+    );
+}

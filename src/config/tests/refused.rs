@@ -92,6 +92,10 @@ fn hints_say_what_was_meant_or_what_to_do() {
         hint("page_size: { bytes: 1 }\n").contains("between 4KiB and 16MiB; the default is 1MiB")
     );
     assert!(hint("upstreams: { a: { command: npx } }\n").contains("[…]"));
+    assert!(
+        hint("upstreams: { a: { url: https://a/, timeout: { start: 1m } } }\n")
+            .contains("`connect`")
+    );
 }
 
 #[test]
@@ -119,6 +123,10 @@ fn values_outside_the_ranges_of_their_bounds_stop_start_up() {
         (
             "upstreams: { a: { command: [x], timeout: { call: 301s } } }",
             "upstreams.a.timeout.call",
+        ),
+        (
+            "upstreams: { a: { command: [x], timeout: { start: 11m } } }",
+            "upstreams.a.timeout.start",
         ),
         (
             "upstreams: { a: { command: [x], concurrency: 1025 } }",

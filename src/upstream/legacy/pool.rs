@@ -58,7 +58,7 @@ pub(super) struct Opening {
 
 impl Opening {
     async fn open(&self) -> Result<Session, UpstreamError> {
-        let deadline = Instant::now() + self.terms.timeouts.connect;
+        let deadline = Instant::now() + self.terms.opening;
         let (wire, own) = match &self.opener {
             Opener::Shared(wire) => (Arc::clone(wire), false),
             Opener::Own(connector, http) => {

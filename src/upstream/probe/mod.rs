@@ -237,7 +237,8 @@ impl Probe {
     async fn handshake(&self, http: HttpTransport) -> Result<Arc<dyn Peer>, UpstreamError> {
         let wire = Wire::new(self.connect(http).await?, false);
         let closing = CloseUnlessKept(Some(Arc::clone(&wire)), &self.terms);
-        let opening = Session::open(&wire, self.proposal(), &self.terms, self.step());
+        let deadline = Instant::now() + self.terms.opening;
+        let opening = Session::open(&wire, self.proposal(), &self.terms, deadline);
         // A process that ends says why; the handshake only sees that it ended.
         let session = tokio::select! {
             biased;
@@ -281,11 +282,12 @@ impl Probe {
 
     /// Asks on a pipe for the stateless era, and after half the connect deadline, or at once on any other answer, for the
     /// handshake, too. Whichever is granted first decides: a modern server that is slow to start answers the question
-    /// late and refuses the handshake (PROTOCOL J8).
+    /// late and refuses the handshake (PROTOCOL J8). Both wait for as long as a process may take to start.
     async fn ask_pipe(&self, wire: &Arc<Wire>) -> Result<Arc<dyn Peer>, UpstreamError> {
         let connect = self.terms.timeouts.connect;
         let began = Instant::now();
-        let question = self.question(wire, began + connect * 2);
+        let deadline = began + self.terms.opening;
+        let question = self.question(wire, deadline);
         tokio::pin!(question);
         let early = if self.insists_on_modern() {
             Some(question.as_mut().await)
@@ -293,7 +295,7 @@ impl Probe {
             tokio::select! {
                 biased;
                 found = question.as_mut() => Some(found),
-                () = sleep_until(began + connect / 2) => None,
+                () = sleep_until(deadline.min(began + connect / 2)) => None,
             }
         };
         let pending = match early {
@@ -303,7 +305,7 @@ impl Probe {
             Some(Err(error)) => return Err(error),
             None => true,
         };
-        let opening = Session::open(wire, self.proposal(), &self.terms, began + connect * 2);
+        let opening = Session::open(wire, self.proposal(), &self.terms, deadline);
         tokio::pin!(opening);
         let mut pending = pending;
         let opened = loop {

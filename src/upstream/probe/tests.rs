@@ -360,12 +360,43 @@ async fn a_modern_server_that_answers_late_and_refuses_the_handshake_is_found() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_process_that_downloads_itself_first_is_waited_for_and_not_started_again() {
+    let slowly = |play| Play::After(50, Box::new(play));
+    let modern = || slowly(result(discovery(r#"["2026-07-28"]"#)));
+    let older = || slowly(Play::Error(200, -32601, ""));
+    for (protocol, question, handshake, found) in [
+        (
+            Pin::Auto,
+            modern(),
+            slowly(Play::Error(200, -32022, "")),
+            Revision::V2026_07_28,
+        ),
+        (Pin::Auto, older(), slowly(welcome()), Revision::V2025_11_25),
+        (Pin::Modern, modern(), Play::Hang, Revision::V2026_07_28),
+        (
+            Pin::Legacy,
+            Play::Hang,
+            slowly(welcome()),
+            Revision::V2025_11_25,
+        ),
+    ] {
+        let processes = answering(question, handshake);
+        let spec = pinned(a_pipe(), protocol);
+        assert_eq!(revision(&spec, &processes).await.unwrap(), found);
+        assert_eq!(processes.made().len(), 1, "{protocol:?}");
+    }
+    // An address has no such patience.
+    let processes = answering(modern(), slowly(welcome()));
+    assert!(revision(&an_address(), &processes).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_never_answers_is_given_up_in_time_and_its_process_ended() {
     let processes = answering(Play::Hang, Play::Hang);
     let began = Instant::now();
     let found = revision(&a_pipe(), &processes).await;
     assert!(matches!(found, Err(UpstreamError::Timeout(_))));
-    assert_eq!(began.elapsed(), Duration::from_secs(10));
+    assert_eq!(began.elapsed(), Duration::from_secs(60));
     tokio::task::yield_now().await;
     assert_eq!(
         processes.made()[0]

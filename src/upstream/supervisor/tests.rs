@@ -223,7 +223,7 @@ async fn a_hang_in_initialize_holds_nobody_past_the_connect_deadline() {
     ));
     assert_eq!(began.elapsed(), Duration::from_secs(5));
     upstream.settled().await;
-    assert_eq!(began.elapsed(), Duration::from_secs(10));
+    assert_eq!(began.elapsed(), Duration::from_secs(60));
     assert!(matches!(
         called(&upstream).await,
         Err(UpstreamError::Unavailable { .. })

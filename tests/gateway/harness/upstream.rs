@@ -50,6 +50,11 @@ impl Upstream {
         }
     }
 
+    /// Whether it is reached as a process.
+    pub(crate) fn is_piped(&self) -> bool {
+        self.stage.wire == Wire::Pipe
+    }
+
     /// What a configuration says of it.
     pub(crate) fn place(&self) -> String {
         let port = self.address.port();
