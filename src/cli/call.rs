@@ -7,12 +7,13 @@ use clap::Args;
 
 use super::{
     Ended,
-    gateway::{Where, object},
+    gateway::{Gateway, Where, object},
+    near::near,
     out, shown,
 };
 use crate::{
     json::{Json, Kind, Limits, Node},
-    protocol::methods,
+    protocol::methods::{self, ListKind},
 };
 
 /// Call a tool through a gateway
@@ -135,15 +136,19 @@ async fn ask(shared: &Shared, method: &str, params: Json, show: impl FnOnce(&Jso
         Ok(gateway) => gateway,
         Err(ended) => return ended,
     };
-    let answer = gateway.request(method, params).await;
-    gateway.close().await;
+    let answer = gateway.request(method, params.clone()).await;
     let result = match answer {
         Ok(result) => result,
         Err(refused) => {
             shown::refusal(&refused, shared.json);
+            if !shared.json && refused.is_unknown_name() {
+                suggest(&gateway, method, &params).await;
+            }
+            gateway.close().await;
             return Ended::Failed;
         }
     };
+    gateway.close().await;
     let member = |key: &str| result.root().member(key);
     let asks = member("resultType").and_then(Node::as_str).as_deref() == Some("input_required");
     let failed = member("isError").and_then(Node::as_bool) == Some(true);
@@ -161,6 +166,36 @@ async fn ask(shared: &Shared, method: &str, params: Json, show: impl FnOnce(&Jso
     } else {
         Ended::Well
     }
+}
+
+/// Says what is called nearly so, or where all names are.
+async fn suggest(gateway: &Gateway, method: &str, params: &Json) {
+    let kind = match method {
+        methods::TOOLS_CALL => ListKind::Tools,
+        methods::PROMPTS_GET => ListKind::Prompts,
+        _ => ListKind::Resources,
+    };
+    let asked = ["name", "uri"]
+        .into_iter()
+        .find_map(|key| params.root().member(key).and_then(Node::as_str))
+        .unwrap_or_default();
+    // Without a list there is nothing to suggest, and the refusal has been told.
+    let names: Vec<String> = gateway
+        .list(kind)
+        .await
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|item| item.root().member(kind.key()).and_then(Node::as_str))
+        .map(|name| out::tame(&name))
+        .collect();
+    let close: Vec<String> = near(&asked, &names)
+        .into_iter()
+        .map(|name| format!("`{name}`"))
+        .collect();
+    out::note(&match close.as_slice() {
+        [] => "`usher catalog` shows what there is".to_owned(),
+        close => format!("did you mean {}?", close.join(" or ")),
+    });
 }
 
 fn arguments(text: &str) -> Result<Json, String> {

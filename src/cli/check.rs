@@ -1,6 +1,9 @@
 //! `usher check`: whether a configuration is right, and with `--connect` whether its upstreams are there.
 
+use std::collections::HashMap;
+
 use clap::Args as ClapArgs;
+use http::Uri;
 
 use super::{
     Ended,
@@ -12,7 +15,9 @@ use crate::{
     app::{App, UpstreamStatus},
     config::Plan,
     json::Json,
+    protocol::UpstreamId,
     tasks::Tasks,
+    upstream::spec::{Endpoint, UpstreamSpec},
 };
 
 /// Check a configuration: every problem at once, with file, line, column and a hint
@@ -37,7 +42,7 @@ pub(super) struct Args {
 
 /// Runs it.
 pub(super) async fn run(args: Args) -> Ended {
-    let (plan, notes) = match args.source.load() {
+    let (plan, mut notes) = match args.source.load() {
         Ok(loaded) => loaded,
         Err(rejected) => {
             if args.json {
@@ -50,6 +55,12 @@ pub(super) async fn run(args: Args) -> Ended {
         }
     };
     let summary = summary(&args, &plan);
+    if plan.upstreams.is_empty() {
+        notes.push(
+            "nothing is configured: without `upstreams` the endpoint is empty; `usher import` takes over what other programs have"
+                .to_owned(),
+        );
+    }
     let mut members = vec![("ok", Json::of(&true)), ("notes", Json::of(&notes))];
     if !args.connect {
         if args.json {
@@ -60,6 +71,7 @@ pub(super) async fn run(args: Args) -> Ended {
         }
         return Ended::Well;
     }
+    let addresses = addresses(&plan);
     let statuses = match connect(plan).await {
         Ok(statuses) => statuses,
         Err(error) => {
@@ -80,6 +92,12 @@ pub(super) async fn run(args: Args) -> Ended {
             out::line(&format!("\n{}", shown::statuses(&statuses)));
         }
         for status in &statuses {
+            if let Some(hint) = addresses
+                .get(&status.id)
+                .and_then(|url| path_hint(status, url))
+            {
+                out::line(&format!("{}: {hint}", status.id));
+            }
             for report in &status.reports {
                 out::line(&format!("{}: {}", status.id, out::tame(report)));
             }
@@ -113,6 +131,31 @@ fn summary(args: &Args, plan: &Plan) -> String {
     )
 }
 
+/// The addresses of the upstreams that have one.
+fn addresses(plan: &Plan) -> HashMap<UpstreamId, Uri> {
+    let address = |spec: &UpstreamSpec| match &spec.endpoint {
+        Endpoint::Http(http) => Some((spec.id.clone(), http.url.clone())),
+        Endpoint::Stdio(_) => None,
+    };
+    plan.upstreams.iter().filter_map(address).collect()
+}
+
+/// What to try when a server answers that there is nothing at its address.
+fn path_hint(status: &UpstreamStatus, url: &Uri) -> Option<String> {
+    let error = status.error.as_deref()?;
+    let missing = ["HTTP 404", "HTTP 405"]
+        .into_iter()
+        .find(|answer| error.contains(answer))?;
+    let path = url.path().trim_end_matches('/');
+    if status.state == "ready" || path.ends_with("/mcp") {
+        return None;
+    }
+    let (scheme, authority) = (url.scheme_str()?, url.authority()?);
+    Some(format!(
+        "{missing} says that no MCP server is at this path; most are at `/mcp`: try {scheme}://{authority}{path}/mcp"
+    ))
+}
+
 /// A status as JSON.
 #[derive(serde::Serialize)]
 struct Status<'a> {
@@ -143,5 +186,38 @@ impl<'a> Status<'a> {
             error: status.error.as_deref(),
             reports: &status.reports,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_answers_404_or_405_without_the_usual_path_gets_a_hint() {
+        let status = |state, error: &str| UpstreamStatus {
+            id: UpstreamId::parse("a").expect("a key"),
+            state,
+            revision: None,
+            counts: [0; 4],
+            error: Some(error.to_owned()),
+            reports: Vec::new(),
+        };
+        let hint = |state, error, url: &str| {
+            path_hint(&status(state, error), &url.parse().expect("an address"))
+        };
+        for (url, better) in [
+            ("https://host.example", "https://host.example/mcp"),
+            ("https://host.example:1/", "https://host.example:1/mcp"),
+            ("http://localhost/api/", "http://localhost/api/mcp"),
+        ] {
+            for error in ["x: HTTP 404 without a message", "HTTP 405"] {
+                let hint = hint("away", error, url).expect("a hint");
+                assert!(hint.ends_with(&format!("try {better}")), "{hint}");
+            }
+        }
+        assert_eq!(hint("away", "HTTP 404", "https://host.example/mcp/"), None);
+        assert_eq!(hint("away", "HTTP 503", "https://host.example/"), None);
+        assert_eq!(hint("ready", "HTTP 404", "https://host.example/"), None);
     }
 }

@@ -4,6 +4,7 @@
 //! would have given.
 
 use std::{
+    ffi::OsStr,
     net::{Ipv4Addr, SocketAddr},
     path::Path,
     time::Duration,
@@ -63,7 +64,11 @@ pub(super) async fn run(args: Args) -> Ended {
     };
     let ended = serve::serve(plan, async |app, url| {
         drop(app.settled(SETTLE).await);
-        introduce(app, url);
+        introduce(
+            app,
+            url,
+            &called(&program, std::env::var_os("PATH").as_deref()),
+        );
     })
     .await;
     tasks.finish().await;
@@ -86,7 +91,7 @@ fn plan(port: u16, program: &Path, servers: &crate::demo::Demo) -> Result<Plan, 
 }
 
 /// Prints what there is and what to try.
-fn introduce(app: &App, url: &str) {
+fn introduce(app: &App, url: &str, program: &str) {
     out::line("");
     out::line(&shown::statuses(&app.statuses()));
     out::line("");
@@ -95,12 +100,35 @@ fn introduce(app: &App, url: &str) {
         .map(|kind| (kind, app.catalog(kind)))
         .collect();
     catalog::print(&lists);
-    out::line(&try_this(url));
+    out::line(&try_this(url, program));
 }
 
 const TOOL: &str = "weather_get_weather";
 
-fn try_this(url: &str) -> String {
+/// What to type so that this very program is called: its name where the shell finds it, else its path.
+fn called(program: &Path, search: Option<&OsStr>) -> String {
+    let same = |found: &Path| match (found.canonicalize(), program.canonicalize()) {
+        (Ok(found), Ok(program)) => found == program,
+        _ => false,
+    };
+    let first = search.and_then(|search| {
+        std::env::split_paths(search)
+            .map(|directory| directory.join("usher"))
+            .find(|candidate| candidate.is_file())
+    });
+    if first.is_some_and(|first| same(&first)) {
+        return "usher".to_owned();
+    }
+    let path = program.to_string_lossy();
+    let plain = |char: char| char.is_ascii_alphanumeric() || "/._-+".contains(char);
+    if path.chars().all(plain) {
+        path.into_owned()
+    } else {
+        format!("'{}'", path.replace('\'', r"'\''"))
+    }
+}
+
+fn try_this(url: &str, program: &str) -> String {
     let heading = |text: &str| out::paint(out::BOLD, text);
     let revision = Revision::LATEST_MODERN;
     let (version, method, name) = (mirror::PROTOCOL_VERSION, mirror::METHOD, mirror::NAME);
@@ -119,8 +147,8 @@ curl -sS {url} \\
   -d '{body}'
 
 {usher}
-usher call {TOOL} '{{\"city\":\"Paris\"}}' --url {url}
-usher catalog --url {url}
+{program} call {TOOL} '{{\"city\":\"Paris\"}}' --url {url}
+{program} catalog --url {url}
 
 {python}
 python3 - <<'EOF'
@@ -178,8 +206,37 @@ mod tests {
     }
 
     #[test]
+    fn printed_commands_call_this_very_program_wherever_it_is() {
+        use std::os::unix::fs::symlink;
+
+        let directory = tempfile::TempDir::new().expect("a directory");
+        let at = |name: &str| directory.path().join(name);
+        for name in ["mine", "others", "it's here"] {
+            std::fs::create_dir(at(name)).expect("made");
+        }
+        let program = at("it's here").join("usher");
+        std::fs::write(&program, "").expect("written");
+        std::fs::write(at("others").join("usher"), "").expect("written");
+        symlink(&program, at("mine").join("usher")).expect("linked");
+        let search =
+            |names: &[&str]| std::env::join_paths(names.iter().map(|n| at(n))).expect("a path");
+        assert_eq!(
+            called(&program, Some(&search(&["mine", "others"]))),
+            "usher"
+        );
+        let path = called(&program, Some(&search(&["others", "mine"])));
+        assert!(
+            path.ends_with(r"/it'\''s here/usher'") && path.starts_with('\''),
+            "{path}"
+        );
+        assert_eq!(called(Path::new("/opt/usher"), None), "/opt/usher");
+        assert!(try_this("http://x/mcp", "/opt/usher").contains("\n/opt/usher call "));
+    }
+
+    #[test]
     fn the_body_of_the_printed_call_is_one_request_and_its_headers_mirror_it() {
-        let text = anstream::adapter::strip_str(&try_this("http://127.0.0.1:8808/mcp")).to_string();
+        let text = anstream::adapter::strip_str(&try_this("http://127.0.0.1:8808/mcp", "usher"))
+            .to_string();
         let body = text
             .lines()
             .find_map(|line| line.trim().strip_prefix("-d '"))

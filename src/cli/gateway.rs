@@ -7,9 +7,9 @@ use clap::Args;
 use super::{client::Client, out, shown, source::Source};
 use crate::{
     app::{App, UpstreamStatus},
-    json::{Edits, Fate, Json},
+    json::{Edits, Fate, Json, Node},
     jsonrpc::RpcError,
-    protocol::methods::ListKind,
+    protocol::{codes, methods::ListKind},
     tasks::Tasks,
 };
 
@@ -43,6 +43,22 @@ pub(super) enum Refused {
     Answer(RpcError),
     /// There was no answer.
     Silence(String),
+}
+
+impl Refused {
+    /// Whether what was asked for is not there, by a gateway's own word for it or by that of a server asked directly.
+    pub(super) fn is_unknown_name(&self) -> bool {
+        let Self::Answer(error) = self else {
+            return false;
+        };
+        let reason = error.data.as_ref().and_then(|data| {
+            let reason = data.root().member("reason").and_then(Node::as_str)?;
+            Some(reason.into_owned())
+        });
+        reason.map_or(error.code == codes::INVALID_PARAMS, |reason| {
+            reason == "unknown_name"
+        })
+    }
 }
 
 impl Where {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-use super::{Ended, out, source::tell};
+use super::{Ended, init::not_written, out, source::tell};
 use crate::config;
 
 /// Turn mcp.json, claude_desktop_config.json or .vscode/mcp.json into usher.yaml
@@ -37,7 +37,8 @@ pub(super) fn run(args: &Args) -> Ended {
         None => out::raw(import.yaml.as_bytes()),
         Some(path) => {
             if let Err(error) = config::write_new(path, &import.yaml) {
-                out::problem(&format!("{}: {error}", path.display()));
+                let hint = "`-o OTHER.yaml` writes another";
+                out::problem(&not_written(path, &error, hint));
                 return Ended::Failed;
             }
             out::note(&format!("{} is written", path.display()));

@@ -1,6 +1,9 @@
 //! `usher init`: a configuration to start from.
 
-use std::path::PathBuf;
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use clap::Args as ClapArgs;
 
@@ -30,8 +33,33 @@ pub(super) fn run(args: &Args) -> Ended {
             Ended::Well
         }
         Err(error) => {
-            out::problem(&format!("{}: {error}", args.file.display()));
+            let hint = "`usher init OTHER.yaml` writes another";
+            out::problem(&not_written(&args.file, &error, hint));
             Ended::Failed
         }
+    }
+}
+
+/// Why a new file was not written, and what to do.
+pub(super) fn not_written(file: &Path, error: &io::Error, hint: &str) -> String {
+    let file = file.display();
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => format!("{file} exists and is left as it is; {hint}"),
+        io::ErrorKind::NotFound => format!("{file}: there is no such directory"),
+        _ => format!("{file}: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_exists_is_told_in_words_with_what_to_do() {
+        let error = io::Error::from_raw_os_error(17);
+        let told = not_written(Path::new("usher.yaml"), &error, "do this");
+        assert_eq!(told, "usher.yaml exists and is left as it is; do this");
+        let error = io::Error::from_raw_os_error(2);
+        assert!(not_written(Path::new("a/b"), &error, "").contains("no such directory"));
     }
 }

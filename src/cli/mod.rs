@@ -13,6 +13,7 @@ mod gateway;
 mod import;
 mod init;
 mod logs;
+mod near;
 mod out;
 mod schema;
 mod serve;

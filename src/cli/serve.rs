@@ -1,12 +1,12 @@
 //! `usher serve`: the gateway, until it is told to stop.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, io, time::Duration};
 
 use clap::Args as ClapArgs;
 
 use super::{Ended, gateway::build, out, signals::Stop, source::Source};
 use crate::{
-    app::{App, UpstreamStatus},
+    app::{App, AppError, UpstreamStatus},
     config::Plan,
     protocol::{Revision, UpstreamId},
     tasks::Tasks,
@@ -56,7 +56,7 @@ pub(super) async fn serve(plan: Plan, ready: impl AsyncFnOnce(&App, &str)) -> En
     } else {
         "http"
     };
-    let (endpoint, asked) = (plan.endpoint.clone(), plan.listen.address);
+    let endpoint = plan.endpoint.clone();
     let tasks = Tasks::new();
     let app = match App::build(plan, tasks.child()).await {
         Ok(app) => app,
@@ -68,7 +68,7 @@ pub(super) async fn serve(plan: Plan, ready: impl AsyncFnOnce(&App, &str)) -> En
     let address = match app.bind().await {
         Ok(address) => address,
         Err(error) => {
-            out::problem(&format!("{asked}: {error}"));
+            out::problem(&not_bound(&error));
             app.shutdown().await;
             tasks.finish().await;
             return Ended::Failed;
@@ -100,6 +100,21 @@ pub(super) async fn serve(plan: Plan, ready: impl AsyncFnOnce(&App, &str)) -> En
             tasks.finish().await;
         } => Ended::Well,
         () = stop.asked() => Ended::Failed,
+    }
+}
+
+/// Why there is no listener, and what to do.
+fn not_bound(error: &AppError) -> String {
+    let AppError::Bind { address, cause } = error;
+    match cause.kind() {
+        io::ErrorKind::AddrInUse => format!(
+            "{address} is taken by another program; end that one, or choose another port: `listen.address` in the \
+             configuration, `--port` for `usher demo`"
+        ),
+        io::ErrorKind::AddrNotAvailable => {
+            format!("{address} is no address of this machine; see `listen.address`")
+        }
+        _ => error.to_string(),
     }
 }
 
@@ -172,5 +187,29 @@ fn told(status: &UpstreamStatus) -> String {
             status.id,
             out::short(error, 160)
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_taken_port_is_named_once_with_what_to_do() {
+        let error = AppError::Bind {
+            address: ([127, 0, 0, 1], 8808).into(),
+            cause: io::Error::from_raw_os_error(98),
+        };
+        let told = not_bound(&error);
+        assert_eq!(told.matches("127.0.0.1:8808").count(), 1, "{told}");
+        assert!(
+            told.contains("--port") && !told.contains("os error"),
+            "{told}"
+        );
+        let error = AppError::Bind {
+            address: ([192, 0, 2, 1], 1).into(),
+            cause: io::Error::from_raw_os_error(13),
+        };
+        assert_eq!(not_bound(&error).matches("192.0.2.1:1").count(), 1);
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
 }
 
 /// Edits (insert, delete, replace, swap neighbours) from one word to the other.
-fn distance(from: &str, to: &str) -> usize {
+pub(crate) fn distance(from: &str, to: &str) -> usize {
     let from: Vec<char> = from.chars().take(64).collect();
     let to: Vec<char> = to.chars().take(64).collect();
     let mut rows = vec![(0..=to.len()).collect::<Vec<usize>>()];

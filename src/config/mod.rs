@@ -22,6 +22,7 @@ mod yaml;
 
 use std::path::Path;
 
+pub(crate) use hint::distance;
 pub use mcp_json::{Export, Import, import, load_mcp_json};
 pub use plan::Plan;
 pub use problem::{Problem, Rejected};
