@@ -102,17 +102,19 @@ fn every_default_is_the_one_that_is_documented() {
     let etc = etc();
     let table = rows("| Key | Default |");
     assert!(table.len() > 35, "{}", table.len());
-    let server = "upstreams: { x: { url: \"https://example.com/\" } }\n";
-    let implied = format!("{:?}", load(&etc, server));
+    let server = |place: &str, more: &str| format!("upstreams: {{ x: {{ {place}{more} }} }}\n");
+    let (address, program) = ("url: \"https://example.com/\"", "command: [x]");
     for row in table {
         let (key, value) = (row[0].trim_matches('`'), row[1].trim_matches('`'));
-        // The key as one line of nested mappings; a server needs its address beside it.
+        let place = match key {
+            "upstreams.*.timeout.start" => program,
+            _ => address,
+        };
+        let implied = format!("{:?}", load(&etc, &server(place, "")));
+        // The key as one line of nested mappings; a server needs its place beside it.
         let yaml = match key.strip_prefix("upstreams.*.") {
-            Some(rest) => format!(
-                "upstreams: {{ x: {{ url: \"https://example.com/\", {} }} }}\n",
-                nested(rest, value)
-            ),
-            None => format!("{server}{}\n", nested(key, value)),
+            Some(rest) => server(place, &format!(", {}", nested(rest, value))),
+            None => format!("{}{}\n", server(place, ""), nested(key, value)),
         };
         let said = format!("{:?}", load(&etc, &yaml));
         assert_eq!(said, implied, "{key} is not {value} by default");
