@@ -59,6 +59,7 @@ pub(super) fn judge<B>(
     if request.version() == Version::HTTP_2 {
         check_sizes(request.uri(), request.headers(), bounds)?;
     }
+    ignore_offer(request);
     if check_fields(request.headers(), repeats)? == Forwarding::Present {
         drop_forwarding(request.headers_mut());
     }
@@ -195,6 +196,19 @@ fn check_sizes(uri: &Uri, headers: &HeaderMap, bounds: &ServerBounds) -> Result<
         return Err(Refusal::FIELDS);
     }
     Ok(())
+}
+
+/// Drops an offer of h2c, as if it had not been made; any other wish for another protocol is left for the check of fields.
+/// What passed the framing guard makes no other.
+fn ignore_offer<B>(request: &mut Request<B>) {
+    let headers = request.headers_mut();
+    if headers
+        .get(header::UPGRADE)
+        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"h2c"))
+    {
+        headers.remove(header::UPGRADE);
+        headers.remove("http2-settings");
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -170,6 +170,54 @@ async fn http_4_only_the_exact_raw_path_is_routed() {
     assert_eq!(edge.status(path("/mcp?query")).await, 200);
 }
 
+/// What the standard client of Java says on every plain connection.
+#[tokio::test]
+async fn http_7_an_offer_of_h2c_is_ignored_and_the_connection_stays_what_it_is() {
+    let edge = Edge::start();
+    let offer = "Connection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA\r\nUpgrade: h2c\r\n";
+    let offering = |body: &str| {
+        let length = body.len();
+        format!(
+            "POST /mcp HTTP/1.1\r\nHost: localhost\r\n{offer}Content-Length: {length}\r\n\r\n{body}"
+        )
+    };
+    let said = edge
+        .say(format!(
+            "{}{}{}",
+            offering("one"),
+            offering("two"),
+            post("Connection: close\r\n", "three")
+        ))
+        .await;
+    assert_eq!(said.matches("HTTP/1.1 200 ").count(), 3, "{said}");
+    assert!(
+        !said.contains("101") && !said.to_lowercase().contains("upgrade"),
+        "{said}"
+    );
+    let seen = edge.seen();
+    let bodies: Vec<&str> = seen.iter().map(|seen| seen.body.as_str()).collect();
+    assert_eq!(bodies, ["one", "two", "three"]);
+    for seen in &seen {
+        assert!(
+            !seen
+                .headers
+                .iter()
+                .any(|name| name == "upgrade" || name == "http2-settings")
+        );
+    }
+    // Prior knowledge of HTTP/2 in the middle of a connection is no request, offer or not.
+    let said = edge
+        .say(format!(
+            "{}PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+            offering("four")
+        ))
+        .await;
+    assert!(
+        said.contains("HTTP/1.1 200 ") && said.contains("HTTP/1.1 400 "),
+        "{said}"
+    );
+}
+
 #[tokio::test]
 async fn http_7_upgrade_connect_and_trace_never_enter_a_tunnel() {
     let edge = Edge::start();
@@ -181,6 +229,18 @@ async fn http_7_upgrade_connect_and_trace_never_enter_a_tunnel() {
         ("TRACE /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
         (
             "GET /mcp HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n\r\n",
+            400,
+        ),
+        (
+            "GET /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
+            400,
+        ),
+        (
+            "GET /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: h2c, websocket\r\n\r\n",
+            400,
+        ),
+        (
+            "GET /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: TLS/1.0\r\n\r\n",
             400,
         ),
         (

@@ -1,7 +1,8 @@
 //! One HTTP/1 head, read line by line as it arrives, each byte once.
 //!
 //! Guarantees: a head passes only if its request line is `METHOD SP TARGET SP HTTP/1.x`, every line ends in CRLF, every
-//! field is `token ":" value` with no control byte but tab, and its body's length is given in exactly one way.
+//! field is `token ":" value` with no control byte but tab, and its body's length is given in exactly one way. It asks for no
+//! other protocol, but for an offer of h2c, which nobody takes.
 
 use memchr::memchr;
 
@@ -27,6 +28,17 @@ pub(super) struct Head {
     version: Version,
     length: Option<u64>,
     chunked: bool,
+    upgrade: Upgrade,
+}
+
+/// What was said so far of changing the protocol. One offer can be ignored, as RFC 9110 7.8 has it: that of h2c, which the
+/// standard client of Java makes on every plain connection. It stays HTTP/1.1 then; any other wish ends it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Upgrade {
+    /// `Connection` names it.
+    named: bool,
+    /// `Upgrade: h2c`
+    h2c: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -75,6 +87,9 @@ impl Head {
                 self.request_line(line, bounds)?;
                 self.fields_at = self.line;
             } else if line.is_empty() {
+                if self.upgrade.named != self.upgrade.h2c {
+                    return Err(Violation::Malformed);
+                }
                 return Ok(Some((self.line, self.body_length()?)));
             } else {
                 self.field(line, bounds)?;
@@ -146,8 +161,18 @@ impl Head {
             return Err(Violation::FieldsTooLarge);
         }
         match name.len() {
-            7 if same(name, b"upgrade") => Err(Violation::Malformed),
-            10 if same(name, b"connection") && names_upgrade(value) => Err(Violation::Malformed),
+            7 if same(name, b"upgrade") => {
+                let offer = value.eq_ignore_ascii_case(b"h2c") && self.version == Version::Http11;
+                if !offer || self.upgrade.h2c {
+                    return Err(Violation::Malformed);
+                }
+                self.upgrade.h2c = true;
+                Ok(())
+            }
+            10 if same(name, b"connection") => {
+                self.upgrade.named |= names_upgrade(value);
+                Ok(())
+            }
             14 if same(name, b"content-length") => {
                 if self.length.is_some() || name[7] == b'_' {
                     return Err(Violation::Malformed);

@@ -51,6 +51,18 @@ fn well_formed_messages_pass_whole_one_after_the_other() {
 }
 
 #[test]
+fn an_offer_of_h2c_passes_and_changes_nothing() {
+    let input = b"POST /mcp HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nContent-Length: 3\r\nHost: a\r\n\
+        HTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA\r\nUpgrade: h2c\r\n\r\nabc\
+        PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    assert_eq!(fault_of(input), Some(Fault::Head(Violation::Malformed)));
+    let (passed, _, _, heads) = run(input, usize::MAX);
+    assert_eq!((passed, heads), (input.len() - 24, 1));
+    let old = b"GET /mcp HTTP/1.0\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
+    assert_eq!(fault_of(old), Some(Fault::Head(Violation::Malformed)));
+}
+
+#[test]
 fn a_head_passes_only_when_it_is_complete() {
     let input = b"POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r";
     assert_eq!(run(input, 5), (0, None, Place::InHead, 0));
@@ -93,8 +105,12 @@ fn doubtful_heads_are_refused_and_none_of_their_bytes_pass() {
         b": a\r\n",
         b"X\r\n",
         b"X\xc3\xa9: a\r\n",
-        b"Upgrade: h2c\r\n",
-        b"Connection: keep-alive, Upgrade\r\n",
+        b"Upgrade: h2c\r\n\r\n",
+        b"Connection: keep-alive, Upgrade\r\n\r\n",
+        b"Connection: Upgrade\r\nUpgrade: websocket\r\n",
+        b"Connection: Upgrade\r\nUpgrade: h2c, websocket\r\n",
+        b"Connection: Upgrade\r\nUpgrade: h2c\r\nUpgrade: h2c\r\n",
+        b"Connection: Upgrade\r\nUpgrade: h2c\r\nUpgrade: websocket\r\n",
     ];
     for field in fields {
         let input = [b"POST /mcp HTTP/1.1\r\nHost: a\r\n", *field, b"\r\nabc"].concat();
