@@ -43,10 +43,13 @@ pub(super) fn run(args: &Args) -> Ended {
 /// Why a new file was not written, and what to do.
 pub(super) fn not_written(file: &Path, error: &io::Error, hint: &str) -> String {
     let file = file.display();
-    match error.kind() {
-        io::ErrorKind::AlreadyExists => format!("{file} exists and is left as it is; {hint}"),
-        io::ErrorKind::NotFound => format!("{file}: there is no such directory"),
-        _ => format!("{file}: {error}"),
+    let kind = error.kind();
+    if kind == io::ErrorKind::AlreadyExists {
+        format!("{file} exists and is left as it is; {hint}")
+    } else if kind == io::ErrorKind::NotFound {
+        format!("{file}: there is no such directory")
+    } else {
+        format!("{file}: {error}")
     }
 }
 

@@ -31,7 +31,7 @@ fn unlikeness(word: &str, name: &str) -> Option<usize> {
         .map(|(distance, _)| distance)
         .min();
     let holds = word.len() > 2 && name.contains(word);
-    close.or(holds.then(|| name.len()))
+    close.or(holds.then_some(name.len()))
 }
 
 #[cfg(test)]

@@ -106,15 +106,16 @@ pub(super) async fn serve(plan: Plan, ready: impl AsyncFnOnce(&App, &str)) -> En
 /// Why there is no listener, and what to do.
 fn not_bound(error: &AppError) -> String {
     let AppError::Bind { address, cause } = error;
-    match cause.kind() {
-        io::ErrorKind::AddrInUse => format!(
+    let kind = cause.kind();
+    if kind == io::ErrorKind::AddrInUse {
+        format!(
             "{address} is taken by another program; end that one, or choose another port: `listen.address` in the \
              configuration, `--port` for `usher demo`"
-        ),
-        io::ErrorKind::AddrNotAvailable => {
-            format!("{address} is no address of this machine; see `listen.address`")
-        }
-        _ => error.to_string(),
+        )
+    } else if kind == io::ErrorKind::AddrNotAvailable {
+        format!("{address} is no address of this machine; see `listen.address`")
+    } else {
+        error.to_string()
     }
 }
 
