@@ -72,7 +72,7 @@ pub struct UpstreamStatus {
     pub counts: [usize; 4],
     /// What went wrong last, for operators.
     pub error: Option<String>,
-    /// Items left out, and why.
+    /// Items left out or doubtful, and why.
     pub reports: Vec<String>,
 }
 

@@ -6,7 +6,7 @@ use super::{
     Report, Route, glob,
     namespace::Namespace,
     rules::{CatalogRules, NamingRules},
-    schema::{SchemaCheck, SchemaFault},
+    schema::{SchemaCheck, SchemaDoubt, SchemaFault},
     spelling::{self, Offence},
     template::Template,
 };
@@ -35,6 +35,8 @@ pub(super) struct Item {
     pub(super) template: Option<Template>,
     /// For a tool with an app: the `ui://` address of its page, which need not be listed (PROTOCOL E).
     pub(super) app: Option<Box<str>>,
+    /// What the operator is told of it although it is offered.
+    pub(super) doubt: Option<SchemaDoubt>,
     /// At least the bytes of its outward definition in any shape.
     pub(super) weight: usize,
 }
@@ -66,6 +68,9 @@ pub enum Reason {
     /// A bad input or output schema.
     #[error("its schema {0}")]
     Schema(#[from] SchemaFault),
+    /// Kept, but not to be checked to the end.
+    #[error("is offered, although its schema {0}")]
+    Doubt(SchemaDoubt),
     /// A bad `x-mcp-header`.
     #[error("{0}")]
     Header(#[from] BadAnnotation),
@@ -144,10 +149,11 @@ impl Checker<'_> {
         {
             return Err(Reason::DescriptionTooLong(bounds.description_bytes));
         }
+        let mut doubt = None;
         let headers = if self.kind == ListKind::Tools {
             for schema in ["inputSchema", "outputSchema"] {
                 if let Some(schema) = root.member(schema) {
-                    self.schemas.check(schema, bounds)?;
+                    doubt = self.schemas.check(schema, bounds)?.or(doubt);
                 }
             }
             mirror::of_tool(raw)?
@@ -171,6 +177,7 @@ impl Checker<'_> {
             exposed: exposed.into(),
             describe,
             template,
+            doubt,
         }))
     }
 
@@ -310,7 +317,7 @@ const REPORTS: usize = 100;
 /// Most characters of a name in a report.
 const REPORTED_NAME: usize = 120;
 
-/// What was left out of one list of one upstream, and why.
+/// What was left out of one list of one upstream or is doubtful in it, and why.
 #[derive(Debug, Clone)]
 pub(super) struct Reports {
     upstream: UpstreamId,
@@ -329,7 +336,7 @@ impl Reports {
         }
     }
 
-    /// Notes that the item called `name` is left out.
+    /// Notes why the item called `name` is left out, or is doubtful.
     pub(super) fn add(&mut self, name: &str, reason: Reason) {
         if self.list.len() < REPORTS {
             let name = name

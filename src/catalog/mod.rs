@@ -72,7 +72,7 @@ pub struct Hints {
     pub away: Arc<[String]>,
 }
 
-/// An item that is not offered, and why: for the operator, never for clients.
+/// An item that is not offered, or only with a doubt, and why: for the operator, never for clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// Whose it is.

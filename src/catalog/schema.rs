@@ -1,7 +1,8 @@
-//! Bounds on the schemas of tools, checked before anything is compiled from them (SECURITY CAT-5, section 6).
+//! Bounds on the schemas of tools, and whether they are schemas at all (SECURITY CAT-5, section 6).
 //!
-//! Checks size, depth, references and patterns by walking the text once. Deliberately absent: whether the schema makes
-//! sense, which compiling would tell and which costs fifty times as much.
+//! Checks size, depth, references and patterns by walking the text once, then the shape against the meta-schema of its
+//! dialect. A pattern that only other engines can run is a doubt and no fault: nothing here runs it, and servers and clients
+//! do. Deliberately absent: whether inner references lead somewhere, which only compiling would tell.
 
 use std::collections::HashMap;
 
@@ -23,7 +24,15 @@ pub enum SchemaFault {
     /// Has a pattern longer than the bound.
     #[error("has a pattern of more than {0} characters")]
     PatternTooLong(usize),
-    /// Has a pattern that no engine of linear time takes.
+    /// Is no schema: its dialect does not allow what stands at this place.
+    #[error("is no JSON Schema: {0}")]
+    NotASchema(Box<str>),
+}
+
+/// What makes a schema one that cannot be checked here to the end. Its tool is offered all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaDoubt {
+    /// Has a pattern that no engine of linear time takes, such as one that looks ahead.
     #[error("has a pattern that cannot be matched in linear time")]
     PatternNotLinear,
 }
@@ -35,7 +44,7 @@ pub(super) struct SchemaCheck {
 }
 
 impl SchemaCheck {
-    /// Checks one schema.
+    /// Checks one schema; says what is doubtful of it, if anything is.
     ///
     /// # Errors
     /// The first fault met.
@@ -43,13 +52,17 @@ impl SchemaCheck {
         &mut self,
         schema: Node<'_>,
         bounds: &CatalogBounds,
-    ) -> Result<(), SchemaFault> {
-        Walk {
+    ) -> Result<Option<SchemaDoubt>, SchemaFault> {
+        let mut walk = Walk {
             check: self,
             bounds,
             subschemas: 0,
-        }
-        .schema(schema, 1)
+            doubt: None,
+        };
+        walk.schema(schema, 1)?;
+        let doubt = walk.doubt;
+        shape(schema)?;
+        Ok(doubt)
     }
 
     fn is_linear(&mut self, pattern: &str) -> bool {
@@ -66,6 +79,7 @@ struct Walk<'a> {
     check: &'a mut SchemaCheck,
     bounds: &'a CatalogBounds,
     subschemas: usize,
+    doubt: Option<SchemaDoubt>,
 }
 
 impl Walk<'_> {
@@ -126,26 +140,54 @@ impl Walk<'_> {
         if pattern.len() > limit && pattern.chars().count() > limit {
             return Err(SchemaFault::PatternTooLong(limit));
         }
-        if self.check.is_linear(pattern) {
-            Ok(())
-        } else {
-            Err(SchemaFault::PatternNotLinear)
+        if !self.check.is_linear(pattern) {
+            self.doubt = Some(SchemaDoubt::PatternNotLinear);
         }
+        Ok(())
     }
+}
+
+/// The dialects that are known; schemas that name none are of the first.
+const META_SCHEMAS: [&str; 5] = [
+    "https://json-schema.org/draft/2020-12/schema",
+    "https://json-schema.org/draft/2019-09/schema",
+    "http://json-schema.org/draft-07/schema",
+    "http://json-schema.org/draft-06/schema",
+    "http://json-schema.org/draft-04/schema",
+];
+
+/// Most characters of what is told of a schema that is none.
+const TOLD: usize = 120;
+
+/// Whether the dialect allows every keyword what it has; one that is not known allows anything. Bounded by the walk before.
+fn shape(schema: Node<'_>) -> Result<(), SchemaFault> {
+    if let Some(dialect) = schema.member("$schema").and_then(Node::as_str)
+        && !is_meta_schema(&dialect)
+    {
+        return Ok(());
+    }
+    #[expect(
+        clippy::disallowed_types,
+        reason = "the validator reads trees; this is off the hot path and bounded"
+    )]
+    let Ok(tree) = serde_json::from_str::<serde_json::Value>(schema.raw()) else {
+        // It holds a number beyond what a tree can hold, which is no fault of its shape.
+        return Ok(());
+    };
+    jsonschema::meta::validate(&tree).map_err(|error| {
+        let told = format!("`{}` {error}", error.instance_path());
+        SchemaFault::NotASchema(told.chars().take(TOLD).collect())
+    })
+}
+
+fn is_meta_schema(address: &str) -> bool {
+    META_SCHEMAS.contains(&address.strip_suffix('#').unwrap_or(address))
 }
 
 /// References lead into the schema itself or to a published meta-schema, which validators carry with them.
 fn reference(target: Node<'_>) -> Result<(), SchemaFault> {
-    const META_SCHEMAS: [&str; 5] = [
-        "https://json-schema.org/draft/2020-12/schema",
-        "https://json-schema.org/draft/2019-09/schema",
-        "http://json-schema.org/draft-07/schema",
-        "http://json-schema.org/draft-06/schema",
-        "http://json-schema.org/draft-04/schema",
-    ];
     let target = target.as_str().unwrap_or_default();
-    let whole = target.strip_suffix('#').unwrap_or(&target);
-    if target.starts_with('#') || META_SCHEMAS.contains(&whole) {
+    if target.starts_with('#') || is_meta_schema(&target) {
         Ok(())
     } else {
         Err(SchemaFault::RemoteRef)
@@ -183,6 +225,10 @@ mod tests {
     use crate::json::Limits;
 
     fn check(schema: &str) -> Result<(), SchemaFault> {
+        checked(schema).map(drop)
+    }
+
+    fn checked(schema: &str) -> Result<Option<SchemaDoubt>, SchemaFault> {
         let bounds = CatalogBounds {
             schema_depth: 4,
             subschemas: 6,
@@ -258,7 +304,43 @@ mod tests {
             r#"{"pattern":"(?=a)b"}"#,
             r#"{"patternProperties":{"(":{}}}"#,
         ] {
-            assert_eq!(check(wild), Err(SchemaFault::PatternNotLinear), "{wild}");
+            let doubt = Some(SchemaDoubt::PatternNotLinear);
+            assert_eq!(checked(wild), Ok(doubt), "{wild}");
+        }
+        assert_eq!(checked(r#"{"pattern":"a"}"#), Ok(None));
+    }
+
+    #[test]
+    fn cat_5_what_its_dialect_does_not_allow_is_no_schema() {
+        for (bad, at) in [
+            (r#"{"type":7}"#, "/type"),
+            (r#"{"type":"objekt"}"#, "/type"),
+            (r#"{"required":"a"}"#, "/required"),
+            (
+                r#"{"properties":{"a":{"minLength":-1}}}"#,
+                "/properties/a/minLength",
+            ),
+            (r#"{"properties":[]}"#, "/properties"),
+            (
+                r#"{"$schema":"http://json-schema.org/draft-07/schema#","items":7}"#,
+                "/items",
+            ),
+        ] {
+            let Err(SchemaFault::NotASchema(told)) = check(bad) else {
+                panic!("{bad}");
+            };
+            assert!(told.contains(&format!("`{at}`")), "{told}");
+            assert!(told.chars().count() <= TOLD);
+        }
+        for fine in [
+            r#"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":["string","null"]}"#,
+            // Other words mean nothing to it, and other dialects are none of its business.
+            r#"{"x":{"type":7},"default":{"type":7}}"#,
+            r#"{"$schema":"https://example.com/mine","type":7}"#,
+            r#"{"$schema":"http://json-schema.org/draft-04/schema#","minimum":1,"exclusiveMinimum":true}"#,
+            r#"{"maximum":1e400}"#,
+        ] {
+            assert_eq!(check(fine), Ok(()), "{fine}");
         }
     }
 }

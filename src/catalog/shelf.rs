@@ -70,7 +70,12 @@ impl Shelf {
                 None => checker.check(raw).map(|item| item.map(Arc::new)),
             };
             match checked {
-                Ok(Some(item)) if seen.insert(item.route.local.clone()) => items.push(item),
+                Ok(Some(item)) if seen.insert(item.route.local.clone()) => {
+                    if let Some(doubt) = item.doubt {
+                        reports.add_raw(raw, Reason::Doubt(doubt));
+                    }
+                    items.push(item);
+                }
                 Ok(Some(_)) => reports.add_raw(raw, Reason::Repeated),
                 Ok(None) => {}
                 Err(reason) => reports.add_raw(raw, reason),

@@ -60,6 +60,7 @@ pairings! {
             of_schema("remote", &property(r#"{"$ref":"https://example.com/schema.json"}"#)),
             of_schema("file", &property(r#"{"$ref":"file:///etc/passwd"}"#)),
             of_schema("pattern", &property(&format!(r#"{{"type":"string","pattern":"{}"}}"#, "a".repeat(513)))),
+            of_schema("seven", &property(r#"{"type":7}"#)),
             of_schema("deep", &deep(33)),
             of_schema("wide", &wide),
             format!(r#"{{"name":"large","inputSchema":{{"type":"object"}},"x":"{}"}}"#, "x".repeat(256 << 10)),
@@ -74,18 +75,22 @@ pairings! {
             of_schema("local-ref", r##"{"type":"object","properties":{"a":{"$ref":"#/$defs/A"}},"$defs":{"A":{"type":"string"}}}"##),
             of_schema("nested", &deep(15)),
             of_schema("header", &property(r#"{"type":"string","x-mcp-header":"A"}"#)),
+            // Zod's pattern for an e-mail address looks ahead.
+            of_schema("mail", &property(r#"{"type":"string","format":"email","pattern":"^(?!\\.)(?!.*\\.\\.)([A-Za-z0-9_'+\\-\\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\\-]*\\.)+[A-Za-z]{2,}$"}"#)),
         ];
         let all = good[..1].iter().chain(&bad).chain(&good[1..]).cloned();
         let notes = pair.upstream().tools(all);
         let (gateway, client) = pair.alone(&notes).await;
-        assert_eq!(client.tools().await, ["notes_first", "notes_local-ref", "notes_nested", "notes_header"]);
+        assert_eq!(client.tools().await, ["notes_first", "notes_local-ref", "notes_nested", "notes_header", "notes_mail"]);
+        assert_eq!(client.call("notes_mail", r#"{"a":"x@y.z"}"#).await.text(), "called mail");
         let reports = gateway.reports("notes");
-        for name in ["header-blank", "header-crlf", "header-array", "remote", "file", "pattern", "deep", "wide", "large", "wordy", "untyped"] {
+        for name in ["header-blank", "header-crlf", "header-array", "remote", "file", "pattern", "seven", "deep", "wide", "large", "wordy", "untyped"] {
             assert!(reports.iter().any(|report| report.contains(&format!("`{name}`"))), "{name}: {reports:#?}");
             assert_eq!(client.call(&format!("notes_{name}"), "{}").await.refusal().0, -32602);
         }
-        assert_eq!(reports.len(), bad.len(), "{reports:#?}");
-        assert!(notes.heard("tools/call").is_empty());
+        assert!(reports.iter().any(|report| report.contains("`mail`: is offered, although")), "{reports:#?}");
+        assert_eq!(reports.len(), bad.len() + 1, "{reports:#?}");
+        assert_eq!(notes.heard("tools/call").len(), 1);
     }
 }
 

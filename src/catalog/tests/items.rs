@@ -42,8 +42,10 @@ fn cat_5_a_bad_definition_is_left_out_and_the_others_stay() {
             Reason::Schema(SchemaFault::RemoteRef),
         ),
         (
-            with_schema("t", r#","properties":{"a":{"pattern":"(a)\\1"}}"#),
-            Reason::Schema(SchemaFault::PatternNotLinear),
+            with_schema("t", r#","properties":{"a":{"type":7}}"#),
+            Reason::Schema(SchemaFault::NotASchema(
+                "`/properties/a/type` 7 is not valid under any of the schemas listed in the 'anyOf' keyword".into(),
+            )),
         ),
         (
             r#"{"name":"t","inputSchema":{"type":"object"},"outputSchema":{"$ref":"x"}}"#.into(),
