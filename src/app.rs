@@ -40,7 +40,7 @@ struct Shared {
     tasks: Tasks,
     world: Arc<World>,
     fleet: Arc<Fleet>,
-    door: Door,
+    door: Arc<Door>,
     // Holds the listener from `bind` to `shutdown`; touched at start and end only.
     server: std::sync::Mutex<Option<Server>>,
 }
@@ -111,13 +111,13 @@ impl App {
             sealer,
             upstreams: fleet.clone(),
         };
-        let door = Door {
+        let door = Arc::new(Door {
             service: stack::mcp(&parts),
             sessions: Sessions::new(plan.sessions, &tasks),
             tasks: tasks.child(),
             deadline: DEADLINE,
             closing: CancellationToken::new(),
-        };
+        });
         let server = std::sync::Mutex::new(None);
         Ok(Self {
             shared: Arc::new(Shared {

@@ -1,6 +1,6 @@
 //! The HTTP binding: one request in, one answer out, JSON or an event stream (PROTOCOL B1, B4).
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{
@@ -30,7 +30,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The MCP endpoint of one scope.
 pub struct McpEndpoint {
     /// What is behind it.
-    pub door: Door,
+    pub door: Arc<Door>,
     /// What it serves.
     pub scope: Scope,
     /// Bounds on bodies.
@@ -62,7 +62,7 @@ impl Endpoint for McpEndpoint {
 }
 
 async fn post(
-    door: Door,
+    door: Arc<Door>,
     mut inbound: Inbound,
     body: Incoming,
     bounds: ServerBounds,

@@ -39,7 +39,6 @@ use problem::Problem;
 use read::Head;
 
 /// Everything the dialects share; one for the process.
-#[derive(Clone)]
 pub struct Door {
     /// Where calls go.
     pub service: McpService,

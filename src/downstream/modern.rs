@@ -211,7 +211,7 @@ fn mirrored(
     for (name, value) in headers {
         if name.as_str().starts_with(mirror::PARAM_PREFIX) {
             let value = mirror::decode(value.as_bytes()).map_err(|_| mirror::PARAM_PREFIX)?;
-            params.push((name.as_str().to_owned(), value));
+            params.push((name.as_str().to_owned(), value.into_owned()));
         }
     }
     Ok(params)

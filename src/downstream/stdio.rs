@@ -32,7 +32,7 @@ const IN_FLIGHT: usize = 256;
 /// # Errors
 /// When reading or writing fails, or a line is longer than 16 MiB.
 pub async fn serve(
-    door: Door,
+    door: Arc<Door>,
     mut input: impl AsyncRead + Unpin + Send,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> io::Result<()> {
@@ -70,7 +70,7 @@ async fn write(
 }
 
 struct Pipe {
-    door: Door,
+    door: Arc<Door>,
     tasks: Tasks,
     lines: mpsc::Sender<Bytes>,
     room: Arc<Semaphore>,
@@ -188,7 +188,7 @@ impl Pipe {
 }
 
 async fn answer(
-    door: Door,
+    door: Arc<Door>,
     inbound: Inbound,
     lines: mpsc::Sender<Bytes>,
     token: CancellationToken,

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Json, Node, Span};
+use super::{Json, Node, Span, swar::plain_run};
 
 /// Replacements of spans of one value; an insertion replaces an empty span.
 ///
@@ -15,10 +15,7 @@ pub struct Edits {
 
 /// Appends a member name. Nearly all are plain; whatever is not goes through a writer that escapes.
 fn push_name(out: &mut Vec<u8>, name: &str) {
-    if name
-        .bytes()
-        .all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\'))
-    {
+    if plain_run(name.as_bytes(), 0) == name.len() {
         out.push(b'"');
         out.extend_from_slice(name.as_bytes());
         out.push(b'"');

@@ -7,12 +7,13 @@
 mod edit;
 mod node;
 mod scan;
+mod skips;
 mod swar;
 
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, fmt};
+use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,9 @@ use serde::{Deserialize, Serialize};
 pub use edit::{Edits, Fate};
 pub use node::{Elements, Kind, Member, Members, Node};
 pub use scan::{Limits, ScanError, scan};
+
+use scan::scan_noting;
+use skips::Skips;
 
 /// A half-open range of bytes in the text of one [`Json`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,8 +37,13 @@ pub struct Span {
 /// One well-formed JSON value as shared bytes; cloning and slicing never copy.
 // INVARIANT: the bytes are one valid UTF-8 JSON value without surrounding white space. Values are made only by
 // a scan, by serialising, by slicing at a node of a valid value, or by splicing valid values into one.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Json(Bytes);
+#[derive(Clone)]
+pub struct Json {
+    text: Bytes,
+    /// Where the long values of the text that was scanned end, and where in that text this value lies. Only saves work.
+    skips: Option<Arc<Skips>>,
+    offset: usize,
+}
 
 impl Json {
     /// Checks `text` strictly and wraps it, without copying. White space around the value is cut off.
@@ -42,22 +51,22 @@ impl Json {
     /// # Errors
     /// [`ScanError`] when the text is not one RFC 8259 value or exceeds a limit (SECURITY MSG-1 to MSG-5).
     pub fn parse(text: Bytes, limits: &Limits) -> Result<Self, ScanError> {
-        let span = scan(&text, limits)?;
-        Ok(Self(text.slice(span.start..span.end)))
+        let scanned = scan_noting(&text, limits)?;
+        let Span { start, end } = scanned.span;
+        Ok(Self {
+            text: text.slice(start..end),
+            skips: (!scanned.skips.is_empty()).then(|| Arc::new(scanned.skips)),
+            offset: start,
+        })
     }
 
-    /// As [`Json::parse`], with the members of an object as the same scan found them: none for anything else.
-    ///
-    /// # Errors
-    /// As [`Json::parse`].
-    pub fn parse_members(text: Bytes, limits: &Limits) -> Result<(Self, OuterMembers), ScanError> {
-        let scanned = scan::scan_members(&text, limits)?;
-        let Span { start, end } = scanned.span;
-        let outer = OuterMembers {
-            offset: start,
-            members: scanned.members,
-        };
-        Ok((Self(text.slice(start..end)), outer))
+    /// A value whose text is well formed.
+    const fn plain(text: Bytes) -> Self {
+        Self {
+            text,
+            skips: None,
+            offset: 0,
+        }
     }
 
     /// Serialises a value of our own.
@@ -65,7 +74,7 @@ impl Json {
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Self {
         // INVARIANT: what we serialise are derived structs, strings and numbers; serde_json fails only on maps with
         // non-string keys and on failing `Serialize` impls, and we have neither.
-        Self(
+        Self::plain(
             serde_json::to_vec(value)
                 .expect("our own types serialise")
                 .into(),
@@ -80,12 +89,12 @@ impl Json {
     /// A value spelled in the source. Use for constants only.
     // INVARIANT: every caller passes one JSON value; `literals_are_json` in the dialects' tests holds them to it.
     pub(crate) const fn literal(text: &'static str) -> Self {
-        Self(Bytes::from_static(text.as_bytes()))
+        Self::plain(Bytes::from_static(text.as_bytes()))
     }
 
     /// The empty object `{}`.
     pub const fn empty_object() -> Self {
-        Self(Bytes::from_static(b"{}"))
+        Self::plain(Bytes::from_static(b"{}"))
     }
 
     /// A JSON array of `items`.
@@ -97,39 +106,50 @@ impl Json {
             if i > 0 {
                 out.push(b',');
             }
-            out.extend_from_slice(&item.0);
+            out.extend_from_slice(&item.text);
         }
         out.push(b']');
-        Self(out.into())
+        Self::plain(out.into())
     }
 
     /// The text of the value.
     #[expect(clippy::expect_used, reason = "see the invariant")]
     pub fn as_str(&self) -> &str {
         // INVARIANT: every constructor has seen valid UTF-8; re-validation of ASCII runs at memory speed.
-        std::str::from_utf8(&self.0).expect("a Json is valid UTF-8")
+        std::str::from_utf8(&self.text).expect("a Json is valid UTF-8")
     }
 
     /// The text as shared bytes.
     pub const fn bytes(&self) -> &Bytes {
-        &self.0
+        &self.text
     }
 
     /// The length of the text in bytes; never zero.
     #[expect(clippy::len_without_is_empty, reason = "a JSON value is never empty")]
     pub const fn len(&self) -> usize {
-        self.0.len()
+        self.text.len()
+    }
+
+    /// One past the end of the long value that begins at `start`, if the scan noted it.
+    fn noted_end(&self, start: usize) -> Option<usize> {
+        let skips = self.skips.as_ref()?;
+        Some(skips.end_of(self.offset + start)? - self.offset)
     }
 
     /// The root of the value, to look inside.
     pub fn root(&self) -> Node<'_> {
-        Node::root(&self.0)
+        Node::root(self)
     }
 
     /// The value at `node`, sharing these bytes. `node` must come from this value's own [`Json::root`].
     pub fn slice(&self, node: Node<'_>) -> Self {
-        let span = node.span();
-        Self(self.0.slice(span.start..span.end))
+        let Span { start, end } = node.span();
+        let skips = self.skips.as_ref().filter(|_| Skips::matter_to(end - start));
+        Self {
+            text: self.text.slice(start..end),
+            skips: skips.cloned(),
+            offset: self.offset + start,
+        }
     }
 
     /// Reads the value into a type; the type may borrow.
@@ -137,7 +157,7 @@ impl Json {
     /// # Errors
     /// When the value does not have the shape of `T`.
     pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
-        serde_json::from_slice(&self.0)
+        serde_json::from_slice(&self.text)
     }
 
     /// The value with `edits` applied in one allocation and one pass; itself, shared, when there are none.
@@ -145,43 +165,28 @@ impl Json {
         if edits.is_empty() {
             return self.clone();
         }
-        Self(edits.apply(&self.0).into())
+        Self::plain(edits.apply(&self.text).into())
     }
 
     /// Wraps bytes that our own encoder has just put together.
     // INVARIANT: callers inside the crate pass text they composed of literals, serialised strings and `Json`s.
     pub(crate) const fn composed(text: Bytes) -> Self {
-        Self(text)
+        Self::plain(text)
     }
 }
 
-/// Where the members of one [`Json`] object are.
-#[derive(Debug, Clone)]
-pub struct OuterMembers {
-    offset: usize,
-    members: Vec<(Span, Span)>,
-}
-
-impl OuterMembers {
-    /// The members, names unescaped. `json` must be the value they were found in.
-    pub fn of<'a>(&'a self, json: &'a Json) -> impl Iterator<Item = (Cow<'a, str>, Node<'a>)> {
-        let back = |span: Span| Span {
-            start: span.start - self.offset,
-            end: span.end - self.offset,
-        };
-        self.members.iter().map(move |(name, value)| {
-            let name = back(*name);
-            (
-                node::unquote(&json.0[name.start..name.end]),
-                Node::at(&json.0, back(*value)),
-            )
-        })
+/// Equal when spelled alike.
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
     }
 }
+
+impl Eq for Json {}
 
 impl fmt::Debug for Json {
     /// Shows the length only: payloads must not reach a log by accident.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Json({} bytes)", self.0.len())
+        write!(f, "Json({} bytes)", self.text.len())
     }
 }

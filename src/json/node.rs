@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::{Span, swar::quote_or_escape};
+use super::{Json, Span, swar::quote_or_escape};
 
 /// What a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,10 +23,10 @@ pub enum Kind {
 }
 
 /// One value inside a well-formed text.
-// INVARIANT: `span` covers exactly one value of the valid JSON text `text`.
+// INVARIANT: `span` covers exactly one value of the valid JSON text `json`.
 #[derive(Debug, Clone, Copy)]
 pub struct Node<'a> {
-    text: &'a [u8],
+    json: &'a Json,
     span: Span,
 }
 
@@ -42,19 +42,18 @@ pub struct Member<'a> {
 }
 
 impl<'a> Node<'a> {
-    pub(super) const fn root(text: &'a [u8]) -> Self {
+    pub(super) const fn root(json: &'a Json) -> Self {
         Self {
-            text,
+            json,
             span: Span {
                 start: 0,
-                end: text.len(),
+                end: json.len(),
             },
         }
     }
 
-    /// The value at `span`, which a scan of `text` has found.
-    pub(super) const fn at(text: &'a [u8], span: Span) -> Self {
-        Self { text, span }
+    fn bytes(self) -> &'a [u8] {
+        &self.json.text[self.span.start..self.span.end]
     }
 
     /// Where the value stands in the root text.
@@ -64,12 +63,12 @@ impl<'a> Node<'a> {
 
     /// The value as spelled.
     pub fn raw(self) -> &'a str {
-        str_of(&self.text[self.span.start..self.span.end])
+        str_of(self.bytes())
     }
 
     /// What the value is.
     pub fn kind(self) -> Kind {
-        match self.text[self.span.start] {
+        match self.json.text[self.span.start] {
             b'{' => Kind::Object,
             b'[' => Kind::Array,
             b'"' => Kind::String,
@@ -95,15 +94,25 @@ impl<'a> Node<'a> {
 
     /// The value of one member, if this is an object that has it.
     pub fn member(self, key: &str) -> Option<Self> {
-        self.members()
-            .find(|member| member.key == key)
-            .map(|member| member.value)
+        let mut items = Items::inside(self, Kind::Object);
+        while let Some((_, name, escaped)) = items.next_name() {
+            let found = if escaped {
+                unquote(name) == key
+            } else {
+                name == key.as_bytes()
+            };
+            let value = items.value();
+            if found {
+                return Some(value);
+            }
+        }
+        None
     }
 
     /// The string, unescaped, if this is one.
     pub fn as_str(self) -> Option<Cow<'a, str>> {
         (self.kind() == Kind::String)
-            .then(|| unquote(&self.text[self.span.start + 1..self.span.end - 1]))
+            .then(|| unquote(&self.json.text[self.span.start + 1..self.span.end - 1]))
     }
 
     /// The boolean, if this is one.
@@ -131,16 +140,12 @@ impl<'a> Iterator for Members<'a> {
     type Item = Member<'a>;
 
     fn next(&mut self) -> Option<Member<'a>> {
-        let start = self.items.next_start()?;
-        let (key_end, escaped) = string_end(self.items.text, start);
-        let inner = &self.items.text[start + 1..key_end - 1];
+        let (start, name, escaped) = self.items.next_name()?;
         let key = if escaped {
-            unquote(inner)
+            unquote(name)
         } else {
-            Cow::Borrowed(str_of(inner))
+            Cow::Borrowed(str_of(name))
         };
-        self.items.at = key_end;
-        self.items.skip(b':');
         let value = self.items.value();
         Some(Member {
             key,
@@ -171,7 +176,7 @@ impl<'a> Iterator for Elements<'a> {
 /// A walk along the inside of one container.
 #[derive(Debug, Clone)]
 struct Items<'a> {
-    text: &'a [u8],
+    json: &'a Json,
     at: usize,
     end: usize,
 }
@@ -181,13 +186,13 @@ impl<'a> Items<'a> {
         let Span { start, end } = node.span;
         if node.kind() == kind {
             Self {
-                text: node.text,
+                json: node.json,
                 at: start + 1,
                 end: end - 1,
             }
         } else {
             Self {
-                text: node.text,
+                json: node.json,
                 at: end,
                 end,
             }
@@ -196,7 +201,7 @@ impl<'a> Items<'a> {
 
     /// Where the next item begins: past white space and the comma.
     fn next_start(&mut self) -> Option<usize> {
-        let bytes = self.text;
+        let bytes = &self.json.text[..];
         while self.at < self.end && matches!(bytes[self.at], b' ' | b'\t' | b'\n' | b'\r' | b',') {
             self.at += 1;
         }
@@ -204,7 +209,7 @@ impl<'a> Items<'a> {
     }
 
     fn skip(&mut self, mark: u8) {
-        let bytes = self.text;
+        let bytes = &self.json.text[..];
         while self.at < self.end
             && (matches!(bytes[self.at], b' ' | b'\t' | b'\n' | b'\r') || bytes[self.at] == mark)
         {
@@ -212,11 +217,20 @@ impl<'a> Items<'a> {
         }
     }
 
+    /// The next member's name, between its quotes, where it begins, and whether it holds an escape; its value is next.
+    fn next_name(&mut self) -> Option<(usize, &'a [u8], bool)> {
+        let start = self.next_start()?;
+        let (end, escaped) = string_end(&self.json.text, start);
+        self.at = end;
+        self.skip(b':');
+        Some((start, &self.json.text[start + 1..end - 1], escaped))
+    }
+
     fn value(&mut self) -> Node<'a> {
         let start = self.at;
-        self.at = value_end(self.text, start);
+        self.at = value_end(self.json, start);
         Node {
-            text: self.text,
+            json: self.json,
             span: Span {
                 start,
                 end: self.at,
@@ -226,10 +240,15 @@ impl<'a> Items<'a> {
 }
 
 /// One past the value that begins at `at`.
-fn value_end(text: &[u8], at: usize) -> usize {
+fn value_end(json: &Json, at: usize) -> usize {
+    let text = &json.text[..];
     match text[at] {
-        b'"' => string_end(text, at).0,
-        b'{' | b'[' => container_end(text, at),
+        b'"' => json
+            .noted_end(at)
+            .unwrap_or_else(|| string_end(text, at).0),
+        b'{' | b'[' => json
+            .noted_end(at)
+            .unwrap_or_else(|| container_end(text, at)),
         _ => {
             let length = text[at..].iter().take_while(|byte| {
                 !matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r')

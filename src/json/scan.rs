@@ -6,8 +6,7 @@
 
 use std::borrow::Cow;
 
-use super::Span;
-use super::{node::unescape, swar::plain_run};
+use super::{Span, node::unescape, skips::Skips, swar::plain_run};
 
 /// Bounds of one message (SECURITY 6).
 #[derive(Debug, Clone, Copy)]
@@ -95,7 +94,7 @@ impl ScanError {
 /// # Errors
 /// The first offence found, by position.
 pub fn scan(text: &[u8], limits: &Limits) -> Result<Span, ScanError> {
-    scan_members(text, limits).map(|scanned| scanned.span)
+    scan_noting(text, limits).map(|scanned| scanned.span)
 }
 
 /// What one scan learned.
@@ -103,12 +102,12 @@ pub fn scan(text: &[u8], limits: &Limits) -> Result<Span, ScanError> {
 pub(super) struct Scanned {
     /// Where the value lies between white space.
     pub(super) span: Span,
-    /// When it is an object, its own members: the name without quotes, and the value.
-    pub(super) members: Vec<(Span, Span)>,
+    /// Where its long values end.
+    pub(super) skips: Skips,
 }
 
-/// As [`scan`], and remembers where the outermost members are, so that an envelope is not walked again.
-pub(super) fn scan_members(text: &[u8], limits: &Limits) -> Result<Scanned, ScanError> {
+/// As [`scan`], and notes where long values end, so that they are not walked again.
+pub(super) fn scan_noting(text: &[u8], limits: &Limits) -> Result<Scanned, ScanError> {
     if let Err(error) = std::str::from_utf8(text) {
         return Err(ScanError::Encoding(error.valid_up_to()));
     }
@@ -117,18 +116,20 @@ pub(super) fn scan_members(text: &[u8], limits: &Limits) -> Result<Scanned, Scan
         at: 0,
         limits,
         values: 0,
-        open: Vec::new(),
-        keys: Vec::new(),
-        member: None,
-        members: Vec::new(),
+        open: Vec::with_capacity(8),
+        keys: Vec::with_capacity(16),
+        skips: Skips::default(),
     }
     .run()
 }
 
-/// An open container: an array, or an object and where its member names begin in `keys`.
-enum Open {
-    Array,
-    Object { first_key: usize },
+/// Names compared pair by pair.
+const FEW: usize = 12;
+
+/// An open container: where it began, and for an object where its member names begin in `keys`.
+struct Open {
+    start: usize,
+    first_key: Option<usize>,
 }
 
 /// A member name: a fingerprint for cheap comparison, and where it stands (without quotes).
@@ -146,46 +147,40 @@ struct Scanner<'a> {
     values: usize,
     open: Vec<Open>,
     keys: Vec<Key>,
-    /// The outermost member that is being read: its name, and where its value begins.
-    member: Option<(Span, usize)>,
-    members: Vec<(Span, Span)>,
+    skips: Skips,
 }
 
 impl Scanner<'_> {
     fn run(mut self) -> Result<Scanned, ScanError> {
         self.blank();
-        let start = self.at;
+        let begin = self.at;
         'value: loop {
             self.values += 1;
             if self.values > self.limits.values {
                 return Err(ScanError::TooManyValues(self.limits.values));
             }
             match self.peek() {
+                Some(b'"') => {
+                    let start = self.at;
+                    self.string()?;
+                    self.skips.note(self.open.len(), start, self.at);
+                }
                 Some(b'{') => {
-                    self.enter(Open::Object {
-                        first_key: self.keys.len(),
-                    })?;
-                    self.blank();
+                    self.enter(Some(self.keys.len()))?;
                     if self.peek() == Some(b'}') {
-                        self.at += 1;
-                        self.open.pop();
+                        self.leave();
                     } else {
                         self.key()?;
                         continue 'value;
                     }
                 }
                 Some(b'[') => {
-                    self.enter(Open::Array)?;
-                    self.blank();
+                    self.enter(None)?;
                     if self.peek() == Some(b']') {
-                        self.at += 1;
-                        self.open.pop();
+                        self.leave();
                     } else {
                         continue 'value;
                     }
-                }
-                Some(b'"') => {
-                    self.string()?;
                 }
                 Some(b'-' | b'0'..=b'9') => self.number()?,
                 Some(b't') => self.word(b"true")?,
@@ -196,28 +191,23 @@ impl Scanner<'_> {
             // A value has just ended: close what it closes, or find the next one.
             loop {
                 let end = self.at;
-                if self.open.len() == 1
-                    && let Some((name, start)) = self.member.take()
-                {
-                    self.members.push((name, Span { start, end }));
-                }
                 self.blank();
                 let Some(open) = self.open.last() else {
                     if self.at < self.text.len() {
                         return Err(ScanError::Syntax(self.at));
                     }
                     return Ok(Scanned {
-                        span: Span { start, end },
-                        members: self.members,
+                        span: Span { start: begin, end },
+                        skips: self.skips,
                     });
                 };
-                match (open, self.peek()) {
-                    (Open::Array, Some(b',')) => {
+                match (open.first_key, self.peek()) {
+                    (None, Some(b',')) => {
                         self.at += 1;
                         self.blank();
                         continue 'value;
                     }
-                    (Open::Object { first_key }, Some(b',')) => {
+                    (Some(first_key), Some(b',')) => {
                         if self.keys.len() - first_key >= self.limits.members {
                             return Err(ScanError::TooManyMembers(self.limits.members));
                         }
@@ -226,16 +216,11 @@ impl Scanner<'_> {
                         self.key()?;
                         continue 'value;
                     }
-                    (Open::Array, Some(b']')) => {
-                        self.at += 1;
-                        self.open.pop();
-                    }
-                    (Open::Object { first_key }, Some(b'}')) => {
-                        let first_key = *first_key;
-                        self.at += 1;
+                    (None, Some(b']')) => self.leave(),
+                    (Some(first_key), Some(b'}')) => {
+                        self.leave();
                         self.distinct(first_key)?;
                         self.keys.truncate(first_key);
-                        self.open.pop();
                     }
                     _ => return Err(ScanError::Syntax(self.at)),
                 }
@@ -253,13 +238,26 @@ impl Scanner<'_> {
         }
     }
 
-    fn enter(&mut self, open: Open) -> Result<(), ScanError> {
+    /// Into a container at its opening mark, up to what stands inside.
+    fn enter(&mut self, first_key: Option<usize>) -> Result<(), ScanError> {
         if self.open.len() >= self.limits.depth {
             return Err(ScanError::TooDeep(self.limits.depth));
         }
-        self.open.push(open);
+        self.open.push(Open {
+            start: self.at,
+            first_key,
+        });
         self.at += 1;
+        self.blank();
         Ok(())
+    }
+
+    /// Out of the innermost container at its closing mark.
+    fn leave(&mut self) {
+        self.at += 1;
+        if let Some(open) = self.open.pop() {
+            self.skips.note(self.open.len(), open.start, self.at);
+        }
     }
 
     /// A member name and its colon; the value is next.
@@ -276,77 +274,58 @@ impl Scanner<'_> {
         if span.end - span.start > self.limits.key_bytes {
             return Err(ScanError::KeyTooLong(self.limits.key_bytes));
         }
-        let raw = &self.text[span.start..span.end];
-        let print = if escaped {
-            fingerprint(self.name(span, true).as_bytes())
-        } else {
-            fingerprint(raw)
-        };
-        self.keys.push(Key {
-            print,
+        let mut key = Key {
+            print: 0,
             span,
             escaped,
-        });
+        };
+        key.print = fingerprint(&self.name(key));
+        self.keys.push(key);
         self.blank();
         if self.peek() != Some(b':') {
             return Err(ScanError::Syntax(self.at));
         }
         self.at += 1;
         self.blank();
-        if self.open.len() == 1 {
-            self.member = Some((span, self.at));
-        }
         Ok(())
-    }
-
-    /// The member name at `span` as it reads after unescaping.
-    fn name(&self, span: Span, escaped: bool) -> Cow<'_, str> {
-        let raw = std::str::from_utf8(&self.text[span.start..span.end]).unwrap_or_default();
-        if escaped {
-            Cow::Owned(unescape(raw))
-        } else {
-            Cow::Borrowed(raw)
-        }
     }
 
     /// Refuses two equal names in the object whose names begin at `first`.
     fn distinct(&mut self, first: usize) -> Result<(), ScanError> {
-        let keys = &mut self.keys[first..];
-        // Few names are compared pair by pair; many are brought into the order of their fingerprints first.
-        if keys.len() > 12 {
-            keys.sort_unstable_by_key(|key| key.print);
-            let keys = &self.keys[first..];
-            for (i, key) in keys.iter().enumerate() {
-                let same = keys[i + 1..]
-                    .iter()
-                    .take_while(|other| other.print == key.print);
-                self.refuse_equal(*key, same)?;
+        // Few names are compared pair by pair; many are sorted first, so that a hostile choice of names gains nothing.
+        if self.keys.len() - first > FEW {
+            let mut keys = self.keys.split_off(first);
+            keys.sort_unstable_by(|one, two| {
+                let prints = one.print.cmp(&two.print);
+                prints.then_with(|| self.name(*one).cmp(&self.name(*two)))
+            });
+            let twins = |pair: &[Key]| matches!(pair, [one, two] if self.equal(*one, *two));
+            if keys.windows(2).any(twins) {
+                return Err(ScanError::DuplicateMember(self.at));
             }
             return Ok(());
         }
         let keys = &self.keys[first..];
         for (i, key) in keys.iter().enumerate() {
-            self.refuse_equal(
-                *key,
-                keys[i + 1..]
-                    .iter()
-                    .filter(|other| other.print == key.print),
-            )?;
-        }
-        Ok(())
-    }
-
-    fn refuse_equal<'k>(
-        &self,
-        key: Key,
-        others: impl Iterator<Item = &'k Key>,
-    ) -> Result<(), ScanError> {
-        for other in others {
-            if self.name(key.span, key.escaped) == self.name(other.span, other.escaped) {
+            if keys[..i].iter().any(|other| self.equal(*key, *other)) {
                 return Err(ScanError::DuplicateMember(self.at));
             }
         }
         Ok(())
+    }
+
+    fn equal(&self, one: Key, two: Key) -> bool {
+        one.print == two.print && self.name(one) == self.name(two)
+    }
+
+    /// A member name as it reads after unescaping.
+    fn name(&self, key: Key) -> Cow<'_, [u8]> {
+        let raw = &self.text[key.span.start..key.span.end];
+        if key.escaped {
+            Cow::Owned(unescape(std::str::from_utf8(raw).unwrap_or_default()).into_bytes())
+        } else {
+            Cow::Borrowed(raw)
+        }
     }
 
     /// Reads a string at its opening quote; says whether it holds an escape.
@@ -455,9 +434,13 @@ impl Scanner<'_> {
     }
 }
 
-/// FNV-1a; collisions cost a comparison, never a wrong answer.
+/// Tells most different names apart: by length, beginning and end.
 fn fingerprint(name: &[u8]) -> u64 {
-    name.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    let ends = match (name.first_chunk::<8>(), name.last_chunk::<8>()) {
+        (Some(first), Some(last)) => {
+            u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(29)
+        }
+        _ => name.iter().fold(0, |all, byte| all << 8 | u64::from(*byte)),
+    };
+    ends ^ (name.len() as u64).rotate_left(59)
 }

@@ -219,6 +219,7 @@ fn any_value() -> impl Strategy<Value = Value> {
             .prop_filter("finite", |f| f.is_finite())
             .prop_map(Value::from),
         ".{0,12}".prop_map(Value::from),
+        "[\"\\\\a-z]{40,90}".prop_map(Value::from),
     ];
     leaf.prop_recursive(5, 60, 8, |inner| {
         prop_oneof![
@@ -229,7 +230,45 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
+/// Every value inside, as a walk finds it.
+fn walked(node: Node<'_>, found: &mut Vec<Span>) {
+    found.push(node.span());
+    node.members()
+        .map(|member| member.value)
+        .chain(node.elements())
+        .for_each(|inner| walked(inner, found));
+}
+
+#[test]
+fn many_names_that_begin_and_end_alike_are_told_apart() {
+    let name = |i: u32| format!("\"beginning{i:04}the-ending\":0");
+    let mut many: Vec<_> = (0..3_000).map(name).collect();
+    json(&format!("{{{}}}", many.join(",")));
+    many.push(name(1_234));
+    assert!(matches!(
+        refused(format!("{{{}}}", many.join(","))),
+        ScanError::DuplicateMember(_)
+    ));
+}
+
 proptest! {
+    #[test]
+    fn what_a_scan_noted_changes_no_walk(value in any_value(), blank in " {0,3}") {
+        let scanned = json(&format!("{blank}{value}"));
+        let unnoted = Json::composed(scanned.bytes().clone());
+        let (mut one, mut two) = (Vec::new(), Vec::new());
+        walked(scanned.root(), &mut one);
+        walked(unnoted.root(), &mut two);
+        prop_assert_eq!(&one, &two);
+        let slices = scanned.root().members().map(|member| scanned.slice(member.value));
+        for (slice, member) in slices.zip(unnoted.root().members()) {
+            let (mut inside, mut outside) = (Vec::new(), Vec::new());
+            walked(slice.root(), &mut inside);
+            walked(unnoted.slice(member.value).root(), &mut outside);
+            prop_assert_eq!(inside, outside);
+        }
+    }
+
     #[test]
     fn what_a_foreign_writer_writes_is_accepted_and_sliced_exactly(value in any_value()) {
         let pretty = serde_json::to_string_pretty(&value).unwrap();

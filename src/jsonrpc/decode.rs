@@ -1,11 +1,9 @@
 //! Bytes to frames: one strict scan, then one look at the envelope.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 
 use super::{Frame, Notification, Request, RequestId, Response, RpcError};
-use crate::json::{Json, Kind, Limits, Node, ScanError};
+use crate::json::{Json, Kind, Limits, Member, Node, ScanError};
 
 /// The most frames in one batch (2025-03-26). A bound of ours; the specification names none.
 pub const MAX_BATCH: usize = 256;
@@ -59,22 +57,19 @@ impl Fault {
 /// # Errors
 /// [`DecodeError`] when it is not strict JSON within `limits`, or not one frame or a non-empty batch of frames.
 pub fn decode(text: Bytes, limits: &Limits) -> Result<Message, DecodeError> {
-    let (json, outer) = Json::parse_members(text, limits).map_err(|error| DecodeError {
+    let json = Json::parse(text, limits).map_err(|error| DecodeError {
         fault: Fault::Scan(error),
         id: None,
     })?;
     let root = json.root();
     match root.kind() {
-        Kind::Object => frame(&json, outer.of(&json)).map(Message::One),
+        Kind::Object => frame(&json, root).map(Message::One),
         Kind::Array => {
             let frames: Vec<_> = root
                 .elements()
                 .take(MAX_BATCH + 1)
                 .map(|node| match node.kind() {
-                    Kind::Object => frame(
-                        &json,
-                        node.members().map(|member| (member.key, member.value)),
-                    ),
+                    Kind::Object => frame(&json, node),
                     Kind::Array | Kind::String | Kind::Number | Kind::Bool | Kind::Null => {
                         Err(envelope("a batch member that is no object", None))
                     }
@@ -111,12 +106,9 @@ struct Envelope<'a> {
     confusable: bool,
 }
 
-fn frame<'a>(
-    json: &'a Json,
-    members: impl Iterator<Item = (Cow<'a, str>, Node<'a>)>,
-) -> Result<Frame, DecodeError> {
+fn frame(json: &Json, root: Node<'_>) -> Result<Frame, DecodeError> {
     let mut found = Envelope::default();
-    for (key, value) in members {
+    for Member { key, value, .. } in root.members() {
         match key.as_ref() {
             "jsonrpc" => found.version = Some(value),
             "id" => found.id = Some(value),

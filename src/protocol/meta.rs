@@ -35,10 +35,12 @@ pub fn is_reserved(key: &str) -> bool {
 /// Whether a key of a request or result may go over to the other hop unchanged: vendor keys and trace context do; progress
 /// tokens, `baggage`, our own keys and everything the specification reserves do not (PROTOCOL A7, SECURITY EGR-8).
 pub fn crosses(key: &str) -> bool {
-    !(key == PROGRESS_TOKEN
-        || key == "baggage"
-        || key.starts_with(OWN_PREFIX)
-        || is_reserved(key) && !key.starts_with("io.modelcontextprotocol.skills/"))
+    // First what nearly every key of a modern request is.
+    !key.starts_with("io.modelcontextprotocol/")
+        && key != PROGRESS_TOKEN
+        && key != "baggage"
+        && !key.starts_with(OWN_PREFIX)
+        && (!is_reserved(key) || key.starts_with("io.modelcontextprotocol.skills/"))
 }
 
 /// Whether `params` claim a revision for themselves: the mark of a modern request (PROTOCOL C1).

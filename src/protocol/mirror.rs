@@ -2,6 +2,8 @@
 //!
 //! Encoding, strict decoding, comparing with the body, and finding `x-mcp-header` annotations in an input schema.
 
+use std::borrow::Cow;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use crate::json::{Json, Kind, Node};
@@ -43,7 +45,7 @@ pub struct BadHeader;
 ///
 /// # Errors
 /// [`BadHeader`] for bytes outside visible ASCII and for sentinel content that is not strict Base64 of UTF-8.
-pub fn decode(value: &[u8]) -> Result<String, BadHeader> {
+pub fn decode(value: &[u8]) -> Result<Cow<'_, str>, BadHeader> {
     let text = std::str::from_utf8(value)
         .map_err(|_| BadHeader)?
         .trim_matches([' ', '\t']);
@@ -54,10 +56,10 @@ pub fn decode(value: &[u8]) -> Result<String, BadHeader> {
         .strip_prefix(OPEN)
         .and_then(|rest| rest.strip_suffix(CLOSE))
     {
-        None => Ok(text.to_owned()),
-        Some(coded) => {
-            String::from_utf8(STANDARD.decode(coded).map_err(|_| BadHeader)?).map_err(|_| BadHeader)
-        }
+        None => Ok(Cow::Borrowed(text)),
+        Some(coded) => String::from_utf8(STANDARD.decode(coded).map_err(|_| BadHeader)?)
+            .map(Cow::Owned)
+            .map_err(|_| BadHeader),
     }
 }
 
@@ -181,7 +183,7 @@ pub fn rendered(arguments: Node<'_>, param: &ParamHeader) -> Option<String> {
         .iter()
         .try_fold(arguments, |value, key| value.member(key))?;
     match value.kind() {
-        Kind::String => value.as_str().map(std::borrow::Cow::into_owned),
+        Kind::String => value.as_str().map(Cow::into_owned),
         Kind::Number | Kind::Bool => Some(value.raw().to_owned()),
         Kind::Null | Kind::Object | Kind::Array => None,
     }

@@ -72,9 +72,11 @@ pub(super) struct Line {
 impl Line {
     /// A line in `era` whose frames carry `headers`.
     pub(super) fn new(wire: Arc<Wire>, era: Era, headers: HeaderMap, terms: Arc<Terms>) -> Self {
+        let mut all = wire.transport.headers();
+        all.extend(headers);
         Self {
             wire,
-            headers,
+            headers: all,
             era,
             terms,
             doubt: CancellationToken::new(),

@@ -59,6 +59,11 @@ pub trait Transport: Send + Sync + 'static {
     /// upstream must also be told is the peer's business).
     fn send(&self, out: Outbound) -> BoxFuture<'_, Result<Answer, UpstreamError>>;
 
+    /// What the headers of every frame begin with; a line takes them over once.
+    fn headers(&self) -> HeaderMap {
+        HeaderMap::new()
+    }
+
     /// Frames that answer nothing: server requests and notifications without a progress token of ours. May be taken
     /// once; on HTTP it opens the GET stream in session `headers`. Ends when the transport does.
     fn unsolicited(&self, headers: HeaderMap) -> BoxFuture<'_, Result<Frames, UpstreamError>>;

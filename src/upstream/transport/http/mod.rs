@@ -78,8 +78,11 @@ impl Http {
             Some(method) if method == methods::LISTEN => Length::Long,
             _ => Length::Short,
         };
-        let mut headers = self.template.clone();
-        headers.extend(out.headers);
+        let mut headers = out.headers;
+        // A line begins with the template, so that nothing is merged for each request.
+        if !headers.contains_key(HOST) {
+            headers.extend(self.template.clone());
+        }
         let request = assemble(Method::POST, &self.url, headers, out.frame);
         let response = self.pool.send(request, length).await?;
         let (head, kind, body) = inspect(response)?;
@@ -124,9 +127,9 @@ impl Http {
 
     async fn listen(&self, headers: HeaderMap) -> Result<Frames, UpstreamError> {
         let mut all = self.template.clone();
+        all.extend(headers);
         all.remove(CONTENT_TYPE);
         all.insert(ACCEPT, EVENTS);
-        all.extend(headers);
         let request = assemble(Method::GET, &self.url, all, Bytes::new());
         let response = self.pool.send(request, Length::Long).await?;
         let (head, kind, body) = inspect(response)?;
@@ -149,6 +152,10 @@ impl Transport for Http {
         Box::pin(self.post(out))
     }
 
+    fn headers(&self) -> HeaderMap {
+        self.template.clone()
+    }
+
     /// May be called once for each session.
     fn unsolicited(&self, headers: HeaderMap) -> BoxFuture<'_, Result<Frames, UpstreamError>> {
         Box::pin(self.listen(headers))
@@ -158,8 +165,8 @@ impl Transport for Http {
     fn leave(&self, headers: HeaderMap) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let mut all = self.template.clone();
-            all.remove(CONTENT_TYPE);
             all.extend(headers);
+            all.remove(CONTENT_TYPE);
             let request = assemble(Method::DELETE, &self.url, all, Bytes::new());
             let leaving = async {
                 if let Ok(response) = self.pool.send(request, Length::Short).await {
