@@ -28,7 +28,8 @@ impl ClientCapabilities {
             .is_some_and(|value| value.kind() == Kind::Object)
     }
 
-    /// Whether everything in the object `needed` is declared, sub-capabilities and extensions included.
+    /// Whether everything in the object `needed` is declared, sub-capabilities and extensions included. An elicitation
+    /// capability that names no mode means forms (PROTOCOL A5).
     pub fn cover(&self, needed: &Json) -> bool {
         covers(self.0.root(), needed.root())
     }
@@ -36,9 +37,12 @@ impl ClientCapabilities {
 
 fn covers(declared: Node<'_>, needed: Node<'_>) -> bool {
     needed.members().all(|need| {
-        declared
-            .member(&need.key)
-            .is_some_and(|own| own.kind() == need.value.kind() && covers(own, need.value))
+        declared.member(&need.key).is_some_and(|own| {
+            let forms = need.key == "elicitation" && own.members().next().is_none();
+            own.kind() == need.value.kind()
+                && (covers(own, need.value)
+                    || forms && need.value.members().all(|mode| mode.key == "form"))
+        })
     })
 }
 
@@ -62,5 +66,8 @@ mod tests {
         ] {
             assert_eq!(declared.cover(&json(needed)), covered, "{needed}");
         }
+        let forms = ClientCapabilities::read(json(r#"{"elicitation":{}}"#)).unwrap();
+        assert!(forms.cover(&json(r#"{"elicitation":{"form":{}}}"#)));
+        assert!(!forms.cover(&json(r#"{"elicitation":{"url":{}}}"#)));
     }
 }

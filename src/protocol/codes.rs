@@ -18,6 +18,8 @@ pub const HEADER_MISMATCH: i64 = -32020;
 pub const MISSING_CAPABILITY: i64 = -32021;
 /// The version is not served; 2026-07-28, HTTP 400.
 pub const UNSUPPORTED_VERSION: i64 = -32022;
+/// The user must visit URLs first; 2025-11-25 only (PROTOCOL A6, D2d).
+pub const URL_ELICITATION_REQUIRED: i64 = -32042;
 /// A session is unknown (field usage on legacy HTTP, with status 404).
 pub const SESSION_NOT_FOUND: i64 = -32001;
 

@@ -35,6 +35,15 @@ pub const PROGRESS: &str = "notifications/progress";
 /// `notifications/message`.
 pub const MESSAGE: &str = "notifications/message";
 
+/// `elicitation/create`: a legacy server's request, or an input request.
+pub const ELICITATION_CREATE: &str = "elicitation/create";
+/// `sampling/createMessage`: likewise.
+pub const SAMPLING_CREATE: &str = "sampling/createMessage";
+/// `roots/list`: likewise.
+pub const ROOTS_LIST: &str = "roots/list";
+/// `notifications/elicitation/complete` (2025-11-25).
+pub const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
+
 /// The four things that are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ListKind {
@@ -95,6 +104,11 @@ impl ListKind {
 /// (PROTOCOL A4).
 pub fn is_notification(method: &str) -> bool {
     method.starts_with("notifications/")
+}
+
+/// Whether the answer to `method` may be a question (PROTOCOL A3).
+pub fn may_ask_back(method: &str) -> bool {
+    matches!(method, TOOLS_CALL | PROMPTS_GET | RESOURCES_READ)
 }
 
 /// The member of params that `Mcp-Name` mirrors for `method`, if it has one (PROTOCOL B2).
