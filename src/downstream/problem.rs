@@ -178,6 +178,11 @@ pub(super) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<ToolErr
         return None;
     }
     let text = match error {
+        // What was to go on is gone: there is nothing that a model could do about it (PROTOCOL D7).
+        Error::Upstream(FromUpstream {
+            error: UpstreamError::OutcomeUnknown,
+            ..
+        }) => return None,
         Error::Upstream(from) => describe(from),
         Error::Deadline => {
             "no answer within the time allowed; whether the tool ran is unknown".to_owned()
@@ -209,7 +214,9 @@ pub(super) const fn resource_not_found(era: Era) -> i64 {
 
 const fn upstream_code(error: &UpstreamError) -> i64 {
     match error {
-        UpstreamError::Unavailable { .. } => codes::UPSTREAM_UNAVAILABLE,
+        UpstreamError::Unavailable { .. } | UpstreamError::OutcomeUnknown => {
+            codes::UPSTREAM_UNAVAILABLE
+        }
         UpstreamError::Timeout(_) => codes::UPSTREAM_TIMEOUT,
         UpstreamError::Protocol(_) | UpstreamError::Redirect | UpstreamError::Refused(_) => {
             codes::UPSTREAM_PROTOCOL
@@ -261,6 +268,9 @@ fn describe(from: &FromUpstream) -> String {
         }
         UpstreamError::Overloaded => format!(
             "the server `{upstream}` has too many calls in flight; try again in a few seconds"
+        ),
+        UpstreamError::OutcomeUnknown => format!(
+            "the call to the server `{upstream}` that asked for input is no longer known; whether it took effect is unknown, and it was not repeated"
         ),
         UpstreamError::NeedsCapabilities(_) => format!(
             "the server `{upstream}` cannot do this without client capabilities that were not declared"

@@ -14,6 +14,7 @@ use tokio::{
 
 use super::{
     UpstreamError,
+    asking::{self, Offer},
     line::Line,
     transport::{Answer, Frames, Head, Outbound},
 };
@@ -45,6 +46,8 @@ pub(super) struct Wants {
     pub(super) progress: bool,
     /// Log events of this level and above.
     pub(super) log: Option<LogLevel>,
+    /// What may be asked of the caller; `None` where the answer must not be a question (PROTOCOL A3).
+    pub(super) rounds: Option<Offer>,
     /// Whether giving up is never told: a handshake must not be cancelled, and a question of a probe need not be.
     pub(super) quiet: bool,
 }
@@ -300,7 +303,13 @@ impl Exchange {
                 ))
             }
             (Era::Legacy, Err(error)) => Ok(Outcome::Failed(error)),
-            (Era::Modern, Ok(result)) => complete(result).map(Outcome::Complete),
+            (Era::Modern, Ok(result)) => match (ResultKind::of(&result), self.wants.rounds) {
+                (ResultKind::Complete, _) => Ok(Outcome::Complete(result)),
+                (ResultKind::InputRequired, Some(offer)) => {
+                    asking::input_required(&result, offer).map(Outcome::InputRequired)
+                }
+                (ResultKind::InputRequired | ResultKind::Other, _) => Err(not_offered()),
+            },
             (Era::Modern, Err(error)) => self.modern_error(status, error),
         }
     }
@@ -330,8 +339,8 @@ impl Exchange {
         }
     }
 
-    /// We declare no capability, so a server that needs one says so. A caller that could not have offered it either is told;
-    /// to all others it is a matter of this hop (PROTOCOL D6).
+    /// A server needs what was not declared to it. A caller that did not declare it either is told; to all others it is a
+    /// matter of this hop (PROTOCOL D6).
     fn missing_capability(&self, error: &RpcError) -> UpstreamError {
         let needed = error.data.as_ref().and_then(|data| {
             let needed = data.root().member("requiredCapabilities")?;
@@ -403,19 +412,40 @@ pub(super) async fn ask(
     })
 }
 
-/// The result itself when it is a final one. Asking back and tasks were not declared, so anything else is invalid.
+/// The result itself when it is a final one, for requests that nothing else was offered to.
 ///
 /// # Errors
 /// [`UpstreamError::Protocol`] for any other `resultType`.
 pub(super) fn complete(result: Json) -> Result<Json, UpstreamError> {
-    let kind = result.root().member("resultType");
-    if kind.is_none_or(|kind| kind.as_str().as_deref() == Some("complete")) {
-        Ok(result)
-    } else {
-        Err(UpstreamError::Protocol(
-            "answered with a kind of result that was not offered to it".into(),
-        ))
+    match ResultKind::of(&result) {
+        ResultKind::Complete => Ok(result),
+        ResultKind::InputRequired | ResultKind::Other => Err(not_offered()),
     }
+}
+
+/// What a `resultType` says.
+enum ResultKind {
+    Complete,
+    InputRequired,
+    Other,
+}
+
+impl ResultKind {
+    /// A server that says nothing means a complete result (PROTOCOL A1).
+    fn of(result: &Json) -> Self {
+        let Some(kind) = result.root().member("resultType") else {
+            return Self::Complete;
+        };
+        match kind.as_str().as_deref() {
+            Some("complete") => Self::Complete,
+            Some("input_required") => Self::InputRequired,
+            _ => Self::Other,
+        }
+    }
+}
+
+fn not_offered() -> UpstreamError {
+    UpstreamError::Protocol("answered with a kind of result that was not offered to it".into())
 }
 
 /// What an HTTP answer without a frame means when nothing better is known about it.
@@ -440,7 +470,7 @@ const fn allowed(head: &Head) -> Result<(), UpstreamError> {
 /// An error that comes after the first event: the stream's outcome, in our own range and without the cause.
 fn failure(error: &UpstreamError) -> RpcError {
     let (code, message) = match error {
-        UpstreamError::Unavailable { .. } => (
+        UpstreamError::Unavailable { .. } | UpstreamError::OutcomeUnknown => (
             codes::UPSTREAM_UNAVAILABLE,
             "the connection to the upstream was lost before its answer",
         ),

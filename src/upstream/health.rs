@@ -98,6 +98,7 @@ impl Circuit {
                 | UpstreamError::TooLarge(_)
                 | UpstreamError::RequestTooLarge
                 | UpstreamError::NeedsCapabilities(_)
+                | UpstreamError::OutcomeUnknown
                 | UpstreamError::Refused(_),
             ) => {
                 // Read before written: a healthy upstream's calls share the cache line.

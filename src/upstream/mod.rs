@@ -3,6 +3,7 @@
 //! Guarantees: ids are unique per connection; dropping a reply cancels upstream; callers share a legacy session only
 //! under one key; one bad upstream delays nobody else. Deliberately absent: names, URIs and policy, which are decided above.
 
+mod asking;
 mod exchange;
 mod handle;
 mod health;
@@ -90,6 +91,10 @@ pub enum UpstreamError {
     /// Needs client capabilities that the caller did not declare, and no dialect could stand in for: this object.
     #[error("needs client capabilities that were not declared")]
     NeedsCapabilities(Json),
+    /// The exchange that a call wanted to go on with is gone. Whether the work was done cannot be known, and it is not done
+    /// again (PROTOCOL D2c, D7).
+    #[error("the call that was to go on is no longer known")]
+    OutcomeUnknown,
     /// A JSON-RPC error to one of our own requests (handshake, list).
     #[error("answered with error {0:?}")]
     Refused(RpcError),
@@ -108,6 +113,7 @@ impl UpstreamError {
             Self::RequestTooLarge => "upstream_request_too_large",
             Self::Overloaded => "overloaded",
             Self::NeedsCapabilities(_) => "capability_missing",
+            Self::OutcomeUnknown => "outcome_unknown",
         }
     }
 

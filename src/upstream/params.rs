@@ -56,6 +56,18 @@ pub(super) fn outbound(
     call.params.splice(&edits)
 }
 
+/// The params of a call that goes on: the answers of this round and nothing of rounds before, and the upstream's state byte
+/// for byte if it gave one (PROTOCOL D2). `sent` are [`outbound`] params, which hold neither.
+pub(super) fn resumed(sent: &Json, responses: Option<&Json>, state: Option<&Json>) -> Json {
+    let more: Vec<_> = [("inputResponses", responses), ("requestState", state)]
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?.clone())))
+        .collect();
+    let mut edits = Edits::new();
+    edits.members(sent.root(), |_, _| Fate::Keep, &more);
+    sent.splice(&edits)
+}
+
 fn rename(edits: &mut Edits, old: Node<'_>, local: &str) {
     if old.as_str().as_deref() != Some(local) {
         edits.replace(old, Json::string(local));

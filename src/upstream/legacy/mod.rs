@@ -165,6 +165,7 @@ impl Legacy {
             progress: call.wants_progress,
             // Only a stream of its own ties a log line to a call (PROTOCOL D0.4).
             log: call.caller.log_level.filter(|_| line.wire.streamable),
+            rounds: None,
             quiet: false,
         };
         let mut exchange = Exchange::new(line, deadline, wants);

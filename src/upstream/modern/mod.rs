@@ -1,7 +1,7 @@
 //! The peer for the stateless era: every request describes itself (PROTOCOL B1 to B3).
 //!
 //! Guarantees: headers mirror the body that is sent, not the one that came; nothing is declared that cannot be delivered.
-//! Deliberately absent: client input and tasks, which are not declared upstream yet.
+//! Deliberately absent: tasks, which are not declared upstream yet.
 
 use std::sync::Arc;
 
@@ -11,13 +11,14 @@ use tokio::time::Instant;
 
 use super::{
     Peer, UpstreamError,
+    asking::Offer,
     exchange::{self, Exchange, Opened, Told, Wants},
     line::{Line, Wire},
     lists, params,
     terms::Terms,
 };
 use crate::{
-    call::{Call, Op, Reply, ServerCard},
+    call::{Call, Op, Reply, Resume, ServerCard, State},
     catalog::{Listing, Route},
     json::{Json, Kind, Limits, Node},
     protocol::{Era, Revision, codes, meta, methods, methods::ListKind, mirror},
@@ -126,6 +127,8 @@ impl Modern {
 
     async fn carry(&self, call: Call, route: Route) -> Result<Reply, UpstreamError> {
         let line = &self.line;
+        let resumed = call.resume.as_ref().map(round).transpose()?;
+        let rounds = methods::may_ask_back(call.op.method()).then(|| Offer::of(&call.caller));
         let permit = line.terms.gate.enter(call.deadline).await?;
         let deadline = call.deadline.min(Instant::now() + line.terms.timeouts.call);
         // On a pipe a log line cannot be tied to its request (PROTOCOL B6), so none are asked for.
@@ -134,17 +137,28 @@ impl Modern {
             caller: Some(Arc::clone(&call.caller)),
             progress: call.wants_progress,
             log,
+            rounds,
             quiet: false,
         };
         let mut exchange = Exchange::new(line, deadline, wants).holding(permit);
         let mut own = self.own.clone();
+        if let Some(offer) = rounds.filter(|offer| !offer.is_none())
+            && let Some((_, declared)) = own
+                .iter_mut()
+                .find(|(key, _)| *key == meta::CLIENT_CAPABILITIES)
+        {
+            *declared = offer.json();
+        }
         if let Some(level) = log {
             own.push((meta::LOG_LEVEL, Json::string(level.as_str())));
         }
         if call.wants_progress {
             own.push((meta::PROGRESS_TOKEN, Json::of(&exchange.number())));
         }
-        let params = params::outbound(&call, &route.local, &own, self.card.revision.features());
+        let mut params = params::outbound(&call, &route.local, &own, self.card.revision.features());
+        if let Some((responses, state)) = resumed {
+            params = params::resumed(&params, responses, state);
+        }
         let headers = self.mirrored(&call, &route)?;
         let sent = exchange.send(call.op.method(), &params, headers, Limits::UPSTREAM);
         match sent.await? {
@@ -224,6 +238,18 @@ impl Modern {
     }
 }
 
+/// What a call that goes on brings to a server of this era: its answers, and the server's own state.
+///
+/// # Errors
+/// [`UpstreamError::OutcomeUnknown`] when the call was held open by a peer that is gone.
+fn round(resume: &Resume) -> Result<(Option<&Json>, Option<&Json>), UpstreamError> {
+    match &resume.state {
+        None => Ok((resume.responses.as_ref(), None)),
+        Some(State::Upstream(state)) => Ok((resume.responses.as_ref(), state.as_ref())),
+        Some(State::Parked(_) | State::Sealed(_)) => Err(UpstreamError::OutcomeUnknown),
+    }
+}
+
 /// Whether the server promised lists of this kind.
 pub(super) fn offers(card: &ServerCard, kind: ListKind) -> bool {
     card.capabilities.root().member(kind.capability()).is_some()
@@ -266,5 +292,7 @@ impl Peer for Modern {
     }
 }
 
+#[cfg(test)]
+mod rounds;
 #[cfg(test)]
 mod tests;

@@ -31,7 +31,7 @@ fn peer_of(spec: &UpstreamSpec, transport: &Arc<Scripted>, streamable: bool) -> 
     )
 }
 
-fn over_http(
+pub(super) fn over_http(
     script: impl FnMut(&crate::upstream::scripted::Sent) -> Play + Send + 'static,
 ) -> (Arc<Scripted>, Modern) {
     let transport = Scripted::new(script);
@@ -47,14 +47,14 @@ fn over_a_pipe(
     (transport, peer)
 }
 
-fn done(reply: Result<Reply, UpstreamError>) -> Outcome {
+pub(super) fn done(reply: Result<Reply, UpstreamError>) -> Outcome {
     match reply {
         Ok(Reply::Done(outcome)) => outcome,
         other => panic!("{other:?}"),
     }
 }
 
-fn text(outcome: &Outcome) -> &str {
+pub(super) fn text(outcome: &Outcome) -> &str {
     match outcome {
         Outcome::Complete(json) => json.as_str(),
         Outcome::Listed(_)
@@ -230,7 +230,7 @@ async fn what_is_not_this_calls_own_answer_breaks_this_call_only() {
             vec![(0, r#"{"jsonrpc":"2.0","id":99,"result":{}}"#.into())],
             true,
         ),
-        result(r#"{"resultType":"input_required","inputRequests":{}}"#),
+        result(r#"{"resultType":"input_required","inputRequests":{"k":{"method":"roots/list"}}}"#),
         result(r#"{"resultType":"task"}"#),
         result(r#"{"resultType":7}"#),
         Play::Error(400, -32020, ""),
