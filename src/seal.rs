@@ -21,15 +21,18 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 pub enum Purpose {
     /// Positions in merged lists (PRODUCT 5, SECURITY STATE-1).
     Cursor,
+    /// What a client brings back to go on with a call that asked for input (SECURITY STATE-2).
+    Resume,
 }
 
 impl Purpose {
-    const ALL: [Self; 1] = [Self::Cursor];
+    const ALL: [Self; 2] = [Self::Cursor, Self::Resume];
 
     /// The label its key is derived under; changing one invalidates everything sealed for it.
     const fn label(self) -> &'static [u8] {
         match self {
             Self::Cursor => b"usher cursor v1",
+            Self::Resume => b"usher resume v1",
         }
     }
 }

@@ -39,3 +39,5 @@ pub const UPSTREAM_TOO_LARGE: i64 = -31005;
 pub const OVERLOADED: i64 = -31006;
 /// The gateway is stopping.
 pub const SHUTTING_DOWN: i64 = -31007;
+/// The client would not give the input that the upstream needs.
+pub const INPUT_REFUSED: i64 = -31020;

@@ -1,0 +1,34 @@
+//! Going on with a call that asked for input: what a client may be asked, what it may answer, and the sealed state that ties
+//! an answer to its question (PROTOCOL D2, SECURITY STATE-2, STATE-3).
+//!
+//! Guarantees: state opened by another principal, at another endpoint, for another call or other arguments, or late, is refused
+//! like state that was never ours; an upstream asks only for what the caller declared, within bounds; an answer that was not
+//! asked for goes no further, and one that does not fit is refused. Nothing is stored: all of it is in the sealed text.
+//! Deliberately absent: single use, which a parked exchange has by itself; what the questions look like to a client.
+
+mod answers;
+mod asked;
+mod digest;
+mod form;
+mod ticket;
+
+pub use answers::BadAnswer;
+pub use asked::{Ask, Asked, Fault};
+pub use ticket::{BadState, Place, Ticket};
+
+/// Seconds that state is good for (SECURITY 6): a person answers within that time or not at all.
+pub const LIFE: u64 = 600;
+/// How often one call may ask (SECURITY 6).
+pub const ROUNDS: u32 = 8;
+/// How much one call may ask for in one round (SECURITY 6).
+pub const INPUTS: usize = 8;
+/// The longest state of an upstream's own, in bytes as written (SECURITY 6).
+pub const STATE_BYTES: usize = 16 << 10;
+/// The longest name of a question, in bytes; escaped it still fits a member name.
+pub const KEY_BYTES: usize = 128;
+/// The most bytes that the questions of one round may have: room for a few pictures to look at.
+pub const REQUEST_BYTES: usize = 4 << 20;
+/// The most bytes that are kept of the forms of one round to check the answers with.
+pub const FORM_BYTES: usize = 32 << 10;
+/// The longest sealed state that is looked at, in characters; ours are shorter.
+pub const SEALED_CHARS: usize = 128 << 10;

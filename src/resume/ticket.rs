@@ -1,0 +1,327 @@
+//! The ticket: everything that is needed to go on with a call, in one sealed text that the client keeps for us.
+
+use std::sync::Arc;
+
+use super::{Asked, LIFE, SEALED_CHARS, digest};
+use crate::{
+    call::{Op, State},
+    json::{Json, Kind, Limits, Node},
+    protocol::{UpstreamId, meta, names::Scope},
+    seal::{Purpose, SealError, Sealer},
+};
+
+/// What a call must still be when it goes on: who calls, where, and what for.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// Who calls.
+    pub principal: &'a str,
+    /// At which endpoint.
+    pub scope: &'a Scope,
+    /// The method, and the outward name or URI.
+    pub op: &'a Op,
+    /// The params, of which `_meta`, answers and state do not count.
+    pub params: &'a Json,
+}
+
+/// A call that waits for its caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ticket {
+    /// Who asked.
+    pub upstream: UpstreamId,
+    /// What the upstream calls what was called: it must still be found under the same outward name.
+    pub local: Arc<str>,
+    /// What the upstream is to get back, never [`State::Sealed`].
+    pub state: State,
+    /// How often the caller has been asked, this time included.
+    pub round: u32,
+    /// What is to be answered.
+    pub asked: Asked,
+}
+
+/// State that is not good here: altered, another's, for another call, or late. Says no more on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("state is not valid here")]
+pub struct BadState;
+
+impl From<SealError> for BadState {
+    fn from(_: SealError) -> Self {
+        Self
+    }
+}
+
+/// Seconds that replicas' clocks may differ.
+const SKEW: u64 = 60;
+
+impl Ticket {
+    /// The text that stands for this ticket at `place`, from `now` in seconds since 1970.
+    pub fn seal(&self, sealer: &Sealer, place: Place<'_>, now: u64) -> String {
+        let mut members = vec![
+            ("at", Json::of(&now)),
+            ("u", Json::string(self.upstream.as_str())),
+            ("l", Json::string(&self.local)),
+            ("n", Json::of(&self.round)),
+            ("k", self.asked.to_json()),
+        ];
+        match &self.state {
+            // Absent stays absent: it is not the empty string (PROTOCOL G9).
+            State::Upstream(None) => {}
+            State::Upstream(Some(state)) => members.push(("s", state.clone())),
+            State::Parked(slot) => members.push(("p", Json::of(slot))),
+            State::Sealed(text) => members.push(("s", Json::string(text))),
+        }
+        let plain = meta::object_of(&members);
+        sealer.seal(Purpose::Resume, &place.binding().parts(), plain.bytes())
+    }
+
+    /// The ticket that `text` stands for.
+    ///
+    /// # Errors
+    /// [`BadState`] when it was altered, or sealed at another place or with another secret, or is older than [`LIFE`].
+    pub fn open(sealer: &Sealer, place: Place<'_>, text: &str, now: u64) -> Result<Self, BadState> {
+        if text.len() > SEALED_CHARS {
+            return Err(BadState);
+        }
+        let plain = sealer.open(Purpose::Resume, &place.binding().parts(), text)?;
+        let plain = Json::parse(plain.into(), &Limits::UPSTREAM).map_err(|_| BadState)?;
+        let issued = number(plain.root(), "at").ok_or(BadState)?;
+        if now > issued.saturating_add(LIFE) || issued > now.saturating_add(SKEW) {
+            return Err(BadState);
+        }
+        Self::read(&plain).ok_or(BadState)
+    }
+
+    fn read(plain: &Json) -> Option<Self> {
+        let root = plain.root();
+        let text = |key: &str| root.member(key).and_then(Node::as_str);
+        let state = match (number(root, "p"), root.member("s")) {
+            (Some(slot), _) => State::Parked(slot),
+            (None, Some(state)) if state.kind() == Kind::String => {
+                State::Upstream(Some(plain.slice(state)))
+            }
+            (None, Some(_)) => return None,
+            (None, None) => State::Upstream(None),
+        };
+        Some(Self {
+            upstream: UpstreamId::parse(&text("u")?)?,
+            local: text("l")?.as_ref().into(),
+            state,
+            round: number(root, "n")?.try_into().ok()?,
+            asked: Asked::from_json(plain, root.member("k")?)?,
+        })
+    }
+}
+
+fn number(object: Node<'_>, key: &str) -> Option<u64> {
+    object.member(key)?.as_i64()?.try_into().ok()
+}
+
+/// The parts that a seal is tied to.
+struct Binding<'a> {
+    principal: &'a str,
+    scope: String,
+    method: &'static str,
+    name: &'a str,
+    digest: [u8; 32],
+}
+
+impl<'a> Place<'a> {
+    fn binding(&self) -> Binding<'a> {
+        let name: &str = match self.op {
+            Op::CallTool(name) | Op::GetPrompt(name) | Op::ReadResource(name) => name,
+            // Nothing else may ask.
+            _ => "",
+        };
+        Binding {
+            principal: self.principal,
+            scope: self.scope.to_string(),
+            method: self.op.method(),
+            name,
+            digest: digest::of(self.params),
+        }
+    }
+}
+
+impl Binding<'_> {
+    fn parts(&self) -> [&[u8]; 5] {
+        [
+            self.principal.as_bytes(),
+            self.scope.as_bytes(),
+            self.method.as_bytes(),
+            self.name.as_bytes(),
+            &self.digest,
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::{protocol::ClientCapabilities, resume::STATE_BYTES};
+
+    fn json(text: &str) -> Json {
+        Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::CLIENT).unwrap()
+    }
+
+    fn sealer() -> Sealer {
+        Sealer::new(b"a secret")
+    }
+
+    fn ticket(state: State) -> Ticket {
+        let requests = json(
+            r#"{"who":{"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{"n":{"type":"string"}}}}},"r":{"method":"roots/list"}}"#,
+        );
+        let all = ClientCapabilities::read(json(r#"{"elicitation":{},"roots":{}}"#)).unwrap();
+        Ticket {
+            upstream: UpstreamId::parse("notes").unwrap(),
+            local: "t".into(),
+            state,
+            round: 3,
+            asked: Asked::of(&requests, &all).unwrap(),
+        }
+    }
+
+    /// A place, owned.
+    #[derive(Clone)]
+    struct At(&'static str, Scope, Op, Json);
+
+    impl At {
+        fn place(&self) -> Place<'_> {
+            Place {
+                principal: self.0,
+                scope: &self.1,
+                op: &self.2,
+                params: &self.3,
+            }
+        }
+    }
+
+    fn at() -> At {
+        At(
+            "alice",
+            Scope::All,
+            Op::CallTool("n_t".into()),
+            json(r#"{"name":"n_t","arguments":{"a":1}}"#),
+        )
+    }
+
+    #[test]
+    fn a_ticket_comes_back_as_it_was_and_absent_state_stays_absent() {
+        for state in [
+            State::Upstream(None),
+            State::Upstream(Some(json(r#""""#))),
+            State::Upstream(Some(json(r#""\u00e4\/ \" state""#))),
+            State::Parked(0),
+            State::Parked(7),
+        ] {
+            let ticket = ticket(state);
+            let text = ticket.seal(&sealer(), at().place(), 1_000);
+            let retried = At(
+                "alice",
+                Scope::All,
+                Op::CallTool("n_t".into()),
+                json(
+                    r#"{"requestState":"x","inputResponses":{},"arguments":{"a":1},"_meta":{},"name":"n_t"}"#,
+                ),
+            );
+            assert_eq!(
+                Ticket::open(&sealer(), retried.place(), &text, 1_000),
+                Ok(ticket)
+            );
+        }
+    }
+
+    #[test]
+    fn a_ticket_is_refused_in_any_other_place() {
+        let text = ticket(State::Upstream(None)).seal(&sealer(), at().place(), 1_000);
+        let open = |at: &At| Ticket::open(&sealer(), at.place(), &text, 1_000);
+        assert!(open(&at()).is_ok());
+        let others = [
+            At("bob", at().1, at().2, at().3),
+            At("alice", Scope::Toolset("x".into()), at().2, at().3),
+            At(
+                "alice",
+                Scope::Upstream(UpstreamId::parse("notes").unwrap()),
+                at().2,
+                at().3,
+            ),
+            At("alice", at().1, Op::CallTool("n_u".into()), at().3),
+            At("alice", at().1, Op::GetPrompt("n_t".into()), at().3),
+            At("alice", at().1, Op::ReadResource("n_t".into()), at().3),
+            At(
+                "alice",
+                at().1,
+                at().2,
+                json(r#"{"name":"n_t","arguments":{"a":2}}"#),
+            ),
+            At(
+                "alice",
+                at().1,
+                at().2,
+                json(r#"{"name":"n_t","arguments":{"a":"1"}}"#),
+            ),
+            At("alice", at().1, at().2, json(r#"{"name":"n_t"}"#)),
+        ];
+        for other in &others {
+            assert_eq!(open(other), Err(BadState), "{} {:?}", other.0, other.2);
+        }
+        assert_eq!(
+            Ticket::open(&Sealer::new(b"another"), at().place(), &text, 1_000),
+            Err(BadState)
+        );
+    }
+
+    #[test]
+    fn a_ticket_altered_in_any_character_is_refused() {
+        let text = ticket(State::Parked(3)).seal(&sealer(), at().place(), 1_000);
+        for index in 0..text.len() {
+            let mut bytes = text.clone().into_bytes();
+            bytes[index] = if bytes[index] == b'A' { b'B' } else { b'A' };
+            let altered = String::from_utf8(bytes).unwrap();
+            assert_eq!(
+                Ticket::open(&sealer(), at().place(), &altered, 1_000),
+                Err(BadState),
+                "{index}"
+            );
+        }
+        for bad in [
+            "",
+            "x",
+            &text[..text.len() - 1],
+            &"A".repeat(SEALED_CHARS + 1),
+        ] {
+            assert!(Ticket::open(&sealer(), at().place(), bad, 1_000).is_err());
+        }
+        let cursor = sealer().seal(Purpose::Cursor, &at().place().binding().parts(), b"{}");
+        assert!(Ticket::open(&sealer(), at().place(), &cursor, 1_000).is_err());
+    }
+
+    #[test]
+    fn a_ticket_is_good_for_its_life_and_not_a_second_longer() {
+        let text = ticket(State::Upstream(None)).seal(&sealer(), at().place(), 1_000);
+        let open = |now| Ticket::open(&sealer(), at().place(), &text, now).is_ok();
+        assert!(open(1_000 + LIFE) && !open(1_001 + LIFE));
+        assert!(open(1_000 - SKEW) && !open(999 - SKEW));
+    }
+
+    #[test]
+    fn the_largest_ticket_that_is_given_out_is_taken_back() {
+        let state = format!("\"{}\"", "s".repeat(STATE_BYTES));
+        let mut ticket = ticket(State::Upstream(Some(json(&state))));
+        let form = Json::string(&"f".repeat(crate::resume::FORM_BYTES));
+        let form = meta::object_of(&[("p", form)]);
+        ticket.asked.asks = (0..8)
+            .map(|i| {
+                (
+                    format!("{i}{}", "\u{1}".repeat(crate::resume::KEY_BYTES - 1)),
+                    super::super::Ask::Url,
+                )
+            })
+            .chain([("f".into(), super::super::Ask::Form(form))])
+            .collect();
+        let text = ticket.seal(&sealer(), at().place(), 1_000);
+        let opened = Ticket::open(&sealer(), at().place(), &text, 1_000);
+        assert!(opened == Ok(ticket), "{} characters", text.len());
+    }
+}
