@@ -9,17 +9,20 @@ use crate::{
 };
 
 /// The part of a `requestedSchema` that binds the answer, in short: `{p: {name: {t, e, lo, hi, f}}, r: [names]}`.
-/// `None` when the schema is not one of an object with properties.
+/// `None` when the schema is not one of an object.
 pub(super) fn reduced(schema: &Json) -> Option<Json> {
     let root = schema.root();
-    let properties = root
-        .member("properties")
-        .filter(|properties| properties.kind() == Kind::Object)?;
-    if root.member("type").and_then(Node::as_str).as_deref() != Some("object") {
+    let kind = root.member("type");
+    let properties = root.member("properties");
+    let sound = root.kind() == Kind::Object
+        && kind.is_none_or(|kind| kind.as_str().as_deref() == Some("object"))
+        && properties.is_none_or(|properties| properties.kind() == Kind::Object);
+    if !sound {
         return None;
     }
     let fields: Vec<_> = properties
-        .members()
+        .into_iter()
+        .flat_map(Node::members)
         .map(|member| (member.key, field(schema, member.value)))
         .collect();
     let fields: Vec<_> = fields
@@ -263,8 +266,7 @@ mod tests {
         assert!(!form.as_str().contains("enumNames") && !form.as_str().contains("default"));
         for bad in [
             r#"{"type":"string","properties":{}}"#,
-            r#"{"type":"object"}"#,
-            r#"{"properties":{}}"#,
+            r#"{"type":"object","properties":[]}"#,
             "3",
         ] {
             assert!(reduced(&json(bad)).is_none(), "{bad}");
