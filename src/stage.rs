@@ -24,6 +24,8 @@ pub struct Routed {
     pub snapshot: Arc<Snapshot>,
     /// Where it goes.
     pub target: Target,
+    /// How often its caller has been asked for input already.
+    pub round: u32,
 }
 
 /// Where a call goes.
@@ -62,6 +64,7 @@ impl Pinned {
             call: self.call,
             snapshot: self.snapshot,
             target,
+            round: 0,
         }
     }
 }

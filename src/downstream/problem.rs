@@ -55,6 +55,10 @@ impl Problem {
     }
 }
 
+/// What is said when a client gives no input.
+const REFUSED: &str =
+    "the input that the server asked for was refused or not given in time; it did not go on";
+
 /// Maps an error of the stack, for one request in one era.
 pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> Problem {
     let modern_status = |status: StatusCode| {
@@ -85,6 +89,28 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
             codes::INVALID_PARAMS,
             "the cursor is not valid for this list, or has expired; start again without one"
                 .to_owned(),
+        ),
+        Error::StateInvalid => (
+            StatusCode::OK,
+            codes::INVALID_PARAMS,
+            "`requestState` is not valid for this call, or has expired; start again without it"
+                .to_owned(),
+        ),
+        Error::BadAnswer { key } => (
+            StatusCode::OK,
+            codes::INVALID_PARAMS,
+            key.as_deref().map_or_else(
+                || "`inputResponses` is not an object".to_owned(),
+                |key| {
+                    let key = key.escape_debug();
+                    format!("the answer to input `{key}` is not one that was asked for")
+                },
+            ),
+        ),
+        Error::InputRefused => (
+            StatusCode::OK,
+            codes::INPUT_REFUSED,
+            REFUSED.to_owned(),
         ),
         Error::HeaderMismatch { header } => (
             modern_status(StatusCode::BAD_REQUEST),
@@ -187,9 +213,12 @@ pub(super) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<ToolErr
         Error::Deadline => {
             "no answer within the time allowed; whether the tool ran is unknown".to_owned()
         }
+        Error::InputRefused => REFUSED.to_owned(),
         Error::Unknown(_)
         | Error::NoScope
         | Error::BadCursor
+        | Error::StateInvalid
+        | Error::BadAnswer { .. }
         | Error::HeaderMismatch { .. }
         | Error::NotOffered(_)
         | Error::ShuttingDown => return None,
@@ -310,6 +339,9 @@ fn retry_millis(error: &Error) -> Option<u64> {
         | Error::Unknown(_)
         | Error::NoScope
         | Error::BadCursor
+        | Error::StateInvalid
+        | Error::BadAnswer { .. }
+        | Error::InputRefused
         | Error::HeaderMismatch { .. }
         | Error::NotOffered(_)
         | Error::Deadline

@@ -30,6 +30,13 @@ pub enum Ask {
 #[error("{0}")]
 pub struct Fault(pub(super) &'static str);
 
+impl Fault {
+    /// A fault in these words.
+    pub const fn new(text: &'static str) -> Self {
+        Self(text)
+    }
+}
+
 impl Asked {
     /// What is asked in `requests`, an `inputRequests` object, of a caller with these capabilities.
     ///

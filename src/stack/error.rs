@@ -16,6 +16,18 @@ pub enum Error {
     /// A cursor is altered, foreign or expired (SECURITY STATE-1).
     #[error("cursor is not valid here")]
     BadCursor,
+    /// State that a call brings back is altered, another's, for another call, or late (SECURITY STATE-2).
+    #[error("state is not valid here")]
+    StateInvalid,
+    /// An answer is not one that its question may have (SECURITY STATE-3).
+    #[error("an answer does not fit its question")]
+    BadAnswer {
+        /// The question's key, where it is about one.
+        key: Option<Arc<str>>,
+    },
+    /// The client would not, or did not in time, give what the upstream needs.
+    #[error("the client refused input")]
+    InputRefused,
     /// A mirrored header disagrees with the body (SECURITY MSG-9).
     #[error("header `{header}` disagrees with the body")]
     HeaderMismatch {
@@ -57,6 +69,9 @@ impl Error {
             Self::Unknown(_) => "unknown_name",
             Self::NoScope => "unknown_endpoint",
             Self::BadCursor => "invalid_cursor",
+            Self::StateInvalid => "state_invalid",
+            Self::BadAnswer { .. } => "invalid_input_response",
+            Self::InputRefused => "input_refused",
             Self::HeaderMismatch { .. } => "header_mismatch",
             Self::NotOffered(_) => "method_not_offered",
             Self::Upstream(from) => from.error.reason(),

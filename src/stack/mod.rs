@@ -3,6 +3,7 @@
 //! Gates admit or refuse synchronously and change the call's type; wraps see a call go in and its reply come out. All poll
 //! machinery is in `gate.rs` and `wrap.rs`.
 
+mod asks;
 mod dispatch;
 mod error;
 mod gate;
@@ -10,6 +11,7 @@ mod mirrored;
 mod pin;
 mod relabel;
 mod resolve;
+mod resume;
 mod wrap;
 
 use std::sync::Arc;
@@ -31,13 +33,14 @@ use mirrored::CheckMirrored;
 use pin::Pin;
 use relabel::Relabel;
 use resolve::Resolve;
+use resume::{OpenResume, SealResume};
 
 /// What the stack is built from.
 #[derive(Clone)]
 pub struct Parts {
     /// What calls see.
     pub world: Arc<World>,
-    /// Seals cursors.
+    /// Seals cursors and what goes on.
     pub sealer: Arc<Sealer>,
     /// Where calls go.
     pub upstreams: Arc<dyn Upstreams>,
@@ -52,6 +55,8 @@ pub fn mcp(parts: &Parts) -> McpService {
         .layer(gate(Pin::new(parts))) // Call -> Pinned: from here on the call sees one world
         .layer(gate(Resolve)) // Pinned -> Routed: a lookup, never a parse of the name
         .layer(gate(CheckMirrored)) // headers agree with the body; needs the route, since the tool's schema names them
+        .layer(gate(OpenResume::new(parts))) // opens the state of a call that goes on, bound to this call and route
+        .layer(wrap(SealResume::new(parts))) // holds questions to what was declared, seals what leaves
         .layer(wrap(Relabel)) // inward URIs in what comes back become outward ones
         .service(Dispatch::new(parts)); // snapshot or upstream: one match on the target
     BoxCloneSyncService::new(stack)

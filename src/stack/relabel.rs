@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 
-use super::{Error, Wrap};
+use super::{Error, Wrap, asks};
 use crate::{
-    call::{Op, Outcome, Reply, ReplyStream, Step},
+    call::{Event, InputRequired, Op, Outcome, Reply, ReplyStream, Step},
     catalog::Namespace,
     json::{Edits, Json, Node},
+    protocol::UpstreamId,
     stage::{Routed, Target},
 };
 
@@ -23,6 +24,7 @@ pub(super) struct Relabel;
 #[derive(Debug, Clone)]
 pub(super) struct Labels {
     namespace: Arc<Namespace>,
+    upstream: UpstreamId,
     place: Place,
 }
 
@@ -59,7 +61,11 @@ impl Wrap<Routed> for Relabel {
             },
             Op::Complete(_) | Op::Discover | Op::List(..) | Op::Listen(_) => Place::None,
         };
-        Some(Labels { namespace, place })
+        Some(Labels {
+            namespace,
+            upstream: route.upstream.clone(),
+            place,
+        })
     }
 
     fn leave(&self, mark: Self::Mark, result: Result<Reply, Error>) -> Result<Reply, Error> {
@@ -68,6 +74,9 @@ impl Wrap<Routed> for Relabel {
             Reply::Done(outcome) => Reply::Done(labels.outcome(outcome)),
             Reply::Stream(stream) => {
                 let steps = stream.map(move |step| match step {
+                    Step::Event(Event::Log(level, params)) => {
+                        Step::Event(Event::Log(level, asks::logger(&params, &labels.upstream)))
+                    }
                     Step::Event(event) => Step::Event(event),
                     Step::Outcome(outcome) => Step::Outcome(labels.outcome(outcome)),
                 });
@@ -89,10 +98,14 @@ impl Labels {
                 error.data = error.data.map(|data| self.error_data(data));
                 Outcome::Failed(error)
             }
-            other @ (Outcome::Listed(_)
-            | Outcome::Card(_)
-            | Outcome::InputRequired(_)
-            | Outcome::Lost(_)) => other,
+            Outcome::InputRequired(InputRequired { requests, state }) => {
+                let uri = |block: Node<'_>, edits: &mut Edits| self.block(block, edits);
+                Outcome::InputRequired(InputRequired {
+                    requests: asks::outward(&requests, &self.upstream, uri),
+                    state,
+                })
+            }
+            other @ (Outcome::Listed(_) | Outcome::Card(_) | Outcome::Lost(_)) => other,
         }
     }
 

@@ -1,0 +1,228 @@
+//! OpenResume and SealResume: a client can only return what it was given, where it was given it (PROTOCOL D2, SECURITY STATE-2,
+//! STATE-3).
+//!
+//! What an upstream asks is held to what the caller declared before it goes out, and its state is sealed; what comes back is
+//! opened and checked before the upstream hears of it. A call that neither goes on nor asks passes both unread.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use tokio::time::Instant;
+
+use super::{Error, Gate, Parts, Wrap};
+use crate::{
+    call::{Caller, InputRequired, Op, Outcome, Reply, ReplyStream, Resume, State, Step},
+    json::{Edits, Json},
+    jsonrpc::RpcError,
+    protocol::{UpstreamId, codes, meta, methods, names::Scope},
+    resume::{Asked, Fault, Place, ROUNDS, STATE_BYTES, Ticket},
+    seal::{Sealer, unix_seconds},
+    stage::{Routed, Target},
+    upstream::{FromUpstream, UpstreamError},
+};
+
+/// Opens what a call brings back.
+#[derive(Debug)]
+pub(super) struct OpenResume {
+    sealer: Arc<Sealer>,
+}
+
+impl OpenResume {
+    pub(super) fn new(parts: &Parts) -> Self {
+        Self {
+            sealer: parts.sealer.clone(),
+        }
+    }
+}
+
+impl Gate<Routed> for OpenResume {
+    type Pass = Routed;
+
+    fn admit(&self, mut routed: Routed) -> Result<Routed, Error> {
+        let Some(resume) = routed.call.resume.take() else {
+            return Ok(routed);
+        };
+        let (Some(state), Target::Upstream(route)) = (resume.state, &routed.target) else {
+            // All our questions carry state, so answers without one were asked for by nobody and go no further (STATE-3).
+            return Ok(routed);
+        };
+        if !methods::may_ask_back(routed.call.op.method()) {
+            return Ok(routed);
+        }
+        let State::Sealed(text) = state else {
+            return Err(Error::StateInvalid);
+        };
+        let place = Place {
+            principal: routed.call.caller.principal.as_str(),
+            scope: &routed.call.scope,
+            op: &routed.call.op,
+            params: &routed.call.params,
+        };
+        let ticket = Ticket::open(&self.sealer, place, &text, unix_seconds())
+            .map_err(|_| Error::StateInvalid)?;
+        // The state of one server is never shown to another that has taken its name since.
+        if ticket.upstream != route.upstream || ticket.local != route.local {
+            return Err(Error::StateInvalid);
+        }
+        let responses = resume
+            .responses
+            .map(|responses| ticket.asked.answers(&responses))
+            .transpose()
+            .map_err(|bad| Error::BadAnswer {
+                key: bad.key.map(Into::into),
+            })?;
+        // A call that is held open still has to be let go of, which its peer does when it finds the deadline passed.
+        if routed.call.deadline <= Instant::now() && matches!(ticket.state, State::Upstream(_)) {
+            return Err(Error::Deadline);
+        }
+        routed.round = ticket.round;
+        routed.call.resume = Some(Resume {
+            responses,
+            state: Some(ticket.state),
+        });
+        Ok(routed)
+    }
+}
+
+/// Seals what a call leaves with its caller.
+#[derive(Debug)]
+pub(super) struct SealResume {
+    sealer: Arc<Sealer>,
+}
+
+impl SealResume {
+    pub(super) fn new(parts: &Parts) -> Self {
+        Self {
+            sealer: parts.sealer.clone(),
+        }
+    }
+}
+
+/// What of a call is needed to seal its state, should there be any.
+#[derive(Debug)]
+pub(super) struct Asker {
+    caller: Arc<Caller>,
+    scope: Scope,
+    op: Op,
+    params: Json,
+    upstream: UpstreamId,
+    local: Arc<str>,
+    /// How often the caller has been asked already.
+    round: u32,
+}
+
+impl Wrap<Routed> for SealResume {
+    type Mark = Option<Asker>;
+
+    fn enter(&self, routed: &mut Routed) -> Self::Mark {
+        let Target::Upstream(route) = &routed.target else {
+            return None;
+        };
+        let call = &routed.call;
+        Some(Asker {
+            caller: call.caller.clone(),
+            scope: call.scope.clone(),
+            op: call.op.clone(),
+            params: call.params.clone(),
+            upstream: route.upstream.clone(),
+            local: route.local.clone(),
+            round: routed.round,
+        })
+    }
+
+    fn leave(&self, mark: Self::Mark, result: Result<Reply, Error>) -> Result<Reply, Error> {
+        let Some(asker) = mark else { return result };
+        match result? {
+            Reply::Done(outcome) => match asker.outcome(&self.sealer, outcome) {
+                Ok(outcome) => Ok(Reply::Done(outcome)),
+                Err(fault) => Err(Error::Upstream(FromUpstream {
+                    upstream: asker.upstream,
+                    error: UpstreamError::Protocol(fault.to_string()),
+                })),
+            },
+            Reply::Stream(stream) => {
+                let sealer = self.sealer.clone();
+                let steps = stream.map(move |step| match step {
+                    event @ Step::Event(_) => event,
+                    Step::Outcome(outcome) => {
+                        let outcome = asker.outcome(&sealer, outcome);
+                        Step::Outcome(outcome.unwrap_or_else(|fault| asker.lost(&fault)))
+                    }
+                });
+                Ok(Reply::Stream(ReplyStream::new(steps.boxed())))
+            }
+        }
+    }
+}
+
+impl Asker {
+    fn outcome(&self, sealer: &Sealer, outcome: Outcome) -> Result<Outcome, Fault> {
+        match outcome {
+            Outcome::InputRequired(required) => {
+                self.ask(sealer, required).map(Outcome::InputRequired)
+            }
+            // What came of a retry is never kept (PROTOCOL D5, SECURITY STATE-5).
+            Outcome::Complete(result)
+                if self.round > 0 && matches!(self.op, Op::ReadResource(_)) =>
+            {
+                let mut edits = Edits::new();
+                edits.set(result.root(), "ttlMs", Json::of(&0));
+                let result = result.splice(&edits);
+                let mut edits = Edits::new();
+                edits.set(result.root(), "cacheScope", Json::string("private"));
+                Ok(Outcome::Complete(result.splice(&edits)))
+            }
+            other => Ok(other),
+        }
+    }
+
+    /// Holds a question to the rules, and seals what it leaves behind.
+    fn ask(&self, sealer: &Sealer, required: InputRequired) -> Result<InputRequired, Fault> {
+        let InputRequired { requests, state } = required;
+        if !methods::may_ask_back(self.op.method()) {
+            return Err(Fault::new("asked for input where none may be asked for"));
+        }
+        let round = self.round + 1;
+        if round > ROUNDS {
+            return Err(Fault::new("asked for input again and again"));
+        }
+        let asked = Asked::of(&requests, &self.caller.capabilities)?;
+        match &state {
+            State::Upstream(None) if asked.is_empty() => {
+                return Err(Fault::new("asked for input without saying which"));
+            }
+            State::Upstream(Some(state)) if state.len() > STATE_BYTES => {
+                return Err(Fault::new("gave a state of too many bytes"));
+            }
+            State::Upstream(_) | State::Parked(_) | State::Sealed(_) => {}
+        }
+        let ticket = Ticket {
+            upstream: self.upstream.clone(),
+            local: self.local.clone(),
+            state,
+            round,
+            asked,
+        };
+        let place = Place {
+            principal: self.caller.principal.as_str(),
+            scope: &self.scope,
+            op: &self.op,
+            params: &self.params,
+        };
+        let text = ticket.seal(sealer, place, unix_seconds());
+        Ok(InputRequired {
+            requests,
+            state: State::Sealed(text.into()),
+        })
+    }
+
+    /// A fault that shows after events have gone out.
+    fn lost(&self, fault: &Fault) -> Outcome {
+        tracing::debug!(upstream = %self.upstream, %fault, "a question was not passed on");
+        let reason = Json::string("upstream_protocol_error");
+        Outcome::Lost(RpcError {
+            data: Some(meta::object_of(&[("reason", reason)])),
+            ..RpcError::new(codes::UPSTREAM_PROTOCOL, "the upstream broke the protocol")
+        })
+    }
+}
