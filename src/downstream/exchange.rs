@@ -17,7 +17,9 @@ use super::{
     problem::{self, ToolError},
 };
 use crate::{
-    call::{Call, CallId, Event, Op, Outcome, Page, Reply, ReplyStream, ServerCard, Step},
+    call::{
+        Call, CallId, Event, InputRequired, Op, Outcome, Page, Reply, ReplyStream, ServerCard, Step,
+    },
     json::{Edits, Json},
     jsonrpc::{RequestId, RpcError, encode},
     protocol::{Era, Revision, codes, meta, methods},
@@ -34,6 +36,8 @@ pub(super) trait Wording: Sync {
     fn era(&self) -> Era;
     /// A result of an upstream, or a tool error of ours.
     fn result(&self, op: &Op, revision: Revision, result: Json) -> Json;
+    /// What the client is to answer first; `None` in an era whose results cannot ask.
+    fn input_required(&self, required: &InputRequired) -> Option<Json>;
     /// An upstream's own error.
     fn failure(&self, op: &Op, error: RpcError) -> RpcError;
     /// What follows the items of a list page, from the comma on, the closing brace included.
@@ -122,14 +126,11 @@ impl Exchange {
                 Bytes::from(self.wording.page_tail(&page)),
                 Bytes::from_static(b"}"),
             ],
-            // No peer declares what a server would ask for, so none asks yet.
-            Outcome::InputRequired(_) => {
-                let error = RpcError::new(
-                    codes::UPSTREAM_PROTOCOL,
-                    "the upstream asked for input that was not offered to it",
-                );
-                vec![encode::error(Some(&self.id), &error)]
-            }
+            Outcome::InputRequired(required) => match self.wording.input_required(&required) {
+                Some(result) => self.result(&result),
+                // Whoever cannot be asked declares nothing, so this is not reached.
+                None => return self.told(Err(Error::InputRefused)),
+            },
             Outcome::Lost(error) if matches!(self.op, Op::CallTool(_)) => {
                 return self.tool_error(ToolError::of_lost(&error, self.call));
             }

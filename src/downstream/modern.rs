@@ -12,7 +12,7 @@ use super::{
     read::{self, BadParams, Head},
 };
 use crate::{
-    call::{Affinity, Call, CallId, Caller, LogLevel, Op, Page, ServerCard},
+    call::{Affinity, Call, CallId, Caller, InputRequired, LogLevel, Op, Page, ServerCard, State},
     json::{Edits, Fate, Json, Kind, Node},
     jsonrpc::{Request, RpcError},
     protocol::{ClientCapabilities, Era, Revision, codes, meta, methods, mirror},
@@ -83,6 +83,10 @@ impl Modern<'_> {
                 "method_not_found",
             ));
         };
+        let resume = read::resume(params, head).map_err(|bad| Problem {
+            status: StatusCode::OK,
+            ..refuse(bad)
+        })?;
         let caller = Caller {
             principal: inbound.principal.clone(),
             revision,
@@ -98,7 +102,7 @@ impl Modern<'_> {
         let call = Call {
             id: CallId::new(),
             op: op.clone(),
-            resume: None,
+            resume,
             wants_progress: progress_token.is_some(),
             params: params.clone(),
             caller: Arc::new(caller),
@@ -263,6 +267,27 @@ fn own_meta() -> [(&'static str, Json); 1] {
     [(meta::SERVER_INFO, Json::literal(super::SERVER_INFO))]
 }
 
+/// Questions without the ids that 2025-11-25 gave them: this revision has none (PROTOCOL D1).
+fn without_elicitation_ids(requests: &Json) -> Json {
+    let mut edits = Edits::new();
+    for request in requests.root().members() {
+        let Some(params) = request.value.member("params") else {
+            continue;
+        };
+        if params.member("elicitationId").is_some() {
+            let fate = |key: &str, _: Node<'_>| {
+                if key == "elicitationId" {
+                    Fate::Remove
+                } else {
+                    Fate::Keep
+                }
+            };
+            edits.members(params, fate, &[]);
+        }
+    }
+    requests.splice(&edits)
+}
+
 impl Wording for Words {
     fn era(&self) -> Era {
         Era::Modern
@@ -318,6 +343,20 @@ impl Wording for Words {
         }
         edits.append(root, empty, &more);
         result.splice(&edits)
+    }
+
+    fn input_required(&self, required: &InputRequired) -> Option<Json> {
+        let State::Sealed(state) = &required.state else {
+            return None;
+        };
+        let mut members = vec![("resultType", Json::literal("\"input_required\""))];
+        let requests = &required.requests;
+        if requests.root().members().next().is_some() {
+            members.push(("inputRequests", without_elicitation_ids(requests)));
+        }
+        members.push(("requestState", Json::string(state)));
+        members.push((meta::META, meta::object_of(&own_meta())));
+        Some(meta::object_of(&members))
     }
 
     fn failure(&self, op: &Op, mut error: RpcError) -> RpcError {
@@ -405,6 +444,34 @@ mod tests {
             r#"{"_meta":{"v":1,"io.modelcontextprotocol/serverInfo":{"name":"usher""#
         ));
         assert!(told.ends_with(r#""resultType":"complete"}"#));
+    }
+
+    #[test]
+    fn a_question_is_a_result_of_its_own_kind_with_the_sealed_state() {
+        let text = r#"{"k":{"method":"elicitation/create","params":{"elicitationId":"e","mode":"url","url":"https://x","message":"m"}},"r":{"method":"roots/list"}}"#;
+        let requests = Json::parse(Bytes::from_static(text.as_bytes()), &Limits::CLIENT).unwrap();
+        let told = |requests: &Json, state| {
+            Words.input_required(&InputRequired {
+                requests: requests.clone(),
+                state,
+            })
+        };
+        let sealed = || State::Sealed("s".into());
+        assert_eq!(
+            told(&requests, sealed()).unwrap().as_str(),
+            format!(
+                r#"{{"resultType":"input_required","inputRequests":{},"requestState":"s","_meta":{OWN_META}}}"#,
+                text.replace(r#""elicitationId":"e","#, "")
+            )
+        );
+        assert_eq!(
+            told(&Json::empty_object(), sealed()).unwrap().as_str(),
+            format!(r#"{{"resultType":"input_required","requestState":"s","_meta":{OWN_META}}}"#)
+        );
+        assert!(
+            told(&requests, State::Upstream(None)).is_none(),
+            "never unsealed"
+        );
     }
 
     #[test]

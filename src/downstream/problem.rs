@@ -107,11 +107,7 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
                 },
             ),
         ),
-        Error::InputRefused => (
-            StatusCode::OK,
-            codes::INPUT_REFUSED,
-            REFUSED.to_owned(),
-        ),
+        Error::InputRefused => (StatusCode::OK, codes::INPUT_REFUSED, REFUSED.to_owned()),
         Error::HeaderMismatch { header } => (
             modern_status(StatusCode::BAD_REQUEST),
             codes::HEADER_MISMATCH,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    call::{CompletionRef, Op},
+    call::{CompletionRef, Op, Resume, State},
     json::{Json, Kind, Node},
     jsonrpc::{RpcError, decode::confusable},
     protocol::{codes, meta, methods, methods::ListKind},
@@ -16,6 +16,10 @@ pub(super) struct Head<'a> {
     uri: Option<Node<'a>>,
     cursor: Option<Node<'a>>,
     reference: Option<Node<'a>>,
+    /// Answers to what an earlier try was asked.
+    responses: Option<Node<'a>>,
+    /// What an earlier try was given to bring back.
+    state: Option<Node<'a>>,
     /// `_meta`, if it is an object.
     pub(super) meta: Option<Node<'a>>,
 }
@@ -47,7 +51,7 @@ impl BadParams {
     }
 }
 
-const KNOWN: [&str; 8] = [
+const KNOWN: [&str; 10] = [
     "name",
     "arguments",
     "uri",
@@ -55,8 +59,13 @@ const KNOWN: [&str; 8] = [
     "ref",
     "argument",
     "context",
+    RESPONSES,
+    STATE,
     meta::META,
 ];
+
+const RESPONSES: &str = "inputResponses";
+const STATE: &str = "requestState";
 
 /// Looks at params once.
 ///
@@ -70,6 +79,8 @@ pub(super) fn head(params: &Json) -> Result<Head<'_>, BadParams> {
             "uri" => head.uri = Some(member.value),
             "cursor" => head.cursor = Some(member.value),
             "ref" => head.reference = Some(member.value),
+            RESPONSES => head.responses = Some(member.value),
+            STATE => head.state = Some(member.value),
             meta::META if member.value.kind() == Kind::Object => head.meta = Some(member.value),
             meta::META => return Err(BadParams::new("`_meta` is not an object")),
             "arguments" | "argument" | "context" => {}
@@ -114,6 +125,24 @@ pub(super) fn op(method: &str, head: &Head<'_>) -> Result<Option<Op>, BadParams>
         methods::TEMPLATES_LIST => list(ListKind::Templates),
         _ => Ok(None),
     }
+}
+
+/// How a call goes on where an earlier try asked for input, if it does (PROTOCOL D2). What it brings is judged in the stack.
+///
+/// # Errors
+/// When the state is no string.
+pub(super) fn resume(params: &Json, head: &Head<'_>) -> Result<Option<Resume>, BadParams> {
+    if head.responses.is_none() && head.state.is_none() {
+        return Ok(None);
+    }
+    let state = match head.state {
+        None => None,
+        Some(state) => Some(State::Sealed(text(Some(state), STATE)?)),
+    };
+    Ok(Some(Resume {
+        responses: head.responses.map(|responses| params.slice(responses)),
+        state,
+    }))
 }
 
 fn text(member: Option<Node<'_>>, name: &str) -> Result<Arc<str>, BadParams> {

@@ -121,7 +121,9 @@ mod tests {
     #[test]
     fn a_person_is_told_who_asks_and_everything_else_stays_byte_for_byte() {
         assert_eq!(
-            told(r#"{"k":{"method":"elicitation/create","params":{ "message" : "Wh\u0061t?","requestedSchema":{"x": 1.0}}}}"#),
+            told(
+                r#"{"k":{"method":"elicitation/create","params":{ "message" : "Wh\u0061t?","requestedSchema":{"x": 1.0}}}}"#
+            ),
             r#"{"k":{"method":"elicitation/create","params":{ "message" : "[notes] What?","requestedSchema":{"x": 1.0}}}}"#
         );
         let plain = r#"{"r":{"method":"roots/list"},"s":{"method":"sampling/createMessage","params":{"messages":[],"message":"m","includeContext":"none"}}}"#;
@@ -131,11 +133,15 @@ mod tests {
     #[test]
     fn nothing_of_other_servers_or_of_this_hop_goes_out() {
         assert_eq!(
-            told(r#"{"s":{"method":"sampling/createMessage","params":{"_meta":{"progressToken":1},"task":{"ttl":1},"includeContext":"allServers","maxTokens":3}}}"#),
+            told(
+                r#"{"s":{"method":"sampling/createMessage","params":{"_meta":{"progressToken":1},"task":{"ttl":1},"includeContext":"allServers","maxTokens":3}}}"#
+            ),
             r#"{"s":{"method":"sampling/createMessage","params":{"includeContext":"none","maxTokens":3}}}"#
         );
         assert_eq!(
-            told(r#"{"r":{"method":"roots/list","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"x"},"v":1}}}}"#),
+            told(
+                r#"{"r":{"method":"roots/list","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"x"},"v":1}}}}"#
+            ),
             r#"{"r":{"method":"roots/list","params":{"_meta":{"v":1}}}}"#
         );
     }
@@ -152,8 +158,14 @@ mod tests {
     #[test]
     fn a_log_line_says_whose_it_is() {
         for (params, want) in [
-            (r#"{"level":"info","logger":"db","data":1.0}"#, r#"{"level":"info","logger":"notes/db","data":1.0}"#),
-            (r#"{"level":"info","data":null}"#, r#"{"level":"info","data":null,"logger":"notes"}"#),
+            (
+                r#"{"level":"info","logger":"db","data":1.0}"#,
+                r#"{"level":"info","logger":"notes/db","data":1.0}"#,
+            ),
+            (
+                r#"{"level":"info","data":null}"#,
+                r#"{"level":"info","data":null,"logger":"notes"}"#,
+            ),
             (r#"{"logger":3}"#, r#"{"logger":"notes"}"#),
         ] {
             assert_eq!(logger(&json(params), &notes()).as_str(), want);

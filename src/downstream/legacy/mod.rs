@@ -18,7 +18,7 @@ use super::{
     read,
 };
 use crate::{
-    call::{Call, CallId, Op, Outcome, Page, Reply, ServerCard},
+    call::{Call, CallId, InputRequired, Op, Outcome, Page, Reply, ServerCard},
     json::{Edits, Fate, Json, Node},
     jsonrpc::{Frame, Notification, Request, RequestId, Response, RpcError, encode},
     protocol::{ClientCapabilities, Era, Revision, codes, meta, methods, mirror},
@@ -339,6 +339,11 @@ impl Wording for Words {
 
     fn result(&self, op: &Op, revision: Revision, result: Json) -> Json {
         convert::result(op, revision, result)
+    }
+
+    fn input_required(&self, _: &InputRequired) -> Option<Json> {
+        // Asked with requests of ours, never with a result.
+        None
     }
 
     fn failure(&self, op: &Op, mut error: RpcError) -> RpcError {
