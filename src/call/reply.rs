@@ -81,6 +81,8 @@ pub enum Event {
     Progress(Json),
     /// `notifications/message` params, and their level.
     Log(LogLevel, Json),
+    /// A frame that the client's own dialect has worded: a request to a client of the older era. Never comes from below.
+    Worded(Bytes),
     /// What of a listen is in force: the first event of each, and of nothing else.
     Acknowledged(Arc<Filter>),
     /// Something listened for has changed.

@@ -14,6 +14,7 @@ use tower::Service;
 
 use super::{
     Answer, Door, Told,
+    legacy::{Converse, Talk, Turn},
     problem::{self, ToolError},
 };
 use crate::{
@@ -57,6 +58,8 @@ pub(super) struct Exchange {
     pub(super) progress_token: Option<Json>,
     /// Whether the client takes a stream as the answer.
     pub(super) streams: bool,
+    /// How its call goes on when it asks for input, in the era in which results cannot ask.
+    pub(super) converse: Option<Converse>,
 }
 
 /// A call in progress whose answer goes out as a stream of frames.
@@ -71,16 +74,36 @@ enum Source {
     Call(BoxFuture<'static, Result<Reply, Error>>),
     Reply(ReplyStream),
     /// A first event that was read ahead.
-    Ahead(Event, ReplyStream),
+    Ahead(Event, Rest),
+    /// The client is asked for input.
+    Talk(Talk),
     Over,
+}
+
+/// What follows an event.
+enum Rest {
+    Reply(ReplyStream),
+    Talk(Talk),
+}
+
+impl From<Rest> for Source {
+    fn from(rest: Rest) -> Self {
+        match rest {
+            Rest::Reply(stream) => Self::Reply(stream),
+            Rest::Talk(talk) => Self::Talk(talk),
+        }
+    }
 }
 
 impl Exchange {
     /// Runs the call. The answer is one message when the outcome is the first thing that happens, else a stream.
-    pub(super) async fn run(self, door: &Door, call: Call) -> Answer {
+    pub(super) async fn run(mut self, door: &Door, call: Call) -> Answer {
         let finish = (self.wording.era() == Era::Legacy).then(|| door.tasks.clone());
         let mut running = Running {
-            source: Source::Call(door.service.clone().call(call)),
+            source: Source::Call(match &mut self.converse {
+                Some(converse) => converse.service.call(call),
+                None => door.service.clone().call(call),
+            }),
             exchange: self,
             finish,
         };
@@ -176,6 +199,7 @@ impl Exchange {
                     Some(&params.splice(&edits)),
                 ))
             }
+            Event::Worded(frame) => Some(frame),
             Event::Log(_, params) => Some(encode::notification(methods::MESSAGE, Some(&params))),
             // No listen is answered yet.
             Event::Acknowledged(_) | Event::Changed(_) => None,
@@ -190,26 +214,58 @@ impl Running {
             match &mut self.source {
                 Source::Call(call) => match call.await {
                     Ok(Reply::Stream(stream)) => self.source = Source::Reply(stream),
-                    Ok(Reply::Done(outcome)) => return Some(self.end(Ok(outcome))),
+                    Ok(Reply::Done(outcome)) => {
+                        if let Some(outcome) = self.settle(outcome) {
+                            return Some(self.end(Ok(outcome)));
+                        }
+                    }
                     Err(error) => return Some(self.end(Err(error))),
                 },
                 Source::Reply(stream) => match stream.next().await {
-                    Some(Step::Outcome(outcome)) => return Some(self.end(Ok(outcome))),
+                    Some(Step::Outcome(outcome)) => {
+                        if let Some(outcome) = self.settle(outcome) {
+                            return Some(self.end(Ok(outcome)));
+                        }
+                    }
                     Some(Step::Event(event)) if self.exchange.streams => {
                         let Source::Reply(stream) =
                             std::mem::replace(&mut self.source, Source::Over)
                         else {
                             return None;
                         };
-                        self.source = Source::Ahead(event, stream);
+                        self.source = Source::Ahead(event, Rest::Reply(stream));
                         return None;
                     }
                     // A client that takes no stream cannot be told.
                     Some(Step::Event(_)) => {}
                     None => return Some(self.end(Err(Error::Deadline))),
                 },
+                Source::Talk(talk) => match talk.next().await {
+                    Some(Turn::End(result)) => return Some(self.end(result)),
+                    Some(Turn::Event(event)) if self.exchange.streams => {
+                        let Source::Talk(talk) = std::mem::replace(&mut self.source, Source::Over)
+                        else {
+                            return None;
+                        };
+                        self.source = Source::Ahead(event, Rest::Talk(talk));
+                        return None;
+                    }
+                    Some(Turn::Event(_)) => {}
+                    None => return Some(self.end(Err(Error::Deadline))),
+                },
                 Source::Ahead(..) | Source::Over => return None,
             }
+        }
+    }
+
+    /// The outcome, unless it is a question to a client that is asked in its own way: then the conversation begins.
+    fn settle(&mut self, outcome: Outcome) -> Option<Outcome> {
+        match (outcome, self.exchange.converse.take()) {
+            (Outcome::InputRequired(required), Some(converse)) => {
+                self.source = Source::Talk(converse.go_on(required));
+                None
+            }
+            (outcome, _) => Some(outcome),
         }
     }
 
@@ -229,12 +285,12 @@ impl Stream for Running {
             let ended = match &mut this.source {
                 Source::Over => return Poll::Ready(None),
                 Source::Ahead(..) => {
-                    let Source::Ahead(event, stream) =
+                    let Source::Ahead(event, rest) =
                         std::mem::replace(&mut this.source, Source::Over)
                     else {
                         return Poll::Ready(None);
                     };
-                    this.source = Source::Reply(stream);
+                    this.source = rest.into();
                     if let Some(frame) = this.exchange.event(event) {
                         return Poll::Ready(Some(vec![frame]));
                     }
@@ -246,8 +302,20 @@ impl Stream for Running {
                         this.source = Source::Reply(stream);
                         continue;
                     }
-                    Poll::Ready(Ok(Reply::Done(outcome))) => Ok(outcome),
+                    Poll::Ready(Ok(Reply::Done(outcome))) => match this.settle(outcome) {
+                        Some(outcome) => Ok(outcome),
+                        None => continue,
+                    },
                     Poll::Ready(Err(error)) => Err(error),
+                },
+                Source::Talk(talk) => match talk.poll_next_unpin(cx) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(Some(Turn::Event(event))) => match this.exchange.event(event) {
+                        Some(frame) => return Poll::Ready(Some(vec![frame])),
+                        None => continue,
+                    },
+                    Poll::Ready(Some(Turn::End(result))) => result,
+                    Poll::Ready(None) => return Poll::Ready(None),
                 },
                 Source::Reply(stream) => match stream.poll_next_unpin(cx) {
                     Poll::Pending => return Poll::Pending,
@@ -255,7 +323,10 @@ impl Stream for Running {
                         Some(frame) => return Poll::Ready(Some(vec![frame])),
                         None => continue,
                     },
-                    Poll::Ready(Some(Step::Outcome(outcome))) => Ok(outcome),
+                    Poll::Ready(Some(Step::Outcome(outcome))) => match this.settle(outcome) {
+                        Some(outcome) => Ok(outcome),
+                        None => continue,
+                    },
                     Poll::Ready(None) => return Poll::Ready(None),
                 },
             };
@@ -274,8 +345,12 @@ impl Drop for Running {
                     stream.for_each(|_| std::future::ready(())).await;
                 }
             }),
-            Source::Reply(stream) | Source::Ahead(_, stream) => {
+            Source::Reply(stream) | Source::Ahead(_, Rest::Reply(stream)) => {
                 tasks.spawn(stream.for_each(|_| std::future::ready(())))
+            }
+            // Answers come on connections of their own, so they may still come.
+            Source::Talk(talk) | Source::Ahead(_, Rest::Talk(talk)) => {
+                tasks.spawn(talk.for_each(|_| std::future::ready(())))
             }
             Source::Over => {}
         }

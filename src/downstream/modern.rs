@@ -118,6 +118,7 @@ impl Modern<'_> {
             call: call.id,
             progress_token,
             streams: takes_stream(headers),
+            converse: None,
         };
         Ok((exchange, call))
     }

@@ -44,6 +44,18 @@ impl RequestId {
         self.0.as_str().parse().ok()
     }
 
+    /// An id of our own for requests to clients: text, which the number of no client's request equals.
+    pub fn ours(number: u64) -> Self {
+        Self(Json::string(&format!("{OURS}{number}")))
+    }
+
+    /// The number, if this is an id that [`RequestId::ours`] could have made.
+    pub fn as_ours(&self) -> Option<u64> {
+        let text = self.0.root().as_str()?;
+        let number = text.strip_prefix(OURS)?.parse().ok()?;
+        (Self::ours(number).0.root().as_str()? == text).then_some(number)
+    }
+
     /// Whether both are the same id: numbers by value, strings after unescaping; `1` is never `"1"`.
     pub fn same(&self, other: &Self) -> bool {
         self == other
@@ -60,6 +72,9 @@ impl fmt::Debug for RequestId {
         write!(f, "RequestId({})", self.as_str().escape_debug())
     }
 }
+
+/// What our ids to clients begin with.
+const OURS: &str = "usher-";
 
 /// One JSON-RPC message.
 #[derive(Debug, Clone)]

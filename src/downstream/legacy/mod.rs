@@ -1,6 +1,9 @@
 //! The dialect of the handshake era: sessions, `initialize`, batches (PROTOCOL B4).
 
+mod asks;
+mod converse;
 mod convert;
+mod questions;
 mod sessions;
 
 use std::{borrow::Cow, sync::Arc};
@@ -18,12 +21,13 @@ use super::{
     read,
 };
 use crate::{
-    call::{Call, CallId, InputRequired, Op, Outcome, Page, Reply, ServerCard},
+    call::{Call, CallId, Caller, InputRequired, Op, Outcome, Page, Reply, ServerCard},
     json::{Edits, Fate, Json, Node},
     jsonrpc::{Frame, Notification, Request, RequestId, Response, RpcError, encode},
     protocol::{ClientCapabilities, Era, Revision, codes, meta, methods, mirror},
 };
 
+pub(super) use converse::{Converse, Talk, Turn};
 pub(super) use sessions::{Refused, Session};
 pub use sessions::{SessionBounds, Sessions};
 
@@ -55,13 +59,14 @@ impl Legacy<'_> {
         }
     }
 
-    /// A response must answer a request of ours, and we have none outstanding (PROTOCOL C1.4).
-    pub(super) fn response(&self, inbound: &Inbound, _: Response) -> Answer {
+    /// A response must answer a request of ours that is open in its session (PROTOCOL C1.4).
+    pub(super) fn response(&self, inbound: &Inbound, response: Response) -> Answer {
         match self.session(inbound, None) {
+            Ok(session) if session.asks.answer(response) => Answer::Accepted,
             Ok(_) => {
                 let error = RpcError::new(
                     codes::INVALID_REQUEST,
-                    "a response to no request of this server",
+                    "a response to no open request of this server",
                 );
                 Problem::new(StatusCode::BAD_REQUEST, None, error, "unexpected_response").into()
             }
@@ -89,7 +94,11 @@ impl Legacy<'_> {
         };
         let requests = frames.into_iter().filter_map(|frame| match frame {
             Frame::Request(request) => Some(self.in_session(&inbound, &session, request)),
-            Frame::Notification(_) | Frame::Response(_) => None,
+            Frame::Response(response) => {
+                session.asks.answer(response);
+                None
+            }
+            Frame::Notification(_) => None,
         });
         let mut segments = Vec::new();
         for answer in join_all(requests).await {
@@ -148,7 +157,7 @@ impl Legacy<'_> {
             inbound.principal.clone(),
             inbound.scope.clone(),
             revision,
-            capabilities,
+            asks::deliverable(revision, capabilities),
         );
         let session = match opened {
             Ok(session) => session,
@@ -206,13 +215,23 @@ impl Legacy<'_> {
             Err(bad) => return refuse(request.id, bad.error, bad.reason),
         };
         let progress_token = progress_token(&params, &head);
-        let call = self.call(
+        let streams = takes_stream(inbound.headers.as_ref());
+        let mut call = self.call(
             session,
             inbound,
             op.clone(),
             params.clone(),
             progress_token.is_some(),
         );
+        if !streams && let Some(capabilities) = asks::mute(&call.caller.capabilities) {
+            let caller = Caller {
+                capabilities,
+                ..(*call.caller).clone()
+            };
+            call.caller = Arc::new(caller);
+        }
+        let converse = methods::may_ask_back(op.method())
+            .then(|| Converse::new(self.door.service.clone(), session, &self.door.tasks, &call));
         let exchange = Exchange {
             wording: &Words,
             id: request.id,
@@ -220,7 +239,8 @@ impl Legacy<'_> {
             revision: session.caller.revision,
             call: call.id,
             progress_token,
-            streams: takes_stream(inbound.headers.as_ref()),
+            streams,
+            converse,
         };
         exchange.run(self.door, call).await
     }

@@ -12,6 +12,7 @@ use dashmap::DashMap;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::asks::Asks;
 use crate::{
     call::{Affinity, Caller, Principal},
     protocol::{ClientCapabilities, Revision, names::Scope},
@@ -56,6 +57,8 @@ pub(in crate::downstream) struct Session {
     pub(in crate::downstream) caller: Arc<Caller>,
     /// Cancelled when the session ends.
     pub(in crate::downstream) ended: CancellationToken,
+    /// What its client has been asked and not answered.
+    pub(in crate::downstream) asks: Asks,
     scope: Scope,
     born: Instant,
     /// Milliseconds from `born` to the last use.
@@ -137,6 +140,7 @@ impl Sessions {
             id: id.clone(),
             caller,
             ended,
+            asks: Asks::default(),
             scope,
             born: Instant::now(),
             used: AtomicU64::new(0),
@@ -222,7 +226,7 @@ impl Drop for StreamGuard {
 }
 
 #[expect(clippy::expect_used, reason = "see the invariant")]
-fn random_id() -> String {
+pub(super) fn random_id() -> String {
     let mut bytes = [0_u8; 16];
     // INVARIANT: the system's generator fails only before the machine has any entropy, where nothing of ours may run.
     aws_lc_rs::rand::fill(&mut bytes).expect("the system gives random bytes");

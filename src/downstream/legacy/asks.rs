@@ -1,0 +1,184 @@
+//! Requests of ours that a session's client has not answered yet, and what such a client can be asked at all.
+//!
+//! Guarantees: an id is never used twice in a session and looks like no client's own; a response reaches the one question it
+//! answers and is otherwise as unknown as any; the number of open questions is bounded; a question nobody waits for is forgotten.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use tokio::sync::oneshot;
+
+use super::Session;
+use crate::{
+    json::{Edits, Fate, Json, Kind, Node},
+    jsonrpc::{RequestId, Response, RpcError},
+    protocol::{ClientCapabilities, Revision},
+};
+
+/// Questions that one session's client may have open at a time; what more is asked counts as refused.
+const OPEN: usize = 64;
+
+/// The open questions of one session.
+#[derive(Debug, Default)]
+pub(in crate::downstream) struct Asks {
+    next: AtomicU64,
+    // Held for a look-up or an insertion, never across an await.
+    open: Mutex<HashMap<u64, oneshot::Sender<Answered>>>,
+}
+
+/// How the client answered.
+pub(super) type Answered = Result<Json, RpcError>;
+
+/// The answer that is waited for; dropped, the question is forgotten.
+#[derive(Debug)]
+pub(super) struct Awaited {
+    /// The question's id.
+    pub(super) id: RequestId,
+    /// Resolves with the answer.
+    pub(super) answer: oneshot::Receiver<Answered>,
+    number: u64,
+    session: Arc<Session>,
+}
+
+impl Asks {
+    /// Takes a response of the client; `false` when it answers no open question.
+    pub(in crate::downstream) fn answer(&self, response: Response) -> bool {
+        let asked = response.id.as_ref().and_then(RequestId::as_ours);
+        let waiting = asked.and_then(|number| {
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            open.remove(&number)
+        });
+        // Whoever waited may have given up this instant: then the answer is late, and nobody's.
+        waiting.is_some_and(|waiting| waiting.send(response.body).is_ok())
+    }
+}
+
+/// A new question to the client of `session`; `None` when too many are open.
+pub(super) fn open(session: &Arc<Session>) -> Option<Awaited> {
+    let asks = &session.asks;
+    let (sender, answer) = oneshot::channel();
+    let number = asks.next.fetch_add(1, Ordering::Relaxed);
+    {
+        let mut open = asks.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.len() >= OPEN {
+            return None;
+        }
+        open.insert(number, sender);
+    }
+    Some(Awaited {
+        id: RequestId::ours(number),
+        answer,
+        number,
+        session: Arc::clone(session),
+    })
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        let open = &self.session.asks.open;
+        let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.remove(&self.number);
+    }
+}
+
+/// What a client of `revision` can be asked of what it declared: capabilities that its revision does not have, and those we
+/// do not pass on, are left out (PROTOCOL A5, D1, D2b).
+pub(super) fn deliverable(revision: Revision, declared: ClientCapabilities) -> ClientCapabilities {
+    let modes = revision >= Revision::V2025_11_25;
+    let elicits = revision >= Revision::V2025_06_18;
+    let json = declared.json();
+    let mut edits = Edits::new();
+    let part = |node: Node<'_>, keep: &dyn Fn(&str) -> bool| {
+        let part = json.slice(node);
+        let mut edits = Edits::new();
+        edits.members(part.root(), |key, _| fate(keep(key)), &[]);
+        Fate::Replace(part.splice(&edits))
+    };
+    edits.members(
+        json.root(),
+        |key, value| match key {
+            _ if value.kind() != Kind::Object => Fate::Keep,
+            "elicitation" if !elicits => Fate::Remove,
+            "elicitation" | "sampling" if !modes => part(value, &|_| false),
+            // Changes of roots are not passed on: they are asked for afresh.
+            "roots" => part(value, &|key| key != "listChanged"),
+            _ => Fate::Keep,
+        },
+        &[],
+    );
+    let kept = json.splice(&edits);
+    ClientCapabilities::read(kept).unwrap_or(ClientCapabilities::NONE)
+}
+
+/// Capabilities for a call whose answer has no room for questions (PROTOCOL D0.5, D7); `None` when they stay as they are.
+pub(super) fn mute(declared: &ClientCapabilities) -> Option<ClientCapabilities> {
+    const ASKING: [&str; 3] = ["elicitation", "sampling", "roots"];
+    let json = declared.json();
+    let asks = |key: &str| ASKING.contains(&key);
+    if !json.root().members().any(|member| asks(&member.key)) {
+        return None;
+    }
+    let mut edits = Edits::new();
+    edits.members(json.root(), |key, _| fate(!asks(key)), &[]);
+    ClientCapabilities::read(json.splice(&edits))
+}
+
+const fn fate(keep: bool) -> Fate {
+    if keep { Fate::Keep } else { Fate::Remove }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::json::Limits;
+
+    fn declared(text: &str) -> ClientCapabilities {
+        let json = Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::CLIENT).unwrap();
+        ClientCapabilities::read(json).unwrap()
+    }
+
+    #[test]
+    fn nothing_is_promised_that_a_revision_has_no_words_for() {
+        let all = r#"{"roots":{"listChanged":true},"sampling":{"tools":{}},"elicitation":{"form":{},"url":{}},"x":{"y":1}}"#;
+        for (revision, want) in [
+            (
+                Revision::V2024_11_05,
+                r#"{"roots":{},"sampling":{},"x":{"y":1}}"#,
+            ),
+            (
+                Revision::V2025_03_26,
+                r#"{"roots":{},"sampling":{},"x":{"y":1}}"#,
+            ),
+            (
+                Revision::V2025_06_18,
+                r#"{"roots":{},"sampling":{},"elicitation":{},"x":{"y":1}}"#,
+            ),
+            (
+                Revision::V2025_11_25,
+                r#"{"roots":{},"sampling":{"tools":{}},"elicitation":{"form":{},"url":{}},"x":{"y":1}}"#,
+            ),
+        ] {
+            assert_eq!(deliverable(revision, declared(all)).json().as_str(), want);
+        }
+        let odd = r#"{"elicitation":3,"roots":null}"#;
+        let kept = deliverable(Revision::V2025_11_25, declared(odd));
+        assert_eq!(kept.json().as_str(), odd);
+    }
+
+    #[test]
+    fn whoever_cannot_be_asked_declares_nothing_to_ask_for() {
+        let muted = mute(&declared(
+            r#"{"roots":{},"x":{},"sampling":{},"elicitation":{}}"#,
+        ));
+        assert_eq!(muted.unwrap().json().as_str(), r#"{"x":{}}"#);
+        assert!(mute(&declared(r#"{"x":{}}"#)).is_none());
+        assert!(mute(&ClientCapabilities::NONE).is_none());
+    }
+}

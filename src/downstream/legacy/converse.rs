@@ -1,0 +1,408 @@
+//! Converse: a call that asks for input, unrolled for a client that is asked with requests of ours (PROTOCOL D2b).
+//!
+//! All questions of a round go out at once on the stream of the call; when the answers are in, the call is made again with
+//! them, through the whole stack, until it ends. Guarantees: an answer that was refused, or did not come within ten minutes, is
+//! never taken for consent; the call's deadline counts machines' time only; a call that is given up between two rounds is not
+//! left waiting upstream.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::{
+    FutureExt, StreamExt,
+    future::BoxFuture,
+    stream::{self, BoxStream, FuturesUnordered},
+};
+use tokio::time::{Instant, sleep, sleep_until};
+use tower::Service;
+
+use super::{
+    Session,
+    asks::{self, Answered, Awaited},
+    questions,
+};
+use crate::{
+    call::{Call, Event, InputRequired, Outcome, Reply, ReplyStream, Resume, State, Step},
+    json::{Edits, Json, Node},
+    jsonrpc::{RequestId, encode},
+    protocol::{meta, methods},
+    resume,
+    stack::{Error, McpService},
+    tasks::Tasks,
+};
+
+/// How long a person has for one round: a little less than what state is good for, so that giving up still gets through.
+const PATIENCE: Duration = Duration::from_secs(resume::LIFE - 10);
+/// The first pause before a call is repeated that brought nothing but state; doubled each time.
+const PACE: Duration = Duration::from_millis(100);
+/// The longest such pause.
+const PACE_MAX: Duration = Duration::from_secs(2);
+/// Pages whose end may still be told, in one call.
+const PAGES: usize = 64;
+
+/// One call of a client that can be asked, ready to be made again.
+pub(in crate::downstream) struct Converse {
+    /// Where calls go.
+    pub(in crate::downstream) service: McpService,
+    session: Arc<Session>,
+    /// Lets go of calls that are given up between rounds.
+    tasks: Tasks,
+    /// The call as it was first made.
+    call: Call,
+    /// Rounds that brought nothing but state.
+    idle: u32,
+    /// Ids of pages as the upstream gave them, and as we did.
+    pages: Vec<(String, String)>,
+}
+
+/// What happens on the way to the outcome.
+pub(in crate::downstream) enum Turn {
+    /// Something for the client.
+    Event(Event),
+    /// The end; nothing follows.
+    End(Result<Outcome, Error>),
+}
+
+/// A conversation: turns, of which the last is the end. Dropping it gives the call up.
+pub(in crate::downstream) type Talk = BoxStream<'static, Turn>;
+
+impl Converse {
+    /// A call of `session`'s client, about to be made through `service`.
+    pub(in crate::downstream) fn new(
+        service: McpService,
+        session: &Arc<Session>,
+        tasks: &Tasks,
+        call: &Call,
+    ) -> Self {
+        Self {
+            service,
+            session: Arc::clone(session),
+            tasks: tasks.clone(),
+            call: call.clone(),
+            idle: 0,
+            pages: Vec::new(),
+        }
+    }
+
+    /// Goes on where the call has asked for input.
+    pub(in crate::downstream) fn go_on(self, required: InputRequired) -> Talk {
+        let talk = Talking {
+            converse: self,
+            phase: Phase::Asked(required),
+        };
+        stream::unfold(Some(talk), |talk| async move {
+            let mut talk = talk?;
+            let turn = talk.turn().await;
+            let over = matches!(turn, Turn::End(_));
+            Some((turn, (!over).then_some(talk)))
+        })
+        .boxed()
+    }
+}
+
+/// A conversation under way.
+struct Talking {
+    converse: Converse,
+    phase: Phase,
+}
+
+enum Phase {
+    /// The call has asked.
+    Asked(InputRequired),
+    /// Frames are to go out, and then.
+    Telling(VecDeque<Bytes>, Next),
+    /// The call is made again.
+    Calling(BoxFuture<'static, Result<Reply, Error>>),
+    /// Its reply is read.
+    Reading(ReplyStream),
+}
+
+enum Next {
+    Wait(Round),
+    Call(Call),
+    End,
+}
+
+/// The questions of one round.
+struct Round {
+    open: FuturesUnordered<BoxFuture<'static, (usize, Option<Answered>)>>,
+    questions: Vec<Question>,
+    answers: Vec<(String, Json)>,
+    /// Nothing was asked: there is only state to bring back.
+    empty: bool,
+    /// Lets go of the call if nobody goes on with it.
+    hold: Hold,
+    /// What was left of the time for machines when the round began.
+    left: Duration,
+}
+
+/// One question that is open.
+struct Question {
+    key: String,
+    id: RequestId,
+    elicits: bool,
+    open: bool,
+}
+
+impl Talking {
+    async fn turn(&mut self) -> Turn {
+        loop {
+            match &mut self.phase {
+                Phase::Asked(_) => {
+                    let placeholder = Phase::Telling(VecDeque::new(), Next::End);
+                    if let Phase::Asked(required) = std::mem::replace(&mut self.phase, placeholder)
+                    {
+                        self.phase = self.converse.ask(required);
+                    }
+                }
+                Phase::Telling(frames, next) => {
+                    if let Some(frame) = frames.pop_front() {
+                        return Turn::Event(Event::Worded(frame));
+                    }
+                    match next {
+                        Next::Wait(round) => {
+                            let (notices, next) = self.converse.gather(round).await;
+                            self.phase = Phase::Telling(notices, next);
+                        }
+                        Next::Call(call) => {
+                            let call = self.converse.service.call(call.clone());
+                            self.phase = Phase::Calling(call);
+                        }
+                        Next::End => return Turn::End(Err(Error::InputRefused)),
+                    }
+                }
+                Phase::Calling(call) => match call.await {
+                    Ok(Reply::Stream(stream)) => self.phase = Phase::Reading(stream),
+                    Ok(Reply::Done(Outcome::InputRequired(required))) => {
+                        self.phase = Phase::Asked(required);
+                    }
+                    Ok(Reply::Done(outcome)) => return Turn::End(Ok(outcome)),
+                    Err(error) => return Turn::End(Err(error)),
+                },
+                Phase::Reading(stream) => match stream.next().await {
+                    Some(Step::Event(event)) => return Turn::Event(event),
+                    Some(Step::Outcome(Outcome::InputRequired(required))) => {
+                        self.phase = Phase::Asked(required);
+                    }
+                    Some(Step::Outcome(outcome)) => return Turn::End(Ok(outcome)),
+                    None => return Turn::End(Err(Error::Deadline)),
+                },
+            }
+        }
+    }
+}
+
+impl Converse {
+    /// Puts every question of a round.
+    fn ask(&mut self, required: InputRequired) -> Phase {
+        let InputRequired { requests, state } = required;
+        let mut round = Round {
+            open: FuturesUnordered::new(),
+            questions: Vec::new(),
+            answers: Vec::new(),
+            empty: requests.root().members().next().is_none(),
+            left: self.call.deadline.saturating_duration_since(Instant::now()),
+            hold: Hold::new(self, state),
+        };
+        let mut frames = VecDeque::new();
+        for request in requests.root().members() {
+            let method = request.value.member("method").and_then(Node::as_str);
+            let method = method.as_deref().unwrap_or_default();
+            let elicits = method == methods::ELICITATION_CREATE;
+            let params = match request.value.member("params") {
+                Some(params) => requests.slice(params),
+                None => Json::empty_object(),
+            };
+            let revision = self.session.caller.revision;
+            let id = || self.page(&params);
+            let worded = questions::params(method, &params, revision, id)
+                .and_then(|params| Some((params, asks::open(&self.session)?)));
+            match worded {
+                Some((params, awaited)) => {
+                    frames.push_back(encode::request(&awaited.id, method, &params));
+                    round.await_answer(request.key.into_owned(), elicits, awaited);
+                }
+                // There are no words for it, or too many are open: as if the person had closed the window.
+                None if elicits => {
+                    tracing::debug!(%revision, "a question has no words in the client's revision");
+                    round.cancel(request.key.into_owned());
+                }
+                None => return Phase::Telling(VecDeque::new(), Next::End),
+            }
+        }
+        Phase::Telling(frames, Next::Wait(round))
+    }
+
+    /// The id under which the client knows a page, remembered with the upstream's.
+    fn page(&mut self, params: &Json) -> String {
+        let ours = super::sessions::random_id();
+        let theirs = params.root().member("elicitationId").and_then(Node::as_str);
+        if let Some(theirs) = theirs
+            && self.pages.len() < PAGES
+        {
+            self.pages.push((theirs.into_owned(), ours.clone()));
+        }
+        ours
+    }
+
+    /// Waits for the answers; what is then to be said, and done.
+    async fn gather(&mut self, round: &mut Round) -> (VecDeque<Bytes>, Next) {
+        if round.empty {
+            // A server that has nothing to ask wants time.
+            let pause = PACE.saturating_mul(1 << self.idle.min(8)).min(PACE_MAX);
+            self.idle += 1;
+            tokio::select! {
+                () = self.session.ended.cancelled() => return (VecDeque::new(), Next::End),
+                () = sleep(pause) => {}
+            }
+            return (VecDeque::new(), Next::Call(self.again(round)));
+        }
+        let ended = self.session.ended.clone();
+        let late = sleep_until(Instant::now() + PATIENCE);
+        tokio::pin!(late);
+        let mut refused = false;
+        while !refused && !round.open.is_empty() {
+            tokio::select! {
+                biased;
+                () = ended.cancelled() => return (VecDeque::new(), Next::End),
+                Some((at, answer)) = round.open.next() => refused = !round.take(at, answer),
+                () = &mut late => {
+                    refused = round.questions.iter().any(|one| one.open && !one.elicits);
+                    break;
+                }
+            }
+        }
+        let notices = round.withdraw();
+        if refused {
+            return (notices, Next::End);
+        }
+        (notices, Next::Call(self.again(round)))
+    }
+
+    /// The call once more, with the answers of this round and no other (PROTOCOL G10).
+    fn again(&mut self, round: &mut Round) -> Call {
+        let answers: Vec<_> = round
+            .answers
+            .iter()
+            .map(|(key, answer)| (key.as_str(), answer.clone()))
+            .collect();
+        let deadline = Instant::now() + round.left;
+        self.call.deadline = deadline;
+        let state = round.hold.release();
+        Call {
+            resume: Some(Resume {
+                responses: (!round.empty).then(|| meta::object_of(&answers)),
+                state: Some(state),
+            }),
+            ..self.call.clone()
+        }
+    }
+}
+
+impl Round {
+    fn await_answer(&mut self, key: String, elicits: bool, mut awaited: Awaited) {
+        let at = self.questions.len();
+        self.questions.push(Question {
+            key,
+            id: awaited.id.clone(),
+            elicits,
+            open: true,
+        });
+        let answer = async move { (at, (&mut awaited.answer).await.ok()) };
+        self.open.push(answer.boxed());
+    }
+
+    /// Takes an answer; `false` when it refuses what has no words for a refusal (PROTOCOL H4).
+    fn take(&mut self, at: usize, answer: Option<Answered>) -> bool {
+        let Some(question) = self.questions.get_mut(at) else {
+            return true;
+        };
+        question.open = false;
+        match answer {
+            Some(Ok(result)) => {
+                let mut edits = Edits::new();
+                meta::rewrite(&mut edits, result.root(), &[]);
+                let answer = (question.key.clone(), result.splice(&edits));
+                self.answers.push(answer);
+                true
+            }
+            _ if question.elicits => {
+                let key = question.key.clone();
+                self.cancel(key);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Closes what nobody has answered and nobody is going to: the notices that say so.
+    fn withdraw(&mut self) -> VecDeque<Bytes> {
+        self.open.clear();
+        let mut notices = VecDeque::new();
+        let mut closed = Vec::new();
+        for question in self.questions.iter_mut().filter(|question| question.open) {
+            question.open = false;
+            let params = meta::object_of(&[("requestId", question.id.json().clone())]);
+            notices.push_back(encode::notification(methods::CANCELLED, Some(&params)));
+            if question.elicits {
+                closed.push(question.key.clone());
+            }
+        }
+        closed.into_iter().for_each(|key| self.cancel(key));
+        notices
+    }
+
+    /// Whoever is asked and says nothing has not agreed.
+    fn cancel(&mut self, key: String) {
+        let answer = meta::object_of(&[("action", Json::string("cancel"))]);
+        self.answers.push((key, answer));
+    }
+}
+
+/// A call between two rounds. Dropped before it is released, the upstream is told that nobody goes on with it.
+struct Hold {
+    service: McpService,
+    tasks: Tasks,
+    call: Call,
+    state: Option<State>,
+}
+
+impl Hold {
+    fn new(converse: &Converse, state: State) -> Self {
+        Self {
+            service: converse.service.clone(),
+            tasks: converse.tasks.clone(),
+            call: converse.call.clone(),
+            state: Some(state),
+        }
+    }
+
+    /// The state, to go on with.
+    fn release(&mut self) -> State {
+        // Once a round: what is not there any more opens nothing.
+        self.state.take().unwrap_or(State::Upstream(None))
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let Some(state) = self.state.take() else {
+            return;
+        };
+        // Outside a runtime the process is ending, and its upstreams with it.
+        if tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        // A call whose time is over: it takes hold of the exchange, and lets go of it.
+        let call = Call {
+            resume: Some(Resume {
+                responses: None,
+                state: Some(state),
+            }),
+            deadline: Instant::now(),
+            ..self.call.clone()
+        };
+        let reply = self.service.call(call);
+        self.tasks.spawn(async move { drop(reply.await) });
+    }
+}
