@@ -45,6 +45,16 @@ pub fn encode(id: Option<&str>, segments: &[Bytes]) -> Bytes {
     out.freeze()
 }
 
+/// An event without data that only gives an id to go on from, and after how many milliseconds to do so (2025-11-25).
+pub fn priming(id: &str, retry_millis: u64) -> Bytes {
+    format!("id: {id}\nretry: {retry_millis}\ndata: \n\n").into()
+}
+
+/// The event that says where to post to (2024-11-05); `place` must hold no line break.
+pub fn endpoint(place: &str) -> Bytes {
+    format!("event: endpoint\ndata: {place}\n\n").into()
+}
+
 /// The stream broke its framing bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event of more than {0} bytes")]
@@ -186,6 +196,24 @@ mod tests {
                 &events[2].data[..]
             ),
             (Some("7"), Some(50), &b""[..])
+        );
+    }
+
+    #[test]
+    fn events_of_our_own_are_read_back() {
+        let [primed] = &read(&[&priming("7", 500)])[..] else {
+            panic!("one event");
+        };
+        assert_eq!(
+            (primed.id.as_deref(), primed.retry_millis, primed.data.len()),
+            (Some("7"), Some(500), 0)
+        );
+        let [place] = &read(&[&endpoint("/m?s=1")])[..] else {
+            panic!("one event");
+        };
+        assert_eq!(
+            (place.name.as_str(), &place.data[..]),
+            ("endpoint", &b"/m?s=1"[..])
         );
     }
 

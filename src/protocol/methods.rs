@@ -28,6 +28,12 @@ pub const COMPLETE: &str = "completion/complete";
 pub const SET_LEVEL: &str = "logging/setLevel";
 /// `subscriptions/listen` (modern).
 pub const LISTEN: &str = "subscriptions/listen";
+/// `resources/subscribe` (legacy).
+pub const SUBSCRIBE: &str = "resources/subscribe";
+/// `resources/unsubscribe` (legacy).
+pub const UNSUBSCRIBE: &str = "resources/unsubscribe";
+/// `notifications/resources/updated`.
+pub const RESOURCE_UPDATED: &str = "notifications/resources/updated";
 /// `notifications/cancelled`.
 pub const CANCELLED: &str = "notifications/cancelled";
 /// `notifications/progress`.
@@ -87,6 +93,15 @@ impl ListKind {
             Self::Tools => "tools",
             Self::Prompts => "prompts",
             Self::Resources | Self::Templates => "resources",
+        }
+    }
+
+    /// The notification of another list; resources and templates share one.
+    pub const fn changed(self) -> &'static str {
+        match self {
+            Self::Tools => "notifications/tools/list_changed",
+            Self::Prompts => "notifications/prompts/list_changed",
+            Self::Resources | Self::Templates => "notifications/resources/list_changed",
         }
     }
 

@@ -33,6 +33,10 @@ pub struct Features {
     pub batches: bool,
     /// `MCP-Protocol-Version` is expected after the handshake.
     pub version_header: bool,
+    /// Event streams over HTTP carry ids and can be resumed (PROTOCOL B4).
+    pub resume: bool,
+    /// They open with an event without data, and a server may close them to be asked again (PROTOCOL B4).
+    pub polling: bool,
     /// `audio` content blocks.
     pub audio: bool,
     /// `resource_link` content blocks.
@@ -56,6 +60,8 @@ pub struct Features {
 const OLDEST: Features = Features {
     batches: false,
     version_header: false,
+    resume: false,
+    polling: false,
     audio: false,
     resource_links: false,
     structured_output: false,
@@ -68,6 +74,7 @@ const OLDEST: Features = Features {
 };
 const V2025_03_26: Features = Features {
     batches: true,
+    resume: true,
     audio: true,
     annotations: true,
     ..OLDEST
@@ -83,9 +90,12 @@ const V2025_06_18: Features = Features {
 };
 const V2025_11_25: Features = Features {
     execution: true,
+    polling: true,
     ..V2025_06_18
 };
 const V2026_07_28: Features = Features {
+    resume: false,
+    polling: false,
     execution: false,
     any_structured: true,
     result_hints: true,
