@@ -14,7 +14,10 @@ use crate::{
     call::{Call, Principal, Reply},
     catalog::{Contribution, Position, Route},
     config::Plan,
-    downstream::{Answer, Door, Inbound, McpEndpoint, Sessions, serve_stdio},
+    downstream::{
+        Accepts, Answer, Door, EventsEndpoint, Inbound, Lines, McpEndpoint, MessagesEndpoint,
+        Sessions, serve_stdio,
+    },
     json::{Edits, Json, Limits},
     jsonrpc::{Frame, Message, RequestId, RpcError, decode, encode},
     protocol::{Revision, UpstreamId, codes, meta, methods::ListKind, names::Scope},
@@ -152,28 +155,61 @@ impl App {
 
     fn paths(&self) -> Paths {
         let plan = &self.shared.plan;
-        let endpoint = |scope| -> Arc<dyn Endpoint> {
-            Arc::new(McpEndpoint {
-                door: self.shared.door.clone(),
+        let toolsets = plan.catalog.toolsets.iter().map(|toolset| {
+            let scope = Scope::Toolset(toolset.name.clone());
+            (format!("/{}", toolset.name), scope)
+        });
+        let upstreams = plan.upstreams.iter().map(|upstream| {
+            let scope = Scope::Upstream(upstream.id.clone());
+            (format!("/u/{}", upstream.id), scope)
+        });
+        let all = std::iter::once((String::new(), Scope::All));
+        let lines = Arc::default();
+        let mut paths = HashMap::new();
+        for (below, scope) in all.chain(toolsets).chain(upstreams) {
+            let base = match below.as_str() {
+                "" => plan.endpoint.as_str(),
+                _ => plan.endpoint.trim_end_matches('/'),
+            };
+            let path = format!("{base}{below}");
+            if plan.legacy_sse {
+                self.two_endpoints(&mut paths, &below, &scope, &lines);
+            }
+            let door = self.shared.door.clone();
+            let bounds = plan.listen.bounds;
+            let endpoint = McpEndpoint {
+                door,
                 scope,
-                bounds: plan.listen.bounds,
-            })
-        };
-        let base = plan.endpoint.trim_end_matches('/');
-        let mut paths = HashMap::from([(plan.endpoint.clone(), endpoint(Scope::All))]);
-        for toolset in &plan.catalog.toolsets {
-            paths.insert(
-                format!("{base}/{}", toolset.name),
-                endpoint(Scope::Toolset(toolset.name.clone())),
-            );
-        }
-        for upstream in &plan.upstreams {
-            paths.insert(
-                format!("{base}/u/{}", upstream.id),
-                endpoint(Scope::Upstream(upstream.id.clone())),
-            );
+                bounds,
+            };
+            paths.insert(path, Arc::new(endpoint) as Arc<dyn Endpoint>);
         }
         Paths(paths)
+    }
+
+    /// The endpoints of 2024-11-05 for one scope.
+    fn two_endpoints(
+        &self,
+        paths: &mut HashMap<String, Arc<dyn Endpoint>>,
+        below: &str,
+        scope: &Scope,
+        lines: &Arc<Lines>,
+    ) {
+        let messages = format!("/messages{below}");
+        let events = EventsEndpoint {
+            door: self.shared.door.clone(),
+            scope: scope.clone(),
+            lines: lines.clone(),
+            messages: messages.clone(),
+        };
+        paths.insert(format!("/sse{below}"), Arc::new(events));
+        let posts = MessagesEndpoint {
+            door: self.shared.door.clone(),
+            scope: scope.clone(),
+            lines: lines.clone(),
+            bounds: self.shared.plan.listen.bounds,
+        };
+        paths.insert(messages, Arc::new(posts));
     }
 
     /// Speaks MCP on standard input and output until the input ends.
@@ -290,6 +326,7 @@ impl App {
         let inbound = Inbound {
             body,
             headers: None,
+            accepts: Accepts::BOTH,
             principal: Principal::anonymous(),
             scope: Scope::All,
             session: None,

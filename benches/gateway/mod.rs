@@ -16,7 +16,7 @@ use usher::{
         Contribution, Listing, Route,
         rules::{CatalogBounds, CatalogRules, NameRules, NamingRules, PageRules, Selection},
     },
-    downstream::{Answer, Door, Inbound, SessionBounds, Sessions, Told},
+    downstream::{Accepts, Answer, Door, Inbound, SessionBounds, Sessions, Told},
     json::{Json, Limits},
     protocol::{Revision, UpstreamId, names::Scope},
     seal::Sealer,
@@ -69,6 +69,7 @@ impl Gateway {
         let inbound = Inbound {
             body: body.clone(),
             headers: Some(headers.clone()),
+            accepts: Accepts::BOTH,
             principal: Principal::anonymous(),
             scope: Scope::All,
             session: None,

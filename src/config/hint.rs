@@ -1,14 +1,13 @@
 //! What to suggest for a word that is not known.
 
 /// Keys that the product describes and this version does not have.
-const NOT_BUILT_YET: [&str; 13] = [
+const NOT_BUILT_YET: [&str; 12] = [
     "admin",
     "approvals",
     "audit",
     "auth",
     "client_credentials",
     "definitions",
-    "legacy_sse",
     "limits",
     "policy",
     "sanitize",

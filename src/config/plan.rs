@@ -12,6 +12,9 @@ pub struct Plan {
     /// The path of the endpoint that serves everything. Default `/mcp`; toolsets are at `/mcp/NAME`, single upstreams at
     /// `/mcp/u/NAME`.
     pub endpoint: String,
+    /// Whether the transport of 2024-11-05 is served too: streams at `/sse`, `/sse/NAME` and `/sse/u/NAME`, messages to
+    /// the same under `/messages`. Default: false.
+    pub legacy_sse: bool,
     /// The upstreams in configured order.
     pub upstreams: Vec<UpstreamSpec>,
     /// Names, selections, pages.

@@ -62,6 +62,8 @@ pub(super) struct Listen {
     pub(super) hosts: Vec<String>,
     /// TLS.
     pub(super) tls: Option<ListenTls>,
+    /// Serves the transport of 2024-11-05 too: streams at /sse, messages to /messages. Default: false.
+    pub(super) legacy_sse: bool,
 }
 
 /// TLS of the listener: our own, or `terminated_upstream` where a proxy ends it.

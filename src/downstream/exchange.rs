@@ -1,8 +1,10 @@
 //! One request being answered: the call runs, its events and its outcome are worded for the client's era.
 
 use std::{
+    future::poll_fn,
     pin::Pin,
-    task::{Context, Poll},
+    sync::Arc,
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -14,8 +16,8 @@ use tower::Service;
 
 use super::{
     Answer, Door, Told,
-    legacy::{Converse, Talk, Turn},
-    problem::{self, ToolError},
+    legacy::{Converse, Flight, Over, Session, Talk, Turn},
+    problem::{self, Problem, ToolError},
 };
 use crate::{
     call::{
@@ -58,6 +60,8 @@ pub(super) struct Exchange {
     pub(super) progress_token: Option<Json>,
     /// Whether the client takes a stream as the answer.
     pub(super) streams: bool,
+    /// Its place among the running requests of its session, in the era that has sessions.
+    pub(super) flight: Option<Flight>,
     /// How its call goes on when it asks for input, in the era in which results cannot ask.
     pub(super) converse: Option<Converse>,
 }
@@ -99,6 +103,7 @@ impl Exchange {
     /// Runs the call. The answer is one message when the outcome is the first thing that happens, else a stream.
     pub(super) async fn run(mut self, door: &Door, call: Call) -> Answer {
         let finish = (self.wording.era() == Era::Legacy).then(|| door.tasks.clone());
+        let streams = self.streams;
         let mut running = Running {
             source: Source::Call(match &mut self.converse {
                 Some(converse) => converse.service.call(call),
@@ -107,15 +112,15 @@ impl Exchange {
             exchange: self,
             finish,
         };
-        if !running.exchange.streams {
-            loop {
-                if let Some(answer) = running.step().await {
-                    return answer;
-                }
-            }
+        if !streams {
+            return match poll_fn(|cx| running.poll_outcome(cx)).await {
+                Ended::With(outcome) => running.end(outcome),
+                Ended::Told(over) => running.stop(over),
+            };
         }
-        match timeout(PATIENCE, running.step()).await {
-            Ok(Some(answer)) => answer,
+        match timeout(PATIENCE, poll_fn(|cx| running.poll_first(cx))).await {
+            Ok(Some(Ended::With(outcome))) => running.end(outcome),
+            Ok(Some(Ended::Told(over))) => running.stop(over),
             // An event came first, or nothing did for a while.
             Ok(None) | Err(_) => Answer::Stream(running),
         }
@@ -207,53 +212,86 @@ impl Exchange {
     }
 }
 
+/// How a request ended: with what its call led to, or because it was told to.
+enum Ended {
+    With(Result<Outcome, Error>),
+    Told(Over),
+}
+
 impl Running {
-    /// Goes on until the outcome (then the answer), or until an event, which is kept for the stream that must follow.
-    async fn step(&mut self) -> Option<Answer> {
+    /// The session whose request this is, in the era that has sessions.
+    pub(super) fn session(&self) -> Option<&Arc<Session>> {
+        self.exchange.flight.as_ref().map(Flight::session)
+    }
+
+    /// The end, or `None` for an event, which is kept for the stream that must follow.
+    fn poll_first(&mut self, cx: &mut Context<'_>) -> Poll<Option<Ended>> {
+        Poll::Ready(match ready!(self.poll_step(cx)) {
+            Ok(event) => {
+                self.source = match std::mem::replace(&mut self.source, Source::Over) {
+                    Source::Reply(stream) => Source::Ahead(event, Rest::Reply(stream)),
+                    Source::Talk(talk) => Source::Ahead(event, Rest::Talk(talk)),
+                    // Nothing else gives events.
+                    other @ (Source::Call(_) | Source::Ahead(..) | Source::Over) => other,
+                };
+                None
+            }
+            Err(ended) => Some(ended),
+        })
+    }
+
+    /// The end; events pass unheard.
+    fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+        loop {
+            if let Err(ended) = ready!(self.poll_step(cx)) {
+                return Poll::Ready(ended);
+            }
+        }
+    }
+
+    /// The next event, or the end.
+    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, Ended>> {
+        if let Some(flight) = &self.exchange.flight
+            && let Poll::Ready(over) = flight.poll_over(cx)
+        {
+            return Poll::Ready(Err(Ended::Told(over)));
+        }
         loop {
             match &mut self.source {
-                Source::Call(call) => match call.await {
+                Source::Call(call) => match ready!(call.as_mut().poll(cx)) {
                     Ok(Reply::Stream(stream)) => self.source = Source::Reply(stream),
                     Ok(Reply::Done(outcome)) => {
                         if let Some(outcome) = self.settle(outcome) {
-                            return Some(self.end(Ok(outcome)));
+                            return Poll::Ready(Err(Ended::With(Ok(outcome))));
                         }
                     }
-                    Err(error) => return Some(self.end(Err(error))),
+                    Err(error) => return Poll::Ready(Err(Ended::With(Err(error)))),
                 },
-                Source::Reply(stream) => match stream.next().await {
+                Source::Reply(stream) => match ready!(stream.poll_next_unpin(cx)) {
+                    Some(Step::Event(event)) => return Poll::Ready(Ok(event)),
                     Some(Step::Outcome(outcome)) => {
                         if let Some(outcome) = self.settle(outcome) {
-                            return Some(self.end(Ok(outcome)));
+                            return Poll::Ready(Err(Ended::With(Ok(outcome))));
                         }
                     }
-                    Some(Step::Event(event)) if self.exchange.streams => {
-                        let Source::Reply(stream) =
-                            std::mem::replace(&mut self.source, Source::Over)
-                        else {
-                            return None;
-                        };
-                        self.source = Source::Ahead(event, Rest::Reply(stream));
-                        return None;
-                    }
-                    // A client that takes no stream cannot be told.
-                    Some(Step::Event(_)) => {}
-                    None => return Some(self.end(Err(Error::Deadline))),
+                    None => return Poll::Ready(Err(Ended::With(Err(Error::Deadline)))),
                 },
-                Source::Talk(talk) => match talk.next().await {
-                    Some(Turn::End(result)) => return Some(self.end(result)),
-                    Some(Turn::Event(event)) if self.exchange.streams => {
-                        let Source::Talk(talk) = std::mem::replace(&mut self.source, Source::Over)
-                        else {
-                            return None;
-                        };
-                        self.source = Source::Ahead(event, Rest::Talk(talk));
-                        return None;
+                Source::Talk(talk) => {
+                    return Poll::Ready(match ready!(talk.poll_next_unpin(cx)) {
+                        Some(Turn::Event(event)) => Ok(event),
+                        Some(Turn::End(result)) => Err(Ended::With(result)),
+                        None => Err(Ended::With(Err(Error::Deadline))),
+                    });
+                }
+                Source::Ahead(..) => {
+                    if let Source::Ahead(event, rest) =
+                        std::mem::replace(&mut self.source, Source::Over)
+                    {
+                        self.source = rest.into();
+                        return Poll::Ready(Ok(event));
                     }
-                    Some(Turn::Event(_)) => {}
-                    None => return Some(self.end(Err(Error::Deadline))),
-                },
-                Source::Ahead(..) | Source::Over => return None,
+                }
+                Source::Over => return Poll::Ready(Err(Ended::With(Err(Error::Deadline)))),
             }
         }
     }
@@ -273,65 +311,43 @@ impl Running {
         self.source = Source::Over;
         Answer::Frame(self.exchange.told(result))
     }
+
+    /// No answer is owed any more. An open POST must end all the same: as a stream of nothing, or as taken note of.
+    fn stop(mut self, over: Over) -> Answer {
+        self.source = Source::Over;
+        match over {
+            Over::Cancelled if self.exchange.streams => Answer::Stream(self),
+            Over::Cancelled => Answer::Accepted,
+            Over::Ended => Problem::session_unknown(Some(self.exchange.id.clone())).into(),
+        }
+    }
 }
 
-/// The frames of the answer, each in segments; the last is the response.
+/// The frames of the answer, each in segments; the last is the response, unless the request was told to stop.
 impl Stream for Running {
     type Item = Vec<Bytes>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Vec<Bytes>>> {
         let this = &mut *self;
+        if matches!(this.source, Source::Over) {
+            return Poll::Ready(None);
+        }
         loop {
-            let ended = match &mut this.source {
-                Source::Over => return Poll::Ready(None),
-                Source::Ahead(..) => {
-                    let Source::Ahead(event, rest) =
-                        std::mem::replace(&mut this.source, Source::Over)
-                    else {
-                        return Poll::Ready(None);
-                    };
-                    this.source = rest.into();
+            match ready!(this.poll_step(cx)) {
+                Ok(event) => {
                     if let Some(frame) = this.exchange.event(event) {
                         return Poll::Ready(Some(vec![frame]));
                     }
-                    continue;
                 }
-                Source::Call(call) => match call.as_mut().poll(cx) {
-                    Poll::Pending => return Poll::Pending,
-                    Poll::Ready(Ok(Reply::Stream(stream))) => {
-                        this.source = Source::Reply(stream);
-                        continue;
-                    }
-                    Poll::Ready(Ok(Reply::Done(outcome))) => match this.settle(outcome) {
-                        Some(outcome) => Ok(outcome),
-                        None => continue,
-                    },
-                    Poll::Ready(Err(error)) => Err(error),
-                },
-                Source::Talk(talk) => match talk.poll_next_unpin(cx) {
-                    Poll::Pending => return Poll::Pending,
-                    Poll::Ready(Some(Turn::Event(event))) => match this.exchange.event(event) {
-                        Some(frame) => return Poll::Ready(Some(vec![frame])),
-                        None => continue,
-                    },
-                    Poll::Ready(Some(Turn::End(result))) => result,
-                    Poll::Ready(None) => return Poll::Ready(None),
-                },
-                Source::Reply(stream) => match stream.poll_next_unpin(cx) {
-                    Poll::Pending => return Poll::Pending,
-                    Poll::Ready(Some(Step::Event(event))) => match this.exchange.event(event) {
-                        Some(frame) => return Poll::Ready(Some(vec![frame])),
-                        None => continue,
-                    },
-                    Poll::Ready(Some(Step::Outcome(outcome))) => match this.settle(outcome) {
-                        Some(outcome) => Ok(outcome),
-                        None => continue,
-                    },
-                    Poll::Ready(None) => return Poll::Ready(None),
-                },
-            };
-            this.source = Source::Over;
-            return Poll::Ready(Some(this.exchange.told(ended).segments));
+                Err(Ended::With(outcome)) => {
+                    this.source = Source::Over;
+                    return Poll::Ready(Some(this.exchange.told(outcome).segments));
+                }
+                Err(Ended::Told(_)) => {
+                    this.source = Source::Over;
+                    return Poll::Ready(None);
+                }
+            }
         }
     }
 }
@@ -339,20 +355,42 @@ impl Stream for Running {
 impl Drop for Running {
     fn drop(&mut self) {
         let Some(tasks) = &self.finish else { return };
-        match std::mem::replace(&mut self.source, Source::Over) {
-            Source::Call(call) => tasks.spawn(async move {
-                if let Ok(Reply::Stream(stream)) = call.await {
-                    stream.for_each(|_| std::future::ready(())).await;
-                }
-            }),
-            Source::Reply(stream) | Source::Ahead(_, Rest::Reply(stream)) => {
-                tasks.spawn(stream.for_each(|_| std::future::ready(())))
-            }
-            // Answers come on connections of their own, so they may still come.
-            Source::Talk(talk) | Source::Ahead(_, Rest::Talk(talk)) => {
-                tasks.spawn(talk.for_each(|_| std::future::ready(())))
-            }
-            Source::Over => {}
+        let flight = self.exchange.flight.take();
+        let told = flight
+            .as_ref()
+            .is_some_and(|flight| flight.over().is_some());
+        let source = std::mem::replace(&mut self.source, Source::Over);
+        if told || matches!(source, Source::Over) {
+            return;
         }
+        // Goes on unheard, until its outcome or until it is told to stop.
+        tasks.spawn(async move {
+            let work = async {
+                match source {
+                    Source::Call(call) => {
+                        if let Ok(Reply::Stream(stream)) = call.await {
+                            stream.for_each(|_| std::future::ready(())).await;
+                        }
+                    }
+                    Source::Reply(stream) | Source::Ahead(_, Rest::Reply(stream)) => {
+                        stream.for_each(|_| std::future::ready(())).await;
+                    }
+                    // Answers come on connections of their own, so they may still come.
+                    Source::Talk(talk) | Source::Ahead(_, Rest::Talk(talk)) => {
+                        talk.for_each(|_| std::future::ready(())).await;
+                    }
+                    Source::Over => {}
+                }
+            };
+            let told = poll_fn(|cx| {
+                let over = flight.as_ref().map(|flight| flight.poll_over(cx));
+                over.unwrap_or(Poll::Pending)
+            });
+            tokio::select! {
+                biased;
+                _ = told => {}
+                () = work => {}
+            }
+        });
     }
 }

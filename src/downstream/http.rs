@@ -8,11 +8,15 @@ use futures_util::{
     future::BoxFuture,
     stream::{self, select_with_strategy},
 };
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use tokio::time::{Instant, interval_at};
 
-use super::{Answer, Door, Inbound, Running, Told, legacy::Legacy, problem::Problem};
+use super::{
+    Accepts, Answer, Door, Inbound, Running, Told,
+    legacy::{CannotResume, Legacy},
+    problem::Problem,
+};
 use crate::{
     call::Principal,
     jsonrpc::{RpcError, sse},
@@ -26,6 +30,9 @@ use crate::{
 
 /// How often a silent stream shows a sign of life.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// The event to go on after, from a client whose stream broke.
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The MCP endpoint of one scope.
 pub struct McpEndpoint {
@@ -42,6 +49,7 @@ impl Endpoint for McpEndpoint {
         let (head, body) = request.into_parts();
         let inbound = Inbound {
             body: Bytes::new(),
+            accepts: Accepts::read(&head.headers),
             headers: Some(head.headers),
             principal: Principal::anonymous(),
             scope: self.scope.clone(),
@@ -67,29 +75,58 @@ async fn post(
     body: Incoming,
     bounds: ServerBounds,
 ) -> Response<Body> {
-    if let Some(status) = inbound.headers.as_ref().and_then(unacceptable) {
-        return empty(status);
+    if inbound.accepts.nothing() {
+        return empty(StatusCode::NOT_ACCEPTABLE);
     }
-    inbound.body = match read_body(body, &bounds).await {
-        Ok(body) => body,
-        Err(error) => {
-            let mut answer = empty(error.status());
-            answer
-                .headers_mut()
-                .insert(header::CONNECTION, HeaderValue::from_static("close"));
-            return answer;
-        }
+    let read = match &inbound.headers {
+        Some(headers) => read_message(headers, body, &bounds).await,
+        None => Ok(Bytes::new()),
     };
-    respond(door.accept(inbound).await)
+    inbound.body = match read {
+        Ok(body) => body,
+        Err(refusal) => return refusal,
+    };
+    respond(&door, door.accept(inbound).await)
 }
 
-fn respond(answer: Answer) -> Response<Body> {
+/// The body of a POST that may hold a message, or its refusal by headers alone, size or time (SECURITY HTTP-6, HTTP-10).
+pub(super) async fn read_message(
+    headers: &HeaderMap,
+    body: Incoming,
+    bounds: &ServerBounds,
+) -> Result<Bytes, Response<Body>> {
+    let json = headers
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|value| is_json(value.as_bytes()));
+    if !json || headers.contains_key(header::CONTENT_ENCODING) {
+        return Err(empty(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+    }
+    read_body(body, bounds).await.map_err(|error| {
+        let mut answer = empty(error.status());
+        answer
+            .headers_mut()
+            .insert(header::CONNECTION, HeaderValue::from_static("close"));
+        answer
+    })
+}
+
+pub(super) fn respond(door: &Door, answer: Answer) -> Response<Body> {
     match answer {
         Answer::Accepted => empty(StatusCode::ACCEPTED),
         Answer::Frame(told) => one(told),
-        Answer::Stream(running) => {
-            event_stream(Body::stream(with_signs_of_life(events(running)), ()))
-        }
+        Answer::Stream(running) => streaming(door, running),
+    }
+}
+
+/// A stream of a session goes out with ids, and outlives its reader.
+fn streaming(door: &Door, running: Running) -> Response<Body> {
+    let resumable = match running.session().cloned() {
+        Some(session) => session.carry(&door.tasks, running),
+        None => Err(running),
+    };
+    match resumable {
+        Ok(reader) => event_stream(Body::stream(with_signs_of_life(reader), ())),
+        Err(running) => event_stream(Body::stream(with_signs_of_life(events(running)), ())),
     }
 }
 
@@ -116,7 +153,7 @@ fn events(running: Running) -> impl Stream<Item = Bytes> + Send {
 }
 
 /// The stream, with a comment line whenever it has been silent for a while; ends when the stream does.
-fn with_signs_of_life(
+pub(super) fn with_signs_of_life(
     events: impl Stream<Item = Bytes> + Send + 'static,
 ) -> impl Stream<Item = Bytes> + Send {
     let ticks = stream::unfold(
@@ -136,37 +173,61 @@ fn with_signs_of_life(
     .filter_map(std::future::ready)
 }
 
-/// The GET stream of a legacy session.
+/// A GET stream of a legacy session: a new one for its notices, or the rest of the one that `Last-Event-ID` is of.
 fn get(door: &Door, inbound: &Inbound) -> Response<Body> {
-    if !inbound
-        .headers
-        .as_ref()
-        .is_some_and(|headers| accepts(headers, "text/event-stream"))
-    {
+    if !inbound.accepts.stream {
         return empty(StatusCode::NOT_ACCEPTABLE);
     }
-    let session = match (Legacy { door }).session(inbound, None) {
+    let legacy = Legacy { door };
+    let session = match legacy.session(inbound, None) {
         Ok(session) => session,
-        Err(problem) => return respond(problem.into()),
+        Err(problem) => return respond(door, problem.into()),
     };
-    let Some(guard) = session.stream() else {
-        let error = RpcError::new(codes::OVERLOADED, "too many open streams in this session");
-        return respond(
-            Problem::new(StatusCode::TOO_MANY_REQUESTS, None, error, "rate_limited").into(),
-        );
-    };
-    let (ended, closing) = (session.ended.clone(), door.closing.clone());
-    // The session has nothing to say on its own yet; the stream is held open for when it has.
-    let silence = stream::once(std::future::ready(Bytes::from_static(b": open\n\n"))).chain(
-        stream::once(async move {
-            tokio::select! {
-                () = ended.cancelled() => {}
-                () = closing.cancelled() => {}
-            }
-            Bytes::new()
+    let headers = inbound.headers.as_ref();
+    let last = headers.and_then(|headers| headers.get(LAST_EVENT_ID));
+    let reader = match last {
+        Some(id) if session.revision.features().resume => {
+            let id = id.to_str().unwrap_or_default();
+            session.resume(&door.tasks, id).map_err(not_resumed)
+        }
+        Some(_) | None => session.open(&door.tasks).ok_or_else(|| {
+            let error = RpcError::new(codes::OVERLOADED, "too many open streams in this session");
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, None, error, "rate_limited")
         }),
-    );
-    event_stream(Body::stream(with_signs_of_life(silence), guard))
+    };
+    let reader = match reader {
+        Ok(reader) => reader,
+        Err(problem) => return respond(door, problem.into()),
+    };
+    legacy.hear(&session);
+    let closing = door.closing.clone().cancelled_owned();
+    // An answer that is being fetched may be waited for; streams that owe nothing end with the gateway.
+    let owes = reader.owes_an_answer();
+    let events = reader.take_until(async move {
+        closing.await;
+        if owes {
+            std::future::pending::<()>().await;
+        }
+    });
+    event_stream(Body::stream(with_signs_of_life(events), ()))
+}
+
+/// Never `404`, which means a lost session.
+fn not_resumed(why: CannotResume) -> Problem {
+    let (status, text, reason) = match why {
+        CannotResume::Unknown => (
+            StatusCode::BAD_REQUEST,
+            "`Last-Event-ID` is no id of this session",
+            "unknown_event",
+        ),
+        CannotResume::Expired => (
+            StatusCode::GONE,
+            "what followed this event is no longer kept",
+            "events_expired",
+        ),
+    };
+    let error = RpcError::new(codes::INVALID_REQUEST, text);
+    Problem::new(status, None, error, reason)
 }
 
 /// Ends a legacy session.
@@ -176,7 +237,7 @@ fn delete(door: &Door, inbound: &Inbound) -> Response<Body> {
             door.sessions.end(&session);
             empty(StatusCode::NO_CONTENT)
         }
-        Err(problem) => respond(problem.into()),
+        Err(problem) => respond(door, problem.into()),
     }
 }
 
@@ -185,24 +246,12 @@ fn names_session(inbound: &Inbound) -> bool {
     headers.is_some_and(|headers| headers.contains_key(mirror::SESSION_ID))
 }
 
-fn not_allowed(allow: &'static str) -> Response<Body> {
+pub(super) fn not_allowed(allow: &'static str) -> Response<Body> {
     let mut answer = empty(StatusCode::METHOD_NOT_ALLOWED);
     answer
         .headers_mut()
         .insert(header::ALLOW, HeaderValue::from_static(allow));
     answer
-}
-
-/// The status that refuses a POST by its headers alone (SECURITY HTTP-6).
-fn unacceptable(headers: &HeaderMap) -> Option<StatusCode> {
-    let json = headers
-        .get(header::CONTENT_TYPE)
-        .is_some_and(|value| is_json(value.as_bytes()));
-    if !json || headers.contains_key(header::CONTENT_ENCODING) {
-        return Some(StatusCode::UNSUPPORTED_MEDIA_TYPE);
-    }
-    let takes_some = accepts(headers, "application/json") || accepts(headers, "text/event-stream");
-    (!takes_some).then_some(StatusCode::NOT_ACCEPTABLE)
 }
 
 /// `application/json`, perhaps with `charset=utf-8`.
@@ -220,29 +269,5 @@ fn is_json(value: &[u8]) -> bool {
                     !name.trim().eq_ignore_ascii_case("charset")
                         || value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
                 })
-        })
-}
-
-/// Whether `Accept` admits a media type; without the header everything is admitted.
-pub(super) fn accepts(headers: &HeaderMap, media: &str) -> bool {
-    let mut values = headers.get_all(header::ACCEPT).iter().peekable();
-    if values.peek().is_none() {
-        return true;
-    }
-    let family = media.split_once('/').map_or(media, |(family, _)| family);
-    values
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .any(|range| {
-            let mut parts = range.split(';').map(str::trim);
-            let name = parts.next().unwrap_or_default();
-            let refused =
-                parts.any(|parameter| matches!(parameter, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"));
-            let fits = name == "*/*"
-                || name.eq_ignore_ascii_case(media)
-                || name
-                    .strip_suffix("/*")
-                    .is_some_and(|range| range.eq_ignore_ascii_case(family));
-            fits && !refused
         })
 }

@@ -4,6 +4,7 @@
 //! one principal and one endpoint; every accepted request gets exactly one answer or a closed stream. Request ids, progress
 //! tokens, session ids and status codes end here: nothing below knows them.
 
+mod channel;
 mod exchange;
 mod http;
 mod legacy;
@@ -11,6 +12,8 @@ mod modern;
 mod problem;
 mod read;
 mod stdio;
+mod two_endpoints;
+mod wants;
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,8 +23,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     call::{Call, Op, Page, Principal},
-    json::{Json, Node},
-    jsonrpc::{DecodeError, Frame, Message, Request, RpcError, decode::Fault, encode},
+    json::{Json, Limits, Node},
+    jsonrpc::{DecodeError, Frame, Message, Request, RpcError, decode, decode::Fault, encode},
     protocol::{Era, Revision, codes, meta, methods, mirror, names::Scope},
     stack::McpService,
     tasks::Tasks,
@@ -31,6 +34,8 @@ pub use exchange::Running;
 pub use http::McpEndpoint;
 pub use legacy::{SessionBounds, Sessions};
 pub use stdio::serve as serve_stdio;
+pub use two_endpoints::{EventsEndpoint, Lines, MessagesEndpoint};
+pub use wants::Accepts;
 
 use exchange::Exchange;
 use legacy::Legacy;
@@ -59,6 +64,8 @@ pub struct Inbound {
     pub body: Bytes,
     /// The HTTP headers; `None` on a pipe, where nothing is mirrored.
     pub headers: Option<HeaderMap>,
+    /// What kinds of answer are taken.
+    pub accepts: Accepts,
     /// Who sent it.
     pub principal: Principal,
     /// What its endpoint serves.
@@ -112,11 +119,14 @@ impl From<Problem> for Answer {
 impl Door {
     /// Answers one message: the ladder of PROTOCOL C1, body first, header as cross-check.
     pub async fn accept(&self, inbound: Inbound) -> Answer {
-        let message =
-            match crate::jsonrpc::decode(inbound.body.clone(), &crate::json::Limits::CLIENT) {
-                Ok(message) => message,
-                Err(error) => return Problem::undecodable(error).into(),
-            };
+        match decode(inbound.body.clone(), &Limits::CLIENT) {
+            Ok(message) => self.accept_decoded(inbound, message).await,
+            Err(error) => Problem::undecodable(error).into(),
+        }
+    }
+
+    /// The same, where the body was looked at already.
+    async fn accept_decoded(&self, inbound: Inbound, message: Message) -> Answer {
         let legacy = Legacy { door: self };
         match message {
             Message::One(frame) if lacks_id(&frame) => invalid("a request without an `id`").into(),
@@ -140,7 +150,7 @@ impl Door {
             }
             Message::One(Frame::Request(request)) => match self.approach(&inbound, &request) {
                 Ok(Some((exchange, call))) => exchange.run(self, call).await,
-                Ok(None) => Legacy { door: self }.request(inbound, request).await,
+                Ok(None) => legacy.request(inbound, request).await,
                 Err(problem) => problem.into(),
             },
         }

@@ -117,7 +117,8 @@ impl Modern<'_> {
             revision,
             call: call.id,
             progress_token,
-            streams: takes_stream(headers),
+            streams: inbound.accepts.stream,
+            flight: None,
             converse: None,
         };
         Ok((exchange, call))
@@ -174,18 +175,6 @@ fn describe(head: &Head<'_>, params: &Json) -> Result<Described, String> {
         log_level,
         progress_token,
     })
-}
-
-/// The client's own progress token, as spelled.
-pub(super) fn progress_token(params: &Json, head: &Head<'_>) -> Option<Json> {
-    head.meta
-        .and_then(|meta| meta.member(meta::PROGRESS_TOKEN))
-        .map(|token| params.slice(token))
-}
-
-/// Whether the `Accept` header admits an event stream; pipes always do.
-pub(super) fn takes_stream(headers: Option<&HeaderMap>) -> bool {
-    headers.is_none_or(|headers| super::http::accepts(headers, "text/event-stream"))
 }
 
 /// Compares one mirrored header with the body; names the header on disagreement.

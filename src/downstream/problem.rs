@@ -38,6 +38,15 @@ impl Problem {
         Self { status, id, error }
     }
 
+    /// A session that is not there, or no longer, or somebody else's: always the same words (SECURITY STATE-6).
+    pub(super) fn session_unknown(id: Option<RequestId>) -> Self {
+        let error = RpcError::new(
+            codes::SESSION_NOT_FOUND,
+            "no such session; send `initialize` again",
+        );
+        Self::new(StatusCode::NOT_FOUND, id, error, "unknown_session")
+    }
+
     /// Bytes that are no frame (PROTOCOL B1 table, SECURITY MSG-1 to MSG-7).
     pub(super) fn undecodable(error: DecodeError) -> Self {
         let (code, text) = match error.fault {

@@ -3,29 +3,19 @@
 //! Guarantees: answers are written whole, one after the other; the era is chosen per message; a cancelled request gets no
 //! answer; at the end of the input the requests in flight are still answered.
 
-use std::{collections::HashMap, io, sync::Arc};
+use std::{io, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
-use futures_util::StreamExt;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    sync::mpsc,
 };
-use tokio_util::sync::CancellationToken;
 
-use super::{Answer, Door, Inbound, Told};
-use crate::{
-    call::Principal,
-    json::Limits,
-    jsonrpc::{Frame, Message, decode},
-    protocol::{methods, names::Scope},
-    tasks::Tasks,
-};
+use super::{Door, channel::Channel};
+use crate::{call::Principal, protocol::names::Scope};
 
 /// The longest line, in bytes.
 const LINE: usize = 16 << 20;
-/// Requests in flight on one pipe; reading pauses beyond that.
-const IN_FLIGHT: usize = 256;
 
 /// Speaks MCP over a pair of pipes until the input ends, then until the last answer is out.
 ///
@@ -43,15 +33,11 @@ pub async fn serve(
         // The reader side notices a broken output when its channel closes.
         drop(done.send(write(output, outgoing).await));
     });
-    let pipe = Pipe {
-        door,
-        tasks,
-        lines,
-        room: Arc::new(Semaphore::new(IN_FLIGHT)),
-        session: None,
-        running: HashMap::new(),
-    };
-    let read = pipe.read(&mut input).await;
+    let principal = Principal::anonymous();
+    let channel = Channel::new(door, principal, Scope::All, true, lines, line);
+    let read = read(&channel, &mut input).await;
+    // With the channel its sender goes, and with the last one, in the last task, the writer ends.
+    channel.finish().await;
     let written = written.await.unwrap_or(Ok(()));
     read.and(written)
 }
@@ -69,152 +55,28 @@ async fn write(
     output.flush().await
 }
 
-struct Pipe {
-    door: Arc<Door>,
-    tasks: Tasks,
-    lines: mpsc::Sender<Bytes>,
-    room: Arc<Semaphore>,
-    /// The one legacy session of this pipe, once `initialize` came.
-    session: Option<Arc<str>>,
-    /// What can be cancelled: by id, as spelled.
-    running: HashMap<String, CancellationToken>,
-}
-
-impl Pipe {
-    async fn read(mut self, input: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
-        let mut buffer = BytesMut::with_capacity(16 << 10);
-        let mut searched = 0;
-        loop {
-            while let Some(at) = memchr::memchr(b'\n', &buffer[searched..]) {
-                let line = buffer.split_to(searched + at + 1).freeze();
-                searched = 0;
-                if !line.trim_ascii().is_empty() {
-                    self.take(line).await;
-                }
-            }
-            searched = buffer.len();
-            if searched > LINE {
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    "a line of more than 16 MiB",
-                ));
-            }
-            if self.lines.is_closed() {
-                break;
-            }
-            if input.read_buf(&mut buffer).await? == 0 {
-                break;
-            }
-        }
-        // Dropping the last sender, here and in the tasks, ends the writer.
-        let Self {
-            room,
-            lines,
-            door,
-            session,
-            ..
-        } = self;
-        drop(lines);
-        let _all = room
-            .acquire_many(u32::try_from(IN_FLIGHT).unwrap_or(u32::MAX))
-            .await;
-        if let Some(session) = session.and_then(|id| {
-            door.sessions
-                .find(&id, &Principal::anonymous(), &Scope::All)
-        }) {
-            door.sessions.end(&session);
-        }
-        Ok(())
-    }
-
-    async fn take(&mut self, line: Bytes) {
-        let peeked = decode(line.clone(), &Limits::CLIENT).ok();
-        let inbound = Inbound {
-            body: line,
-            headers: None,
-            principal: Principal::anonymous(),
-            scope: Scope::All,
-            session: self.session.clone(),
-        };
-        match peeked {
-            // The handshake changes what follows, so it is answered before the next line is looked at.
-            Some(Message::One(Frame::Request(request)))
-                if &*request.method == methods::INITIALIZE =>
+async fn read(channel: &Channel, input: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
+    let mut buffer = BytesMut::with_capacity(16 << 10);
+    let mut searched = 0;
+    loop {
+        while let Some(at) = memchr::memchr(b'\n', &buffer[searched..]) {
+            let line = buffer.split_to(searched + at + 1).freeze();
+            searched = 0;
+            if !line.trim_ascii().is_empty()
+                && let Err(problem) = channel.take(line).await
             {
-                let answer = self.door.accept(inbound).await;
-                if let Answer::Frame(Told {
-                    session: Some(session),
-                    ..
-                }) = &answer
-                {
-                    self.session = session.to_str().ok().map(Into::into);
-                }
-                tell(answer, &self.lines).await;
-            }
-            Some(Message::One(Frame::Notification(notification)))
-                if &*notification.method == methods::CANCELLED =>
-            {
-                let id = notification
-                    .params
-                    .as_ref()
-                    .and_then(|params| params.root().member("requestId"));
-                if let Some(token) = id.and_then(|id| self.running.remove(id.raw())) {
-                    token.cancel();
-                }
-            }
-            Some(Message::One(Frame::Request(request))) => {
-                self.start(request.id.as_str().to_owned(), inbound).await
-            }
-            Some(Message::Batch(_)) => self.start(String::new(), inbound).await,
-            Some(Message::One(Frame::Notification(_) | Frame::Response(_))) | None => {
-                tell(self.door.accept(inbound).await, &self.lines).await
+                channel.refuse(problem).await;
             }
         }
-    }
-
-    async fn start(&mut self, id: String, inbound: Inbound) {
-        let Ok(permit) = self.room.clone().acquire_owned().await else {
-            return;
-        };
-        let token = CancellationToken::new();
-        self.running.retain(|_, token| !token.is_cancelled());
-        if !id.is_empty() {
-            self.running.insert(id, token.clone());
+        searched = buffer.len();
+        if searched > LINE {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a line of more than 16 MiB",
+            ));
         }
-        let (door, lines) = (self.door.clone(), self.lines.clone());
-        self.tasks
-            .spawn(answer(door, inbound, lines, token, permit));
-    }
-}
-
-async fn answer(
-    door: Arc<Door>,
-    inbound: Inbound,
-    lines: mpsc::Sender<Bytes>,
-    token: CancellationToken,
-    permit: OwnedSemaphorePermit,
-) {
-    let work = async { tell(door.accept(inbound).await, &lines).await };
-    tokio::select! {
-        biased;
-        () = token.cancelled() => {}
-        () = work => {}
-    }
-    // Marks the id as free in the table of what can be cancelled.
-    token.cancel();
-    drop(permit);
-}
-
-async fn tell(answer: Answer, lines: &mpsc::Sender<Bytes>) {
-    match answer {
-        Answer::Accepted => {}
-        Answer::Frame(told) => drop(lines.send(line(&told.segments)).await),
-        Answer::Stream(mut frames) => {
-            while let Some(segments) = frames.next().await {
-                if lines.send(line(&segments)).await.is_err() {
-                    return;
-                }
-            }
+        if channel.is_deaf() || input.read_buf(&mut buffer).await? == 0 {
+            return Ok(());
         }
     }
 }

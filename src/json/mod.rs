@@ -144,7 +144,10 @@ impl Json {
     /// The value at `node`, sharing these bytes. `node` must come from this value's own [`Json::root`].
     pub fn slice(&self, node: Node<'_>) -> Self {
         let Span { start, end } = node.span();
-        let skips = self.skips.as_ref().filter(|_| Skips::matter_to(end - start));
+        let skips = self
+            .skips
+            .as_ref()
+            .filter(|_| Skips::matter_to(end - start));
         Self {
             text: self.text.slice(start..end),
             skips: skips.cloned(),

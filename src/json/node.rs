@@ -243,9 +243,7 @@ impl<'a> Items<'a> {
 fn value_end(json: &Json, at: usize) -> usize {
     let text = &json.text[..];
     match text[at] {
-        b'"' => json
-            .noted_end(at)
-            .unwrap_or_else(|| string_end(text, at).0),
+        b'"' => json.noted_end(at).unwrap_or_else(|| string_end(text, at).0),
         b'{' | b'[' => json
             .noted_end(at)
             .unwrap_or_else(|| container_end(text, at)),

@@ -66,9 +66,17 @@ pub(super) fn listen(check: &mut Check<'_>, raw: Listen, bounds: &HttpBounds) ->
     }
 }
 
-/// The path of the endpoint.
-pub(super) fn endpoint(check: &mut Check<'_>, raw: Option<String>) -> String {
+/// The path of the endpoint; with `legacy_sse` it must leave room for that transport's two.
+pub(super) fn endpoint(check: &mut Check<'_>, raw: Option<String>, legacy_sse: bool) -> String {
     let path = raw.unwrap_or_else(|| ENDPOINT.to_owned());
+    let first = path.split('/').nth(1);
+    if legacy_sse && matches!(first, Some("sse" | "messages")) {
+        check.wrong(
+            &["endpoint"],
+            "where `listen.legacy_sse` serves its streams and messages",
+            "another path, such as `/mcp`",
+        );
+    }
     let well_formed = path.len() <= 128
         && path.strip_prefix('/').is_some_and(|rest| {
             rest.split('/').all(|part| {

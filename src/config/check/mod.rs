@@ -30,8 +30,9 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
         struck,
         findings,
     };
+    let legacy_sse = raw.listen.legacy_sse;
     let listen = listen::listen(&mut check, raw.listen, &raw.bounds.http);
-    let endpoint = listen::endpoint(&mut check, raw.endpoint);
+    let endpoint = listen::endpoint(&mut check, raw.endpoint, legacy_sse);
     let upstreams = upstream::upstreams(&mut check, &raw.upstreams);
     let catalog = catalog::rules(
         &mut check,
@@ -44,6 +45,7 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
     Plan {
         listen,
         endpoint,
+        legacy_sse,
         upstreams,
         catalog,
         state_key: check.state_key(raw.state.key),

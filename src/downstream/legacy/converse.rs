@@ -213,7 +213,7 @@ impl Converse {
                 Some(params) => requests.slice(params),
                 None => Json::empty_object(),
             };
-            let revision = self.session.caller.revision;
+            let revision = self.session.revision;
             let id = || self.page(&params);
             let worded = questions::params(method, &params, revision, id)
                 .and_then(|params| Some((params, asks::open(&self.session)?)));

@@ -3,41 +3,52 @@
 mod asks;
 mod converse;
 mod convert;
+mod event_id;
+mod flights;
+mod listening;
+mod notice;
+mod outbox;
 mod questions;
+mod reader;
+mod session;
 mod sessions;
+mod words;
 
 use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use http::{HeaderMap, HeaderValue, StatusCode};
-use tokio::time::Instant;
+use http::{HeaderValue, StatusCode};
 
 use super::{
     Answer, Door, Inbound, Told,
     exchange::{Exchange, Wording},
-    modern::{progress_token, takes_stream},
-    problem::{Problem, resource_not_found},
+    problem::Problem,
     read,
+    wants::{Accepts, progress_token},
 };
 use crate::{
-    call::{Call, CallId, Caller, InputRequired, Op, Outcome, Page, Reply, ServerCard},
-    json::{Edits, Fate, Json, Node},
+    call::{Caller, LogLevel, Op, Outcome, Reply, ServerCard},
+    json::{Json, Node},
     jsonrpc::{Frame, Notification, Request, RequestId, Response, RpcError, encode},
-    protocol::{ClientCapabilities, Era, Revision, codes, meta, methods, mirror},
+    protocol::{ClientCapabilities, Era, Revision, codes, methods, mirror},
 };
 
 pub(super) use converse::{Converse, Talk, Turn};
-pub(super) use sessions::{Refused, Session};
+pub(super) use flights::{Flight, Over};
+pub(super) use outbox::CannotResume;
+pub(super) use session::Session;
+pub(super) use sessions::random_id;
 pub use sessions::{SessionBounds, Sessions};
+
+use flights::{Flights, NotNow};
+use sessions::Refused;
+use words::Words;
 
 /// Speaks the handshake era to clients.
 pub(super) struct Legacy<'a> {
     pub(super) door: &'a Door,
 }
-
-/// Words things for the handshake era.
-struct Words;
 
 impl Legacy<'_> {
     /// Answers one request.
@@ -51,11 +62,28 @@ impl Legacy<'_> {
         }
     }
 
-    /// Takes a notification: there is none yet that changes anything.
-    pub(super) fn notification(&self, inbound: &Inbound, _: &Notification) -> Answer {
+    /// Takes a notification. Those that mean nothing here are taken and nothing follows (PROTOCOL A4).
+    pub(super) fn notification(&self, inbound: &Inbound, notification: &Notification) -> Answer {
         match self.session(inbound, None) {
-            Ok(_) => Answer::Accepted,
+            Ok(session) => {
+                self.noted(&session, notification);
+                Answer::Accepted
+            }
             Err(problem) => problem.into(),
+        }
+    }
+
+    fn noted(&self, session: &Arc<Session>, notification: &Notification) {
+        match &*notification.method {
+            methods::INITIALIZED => self.hear(session),
+            methods::CANCELLED => {
+                if let Some(params) = &notification.params
+                    && let Some(id) = params.root().member("requestId")
+                {
+                    session.flights.cancel(params, id);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -80,7 +108,7 @@ impl Legacy<'_> {
             Ok(session) => session,
             Err(problem) => return problem.into(),
         };
-        if !session.caller.revision.features().batches {
+        if !session.revision.features().batches {
             return super::invalid("a batch, in a revision that has none").into();
         }
         let begins = |frame: &Frame| matches!(frame, Frame::Request(request) if &*request.method == methods::INITIALIZE);
@@ -89,16 +117,19 @@ impl Legacy<'_> {
         }
         // Answers travel together, so events of single calls have no place to go.
         let inbound = Inbound {
-            headers: Some(without_streams()),
+            accepts: Accepts::JSON,
             ..inbound
         };
         let requests = frames.into_iter().filter_map(|frame| match frame {
             Frame::Request(request) => Some(self.in_session(&inbound, &session, request)),
+            Frame::Notification(notification) => {
+                self.noted(&session, &notification);
+                None
+            }
             Frame::Response(response) => {
                 session.asks.answer(response);
                 None
             }
-            Frame::Notification(_) => None,
         });
         let mut segments = Vec::new();
         for answer in join_all(requests).await {
@@ -158,6 +189,7 @@ impl Legacy<'_> {
             inbound.scope.clone(),
             revision,
             asks::deliverable(revision, capabilities),
+            inbound.headers.is_none(),
         );
         let session = match opened {
             Ok(session) => session,
@@ -169,9 +201,7 @@ impl Legacy<'_> {
                 return refuse(StatusCode::TOO_MANY_REQUESTS, error, "rate_limited");
             }
         };
-        let call = self.call(&session, inbound, Op::Discover, params, false);
-        let reply = tower::Service::call(&mut self.door.service.clone(), call).await;
-        let Ok(Reply::Done(Outcome::Card(card))) = reply else {
+        let Some(card) = self.card(&session).await else {
             self.door.sessions.end(&session);
             let error = RpcError::new(codes::INVALID_REQUEST, "no such endpoint");
             return refuse(StatusCode::NOT_FOUND, error, "unknown_endpoint");
@@ -194,6 +224,10 @@ impl Legacy<'_> {
                 encode::result(&request.id, &Json::empty_object()).into(),
             ));
         }
+        let flight = match Flights::enter(session, &request.id) {
+            Ok(flight) => flight,
+            Err(not_now) => return refused(not_now, request.id).into(),
+        };
         let params = request.params.unwrap_or(Json::empty_object());
         let refuse = |id: RequestId, error: RpcError, reason: &str| {
             Answer::from(Problem::new(StatusCode::OK, Some(id), error, reason))
@@ -204,25 +238,25 @@ impl Legacy<'_> {
         };
         let op = match read::op(&request.method, &head) {
             Ok(Some(op)) => op,
-            // Never with HTTP 404: to a client of this era that means a lost session (PROTOCOL B4).
             Ok(None) => {
-                return refuse(
-                    request.id,
-                    RpcError::new(codes::METHOD_NOT_FOUND, "no such method"),
-                    "method_not_found",
-                );
+                let own = self.own(session, &request.method, &params);
+                return match own.await {
+                    Ok(()) => Answer::Frame(Told::ok(
+                        encode::result(&request.id, &Json::empty_object()).into(),
+                    )),
+                    Err(no) => Problem {
+                        id: Some(request.id),
+                        ..no
+                    }
+                    .into(),
+                };
             }
             Err(bad) => return refuse(request.id, bad.error, bad.reason),
         };
         let progress_token = progress_token(&params, &head);
-        let streams = takes_stream(inbound.headers.as_ref());
-        let mut call = self.call(
-            session,
-            inbound,
-            op.clone(),
-            params.clone(),
-            progress_token.is_some(),
-        );
+        let streams = inbound.accepts.stream;
+        let mut call = session.call(op.clone(), params.clone(), self.door.deadline);
+        call.wants_progress = progress_token.is_some();
         if !streams && let Some(capabilities) = asks::mute(&call.caller.capabilities) {
             let caller = Caller {
                 capabilities,
@@ -236,33 +270,70 @@ impl Legacy<'_> {
             wording: &Words,
             id: request.id,
             op,
-            revision: session.caller.revision,
+            revision: session.revision,
             call: call.id,
             progress_token,
             streams,
+            flight: Some(flight),
             converse,
         };
         exchange.run(self.door, call).await
     }
 
-    fn call(
+    /// The requests that only a session has, each answered with an empty result.
+    async fn own(
         &self,
-        session: &Session,
-        inbound: &Inbound,
-        op: Op,
-        params: Json,
-        wants_progress: bool,
-    ) -> Call {
-        Call {
-            id: CallId::new(),
-            op,
-            params,
-            caller: session.caller.clone(),
-            scope: inbound.scope.clone(),
-            resume: None,
-            wants_progress,
-            mirrored: None,
-            deadline: Instant::now() + self.door.deadline,
+        session: &Arc<Session>,
+        method: &str,
+        params: &Json,
+    ) -> Result<(), Problem> {
+        let text = |name: &str| {
+            let text = params.root().member(name).and_then(Node::as_str);
+            text.ok_or_else(|| {
+                let text = format!("`params.{name}` is missing or not a string");
+                in_band(codes::INVALID_PARAMS, &text, "invalid_params")
+            })
+        };
+        match method {
+            methods::SET_LEVEL => {
+                let level = LogLevel::parse(&text("level")?).ok_or_else(|| {
+                    let text = "`params.level` is no log level";
+                    in_band(codes::INVALID_PARAMS, text, "invalid_params")
+                })?;
+                self.offers(session, "logging").await?;
+                session.log_at(level);
+                Ok(())
+            }
+            methods::SUBSCRIBE => self.subscribe(session, text("uri")?.as_ref().into()).await,
+            methods::UNSUBSCRIBE => {
+                session.unsubscribe(&text("uri")?);
+                Ok(())
+            }
+            // Never with HTTP 404: to a client of this era that means a lost session (PROTOCOL B4).
+            _ => Err(in_band(
+                codes::METHOD_NOT_FOUND,
+                "no such method",
+                "method_not_found",
+            )),
+        }
+    }
+
+    /// Whether the session's endpoint offers a capability.
+    async fn offers(&self, session: &Session, capability: &str) -> Result<(), Problem> {
+        let card = self.card(session).await;
+        if card.is_some_and(|card| card.capabilities.root().member(capability).is_some()) {
+            return Ok(());
+        }
+        let text = "this endpoint does not offer the method";
+        Err(in_band(codes::METHOD_NOT_FOUND, text, "method_not_found"))
+    }
+
+    /// What the session's endpoint offers, if it is there.
+    async fn card(&self, session: &Session) -> Option<ServerCard> {
+        let call = session.call(Op::Discover, Json::empty_object(), self.door.deadline);
+        match tower::Service::call(&mut self.door.service.clone(), call).await {
+            Ok(Reply::Done(Outcome::Card(card))) => Some(card),
+            _ => None,
         }
     }
 
@@ -302,19 +373,14 @@ impl Legacy<'_> {
                 .find(id, &inbound.principal, &inbound.scope)
         });
         let Some(session) = session else {
-            return refuse(
-                StatusCode::NOT_FOUND,
-                codes::SESSION_NOT_FOUND,
-                "no such session; send `initialize` again",
-                "unknown_session",
-            );
+            return Err(Problem::session_unknown(id.cloned()));
         };
-        if session.caller.revision.features().version_header
+        if session.revision.features().version_header
             && let Some(version) = inbound
                 .headers
                 .as_ref()
                 .and_then(|headers| headers.get(mirror::PROTOCOL_VERSION))
-            && version.as_bytes().trim_ascii() != session.caller.revision.as_str().as_bytes()
+            && version.as_bytes().trim_ascii() != session.revision.as_str().as_bytes()
         {
             let text = "`MCP-Protocol-Version` is not the revision this session agreed on";
             return refuse(
@@ -328,74 +394,30 @@ impl Legacy<'_> {
     }
 }
 
-/// Capabilities without the one for `logging/setLevel`, which no session takes yet.
-fn without_logging(capabilities: &Json) -> Json {
-    let mut edits = Edits::new();
-    let fate = |name: &str, _: Node<'_>| {
-        if name == "logging" {
-            Fate::Remove
-        } else {
-            Fate::Keep
+/// Why a request may not start.
+fn refused(why: NotNow, id: RequestId) -> Problem {
+    let error = |code, text: &str| RpcError::new(code, text);
+    let id = Some(id);
+    match why {
+        NotNow::Duplicate => {
+            let error = error(
+                codes::INVALID_REQUEST,
+                "a request with this id is still running in this session",
+            );
+            Problem::new(StatusCode::BAD_REQUEST, id, error, "duplicate_id")
         }
-    };
-    edits.members(capabilities.root(), fate, &[]);
-    capabilities.splice(&edits)
+        NotNow::TooMany => {
+            let error = error(
+                codes::OVERLOADED,
+                "too many requests are running in this session",
+            );
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, id, error, "rate_limited")
+        }
+        NotNow::Ended => Problem::session_unknown(id),
+    }
 }
 
-/// Headers that admit no event stream.
-fn without_streams() -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    headers.insert(
-        http::header::ACCEPT,
-        HeaderValue::from_static("application/json"),
-    );
-    headers
-}
-
-impl Wording for Words {
-    fn era(&self) -> Era {
-        Era::Legacy
-    }
-
-    fn result(&self, op: &Op, revision: Revision, result: Json) -> Json {
-        convert::result(op, revision, result)
-    }
-
-    fn input_required(&self, _: &InputRequired) -> Option<Json> {
-        // Asked with requests of ours, never with a result.
-        None
-    }
-
-    fn failure(&self, op: &Op, mut error: RpcError) -> RpcError {
-        // With the evidence of `data.uri` this is the older code for a resource that is not there (PROTOCOL D6).
-        if let Op::ReadResource(uri) = op
-            && super::is_about(&error, uri)
-        {
-            error.code = resource_not_found(Era::Legacy);
-        }
-        super::hop_local(op, error, Era::Legacy)
-    }
-
-    fn page_tail(&self, page: &Page) -> Vec<u8> {
-        let mut out = Vec::with_capacity(160);
-        super::push_cursor(&mut out, page);
-        if let Some(away) = super::away(page) {
-            out.extend_from_slice(b",\"_meta\":");
-            out.extend_from_slice(meta::object_of(&[away]).bytes());
-        }
-        out.push(b'}');
-        out
-    }
-
-    fn card(&self, card: &ServerCard, revision: Revision) -> Json {
-        let mut members = vec![
-            ("protocolVersion", Json::string(revision.as_str())),
-            ("capabilities", without_logging(&card.capabilities)),
-            ("serverInfo", Json::literal(super::SERVER_INFO)),
-        ];
-        if let Some(instructions) = &card.instructions {
-            members.push(("instructions", Json::string(instructions)));
-        }
-        meta::object_of(&members)
-    }
+/// A refusal of one request whose message was sound; the id is the caller's to add.
+fn in_band(code: i64, text: &str, reason: &str) -> Problem {
+    Problem::new(StatusCode::OK, None, RpcError::new(code, text), reason)
 }

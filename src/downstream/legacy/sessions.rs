@@ -1,10 +1,7 @@
 //! Sessions of the handshake era: unguessable, bounded, bound to one principal and one endpoint (SECURITY STATE-6).
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -12,7 +9,7 @@ use dashmap::DashMap;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::asks::Asks;
+use super::{Session, outbox};
 use crate::{
     call::{Affinity, Caller, Principal},
     protocol::{ClientCapabilities, Revision, names::Scope},
@@ -45,26 +42,6 @@ impl Default for SessionBounds {
 
 /// How often ended sessions are looked for.
 const SWEEP: Duration = Duration::from_secs(20);
-/// GET streams of one session at once.
-const STREAMS: usize = 8;
-
-/// One session.
-#[derive(Debug)]
-pub(in crate::downstream) struct Session {
-    /// 128 random bits in hexadecimal.
-    pub(in crate::downstream) id: Arc<str>,
-    /// Who opened it and how they speak.
-    pub(in crate::downstream) caller: Arc<Caller>,
-    /// Cancelled when the session ends.
-    pub(in crate::downstream) ended: CancellationToken,
-    /// What its client has been asked and not answered.
-    pub(in crate::downstream) asks: Asks,
-    scope: Scope,
-    born: Instant,
-    /// Milliseconds from `born` to the last use.
-    used: AtomicU64,
-    streams: AtomicUsize,
-}
 
 /// There are too many sessions.
 #[derive(Debug)]
@@ -77,6 +54,7 @@ pub struct Sessions {
     bounds: SessionBounds,
     live: DashMap<Arc<str>, Arc<Session>>,
     per_principal: DashMap<Principal, usize>,
+    outboxes: Arc<outbox::Shared>,
 }
 
 impl Sessions {
@@ -86,6 +64,7 @@ impl Sessions {
             bounds,
             live: DashMap::new(),
             per_principal: DashMap::new(),
+            outboxes: Arc::default(),
         });
         let swept = Arc::downgrade(&sessions);
         tasks.spawn(async move {
@@ -105,13 +84,24 @@ impl Sessions {
         self.live.len()
     }
 
-    /// Opens one.
+    /// How many event streams were cut off because their clients did not keep up.
+    pub fn slow_consumers(&self) -> u64 {
+        self.outboxes.slow.load(Ordering::Relaxed)
+    }
+
+    /// The bounds.
+    pub(in crate::downstream) const fn bounds(&self) -> &SessionBounds {
+        &self.bounds
+    }
+
+    /// Opens one. A `piped` one is its connection's: it has no age.
     pub(in crate::downstream) fn open(
         &self,
         principal: Principal,
         scope: Scope,
         revision: Revision,
         capabilities: ClientCapabilities,
+        piped: bool,
     ) -> Result<Arc<Session>, Refused> {
         if self.live.len() >= self.bounds.total {
             return Err(Refused);
@@ -129,23 +119,21 @@ impl Sessions {
             key: id.clone(),
             ended: Some(ended.clone()),
         };
-        let caller = Arc::new(Caller {
+        let caller = Caller {
             principal,
             revision,
             capabilities,
             log_level: None,
             affinity,
-        });
-        let session = Arc::new(Session {
-            id: id.clone(),
+        };
+        let session = Arc::new(Session::new(
+            id.clone(),
             caller,
             ended,
-            asks: Asks::default(),
             scope,
-            born: Instant::now(),
-            used: AtomicU64::new(0),
-            streams: AtomicUsize::new(0),
-        });
+            self.outboxes.clone(),
+            piped,
+        ));
         self.live.insert(id, session.clone());
         Ok(session)
     }
@@ -158,20 +146,20 @@ impl Sessions {
         scope: &Scope,
     ) -> Option<Arc<Session>> {
         let session = self.live.get(id).map(|entry| entry.value().clone())?;
-        if session.caller.principal != *principal || session.scope != *scope {
+        if session.principal != *principal || session.scope != *scope {
             return None;
         }
-        session.touch(Instant::now());
+        session.touch();
         Some(session)
     }
 
-    /// Ends one; its streams and the upstream sessions opened for it end too.
+    /// Ends one: its streams, its running requests and the upstream sessions opened for it end too.
     pub(in crate::downstream) fn end(&self, session: &Session) {
         if self.live.remove(&session.id).is_none() {
             return;
         }
-        session.ended.cancel();
-        let principal = &session.caller.principal;
+        session.end();
+        let principal = &session.principal;
         if let Some(mut count) = self.per_principal.get_mut(principal) {
             *count = count.saturating_sub(1);
         }
@@ -179,54 +167,26 @@ impl Sessions {
             .remove_if(principal, |_, count| *count == 0);
     }
 
+    /// Ends what is over. Takes every session in turn; no lock of the table is held meanwhile.
     fn sweep(&self, now: Instant) {
-        let over: Vec<_> = self
+        let live: Vec<_> = self
             .live
             .iter()
             .map(|entry| entry.value().clone())
-            .filter(|session| session.is_over(&self.bounds, now))
             .collect();
-        for session in over {
-            self.end(&session);
+        for session in live {
+            if session.is_over(&self.bounds, now) {
+                self.end(&session);
+            } else {
+                session.outbox.sweep(now);
+            }
         }
     }
 }
 
-impl Session {
-    fn touch(&self, now: Instant) {
-        let used = u64::try_from(now.duration_since(self.born).as_millis()).unwrap_or(u64::MAX);
-        self.used.store(used, Ordering::Relaxed);
-    }
-
-    fn is_over(&self, bounds: &SessionBounds, now: Instant) -> bool {
-        let age = now.duration_since(self.born);
-        let used = Duration::from_millis(self.used.load(Ordering::Relaxed));
-        age >= bounds.absolute
-            || (self.streams.load(Ordering::Relaxed) == 0
-                && age.saturating_sub(used) >= bounds.idle)
-    }
-
-    /// Counts a GET stream in, until the guard is dropped; `None` when there are too many.
-    pub(in crate::downstream) fn stream(self: &Arc<Self>) -> Option<StreamGuard> {
-        let before = self.streams.fetch_add(1, Ordering::Relaxed);
-        let guard = StreamGuard(self.clone());
-        (before < STREAMS).then_some(guard)
-    }
-}
-
-/// Holds a session's place for one open stream.
-#[derive(Debug)]
-pub(in crate::downstream) struct StreamGuard(Arc<Session>);
-
-impl Drop for StreamGuard {
-    fn drop(&mut self) {
-        self.0.touch(Instant::now());
-        self.0.streams.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
+/// 128 random bits in hexadecimal.
 #[expect(clippy::expect_used, reason = "see the invariant")]
-pub(super) fn random_id() -> String {
+pub(in crate::downstream) fn random_id() -> String {
     let mut bytes = [0_u8; 16];
     // INVARIANT: the system's generator fails only before the machine has any entropy, where nothing of ours may run.
     aws_lc_rs::rand::fill(&mut bytes).expect("the system gives random bytes");
@@ -236,6 +196,10 @@ pub(super) fn random_id() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        downstream::legacy::{flights::Flights, outbox::Form},
+        jsonrpc::RequestId,
+    };
 
     fn sessions(bounds: SessionBounds) -> Arc<Sessions> {
         Sessions::new(bounds, &Tasks::new())
@@ -247,6 +211,7 @@ mod tests {
             Scope::All,
             Revision::V2025_11_25,
             ClientCapabilities::NONE,
+            false,
         )
     }
 
@@ -283,7 +248,7 @@ mod tests {
         let bounds = SessionBounds::default();
         let sessions = sessions(bounds);
         let (idle, streaming) = (open(&sessions).unwrap(), open(&sessions).unwrap());
-        let _guard = streaming.stream().unwrap();
+        let stream = streaming.outbox.open(Form::Events).unwrap();
         tokio::time::advance(bounds.idle).await;
         sessions.sweep(Instant::now());
         assert!(idle.ended.is_cancelled());
@@ -291,5 +256,24 @@ mod tests {
         tokio::time::advance(bounds.absolute).await;
         sessions.sweep(Instant::now());
         assert_eq!(sessions.count(), 0);
+        assert!(!streaming.outbox.reads(&stream));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_is_idle_only_since_its_last_running_request_ended() {
+        let bounds = SessionBounds::default();
+        let sessions = sessions(bounds);
+        let session = open(&sessions).unwrap();
+        let flight = Flights::enter(&session, &RequestId::minted(1)).unwrap();
+        tokio::time::advance(bounds.idle * 2).await;
+        sessions.sweep(Instant::now());
+        assert!(!session.ended.is_cancelled());
+        drop(flight);
+        tokio::time::advance(bounds.idle / 2).await;
+        sessions.sweep(Instant::now());
+        assert!(!session.ended.is_cancelled());
+        tokio::time::advance(bounds.idle).await;
+        sessions.sweep(Instant::now());
+        assert!(session.ended.is_cancelled());
     }
 }

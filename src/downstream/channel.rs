@@ -1,0 +1,321 @@
+//! A connection that carries messages both ways in no order but their own: a pipe, or the stream and the posts of 2024-11-05.
+//!
+//! Guarantees: the handshake is answered before anything that follows is looked at; an id is refused while a request with it
+//! runs; a cancelled request gets no answer; the legacy session ends with the connection. What is to be said waits for the
+//! client to read, and then nothing more is taken from it.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use http::{HeaderMap, StatusCode};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use super::{Accepts, Answer, Door, Inbound, Told, claims, problem::Problem};
+use crate::{
+    call::Principal,
+    json::Limits,
+    jsonrpc::{Frame, Message, Request, RpcError, decode},
+    protocol::{codes, methods, names::Scope},
+};
+
+/// Requests in flight on one connection; nothing more is taken beyond that.
+const IN_FLIGHT: u32 = 256;
+
+/// One such connection.
+pub(super) struct Channel {
+    pub(super) door: Arc<Door>,
+    pub(super) principal: Principal,
+    pub(super) scope: Scope,
+    /// Whether it is a pipe: then nothing of HTTP is known.
+    piped: bool,
+    out: Out,
+    room: Arc<Semaphore>,
+    state: Arc<Mutex<State>>,
+    /// Cancelled when the session ended by itself.
+    pub(super) gone: CancellationToken,
+}
+
+/// The way to the client.
+#[derive(Clone)]
+struct Out {
+    to: mpsc::Sender<Bytes>,
+    wrap: fn(&[Bytes]) -> Bytes,
+}
+
+// Locked for single looks and changes only.
+#[derive(Default)]
+struct State {
+    /// The one legacy session of this connection, once `initialize` came.
+    session: Option<Arc<str>>,
+    /// What can be cancelled: by id, as spelled.
+    running: HashMap<String, CancellationToken>,
+}
+
+impl Channel {
+    /// A connection whose answers go to `to`, each made one piece by `wrap`.
+    pub(super) fn new(
+        door: Arc<Door>,
+        principal: Principal,
+        scope: Scope,
+        piped: bool,
+        to: mpsc::Sender<Bytes>,
+        wrap: fn(&[Bytes]) -> Bytes,
+    ) -> Self {
+        Self {
+            door,
+            principal,
+            scope,
+            piped,
+            out: Out { to, wrap },
+            room: Arc::new(Semaphore::new(IN_FLIGHT as usize)),
+            state: Arc::default(),
+            gone: CancellationToken::new(),
+        }
+    }
+
+    /// Whether nobody hears any more.
+    pub(super) fn is_deaf(&self) -> bool {
+        self.out.to.is_closed()
+    }
+
+    /// Takes one message; waits for the client to read when there is too much to be said.
+    ///
+    /// # Errors
+    /// For what is no message, and on HTTP for what describes itself, which belongs to the other endpoint. On a pipe that is
+    /// to be told in its place.
+    pub(super) async fn take(&self, body: Bytes) -> Result<(), Problem> {
+        let message = decode(body, &Limits::CLIENT).map_err(Problem::undecodable)?;
+        if let Message::One(frame) = &message
+            && !self.piped
+            && claims(frame)
+        {
+            return Err(super::invalid(
+                "a request that describes itself, which belongs to the other endpoint",
+            ));
+        }
+        let inbound = self.inbound();
+        match message {
+            // The handshake changes what follows.
+            Message::One(Frame::Request(request)) if &*request.method == methods::INITIALIZE => {
+                self.begin(inbound, request).await;
+            }
+            Message::One(Frame::Notification(notification))
+                if &*notification.method == methods::CANCELLED =>
+            {
+                let id = notification
+                    .params
+                    .as_ref()
+                    .and_then(|params| params.root().member("requestId"));
+                let token = id.and_then(|id| self.state().running.get(id.raw()).cloned());
+                let told = Message::One(Frame::Notification(notification));
+                // The session's own request is told first: that its call is then dropped is no lost connection.
+                self.door.accept_decoded(inbound, told).await;
+                if let Some(token) = token {
+                    token.cancel();
+                }
+            }
+            Message::One(Frame::Request(request)) => {
+                let id = request.id.as_str().to_owned();
+                let token = CancellationToken::new();
+                let free = {
+                    let mut state = self.state();
+                    let free = !state.running.contains_key(&id);
+                    if free {
+                        state.running.insert(id.clone(), token.clone());
+                    }
+                    free
+                };
+                if free {
+                    let message = Message::One(Frame::Request(request));
+                    self.start(inbound, message, Some((id, token))).await;
+                } else {
+                    self.out.tell(duplicate(request)).await;
+                }
+            }
+            batch @ Message::Batch(_) => self.start(inbound, batch, None).await,
+            other @ Message::One(Frame::Notification(_) | Frame::Response(_)) => {
+                self.out
+                    .tell(self.door.accept_decoded(inbound, other).await)
+                    .await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says why something was not taken.
+    pub(super) async fn refuse(&self, problem: Problem) {
+        self.out.tell(problem.into()).await;
+    }
+
+    /// Waits until everything taken is answered, then ends the session.
+    pub(super) async fn finish(self) {
+        let _all = self.room.acquire_many(IN_FLIGHT).await;
+        self.end();
+    }
+
+    /// Ends the session, and with it what runs in it.
+    pub(super) fn end(&self) {
+        let (session, running) = {
+            let mut state = self.state();
+            (state.session.take(), std::mem::take(&mut state.running))
+        };
+        if let Some(id) = session {
+            self.end_session(&id);
+        }
+        for token in running.into_values() {
+            token.cancel();
+        }
+    }
+
+    async fn begin(&self, inbound: Inbound, request: Request) {
+        let message = Message::One(Frame::Request(request));
+        let answer = self.door.accept_decoded(inbound, message).await;
+        if let Answer::Frame(Told {
+            session: Some(session),
+            ..
+        }) = &answer
+        {
+            let id: Option<Arc<str>> = session.to_str().ok().map(Into::into);
+            let before = std::mem::replace(&mut self.state().session, id.clone());
+            if let Some(before) = before {
+                self.end_session(&before);
+            }
+            if let Some(id) = id {
+                self.tell_notices(&id);
+            }
+        }
+        self.out.tell(answer).await;
+    }
+
+    /// What the session has to say goes out among the answers.
+    fn tell_notices(&self, id: &str) {
+        let sessions = &self.door.sessions;
+        let Some(session) = sessions.find(id, &self.principal, &self.scope) else {
+            return;
+        };
+        let Some(mut notices) = session.notices(&self.door.tasks) else {
+            return;
+        };
+        let (out, gone, state) = (self.out.clone(), self.gone.clone(), self.state.clone());
+        self.door.tasks.spawn(async move {
+            let hearing = async {
+                while let Some(frame) = notices.next().await {
+                    if out.to.send((out.wrap)(&[frame])).await.is_err() {
+                        return;
+                    }
+                }
+            };
+            tokio::select! {
+                biased;
+                () = out.to.closed() => {}
+                () = hearing => {}
+            }
+            // Replaced by another handshake, the connection goes on.
+            let current = {
+                let state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                state.session.as_deref() == Some(&*session.id)
+            };
+            if current {
+                gone.cancel();
+            }
+        });
+    }
+
+    fn end_session(&self, id: &str) {
+        let sessions = &self.door.sessions;
+        if let Some(session) = sessions.find(id, &self.principal, &self.scope) {
+            sessions.end(&session);
+        }
+    }
+
+    async fn start(
+        &self,
+        inbound: Inbound,
+        message: Message,
+        known: Option<(String, CancellationToken)>,
+    ) {
+        let Ok(permit) = self.room.clone().acquire_owned().await else {
+            return;
+        };
+        let (door, out, state) = (self.door.clone(), self.out.clone(), self.state.clone());
+        self.door
+            .tasks
+            .spawn(answer(door, inbound, message, out, known, state, permit));
+    }
+
+    fn inbound(&self) -> Inbound {
+        Inbound {
+            body: Bytes::new(),
+            accepts: Accepts::BOTH,
+            headers: (!self.piped).then(HeaderMap::new),
+            principal: self.principal.clone(),
+            scope: self.scope.clone(),
+            session: self.state().session.clone(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn answer(
+    door: Arc<Door>,
+    inbound: Inbound,
+    message: Message,
+    out: Out,
+    known: Option<(String, CancellationToken)>,
+    state: Arc<Mutex<State>>,
+    permit: OwnedSemaphorePermit,
+) {
+    let work = async { out.tell(door.accept_decoded(inbound, message).await).await };
+    match known {
+        Some((id, token)) => {
+            tokio::select! {
+                biased;
+                () = token.cancelled() => {}
+                () = work => {}
+            }
+            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.running.remove(&id);
+        }
+        None => work.await,
+    }
+    drop(permit);
+}
+
+impl Out {
+    async fn tell(&self, answer: Answer) {
+        match answer {
+            Answer::Accepted => {}
+            Answer::Frame(told) => drop(self.to.send((self.wrap)(&told.segments)).await),
+            Answer::Stream(mut frames) => {
+                while let Some(segments) = frames.next().await {
+                    if self.to.send((self.wrap)(&segments)).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// As of two requests of a session with one id (PROTOCOL G22).
+fn duplicate(request: Request) -> Answer {
+    let error = RpcError::new(
+        codes::INVALID_REQUEST,
+        "a request with this id is still running",
+    );
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        Some(request.id),
+        error,
+        "duplicate_id",
+    )
+    .into()
+}

@@ -1,0 +1,195 @@
+//! What a session listens for: changed lists for as long as it lives, resources for as long as they are subscribed to.
+//!
+//! Each is a call of its own, down the same stack as every other, so that a session hears of nothing it may not see.
+//! Guarantees: a subscription is confirmed only when the acknowledgement lists its URI; all end with the session.
+
+use std::{
+    sync::{Arc, MutexGuard, PoisonError, atomic::Ordering},
+    time::Duration,
+};
+
+use futures_util::StreamExt;
+use http::StatusCode;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::{Legacy, Session, in_band, notice::Notice};
+use crate::{
+    call::{CallId, Event, Filter, Op, Outcome, Reply, ReplyStream, Step},
+    downstream::problem::{self, Problem},
+    json::Json,
+    jsonrpc::RequestId,
+    protocol::{Era, codes, methods, methods::ListKind},
+    stack::{Error, McpService},
+};
+
+/// Resources one session may be subscribed to (SECURITY 6).
+const MOST: usize = 256;
+/// How long a subscription may take to be confirmed.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How long after a listen was lost the next one is tried.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// Subscribed resources by URI.
+type Subscriptions = std::collections::HashMap<Arc<str>, CancellationToken>;
+
+impl Legacy<'_> {
+    /// Begins to hear of changed lists, once for each session.
+    pub(in crate::downstream) fn hear(&self, session: &Arc<Session>) {
+        if session.listening.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let filter = Arc::new(Filter {
+            tools: true,
+            prompts: true,
+            resources: true,
+            ..Filter::default()
+        });
+        let (service, session) = (self.door.service.clone(), session.clone());
+        let life = self.door.sessions.bounds().absolute;
+        let ended = session.ended.clone();
+        let work = async move {
+            loop {
+                match listen(&service, &session, filter.clone(), life).await {
+                    Ok(stream) => {
+                        if forward(&session, stream).await {
+                            return;
+                        }
+                    }
+                    // Whoever offers no listening now never will.
+                    Err(Error::NotOffered(_) | Error::NoScope | Error::ShuttingDown) => return,
+                    Err(_) => {}
+                }
+                tokio::time::sleep(AGAIN).await;
+                // What changed in between was not heard.
+                for kind in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
+                    session.outbox.notify(Notice::list(kind));
+                }
+            }
+        };
+        self.door.tasks.spawn(async move {
+            ended.run_until_cancelled_owned(work).await;
+        });
+    }
+
+    /// Subscribes to one resource: confirmed when the acknowledgement lists it.
+    pub(super) async fn subscribe(
+        &self,
+        session: &Arc<Session>,
+        uri: Arc<str>,
+    ) -> Result<(), Problem> {
+        {
+            let subscriptions = session.subscriptions();
+            if subscriptions.contains_key(&uri) {
+                return Ok(());
+            }
+            if subscriptions.len() >= MOST {
+                let text = "too many subscriptions in this session";
+                return Err(in_band(codes::OVERLOADED, text, "rate_limited"));
+            }
+        }
+        let filter = Arc::new(Filter {
+            subscriptions: vec![uri.clone()],
+            ..Filter::default()
+        });
+        let opening = async {
+            let life = self.door.sessions.bounds().absolute;
+            let mut stream = listen(&self.door.service, session, filter, life).await?;
+            Ok::<_, Error>((stream.next().await, stream))
+        };
+        let opened = timeout(PATIENCE, opening)
+            .await
+            .unwrap_or(Err(Error::Deadline));
+        let (first, stream) = opened.map_err(|error| refused(&error))?;
+        let confirmed = matches!(
+            &first,
+            Some(Step::Event(Event::Acknowledged(filter))) if filter.subscriptions.contains(&uri)
+        );
+        if !confirmed {
+            let text = "this resource cannot be subscribed to";
+            return Err(in_band(codes::INVALID_PARAMS, text, "not_subscribable"));
+        }
+        let token = session.ended.child_token();
+        {
+            let mut subscriptions = session.subscriptions();
+            if subscriptions.len() >= MOST || session.ended.is_cancelled() {
+                let text = "too many subscriptions in this session";
+                return Err(in_band(codes::OVERLOADED, text, "rate_limited"));
+            }
+            // Of two at once the later one's listen stays; the other's ends here.
+            if let Some(other) = subscriptions.insert(uri.clone(), token.clone()) {
+                other.cancel();
+            }
+        }
+        let session = session.clone();
+        self.door.tasks.spawn(async move {
+            let heard = token.run_until_cancelled(forward(&session, stream)).await;
+            // Ended from the other side: it is to be subscribed to anew, and worth looking at now.
+            if heard.is_some() && !session.ended.is_cancelled() {
+                let mut subscriptions = session.subscriptions();
+                if !token.is_cancelled() {
+                    subscriptions.remove(&uri);
+                }
+                drop(subscriptions);
+                session.outbox.notify(Notice::Updated(uri));
+            }
+        });
+        Ok(())
+    }
+}
+
+/// One listen of the session's.
+async fn listen(
+    service: &McpService,
+    session: &Session,
+    filter: Arc<Filter>,
+    life: Duration,
+) -> Result<ReplyStream, Error> {
+    let call = session.call(Op::Listen(filter), Json::empty_object(), life);
+    match tower::Service::call(&mut service.clone(), call).await? {
+        Reply::Stream(stream) => Ok(stream),
+        Reply::Done(_) => Err(Error::NotOffered(methods::LISTEN.into())),
+    }
+}
+
+/// The refusal of a listen; the id is the caller's to add.
+fn refused(error: &Error) -> Problem {
+    let problem = problem::problem(error, Era::Legacy, RequestId::minted(0), CallId::new());
+    Problem {
+        status: StatusCode::OK,
+        ..problem
+    }
+}
+
+impl Session {
+    /// No longer subscribed. That it never was is no error.
+    pub(super) fn unsubscribe(&self, uri: &str) {
+        if let Some(token) = self.subscriptions().remove(uri) {
+            token.cancel();
+        }
+    }
+
+    fn subscriptions(&self) -> MutexGuard<'_, Subscriptions> {
+        self.subscriptions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells the client what is heard. At the end: whether that was meant to be the end.
+async fn forward(session: &Session, mut stream: ReplyStream) -> bool {
+    while let Some(step) = stream.next().await {
+        match step {
+            Step::Event(Event::Changed(change)) => {
+                if let Some(notice) = Notice::of(change) {
+                    session.outbox.notify(notice);
+                }
+            }
+            Step::Event(_) => {}
+            Step::Outcome(outcome) => {
+                return !matches!(outcome, Outcome::Lost(_) | Outcome::Failed(_));
+            }
+        }
+    }
+    false
+}

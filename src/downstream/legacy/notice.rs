@@ -1,0 +1,48 @@
+//! What a session tells its client of its own accord.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::{
+    call::Change,
+    json::Json,
+    jsonrpc::encode,
+    protocol::{meta, methods, methods::ListKind},
+};
+
+/// One thing to tell; equal ones that wait are told once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Notice {
+    /// `notifications/{tools,prompts,resources}/list_changed`, by method.
+    List(&'static str),
+    /// `notifications/resources/updated`
+    Updated(Arc<str>),
+}
+
+impl Notice {
+    /// The notice of a list of this kind.
+    pub(super) const fn list(kind: ListKind) -> Self {
+        Self::List(kind.changed())
+    }
+
+    /// What a session says of a change; `None` where its era has no word for it.
+    pub(super) fn of(change: Change) -> Option<Self> {
+        match change {
+            Change::List(kind) => Some(Self::list(kind)),
+            Change::Resource(uri) => Some(Self::Updated(uri)),
+            Change::Task(_) => None,
+        }
+    }
+
+    /// The frame.
+    pub(super) fn frame(&self) -> Bytes {
+        match self {
+            Self::List(method) => encode::notification(method, None),
+            Self::Updated(uri) => encode::notification(
+                methods::RESOURCE_UPDATED,
+                Some(&meta::object_of(&[("uri", Json::string(uri))])),
+            ),
+        }
+    }
+}

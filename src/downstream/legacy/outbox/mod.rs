@@ -1,0 +1,580 @@
+//! What one session still has to say and what it has said: its outgoing streams, and what of them can be told again.
+//!
+//! Two kinds of stream. A POST's has a feed of its own, the frames of one answer, and whoever reads it last drives it; when
+//! its reader is lost it is driven on without one, so that nothing stops and the answer can be fetched. A GET's is fed with
+//! the session's notices: each goes to exactly one stream, the one that was opened last of those that are open, and waits
+//! where none is (PROTOCOL B4).
+//!
+//! Guarantees: each stream has at most one reader, and a new one takes over where the last stopped; notices coalesce and
+//! their queue is bounded, and a reader that lets it fill is cut off as a `slow_consumer` (SECURITY REL-4); what is kept for
+//! replay is bounded in events and bytes, per session and in the process, the oldest going first, and a reader is never
+//! taken over a gap: it is refused instead. Deliberately absent: HTTP, timers.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    task::{Context, Waker},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use tokio::time::Instant;
+
+use super::{
+    event_id::{EventAt, EventIds},
+    notice::Notice,
+};
+use crate::jsonrpc::sse;
+
+/// Events of one session kept for replay.
+pub(super) const KEPT_EVENTS: usize = 1_024;
+/// Bytes of them.
+pub(super) const KEPT_BYTES: usize = 4 << 20;
+/// Bytes kept for replay in this process.
+const ALL_KEPT_BYTES: usize = 256 << 20;
+/// Notices that wait (SECURITY 6).
+pub(super) const WAITING: usize = 256;
+/// How long a notice may wait for a reader that is there, before that reader is called slow.
+const SLOW: Duration = Duration::from_secs(30);
+/// GET streams of one session at once.
+const OPEN: usize = 8;
+/// Streams without a reader that can still be resumed.
+const RESUMABLE: usize = 64;
+/// How long a stream can be resumed after its reader was lost.
+const KEEP: Duration = Duration::from_secs(5 * 60);
+
+/// The frames of one answer, each in segments.
+pub(super) type Feed = Arc<Mutex<BoxStream<'static, Vec<Bytes>>>>;
+
+/// What all outboxes of a process share.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    kept: AtomicUsize,
+    /// Readers cut off because they did not keep up.
+    pub(super) slow: AtomicU64,
+}
+
+/// One session's.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    ids: EventIds,
+    shared: Arc<Shared>,
+    // A plain lock: held for single looks and changes only, never while a feed is asked for its next frame.
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    streams: BTreeMap<u64, Stream>,
+    next_stream: u64,
+    next_reader: u64,
+    waiting: VecDeque<(Notice, Instant)>,
+    /// Events kept, oldest first, as the number of their stream; streams that were forgotten have none left here.
+    order: VecDeque<u64>,
+    kept_bytes: usize,
+    /// The session has ended.
+    closed: bool,
+}
+
+struct Stream {
+    /// Of a POST's stream; a GET's has none.
+    feed: Option<Feed>,
+    /// The last events, as they went out.
+    kept: VecDeque<Bytes>,
+    /// The number of the next event; the first is 1.
+    next: u64,
+    /// Who reads.
+    reader: u64,
+    attached: bool,
+    /// Wakes whoever reads.
+    waker: Option<Waker>,
+    /// Nothing follows what is kept.
+    over: bool,
+    /// When the last reader left.
+    left: Instant,
+    form: Form,
+}
+
+/// What there is for a reader.
+pub(super) enum Look {
+    /// Something that goes out.
+    Event(Bytes),
+    /// The feed is to be asked.
+    Ask(Feed),
+    /// Nothing yet.
+    Wait,
+    /// Nothing more, or somebody else reads now.
+    Over,
+}
+
+/// How what is said goes out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Server-sent events with ids, kept for replay.
+    Events,
+    /// Server-sent events without ids; nothing is kept.
+    Unnumbered,
+    /// Frames as they are, on a connection that carries everything and is never cut off for its notices.
+    Frames,
+}
+
+/// A reader's place.
+#[derive(Debug)]
+pub(super) struct Place {
+    stream: u64,
+    reader: u64,
+    /// The next event to go out.
+    next: u64,
+    form: Form,
+}
+
+/// Why a stream cannot be resumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::downstream) enum CannotResume {
+    /// No id of this session.
+    Unknown,
+    /// What followed is no longer kept.
+    Expired,
+}
+
+impl Outbox {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            ids: EventIds::default(),
+            shared,
+            state: Mutex::default(),
+        }
+    }
+
+    /// A stream of notices; `None` when there are too many.
+    pub(super) fn open(&self, form: Form) -> Option<Place> {
+        let mut state = self.lock();
+        let open = state.streams.values().filter(|one| one.takes_notices());
+        (open.count() < OPEN).then(|| state.add(None, form, &self.shared))
+    }
+
+    /// A stream of its own for the frames of an answer.
+    pub(super) fn carry(&self, feed: Feed) -> Place {
+        self.lock().add(Some(feed), Form::Events, &self.shared)
+    }
+
+    /// The stream of the event with this id, from the one after it on. Its reader, if it still has one, is taken over from.
+    pub(super) fn resume(&self, id: &str) -> Result<Place, CannotResume> {
+        let at = self.ids.read(id).ok_or(CannotResume::Unknown)?;
+        let mut state = self.lock();
+        let reader = state.reader();
+        let stream = state
+            .streams
+            .get_mut(&at.stream)
+            .ok_or(CannotResume::Expired)?;
+        let next = at.event + 1;
+        if next < stream.first() {
+            return Err(CannotResume::Expired);
+        }
+        stream.attach(reader);
+        Ok(Place {
+            stream: at.stream,
+            reader,
+            next,
+            form: Form::Events,
+        })
+    }
+
+    /// The id to resume a stream from its beginning.
+    pub(super) fn first_id(&self, place: &Place) -> String {
+        self.ids.write(EventAt {
+            stream: place.stream,
+            event: 0,
+        })
+    }
+
+    /// Tells the client something when it can. What says the same as something that waits is not told twice.
+    pub(super) fn notify(&self, notice: Notice) {
+        let mut state = self.lock();
+        if state.closed || state.waiting.iter().any(|(other, _)| *other == notice) {
+            return;
+        }
+        if state.waiting.len() >= WAITING {
+            self.cut_slow(&mut state);
+            // Nobody reads: what is oldest is worth least.
+            state.waiting.pop_front();
+        }
+        state.waiting.push_back((notice, Instant::now()));
+        if let Some(stream) = state.top().and_then(|top| state.streams.get_mut(&top)) {
+            stream.wake();
+        }
+    }
+
+    /// What there is for the reader at `place`, who is woken when there is more.
+    pub(super) fn look(&self, place: &mut Place, cx: &Context<'_>) -> Look {
+        let mut state = self.lock();
+        if state.closed {
+            return Look::Over;
+        }
+        let Some(stream) = state
+            .streams
+            .get_mut(&place.stream)
+            .filter(|stream| stream.reader == place.reader)
+        else {
+            return Look::Over;
+        };
+        if place.next < stream.next {
+            let Some(event) = stream.at(place.next) else {
+                // It fell out while this reader was still on its way to it.
+                stream.attached = false;
+                self.tell_slow();
+                return Look::Over;
+            };
+            place.next += 1;
+            return Look::Event(event);
+        }
+        if stream.over {
+            return Look::Over;
+        }
+        stream.watch(cx);
+        if let Some(feed) = &stream.feed {
+            return Look::Ask(feed.clone());
+        }
+        if state.top() != Some(place.stream) {
+            return Look::Wait;
+        }
+        let Some((notice, _)) = state.waiting.pop_front() else {
+            return Look::Wait;
+        };
+        let frame = notice.frame();
+        match place.form {
+            Form::Frames => Look::Event(frame),
+            Form::Unnumbered => Look::Event(sse::encode(None, &[frame])),
+            Form::Events => {
+                let event = self.keep(&mut state, place.stream, &[frame]);
+                place.next += 1;
+                event.map_or(Look::Over, Look::Event)
+            }
+        }
+    }
+
+    /// Whether the reader at `place` is still the one who reads.
+    pub(super) fn reads(&self, place: &Place) -> bool {
+        let state = self.lock();
+        let stream = state.streams.get(&place.stream);
+        !state.closed && stream.is_some_and(|stream| stream.reader == place.reader)
+    }
+
+    /// Takes a frame of a feed, or its end; gives back what is to go out. If somebody has taken over meanwhile, it is theirs.
+    pub(super) fn fed(&self, place: &mut Place, frame: Option<Vec<Bytes>>) -> Option<Bytes> {
+        let mut state = self.lock();
+        let Some(frame) = frame else {
+            let stream = state.streams.get_mut(&place.stream)?;
+            stream.over = true;
+            stream.feed = None;
+            stream.left = Instant::now();
+            if stream.reader != place.reader {
+                stream.wake();
+            }
+            return None;
+        };
+        let event = self.keep(&mut state, place.stream, &frame)?;
+        let stream = state.streams.get_mut(&place.stream)?;
+        if stream.reader != place.reader {
+            stream.wake();
+            return None;
+        }
+        place.next += 1;
+        Some(event)
+    }
+
+    /// The reader is gone. Gives the place of whoever is to drive on what it was reading, if anything is left of that.
+    pub(super) fn leave(&self, place: &Place) -> Option<Place> {
+        let mut state = self.lock();
+        let closed = state.closed;
+        let reader = state.reader();
+        let stream = state.streams.get_mut(&place.stream)?;
+        if stream.reader != place.reader {
+            return None;
+        }
+        stream.attached = false;
+        stream.waker = None;
+        stream.left = Instant::now();
+        if stream.feed.is_some() && !stream.over && !closed {
+            stream.reader = reader;
+            return Some(Place {
+                stream: place.stream,
+                reader,
+                next: stream.next,
+                form: Form::Events,
+            });
+        }
+        if place.form != Form::Events {
+            state.forget(place.stream, &self.shared);
+        }
+        // What waits is now another's.
+        if let Some(stream) = state.top().and_then(|top| state.streams.get_mut(&top)) {
+            stream.wake();
+        }
+        None
+    }
+
+    /// Whether a stream is that of an answer which is still to come.
+    pub(super) fn is_answer(&self, place: &Place) -> bool {
+        let state = self.lock();
+        let stream = state.streams.get(&place.stream);
+        stream.is_some_and(|stream| stream.feed.is_some())
+    }
+
+    /// Whether anybody reads.
+    pub(super) fn is_read(&self) -> bool {
+        self.lock().streams.values().any(|stream| stream.attached)
+    }
+
+    /// Forgets what cannot be resumed any more, and cuts off who does not read.
+    pub(super) fn sweep(&self, now: Instant) {
+        let mut state = self.lock();
+        let old = |stream: &Stream| {
+            !stream.attached && (stream.over || stream.feed.is_none()) && now >= stream.left + KEEP
+        };
+        let gone: Vec<_> = state
+            .streams
+            .iter()
+            .filter_map(|(number, stream)| old(stream).then_some(*number))
+            .collect();
+        for number in gone {
+            state.forget(number, &self.shared);
+        }
+        if state
+            .waiting
+            .front()
+            .is_some_and(|(_, since)| now >= *since + SLOW)
+        {
+            self.cut_slow(&mut state);
+        }
+    }
+
+    /// The session has ended: every stream does.
+    pub(super) fn close(&self) {
+        let streams = {
+            let mut state = self.lock();
+            state.closed = true;
+            state.waiting.clear();
+            state.order.clear();
+            self.shared
+                .kept
+                .fetch_sub(std::mem::take(&mut state.kept_bytes), Ordering::Relaxed);
+            std::mem::take(&mut state.streams)
+        };
+        // Outside the lock: what is dropped here may be somebody's work.
+        for mut stream in streams.into_values() {
+            stream.wake();
+        }
+    }
+
+    /// Cuts off who should be reading the notices that wait, if anybody.
+    fn cut_slow(&self, state: &mut State) {
+        let Some(top) = state.top() else { return };
+        let reader = state.reader();
+        let stream = state.streams.get_mut(&top);
+        if let Some(stream) = stream.filter(|stream| stream.form != Form::Frames) {
+            stream.reader = reader;
+            stream.attached = false;
+            stream.left = Instant::now();
+            stream.wake();
+            self.tell_slow();
+        }
+        if let Some(stream) = state.top().and_then(|top| state.streams.get_mut(&top)) {
+            stream.wake();
+        }
+    }
+
+    fn tell_slow(&self) {
+        self.shared.slow.fetch_add(1, Ordering::Relaxed);
+        tracing::info!(
+            reason = "slow_consumer",
+            "a client's event stream was cut off: it does not keep up"
+        );
+    }
+
+    /// Makes an event of a frame and keeps it if there is room.
+    fn keep(&self, state: &mut State, number: u64, frame: &[Bytes]) -> Option<Bytes> {
+        let stream = state.streams.get(&number)?;
+        let id = self.ids.write(EventAt {
+            stream: number,
+            event: stream.next,
+        });
+        let event = sse::encode(Some(&id), frame);
+        let fits = state.make_room(event.len(), &self.shared);
+        if !fits {
+            // No gaps: what came before cannot be resumed from either.
+            state.drop_kept(number, &self.shared);
+        }
+        let stream = state.streams.get_mut(&number)?;
+        stream.next += 1;
+        if fits {
+            stream.kept.push_back(event.clone());
+            state.order.push_back(number);
+            state.kept_bytes += event.len();
+        }
+        Some(event)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl State {
+    fn reader(&mut self) -> u64 {
+        self.next_reader += 1;
+        self.next_reader
+    }
+
+    fn add(&mut self, feed: Option<Feed>, form: Form, shared: &Shared) -> Place {
+        let left = |stream: &Stream| !stream.attached && (stream.over || stream.feed.is_none());
+        if self.streams.values().filter(|stream| left(stream)).count() >= RESUMABLE {
+            let oldest = self.streams.iter().filter(|(_, stream)| left(stream));
+            let oldest = oldest
+                .min_by_key(|(_, stream)| stream.left)
+                .map(|(number, _)| *number);
+            if let Some(oldest) = oldest {
+                self.forget(oldest, shared);
+            }
+        }
+        let number = self.next_stream;
+        self.next_stream += 1;
+        let reader = self.reader();
+        let mut stream = Stream {
+            feed,
+            kept: VecDeque::new(),
+            next: 1,
+            reader,
+            attached: false,
+            waker: None,
+            over: false,
+            left: Instant::now(),
+            form,
+        };
+        stream.attach(reader);
+        self.streams.insert(number, stream);
+        Place {
+            stream: number,
+            reader,
+            next: 1,
+            form,
+        }
+    }
+
+    /// The stream that notices go to: of the open ones the one opened last.
+    fn top(&self) -> Option<u64> {
+        let open = self
+            .streams
+            .iter()
+            .filter(|(_, stream)| stream.takes_notices());
+        open.max_by_key(|(_, stream)| stream.reader)
+            .map(|(number, _)| *number)
+    }
+
+    /// Makes room for so many bytes by letting go of the oldest; `false` when there never is.
+    fn make_room(&mut self, bytes: usize, shared: &Shared) -> bool {
+        if bytes > KEPT_BYTES {
+            return false;
+        }
+        while self.order.len() >= KEPT_EVENTS || self.kept_bytes + bytes > KEPT_BYTES {
+            if !self.drop_oldest(shared) {
+                return false;
+            }
+        }
+        loop {
+            let before = shared.kept.fetch_add(bytes, Ordering::Relaxed);
+            if before + bytes <= ALL_KEPT_BYTES {
+                return true;
+            }
+            shared.kept.fetch_sub(bytes, Ordering::Relaxed);
+            if !self.drop_oldest(shared) {
+                return false;
+            }
+        }
+    }
+
+    fn drop_oldest(&mut self, shared: &Shared) -> bool {
+        let Some(number) = self.order.pop_front() else {
+            return false;
+        };
+        let event = self
+            .streams
+            .get_mut(&number)
+            .and_then(|stream| stream.kept.pop_front());
+        self.release(event.map_or(0, |event| event.len()), shared);
+        true
+    }
+
+    /// Lets go of all that is kept of a stream.
+    fn drop_kept(&mut self, number: u64, shared: &Shared) {
+        let Some(stream) = self.streams.get_mut(&number) else {
+            return;
+        };
+        let bytes = stream.kept.drain(..).map(|event| event.len()).sum();
+        self.order.retain(|other| *other != number);
+        self.release(bytes, shared);
+    }
+
+    fn forget(&mut self, number: u64, shared: &Shared) {
+        self.drop_kept(number, shared);
+        self.streams.remove(&number);
+    }
+
+    fn release(&mut self, bytes: usize, shared: &Shared) {
+        self.kept_bytes -= bytes;
+        shared.kept.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Stream {
+    fn first(&self) -> u64 {
+        self.next - self.kept.len() as u64
+    }
+
+    fn at(&self, event: u64) -> Option<Bytes> {
+        let index = usize::try_from(event.checked_sub(self.first())?).ok()?;
+        self.kept.get(index).cloned()
+    }
+
+    const fn takes_notices(&self) -> bool {
+        self.feed.is_none() && self.attached && !self.over
+    }
+
+    fn attach(&mut self, reader: u64) {
+        self.reader = reader;
+        self.attached = true;
+        self.wake();
+    }
+
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    fn watch(&mut self, cx: &Context<'_>) {
+        match &mut self.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => self.waker = Some(cx.waker().clone()),
+        }
+    }
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

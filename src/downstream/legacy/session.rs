@@ -1,0 +1,158 @@
+//! One session: who speaks and how, what runs, what is listened for, what is still to be said.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{SessionBounds, asks::Asks, flights::Flights, outbox, outbox::Outbox};
+use crate::{
+    call::{Call, CallId, Caller, LogLevel, Op, Principal},
+    json::Json,
+    protocol::{Revision, names::Scope},
+};
+
+/// One session.
+#[derive(Debug)]
+pub(in crate::downstream) struct Session {
+    /// 128 random bits in hexadecimal.
+    pub(in crate::downstream) id: Arc<str>,
+    /// The revision agreed on.
+    pub(in crate::downstream) revision: Revision,
+    /// Who opened it.
+    pub(super) principal: Principal,
+    /// The endpoint it was opened at.
+    pub(super) scope: Scope,
+    /// Cancelled when the session ends.
+    pub(in crate::downstream) ended: CancellationToken,
+    /// What it has to say of its own accord, and what of its streams can be told again.
+    pub(super) outbox: Outbox,
+    /// What its client has been asked and not answered.
+    pub(super) asks: Asks,
+    /// What runs.
+    pub(super) flights: Flights,
+    /// Watched resources by outward URI; a listen ends when its token is cancelled. Locked for single looks only.
+    pub(super) subscriptions: Mutex<HashMap<Arc<str>, CancellationToken>>,
+    /// Whether it already hears of changed lists.
+    pub(super) listening: AtomicBool,
+    /// Who speaks and how, with the log level last asked for: read by each call, written by `logging/setLevel`.
+    caller: ArcSwap<Caller>,
+    born: Instant,
+    /// Milliseconds from `born` to the last use.
+    used: AtomicU64,
+    /// It ends with its pipe and not by age.
+    piped: bool,
+}
+
+impl Session {
+    pub(super) fn new(
+        id: Arc<str>,
+        caller: Caller,
+        ended: CancellationToken,
+        scope: Scope,
+        outboxes: Arc<outbox::Shared>,
+        piped: bool,
+    ) -> Self {
+        Self {
+            id,
+            revision: caller.revision,
+            principal: caller.principal.clone(),
+            scope,
+            ended,
+            outbox: Outbox::new(outboxes),
+            asks: Asks::default(),
+            flights: Flights::default(),
+            subscriptions: Mutex::default(),
+            listening: AtomicBool::new(false),
+            caller: ArcSwap::from_pointee(caller),
+            born: Instant::now(),
+            used: AtomicU64::new(0),
+            piped,
+        }
+    }
+
+    /// A call of this session's client, or of the session's own.
+    pub(super) fn call(&self, op: Op, params: Json, time: Duration) -> Call {
+        Call {
+            id: CallId::new(),
+            op,
+            params,
+            caller: self.caller.load_full(),
+            scope: self.scope.clone(),
+            resume: None,
+            wants_progress: false,
+            mirrored: None,
+            deadline: Instant::now() + time,
+        }
+    }
+
+    /// From now on calls ask for log lines of this level and above.
+    pub(super) fn log_at(&self, level: LogLevel) {
+        self.caller.rcu(|caller| Caller {
+            log_level: Some(level),
+            ..Caller::clone(caller)
+        });
+    }
+
+    /// It was used just now.
+    pub(super) fn touch(&self) {
+        let used = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.used.store(used, Ordering::Relaxed);
+    }
+
+    /// Whether its time has come: too old, or idle for too long with nothing running and nobody reading.
+    pub(super) fn is_over(&self, bounds: &SessionBounds, now: Instant) -> bool {
+        let age = now.duration_since(self.born);
+        let used = Duration::from_millis(self.used.load(Ordering::Relaxed));
+        let old = age >= bounds.absolute
+            || (age.saturating_sub(used) >= bounds.idle
+                && self.flights.is_empty()
+                && !self.outbox.is_read());
+        old && !self.piped
+    }
+
+    /// Ends everything of it.
+    pub(super) fn end(&self) {
+        // First the requests, so that nobody drives their streams on.
+        self.flights.close();
+        self.outbox.close();
+        self.subscriptions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+        self.ended.cancel();
+    }
+
+    #[cfg(test)]
+    pub(super) fn for_tests() -> Arc<Self> {
+        use crate::{call::Affinity, protocol::ClientCapabilities};
+
+        let caller = Caller {
+            principal: Principal::anonymous(),
+            revision: Revision::V2025_11_25,
+            capabilities: ClientCapabilities::NONE,
+            log_level: None,
+            affinity: Affinity {
+                key: "s".into(),
+                ended: None,
+            },
+        };
+        let ended = CancellationToken::new();
+        Arc::new(Self::new(
+            "s".into(),
+            caller,
+            ended,
+            Scope::All,
+            Arc::default(),
+            false,
+        ))
+    }
+}

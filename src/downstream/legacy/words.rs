@@ -1,0 +1,64 @@
+//! How the handshake era words what the canonical model says.
+
+use super::convert;
+use crate::{
+    call::{InputRequired, Op, Page, ServerCard},
+    downstream::{
+        SERVER_INFO, away, exchange::Wording, hop_local, is_about, problem::resource_not_found,
+        push_cursor,
+    },
+    json::Json,
+    jsonrpc::RpcError,
+    protocol::{Era, Revision, meta},
+};
+
+/// Words things for the handshake era.
+pub(super) struct Words;
+
+impl Wording for Words {
+    fn era(&self) -> Era {
+        Era::Legacy
+    }
+
+    fn result(&self, op: &Op, revision: Revision, result: Json) -> Json {
+        convert::result(op, revision, result)
+    }
+
+    fn input_required(&self, _: &InputRequired) -> Option<Json> {
+        // Asked with requests of ours, never with a result.
+        None
+    }
+
+    fn failure(&self, op: &Op, mut error: RpcError) -> RpcError {
+        // With the evidence of `data.uri` this is the older code for a resource that is not there (PROTOCOL D6).
+        if let Op::ReadResource(uri) = op
+            && is_about(&error, uri)
+        {
+            error.code = resource_not_found(Era::Legacy);
+        }
+        hop_local(op, error, Era::Legacy)
+    }
+
+    fn page_tail(&self, page: &Page) -> Vec<u8> {
+        let mut out = Vec::with_capacity(160);
+        push_cursor(&mut out, page);
+        if let Some(away) = away(page) {
+            out.extend_from_slice(b",\"_meta\":");
+            out.extend_from_slice(meta::object_of(&[away]).bytes());
+        }
+        out.push(b'}');
+        out
+    }
+
+    fn card(&self, card: &ServerCard, revision: Revision) -> Json {
+        let mut members = vec![
+            ("protocolVersion", Json::string(revision.as_str())),
+            ("capabilities", card.capabilities.clone()),
+            ("serverInfo", Json::literal(SERVER_INFO)),
+        ];
+        if let Some(instructions) = &card.instructions {
+            members.push(("instructions", Json::string(instructions)));
+        }
+        meta::object_of(&members)
+    }
+}

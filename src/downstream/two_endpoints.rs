@@ -1,0 +1,202 @@
+//! The HTTP+SSE binding of 2024-11-05: one path gives an event stream that carries every answer, another takes the messages.
+//!
+//! Guarantees: what is posted is taken only with the secret name of a stream that is open, by the principal that opened it,
+//! at the endpoint it was opened at; posts are answered `202` with nothing in them; the session ends with its stream, and
+//! nothing can be resumed (PROTOCOL B5). Deliberately absent: the stateless era, whose requests belong to the other binding.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use dashmap::DashMap;
+use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use tokio::sync::mpsc;
+
+use super::{
+    Accepts, Door, RpcError,
+    channel::Channel,
+    http::{not_allowed, read_message, respond, with_signs_of_life},
+    legacy::random_id,
+    problem::Problem,
+};
+use crate::{
+    call::Principal,
+    jsonrpc::sse,
+    protocol::{codes, names::Scope},
+    server::{
+        Body, Endpoint,
+        body::{empty, event_stream},
+        spec::ServerBounds,
+    },
+};
+
+/// Messages on their way to one client.
+const WAITING: usize = 64;
+
+/// The open streams of this process, by secret name.
+// Sharded maps, because keys arrive at run time; no guard leaves a method.
+#[derive(Default)]
+pub struct Lines {
+    open: DashMap<Arc<str>, Arc<Channel>>,
+    per_principal: DashMap<Principal, usize>,
+}
+
+/// Where streams are opened.
+pub struct EventsEndpoint {
+    /// What is behind it.
+    pub door: Arc<Door>,
+    /// What it serves.
+    pub scope: Scope,
+    /// The streams of the process.
+    pub lines: Arc<Lines>,
+    /// The path that messages are posted to.
+    pub messages: String,
+}
+
+/// Where messages are posted to.
+pub struct MessagesEndpoint {
+    /// What is behind it.
+    pub door: Arc<Door>,
+    /// What it serves.
+    pub scope: Scope,
+    /// The streams of the process.
+    pub lines: Arc<Lines>,
+    /// Bounds on bodies.
+    pub bounds: ServerBounds,
+}
+
+impl Endpoint for EventsEndpoint {
+    fn serve(&self, request: Request<Incoming>) -> BoxFuture<'static, Response<Body>> {
+        std::future::ready(if request.method() == Method::GET {
+            self.open(&request)
+        } else {
+            not_allowed("GET")
+        })
+        .boxed()
+    }
+}
+
+impl EventsEndpoint {
+    fn open(&self, request: &Request<Incoming>) -> Response<Body> {
+        if !Accepts::read(request.headers()).stream {
+            return empty(StatusCode::NOT_ACCEPTABLE);
+        }
+        let principal = Principal::anonymous();
+        let (to, messages) = mpsc::channel(WAITING);
+        let wrap = |segments: &[Bytes]| sse::encode(None, segments);
+        let channel = Channel::new(
+            self.door.clone(),
+            principal,
+            self.scope.clone(),
+            false,
+            to,
+            wrap,
+        );
+        let gone = channel.gone.clone().cancelled_owned();
+        let closing = self.door.closing.clone().cancelled_owned();
+        let Some(line) = self.lines.open(channel) else {
+            let error = RpcError::new(codes::OVERLOADED, "too many open streams");
+            let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, None, error, "rate_limited");
+            return respond(&self.door, problem.into());
+        };
+        let place = sse::endpoint(&format!("{}?session={}", self.messages, line.name));
+        let messages = stream::unfold(messages, |mut messages| async {
+            Some((messages.recv().await?, messages))
+        });
+        let events = stream::once(std::future::ready(place))
+            .chain(messages)
+            .take_until(async move {
+                tokio::select! {
+                    () = gone => {}
+                    () = closing => {}
+                }
+            });
+        event_stream(Body::stream(with_signs_of_life(events), line))
+    }
+}
+
+impl Endpoint for MessagesEndpoint {
+    fn serve(&self, request: Request<Incoming>) -> BoxFuture<'static, Response<Body>> {
+        if request.method() != Method::POST {
+            return std::future::ready(not_allowed("POST")).boxed();
+        }
+        let query = request.uri().query().unwrap_or_default();
+        let named = query
+            .split('&')
+            .find_map(|pair| pair.strip_prefix("session="));
+        let channel =
+            named.and_then(|name| self.lines.find(name, &Principal::anonymous(), &self.scope));
+        let (door, bounds) = (self.door.clone(), self.bounds);
+        async move {
+            // Read even when there is no such stream, so that the connection can be used again.
+            let (head, body) = request.into_parts();
+            let body = match read_message(&head.headers, body, &bounds).await {
+                Ok(body) => body,
+                Err(refusal) => return refusal,
+            };
+            let Some(channel) = channel else {
+                return respond(&door, Problem::session_unknown(None).into());
+            };
+            match channel.take(body).await {
+                Ok(()) => empty(StatusCode::ACCEPTED),
+                Err(problem) => respond(&door, problem.into()),
+            }
+        }
+        .boxed()
+    }
+}
+
+/// An open stream. When it is dropped, so is the session.
+struct Line {
+    lines: Arc<Lines>,
+    name: Arc<str>,
+    channel: Arc<Channel>,
+}
+
+impl Lines {
+    /// Takes in a stream; `None` when there are too many: as many as there may be sessions.
+    fn open(self: &Arc<Self>, channel: Channel) -> Option<Line> {
+        let bounds = *channel.door.sessions.bounds();
+        if self.open.len() >= bounds.total {
+            return None;
+        }
+        {
+            let mut count = self
+                .per_principal
+                .entry(channel.principal.clone())
+                .or_insert(0);
+            if *count >= bounds.per_principal {
+                return None;
+            }
+            *count += 1;
+        }
+        let name: Arc<str> = random_id().into();
+        let channel = Arc::new(channel);
+        self.open.insert(name.clone(), channel.clone());
+        Some(Line {
+            lines: self.clone(),
+            name,
+            channel,
+        })
+    }
+
+    fn find(&self, name: &str, principal: &Principal, scope: &Scope) -> Option<Arc<Channel>> {
+        let channel = self.open.get(name)?.value().clone();
+        (channel.principal == *principal && channel.scope == *scope).then_some(channel)
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.lines.open.remove(&self.name);
+        let principal = &self.channel.principal;
+        if let Some(mut count) = self.lines.per_principal.get_mut(principal) {
+            *count = count.saturating_sub(1);
+        }
+        self.lines
+            .per_principal
+            .remove_if(principal, |_, count| *count == 0);
+        self.channel.end();
+    }
+}
