@@ -21,3 +21,4 @@ mod revisions;
 mod routing;
 mod sessions;
 mod splicing;
+mod streams;

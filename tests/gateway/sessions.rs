@@ -1,6 +1,5 @@
 //! Sessions of the handshake era, as its revisions have them (PROTOCOL B4, SECURITY STATE-6).
 
-use bytes::Bytes;
 use http::Method;
 use http_body_util::BodyExt as _;
 use usher::tasks::Tasks;
@@ -81,7 +80,7 @@ async fn ending_a_session_ends_its_stream() {
     assert_eq!(stream.headers()["content-type"], "text/event-stream");
     let mut body = stream.into_body();
     let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
-    assert_eq!(first, Bytes::from_static(b": open\n\n"));
+    assert!(first.starts_with(b"id: "), "{first:?}");
     assert_eq!(client.other(Method::DELETE).await.status, 204);
     within(PATIENCE, "the end of the stream", body.collect())
         .await

@@ -21,7 +21,7 @@ use tokio::net::TcpStream;
 use usher::{protocol::Era, tasks::Tasks};
 
 use super::{
-    PATIENCE, Revision,
+    EventStream, PATIENCE, Revision,
     json::{member, parse, quote},
     within,
 };
@@ -167,6 +167,26 @@ impl Client {
             body.as_bytes(),
         )
         .await
+    }
+
+    /// The same, as a stream that is read as it comes.
+    pub(crate) async fn post_open(&self, body: &str) -> EventStream {
+        self.opened(Method::POST, body, None).await
+    }
+
+    /// A GET stream of this session, from after an event on if one is named.
+    pub(crate) async fn listen(&self, after: Option<&str>) -> EventStream {
+        self.opened(Method::GET, "", after).await
+    }
+
+    async fn opened(&self, method: Method, body: &str, after: Option<&str>) -> EventStream {
+        let mut headers = vec![("accept", "application/json, text/event-stream")];
+        if !body.is_empty() {
+            headers.push(("content-type", "application/json"));
+        }
+        headers.extend(self.session.as_deref().map(|it| ("mcp-session-id", it)));
+        headers.extend(after.map(|id| ("last-event-id", id)));
+        EventStream::open(self.address, method, &self.path, &headers, body).await
     }
 
     /// Another method than POST, with the headers of this client and session.

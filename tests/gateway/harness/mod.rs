@@ -8,6 +8,7 @@
 mod pairings;
 
 mod client;
+mod events;
 mod gateway;
 mod json;
 mod piped;
@@ -21,11 +22,12 @@ use std::{future::Future, time::Duration};
 use tokio::time::{Instant, timeout};
 
 pub(crate) use client::{Answer, Client, exchange, open};
+pub(crate) use events::{Event, EventStream};
 pub(crate) use gateway::{Gateway, GatewayBuilder};
 pub(crate) use json::{member, members, names, parse, quote};
 pub(crate) use pairings::{Pairing, Revision};
 pub(crate) use piped::Piped;
-pub(crate) use script::{Heard, Play, call_result, resource, template, text_result, tool};
+pub(crate) use script::{Gate, Heard, Play, call_result, resource, template, text_result, tool};
 pub(crate) use upstream::Upstream;
 
 /// Nothing in these tests takes this long unless it hangs.

@@ -4,8 +4,14 @@ use std::{collections::HashMap, sync::Arc};
 
 use http::HeaderMap;
 use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
-use super::json::{member, parse, quote};
+use super::{
+    PATIENCE,
+    json::{member, parse, quote},
+    within,
+};
 
 /// A message that an upstream heard.
 #[derive(Debug, Clone)]
@@ -55,6 +61,8 @@ pub(crate) enum Play {
     Error(String),
     /// These notifications, and then.
     Events(Vec<String>, Box<Self>),
+    /// These notifications, then, once the gate is open, what follows. Over HTTP only.
+    Gated(Vec<String>, Gate, Box<Self>),
     /// This text instead of a message.
     Raw(String),
     /// An HTTP status and no body; on pipes, nothing.
@@ -65,6 +73,43 @@ pub(crate) enum Play {
     Die,
     /// Bytes without end.
     Flood,
+}
+
+/// Holds an answer back until the test lets it go on, and knows whether somebody still waits for it.
+#[derive(Debug, Clone)]
+pub(crate) struct Gate {
+    open: Arc<Semaphore>,
+    left: CancellationToken,
+}
+
+impl Gate {
+    pub(crate) fn new() -> Self {
+        Self {
+            open: Arc::new(Semaphore::new(0)),
+            left: CancellationToken::new(),
+        }
+    }
+
+    /// Lets one answer go on.
+    pub(crate) fn open(&self) {
+        self.open.add_permits(1);
+    }
+
+    /// Waits until an answer's stream was closed from the other side before its end.
+    pub(crate) async fn left(&self) {
+        within(PATIENCE, "the stream is closed", self.left.cancelled()).await;
+    }
+
+    /// Whether it was.
+    pub(crate) fn is_left(&self) -> bool {
+        self.left.is_cancelled()
+    }
+
+    pub(super) async fn pass(&self) {
+        let guard = self.left.clone().drop_guard();
+        self.open.acquire().await.unwrap().forget();
+        guard.disarm();
+    }
 }
 
 pub(super) type Answers = Arc<dyn Fn(&Heard) -> Play + Send + Sync>;

@@ -13,7 +13,7 @@ use usher::protocol::Era;
 use super::{
     Revision,
     json::{member, parse, quote},
-    script::{Heard, Play, Script},
+    script::{Gate, Heard, Play, Script},
 };
 
 /// How an upstream is reached.
@@ -47,6 +47,8 @@ pub(super) struct Stage {
 pub(super) enum Spoken {
     /// Messages, the last of which is the response; and a session that begins with it.
     Frames(Vec<String>, Option<String>),
+    /// Messages, and more once the gate is open.
+    Gated(Vec<String>, Gate, Vec<String>),
     /// An error of HTTP's own, with a message.
     Refused(u16, String),
     Accepted,
@@ -285,14 +287,24 @@ impl Stage {
     fn play(&self, heard: &Heard, id: &str) -> Spoken {
         let script = self.script.lock().unwrap().clone();
         let mut play = script.play(heard);
+        let token = heard.meta("progressToken");
+        let token = token.as_deref().unwrap_or("null");
         let mut events = Vec::new();
         while let Play::Events(these, next) = play {
-            let token = heard
-                .meta("progressToken")
-                .unwrap_or_else(|| "null".to_owned());
-            events.extend(these.iter().map(|event| event.replace("$token", &token)));
+            events.extend(these.iter().map(|event| event.replace("$token", token)));
             play = *next;
         }
+        if let Play::Gated(these, gate, next) = play {
+            events.extend(these.iter().map(|event| event.replace("$token", token)));
+            return match self.answered(*next, Vec::new(), heard, id) {
+                Spoken::Frames(rest, _) => Spoken::Gated(events, gate, rest),
+                other => panic!("{other:?} behind a gate"),
+            };
+        }
+        self.answered(play, events, heard, id)
+    }
+
+    fn answered(&self, play: Play, mut events: Vec<String>, heard: &Heard, id: &str) -> Spoken {
         match play {
             Play::Result(result) => self.frames(events, &result, heard, id),
             Play::Error(error) => {
@@ -307,7 +319,7 @@ impl Stage {
             Play::Hang => Spoken::Hang,
             Play::Die => Spoken::Die,
             Play::Flood => Spoken::Flood,
-            Play::Events(..) => unreachable!("unrolled above"),
+            Play::Events(..) | Play::Gated(..) => unreachable!("unrolled above"),
         }
     }
 

@@ -109,6 +109,12 @@ impl Upstream {
         self
     }
 
+    /// Says that it has these, instead of the usual ones.
+    pub(crate) fn capabilities(self, object: &str) -> Self {
+        self.script().capabilities = object.to_owned();
+        self
+    }
+
     pub(crate) fn instructions(self, text: &str) -> Self {
         self.script().instructions = Some(text.to_owned());
         self

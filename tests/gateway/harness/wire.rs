@@ -126,6 +126,19 @@ async fn streamable(stage: &Stage, request: Request<Incoming>) -> io::Result<Res
             }
             answer
         }
+        Spoken::Gated(before, gate, after) => {
+            let event = |frame: String| Ok(Frame::data(event("message", &frame)));
+            // A comment first, so that the head goes out though nothing is said yet.
+            let open = Ok(Frame::data(Bytes::from_static(b":\n\n")));
+            let after = stream::once(async move { gate.pass().await })
+                .flat_map(move |()| stream::iter(after.clone()));
+            let frames = stream::iter(before).chain(after).map(event);
+            let frames = stream::once(std::future::ready(open)).chain(frames);
+            with_body(
+                "text/event-stream",
+                StreamBody::new(frames.boxed()).boxed_unsync(),
+            )
+        }
         Spoken::Refused(code, frame) => {
             let mut answer = with_body("application/json", full(frame));
             *answer.status_mut() = code.try_into().unwrap();
@@ -183,7 +196,11 @@ async fn two_endpoints(
                     streams.lock().unwrap().remove(&session);
                 }
                 Spoken::Status(code) => return Ok(status(code)),
-                Spoken::Refused(..) | Spoken::Accepted | Spoken::Hang | Spoken::Flood => {}
+                Spoken::Gated(..)
+                | Spoken::Refused(..)
+                | Spoken::Accepted
+                | Spoken::Hang
+                | Spoken::Flood => {}
             }
             Ok(status(202))
         }
@@ -222,7 +239,11 @@ async fn pipe(stage: &Stage, socket: TcpStream) {
                     let noise = || Out::Noise(Bytes::from_static(&[b'x'; 8192]));
                     while out.send(noise()).await.is_ok() {}
                 }
-                Spoken::Refused(..) | Spoken::Accepted | Spoken::Status(_) | Spoken::Hang => {}
+                Spoken::Gated(..)
+                | Spoken::Refused(..)
+                | Spoken::Accepted
+                | Spoken::Status(_)
+                | Spoken::Hang => {}
             }
         }
     };
