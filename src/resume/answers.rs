@@ -115,6 +115,7 @@ fn without_content(owner: &Json, answer: Node<'_>) -> Json {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use proptest::prelude::*;
 
     use super::*;
     use crate::json::Limits;
@@ -157,6 +158,27 @@ mod tests {
         );
         let same = asked().answers(&whole).unwrap();
         assert_eq!(same.bytes().as_ptr(), whole.bytes().as_ptr());
+    }
+
+    proptest! {
+        #[test]
+        fn only_asked_keys_are_left_in_any_mixture(
+            keys in Just(vec!["form", "url", "a", "b", "roots"]).prop_shuffle(),
+            take in 0_usize..6,
+        ) {
+            let value = |key: &str| match key {
+                "form" => r#"{ "action":"accept","content":{"n":"x"} }"#,
+                "url" => r#"{"action":"decline","content":{}}"#,
+                "roots" => r#"{"roots":[]}"#,
+                _ => r#"{"x":[1.0]}"#,
+            };
+            let members: Vec<_> = keys[..take].iter().map(|key| format!("\"{key}\":{}", value(key))).collect();
+            let left = asked().answers(&json(&format!("{{{}}}", members.join(" , ")))).unwrap();
+            let left = json(left.as_str());
+            let found: Vec<_> = left.root().members().map(|member| member.key.into_owned()).collect();
+            let want: Vec<_> = keys[..take].iter().copied().filter(|key| key.len() > 1).collect();
+            prop_assert_eq!(found, want);
+        }
     }
 
     #[test]

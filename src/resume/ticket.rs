@@ -156,6 +156,7 @@ impl Binding<'_> {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use proptest::prelude::*;
 
     use super::*;
     use crate::{protocol::ClientCapabilities, resume::STATE_BYTES};
@@ -295,6 +296,20 @@ mod tests {
         }
         let cursor = sealer().seal(Purpose::Cursor, &at().place().binding().parts(), b"{}");
         assert!(Ticket::open(&sealer(), at().place(), &cursor, 1_000).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_but_ours_opens(text in "[A-Za-z0-9_=-]{0,400}") {
+            prop_assert_eq!(Ticket::open(&sealer(), at().place(), &text, 1_000), Err(BadState));
+        }
+
+        #[test]
+        fn whatever_was_sealed_by_us_is_read_without_a_panic(plain in "\\PC{0,200}") {
+            let place = at();
+            let text = sealer().seal(Purpose::Resume, &place.place().binding().parts(), plain.as_bytes());
+            prop_assert!(Ticket::open(&sealer(), place.place(), &text, 1_000).is_err());
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@
 #[macro_use]
 mod harness;
 
+mod asking_down;
 mod catalog_limits;
 mod hostile;
 mod http_edge;

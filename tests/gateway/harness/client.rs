@@ -23,6 +23,7 @@ use usher::{protocol::Era, tasks::Tasks};
 use super::{
     EventStream, PATIENCE, Revision,
     json::{member, parse, quote},
+    talk::Talk,
     within,
 };
 
@@ -36,6 +37,8 @@ pub(crate) struct Client {
     pub(crate) session: Option<String>,
     /// The answer to the handshake, in the legacy era.
     pub(crate) greeting: Option<Answer>,
+    /// What it says it can do: an object as text.
+    pub(crate) capabilities: String,
     ids: Arc<AtomicU64>,
 }
 
@@ -72,7 +75,18 @@ impl Client {
         path: &str,
         revision: Revision,
     ) -> Result<Self, HandshakeRefused> {
+        Self::connect_able(address, path, revision, "{}").await
+    }
+
+    /// The same with these capabilities.
+    pub(crate) async fn connect_able(
+        address: SocketAddr,
+        path: &str,
+        revision: Revision,
+        capabilities: &str,
+    ) -> Result<Self, HandshakeRefused> {
         let mut client = Self {
+            capabilities: capabilities.to_owned(),
             address,
             path: path.to_owned(),
             revision,
@@ -82,7 +96,7 @@ impl Client {
         };
         if revision.era() == Era::Legacy {
             let params = format!(
-                r#"{{"protocolVersion":"{revision}","capabilities":{{}},"clientInfo":{{"name":"raw","version":"1"}}}}"#
+                r#"{{"protocolVersion":"{revision}","capabilities":{capabilities},"clientInfo":{{"name":"raw","version":"1"}}}}"#
             );
             let answer = client.ask("initialize", &params).await;
             let Some(session) = answer.headers.get("mcp-session-id") else {
@@ -146,6 +160,18 @@ impl Client {
 
     /// A body as it is, with the headers of this client and session and then these.
     pub(crate) async fn post(&self, body: &str, headers: &[(&str, &str)]) -> Answer {
+        let all = self.with_headers(headers);
+        exchange(
+            self.address,
+            Method::POST,
+            &self.path,
+            &all,
+            body.as_bytes(),
+        )
+        .await
+    }
+
+    fn with_headers<'a>(&'a self, headers: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
         let mut all = vec![
             ("content-type", "application/json"),
             ("accept", "application/json, text/event-stream"),
@@ -159,14 +185,7 @@ impl Client {
         all.retain(|(name, _)| !headers.iter().any(|(other, _)| other == name));
         // An empty value stands for a header that is left out.
         all.extend(headers.iter().filter(|(_, value)| !value.is_empty()));
-        exchange(
-            self.address,
-            Method::POST,
-            &self.path,
-            &all,
-            body.as_bytes(),
-        )
-        .await
+        all
     }
 
     /// The same, as a stream that is read as it comes.
@@ -229,6 +248,17 @@ impl<'a> Ask<'a> {
         self
     }
 
+    /// Sends it and listens to the answer as it comes.
+    pub(crate) async fn begin(self) -> Talk {
+        let (body, headers) = self.spelled();
+        let headers: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        let all = self.client.with_headers(&headers);
+        Talk::open(self.client.address, &self.client.path, &all, &body).await
+    }
+
     fn spelled(&self) -> (String, Vec<(String, String)>) {
         let modern = self.client.revision.era() == Era::Modern;
         let mut headers: Vec<(String, String)> = Vec::new();
@@ -237,8 +267,8 @@ impl<'a> Ask<'a> {
             let comma = if meta.is_empty() { "" } else { "," };
             meta.push_str(comma);
             meta.push_str(&format!(
-                r#""io.modelcontextprotocol/protocolVersion":"{}","io.modelcontextprotocol/clientCapabilities":{{}}"#,
-                self.client.revision
+                r#""io.modelcontextprotocol/protocolVersion":"{}","io.modelcontextprotocol/clientCapabilities":{}"#,
+                self.client.revision, self.client.capabilities
             ));
             headers.push((
                 "mcp-protocol-version".into(),

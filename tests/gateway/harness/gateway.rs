@@ -116,6 +116,13 @@ impl Gateway {
         Client::connect(self.address, path, revision).await.unwrap()
     }
 
+    /// A client of everything with these capabilities: an object as text.
+    pub(crate) async fn client_able(&self, revision: Revision, capabilities: &str) -> Client {
+        Client::connect_able(self.address, "/mcp", revision, capabilities)
+            .await
+            .unwrap()
+    }
+
     /// The handshake, which may be refused.
     pub(crate) async fn try_client_at(
         &self,

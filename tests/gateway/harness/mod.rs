@@ -14,6 +14,7 @@ mod json;
 mod piped;
 mod script;
 mod stage;
+mod talk;
 mod upstream;
 mod wire;
 
@@ -28,6 +29,7 @@ pub(crate) use json::{member, members, names, parse, quote};
 pub(crate) use pairings::{Pairing, Revision};
 pub(crate) use piped::Piped;
 pub(crate) use script::{Gate, Heard, Play, call_result, resource, template, text_result, tool};
+pub(crate) use talk::Talk;
 pub(crate) use upstream::Upstream;
 
 /// Nothing in these tests takes this long unless it hangs.
