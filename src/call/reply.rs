@@ -83,6 +83,9 @@ pub enum Event {
     Log(LogLevel, Json),
     /// A frame that the client's own dialect has worded: a request to a client of the older era. Never comes from below.
     Worded(Bytes),
+    /// `notifications/elicitation/complete` params: what the user was sent to a URL for is done there. Only for callers whose
+    /// revision has it.
+    Elicited(Json),
     /// What of a listen is in force: the first event of each, and of nothing else.
     Acknowledged(Arc<Filter>),
     /// Something listened for has changed.

@@ -206,6 +206,8 @@ impl Exchange {
             }
             Event::Worded(frame) => Some(frame),
             Event::Log(_, params) => Some(encode::notification(methods::MESSAGE, Some(&params))),
+            // Ids of pages are ours, and only a conversation knows them.
+            Event::Elicited(_) => None,
             // No listen is answered yet.
             Event::Acknowledged(_) | Event::Changed(_) => None,
         }

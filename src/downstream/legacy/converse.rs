@@ -180,6 +180,11 @@ impl Talking {
                     Err(error) => return Turn::End(Err(error)),
                 },
                 Phase::Reading(stream) => match stream.next().await {
+                    Some(Step::Event(Event::Elicited(params))) => {
+                        if let Some(frame) = self.converse.elicited(&params) {
+                            return Turn::Event(Event::Worded(frame));
+                        }
+                    }
                     Some(Step::Event(event)) => return Turn::Event(event),
                     Some(Step::Outcome(Outcome::InputRequired(required))) => {
                         self.phase = Phase::Asked(required);
@@ -243,6 +248,19 @@ impl Converse {
             self.pages.push((theirs.into_owned(), ours.clone()));
         }
         ours
+    }
+
+    /// The notification that a page is done with, if it is one that this client was sent to.
+    fn elicited(&mut self, params: &Json) -> Option<Bytes> {
+        let theirs = params.root().member("elicitationId")?;
+        let id = theirs.as_str()?;
+        let at = self.pages.iter().position(|(page, _)| *page == id)?;
+        let (_, ours) = self.pages.swap_remove(at);
+        let mut edits = Edits::new();
+        edits.replace(theirs, Json::string(&ours));
+        let params = params.splice(&edits);
+        let method = methods::ELICITATION_COMPLETE;
+        Some(encode::notification(method, Some(&params)))
     }
 
     /// Waits for the answers; what is then to be said, and done.
