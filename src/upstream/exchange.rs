@@ -3,9 +3,9 @@
 //! Guarantees: an exchange ends in one outcome or one error before its deadline; dropped before that, the upstream is told in
 //! its era's manner; a frame that is not this exchange's own breaks this exchange and no other (SECURITY EGR-11, REL-5).
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicUsize};
 
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, future::BoxFuture, stream};
 use http::{HeaderMap, StatusCode};
 use tokio::{
     sync::OwnedSemaphorePermit,
@@ -17,11 +17,12 @@ use super::{
     asking::{self, Offer},
     line::Line,
     transport::{Answer, Frames, Head, Outbound},
+    visits,
 };
 use crate::{
     call::{Caller, Event, LogLevel, Outcome, Reply, ReplyStream, Step},
     json::{Json, Kind, Limits, Node},
-    jsonrpc::{Frame, Notification, Response, RpcError, encode},
+    jsonrpc::{Frame, Notification, Request, Response, RpcError, encode},
     protocol::{Era, codes, methods},
 };
 
@@ -30,6 +31,8 @@ pub(super) struct Exchange {
     line: Arc<Line>,
     number: u64,
     deadline: Instant,
+    /// Set while nobody is in a hurry: a person is being asked.
+    resting: bool,
     /// Set once there is nothing to cancel any more; before the request is sent, too.
     over: bool,
     wants: Wants,
@@ -48,6 +51,11 @@ pub(super) struct Wants {
     pub(super) log: Option<LogLevel>,
     /// What may be asked of the caller; `None` where the answer must not be a question (PROTOCOL A3).
     pub(super) rounds: Option<Offer>,
+    /// Whether the server's own requests, and what concerns them, are handed out instead of refused: only a peer that can
+    /// put them to the caller wants that.
+    pub(super) relays: bool,
+    /// Counts who of this session is being asked; see [`Outbound::patience`].
+    pub(super) patience: Option<Arc<AtomicUsize>>,
     /// Whether giving up is never told: a handshake must not be cancelled, and a question of a probe need not be.
     pub(super) quiet: bool,
 }
@@ -63,8 +71,14 @@ pub(super) enum Opened {
 }
 
 /// What came on an exchange's stream.
-enum Happened {
+pub(super) enum Happened {
+    /// An event that is wanted.
     Event(Event),
+    /// A request of the server's own. Only where [`Wants::relays`].
+    Asked(Request),
+    /// The server no longer wants the answer to a request of its own. Only where [`Wants::relays`].
+    Withdrawn(Json),
+    /// The response.
     Ended(Result<Json, RpcError>),
 }
 
@@ -85,6 +99,7 @@ impl Exchange {
             line: Arc::clone(line),
             number: line.wire.mint(),
             deadline,
+            resting: false,
             over: true,
             wants,
             frames: None,
@@ -96,6 +111,11 @@ impl Exchange {
     pub(super) fn holding(mut self, permit: OwnedSemaphorePermit) -> Self {
         self.permit = Some(permit);
         self
+    }
+
+    /// As [`Exchange::holding`].
+    pub(super) fn hold(&mut self, permit: OwnedSemaphorePermit) {
+        self.permit = Some(permit);
     }
 
     /// The request's id and progress token.
@@ -119,20 +139,56 @@ impl Exchange {
         headers: HeaderMap,
         limits: Limits,
     ) -> Result<Opened, UpstreamError> {
+        let out = self.outbound(method, params, headers, limits);
+        self.over = false;
+        let answer = timeout_at(self.deadline, self.line.wire.transport.send(out))
+            .await
+            .map_err(|_| UpstreamError::Timeout("call"))?;
+        self.opened(answer)
+    }
+
+    /// Sends the request, whose first frame may be long in coming while other things are heard of it: the caller keeps the
+    /// deadline, and gives what comes of it to [`Exchange::opened`].
+    pub(super) fn sending(
+        &mut self,
+        method: &str,
+        params: &Json,
+        headers: HeaderMap,
+        limits: Limits,
+    ) -> BoxFuture<'static, Result<Answer, UpstreamError>> {
+        let out = self.outbound(method, params, headers, limits);
+        self.over = false;
+        let transport = Arc::clone(&self.line.wire.transport);
+        Box::pin(async move { transport.send(out).await })
+    }
+
+    fn outbound(
+        &mut self,
+        method: &str,
+        params: &Json,
+        headers: HeaderMap,
+        limits: Limits,
+    ) -> Outbound {
         let id = Line::id(self.number);
-        let out = Outbound {
+        Outbound {
             frame: encode::request(&id, method, params),
             id: Some(id),
             headers,
             limits,
-        };
-        self.over = false;
-        let answer = timeout_at(self.deadline, self.line.wire.transport.send(out))
-            .await
-            .map_err(|_| UpstreamError::Timeout("call"))?
-            // What the transport gave up on needs no cancelling.
-            .inspect_err(|_| self.over = true)?;
-        match answer {
+            patience: self.wants.patience.take(),
+        }
+    }
+
+    /// What sending the request led to.
+    ///
+    /// # Errors
+    /// As [`Exchange::send`].
+    pub(super) fn opened(
+        &mut self,
+        answer: Result<Answer, UpstreamError>,
+    ) -> Result<Opened, UpstreamError> {
+        // What the transport gave up on needs no cancelling.
+        match answer.inspect_err(|_| self.over = true)? {
             Answer::Stream(head, frames) => {
                 self.frames = Some(frames);
                 allowed(&head)?;
@@ -180,8 +236,38 @@ impl Exchange {
         }
     }
 
-    /// The next event that is wanted, or the end.
-    async fn next(&mut self) -> Result<Happened, UpstreamError> {
+    /// Goes on for another call than it was begun for.
+    pub(super) fn attach(
+        &mut self,
+        deadline: Instant,
+        caller: &Arc<Caller>,
+        rounds: Option<Offer>,
+        log: Option<LogLevel>,
+    ) {
+        self.deadline = deadline;
+        self.resting = false;
+        self.wants.caller = Some(Arc::clone(caller));
+        self.wants.rounds = rounds;
+        self.wants.log = log;
+    }
+
+    /// From now on it takes as long as it takes.
+    pub(super) const fn rest(&mut self) {
+        self.resting = true;
+    }
+
+    /// Gives it up, and returns when the upstream has been told.
+    pub(super) async fn give_up(mut self) {
+        if !std::mem::replace(&mut self.over, true) && self.line.tells_of_cancelling() {
+            self.line.cancel(self.number).await;
+        }
+    }
+
+    /// The next event that is wanted, or the end. Dropping the future loses nothing, where requests are handed out.
+    ///
+    /// # Errors
+    /// What the stream fails with; [`UpstreamError::Timeout`], [`UpstreamError::Protocol`].
+    pub(super) async fn next(&mut self) -> Result<Happened, UpstreamError> {
         loop {
             // Over HTTP the transport counts the bytes, keep-alive comments among them; here only frames are seen.
             let silence = Instant::now() + self.line.terms.timeouts.silence;
@@ -193,9 +279,13 @@ impl Exchange {
             let Some(frames) = &mut self.frames else {
                 return Err(UpstreamError::Protocol("answered without frames".into()));
             };
-            let frame = timeout_at(until, frames.next())
-                .await
-                .map_err(|_| UpstreamError::Timeout(what))?;
+            let frame = if self.resting {
+                frames.next().await
+            } else {
+                timeout_at(until, frames.next())
+                    .await
+                    .map_err(|_| UpstreamError::Timeout(what))?
+            };
             match frame {
                 None => {
                     // The work may still be going on: a legacy stream's end is not the work's.
@@ -210,11 +300,12 @@ impl Exchange {
                 Some(Ok(Frame::Response(response))) => {
                     return self.take(response).map(Happened::Ended);
                 }
-                Some(Ok(Frame::Notification(notification))) => match self.event(notification) {
-                    Some(event) => return Ok(Happened::Event(event)),
+                Some(Ok(Frame::Notification(notification))) => match self.noted(notification) {
+                    Some(happened) => return Ok(happened),
                     None => continue,
                 },
                 Some(Ok(Frame::Request(request))) => match self.line.era {
+                    Era::Legacy if self.wants.relays => return Ok(Happened::Asked(request)),
                     Era::Legacy => self.line.answer(&request).await,
                     Era::Modern => {
                         return Err(UpstreamError::Protocol(
@@ -227,7 +318,7 @@ impl Exchange {
     }
 
     /// What a notification means for the caller; `None` when it is foreign, unknown or unwanted.
-    fn event(&self, notification: Notification) -> Option<Event> {
+    pub(super) fn noted(&self, notification: Notification) -> Option<Happened> {
         let params = notification.params;
         match &*notification.method {
             methods::PROGRESS => {
@@ -237,7 +328,9 @@ impl Exchange {
                     self.line.terms.drop_frame();
                     return None;
                 }
-                self.wants.progress.then_some(Event::Progress(params))
+                self.wants
+                    .progress
+                    .then_some(Happened::Event(Event::Progress(params)))
             }
             methods::MESSAGE => {
                 let params = params?;
@@ -246,7 +339,20 @@ impl Exchange {
                     .member("level")
                     .and_then(Node::as_str)
                     .and_then(|level| LogLevel::parse(&level))?;
-                (level >= self.wants.log?).then_some(Event::Log(level, params))
+                (level >= self.wants.log?).then_some(Happened::Event(Event::Log(level, params)))
+            }
+            methods::CANCELLED if self.wants.relays => {
+                let params = params?;
+                let id = params.root().member("requestId")?;
+                Some(Happened::Withdrawn(params.slice(id)))
+            }
+            methods::ELICITATION_COMPLETE if self.wants.relays => {
+                let caller = self.wants.caller.as_ref()?;
+                // To a client of the newer era this is no more than a reason to look again (PROTOCOL D1).
+                (caller.revision.era() == Era::Legacy).then(|| {
+                    let params = visits::outward(&self.line.terms.id, &params?);
+                    Some(Happened::Event(Event::Elicited(params)))
+                })?
             }
             _ => {
                 self.line.terms.drop_frame();
@@ -257,9 +363,16 @@ impl Exchange {
 
     /// The next step toward the caller.
     async fn step(&mut self) -> Result<Step, UpstreamError> {
-        match self.next().await? {
-            Happened::Event(event) => Ok(Step::Event(event)),
-            Happened::Ended(body) => self.judge(StatusCode::OK, body).map(Step::Outcome),
+        loop {
+            match self.next().await? {
+                Happened::Event(event) => return Ok(Step::Event(event)),
+                Happened::Ended(body) => {
+                    return self.judge(StatusCode::OK, body).map(Step::Outcome);
+                }
+                // Nobody here could put it to the caller.
+                Happened::Asked(request) => self.line.answer(&request).await,
+                Happened::Withdrawn(_) => {}
+            }
         }
     }
 
@@ -302,6 +415,14 @@ impl Exchange {
                     "it refused a request as a server of the newer era would",
                 ))
             }
+            (Era::Legacy, Err(error)) if error.code == codes::URL_ELICITATION_REQUIRED => {
+                visits::required(
+                    &self.line.terms.id,
+                    error,
+                    self.wants.caller.as_deref(),
+                    self.wants.rounds,
+                )
+            }
             (Era::Legacy, Err(error)) => Ok(Outcome::Failed(error)),
             (Era::Modern, Ok(result)) => match (ResultKind::of(&result), self.wants.rounds) {
                 (ResultKind::Complete, _) => Ok(Outcome::Complete(result)),
@@ -320,6 +441,9 @@ impl Exchange {
                 "found our mirrored headers and our body to disagree".into(),
             )),
             codes::MISSING_CAPABILITY => Err(self.missing_capability(&error)),
+            codes::URL_ELICITATION_REQUIRED => Err(UpstreamError::Protocol(
+                "answered with an error that its revision forbids".into(),
+            )),
             codes::UNSUPPORTED_VERSION => {
                 self.line.doubt.cancel();
                 Err(UpstreamError::unavailable(
@@ -401,6 +525,7 @@ pub(super) async fn ask(
         Opened::Ended(head, body) => (head, body),
         Opened::Status(head) => return Ok(Told::Status(head)),
         Opened::Flowing(head) => loop {
+            // Nothing is relayed for requests of our own.
             if let Happened::Ended(body) = exchange.next().await? {
                 break (head, body);
             }
@@ -468,7 +593,7 @@ const fn allowed(head: &Head) -> Result<(), UpstreamError> {
 }
 
 /// An error that comes after the first event: the stream's outcome, in our own range and without the cause.
-fn failure(error: &UpstreamError) -> RpcError {
+pub(super) fn failure(error: &UpstreamError) -> RpcError {
     let (code, message) = match error {
         UpstreamError::Unavailable { .. } | UpstreamError::OutcomeUnknown => (
             codes::UPSTREAM_UNAVAILABLE,

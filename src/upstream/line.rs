@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     UpstreamError,
+    asking::Offer,
     terms::Terms,
     transport::{Outbound, Transport},
 };
@@ -65,6 +66,8 @@ pub(super) struct Line {
     pub(super) era: Era,
     /// What it keeps to.
     pub(super) terms: Arc<Terms>,
+    /// What was declared on it for a whole session; nothing where each request declares for itself.
+    pub(super) offer: Offer,
     /// Cancelled when an answer shows that the server no longer speaks this way.
     pub(super) doubt: CancellationToken,
 }
@@ -79,8 +82,15 @@ impl Line {
             headers: all,
             era,
             terms,
+            offer: Offer::NONE,
             doubt: CancellationToken::new(),
         }
+    }
+
+    /// The same line, on which `offer` was declared.
+    pub(super) fn offering(mut self, offer: Offer) -> Self {
+        self.offer = offer;
+        self
     }
 
     /// Whether giving up on a request must be told (PROTOCOL D1, cancel).
@@ -104,6 +114,7 @@ impl Line {
             id: None,
             headers: self.headers.clone(),
             limits: Limits::UPSTREAM,
+            patience: None,
         };
         timeout(ASIDE, self.wire.transport.send(out))
             .await
@@ -122,25 +133,47 @@ impl Line {
         }
     }
 
-    /// Answers a request of a legacy server: a ping promptly, all else with an error, for nothing was declared to it.
+    /// Answers a request of a legacy server that belongs to no call: a ping promptly, all else with an error. What was declared
+    /// may only be asked while a call that can be asked about is under way (PROTOCOL D0.4, D7).
     pub(super) async fn answer(&self, request: &Request) {
-        let frame = if &*request.method == methods::PING {
-            let mut frame = BytesMut::new();
-            for segment in encode::result(&request.id, &Json::empty_object()) {
-                frame.extend_from_slice(&segment);
-            }
-            frame.freeze()
+        let body = if &*request.method == methods::PING {
+            Ok(Json::empty_object())
         } else {
             self.terms.drop_frame();
-            let error = RpcError::new(
-                codes::METHOD_NOT_FOUND,
-                "the client did not declare this capability",
-            );
-            encode::error(Some(&request.id), &error)
+            let params = request.params.as_ref().map(Json::root);
+            Err(match self.offer.allows(&request.method, params) {
+                Ok(()) => RpcError::new(
+                    codes::INVALID_PARAMS,
+                    "the request belongs to no call in progress",
+                ),
+                Err(why) => RpcError::new(why.code(), why.to_string()),
+            })
         };
-        if let Err(error) = self.aside(frame).await {
+        if let Err(error) = self.reply(&request.id, &body).await {
             tracing::debug!(%error, "a server's request could not be answered");
         }
+    }
+
+    /// Answers a request of a legacy server.
+    ///
+    /// # Errors
+    /// As [`Line::aside`].
+    pub(super) async fn reply(
+        &self,
+        id: &RequestId,
+        body: &Result<Json, RpcError>,
+    ) -> Result<super::transport::Answer, UpstreamError> {
+        let frame = match body {
+            Ok(result) => {
+                let mut frame = BytesMut::with_capacity(64 + result.len());
+                for segment in encode::result(id, result) {
+                    frame.extend_from_slice(&segment);
+                }
+                frame.freeze()
+            }
+            Err(error) => encode::error(Some(id), error),
+        };
+        self.aside(frame).await
     }
 
     /// The id that stands for `number`.

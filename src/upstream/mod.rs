@@ -17,6 +17,7 @@ pub mod spec;
 mod supervisor;
 mod terms;
 pub mod transport;
+mod visits;
 
 #[cfg(test)]
 mod scripted;

@@ -12,7 +12,10 @@ use std::{
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use tokio::{sync::Notify, time::Instant};
+use tokio::{
+    sync::{Notify, mpsc},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -64,6 +67,8 @@ pub(super) enum Play {
     Status(u16),
     /// These frames on a stream, each after this many seconds; a stream that then stays silent when `true`.
     Stream(Vec<(u64, String)>, bool),
+    /// What is [`Scripted::tell`]ed, as it is: like every transport, it answers with the first frame.
+    Open,
     /// One frame as it is.
     Raw(String),
     /// No answer, ever.
@@ -87,7 +92,9 @@ type Script = Box<dyn FnMut(&Sent) -> Play + Send>;
 pub(super) struct Scripted {
     script: Mutex<Script>,
     sent: Mutex<Vec<Sent>>,
-    unasked: Mutex<VecDeque<String>>,
+    unasked: Arc<Mutex<VecDeque<String>>>,
+    said: Arc<Notify>,
+    open: Mutex<Vec<(String, mpsc::Sender<String>)>>,
     news: Arc<Notify>,
     dead: CancellationToken,
     /// How often it was closed.
@@ -104,7 +111,9 @@ impl Scripted {
         Arc::new(Self {
             script: Mutex::new(Box::new(script)),
             sent: Mutex::default(),
-            unasked: Mutex::default(),
+            unasked: Arc::default(),
+            said: Arc::new(Notify::new()),
+            open: Mutex::default(),
             news: Arc::new(Notify::new()),
             dead: CancellationToken::new(),
             closed: AtomicUsize::new(0),
@@ -150,6 +159,15 @@ impl Scripted {
     /// Makes the upstream say something that nobody asked for, once its frames are read.
     pub(super) fn say(&self, text: &str) {
         self.unasked.lock().unwrap().push_back(text.to_owned());
+        self.said.notify_one();
+    }
+
+    /// Tells a frame on the stream of the `nth` request that was played [`Play::Open`], counted from 0.
+    pub(super) fn tell(&self, nth: usize, text: &str) {
+        let open = self.open.lock().unwrap();
+        let (id, frames) = &open[nth];
+        // Nobody may be reading any more.
+        let _gone = frames.try_send(text.replace("$id", id));
     }
 
     /// Ends it.
@@ -206,6 +224,27 @@ impl Scripted {
                     step
                 });
                 Ok(Answer::Stream(head(200), steps.boxed()))
+            }
+            Play::Open => {
+                let (sender, frames) = mpsc::channel(64);
+                self.open.lock().unwrap().push((id.to_owned(), sender));
+                let mark = Mark(Arc::clone(&self.dropped));
+                let mut steps = stream::unfold((frames, mark), |(mut frames, mark)| async {
+                    let text = frames.recv().await?;
+                    Some((Ok(frame(&text)), (frames, mark)))
+                })
+                .boxed();
+                let head = head(200);
+                return Box::pin(async move {
+                    Ok(match steps.next().await {
+                        Some(Ok(first @ Frame::Response(_))) => Answer::One(head, first),
+                        Some(first) => {
+                            let first = stream::once(std::future::ready(first));
+                            Answer::Stream(head, first.chain(steps).boxed())
+                        }
+                        None => return Err(Self::gone()),
+                    })
+                });
             }
             Play::Hang => {
                 let mark = Mark(Arc::clone(&self.dropped));
@@ -282,12 +321,18 @@ impl Transport for Scripted {
     }
 
     fn unsolicited(&self, _: HeaderMap) -> BoxFuture<'_, Result<Frames, UpstreamError>> {
-        let said: Vec<_> = self.unasked.lock().unwrap().drain(..).collect();
+        let (unasked, said) = (Arc::clone(&self.unasked), Arc::clone(&self.said));
         let dead = self.dead.clone();
-        let frames = stream::iter(said)
-            .map(|text| Ok(frame(&text)))
-            .chain(stream::pending())
-            .take_until(async move { dead.cancelled().await });
+        let frames = stream::unfold((unasked, said), |(unasked, said)| async {
+            loop {
+                let next = unasked.lock().unwrap().pop_front();
+                if let Some(text) = next {
+                    return Some((Ok(frame(&text)), (unasked, said)));
+                }
+                said.notified().await;
+            }
+        })
+        .take_until(async move { dead.cancelled().await });
         std::future::ready(Ok(frames.boxed())).boxed()
     }
 

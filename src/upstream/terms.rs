@@ -20,11 +20,13 @@ use super::{
     UpstreamError,
     spec::{Endpoint, Timeouts, UpstreamSpec},
 };
-use crate::{catalog::rules::CatalogBounds, tasks::Tasks};
+use crate::{catalog::rules::CatalogBounds, protocol::UpstreamId, tasks::Tasks};
 
 /// One upstream's terms, shared by its supervisor, peers and sessions.
 #[derive(Debug)]
 pub(super) struct Terms {
+    /// Its configured key.
+    pub(super) id: UpstreamId,
     /// Deadlines.
     pub(super) timeouts: Timeouts,
     /// To the end of an opening: of a process's, or of one over the network.
@@ -43,6 +45,7 @@ impl Terms {
     /// The terms that a specification asks for.
     pub(super) fn new(spec: &UpstreamSpec, bounds: CatalogBounds, tasks: Tasks) -> Arc<Self> {
         Arc::new(Self {
+            id: spec.id.clone(),
             timeouts: spec.timeouts,
             opening: match spec.endpoint {
                 Endpoint::Stdio(_) => spec.timeouts.start,
@@ -71,6 +74,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) struct Gate {
     slots: Arc<Semaphore>,
     waiting: AtomicUsize,
+    /// How long a call waits; `None`: as long as it may.
+    patience: Option<Duration>,
 }
 
 impl Gate {
@@ -78,13 +83,23 @@ impl Gate {
         Self {
             slots: Arc::new(Semaphore::new(slots.max(1))),
             waiting: AtomicUsize::new(0),
+            patience: Some(PATIENCE),
+        }
+    }
+
+    /// One slot, which is waited for until a call's own deadline: what holds it may be waiting for a person.
+    pub(super) fn of_one() -> Self {
+        Self {
+            patience: None,
+            ..Self::new(1)
         }
     }
 
     /// A slot, free again when the permit is dropped.
     ///
     /// # Errors
-    /// [`UpstreamError::Overloaded`] when 128 calls wait already, or after 2 s, or at `deadline`.
+    /// [`UpstreamError::Overloaded`] when 128 calls wait already, or after 2 s (where a person is waited for: not
+    /// before the deadline), or at `deadline`.
     pub(super) async fn enter(
         &self,
         deadline: Instant,
@@ -97,7 +112,10 @@ impl Gate {
         if before >= QUEUE {
             return Err(UpstreamError::Overloaded);
         }
-        let until = deadline.min(Instant::now() + PATIENCE);
+        let until = match self.patience {
+            Some(patience) => deadline.min(Instant::now() + patience),
+            None => deadline,
+        };
         match timeout_at(until, Arc::clone(&self.slots).acquire_owned()).await {
             Ok(Ok(permit)) => Ok(permit),
             Ok(Err(_)) | Err(_) => Err(UpstreamError::Overloaded),

@@ -1,12 +1,18 @@
 //! The peer for the handshake era: calls carried on sessions (PROTOCOL B4 to B6, D0, D1).
 //!
 //! Guarantees: callers share a session only under one key; a session that the server forgot is opened again, and only what is
-//! idempotent is said twice (PROTOCOL D6, SECURITY REL-6); giving a call up is told to the server, in every transport.
-//! Deliberately absent: log levels set on sessions, server requests relayed to clients, the GET stream.
+//! idempotent is said twice (PROTOCOL D6, SECURITY REL-6); giving a call up is told to the server, in every transport; what a
+//! server asks reaches the caller of the one call it can belong to, and nobody where there is none (D0.4).
+//! Deliberately absent: the GET stream.
 
+mod desk;
+mod open;
+mod park;
 mod pool;
 mod session;
 
+#[cfg(test)]
+mod rounds;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Peer, UpstreamError,
+    asking::Offer,
     exchange::{self, Exchange, Opened, Told, Wants},
     line::Wire,
     lists,
@@ -31,14 +38,20 @@ use super::{
     transport::Head,
 };
 use crate::{
-    call::{Call, Op, Reply, ServerCard},
+    call::{Call, LogLevel, Op, Reply, ServerCard, State},
     catalog::{Listing, Route},
     json::{Json, Limits},
     jsonrpc::RpcError,
-    protocol::{codes, meta, methods::ListKind},
+    protocol::{
+        codes, meta,
+        methods::{self, ListKind},
+    },
 };
 
-use pool::{Opening, Pool, Slot};
+use desk::Seat;
+use open::{Beginning, OpenCall};
+use park::Lot;
+use pool::{Opening, Pool, SessionKey, Slot};
 
 pub(super) use pool::Opener;
 pub(super) use session::{NotOpened, Proposal, Session};
@@ -51,6 +64,10 @@ pub(super) struct Legacy {
     service: Arc<Slot>,
     keyed: Arc<Pool>,
     opening: Arc<Opening>,
+    /// Calls whose callers are being asked.
+    lot: Arc<Lot>,
+    /// Owns sessions that all callers share.
+    everybody: Arc<str>,
     terms: Arc<Terms>,
     /// What the first session was opened on: the peer lives as long as it.
     wire: Arc<Wire>,
@@ -62,7 +79,48 @@ pub(super) struct Legacy {
 enum Attempt {
     Replied(Reply),
     /// The session was gone before the request was looked at.
-    Gone(Option<OwnedSemaphorePermit>),
+    Gone,
+}
+
+/// A call on its way, and what it takes along.
+struct Going<'a> {
+    call: &'a Call,
+    route: &'a Route,
+    /// What may be asked of its caller.
+    offer: Offer,
+    deadline: Instant,
+    slot: &'a Arc<Slot>,
+    /// Its share of work at once, while no exchange holds it.
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Going<'_> {
+    /// What is wanted of an exchange on `session`: where something was declared, and the method may be asked about, the
+    /// server's questions too.
+    fn wants(&self, session: &Session, log: Option<LogLevel>) -> Wants {
+        let rounds = methods::may_ask_back(self.call.op.method());
+        let asks = rounds && !session.line.offer.is_none();
+        Wants {
+            caller: Some(Arc::clone(&self.call.caller)),
+            progress: self.call.wants_progress,
+            log,
+            rounds: rounds.then_some(self.offer),
+            relays: asks,
+            patience: asks.then(|| Arc::clone(&session.asking)),
+            quiet: false,
+        }
+    }
+
+    fn params(&self, session: &Session, exchange: &Exchange) -> Json {
+        let token = [(meta::PROGRESS_TOKEN, Json::of(&exchange.number()))];
+        let own = if self.call.wants_progress {
+            &token[..]
+        } else {
+            &[]
+        };
+        let features = session.card.revision.features();
+        params::outbound(self.call, &self.route.local, own, features)
+    }
 }
 
 impl Legacy {
@@ -87,22 +145,30 @@ impl Legacy {
             service: Slot::with(first),
             keyed: Pool::new(Arc::clone(&opening)),
             opening,
+            lot: Arc::default(),
+            everybody: "".into(),
             terms: Arc::clone(terms),
             wire,
             doubt: CancellationToken::new(),
         }
     }
 
-    /// The slot that a call belongs to.
-    fn slot(&self, call: &Call) -> Result<Arc<Slot>, UpstreamError> {
+    /// The slot that a call belongs to; `offer` is what may be asked of its caller.
+    fn slot(&self, call: &Call, offer: Offer) -> Result<Arc<Slot>, UpstreamError> {
         let caller = &call.caller;
-        match self.isolation {
-            Isolation::Shared => Ok(Arc::clone(&self.service)),
-            Isolation::Principal => self.keyed.slot(&caller.principal.as_str().into(), None),
-            Isolation::Session => self
-                .keyed
-                .slot(&caller.affinity.key, caller.affinity.ended.as_ref()),
-        }
+        let (owner, ended) = match self.isolation {
+            // Where all share a pipe, nobody could say whom a question is for.
+            Isolation::Shared if offer.is_none() || !self.wire.streamable => {
+                return Ok(Arc::clone(&self.service));
+            }
+            Isolation::Shared => (Arc::clone(&self.everybody), None),
+            Isolation::Principal => (caller.principal.shared(), None),
+            Isolation::Session => (
+                Arc::clone(&caller.affinity.key),
+                caller.affinity.ended.as_ref(),
+            ),
+        };
+        self.keyed.slot(&SessionKey { owner, offer }, ended)
     }
 
     /// The session of `slot`.
@@ -121,17 +187,36 @@ impl Legacy {
     }
 
     async fn carry(&self, call: Call, route: Route) -> Result<Reply, UpstreamError> {
-        let permit = self.terms.gate.enter(call.deadline).await?;
         let deadline = call.deadline.min(Instant::now() + self.terms.timeouts.call);
-        let slot = self.slot(&call)?;
-        let session = self.session(&slot, deadline).await?;
-        let permit = match self
-            .attempt(&session, &call, &route, deadline, Some(permit))
-            .await?
+        match call
+            .resume
+            .as_ref()
+            .and_then(|resume| resume.state.as_ref())
         {
-            Attempt::Replied(reply) => return Ok(reply),
-            Attempt::Gone(permit) => permit,
+            Some(State::Parked(number)) => return self.go_on(*number, &call, deadline).await,
+            // Opened above, or nowhere.
+            Some(State::Sealed(_)) => return Err(UpstreamError::OutcomeUnknown),
+            // Nothing is held open: the request is sent again, as this era says (PROTOCOL D2d).
+            Some(State::Upstream(_)) | None => {}
+        }
+        let offer = Offer::of(&call.caller);
+        if !self.wire.streamable && self.isolation != Isolation::Shared {
+            return self.on_own_pipe(&call, &route, offer, deadline).await;
+        }
+        let permit = self.terms.gate.enter(call.deadline).await?;
+        let slot = self.slot(&call, offer)?;
+        let session = self.session(&slot, deadline).await?;
+        let mut going = Going {
+            call: &call,
+            route: &route,
+            offer,
+            deadline,
+            slot: &slot,
+            permit: Some(permit),
         };
+        if let Attempt::Replied(reply) = self.attempt(&session, &mut going).await? {
+            return Ok(reply);
+        }
         slot.forget(&session);
         if matches!(call.op, Op::CallTool(_)) {
             return Err(UpstreamError::unavailable(
@@ -139,12 +224,9 @@ impl Legacy {
             ));
         }
         let session = self.session(&slot, deadline).await?;
-        match self
-            .attempt(&session, &call, &route, deadline, permit)
-            .await?
-        {
+        match self.attempt(&session, &mut going).await? {
             Attempt::Replied(reply) => Ok(reply),
-            Attempt::Gone(_) => {
+            Attempt::Gone => {
                 slot.forget(&session);
                 Err(UpstreamError::unavailable("its session ended at once"))
             }
@@ -154,42 +236,123 @@ impl Legacy {
     async fn attempt(
         &self,
         session: &Arc<Session>,
-        call: &Call,
-        route: &Route,
-        deadline: Instant,
-        permit: Option<OwnedSemaphorePermit>,
+        going: &mut Going<'_>,
     ) -> Result<Attempt, UpstreamError> {
+        let call = going.call;
         let line = &session.line;
-        let wants = Wants {
-            caller: Some(Arc::clone(&call.caller)),
-            progress: call.wants_progress,
-            // Only a stream of its own ties a log line to a call (PROTOCOL D0.4).
-            log: call.caller.log_level.filter(|_| line.wire.streamable),
-            rounds: None,
-            quiet: false,
-        };
-        let mut exchange = Exchange::new(line, deadline, wants);
-        if let Some(permit) = permit {
+        // Only a stream of its own ties a log line to a call (PROTOCOL D0.4).
+        let log = call.caller.log_level.filter(|_| line.wire.streamable);
+        if let Some(level) = log {
+            session.heed(level).await;
+        }
+        let wants = going.wants(session, log);
+        let asks = wants.relays;
+        let mut exchange = Exchange::new(line, going.deadline, wants);
+        if let Some(permit) = going.permit.take() {
             exchange = exchange.holding(permit);
         }
-        let token = [(meta::PROGRESS_TOKEN, Json::of(&exchange.number()))];
-        let own = if call.wants_progress { &token[..] } else { &[] };
-        let features = session.card.revision.features();
-        let params = params::outbound(call, &route.local, own, features);
+        let params = going.params(session, &exchange);
         let headers = line.headers.clone();
         let sent = exchange.send(call.op.method(), &params, headers, Limits::UPSTREAM);
         match sent.await? {
             Opened::Ended(head, Err(error)) if forgotten(session, &head, Some(&error)) => {
-                Ok(Attempt::Gone(exchange.release()))
+                going.permit = exchange.release();
+                Ok(Attempt::Gone)
             }
             Opened::Ended(head, body) => exchange
                 .judge(head.status, body)
                 .map(|outcome| Attempt::Replied(Reply::Done(outcome))),
+            Opened::Flowing(_) if asks => {
+                let open = OpenCall::new(call, self.beginning(exchange, session, going, None));
+                open.into_reply().await.map(Attempt::Replied)
+            }
             Opened::Flowing(_) => exchange.into_reply().await.map(Attempt::Replied),
             Opened::Status(head) if forgotten(session, &head, None) => {
-                Ok(Attempt::Gone(exchange.release()))
+                going.permit = exchange.release();
+                Ok(Attempt::Gone)
             }
             Opened::Status(head) => Err(exchange::bare(head.status)),
+        }
+    }
+
+    /// A call on a pipe or an event stream that is its owner's alone: what the server says there unasked can be told whose it
+    /// is, for calls that may be asked about go one after another.
+    async fn on_own_pipe(
+        &self,
+        call: &Call,
+        route: &Route,
+        offer: Offer,
+        deadline: Instant,
+    ) -> Result<Reply, UpstreamError> {
+        let slot = self.slot(call, offer)?;
+        let session = self.session(&slot, deadline).await?;
+        let mut going = Going {
+            call,
+            route,
+            offer,
+            deadline,
+            slot: &slot,
+            permit: None,
+        };
+        let log = call.caller.log_level;
+        let wants = going.wants(&session, log);
+        // Waiting for a person must not cost a share of work, so the turn comes first.
+        let turn = if wants.relays {
+            Some(session.desk.turn(deadline).await?)
+        } else {
+            None
+        };
+        going.permit = Some(self.terms.gate.enter(call.deadline).await?);
+        if let Some(level) = log {
+            session.heed(level).await;
+        }
+        let mut exchange = Exchange::new(&session.line, deadline, wants);
+        if let Some(permit) = going.permit.take() {
+            exchange = exchange.holding(permit);
+        }
+        let seat = session.desk.sit(exchange.number(), turn, log.is_some());
+        let params = going.params(&session, &exchange);
+        let begun = self.beginning(exchange, &session, &going, Some(seat));
+        let mut open = OpenCall::new(call, begun);
+        open.send(&params);
+        open.into_reply().await
+    }
+
+    /// Goes on with a call that waits for its caller's answers. It is never sent again (SECURITY REL-6).
+    async fn go_on(
+        &self,
+        number: u64,
+        call: &Call,
+        deadline: Instant,
+    ) -> Result<Reply, UpstreamError> {
+        if !self.lot.holds(number, call) {
+            return Err(UpstreamError::OutcomeUnknown);
+        }
+        // Before it is taken: refused here, it can be asked for again.
+        let permit = self.terms.gate.enter(call.deadline).await?;
+        let open = self
+            .lot
+            .take(number, call)
+            .await
+            .ok_or(UpstreamError::OutcomeUnknown)?;
+        self.keyed.touch(open.slot());
+        open.resume(call, deadline, permit).await
+    }
+
+    fn beginning(
+        &self,
+        exchange: Exchange,
+        session: &Arc<Session>,
+        going: &Going<'_>,
+        seat: Option<Seat>,
+    ) -> Beginning {
+        Beginning {
+            exchange,
+            seat,
+            session: Arc::clone(session),
+            slot: Arc::clone(going.slot),
+            lot: Arc::clone(&self.lot),
+            deadline: going.deadline,
         }
     }
 

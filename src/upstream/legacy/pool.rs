@@ -25,8 +25,8 @@ use super::session::{Proposal, Session};
 use crate::{
     tasks::Tasks,
     upstream::{
-        UpstreamError, health::Backoff, line::Wire, probe::Connector, spec::HttpTransport,
-        terms::Terms,
+        UpstreamError, asking::Offer, health::Backoff, line::Wire, probe::Connector,
+        spec::HttpTransport, terms::Terms,
     },
 };
 
@@ -57,7 +57,7 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    async fn open(&self) -> Result<Session, UpstreamError> {
+    async fn open(&self, offer: Offer) -> Result<Session, UpstreamError> {
         let deadline = Instant::now() + self.terms.opening;
         let (wire, own) = match &self.opener {
             Opener::Shared(wire) => (Arc::clone(wire), false),
@@ -69,7 +69,7 @@ impl Opening {
                 (Wire::new(transport, false), true)
             }
         };
-        let opened = Session::open(&wire, self.proposal, &self.terms, deadline).await;
+        let opened = Session::open(&wire, self.proposal, offer, &self.terms, deadline).await;
         if opened.is_err() && own {
             wire.transport.close().await;
         }
@@ -81,8 +81,17 @@ impl Opening {
     }
 }
 
+/// Whose a session is: those who share it have one owner, and had the same declared for them (PROTOCOL D0.3).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct SessionKey {
+    pub(super) owner: Arc<str>,
+    pub(super) offer: Offer,
+}
+
 /// The place of one key's session.
 pub(super) struct Slot {
+    /// What is declared on its sessions.
+    offer: Offer,
     live: ArcSwapOption<Session>,
     /// Held while a session is opened, so that it is opened once; remembers how that went.
     opening: Arc<Mutex<Attempts>>,
@@ -102,8 +111,9 @@ struct Attempts {
 }
 
 impl Slot {
-    fn new() -> Arc<Self> {
+    fn new(offer: Offer) -> Arc<Self> {
         Arc::new(Self {
+            offer,
             live: ArcSwapOption::empty(),
             opening: Arc::default(),
             used: AtomicU64::new(0),
@@ -113,7 +123,7 @@ impl Slot {
 
     /// A slot with its session.
     pub(super) fn with(session: Arc<Session>) -> Arc<Self> {
-        let slot = Self::new();
+        let slot = Self::new(Offer::NONE);
         slot.live.store(Some(session));
         slot
     }
@@ -173,7 +183,7 @@ impl Slot {
                 return Err(error);
             }
         }
-        match opening.open().await {
+        match opening.open(self.offer).await {
             Ok(session) => {
                 let session = Arc::new(session);
                 if opening.owns_transports() {
@@ -230,7 +240,7 @@ impl Slot {
 
 /// The slots of keyed sessions.
 pub(super) struct Pool {
-    slots: DashMap<Arc<str>, Arc<Slot>>,
+    slots: DashMap<SessionKey, Arc<Slot>>,
     opening: Arc<Opening>,
     began: Instant,
     bound: usize,
@@ -276,7 +286,7 @@ impl Pool {
     /// [`UpstreamError::Overloaded`] when there is no room for another key.
     pub(super) fn slot(
         self: &Arc<Self>,
-        key: &Arc<str>,
+        key: &SessionKey,
         ended: Option<&CancellationToken>,
     ) -> Result<Arc<Slot>, UpstreamError> {
         // The time is written while the map's shard is locked, so that a sweep sees it.
@@ -287,13 +297,13 @@ impl Pool {
         if self.slots.len() >= self.bound {
             return Err(UpstreamError::Overloaded);
         }
-        let slot = match self.slots.entry(Arc::clone(key)) {
+        let slot = match self.slots.entry(key.clone()) {
             Entry::Occupied(entry) => {
                 entry.get().used.store(self.now(), Ordering::Relaxed);
                 return Ok(Arc::clone(entry.get()));
             }
             Entry::Vacant(entry) => {
-                let slot = Slot::new();
+                let slot = Slot::new(key.offer);
                 slot.used.store(self.now(), Ordering::Relaxed);
                 entry.insert(Arc::clone(&slot));
                 slot
@@ -301,7 +311,7 @@ impl Pool {
         };
         if let Some(ended) = ended {
             let (ended, retired) = (ended.clone(), slot.retired.clone());
-            let (weak, key) = (Arc::downgrade(self), Arc::clone(key));
+            let (weak, key) = (Arc::downgrade(self), key.clone());
             self.tasks.spawn(async move {
                 tokio::select! {
                     () = ended.cancelled() => {}
@@ -317,17 +327,23 @@ impl Pool {
         Ok(slot)
     }
 
+    /// A session of this slot is used again.
+    pub(super) fn touch(&self, slot: &Slot) {
+        slot.used.store(self.now(), Ordering::Relaxed);
+    }
+
     async fn sweep(&self) {
         let now = self.now();
         let idle = |slot: &Arc<Slot>| {
             let unused = now.saturating_sub(slot.used.load(Ordering::Relaxed));
-            u128::from(unused) >= IDLE.as_millis()
+            let asking = slot.usable().is_some_and(|session| session.is_asking());
+            u128::from(unused) >= IDLE.as_millis() && !asking
         };
         let keys: Vec<_> = self
             .slots
             .iter()
             .filter(|entry| idle(entry.value()))
-            .map(|entry| Arc::clone(entry.key()))
+            .map(|entry| entry.key().clone())
             .collect();
         let swept = keys
             .iter()
@@ -344,11 +360,7 @@ impl Pool {
     /// Closes every session.
     pub(super) async fn close(&self) {
         self.tasks.stop();
-        let keys: Vec<_> = self
-            .slots
-            .iter()
-            .map(|entry| Arc::clone(entry.key()))
-            .collect();
+        let keys: Vec<_> = self.slots.iter().map(|entry| entry.key().clone()).collect();
         let slots = keys
             .iter()
             .filter_map(|key| self.slots.remove(key))

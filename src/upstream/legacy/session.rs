@@ -1,23 +1,32 @@
 //! One session of the handshake era: opened, spoken on, closed.
 //!
-//! Guarantees: a session exists only at a revision that we know, after a whole handshake; the server's pings are answered and
-//! whatever else it asks is refused, because nothing was declared to it; closing it tells the server where that is possible.
+//! Guarantees: a session exists only at a revision that we know, after a whole handshake; the server's pings are answered, what
+//! it asks on a pipe goes to the one call that it can belong to and is refused where there is none; closing it tells the
+//! server where that is possible, and first ends the calls that wait for a person.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU8, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::StreamExt;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::{Instant, timeout};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use super::desk::Desk;
 use crate::{
-    call::ServerCard,
+    call::{LogLevel, ServerCard},
     json::{Json, Kind, Node},
     jsonrpc::{Frame, RpcError, encode},
     protocol::{Era, Revision, meta, methods, mirror},
     tasks::Tasks,
     upstream::{
         UpstreamError,
+        asking::Offer,
         exchange::{self, Told},
         line::{Line, Wire},
         modern::client_info,
@@ -28,6 +37,10 @@ use crate::{
 
 /// How long telling the server of the end may take.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// How long a server may take to agree to a log level. A call waits for it.
+const HEED: Duration = Duration::from_secs(2);
+/// No log level was asked for.
+const NO_LEVEL: u8 = u8::MAX;
 
 /// An open session.
 pub(in crate::upstream) struct Session {
@@ -37,6 +50,16 @@ pub(in crate::upstream) struct Session {
     pub(super) card: ServerCard,
     /// Cancelled when it can be used no more.
     pub(super) gone: CancellationToken,
+    /// Where its unasked frames find the call they belong to.
+    pub(super) desk: Arc<Desk>,
+    /// How many of its calls wait for a person.
+    pub(super) asking: Arc<AtomicUsize>,
+    /// The calls that wait for a person: the session's end waits for theirs.
+    pub(super) parked: TaskTracker,
+    /// The log level asked for, if any. Only ever lowered: what is above a call's own level is dropped here.
+    level: AtomicU8,
+    /// Held while a level is asked for, so that those who want it have it before they go on.
+    levelling: tokio::sync::Mutex<()>,
     /// Whether an HTTP session id names it.
     named: bool,
     tasks: Tasks,
@@ -79,32 +102,37 @@ impl From<NotOpened> for UpstreamError {
 }
 
 impl Session {
-    /// Opens a session: `initialize`, the version agreed on, `notifications/initialized` (PROTOCOL A1).
+    /// Opens a session that declares `offer`: `initialize`, the version agreed on, `notifications/initialized` (PROTOCOL A1).
     ///
     /// # Errors
     /// [`NotOpened`]; also when the server answers with a revision that is none of ours, or not the `exact` one.
     pub(in crate::upstream) async fn open(
         wire: &Arc<Wire>,
         proposal: Proposal,
+        offer: Offer,
         terms: &Arc<Terms>,
         deadline: Instant,
     ) -> Result<Self, NotOpened> {
-        let bare = Arc::new(Line::new(
-            Arc::clone(wire),
-            Era::Legacy,
-            HeaderMap::new(),
-            Arc::clone(terms),
-        ));
+        let bare = Arc::new(
+            Line::new(
+                Arc::clone(wire),
+                Era::Legacy,
+                HeaderMap::new(),
+                Arc::clone(terms),
+            )
+            .offering(offer),
+        );
         let tasks = terms.tasks.child();
         let stop = StopOnDrop(Some(tasks.clone()));
+        let desk = Arc::new(Desk::new());
         if !wire.streamable {
             // Servers may ask things before the handshake is over (PROTOCOL J6), and expect pings answered.
             let frames = wire.transport.unsolicited(HeaderMap::new()).await?;
-            tasks.spawn(attend(Arc::clone(&bare), frames));
+            tasks.spawn(attend(Arc::clone(&bare), Arc::clone(&desk), frames));
         }
         let params = meta::object_of(&[
             ("protocolVersion", Json::string(proposal.revision.as_str())),
-            ("capabilities", Json::empty_object()),
+            ("capabilities", offer.json()),
             ("clientInfo", client_info()),
         ]);
         let asked = exchange::ask(
@@ -138,12 +166,9 @@ impl Session {
                 headers.insert(HeaderName::from_static(mirror::SESSION_ID), session.clone());
             }
         }
-        let line = Arc::new(Line::new(
-            Arc::clone(wire),
-            Era::Legacy,
-            headers,
-            Arc::clone(terms),
-        ));
+        let line = Arc::new(
+            Line::new(Arc::clone(wire), Era::Legacy, headers, Arc::clone(terms)).offering(offer),
+        );
         let initialized = encode::notification(methods::INITIALIZED, None);
         match line.aside(initialized).await? {
             Answer::Status(head) if !head.status.is_success() => {
@@ -156,6 +181,11 @@ impl Session {
             line,
             card,
             gone: CancellationToken::new(),
+            desk,
+            asking: Arc::default(),
+            parked: TaskTracker::new(),
+            level: AtomicU8::new(NO_LEVEL),
+            levelling: tokio::sync::Mutex::default(),
             named: session.is_some() && wire.streamable,
             tasks,
         })
@@ -166,9 +196,41 @@ impl Session {
         self.named
     }
 
+    /// Whether a call of it waits for a person.
+    pub(super) fn is_asking(&self) -> bool {
+        !self.parked.is_empty()
+    }
+
+    /// Sees to it that the server sends log lines of `level` and above, if it can at all (PROTOCOL D1). A server that does not
+    /// agree is not asked again.
+    pub(super) async fn heed(&self, level: LogLevel) {
+        let wanted = level as u8;
+        if wanted >= self.level.load(Ordering::Relaxed)
+            || self.card.capabilities.root().member("logging").is_none()
+        {
+            return;
+        }
+        let _turn = self.levelling.lock().await;
+        if wanted >= self.level.load(Ordering::Relaxed) {
+            return;
+        }
+        let params = meta::object_of(&[("level", Json::string(level.as_str()))]);
+        let headers = self.line.headers.clone();
+        let until = Instant::now() + HEED;
+        let method = methods::SET_LEVEL;
+        let asked = exchange::ask(&self.line, method, &params, headers, until, false).await;
+        if !matches!(asked, Ok(Told::Result(..))) {
+            tracing::debug!(upstream = %self.line.terms.id, "a log level was not agreed to");
+        }
+        self.level.store(wanted, Ordering::Relaxed);
+    }
+
     /// Ends the session: no more calls, the server told over HTTP, its transport closed where it has one of its own.
     pub(super) async fn close(&self, owns_transport: bool) {
         self.gone.cancel();
+        self.parked.close();
+        // Each of them has something to tell the server first.
+        drop(timeout(FAREWELL, self.parked.wait()).await);
         self.tasks.stop();
         let transport = &self.line.wire.transport;
         if self.named {
@@ -235,12 +297,14 @@ fn card(result: &Json, proposal: Proposal) -> Result<ServerCard, UpstreamError> 
     })
 }
 
-/// Reads what a server says unasked: requests are answered one after another, everything else is dropped.
-async fn attend(line: Arc<Line>, mut frames: Frames) {
+/// Reads what a server says unasked: what belongs to a call goes there, other requests are answered one after another,
+/// everything else is dropped.
+async fn attend(line: Arc<Line>, desk: Arc<Desk>, mut frames: Frames) {
     while let Some(Ok(frame)) = frames.next().await {
-        match frame {
-            Frame::Request(request) => line.answer(&request).await,
-            Frame::Notification(_) | Frame::Response(_) => line.terms.drop_frame(),
+        match desk.hand(frame) {
+            None => {}
+            Some(Frame::Request(request)) => line.answer(&request).await,
+            Some(Frame::Notification(_) | Frame::Response(_)) => line.terms.drop_frame(),
         }
     }
 }

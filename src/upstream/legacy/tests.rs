@@ -31,11 +31,11 @@ async fn opened(
     let wire = Wire::new(Arc::<Scripted>::clone(transport), streamable);
     let terms = terms(&a_pipe());
     let deadline = Instant::now() + Duration::from_secs(5);
-    Ok(Session::open(&wire, proposal, &terms, deadline).await?)
+    Ok(Session::open(&wire, proposal, Offer::NONE, &terms, deadline).await?)
 }
 
 /// A peer on Streamable HTTP; `script` sees everything after the handshakes, whose sessions are `s0`, `s1`, ….
-async fn over_http(
+pub(super) async fn over_http(
     spec: &UpstreamSpec,
     mut script: impl FnMut(&Sent) -> Play + Send + 'static,
 ) -> (Arc<Scripted>, Legacy) {
@@ -48,7 +48,7 @@ async fn over_http(
     let wire = Wire::new(Arc::<Scripted>::clone(&transport), true);
     let terms = terms(spec);
     let deadline = Instant::now() + Duration::from_secs(5);
-    let first = Session::open(&wire, NEWEST, &terms, deadline)
+    let first = Session::open(&wire, NEWEST, Offer::NONE, &terms, deadline)
         .await
         .unwrap();
     let opener = Opener::Shared(wire);
@@ -57,7 +57,7 @@ async fn over_http(
 }
 
 /// A peer on a pipe, further processes by the same script.
-async fn on_pipes(
+pub(super) async fn on_pipes(
     isolation: Isolation,
     script: impl Fn(usize, &Sent) -> Play + Send + Sync + Clone + 'static,
 ) -> (Arc<Processes>, Legacy) {
@@ -76,7 +76,7 @@ async fn on_pipes(
     let transport = processes.connect(HttpTransport::Auto).await.unwrap();
     let deadline = Instant::now() + Duration::from_secs(5);
     let wire = Wire::new(transport, false);
-    let first = Session::open(&wire, NEWEST, &terms, deadline)
+    let first = Session::open(&wire, NEWEST, Offer::NONE, &terms, deadline)
         .await
         .unwrap();
     let connector: Arc<dyn Connector> = Arc::<Processes>::clone(&processes);
@@ -411,7 +411,7 @@ async fn a_session_that_cannot_be_opened_is_an_error_and_is_not_tried_again_at_o
     let spec = an_address();
     let terms = terms(&spec);
     let deadline = Instant::now() + Duration::from_secs(5);
-    let first = Session::open(&wire, NEWEST, &terms, deadline)
+    let first = Session::open(&wire, NEWEST, Offer::NONE, &terms, deadline)
         .await
         .unwrap();
     let peer = Legacy::new(
@@ -478,7 +478,12 @@ async fn an_upstreams_own_error_is_passed_on_and_codes_of_the_other_era_are_not(
     .into_iter();
     let (_, peer) = over_http(&an_address(), move |_| plays.next().unwrap()).await;
     for code in [-32042, -32002, -32602] {
-        let outcome = done(&peer, of("k")).await;
+        let mut call = of("k");
+        call.caller = Arc::new(Caller {
+            revision: Revision::V2025_11_25,
+            ..a_caller("k")
+        });
+        let outcome = done(&peer, call).await;
         assert!(matches!(outcome, Outcome::Failed(error) if error.code == code));
     }
     let reply = peer.call(of("k"), a_route("t")).await;
@@ -557,7 +562,7 @@ async fn a_server_that_stops_speaking_the_era_ends_the_peer() {
     let wire = Wire::new(Arc::<Scripted>::clone(&transport), true);
     let terms = terms(&an_address());
     let deadline = Instant::now() + Duration::from_secs(5);
-    let first = Session::open(&wire, NEWEST, &terms, deadline)
+    let first = Session::open(&wire, NEWEST, Offer::NONE, &terms, deadline)
         .await
         .unwrap();
     let peer = Legacy::new(

@@ -138,7 +138,7 @@ impl Modern {
             progress: call.wants_progress,
             log,
             rounds,
-            quiet: false,
+            ..Wants::default()
         };
         let mut exchange = Exchange::new(line, deadline, wants).holding(permit);
         let mut own = self.own.clone();

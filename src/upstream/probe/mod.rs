@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{
     Peer, UpstreamError,
+    asking::Offer,
     exchange::{self, Told},
     legacy::{Legacy, NotOpened, Opener, Proposal, Session},
     line::Wire,
@@ -206,7 +207,15 @@ impl Probe {
                 Found::Older => {}
             }
         }
-        match Session::open(&wire, self.proposal(), &self.terms, self.step()).await {
+        match Session::open(
+            &wire,
+            self.proposal(),
+            Offer::NONE,
+            &self.terms,
+            self.step(),
+        )
+        .await
+        {
             Ok(session) => {
                 closing.keep();
                 Ok((self.legacy(session, Opener::Shared(wire)), http))
@@ -238,7 +247,7 @@ impl Probe {
         let wire = Wire::new(self.connect(http).await?, false);
         let closing = CloseUnlessKept(Some(Arc::clone(&wire)), &self.terms);
         let deadline = Instant::now() + self.terms.opening;
-        let opening = Session::open(&wire, self.proposal(), &self.terms, deadline);
+        let opening = Session::open(&wire, self.proposal(), Offer::NONE, &self.terms, deadline);
         // A process that ends says why; the handshake only sees that it ended.
         let session = tokio::select! {
             biased;
@@ -305,7 +314,7 @@ impl Probe {
             Some(Err(error)) => return Err(error),
             None => true,
         };
-        let opening = Session::open(wire, self.proposal(), &self.terms, deadline);
+        let opening = Session::open(wire, self.proposal(), Offer::NONE, &self.terms, deadline);
         tokio::pin!(opening);
         let mut pending = pending;
         let opened = loop {

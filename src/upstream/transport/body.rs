@@ -3,7 +3,14 @@
 //! Guarantees: no message over 32 MiB and no stream of answers over 128 MiB is held or passed on; an answer that
 //! keeps silent for too long ends in an error; a body that ended well leaves its connection reusable.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt, StreamExt, stream};
@@ -118,6 +125,8 @@ pub(super) enum Owes {
     Response {
         id: RequestId,
         silence: Option<Duration>,
+        /// See [`super::Outbound::patience`].
+        patience: Option<Arc<AtomicUsize>>,
         drain: Drain,
     },
     /// Nothing; it may be silent for ever and ends when the peer ends it.
@@ -170,9 +179,17 @@ impl Events {
             let read = match self.owes {
                 Owes::Response {
                     silence: Some(silence),
+                    ref patience,
                     ..
                 } => match tokio::time::timeout(silence, body.piece()).await {
                     Ok(read) => read,
+                    Err(_elapsed)
+                        if patience
+                            .as_ref()
+                            .is_some_and(|asking| asking.load(Ordering::Relaxed) > 0) =>
+                    {
+                        continue;
+                    }
                     Err(_elapsed) => Err(UpstreamError::Timeout("silence")),
                 },
                 Owes::Response { .. } | Owes::Nothing => body.piece().await,

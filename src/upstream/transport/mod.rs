@@ -11,7 +11,7 @@ mod rig;
 mod sse;
 mod stdio;
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicUsize};
 
 use ::http::{HeaderMap, HeaderValue, StatusCode};
 use bytes::Bytes;
@@ -93,6 +93,9 @@ pub struct Outbound {
     pub headers: HeaderMap,
     /// The most bytes of one message in the answer, and how strictly it is read.
     pub limits: crate::json::Limits,
+    /// While this is above zero, the answer's stream may be silent for longer than the upstream's silence deadline: somebody
+    /// is being asked. Only HTTP keeps that deadline here.
+    pub patience: Option<Arc<AtomicUsize>>,
 }
 
 /// What came back for one frame.

@@ -141,6 +141,7 @@ pub(super) fn request(id: u64) -> Outbound {
         id: Some(RequestId::minted(id)),
         headers: HeaderMap::new(),
         limits: Limits::UPSTREAM,
+        patience: None,
     }
 }
 

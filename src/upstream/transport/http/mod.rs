@@ -97,7 +97,12 @@ impl Http {
                     Length::Long => None,
                 };
                 let drain = self.drain.clone();
-                let owes = Owes::Response { id, silence, drain };
+                let owes = Owes::Response {
+                    id,
+                    silence,
+                    patience: out.patience,
+                    drain,
+                };
                 let mut events = Events::new(body, out.limits, owes);
                 match events.next().await {
                     Some(Ok(frame @ Frame::Response(_))) => Ok(Answer::One(head, frame)),

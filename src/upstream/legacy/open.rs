@@ -1,0 +1,504 @@
+//! A call under way to a server that may ask its caller: read on until it ends or asks, held while the caller is asked
+//! (PROTOCOL D2c).
+//!
+//! Guarantees: the request is sent once, whatever happens afterwards; a question is put only to the caller whose call it came
+//! on, and only if it was declared; each answer goes back under the id of its question; dropped before its end, the server is
+//! told. Deliberately absent: where it waits meanwhile.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{
+    StreamExt,
+    future::{BoxFuture, join_all},
+    stream,
+};
+use http::StatusCode;
+use tokio::{
+    sync::OwnedSemaphorePermit,
+    time::{Instant, timeout_at},
+};
+
+use super::{desk::Seat, park::Lot, pool::Slot, session::Session};
+use crate::{
+    call::{Call, Caller, Event, InputRequired, Op, Outcome, Reply, ReplyStream, State, Step},
+    json::{Edits, Fate, Json, Node},
+    jsonrpc::{Frame, Request, RequestId, RpcError},
+    protocol::{Era, codes, meta, methods},
+    upstream::{
+        UpstreamError,
+        asking::{self, MAX_QUESTIONS, NotOffered, Offer},
+        exchange::{self, Exchange, Happened, Opened},
+        transport::Answer,
+        visits,
+    },
+};
+
+/// How long further questions are waited for after the first, to ask them together.
+const BATCH: Duration = Duration::from_millis(5);
+
+/// A call under way.
+pub(super) struct OpenCall {
+    /// Set while the first frame is still to come; only on transports that do not say whose a request is.
+    sending: Option<BoxFuture<'static, Result<Answer, UpstreamError>>>,
+    exchange: Exchange,
+    seat: Option<Seat>,
+    session: Arc<Session>,
+    slot: Arc<Slot>,
+    lot: Arc<Lot>,
+    op: Op,
+    caller: Arc<Caller>,
+    offer: Offer,
+    deadline: Instant,
+    progress: bool,
+    /// What was not told, because nobody could be told: progress while the caller was asked.
+    missed: Option<Event>,
+    /// What the server wants to know, in the order it asked.
+    questions: Vec<Question>,
+    /// How many it has asked.
+    asked: u32,
+    /// When the caller is to be asked.
+    ask_at: Option<Instant>,
+    /// How it ended, while nobody was there to be told.
+    over: Option<Result<Outcome, UpstreamError>>,
+}
+
+/// What an open call is begun with.
+pub(super) struct Beginning {
+    /// Not sent yet, or sent and answered with a stream.
+    pub(super) exchange: Exchange,
+    pub(super) seat: Option<Seat>,
+    pub(super) session: Arc<Session>,
+    pub(super) slot: Arc<Slot>,
+    pub(super) lot: Arc<Lot>,
+    pub(super) deadline: Instant,
+}
+
+/// A request of the server's that is open.
+struct Question {
+    /// What the caller knows it by.
+    key: String,
+    id: RequestId,
+    /// `{method, params}` as the caller gets it.
+    request: Json,
+    elicits: bool,
+}
+
+/// What is heard of a call.
+pub(super) enum Heard {
+    Happened(Happened),
+    /// The response, and the HTTP status it came with.
+    Ended(StatusCode, Result<Json, RpcError>),
+}
+
+/// What comes next for the caller.
+enum Turn {
+    Event(Event),
+    Ended(Outcome),
+    Asks,
+}
+
+impl OpenCall {
+    /// A call whose request is sent already, if its exchange says so.
+    pub(super) fn new(call: &Call, begun: Beginning) -> Box<Self> {
+        Box::new(Self {
+            sending: None,
+            offer: begun.session.line.offer,
+            exchange: begun.exchange,
+            seat: begun.seat,
+            session: begun.session,
+            slot: begun.slot,
+            lot: begun.lot,
+            op: call.op.clone(),
+            caller: Arc::clone(&call.caller),
+            deadline: begun.deadline,
+            progress: call.wants_progress,
+            missed: None,
+            questions: Vec::new(),
+            asked: 0,
+            ask_at: None,
+            over: None,
+        })
+    }
+
+    /// Begins to send its request, and listens to the rest of its session at the same time.
+    pub(super) fn send(&mut self, params: &Json) {
+        let headers = self.session.line.headers.clone();
+        let method = self.op.method();
+        let limits = crate::json::Limits::UPSTREAM;
+        self.sending = Some(self.exchange.sending(method, params, headers, limits));
+    }
+
+    /// The session it is on.
+    pub(super) const fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    /// Who is asked, and about what.
+    pub(super) const fn about(&self) -> (&Arc<Caller>, &Op) {
+        (&self.caller, &self.op)
+    }
+
+    /// Where it waits while its caller is asked.
+    pub(super) const fn lot(&self) -> &Arc<Lot> {
+        &self.lot
+    }
+
+    /// The slot of its session.
+    pub(super) const fn slot(&self) -> &Arc<Slot> {
+        &self.slot
+    }
+
+    /// Goes on for `call`, which brings answers: they go to the server under the ids of its questions, and what was not
+    /// answered will be asked again. `permit` is the call's share of work at once.
+    ///
+    /// # Errors
+    /// What sending an answer failed with; the call is then given up.
+    pub(super) async fn resume(
+        mut self: Box<Self>,
+        call: &Call,
+        deadline: Instant,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<Reply, UpstreamError> {
+        let caller = &call.caller;
+        self.caller = Arc::clone(caller);
+        self.offer = self.session.line.offer.and(Offer::of(caller));
+        self.deadline = deadline;
+        self.progress = call.wants_progress;
+        let heard = self.session.line.wire.streamable || self.seat.is_some();
+        let log = caller.log_level.filter(|_| heard);
+        self.exchange
+            .attach(deadline, caller, Some(self.offer), log);
+        self.exchange.hold(permit);
+        if let Some(level) = log {
+            self.session.heed(level).await;
+        }
+        let responses = call.resume.as_ref();
+        let responses = responses.and_then(|resume| resume.responses.as_ref());
+        let mut answers = Vec::new();
+        self.questions.retain(|question| {
+            let answer = responses.and_then(|responses| {
+                let answer = responses.root().member(&question.key)?;
+                Some(responses.slice(answer))
+            });
+            match answer {
+                Some(answer) => {
+                    answers.push((question.id.clone(), body_of(answer)));
+                    false
+                }
+                None => true,
+            }
+        });
+        if self.over.is_none() {
+            let line = &self.session.line;
+            let sent = join_all(answers.iter().map(|(id, body)| line.reply(id, body)));
+            for answer in sent.await {
+                if let Answer::Status(head) = answer?
+                    && !head.status.is_success()
+                {
+                    if head.status == StatusCode::NOT_FOUND {
+                        self.slot.forget(&self.session);
+                    }
+                    return Err(exchange::bare(head.status));
+                }
+            }
+        }
+        self.ask_at = (!self.questions.is_empty()).then(|| Instant::now() + BATCH);
+        self.into_reply().await
+    }
+
+    /// The reply: at once when the outcome, or the need to ask, comes first, else a stream that owns this call.
+    ///
+    /// # Errors
+    /// Whatever happens before the first event; later failures are the stream's outcome.
+    pub(super) async fn into_reply(mut self: Box<Self>) -> Result<Reply, UpstreamError> {
+        let first = match self.step().await? {
+            Turn::Ended(outcome) => return Ok(Reply::Done(outcome)),
+            Turn::Asks => return self.ask().await.map(Reply::Done),
+            Turn::Event(event) => event,
+        };
+        let rest = stream::unfold(Some(self), |call| async move {
+            let mut call = call?;
+            let outcome = match call.step().await {
+                Ok(Turn::Event(event)) => return Some((Step::Event(event), Some(call))),
+                Ok(Turn::Ended(outcome)) => Ok(outcome),
+                Ok(Turn::Asks) => call.ask().await,
+                Err(error) => Err(error),
+            };
+            let outcome = outcome.unwrap_or_else(|error| Outcome::Lost(exchange::failure(&error)));
+            Some((Step::Outcome(outcome), None))
+        });
+        let steps = stream::once(std::future::ready(Step::Event(first))).chain(rest);
+        Ok(Reply::Stream(ReplyStream::new(steps.boxed())))
+    }
+
+    async fn step(&mut self) -> Result<Turn, UpstreamError> {
+        loop {
+            if let Some(event) = self.missed.take()
+                && self.progress
+            {
+                return Ok(Turn::Event(event));
+            }
+            if let Some(over) = self.over.take() {
+                return over.map(Turn::Ended);
+            }
+            let heard = match self.ask_at {
+                Some(at) => match timeout_at(at, self.hear()).await {
+                    Ok(heard) => heard?,
+                    Err(_elapsed) => return Ok(Turn::Asks),
+                },
+                // What has begun to flow keeps its deadline itself.
+                None if self.sending.is_none() => self.hear().await?,
+                None => timeout_at(self.deadline, self.hear())
+                    .await
+                    .map_err(|_| UpstreamError::Timeout("call"))??,
+            };
+            match heard {
+                Heard::Happened(Happened::Event(Event::Progress(_))) if !self.progress => {}
+                Heard::Happened(Happened::Event(event)) => return Ok(Turn::Event(event)),
+                Heard::Happened(Happened::Asked(request)) => self.consider(request).await,
+                Heard::Happened(Happened::Withdrawn(id)) => self.withdrawn(&id),
+                Heard::Happened(Happened::Ended(body)) => {
+                    return self.ended(StatusCode::OK, body).map(Turn::Ended);
+                }
+                Heard::Ended(status, body) => return self.ended(status, body).map(Turn::Ended),
+            }
+        }
+    }
+
+    /// The next thing that is heard of the call. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// What the call fails with.
+    pub(super) async fn hear(&mut self) -> Result<Heard, UpstreamError> {
+        loop {
+            let Self {
+                sending,
+                exchange,
+                seat,
+                ..
+            } = &mut *self;
+            let unasked = async {
+                match seat {
+                    Some(seat) => seat.next().await,
+                    None => std::future::pending().await,
+                }
+            };
+            let own = async {
+                match sending {
+                    Some(sending) => Err(sending.await),
+                    None => Ok(exchange.next().await),
+                }
+            };
+            let answer = tokio::select! {
+                biased;
+                frame = unasked => match frame {
+                    Frame::Request(request) => return Ok(Heard::Happened(Happened::Asked(request))),
+                    Frame::Notification(notification) => match self.exchange.noted(notification) {
+                        Some(happened) => return Ok(Heard::Happened(happened)),
+                        None => continue,
+                    },
+                    Frame::Response(_) => continue,
+                },
+                own = own => match own {
+                    Ok(happened) => return happened.map(Heard::Happened),
+                    Err(answer) => answer,
+                },
+            };
+            self.sending = None;
+            match self.exchange.opened(answer)? {
+                Opened::Ended(head, body) => return Ok(Heard::Ended(head.status, body)),
+                Opened::Flowing(_) => {}
+                Opened::Status(head) => return Err(exchange::bare(head.status)),
+            }
+        }
+    }
+
+    /// Takes what is heard while the caller is asked: nobody can be told, and nothing may be lost (PROTOCOL D2c).
+    pub(super) async fn take_in(&mut self, heard: Result<Heard, UpstreamError>) {
+        match heard {
+            Ok(Heard::Happened(Happened::Event(event @ Event::Progress(_)))) => {
+                self.missed = Some(event);
+            }
+            Ok(Heard::Happened(Happened::Event(_))) => self.session.line.terms.drop_frame(),
+            Ok(Heard::Happened(Happened::Asked(request))) => self.consider(request).await,
+            Ok(Heard::Happened(Happened::Withdrawn(id))) => self.withdrawn(&id),
+            Ok(Heard::Happened(Happened::Ended(body))) => {
+                self.over = Some(self.ended(StatusCode::OK, body));
+            }
+            Ok(Heard::Ended(status, body)) => self.over = Some(self.ended(status, body)),
+            Err(error) => self.over = Some(Err(error)),
+        }
+    }
+
+    /// Whether it has ended while nobody was there.
+    pub(super) const fn is_over(&self) -> bool {
+        self.over.is_some()
+    }
+
+    fn ended(
+        &mut self,
+        status: StatusCode,
+        body: Result<Json, RpcError>,
+    ) -> Result<Outcome, UpstreamError> {
+        self.refuse_questions();
+        self.exchange.judge(status, body)
+    }
+
+    /// Takes a request of the server's: kept, to be put to the caller, or refused.
+    async fn consider(&mut self, request: Request) {
+        let line = &self.session.line;
+        if &*request.method == methods::PING {
+            return line.answer(&request).await;
+        }
+        let params = request.params.as_ref();
+        let refusal = match self.offer.allows(&request.method, params.map(Json::root)) {
+            Ok(()) if self.questions.len() >= MAX_QUESTIONS => Some(RpcError::new(
+                codes::INVALID_PARAMS,
+                "too many requests of this call are open",
+            )),
+            Ok(()) => None,
+            Err(why @ (NotOffered::Capability | NotOffered::Mode | NotOffered::Malformed)) => {
+                Some(RpcError::new(why.code(), why.to_string()))
+            }
+        };
+        if let Some(error) = refusal {
+            line.terms.drop_frame();
+            if let Err(error) = line.reply(&request.id, &Err(error)).await {
+                tracing::debug!(%error, "a server's request could not be refused");
+            }
+            return;
+        }
+        self.asked += 1;
+        self.questions.push(Question {
+            key: format!("ask-{}", self.asked),
+            request: self.outward(&request),
+            elicits: &*request.method == methods::ELICITATION_CREATE,
+            id: request.id,
+        });
+        self.ask_at.get_or_insert_with(|| Instant::now() + BATCH);
+    }
+
+    /// A request as the caller gets it: nothing of this hop in it, and no context of other servers asked for.
+    fn outward(&self, request: &Request) -> Json {
+        let method = ("method", Json::string(&request.method));
+        let Some(params) = &request.params else {
+            return meta::object_of(&[method]);
+        };
+        let mut edits = Edits::new();
+        meta::rewrite(&mut edits, params.root(), &[]);
+        let mut params = params.splice(&edits);
+        if self.caller.revision.era() == Era::Legacy {
+            params = visits::outward(&self.session.line.terms.id, &params);
+        }
+        let mut edits = Edits::new();
+        let modern = self.caller.revision.era() == Era::Modern;
+        edits.members(
+            params.root(),
+            |key, _| match key {
+                // Nobody could follow the task up: none was offered.
+                "task" => Fate::Remove,
+                "elicitationId" if modern => Fate::Remove,
+                _ => Fate::Keep,
+            },
+            &[],
+        );
+        if &*request.method == methods::SAMPLING_CREATE {
+            asking::without_context(&mut edits, params.root());
+        }
+        meta::object_of(&[method, ("params", params.splice(&edits))])
+    }
+
+    fn withdrawn(&mut self, id: &Json) {
+        let same = |question: &Question| {
+            question.id.json() == id
+                || id.root().as_str().is_some()
+                    && question.id.json().root().as_str() == id.root().as_str()
+        };
+        self.questions.retain(|question| !same(question));
+        if self.questions.is_empty() {
+            self.ask_at = None;
+        }
+    }
+
+    /// Asks the caller: the call is parked, and the outcome says under which number. Its share of work at once is free again,
+    /// or a few slow people would keep everybody else out.
+    async fn ask(mut self: Box<Self>) -> Result<Outcome, UpstreamError> {
+        let questions: Vec<_> = self
+            .questions
+            .iter()
+            .map(|question| (question.key.as_str(), question.request.clone()))
+            .collect();
+        let requests = meta::object_of(&questions);
+        drop(self.exchange.release());
+        self.exchange.rest();
+        self.ask_at = None;
+        match Lot::park(self) {
+            Ok(number) => Ok(Outcome::InputRequired(InputRequired {
+                requests,
+                state: State::Parked(number),
+            })),
+            Err(call) => {
+                call.expire().await;
+                Err(UpstreamError::Overloaded)
+            }
+        }
+    }
+
+    /// Ends a call whose caller does not answer: its questions are answered as a person who walked away would, and it is
+    /// cancelled. Returns when the server has been told, or cannot be.
+    pub(super) async fn expire(mut self: Box<Self>) {
+        let line = Arc::clone(&self.session.line);
+        let cancel = Ok(meta::object_of(&[("action", Json::string("cancel"))]));
+        let error = Err(RpcError::new(codes::INTERNAL_ERROR, "nobody answered"));
+        let told = std::mem::take(&mut self.questions)
+            .into_iter()
+            .map(|question| {
+                let body = if question.elicits { &cancel } else { &error };
+                let line = &line;
+                async move { line.reply(&question.id, body).await }
+            });
+        for told in join_all(told).await {
+            if let Err(error) = told {
+                tracing::debug!(%error, "a server could not be told that nobody answers");
+            }
+        }
+        // Its seat, if it has one, is given up last: until then no other call of the session may be asked.
+        let Self { exchange, seat, .. } = *self;
+        exchange.give_up().await;
+        drop(seat);
+    }
+
+    /// Answers what is open with errors: the call it belonged to is over.
+    fn refuse_questions(&mut self) {
+        let questions = std::mem::take(&mut self.questions);
+        self.ask_at = None;
+        if questions.is_empty() {
+            return;
+        }
+        let line = Arc::clone(&self.session.line);
+        self.session.line.terms.tasks.spawn(async move {
+            let error = RpcError::new(codes::INVALID_PARAMS, "the call it belonged to is over");
+            let body = Err(error);
+            join_all(
+                questions
+                    .iter()
+                    .map(|question| line.reply(&question.id, &body)),
+            )
+            .await;
+        });
+    }
+}
+
+/// The body that answers a question. Results go as they are; an object that holds nothing but an error is one: that is how a
+/// dialect says that its client refused.
+fn body_of(answer: Json) -> Result<Json, RpcError> {
+    let mut members = answer.root().members();
+    if let (Some(only), None) = (members.next(), members.next())
+        && only.key == "error"
+        && let Some(code) = only.value.member("code").and_then(Node::as_i64)
+    {
+        let message = only.value.member("message").and_then(Node::as_str);
+        return Err(RpcError::new(code, message.unwrap_or_default()));
+    }
+    Ok(answer)
+}

@@ -1,0 +1,183 @@
+//! Where calls wait while their callers are asked (PROTOCOL D2c).
+//!
+//! Guarantees: a waiting call is known by a number that cannot be guessed, goes on only for its own principal and request, and
+//! goes on once; it is read on meanwhile, so that pings are answered and its end is seen; after [`PATIENCE`], or when its
+//! session or its caller's ends, it is given up and the server told. Bounds: [`MAX_PARKED`] calls of one upstream.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::oneshot,
+    time::{Instant, sleep_until},
+};
+
+use super::open::OpenCall;
+use crate::call::{Call, Op, Principal};
+
+/// The most calls of one upstream that wait for people.
+pub(super) const MAX_PARKED: usize = 1_024;
+/// How long a person is waited for: as long as the state that a client brings back is good (SECURITY 6).
+pub(super) const PATIENCE: Duration = Duration::from_secs(600);
+
+/// The waiting calls of one upstream.
+#[derive(Default)]
+pub(super) struct Lot {
+    /// A lock, because entries come and go while nothing is awaited.
+    waiting: Mutex<HashMap<u64, Ticket>>,
+}
+
+struct Ticket {
+    principal: Principal,
+    op: Op,
+    take: oneshot::Sender<oneshot::Sender<Box<OpenCall>>>,
+}
+
+impl Lot {
+    /// Parks a call; the number stands for it.
+    ///
+    /// # Errors
+    /// The call itself, when there is no room for it.
+    pub(super) fn park(call: Box<OpenCall>) -> Result<u64, Box<OpenCall>> {
+        let lot = Arc::clone(call.lot());
+        let (take, taken) = oneshot::channel();
+        let number = {
+            let mut waiting = lot.waiting();
+            if waiting.len() >= MAX_PARKED {
+                return Err(call);
+            }
+            let (caller, op) = call.about();
+            let ticket = Ticket {
+                principal: caller.principal.clone(),
+                op: op.clone(),
+                take,
+            };
+            let mut number = random();
+            while waiting.contains_key(&number) {
+                number = random();
+            }
+            waiting.insert(number, ticket);
+            number
+        };
+        let session = Arc::clone(call.session());
+        let asking = Asking::begin(&session.asking);
+        let waiting = wait(call, number, taken, asking);
+        let tracked = session.parked.track_future(waiting);
+        session.line.terms.tasks.spawn(tracked);
+        Ok(number)
+    }
+
+    /// Whether `call` may go on with the call of this number.
+    pub(super) fn holds(&self, number: u64, call: &Call) -> bool {
+        let waiting = self.waiting();
+        waiting
+            .get(&number)
+            .is_some_and(|ticket| ticket.is_for(call))
+    }
+
+    /// The waiting call of this number, if `call` may go on with it. It waits no more.
+    pub(super) async fn take(&self, number: u64, call: &Call) -> Option<Box<OpenCall>> {
+        let ticket = {
+            let mut waiting = self.waiting();
+            if !waiting.get(&number)?.is_for(call) {
+                return None;
+            }
+            waiting.remove(&number)?
+        };
+        let (give, given) = oneshot::channel();
+        ticket.take.send(give).ok()?;
+        given.await.ok()
+    }
+
+    /// How many calls wait.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.waiting().len()
+    }
+
+    /// A panic under the lock leaves a map that is still whole, so poison says nothing.
+    fn waiting(&self) -> MutexGuard<'_, HashMap<u64, Ticket>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ticket {
+    fn is_for(&self, call: &Call) -> bool {
+        self.principal == call.caller.principal && self.op == call.op
+    }
+}
+
+/// Counts a caller who is being asked.
+struct Asking(Arc<AtomicUsize>);
+
+impl Asking {
+    fn begin(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Reads a parked call on until somebody takes it, or nobody will.
+async fn wait(
+    mut call: Box<OpenCall>,
+    number: u64,
+    mut taken: oneshot::Receiver<oneshot::Sender<Box<OpenCall>>>,
+    asking: Asking,
+) {
+    let until = Instant::now() + PATIENCE;
+    let gone = call.session().gone.clone();
+    let owner = call.about().0.affinity.ended.clone();
+    let taker = loop {
+        let owner_ended = async {
+            match &owner {
+                Some(ended) => ended.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        let over = call.is_over();
+        tokio::select! {
+            biased;
+            taker = &mut taken => break taker.ok(),
+            () = owner_ended => break None,
+            () = gone.cancelled() => break None,
+            () = sleep_until(until) => break None,
+            heard = call.hear(), if !over => call.take_in(heard).await,
+        }
+    };
+    let lot = Arc::clone(call.lot());
+    let taker = match taker {
+        Some(taker) => Some(taker),
+        None if lot.waiting().remove(&number).is_some() => None,
+        // Somebody came for it at the last moment.
+        None => taken.await.ok(),
+    };
+    drop(asking);
+    match taker {
+        Some(taker) => {
+            // Whoever came for it may be gone again: then it is dropped here, which gives it up.
+            drop(taker.send(call));
+        }
+        None => call.expire().await,
+    }
+}
+
+/// A number that cannot be guessed.
+#[expect(clippy::expect_used, reason = "see the invariant")]
+fn random() -> u64 {
+    let mut bytes = [0; 8];
+    // INVARIANT: the operating system's random source does not fail after boot.
+    aws_lc_rs::rand::fill(&mut bytes).expect("the system gives random bytes");
+    u64::from_ne_bytes(bytes)
+}

@@ -1,0 +1,159 @@
+//! Calls that nobody goes on with, and sessions that end meanwhile.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn nobody_comes_back_and_after_ten_minutes_the_server_is_told_and_the_call_cancelled() {
+    let (transport, peer) = played(&an_address()).await;
+    let call = able("k");
+    let sample = r#"{"jsonrpc":"2.0","id":8,"method":"sampling/createMessage","params":{"messages":[],"includeContext":"thisServer"}}"#;
+    let asked = asked(begun(&transport, &peer, call.clone(), 0, &[ELICIT, sample]).await);
+    assert!(
+        asked
+            .requests
+            .as_str()
+            .contains(r#""includeContext":"none""#)
+    );
+    tokio::time::sleep(park::PATIENCE - Duration::from_secs(1)).await;
+    assert_eq!(peer.lot.len(), 1);
+    assert!(answers(&transport).is_empty());
+    transport.until_count("notifications/cancelled", 1).await;
+    let told = answers(&transport);
+    assert!(
+        told[0].contains(r#""id":7,"result":{"action":"cancel"}"#),
+        "{told:?}"
+    );
+    assert!(told[1].contains(r#""id":8,"error""#), "{told:?}");
+    let cancelled = transport.sent_of("notifications/cancelled").remove(0);
+    let number = id_of(&transport.sent_of("tools/call")[0]);
+    assert!(
+        cancelled
+            .params
+            .contains(&format!(r#""requestId":{number}"#))
+    );
+    assert_eq!(peer.lot.len(), 0);
+    let late = again(&call, &asked, r#"{"ask-1":{"action":"accept"}}"#);
+    let reply = peer.call(late, a_route("t")).await;
+    assert!(matches!(reply, Err(UpstreamError::OutcomeUnknown)));
+    assert_eq!(transport.sent_of("tools/call").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_its_callers_session_cancels_a_parked_call_and_no_other() {
+    let (transport, peer) = played(&an_address()).await;
+    let (a, b) = (able("a"), able("b"));
+    asked(begun(&transport, &peer, a.clone(), 0, &[ELICIT]).await);
+    asked(begun(&transport, &peer, b, 1, &[ELICIT]).await);
+    a.caller.affinity.ended.as_ref().unwrap().cancel();
+    transport.until_count("notifications/cancelled", 1).await;
+    while transport.ended.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let calls = transport.sent_of("tools/call");
+    let cancelled = transport.sent_of("notifications/cancelled");
+    assert_eq!(cancelled.len(), 1);
+    assert!(
+        cancelled[0]
+            .params
+            .contains(&format!(r#""requestId":{},"#, id_of(&calls[0])))
+    );
+    assert_eq!(
+        cancelled[0].header("mcp-session-id"),
+        calls[0].header("mcp-session-id")
+    );
+    assert_eq!(peer.lot.len(), 1);
+    let sent = transport.sent();
+    let told = sent
+        .iter()
+        .position(|sent| sent.method == "notifications/cancelled");
+    assert!(told.is_some(), "told before the session was left");
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_reply_of_a_resumed_call_cancels_it() {
+    let (transport, peer) = played(&an_address()).await;
+    let call = able("k");
+    let asked = asked(begun(&transport, &peer, call.clone(), 0, &[ELICIT]).await);
+    let again = again(&call, &asked, r#"{"ask-1":{"action":"accept"}}"#);
+    let going_on = peer.call(again, a_route("t"));
+    assert!(
+        tokio::time::timeout(Duration::from_secs(1), going_on)
+            .await
+            .is_err()
+    );
+    transport.until_count("notifications/cancelled", 1).await;
+    assert_eq!(transport.sent_of("notifications/cancelled").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_who_is_asked_holds_no_share_of_work_and_takes_it_up_again() {
+    let spec = UpstreamSpec {
+        concurrency: 1,
+        ..an_address()
+    };
+    let (transport, peer) = played(&spec).await;
+    let call = able("k");
+    let first = asked(begun(&transport, &peer, call.clone(), 0, &[ELICIT]).await);
+    asked(begun(&transport, &peer, able("k"), 1, &[ELICIT]).await);
+    // While another call is in flight there is no room to go on; the parked call is not lost over that.
+    let mut busy = peer.call(able("k"), a_route("t"));
+    assert!(futures_util::poll!(busy.as_mut()).is_pending());
+    let answer = r#"{"ask-1":{"action":"accept"}}"#;
+    let refused = peer.call(again(&call, &first, answer), a_route("t")).await;
+    assert!(matches!(refused, Err(UpstreamError::Overloaded)));
+    drop(busy);
+    transport.tell(0, &last("{}"));
+    let reply = peer.call(again(&call, &first, answer), a_route("t")).await;
+    assert_eq!(text(reply), "{}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_dies_while_its_caller_is_asked_leaves_an_unknown_outcome() {
+    let (processes, peer) = on_own_pipes().await;
+    let call = able("k");
+    let first = peer.call(call.clone(), a_route("t"));
+    let speaking = async {
+        while processes.made().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        let pipe = processes.made().remove(1);
+        pipe.until_count("tools/call", 1).await;
+        pipe.say(ELICIT);
+    };
+    let asked = asked(tokio::join!(first, speaking).0);
+    processes.made()[1].die();
+    while peer.lot.len() > 0 {
+        tokio::task::yield_now().await;
+    }
+    let reply = peer.call(
+        again(&call, &asked, r#"{"ask-1":{"action":"accept"}}"#),
+        a_route("t"),
+    );
+    assert!(matches!(reply.await, Err(UpstreamError::OutcomeUnknown)));
+    assert_eq!(processes.made().len(), 2, "not even begun again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_session_that_is_told_an_answer_ends_the_call_and_is_opened_again_for_the_next() {
+    let (transport, peer) = over_http(&an_address(), |sent| match sent.method.as_str() {
+        "tools/call" => Play::Open,
+        _ => Play::Status(404),
+    })
+    .await;
+    let peer = Arc::new(peer);
+    let call = able("k");
+    let asked = asked(begun(&transport, &peer, call.clone(), 0, &[ELICIT]).await);
+    // Responses get the status that the script says.
+    let reply = peer.call(
+        again(&call, &asked, r#"{"ask-1":{"action":"accept"}}"#),
+        a_route("t"),
+    );
+    assert!(reply.await.is_err());
+    let done = last("{}");
+    assert_eq!(
+        text(begun(&transport, &peer, call, 1, &[&done]).await),
+        "{}"
+    );
+    assert_eq!(transport.sent_of("initialize").len(), 3);
+    assert_eq!(transport.sent_of("tools/call").len(), 2);
+}

@@ -1,0 +1,167 @@
+//! Whose question it is, what may be asked, and who shares a session.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn what_was_not_declared_is_refused_and_reaches_nobody() {
+    let (transport, peer) = played(&an_address()).await;
+    let url = r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"mode":"url","message":"m","url":"https://a","elicitationId":"e"}}"#;
+    let sample =
+        r#"{"jsonrpc":"2.0","id":2,"method":"sampling/createMessage","params":{"messages":[]}}"#;
+    let ping = r#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#;
+    let tasks = r#"{"jsonrpc":"2.0","id":4,"method":"tasks/list"}"#;
+    let call = able_to("k", r#"{"elicitation":{}}"#);
+    let says = [url, sample, ping, tasks, &last("{}")];
+    assert_eq!(text(begun(&transport, &peer, call, 0, &says).await), "{}");
+    let told = answers(&transport);
+    assert_eq!(told.len(), 4);
+    assert!(
+        told[0].contains(r#""id":1,"error":{"code":-32602"#),
+        "{told:?}"
+    );
+    assert!(
+        told[1].contains(r#""id":2,"error":{"code":-32601"#),
+        "{told:?}"
+    );
+    assert!(told[2].contains(r#""id":3,"result":{}"#), "{told:?}");
+    assert!(
+        told[3].contains(r#""id":4,"error":{"code":-32601"#),
+        "{told:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_than_eight_questions_are_open_at_a_time() {
+    let (transport, peer) = played(&an_address()).await;
+    let many: Vec<_> = (0..9)
+        .map(|n| format!(r#"{{"jsonrpc":"2.0","id":{n},"method":"roots/list"}}"#))
+        .collect();
+    let many: Vec<_> = many.iter().map(String::as_str).collect();
+    let asked = asked(begun(&transport, &peer, able("k"), 0, &many).await);
+    assert_eq!(asked.requests.root().members().count(), 8);
+    let told = answers(&transport);
+    assert_eq!(told.len(), 1);
+    assert!(
+        told[0].contains(r#""id":8,"error":{"code":-32602"#),
+        "{told:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_is_shared_only_by_those_who_declare_the_same() {
+    let (transport, peer) = played(&an_address()).await;
+    let forms = || able_to("k", r#"{"elicitation":{}}"#);
+    for (nth, call) in [able("k"), forms(), able("k"), able_to("k", "{}"), forms()]
+        .into_iter()
+        .enumerate()
+    {
+        let done = last("{}");
+        assert_eq!(
+            text(begun(&transport, &peer, call, nth, &[&done]).await),
+            "{}"
+        );
+    }
+    let sessions: Vec<_> = transport
+        .sent_of("tools/call")
+        .iter()
+        .map(|sent| sent.header("mcp-session-id").unwrap().to_owned())
+        .collect();
+    assert_eq!(sessions, ["s1", "s2", "s1", "s3", "s2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_all_share_a_session_its_streams_say_whose_a_question_is_and_a_pipe_offers_nothing() {
+    let shared = UpstreamSpec {
+        isolation: Isolation::Shared,
+        ..an_address()
+    };
+    let (transport, peer) = played(&shared).await;
+    asked(begun(&transport, &peer, able("a"), 0, &[ELICIT]).await);
+    asked(begun(&transport, &peer, able("b"), 1, &[ELICIT]).await);
+    let sessions = transport.sent_of("tools/call");
+    assert_eq!(sessions[0].header("mcp-session-id"), Some("s1"));
+    assert_eq!(sessions[1].header("mcp-session-id"), Some("s1"));
+
+    let (processes, peer) = on_pipes(Isolation::Shared, |_, sent| match sent.method.as_str() {
+        "tools/call" => Play::Open,
+        _ => Play::Status(202),
+    })
+    .await;
+    let peer = Arc::new(peer);
+    let pipe = processes.made().remove(0);
+    let mut call = peer.call(able("a"), a_route("t"));
+    assert!(futures_util::poll!(call.as_mut()).is_pending());
+    pipe.say(ELICIT);
+    let refused = pipe.until(|sent| sent.text.contains(r#""id":7"#)).await;
+    assert!(refused.text.contains("-32601"), "{}", refused.text);
+    pipe.tell(0, &last("{}"));
+    assert_eq!(text(call.await), "{}");
+    assert!(
+        pipe.sent_of("initialize")[0]
+            .params
+            .contains(r#""capabilities":{},"#)
+    );
+    assert_eq!(processes.made().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_a_pipe_of_its_own_a_call_is_asked_before_its_first_frame_and_others_wait_their_turn() {
+    let (processes, peer) = on_own_pipes().await;
+    let call = able("k");
+    let mut first = peer.call(call.clone(), a_route("t"));
+    while processes.made().len() < 2 || processes.made()[1].sent_of("tools/call").is_empty() {
+        assert!(futures_util::poll!(first.as_mut()).is_pending());
+        tokio::task::yield_now().await;
+    }
+    let pipe = processes.made().remove(1);
+    pipe.say(ELICIT);
+    let asked = asked(first.await);
+    // Another call that may be asked about would make the next question anybody's.
+    let mut second = peer.call(able("k"), a_route("t"));
+    for _ in 0..8 {
+        assert!(futures_util::poll!(second.as_mut()).is_pending());
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(pipe.sent_of("tools/call").len(), 1);
+    let going_on = peer.call(
+        again(&call, &asked, r#"{"ask-1":{"action":"accept"}}"#),
+        a_route("t"),
+    );
+    let speaking = async {
+        pipe.until_count("", 1).await;
+        pipe.tell(0, &last("{}"));
+    };
+    let (reply, ()) = tokio::join!(going_on, speaking);
+    assert_eq!(text(reply), "{}");
+    let speaking = async {
+        pipe.until_count("tools/call", 2).await;
+        pipe.tell(1, &last(r#"{"n":2}"#));
+    };
+    let (reply, ()) = tokio::join!(second, speaking);
+    assert_eq!(text(reply), r#"{"n":2}"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_belongs_to_no_call_is_refused() {
+    let (processes, peer) = on_own_pipes().await;
+    let call = able("k");
+    let complete = Call {
+        op: Op::Complete(crate::call::CompletionRef::Prompt("p".into())),
+        params: json(r#"{"ref":{"type":"ref/prompt","name":"p"}}"#),
+        ..call.clone()
+    };
+    assert_eq!(text(peer.call(complete, a_route("p")).await), "{}");
+    let pipe = processes.made().remove(1);
+    // As some servers do right after the handshake (PROTOCOL J6).
+    pipe.say(ROOTS);
+    let refused = pipe
+        .until(|sent| sent.text.contains(r#""id":"r\u0031""#))
+        .await;
+    assert!(refused.text.contains("-32602"), "{}", refused.text);
+    assert_eq!(
+        peer.terms
+            .dropped
+            .load(std::sync::atomic::Ordering::Relaxed),
+        1
+    );
+}

@@ -1,0 +1,196 @@
+//! URLs that a user is asked to visit: their ids across hops, and error -32042 of 2025-11-25 (PROTOCOL D1, D2d).
+//!
+//! Guarantees: an elicitation's id, which is unique within one server only, is told to clients with its upstream's key before
+//! it, wherever it appears; a client of the newer era gets questions, and never the error, which its revision forbids.
+
+use super::{
+    UpstreamError,
+    asking::{MAX_QUESTIONS, Offer},
+};
+use crate::{
+    call::{Caller, InputRequired, Outcome, State},
+    json::{Edits, Json, Node},
+    jsonrpc::RpcError,
+    protocol::{Era, UpstreamId, meta, methods},
+};
+
+const ID: &str = "elicitationId";
+
+/// What the error means for a caller. `rounds` is `None` where the call must not end in a question.
+///
+/// # Errors
+/// [`UpstreamError::NeedsCapabilities`] when the caller shows no URLs; [`UpstreamError::Protocol`] when the error is malformed
+/// or has no place there.
+pub(super) fn required(
+    upstream: &UpstreamId,
+    error: RpcError,
+    caller: Option<&Caller>,
+    rounds: Option<Offer>,
+) -> Result<Outcome, UpstreamError> {
+    let modern = caller.is_none_or(|caller| caller.revision.era() == Era::Modern);
+    if !modern {
+        let data = error
+            .data
+            .as_ref()
+            .map(|data| renamed(upstream, data, data.root().member("elicitations")));
+        return Ok(Outcome::Failed(RpcError {
+            data: data.or(error.data),
+            ..error
+        }));
+    }
+    let broken = |what: &str| UpstreamError::Protocol(format!("error -32042: {what}"));
+    let offer = rounds.ok_or_else(|| broken("in answer to a method that cannot ask back"))?;
+    if !offer.has_url() {
+        let url = meta::object_of(&[("url", Json::empty_object())]);
+        return Err(UpstreamError::NeedsCapabilities(meta::object_of(&[(
+            "elicitation",
+            url,
+        )])));
+    }
+    let visits: Vec<_> = error
+        .data
+        .as_ref()
+        .and_then(|data| data.root().member("elicitations"))
+        .into_iter()
+        .flat_map(Node::elements)
+        .collect();
+    if visits.is_empty() || visits.len() > MAX_QUESTIONS {
+        return Err(broken("no elicitations, or too many"));
+    }
+    let mut questions = Vec::with_capacity(visits.len());
+    for (n, visit) in visits.into_iter().enumerate() {
+        let text = |key| {
+            let text = visit.member(key).and_then(Node::as_str);
+            text.map(|text| Json::string(&text))
+                .ok_or_else(|| broken("an elicitation without its texts"))
+        };
+        let params = meta::object_of(&[
+            ("mode", Json::literal("\"url\"")),
+            ("message", text("message")?),
+            ("url", text("url")?),
+        ]);
+        let request = meta::object_of(&[
+            ("method", Json::string(methods::ELICITATION_CREATE)),
+            ("params", params),
+        ]);
+        questions.push((format!("visit-{}", n + 1), request));
+    }
+    let questions: Vec<_> = questions
+        .iter()
+        .map(|(key, request)| (key.as_str(), request.clone()))
+        .collect();
+    Ok(Outcome::InputRequired(InputRequired {
+        requests: meta::object_of(&questions),
+        // Nothing is held open: the retry sends the same request again, as that revision says.
+        state: State::Upstream(None),
+    }))
+}
+
+/// Params with the id as clients know it.
+pub(super) fn outward(upstream: &UpstreamId, params: &Json) -> Json {
+    let mut edits = Edits::new();
+    rename(upstream, &mut edits, params.root());
+    params.splice(&edits)
+}
+
+fn renamed(upstream: &UpstreamId, data: &Json, list: Option<Node<'_>>) -> Json {
+    let mut edits = Edits::new();
+    for elicitation in list.into_iter().flat_map(Node::elements) {
+        rename(upstream, &mut edits, elicitation);
+    }
+    data.splice(&edits)
+}
+
+fn rename(upstream: &UpstreamId, edits: &mut Edits, elicitation: Node<'_>) {
+    if let Some(node) = elicitation.member(ID)
+        && let Some(id) = node.as_str()
+    {
+        edits.replace(node, Json::string(&format!("{upstream}/{id}")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        json::Limits,
+        protocol::{ClientCapabilities, Revision, codes},
+        upstream::scripted::a_caller,
+    };
+
+    const DATA: &str = r#"{"elicitations":[{"mode":"url","message":"m","url":"https://a/?\u0071=1","elicitationId":"7"},{"mode":"url","message":"n","url":"https://b","elicitationId":"8"}],"x":1.0}"#;
+
+    fn json(text: &str) -> Json {
+        Json::parse(text.to_owned().into(), &Limits::UPSTREAM).unwrap()
+    }
+
+    fn told(
+        revision: Revision,
+        declared: &str,
+        data: &str,
+        asks: bool,
+    ) -> Result<Outcome, UpstreamError> {
+        let caller = Caller {
+            revision,
+            capabilities: ClientCapabilities::read(json(declared)).unwrap(),
+            ..a_caller("k")
+        };
+        let error = RpcError {
+            data: Some(json(data)),
+            ..RpcError::new(codes::URL_ELICITATION_REQUIRED, "visit")
+        };
+        let rounds = asks.then(|| Offer::of(&caller));
+        let upstream = UpstreamId::parse("u").unwrap();
+        required(&upstream, error, Some(&caller), rounds)
+    }
+
+    #[test]
+    fn a_client_of_its_own_era_gets_the_error_with_outward_ids() {
+        let Ok(Outcome::Failed(error)) = told(Revision::V2025_11_25, "{}", DATA, true) else {
+            panic!()
+        };
+        assert_eq!(error.code, codes::URL_ELICITATION_REQUIRED);
+        assert_eq!(
+            error.data.unwrap().as_str(),
+            DATA.replace(r#""7""#, r#""u/7""#)
+                .replace(r#""8""#, r#""u/8""#)
+        );
+        let params = outward(
+            &UpstreamId::parse("u").unwrap(),
+            &json(r#"{"elicitationId":"7"}"#),
+        );
+        assert_eq!(params.as_str(), r#"{"elicitationId":"u/7"}"#);
+    }
+
+    #[test]
+    fn a_modern_client_is_asked_to_visit_and_to_call_again() {
+        let shows = r#"{"elicitation":{"url":{}}}"#;
+        let Ok(Outcome::InputRequired(asked)) = told(Revision::V2026_07_28, shows, DATA, true)
+        else {
+            panic!()
+        };
+        assert_eq!(
+            asked.requests.as_str(),
+            r#"{"visit-1":{"method":"elicitation/create","params":{"mode":"url","message":"m","url":"https://a/?q=1"}},"visit-2":{"method":"elicitation/create","params":{"mode":"url","message":"n","url":"https://b"}}}"#
+        );
+        assert_eq!(asked.state, State::Upstream(None));
+    }
+
+    #[test]
+    fn a_modern_client_never_sees_the_error_itself() {
+        let modern = Revision::V2026_07_28;
+        let shows = r#"{"elicitation":{"url":{}}}"#;
+        let needs = told(modern, r#"{"elicitation":{}}"#, DATA, true);
+        assert!(
+            matches!(needs, Err(UpstreamError::NeedsCapabilities(needed)) if needed.as_str() == r#"{"elicitation":{"url":{}}}"#)
+        );
+        for (data, asks) in [
+            (DATA, false),
+            ("{}", true),
+            (r#"{"elicitations":[{"url":"https://a"}]}"#, true),
+        ] {
+            let told = told(modern, shows, data, asks);
+            assert!(matches!(told, Err(UpstreamError::Protocol(_))), "{data}");
+        }
+    }
+}
