@@ -12,6 +12,8 @@ mod pool;
 mod session;
 
 #[cfg(test)]
+mod levels;
+#[cfg(test)]
 mod rounds;
 #[cfg(test)]
 mod tests;
@@ -327,6 +329,13 @@ impl Legacy {
     ) -> Result<Reply, UpstreamError> {
         if !self.lot.holds(number, call) {
             return Err(UpstreamError::OutcomeUnknown);
+        }
+        // Whoever comes when time is up comes to let go of it.
+        if call.deadline <= Instant::now() {
+            if let Some(open) = self.lot.take(number, call).await {
+                open.expire().await;
+            }
+            return Err(UpstreamError::Timeout("call"));
         }
         // Before it is taken: refused here, it can be asked for again.
         let permit = self.terms.gate.enter(call.deadline).await?;

@@ -157,3 +157,36 @@ async fn a_dead_session_that_is_told_an_answer_ends_the_call_and_is_opened_again
     assert_eq!(transport.sent_of("initialize").len(), 3);
     assert_eq!(transport.sent_of("tools/call").len(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn whoever_comes_when_time_is_up_lets_go_of_the_call_even_where_all_shares_are_taken() {
+    let spec = UpstreamSpec {
+        concurrency: 1,
+        ..an_address()
+    };
+    let (transport, peer) = played(&spec).await;
+    let call = able("k");
+    let asked = asked(begun(&transport, &peer, call.clone(), 0, &[ELICIT]).await);
+    let mut busy = peer.call(able("k"), a_route("t"));
+    assert!(futures_util::poll!(busy.as_mut()).is_pending());
+    let late = Call {
+        deadline: Instant::now(),
+        resume: Some(Resume {
+            responses: None,
+            state: Some(asked.state),
+        }),
+        ..call
+    };
+    let reply = peer.call(late, a_route("t")).await;
+    assert!(matches!(reply, Err(UpstreamError::Timeout(_))));
+    let number = id_of(&transport.sent_of("tools/call")[0]);
+    let cancelled = transport.sent_of("notifications/cancelled");
+    assert_eq!(cancelled.len(), 1);
+    assert!(
+        cancelled[0]
+            .params
+            .contains(&format!(r#""requestId":{number},"#))
+    );
+    assert!(answers(&transport)[0].contains(r#""action":"cancel""#));
+    assert_eq!(peer.lot.len(), 0);
+}
