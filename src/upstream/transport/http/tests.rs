@@ -296,6 +296,41 @@ async fn a_stream_that_ends_early_or_goes_silent_is_an_error() {
 }
 
 #[tokio::test]
+async fn a_stream_may_be_silent_while_somebody_is_asked_and_no_longer() {
+    let tasks = Tasks::new();
+    let (sender, receiver) = mpsc::channel(4);
+    let event = format!("data: {}\n\n", progress(1, 1));
+    sender.send(event.into()).await.unwrap();
+    let receiver = Arc::new(Mutex::new(Some(receiver)));
+    let address = serve(&tasks, None, None, move |_request| {
+        let body = open(receiver.lock().unwrap().take().unwrap());
+        std::future::ready(answer(200, "text/event-stream", body))
+    })
+    .await;
+    let spec = spec("http", "127.0.0.1", address, "/");
+    let mut timeouts = timeouts();
+    timeouts.silence = Duration::from_millis(20);
+    let http = Http::new(&spec, timeouts, &tasks).unwrap();
+    let asking = Arc::new(AtomicUsize::new(1));
+    let out = Outbound {
+        patience: Some(Arc::clone(&asking)),
+        ..request(1)
+    };
+    let Answer::Stream(_, mut frames) = http.send(out).await.unwrap() else {
+        panic!()
+    };
+    frames.next().await.unwrap().unwrap();
+    let silent = tokio::time::timeout(Duration::from_millis(200), frames.next()).await;
+    assert!(silent.is_err(), "{silent:?}");
+    asking.store(0, Ordering::Relaxed);
+    let error = frames.next().await.unwrap().unwrap_err();
+    assert!(
+        matches!(error, UpstreamError::Timeout("silence")),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn dropping_a_stream_closes_it_upstream() {
     let tasks = Tasks::new();
     let (sender, receiver) = mpsc::channel(4);
