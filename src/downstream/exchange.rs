@@ -16,7 +16,7 @@ use tower::Service;
 
 use super::{
     Answer, Door, Told,
-    legacy::{Converse, Flight, Over, Session, Talk, Turn},
+    legacy::{Converse, Flight, Kept, Over, Session, Talk, Turn},
     problem::{self, Problem, ToolError},
 };
 use crate::{
@@ -300,12 +300,21 @@ impl Running {
 
     /// The outcome, unless it is a question to a client that is asked in its own way: then the conversation begins.
     fn settle(&mut self, outcome: Outcome) -> Option<Outcome> {
-        match (outcome, self.exchange.converse.take()) {
-            (Outcome::InputRequired(required), Some(converse)) => {
-                self.source = Source::Talk(converse.go_on(required));
+        let Outcome::InputRequired(required) = outcome else {
+            return Some(outcome);
+        };
+        match (self.exchange.converse.take(), &self.finish) {
+            (Some(converse), Some(tasks)) => {
+                let kept = Kept {
+                    id: self.exchange.call,
+                    op: self.exchange.op.clone(),
+                    wants_progress: self.exchange.progress_token.is_some(),
+                    tasks: tasks.clone(),
+                };
+                self.source = Source::Talk(converse.go_on(kept, required));
                 None
             }
-            (outcome, _) => Some(outcome),
+            _ => Some(Outcome::InputRequired(required)),
         }
     }
 

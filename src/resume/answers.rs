@@ -77,7 +77,7 @@ impl Ask {
                 let blocks = match content.kind() {
                     Kind::Object => is_block(content),
                     Kind::Array => content.elements().all(is_block),
-                    _ => false,
+                    Kind::String | Kind::Number | Kind::Bool | Kind::Null => false,
                 };
                 let spoken = matches!(text("role").as_deref(), Some("user" | "assistant"));
                 (blocks && spoken && text("model").is_some()).then_some(Fate::Keep)

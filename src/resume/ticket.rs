@@ -129,7 +129,7 @@ impl<'a> Place<'a> {
         let name: &str = match self.op {
             Op::CallTool(name) | Op::GetPrompt(name) | Op::ReadResource(name) => name,
             // Nothing else may ask.
-            _ => "",
+            Op::Discover | Op::List(..) | Op::Complete(_) | Op::Listen(_) => "",
         };
         Binding {
             principal: self.principal,

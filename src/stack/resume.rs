@@ -172,7 +172,11 @@ impl Asker {
                 edits.set(result.root(), "cacheScope", Json::string("private"));
                 Ok(Outcome::Complete(result.splice(&edits)))
             }
-            other => Ok(other),
+            other @ (Outcome::Complete(_)
+            | Outcome::Listed(_)
+            | Outcome::Card(_)
+            | Outcome::Failed(_)
+            | Outcome::Lost(_)) => Ok(other),
         }
     }
 

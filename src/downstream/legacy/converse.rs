@@ -20,9 +20,13 @@ use super::{
     Session,
     asks::{self, Answered, Awaited},
     questions,
+    sessions::random_id,
 };
 use crate::{
-    call::{Call, Event, InputRequired, Outcome, Reply, ReplyStream, Resume, State, Step},
+    call::{
+        Call, CallId, Caller, Event, InputRequired, Op, Outcome, Reply, ReplyStream, Resume, State,
+        Step,
+    },
     json::{Edits, Json, Node},
     jsonrpc::{RequestId, encode},
     protocol::{meta, methods},
@@ -40,19 +44,26 @@ const PACE_MAX: Duration = Duration::from_secs(2);
 /// Pages whose end may still be told, in one call.
 const PAGES: usize = 64;
 
-/// One call of a client that can be asked, ready to be made again.
+/// What is kept of a call of a client that can be asked, beside what its exchange keeps anyway.
 pub(in crate::downstream) struct Converse {
     /// Where calls go.
     pub(in crate::downstream) service: McpService,
     session: Arc<Session>,
-    /// Lets go of calls that are given up between rounds.
-    tasks: Tasks,
-    /// The call as it was first made.
-    call: Call,
-    /// Rounds that brought nothing but state.
-    idle: u32,
-    /// Ids of pages as the upstream gave them, and as we did.
-    pages: Vec<(String, String)>,
+    caller: Arc<Caller>,
+    params: Json,
+    deadline: Instant,
+}
+
+/// What the exchange keeps of the call.
+pub(in crate::downstream) struct Kept {
+    /// Its number.
+    pub(in crate::downstream) id: CallId,
+    /// What is wanted.
+    pub(in crate::downstream) op: Op,
+    /// Whether progress is.
+    pub(in crate::downstream) wants_progress: bool,
+    /// Lets go of the call when it is given up between rounds.
+    pub(in crate::downstream) tasks: Tasks,
 }
 
 /// What happens on the way to the outcome.
@@ -71,23 +82,39 @@ impl Converse {
     pub(in crate::downstream) fn new(
         service: McpService,
         session: &Arc<Session>,
-        tasks: &Tasks,
         call: &Call,
     ) -> Self {
         Self {
             service,
             session: Arc::clone(session),
-            tasks: tasks.clone(),
-            call: call.clone(),
-            idle: 0,
-            pages: Vec::new(),
+            caller: call.caller.clone(),
+            params: call.params.clone(),
+            deadline: call.deadline,
         }
     }
 
     /// Goes on where the call has asked for input.
-    pub(in crate::downstream) fn go_on(self, required: InputRequired) -> Talk {
+    pub(in crate::downstream) fn go_on(self, kept: Kept, required: InputRequired) -> Talk {
+        let call = Call {
+            id: kept.id,
+            op: kept.op,
+            params: self.params,
+            caller: self.caller,
+            scope: self.session.scope.clone(),
+            resume: None,
+            wants_progress: kept.wants_progress,
+            mirrored: None,
+            deadline: self.deadline,
+        };
         let talk = Talking {
-            converse: self,
+            unrolled: Unrolled {
+                service: self.service,
+                session: self.session,
+                tasks: kept.tasks,
+                call,
+                idle: 0,
+                pages: Vec::new(),
+            },
             phase: Phase::Asked(required),
         };
         stream::unfold(Some(talk), |talk| async move {
@@ -102,10 +129,26 @@ impl Converse {
 
 /// A conversation under way.
 struct Talking {
-    converse: Converse,
+    unrolled: Unrolled,
     phase: Phase,
 }
 
+/// The call, and what it takes to make it again.
+struct Unrolled {
+    service: McpService,
+    session: Arc<Session>,
+    tasks: Tasks,
+    call: Call,
+    /// Rounds that brought nothing but state.
+    idle: u32,
+    /// Ids of pages as the upstream gave them, and as we did.
+    pages: Vec<(String, String)>,
+}
+
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one, in a box with the conversation"
+)]
 enum Phase {
     /// The call has asked.
     Asked(InputRequired),
@@ -117,6 +160,10 @@ enum Phase {
     Reading(ReplyStream),
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one, in a box with the conversation"
+)]
 enum Next {
     Wait(Round),
     Call(Call),
@@ -152,7 +199,7 @@ impl Talking {
                     let placeholder = Phase::Telling(VecDeque::new(), Next::End);
                     if let Phase::Asked(required) = std::mem::replace(&mut self.phase, placeholder)
                     {
-                        self.phase = self.converse.ask(required);
+                        self.phase = self.unrolled.ask(required);
                     }
                 }
                 Phase::Telling(frames, next) => {
@@ -161,11 +208,11 @@ impl Talking {
                     }
                     match next {
                         Next::Wait(round) => {
-                            let (notices, next) = self.converse.gather(round).await;
+                            let (notices, next) = self.unrolled.gather(round).await;
                             self.phase = Phase::Telling(notices, next);
                         }
                         Next::Call(call) => {
-                            let call = self.converse.service.call(call.clone());
+                            let call = self.unrolled.service.call(call.clone());
                             self.phase = Phase::Calling(call);
                         }
                         Next::End => return Turn::End(Err(Error::InputRefused)),
@@ -181,7 +228,7 @@ impl Talking {
                 },
                 Phase::Reading(stream) => match stream.next().await {
                     Some(Step::Event(Event::Elicited(params))) => {
-                        if let Some(frame) = self.converse.elicited(&params) {
+                        if let Some(frame) = self.unrolled.elicited(&params) {
                             return Turn::Event(Event::Worded(frame));
                         }
                     }
@@ -197,7 +244,7 @@ impl Talking {
     }
 }
 
-impl Converse {
+impl Unrolled {
     /// Puts every question of a round.
     fn ask(&mut self, required: InputRequired) -> Phase {
         let InputRequired { requests, state } = required;
@@ -240,7 +287,7 @@ impl Converse {
 
     /// The id under which the client knows a page, remembered with the upstream's.
     fn page(&mut self, params: &Json) -> String {
-        let ours = super::sessions::random_id();
+        let ours = random_id();
         let theirs = params.root().member("elicitationId").and_then(Node::as_str);
         if let Some(theirs) = theirs
             && self.pages.len() < PAGES
@@ -386,11 +433,11 @@ struct Hold {
 }
 
 impl Hold {
-    fn new(converse: &Converse, state: State) -> Self {
+    fn new(unrolled: &Unrolled, state: State) -> Self {
         Self {
-            service: converse.service.clone(),
-            tasks: converse.tasks.clone(),
-            call: converse.call.clone(),
+            service: unrolled.service.clone(),
+            tasks: unrolled.tasks.clone(),
+            call: unrolled.call.clone(),
             state: Some(state),
         }
     }

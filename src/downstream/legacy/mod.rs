@@ -34,7 +34,7 @@ use crate::{
     protocol::{ClientCapabilities, Era, Revision, codes, methods, mirror},
 };
 
-pub(super) use converse::{Converse, Talk, Turn};
+pub(super) use converse::{Converse, Kept, Talk, Turn};
 pub(super) use flights::{Flight, Over};
 pub(super) use outbox::CannotResume;
 pub(super) use session::Session;
@@ -265,7 +265,7 @@ impl Legacy<'_> {
             call.caller = Arc::new(caller);
         }
         let converse = methods::may_ask_back(op.method())
-            .then(|| Converse::new(self.door.service.clone(), session, &self.door.tasks, &call));
+            .then(|| Converse::new(self.door.service.clone(), session, &call));
         let exchange = Exchange {
             wording: &Words,
             id: request.id,
