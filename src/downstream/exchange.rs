@@ -122,7 +122,7 @@ impl Exchange {
             Ok(Some(Ended::With(outcome))) => running.end(outcome),
             Ok(Some(Ended::Told(over))) => running.stop(over),
             // An event came first, or nothing did for a while.
-            Ok(None) | Err(_) => Answer::Stream(running),
+            Ok(None) | Err(_) => Answer::Stream(Box::new(running)),
         }
     }
 
@@ -327,7 +327,7 @@ impl Running {
     fn stop(mut self, over: Over) -> Answer {
         self.source = Source::Over;
         match over {
-            Over::Cancelled if self.exchange.streams => Answer::Stream(self),
+            Over::Cancelled if self.exchange.streams => Answer::Stream(Box::new(self)),
             Over::Cancelled => Answer::Accepted,
             Over::Ended => Problem::session_unknown(Some(self.exchange.id.clone())).into(),
         }

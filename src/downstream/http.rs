@@ -119,7 +119,7 @@ pub(super) fn respond(door: &Door, answer: Answer) -> Response<Body> {
 }
 
 /// A stream of a session goes out with ids, and outlives its reader.
-fn streaming(door: &Door, running: Running) -> Response<Body> {
+fn streaming(door: &Door, running: Box<Running>) -> Response<Body> {
     let resumable = match running.session().cloned() {
         Some(session) => session.carry(&door.tasks, running),
         None => Err(running),
@@ -148,7 +148,7 @@ fn body_of(segments: Vec<Bytes>) -> Body {
     Body::full(segments.concat().into())
 }
 
-fn events(running: Running) -> impl Stream<Item = Bytes> + Send {
+fn events(running: Box<Running>) -> impl Stream<Item = Bytes> + Send {
     running.map(|segments| sse::encode(None, &segments))
 }
 

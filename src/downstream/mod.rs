@@ -81,7 +81,7 @@ pub enum Answer {
     /// One message.
     Frame(Told),
     /// Frames as they come; the last is the response.
-    Stream(Running),
+    Stream(Box<Running>),
 }
 
 /// One message with its HTTP facts.

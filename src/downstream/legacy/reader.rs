@@ -55,8 +55,8 @@ impl Session {
     pub(in crate::downstream) fn carry(
         self: &Arc<Self>,
         tasks: &Tasks,
-        running: Running,
-    ) -> Result<Reader, Running> {
+        running: Box<Running>,
+    ) -> Result<Reader, Box<Running>> {
         if !self.revision.features().resume {
             return Err(running);
         }

@@ -1,0 +1,150 @@
+//! One round: what is open, what came in, and the hold on the call that waits for it.
+
+use std::{collections::VecDeque, time::Duration};
+
+use bytes::Bytes;
+use futures_util::{FutureExt, future::BoxFuture, stream::FuturesUnordered};
+use tokio::time::Instant;
+use tower::Service;
+
+use super::{
+    super::asks::{Answered, Awaited},
+    Unrolled,
+};
+use crate::{
+    call::{Call, Resume, State},
+    json::{Edits, Json},
+    jsonrpc::{RequestId, encode},
+    protocol::{meta, methods},
+    stack::McpService,
+    tasks::Tasks,
+};
+
+/// The questions of one round.
+pub(super) struct Round {
+    pub(super) open: FuturesUnordered<BoxFuture<'static, (usize, Option<Answered>)>>,
+    pub(super) questions: Vec<Question>,
+    pub(super) answers: Vec<(String, Json)>,
+    /// Nothing was asked: there is only state to bring back.
+    pub(super) empty: bool,
+    /// Lets go of the call if nobody goes on with it.
+    pub(super) hold: Hold,
+    /// What was left of the time for machines when the round began.
+    pub(super) left: Duration,
+}
+
+/// One question that is open.
+pub(super) struct Question {
+    pub(super) key: String,
+    pub(super) id: RequestId,
+    pub(super) elicits: bool,
+    pub(super) open: bool,
+}
+
+impl Round {
+    pub(super) fn await_answer(&mut self, key: String, elicits: bool, mut awaited: Awaited) {
+        let at = self.questions.len();
+        self.questions.push(Question {
+            key,
+            id: awaited.id.clone(),
+            elicits,
+            open: true,
+        });
+        let answer = async move { (at, (&mut awaited.answer).await.ok()) };
+        self.open.push(answer.boxed());
+    }
+
+    /// Takes an answer; `false` when it refuses what has no words for a refusal (PROTOCOL H4).
+    pub(super) fn take(&mut self, at: usize, answer: Option<Answered>) -> bool {
+        let Some(question) = self.questions.get_mut(at) else {
+            return true;
+        };
+        question.open = false;
+        match answer {
+            Some(Ok(result)) => {
+                let mut edits = Edits::new();
+                meta::rewrite(&mut edits, result.root(), &[]);
+                let answer = (question.key.clone(), result.splice(&edits));
+                self.answers.push(answer);
+                true
+            }
+            _ if question.elicits => {
+                let key = question.key.clone();
+                self.cancel(key);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Closes what nobody has answered and nobody is going to: the notices that say so.
+    pub(super) fn withdraw(&mut self) -> VecDeque<Bytes> {
+        self.open.clear();
+        let mut notices = VecDeque::new();
+        let mut closed = Vec::new();
+        for question in self.questions.iter_mut().filter(|question| question.open) {
+            question.open = false;
+            let params = meta::object_of(&[("requestId", question.id.json().clone())]);
+            notices.push_back(encode::notification(methods::CANCELLED, Some(&params)));
+            if question.elicits {
+                closed.push(question.key.clone());
+            }
+        }
+        closed.into_iter().for_each(|key| self.cancel(key));
+        notices
+    }
+
+    /// Whoever is asked and says nothing has not agreed.
+    pub(super) fn cancel(&mut self, key: String) {
+        let answer = meta::object_of(&[("action", Json::string("cancel"))]);
+        self.answers.push((key, answer));
+    }
+}
+
+/// A call between two rounds. Dropped before it is released, the upstream is told that nobody goes on with it.
+pub(super) struct Hold {
+    service: McpService,
+    tasks: Tasks,
+    call: Call,
+    state: Option<State>,
+}
+
+impl Hold {
+    pub(super) fn new(unrolled: &Unrolled, state: State) -> Self {
+        Self {
+            service: unrolled.service.clone(),
+            tasks: unrolled.tasks.clone(),
+            call: unrolled.call.clone(),
+            state: Some(state),
+        }
+    }
+
+    /// The state, to go on with.
+    pub(super) fn release(&mut self) -> State {
+        // Once a round: what is not there any more opens nothing.
+        self.state.take().unwrap_or(State::Upstream(None))
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let Some(state) = self.state.take() else {
+            return;
+        };
+        // Outside a runtime the process is ending, and its upstreams with it.
+        if tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        // A call whose time is over: it takes hold of the exchange, and lets go of it.
+        let call = Call {
+            resume: Some(Resume {
+                responses: None,
+                state: Some(state),
+            }),
+            deadline: Instant::now(),
+            ..self.call.clone()
+        };
+        let reply = self.service.call(call);
+        self.tasks.spawn(async move { drop(reply.await) });
+    }
+}

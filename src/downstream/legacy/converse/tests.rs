@@ -1,0 +1,231 @@
+use std::sync::Mutex;
+
+use tower::util::BoxCloneSyncService;
+
+use super::*;
+use crate::{
+    call::State,
+    json::Limits,
+    jsonrpc::{Frame, Message, Request, Response, RpcError, decode},
+};
+
+fn json(text: &str) -> Json {
+    Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::CLIENT).unwrap()
+}
+
+fn required(requests: &str) -> InputRequired {
+    InputRequired {
+        requests: json(requests),
+        state: State::Sealed("state".into()),
+    }
+}
+
+const FORM: &str = r#"{"f":{"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{}}}}}"#;
+const SAMPLE: &str =
+    r#"{"s":{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}}"#;
+
+/// A conversation over a service that notes its calls and answers with these outcomes in turn, then with `{}`.
+struct Scene {
+    session: Arc<Session>,
+    calls: Arc<Mutex<Vec<Call>>>,
+    talk: Talk,
+    tasks: Tasks,
+}
+
+impl Scene {
+    fn of(first: InputRequired, then: Vec<Outcome>, left: Duration) -> Self {
+        let calls = Arc::<Mutex<Vec<Call>>>::default();
+        let then = Arc::new(Mutex::new(then.into_iter()));
+        let noted = calls.clone();
+        let service = BoxCloneSyncService::new(tower::service_fn(move |call: Call| {
+            noted.lock().unwrap().push(call);
+            let outcome = then.lock().unwrap().next();
+            std::future::ready(Ok(Reply::Done(
+                outcome.unwrap_or_else(|| Outcome::Complete(Json::empty_object())),
+            )))
+        }));
+        let session = Session::for_tests();
+        let call = session.call(Op::CallTool("t".into()), json(r#"{"name":"t"}"#), left);
+        let tasks = Tasks::new();
+        let kept = Kept {
+            id: call.id,
+            op: call.op.clone(),
+            wants_progress: false,
+            tasks: tasks.clone(),
+        };
+        let talk = Converse::new(service, &session, &call).go_on(kept, first);
+        Self {
+            session,
+            calls,
+            talk,
+            tasks,
+        }
+    }
+
+    async fn frame(&mut self) -> Frame {
+        match self.talk.next().await {
+            Some(Turn::Event(Event::Worded(frame))) => {
+                match decode(frame, &Limits::CLIENT).unwrap() {
+                    Message::One(frame) => frame,
+                    Message::Batch(_) => panic!("a batch"),
+                }
+            }
+            _ => panic!("no frame"),
+        }
+    }
+
+    async fn question(&mut self) -> Request {
+        match self.frame().await {
+            Frame::Request(request) => request,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn withdrawn(&mut self) -> String {
+        match self.frame().await {
+            Frame::Notification(notification) => {
+                assert_eq!(&*notification.method, methods::CANCELLED);
+                notification.params.unwrap().as_str().to_owned()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn answer(&self, question: &Request, body: Result<Json, RpcError>) -> bool {
+        self.session.asks.answer(Response {
+            id: Some(question.id.clone()),
+            body,
+        })
+    }
+
+    async fn end(&mut self) -> Result<Outcome, Error> {
+        match self.talk.next().await {
+            Some(Turn::End(result)) => result,
+            _ => panic!("no end"),
+        }
+    }
+
+    /// What each call brought back.
+    fn brought(&self) -> Vec<(Option<String>, State)> {
+        let calls = self.calls.lock().unwrap();
+        let resumed = calls.iter().map(|call| call.resume.clone().unwrap());
+        resumed
+            .map(|resume| {
+                let responses = resume.responses.map(|json| json.as_str().to_owned());
+                (responses, resume.state.unwrap())
+            })
+            .collect()
+    }
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[tokio::test(start_paused = true)]
+async fn a_form_that_nobody_answers_is_cancelled_after_ten_minutes_and_the_client_is_told() {
+    let mut scene = Scene::of(required(FORM), vec![], MINUTE);
+    let question = scene.question().await;
+    let before = Instant::now();
+    let withdrawn = scene.withdrawn().await;
+    assert_eq!(before.elapsed(), PATIENCE);
+    assert_eq!(
+        withdrawn,
+        format!(r#"{{"requestId":{}}}"#, question.id.as_str())
+    );
+    assert!(scene.end().await.is_ok());
+    let cancelled = r#"{"f":{"action":"cancel"}}"#.to_owned();
+    assert_eq!(
+        scene.brought(),
+        [(Some(cancelled), State::Sealed("state".into()))]
+    );
+    assert!(!scene.answer(&question, Ok(Json::empty_object())), "late");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_no_model_gives_ends_the_call_and_the_upstream_is_let_go_of() {
+    let mut scene = Scene::of(required(SAMPLE), vec![], MINUTE);
+    scene.question().await;
+    scene.withdrawn().await;
+    assert!(matches!(scene.end().await, Err(Error::InputRefused)));
+    tokio::task::yield_now().await;
+    let_go_of(&scene);
+}
+
+/// One more call was made: with no answers, and no time.
+fn let_go_of(scene: &Scene) {
+    assert_eq!(scene.brought(), [(None, State::Sealed("state".into()))]);
+    assert!(scene.calls.lock().unwrap()[0].deadline <= Instant::now());
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_that_a_person_takes_is_not_the_calls() {
+    let second = Outcome::InputRequired(required(FORM));
+    let mut scene = Scene::of(required(FORM), vec![second], MINUTE);
+    for _ in 0..2 {
+        let question = scene.question().await;
+        tokio::time::advance(5 * MINUTE).await;
+        assert!(scene.answer(&question, Ok(json(r#"{"action":"decline"}"#))));
+    }
+    assert!(scene.end().await.is_ok());
+    for call in &*scene.calls.lock().unwrap() {
+        let left = call.deadline.saturating_duration_since(Instant::now());
+        assert!(left <= MINUTE, "{left:?}");
+    }
+    let last = scene.calls.lock().unwrap()[1].deadline;
+    assert_eq!(last - Instant::now(), MINUTE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_is_dropped_or_whose_session_ends_lets_go_of_the_upstream() {
+    let mut scene = Scene::of(required(FORM), vec![], MINUTE);
+    let question = scene.question().await;
+    scene.talk = stream::empty().boxed();
+    tokio::task::yield_now().await;
+    let_go_of(&scene);
+    assert!(
+        !scene.answer(&question, Ok(Json::empty_object())),
+        "forgotten"
+    );
+
+    let mut scene = Scene::of(required(FORM), vec![], MINUTE);
+    scene.question().await;
+    scene.session.ended.cancel();
+    assert!(scene.end().await.is_err());
+    tokio::task::yield_now().await;
+    let_go_of(&scene);
+    scene.tasks.stop();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_went_on_is_not_let_go_of_beside() {
+    let mut scene = Scene::of(required(FORM), vec![], MINUTE);
+    let question = scene.question().await;
+    assert!(scene.answer(&question, Ok(json(r#"{"action":"accept","content":{}}"#))));
+    assert!(scene.end().await.is_ok());
+    scene.talk = stream::empty().boxed();
+    tokio::task::yield_now().await;
+    assert_eq!(scene.calls.lock().unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_for_nothing_is_asked_again_at_a_measured_pace() {
+    let more = || Outcome::InputRequired(required("{}"));
+    let mut scene = Scene::of(required("{}"), vec![more(), more(), more()], MINUTE);
+    let before = Instant::now();
+    assert!(scene.end().await.is_ok());
+    assert_eq!(before.elapsed(), PACE * (1 + 2 + 4 + 8));
+    let state = || (None, State::Sealed("state".into()));
+    assert_eq!(scene.brought(), [state(), state(), state(), state()]);
+}
+
+#[tokio::test]
+async fn more_questions_than_a_session_may_have_open_count_as_refused() {
+    let mut scene = Scene::of(required(SAMPLE), vec![], MINUTE);
+    let open: Vec<_> = std::iter::from_fn(|| asks::open(&scene.session)).collect();
+    assert_eq!(open.len(), 64);
+    assert!(matches!(scene.end().await, Err(Error::InputRefused)));
+    let mut scene = Scene::of(required(FORM), vec![], MINUTE);
+    let _open: Vec<_> = std::iter::from_fn(|| asks::open(&scene.session)).collect();
+    assert!(scene.end().await.is_ok());
+    let cancelled = r#"{"f":{"action":"cancel"}}"#.to_owned();
+    assert_eq!(scene.brought()[0].0, Some(cancelled));
+}
