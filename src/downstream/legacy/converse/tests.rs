@@ -1,3 +1,5 @@
+//! Conversations at their edges: silence, refusals, time that passes, callers that go away.
+
 use std::sync::Mutex;
 
 use tower::util::BoxCloneSyncService;
