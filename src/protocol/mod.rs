@@ -9,6 +9,7 @@ pub mod methods;
 pub mod mirror;
 pub mod names;
 pub mod revision;
+pub mod trace;
 
 pub use capability::ClientCapabilities;
 pub use names::UpstreamId;

@@ -7,7 +7,7 @@
 use crate::{
     call::{Call, CompletionRef, Op},
     json::{Edits, Fate, Json, Kind, Node},
-    protocol::{Features, meta},
+    protocol::{Features, meta, trace},
 };
 
 /// `call`'s params as the upstream gets them: `local` in the place of the outward name or URI, `own` stamped on `_meta`.
@@ -79,23 +79,47 @@ fn stamp(edits: &mut Edits, node: Option<Node<'_>>, own: &[(&str, Json)]) -> boo
     let Some(node) = node else {
         return false;
     };
-    let crossing = node.members().any(|member| meta::crosses(&member.key));
-    if !crossing && own.is_empty() {
+    let kept = |key: &str, value: Node<'_>| carried(node, key, value);
+    let stays = |key: &str, value: Node<'_>| !matches!(kept(key, value), Fate::Remove);
+    if own.is_empty()
+        && !node
+            .members()
+            .any(|member| stays(&member.key, member.value))
+    {
         return true;
     }
     if node.kind() != Kind::Object {
         edits.replace(node, meta::object_of(own));
         return false;
     }
-    let fate = |key: &str, _: Node<'_>| {
-        if meta::crosses(key) {
-            Fate::Keep
-        } else {
-            Fate::Remove
-        }
-    };
-    edits.members(node, fate, own);
+    edits.members(node, kept, own);
     false
+}
+
+/// What becomes of a member of `meta` on the way upstream: what crosses stays, and the trace goes on as a child of the
+/// caller's span (PROTOCOL A7). Trace context that is malformed, or a state without its parent, goes nowhere.
+fn carried(meta: Node<'_>, key: &str, value: Node<'_>) -> Fate {
+    match key {
+        trace::PARENT => value
+            .as_str()
+            .and_then(|parent| trace::child(&parent, fastrand::u64(..).to_be_bytes()))
+            .map_or(Fate::Remove, |child| Fate::Replace(Json::string(&child))),
+        trace::STATE => {
+            let text = |node: Node<'_>, fits: fn(&str) -> bool| {
+                node.as_str().is_some_and(|text| fits(&text))
+            };
+            let parent = meta.member(trace::PARENT);
+            if text(value, trace::is_state)
+                && parent.is_some_and(|parent| text(parent, trace::is_parent))
+            {
+                Fate::Keep
+            } else {
+                Fate::Remove
+            }
+        }
+        key if meta::crosses(key) => Fate::Keep,
+        _ => Fate::Remove,
+    }
 }
 
 /// Whether a member of params means nothing, or something else, on the upstream's hop: a completion's context before
@@ -134,8 +158,8 @@ mod tests {
                 r#"{ "name" : "t" , "arguments":{"z":1.50e+3,"a": [1,  2],"__proto__":{"\u0061":123456789012345678901234567890}},"_meta":{"k":7}}"#,
             ),
             (
-                r#"{"_meta":{"progressToken":"x","com.example/a":1.0,"io.modelcontextprotocol/logLevel":"info","traceparent":"00-1"},"name":"w_t"}"#,
-                r#"{"_meta":{"com.example/a":1.0,"traceparent":"00-1","k":7},"name":"t"}"#,
+                r#"{"_meta":{"progressToken":"x","com.example/a":1.0,"io.modelcontextprotocol/logLevel":"info","x":null},"name":"w_t"}"#,
+                r#"{"_meta":{"com.example/a":1.0,"x":null,"k":7},"name":"t"}"#,
             ),
             (
                 r#"{"name":"w_t","task":{"ttl":1},"requestState":"s","_meta":3,"inputResponses":{}}"#,
@@ -208,6 +232,41 @@ mod tests {
             ),
             r#"{"ref":{"uri":"a://{x}","type":"ref/resource"}}"#
         );
+    }
+
+    #[test]
+    fn a_trace_goes_on_as_a_child_and_whatever_is_malformed_is_left_behind() {
+        let sent = |meta: &str| {
+            let params = format!(r#"{{"name":"t","_meta":{{{meta}}}}}"#);
+            sent(
+                Op::CallTool("t".into()),
+                &params,
+                "t",
+                &[],
+                Revision::V2026_07_28,
+            )
+        };
+        let parent = r#""traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01""#;
+        let both = sent(&format!(
+            r#"{parent},"tracestate":"a=1","baggage":"user=1""#
+        ));
+        assert!(
+            both.contains(r#""traceparent":"00-0af7651916cd43dd8448eb211c80319c-"#),
+            "{both}"
+        );
+        assert!(both.ends_with(r#"-01","tracestate":"a=1"}}"#), "{both}");
+        assert!(!both.contains("b7ad6b7169203331"), "{both}");
+        assert_ne!(both, sent(&format!(r#"{parent},"tracestate":"a=1""#)));
+        for meta in [
+            r#""traceparent":"00-1","tracestate":"a=1""#,
+            r#""traceparent":7"#,
+            r#""tracestate":"a=1""#,
+            r#""baggage":"user=1""#,
+        ] {
+            assert_eq!(sent(meta), r#"{"name":"t"}"#, "{meta}");
+        }
+        let stateless = sent(&format!(r#"{parent},"tracestate":"odd""#));
+        assert!(stateless.ends_with(r#"-01"}}"#), "{stateless}");
     }
 
     proptest! {
