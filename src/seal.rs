@@ -23,16 +23,19 @@ pub enum Purpose {
     Cursor,
     /// What a client brings back to go on with a call that asked for input (SECURITY STATE-2).
     Resume,
+    /// Handles of tasks (PROTOCOL D3, SECURITY STATE-7).
+    Task,
 }
 
 impl Purpose {
-    const ALL: [Self; 2] = [Self::Cursor, Self::Resume];
+    const ALL: [Self; 3] = [Self::Cursor, Self::Resume, Self::Task];
 
     /// The label its key is derived under; changing one invalidates everything sealed for it.
     const fn label(self) -> &'static [u8] {
         match self {
             Self::Cursor => b"usher cursor v1",
             Self::Resume => b"usher resume v1",
+            Self::Task => b"usher task v1",
         }
     }
 }

@@ -40,7 +40,8 @@ impl Filter {
         match kind {
             ListKind::Tools => self.tools,
             ListKind::Prompts => self.prompts,
-            ListKind::Resources | ListKind::Templates => self.resources,
+            // Skills are served as resources, and no change of their list has a name of its own.
+            ListKind::Resources | ListKind::Templates | ListKind::Skills => self.resources,
         }
     }
 }

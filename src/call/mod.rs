@@ -7,6 +7,7 @@ mod caller;
 mod input;
 mod listen;
 mod reply;
+mod task;
 
 use std::{
     fmt,
@@ -24,6 +25,7 @@ pub use caller::{Affinity, Caller, LogLevel, Principal};
 pub use input::{InputRequired, Resume, State};
 pub use listen::{Change, Filter};
 pub use reply::{Event, Events, Outcome, Page, Reply, ReplyStream, ServerCard, Step};
+pub use task::TaskOp;
 
 /// One request, on its way to being answered.
 #[derive(Debug, Clone)]
@@ -82,6 +84,14 @@ pub enum Op {
     ReadResource(Arc<str>),
     /// `completion/complete`
     Complete(CompletionRef),
+    /// `skills/get`, by the URI of its `SKILL.md`
+    GetSkill(Arc<str>),
+    /// One page of `resources/directory/read`, from the start or from a cursor.
+    ReadDirectory(Arc<str>, Option<String>),
+    /// Something about a task, by the handle that the client knows it by.
+    Task(TaskOp, Arc<str>),
+    /// `tasks/list`, from the start or from a cursor.
+    ListTasks(Option<String>),
     /// Changes as they happen, for as long as the caller wants them: `subscriptions/listen`, and a session's own.
     Listen(Arc<Filter>),
 }
@@ -106,6 +116,10 @@ impl Op {
             Self::GetPrompt(_) => methods::PROMPTS_GET,
             Self::ReadResource(_) => methods::RESOURCES_READ,
             Self::Complete(_) => methods::COMPLETE,
+            Self::GetSkill(_) => methods::SKILLS_GET,
+            Self::ReadDirectory(..) => methods::DIRECTORY_READ,
+            Self::Task(op, _) => op.method(),
+            Self::ListTasks(_) => methods::TASKS_LIST,
             Self::Listen(_) => methods::LISTEN,
         }
     }

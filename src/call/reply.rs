@@ -36,6 +36,9 @@ pub enum Outcome {
     Card(ServerCard),
     /// The upstream asks the client for something first; the caller calls again with the answers.
     InputRequired(InputRequired),
+    /// A tool call has become a task: its state in the words of the tasks extension, whatever the upstream speaks. The id in it
+    /// is the upstream's until the stack has put our handle in its place.
+    Task(Json),
     /// The upstream's own JSON-RPC error, passed on as it came.
     Failed(RpcError),
     /// What went wrong between us and the upstream after the first event, in our own words, codes and reason.

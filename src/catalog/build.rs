@@ -18,7 +18,7 @@ use super::{
     scope::{self, ScopeView},
     shelf::Shelf,
 };
-use crate::protocol::{UpstreamId, methods::ListKind};
+use crate::protocol::{UpstreamId, extensions::Offers, methods::ListKind};
 
 /// One configured upstream and what it brings.
 #[derive(Debug)]
@@ -27,11 +27,13 @@ pub(super) struct Part {
     pub(super) namespace: Arc<Namespace>,
     /// What came; `None` until the upstream was reached once.
     pub(super) contribution: Option<Arc<Contribution>>,
-    pub(super) shelves: [Arc<Shelf>; 4],
+    /// What it has of the extensions that we understand.
+    pub(super) offers: Offers,
+    pub(super) shelves: [Arc<Shelf>; ListKind::COUNT],
     /// What of the shelves is kept: served at the upstream's own endpoint.
-    pub(super) kept: [Vec<Arc<Item>>; 4],
+    pub(super) kept: [Vec<Arc<Item>>; ListKind::COUNT],
     /// What of that has its outward name: served with all others.
-    pub(super) shown: [Vec<Arc<Item>>; 4],
+    pub(super) shown: [Vec<Arc<Item>>; ListKind::COUNT],
 }
 
 /// Who holds an outward name: an upstream, and what it calls the item.
@@ -73,7 +75,7 @@ pub(super) fn build(
         .flat_map(|part| &part.shelves)
         .flat_map(|shelf| shelf.reports.iter().cloned())
         .collect();
-    let held = ListKind::ALL.map(|kind| {
+    let held = ListKind::EVERY.map(|kind| {
         let old = previous.map(|previous| &previous.held[kind as usize]);
         assign(&mut parts, kind, old, &prefixes, &mut budget, &mut reports)
     });
@@ -85,6 +87,7 @@ pub(super) fn build(
         })
         .collect();
     Catalog {
+        has_tasks: parts.iter().any(|part| part.offers.tasks.is_some()),
         rules: rules.clone(),
         parts,
         scopes,
@@ -113,13 +116,14 @@ fn parts(
         );
         let contribution = brought.get(&naming.upstream).map(|it| (*it).clone());
         let lists = contribution.as_deref().unwrap_or(&nothing);
-        let shelves = ListKind::ALL.map(|kind| {
+        let shelves = ListKind::EVERY.map(|kind| {
             let before = before.map(|part| &part.shelves[kind as usize]);
             Shelf::stock(rules, naming, &namespace, kind, lists.listing(kind), before)
         });
         Part {
             naming: naming.clone(),
             namespace,
+            offers: offers(contribution.as_deref()),
             contribution,
             shelves,
             kept: Default::default(),
@@ -127,6 +131,13 @@ fn parts(
         }
     };
     rules.upstreams.iter().map(part).collect()
+}
+
+fn offers(contribution: Option<&Contribution>) -> Offers {
+    let card = contribution.and_then(|contribution| contribution.card.as_ref());
+    card.map_or_else(Offers::default, |card| {
+        Offers::of(&card.capabilities, card.revision.features())
+    })
 }
 
 fn prefixes(rules: &CatalogRules) -> Prefixes {
@@ -213,7 +224,7 @@ fn still_held(parts: &[Part], kind: ListKind, old: Option<&Held>) -> Held {
 
 /// Whose namespace a URI without prefix of its own lies in by its spelling, if another's.
 fn foreign(kind: ListKind, exposed: &str, rank: usize, prefixes: &Prefixes) -> Option<usize> {
-    if !matches!(kind, ListKind::Resources | ListKind::Templates) {
+    if matches!(kind, ListKind::Tools | ListKind::Prompts) {
         return None;
     }
     let owner = (*prefixes.get(namespace::prefix_of(exposed)?)?)?;

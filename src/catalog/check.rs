@@ -7,6 +7,7 @@ use super::{
     namespace::Namespace,
     rules::{CatalogRules, NamingRules},
     schema::{SchemaCheck, SchemaDoubt, SchemaFault},
+    skills,
     spelling::{self, Offence},
     template::Template,
 };
@@ -37,6 +38,10 @@ pub(super) struct Item {
     pub(super) app: Option<Box<str>>,
     /// What the operator is told of it although it is offered.
     pub(super) doubt: Option<SchemaDoubt>,
+    /// For a tool: whether models may call it.
+    pub(super) to_models: bool,
+    /// For a tool: whether apps of its server may call it.
+    pub(super) to_apps: bool,
     /// At least the bytes of its outward definition in any shape.
     pub(super) weight: usize,
 }
@@ -163,15 +168,18 @@ impl Checker<'_> {
         let exposed = self.exposed(&local)?;
         let template = match self.kind {
             ListKind::Templates => Some(Template::parse(&exposed).ok_or(Reason::BadTemplate)?),
-            ListKind::Tools | ListKind::Prompts | ListKind::Resources => None,
+            ListKind::Tools | ListKind::Prompts | ListKind::Resources | ListKind::Skills => None,
         };
         Ok(Some(Item {
             weight: self.weight(raw, &exposed, describe.as_ref()),
+            to_models: visible(root, "model"),
+            to_apps: visible(root, "app"),
             app: (self.kind == ListKind::Tools).then(|| app(root)).flatten(),
             route: Route {
                 upstream: self.naming.upstream.clone(),
                 local: local.into(),
                 headers: headers.into(),
+                task_only: self.kind == ListKind::Tools && only_as_task(root),
             },
             raw: raw.clone(),
             exposed: exposed.into(),
@@ -192,7 +200,9 @@ impl Checker<'_> {
             .into_owned();
         let (limit, offence) = match self.kind {
             ListKind::Tools | ListKind::Prompts => (NAME_BYTES, spelling::of_name(&key)),
-            ListKind::Resources | ListKind::Templates => (URI_BYTES, spelling::of_uri(&key)),
+            ListKind::Resources | ListKind::Templates | ListKind::Skills => {
+                (URI_BYTES, spelling::of_uri(&key))
+            }
         };
         if key.len() > limit {
             return Err(Reason::KeyTooLong(limit));
@@ -207,7 +217,7 @@ impl Checker<'_> {
                 self.namespace.outward_name(name, local)
             }
             ListKind::Prompts => self.namespace.outward_name(local, local),
-            ListKind::Resources => self
+            ListKind::Resources | ListKind::Skills => self
                 .namespace
                 .outward_uri(local)
                 .unwrap_or_else(|| local.to_owned()),
@@ -268,6 +278,7 @@ impl Checker<'_> {
                     optional(argument, "required", Kind::Bool)?;
                 }
             }
+            ListKind::Skills => skills::check(root)?,
             ListKind::Resources | ListKind::Templates => {
                 if root.member("name").and_then(Node::as_str).is_none() {
                     return Err(Reason::Missing("name"));
@@ -286,7 +297,13 @@ impl Checker<'_> {
             .root()
             .member("title")
             .map_or(0, |title| title.raw().len());
+        // Each file of a skill is named by a URI that gets the prefix, too.
+        let files = match self.kind {
+            ListKind::Skills => skills::files(raw.root()).count(),
+            ListKind::Tools | ListKind::Prompts | ListKind::Resources | ListKind::Templates => 0,
+        };
         raw.len()
+            + files * (2 * self.namespace.prefix().len() + 2)
             + 2 * exposed.len()
             + describe.map_or(0, Json::len)
             + 2 * self.namespace.prefix().len()
@@ -295,12 +312,34 @@ impl Checker<'_> {
     }
 }
 
+/// Whether a tool says that it runs as a core task or not at all.
+fn only_as_task(tool: Node<'_>) -> bool {
+    let support = tool
+        .member("execution")
+        .and_then(|execution| execution.member("taskSupport"));
+    support.and_then(Node::as_str).as_deref() == Some("required")
+}
+
 /// The page of a tool's app, as either generation of the extension spells it.
 fn app(tool: Node<'_>) -> Option<Box<str>> {
     let meta = tool.member(META)?;
     let nested = meta.member("ui").and_then(|ui| ui.member("resourceUri"));
     let uri = nested.or_else(|| meta.member("ui/resourceUri"))?.as_str()?;
     uri.starts_with("ui://").then(|| uri.into())
+}
+
+/// Whether a tool is for `whom`; for everybody, if it does not say.
+fn visible(tool: Node<'_>, whom: &str) -> bool {
+    let visibility = tool
+        .member(META)
+        .and_then(|meta| meta.member("ui"))
+        .and_then(|ui| ui.member("visibility"))
+        .filter(|visibility| visibility.kind() == Kind::Array);
+    visibility.is_none_or(|visibility| {
+        visibility
+            .elements()
+            .any(|one| one.as_str().as_deref() == Some(whom))
+    })
 }
 
 fn optional(object: Node<'_>, member: &'static str, kind: Kind) -> Result<(), Reason> {

@@ -1,7 +1,7 @@
 //! Definitions as each revision knows them, and as they look from outside (PROTOCOL D6, E): the upstream's bytes with
 //! edits spliced in. Members nobody knows survive byte for byte.
 
-use super::{check::Item, namespace::Namespace};
+use super::{check::Item, namespace::Namespace, skills};
 use crate::{
     json::{Edits, Fate, Json, Kind, Node},
     protocol::{
@@ -82,6 +82,8 @@ pub(super) struct Dress<'a> {
     /// Under its outward name, not its upstream's.
     pub(super) outward: bool,
     pub(super) stale: bool,
+    /// Whether the upstream takes tasks: without that what a tool says of them is void (2025-11-25, tasks).
+    pub(super) executes: bool,
 }
 
 impl Dress<'_> {
@@ -126,6 +128,9 @@ impl Dress<'_> {
         {
             more.push(("description", text.clone()));
         }
+        if self.kind == ListKind::Skills {
+            skills::outward(root, self.namespace, &mut edits);
+        }
         edits.members(root, |key, value| self.fate(item, key, value), &more);
         item.raw.splice(&edits)
     }
@@ -154,7 +159,7 @@ impl Dress<'_> {
             }
             "icons" => icons(value),
             "outputSchema" if self.tool() && !self.shape.takes_output(value) => Fate::Remove,
-            "execution" if self.tool() && !self.shape.execution => Fate::Remove,
+            "execution" if self.tool() && !(self.shape.execution && self.executes) => Fate::Remove,
             _ => Fate::Keep,
         }
     }

@@ -25,9 +25,10 @@ impl Freshness {
         for part in parts {
             let one = match &part.contribution {
                 Some(contribution) if !part.is_away() => {
-                    let declares = contribution.card.as_ref().is_some_and(|card| {
-                        card.capabilities.root().member(kind.capability()).is_some()
-                    });
+                    let declares = contribution
+                        .card
+                        .as_ref()
+                        .is_some_and(|card| kind.promised_in(&card.capabilities));
                     if !declares {
                         continue;
                     }

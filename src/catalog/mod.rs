@@ -3,6 +3,7 @@
 //! Immutable once built. Every outward name and URI leads to exactly one route; conflicts are decided and reported when
 //! the catalog is built, never at call time. Lists are encoded here, once, so that answering one is a lookup.
 
+mod apps;
 mod build;
 mod check;
 mod convert;
@@ -11,10 +12,12 @@ mod face;
 mod glob;
 mod hints;
 mod namespace;
+mod offered;
 pub mod rules;
 mod schema;
 mod scope;
 mod shelf;
+mod skills;
 mod spelling;
 mod template;
 #[cfg(test)]
@@ -29,13 +32,17 @@ use tokio::time::Instant;
 use crate::{
     call::ServerCard,
     json::Json,
-    protocol::{Revision, UpstreamId, methods::ListKind, mirror::ParamHeader, names::Scope},
+    protocol::{
+        Revision, UpstreamId, extensions::Offers, methods::ListKind, mirror::ParamHeader,
+        names::Scope,
+    },
 };
 
 pub use check::Reason;
 pub use convert::STALE;
 pub use cursor::{BadCursor, CURSOR_CHARS, CURSOR_LIFE, Position};
 pub use namespace::Namespace;
+pub use offered::Offered;
 pub use schema::SchemaFault;
 pub use spelling::Offence;
 
@@ -46,8 +53,9 @@ pub struct Catalog {
     /// In configured order.
     parts: Vec<build::Part>,
     scopes: HashMap<Scope, scope::ScopeView>,
+    has_tasks: bool,
     prefixes: build::Prefixes,
-    held: [build::Held; 4],
+    held: [build::Held; ListKind::COUNT],
     reports: Arc<[Report]>,
 }
 
@@ -149,12 +157,38 @@ impl Catalog {
 
     /// What an endpoint says of itself to clients of `revision`; `None` when there is no such scope.
     pub fn face(&self, scope: &Scope, revision: Revision) -> Option<ServerCard> {
-        Some(self.scopes.get(scope)?.face.card(revision))
+        let view = self.scopes.get(scope)?;
+        let mut card = view.face.card(revision);
+        card.capabilities = view.offered.beside(&card.capabilities, revision);
+        Some(card)
     }
 
-    /// Where a tool leads.
+    /// The extensions that an endpoint offers; `None` when there is no such scope.
+    pub fn offered(&self, scope: &Scope) -> Option<&Offered> {
+        Some(&self.scopes.get(scope)?.offered)
+    }
+
+    /// Whether any upstream has tasks: a first question that costs nothing.
+    pub const fn has_tasks(&self) -> bool {
+        self.has_tasks
+    }
+
+    /// What an upstream has of the extensions that we understand; `None` when it has no part in this scope, or nothing is
+    /// known of it.
+    pub fn offers(&self, scope: &Scope, upstream: &UpstreamId) -> Option<&Offers> {
+        self.scopes.get(scope)?.offers(&self.parts, upstream)
+    }
+
+    /// Where a tool leads: by its name as listed, or as an app knows it where only one upstream has apps.
     pub fn tool(&self, scope: &Scope, name: &str) -> Option<&Route> {
-        self.scopes.get(scope)?.listed(ListKind::Tools, name)
+        self.scopes.get(scope)?.tool(name)
+    }
+
+    /// Whether a tool is listed that nobody may call here: it is for apps of its own server, and whose app asks cannot be
+    /// told (PROTOCOL G16).
+    pub fn withholds(&self, scope: &Scope, name: &str) -> bool {
+        let view = self.scopes.get(scope);
+        view.is_some_and(|view| view.withholds(name))
     }
 
     /// Where a prompt leads.
@@ -176,6 +210,29 @@ impl Catalog {
             Some(route) => Some(route.clone()),
             None => view.resource(self, uri),
         }
+    }
+
+    /// Where a skill leads: by its URI as listed, or as [`Catalog::resource`] finds it. `None` also when who is led to has no
+    /// skills.
+    pub fn skill(&self, scope: &Scope, uri: &str) -> Option<Route> {
+        let view = self.scopes.get(scope)?;
+        let route = match view.listed(ListKind::Skills, uri) {
+            Some(route) => route.clone(),
+            None => view.resource(self, uri)?,
+        };
+        let has = |offers: &Offers| offers.skills;
+        self.offers(scope, &route.upstream)
+            .is_some_and(has)
+            .then_some(route)
+    }
+
+    /// Where a directory leads, as [`Catalog::resource`] finds it. `None` also when who is led to reads no directories.
+    pub fn directory(&self, scope: &Scope, uri: &str) -> Option<Route> {
+        let route = self.resource(scope, uri)?;
+        let has = |offers: &Offers| offers.directories;
+        self.offers(scope, &route.upstream)
+            .is_some_and(has)
+            .then_some(route)
     }
 
     /// How the URIs in an upstream's results look in this scope; `None` when it has no part in it.
@@ -207,6 +264,8 @@ pub struct Contribution {
     pub resources: Listing,
     /// See [`Contribution::tools`].
     pub templates: Listing,
+    /// The skills, of an upstream with that extension.
+    pub skills: Listing,
     /// Whether the upstream is away now, so that what is known of it is stale.
     pub away: bool,
     /// When its lists were read: the oldest of them. `None` keeps clients from keeping them.
@@ -221,6 +280,7 @@ impl Contribution {
             ListKind::Prompts => &self.prompts,
             ListKind::Resources => &self.resources,
             ListKind::Templates => &self.templates,
+            ListKind::Skills => &self.skills,
         }
     }
 
@@ -231,6 +291,7 @@ impl Contribution {
             ListKind::Prompts => &mut self.prompts,
             ListKind::Resources => &mut self.resources,
             ListKind::Templates => &mut self.templates,
+            ListKind::Skills => &mut self.skills,
         }
     }
 }
@@ -257,4 +318,6 @@ pub struct Route {
     pub local: Arc<str>,
     /// For a tool: its arguments that travel in headers too.
     pub headers: Arc<[ParamHeader]>,
+    /// For a tool: whether its upstream runs it as a core task or not at all (2025-11-25, `taskSupport: "required"`).
+    pub task_only: bool,
 }

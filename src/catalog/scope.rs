@@ -1,11 +1,12 @@
 //! Scopes: what one endpoint serves, as lists, lookups and hints.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
 use super::{
     Catalog, Hints, Route,
+    apps::Apps,
     build::Part,
     check::Item,
     cursor::Position,
@@ -13,24 +14,30 @@ use super::{
     glob,
     hints::Freshness,
     namespace::{self, Namespace},
+    offered::Offered,
     rules::{CatalogRules, ToolsetRules},
     spelling,
     view::{ListView, Section},
 };
-use crate::protocol::{UpstreamId, methods::ListKind, names::Scope};
+use crate::protocol::{
+    UpstreamId,
+    extensions::{Offers, TaskDesign},
+    methods::ListKind,
+    names::Scope,
+};
 
 /// Everything one endpoint serves.
 #[derive(Debug)]
 pub(super) struct ScopeView {
-    pub(super) lists: [Arc<ListView>; 4],
+    pub(super) lists: [Arc<ListView>; ListKind::COUNT],
     pub(super) face: Face,
-    hints: [Freshness; 4],
+    pub(super) offered: Offered,
+    hints: [Freshness; ListKind::COUNT],
     away: Arc<[String]>,
     extent: Extent,
     /// The upstreams that have a part in it, by rank.
     members: Vec<usize>,
-    /// Pages of the apps of its tools: read by hosts without being listed or selected.
-    apps: HashMap<String, Route>,
+    apps: Apps,
     /// Templates whose spelling does not tell whose they are.
     loose: Vec<Arc<Item>>,
 }
@@ -70,7 +77,7 @@ impl ScopeView {
         previous: Option<&Self>,
     ) -> Self {
         let extent = Extent::new(scope, rules, previous);
-        let lists = ListKind::ALL.map(|kind| {
+        let lists = ListKind::EVERY.map(|kind| {
             let before = previous.map(|previous| &previous.lists[kind as usize]);
             extent.list(kind, rules, parts, before)
         });
@@ -89,16 +96,21 @@ impl ScopeView {
             .cloned()
             .collect();
         let apps = match extent {
-            Extent::Upstream { .. } => HashMap::new(),
-            Extent::All | Extent::Toolset(_) => apps(parts, &lists[ListKind::Tools as usize]),
+            Extent::Upstream { .. } => Apps::default(),
+            Extent::All | Extent::Toolset(_) => Apps::new(
+                parts,
+                &lists[ListKind::Tools as usize],
+                &lists[ListKind::Resources as usize],
+            ),
         };
         Self {
             apps,
+            offered: Offered::of(members.iter().map(|rank| &parts[*rank])),
             face: face::merge(
                 &extent.labelled(parts),
                 members.iter().map(|rank| &parts[*rank]),
             ),
-            hints: ListKind::ALL.map(|kind| {
+            hints: ListKind::EVERY.map(|kind| {
                 let parts = members.iter().map(|rank| &parts[*rank]);
                 Freshness::of(kind, parts, matches!(extent, Extent::Toolset(_)))
             }),
@@ -141,11 +153,42 @@ impl ScopeView {
         })
     }
 
+    /// What an upstream of the scope has of the extensions that we understand, if it is known.
+    pub(super) fn offers<'a>(
+        &self,
+        parts: &'a [Part],
+        upstream: &UpstreamId,
+    ) -> Option<&'a Offers> {
+        let rank = *self
+            .members
+            .iter()
+            .find(|rank| parts[**rank].id() == upstream)?;
+        let part = &parts[rank];
+        part.contribution.as_ref()?.card.as_ref()?;
+        Some(&part.offers)
+    }
+
     pub(super) fn listed(&self, kind: ListKind, name: &str) -> Option<&Route> {
         self.lists[kind as usize].item(name).map(|item| &item.route)
     }
 
+    /// Where calling a tool leads: by its name here, or by the name that an app knows it by where that is certain.
+    pub(super) fn tool(&self, name: &str) -> Option<&Route> {
+        match self.lists[ListKind::Tools as usize].item(name) {
+            Some(item) if self.apps.admits(item) => Some(&item.route),
+            Some(_) => None,
+            None => self.apps.tool(name),
+        }
+    }
+
+    /// Whether a tool is listed that nobody may call here.
+    pub(super) fn withholds(&self, name: &str) -> bool {
+        let item = self.lists[ListKind::Tools as usize].item(name);
+        item.is_some_and(|item| !self.apps.admits(item))
+    }
+
     /// Where reading `uri` leads: to who lists it, to whose template it fits, or to whose namespace it is spelled in.
+    /// An app may use the URI that its server has for it, where that is certain.
     pub(super) fn resource(&self, catalog: &Catalog, uri: &str) -> Option<Route> {
         if let Some(route) = self.listed(ListKind::Resources, uri) {
             return Some(route.clone());
@@ -153,7 +196,7 @@ impl ScopeView {
         if spelling::of_uri(uri).is_some() {
             return None;
         }
-        if let Some(route) = self.apps.get(uri) {
+        if let Some(route) = self.apps.page(uri).or_else(|| self.apps.resource(uri)) {
             return Some(route.clone());
         }
         if let Extent::Upstream { rank, .. } = &self.extent {
@@ -191,38 +234,13 @@ impl ScopeView {
     }
 }
 
-/// The pages of the apps of these tools. One that reads as another upstream's is not this one's to give.
-fn apps(parts: &[Part], tools: &ListView) -> HashMap<String, Route> {
-    let mut apps = HashMap::new();
-    for item in tools.items() {
-        let Some(app) = item.app.as_deref() else {
-            continue;
-        };
-        let of = |part: &&Part| *part.id() == item.route.upstream;
-        let Some(part) = parts.iter().find(of) else {
-            continue;
-        };
-        let outward = part
-            .namespace
-            .outward_uri(app)
-            .unwrap_or_else(|| app.to_owned());
-        let prefix = namespace::prefix_of(&outward);
-        let foreign = parts
-            .iter()
-            .any(|other| other.id() != part.id() && Some(other.namespace.prefix()) == prefix);
-        if !foreign {
-            apps.entry(outward)
-                .or_insert_with(|| route(part, app.to_owned()));
-        }
-    }
-    apps
-}
-
-fn route(part: &Part, local: String) -> Route {
+/// The way to what an upstream calls `local`.
+pub(super) fn route(part: &Part, local: String) -> Route {
     Route {
         upstream: part.id().clone(),
         local: local.into(),
         headers: Arc::new([]),
+        task_only: false,
     }
 }
 
@@ -286,6 +304,7 @@ impl Extent {
                 rank: u16::try_from(rank).unwrap_or(u16::MAX),
                 namespace: namespace.clone(),
                 stale: items.len() > before && part.is_away(),
+                executes: part.offers.tasks == Some(TaskDesign::Core),
                 end: items.len(),
             });
         }
@@ -294,7 +313,12 @@ impl Extent {
     }
 
     /// Whether the upstream at `rank` has a part in this scope, or may have one once it is known.
-    fn includes(&self, parts: &[Part], rank: usize, lists: &[Arc<ListView>; 4]) -> bool {
+    fn includes(
+        &self,
+        parts: &[Part],
+        rank: usize,
+        lists: &[Arc<ListView>; ListKind::COUNT],
+    ) -> bool {
         let id = parts[rank].id();
         match self {
             Self::All => true,
@@ -331,7 +355,7 @@ fn globs(set: &ToolsetRules, kind: ListKind) -> &[String] {
     match kind {
         ListKind::Tools => &set.tools,
         ListKind::Prompts => &set.prompts,
-        ListKind::Resources | ListKind::Templates => &set.resources,
+        ListKind::Resources | ListKind::Templates | ListKind::Skills => &set.resources,
     }
 }
 

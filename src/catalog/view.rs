@@ -42,6 +42,8 @@ pub(super) struct Section {
     pub(super) rank: u16,
     pub(super) namespace: Arc<Namespace>,
     pub(super) stale: bool,
+    /// Whether it runs tools as core tasks.
+    pub(super) executes: bool,
     /// One past its last item.
     pub(super) end: usize,
 }
@@ -168,7 +170,10 @@ impl ListView {
                 section += 1;
             }
             let Section {
-                namespace, stale, ..
+                namespace,
+                stale,
+                executes,
+                ..
             } = &self.sections[section];
             let dress = Dress {
                 kind: self.kind,
@@ -176,6 +181,7 @@ impl ListView {
                 namespace,
                 outward: self.outward,
                 stale: *stale,
+                executes: *executes,
             };
             if at > start {
                 out.push(b',');

@@ -228,6 +228,7 @@ pub(super) fn list(kind: ListKind, items: &[Json]) -> Option<String> {
         ListKind::Prompts => "PROMPT",
         ListKind::Resources => "RESOURCE",
         ListKind::Templates => "TEMPLATE",
+        ListKind::Skills => "SKILL",
     };
     (!rows.is_empty()).then(|| table::aligned(&[heading, "WHAT IT IS"], &rows))
 }

@@ -39,6 +39,8 @@ pub(super) trait Wording: Sync {
     fn era(&self) -> Era;
     /// A result of an upstream, or a tool error of ours.
     fn result(&self, op: &Op, revision: Revision, result: Json) -> Json;
+    /// A task that a tool call became, under our handle, in canonical words.
+    fn task(&self, task: Json) -> Json;
     /// What the client is to answer first; `None` in an era whose results cannot ask.
     fn input_required(&self, required: &InputRequired) -> Option<Json>;
     /// An upstream's own error.
@@ -154,6 +156,7 @@ impl Exchange {
                 Bytes::from(self.wording.page_tail(&page)),
                 Bytes::from_static(b"}"),
             ],
+            Outcome::Task(task) => self.result(&self.wording.task(task)),
             Outcome::InputRequired(required) => match self.wording.input_required(&required) {
                 Some(result) => self.result(&result),
                 // Whoever cannot be asked declares nothing, so this is not reached.

@@ -6,6 +6,7 @@
 
 mod channel;
 mod exchange;
+mod extensions;
 mod http;
 mod legacy;
 mod modern;
@@ -316,7 +317,12 @@ fn hop_local(op: &Op, mut error: RpcError, era: Era) -> RpcError {
                 Json::string("upstream_protocol_error"),
             )]));
         }
-        codes::METHOD_NOT_FOUND if matches!(op, Op::Complete(_)) => {
+        codes::METHOD_NOT_FOUND
+            if matches!(
+                op,
+                Op::Complete(_) | Op::GetSkill(_) | Op::ReadDirectory(..)
+            ) =>
+        {
             error.code = codes::INVALID_PARAMS
         }
         _ => {}

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::{
     Door, Inbound,
     exchange::{Exchange, Wording},
+    extensions,
     problem::{Problem, resource_not_found},
     read::{self, BadParams, Head},
 };
@@ -69,7 +70,11 @@ impl Modern<'_> {
         let op = match &*request.method {
             methods::DISCOVER => Some(Op::Discover),
             // A refusal of the params is in-band from here on: the message itself was sound.
-            method => read::op(method, head).map_err(|bad| Problem {
+            method => match read::op(method, head) {
+                Ok(None) => extensions::op(method, head, revision.features()),
+                known => known,
+            }
+            .map_err(|bad| Problem {
                 status: StatusCode::OK,
                 ..refuse(bad)
             })?,
@@ -285,7 +290,7 @@ impl Wording for Words {
 
     fn result(&self, op: &Op, _: Revision, result: Json) -> Json {
         let root = result.root();
-        let cacheable = matches!(op, Op::ReadResource(_));
+        let cacheable = matches!(op, Op::ReadResource(_) | Op::GetSkill(_));
         let mut edits = Edits::new();
         let (mut typed, mut ttl, mut scoped, mut meta_value) = (false, false, false, None);
         let mut empty = true;
@@ -298,6 +303,10 @@ impl Wording for Words {
                     if member.value.raw() != COMPLETE {
                         edits.replace(member.value, Json::literal(COMPLETE));
                     }
+                }
+                // What stands in it came over another hop too.
+                "result" if matches!(op, Op::Task(..)) => {
+                    meta::rewrite(&mut edits, member.value, &[]);
                 }
                 "ttlMs" => ttl = true,
                 "cacheScope" => scoped = true,
@@ -335,6 +344,36 @@ impl Wording for Words {
         result.splice(&edits)
     }
 
+    fn task(&self, task: Json) -> Json {
+        let mut edits = Edits::new();
+        let fate = |key: &str, _: Node<'_>| match key {
+            "resultType" | meta::META => Fate::Remove,
+            _ => Fate::Keep,
+        };
+        let about = match task.root().member(meta::META) {
+            Some(about) => {
+                let mut edits = Edits::new();
+                let json = task.slice(about);
+                let kept = |key: &str, _: Node<'_>| {
+                    if meta::crosses(key) {
+                        Fate::Keep
+                    } else {
+                        Fate::Remove
+                    }
+                };
+                edits.members(json.root(), kept, &own_meta());
+                json.splice(&edits)
+            }
+            None => Json::literal(OWN_META),
+        };
+        let more = [
+            ("resultType", Json::literal("\"task\"")),
+            (meta::META, about),
+        ];
+        edits.members(task.root(), fate, &more);
+        task.splice(&edits)
+    }
+
     fn input_required(&self, required: &InputRequired) -> Option<Json> {
         let State::Sealed(state) = &required.state else {
             return None;
@@ -351,7 +390,7 @@ impl Wording for Words {
 
     fn failure(&self, op: &Op, mut error: RpcError) -> RpcError {
         // A resource that is not there: whatever an older server called it (PROTOCOL D6).
-        if let Op::ReadResource(uri) = op
+        if let Op::ReadResource(uri) | Op::GetSkill(uri) | Op::ReadDirectory(uri, _) = op
             && (error.code == codes::RESOURCE_NOT_FOUND || super::is_about(&error, uri))
         {
             error.code = resource_not_found(Era::Modern);

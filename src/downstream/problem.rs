@@ -127,6 +127,17 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
             codes::METHOD_NOT_FOUND,
             "this endpoint does not offer the method".to_owned(),
         ),
+        Error::OnlyForApps => (
+            StatusCode::OK,
+            codes::INVALID_PARAMS,
+            "the tool is for apps of its own server; they can call it at that server's own endpoint"
+                .to_owned(),
+        ),
+        Error::NeedsCapabilities(_) => (
+            modern_status(StatusCode::BAD_REQUEST),
+            codes::MISSING_CAPABILITY,
+            "the method needs client capabilities that were not declared".to_owned(),
+        ),
         Error::Upstream(from) => (
             if needed_capabilities(error).is_some() {
                 modern_status(StatusCode::BAD_REQUEST)
@@ -226,6 +237,8 @@ pub(super) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<ToolErr
         | Error::BadAnswer { .. }
         | Error::HeaderMismatch { .. }
         | Error::NotOffered(_)
+        | Error::OnlyForApps
+        | Error::NeedsCapabilities(_)
         | Error::ShuttingDown => return None,
     };
     let mut about = vec![
@@ -314,14 +327,24 @@ fn describe(from: &FromUpstream) -> String {
 
 /// What the client would have to declare, where that is what is missing.
 const fn needed_capabilities(error: &Error) -> Option<&Json> {
-    if let Error::Upstream(FromUpstream {
-        error: UpstreamError::NeedsCapabilities(needed),
-        ..
-    }) = error
-    {
-        Some(needed)
-    } else {
-        None
+    match error {
+        Error::NeedsCapabilities(needed)
+        | Error::Upstream(FromUpstream {
+            error: UpstreamError::NeedsCapabilities(needed),
+            ..
+        }) => Some(needed),
+        Error::Upstream(_)
+        | Error::Unknown(_)
+        | Error::NoScope
+        | Error::BadCursor
+        | Error::StateInvalid
+        | Error::BadAnswer { .. }
+        | Error::InputRefused
+        | Error::HeaderMismatch { .. }
+        | Error::NotOffered(_)
+        | Error::OnlyForApps
+        | Error::Deadline
+        | Error::ShuttingDown => None,
     }
 }
 
@@ -349,6 +372,8 @@ fn retry_millis(error: &Error) -> Option<u64> {
         | Error::InputRefused
         | Error::HeaderMismatch { .. }
         | Error::NotOffered(_)
+        | Error::OnlyForApps
+        | Error::NeedsCapabilities(_)
         | Error::Deadline
         | Error::ShuttingDown => None,
     }

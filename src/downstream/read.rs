@@ -13,23 +13,44 @@ use crate::{
 #[derive(Default)]
 pub(super) struct Head<'a> {
     name: Option<Node<'a>>,
-    uri: Option<Node<'a>>,
+    /// The URI of a resource.
+    pub(super) uri: Option<Node<'a>>,
     cursor: Option<Node<'a>>,
     reference: Option<Node<'a>>,
     /// Answers to what an earlier try was asked.
     responses: Option<Node<'a>>,
     /// What an earlier try was given to bring back.
     state: Option<Node<'a>>,
+    /// The handle of a task.
+    pub(super) task_id: Option<Node<'a>>,
     /// `_meta`, if it is an object.
     pub(super) meta: Option<Node<'a>>,
 }
 
 impl Head<'_> {
-    /// The text of the member that a header mirrors: `name` or `uri`.
+    /// The text of the member that a header mirrors: `name`, `uri` or `taskId`.
     pub(super) fn text(&self, member: &str) -> Option<String> {
-        let node = if member == "uri" { self.uri } else { self.name };
+        let node = match member {
+            "uri" => self.uri,
+            "taskId" => self.task_id,
+            _ => self.name,
+        };
         node.and_then(Node::as_str)
             .map(std::borrow::Cow::into_owned)
+    }
+
+    /// The cursor, if there is one.
+    ///
+    /// # Errors
+    /// When it is not a string.
+    pub(super) fn cursor(&self) -> Result<Option<String>, BadParams> {
+        let text = |cursor: Node<'_>| {
+            cursor
+                .as_str()
+                .map(std::borrow::Cow::into_owned)
+                .ok_or_else(|| BadParams::new("`cursor` is not a string"))
+        };
+        self.cursor.map(text).transpose()
     }
 }
 
@@ -51,10 +72,11 @@ impl BadParams {
     }
 }
 
-const KNOWN: [&str; 10] = [
+const KNOWN: [&str; 11] = [
     "name",
     "arguments",
     "uri",
+    "taskId",
     "cursor",
     "ref",
     "argument",
@@ -77,6 +99,7 @@ pub(super) fn head(params: &Json) -> Result<Head<'_>, BadParams> {
         match member.key.as_ref() {
             "name" => head.name = Some(member.value),
             "uri" => head.uri = Some(member.value),
+            "taskId" => head.task_id = Some(member.value),
             "cursor" => head.cursor = Some(member.value),
             "ref" => head.reference = Some(member.value),
             RESPONSES => head.responses = Some(member.value),
@@ -102,18 +125,7 @@ pub(super) fn head(params: &Json) -> Result<Head<'_>, BadParams> {
 /// # Errors
 /// When the params lack what the method needs.
 pub(super) fn op(method: &str, head: &Head<'_>) -> Result<Option<Op>, BadParams> {
-    let list = |kind| -> Result<Option<Op>, BadParams> {
-        let cursor = match head.cursor {
-            None => None,
-            Some(cursor) => Some(
-                cursor
-                    .as_str()
-                    .ok_or_else(|| BadParams::new("`cursor` is not a string"))?
-                    .into_owned(),
-            ),
-        };
-        Ok(Some(Op::List(kind, cursor)))
-    };
+    let list = |kind| -> Result<Option<Op>, BadParams> { Ok(Some(Op::List(kind, head.cursor()?))) };
     match method {
         methods::TOOLS_CALL => Ok(Some(Op::CallTool(text(head.name, "name")?))),
         methods::PROMPTS_GET => Ok(Some(Op::GetPrompt(text(head.name, "name")?))),
@@ -145,7 +157,8 @@ pub(super) fn resume(params: &Json, head: &Head<'_>) -> Result<Option<Resume>, B
     }))
 }
 
-fn text(member: Option<Node<'_>>, name: &str) -> Result<Arc<str>, BadParams> {
+/// A member that must be a string.
+pub(super) fn text(member: Option<Node<'_>>, name: &str) -> Result<Arc<str>, BadParams> {
     let text = member
         .and_then(Node::as_str)
         .ok_or_else(|| BadParams::new(format!("`params.{name}` is missing or not a string")))?;

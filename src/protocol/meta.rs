@@ -16,6 +16,10 @@ pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// Ties listen traffic to its request.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// Ties a message to a task of 2025-11-25.
+pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+/// What a model is told at once of a task just made; provisional, 2025-11-25.
+pub const IMMEDIATE_RESPONSE: &str = "io.modelcontextprotocol/model-immediate-response";
 /// Asks for progress; minted anew on each hop.
 pub const PROGRESS_TOKEN: &str = "progressToken";
 /// Where our own keys live.

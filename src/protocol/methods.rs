@@ -1,5 +1,8 @@
 //! Method names, and the facts about each that routing needs.
 
+use super::extensions;
+use crate::json::Json;
+
 /// `initialize` (legacy).
 pub const INITIALIZE: &str = "initialize";
 /// `notifications/initialized` (legacy).
@@ -34,6 +37,16 @@ pub const SUBSCRIBE: &str = "resources/subscribe";
 pub const UNSUBSCRIBE: &str = "resources/unsubscribe";
 /// `notifications/resources/updated`.
 pub const RESOURCE_UPDATED: &str = "notifications/resources/updated";
+/// `tasks/get` (2025-11-25, and the tasks extension in other shapes).
+pub const TASKS_GET: &str = "tasks/get";
+/// `tasks/result` (2025-11-25).
+pub const TASKS_RESULT: &str = "tasks/result";
+/// `tasks/update` (tasks extension).
+pub const TASKS_UPDATE: &str = "tasks/update";
+/// `tasks/cancel` (2025-11-25, and the tasks extension in another shape).
+pub const TASKS_CANCEL: &str = "tasks/cancel";
+/// `tasks/list` (2025-11-25).
+pub const TASKS_LIST: &str = "tasks/list";
 /// `notifications/cancelled`.
 pub const CANCELLED: &str = "notifications/cancelled";
 /// `notifications/progress`.
@@ -50,7 +63,14 @@ pub const ROOTS_LIST: &str = "roots/list";
 /// `notifications/elicitation/complete` (2025-11-25).
 pub const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
 
-/// The four things that are listed.
+/// `skills/list` (skills extension).
+pub const SKILLS_LIST: &str = "skills/list";
+/// `skills/get` (skills extension).
+pub const SKILLS_GET: &str = "skills/get";
+/// `resources/directory/read` (skills extension).
+pub const DIRECTORY_READ: &str = "resources/directory/read";
+
+/// The things that are listed: four of the core, and those of extensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ListKind {
     /// `tools/list`
@@ -61,11 +81,23 @@ pub enum ListKind {
     Resources,
     /// `resources/templates/list`
     Templates,
+    /// `skills/list`, of the skills extension.
+    Skills,
 }
 
 impl ListKind {
-    /// All four, in the order they are drained.
+    /// The four of the core protocol.
     pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+    /// How many there are with those of extensions.
+    pub const COUNT: usize = 5;
+    /// Those of extensions too, in the order they are drained.
+    pub const EVERY: [Self; Self::COUNT] = [
+        Self::Tools,
+        Self::Prompts,
+        Self::Resources,
+        Self::Templates,
+        Self::Skills,
+    ];
 
     /// The method that lists them.
     pub const fn method(self) -> &'static str {
@@ -74,6 +106,7 @@ impl ListKind {
             Self::Prompts => PROMPTS_LIST,
             Self::Resources => RESOURCES_LIST,
             Self::Templates => TEMPLATES_LIST,
+            Self::Skills => SKILLS_LIST,
         }
     }
 
@@ -84,16 +117,22 @@ impl ListKind {
             Self::Prompts => "prompts",
             Self::Resources => "resources",
             Self::Templates => "resourceTemplates",
+            Self::Skills => "skills",
         }
     }
 
-    /// The server capability that promises them.
-    pub const fn capability(self) -> &'static str {
+    /// Whether a server's `capabilities` promise them.
+    pub fn promised_in(self, capabilities: &Json) -> bool {
+        let root = capabilities.root();
         match self {
-            Self::Tools => "tools",
-            Self::Prompts => "prompts",
-            Self::Resources | Self::Templates => "resources",
+            Self::Tools => root.member("tools"),
+            Self::Prompts => root.member("prompts"),
+            Self::Resources | Self::Templates => root.member("resources"),
+            Self::Skills => root
+                .member(extensions::MEMBER)
+                .and_then(|all| all.member(extensions::SKILLS)),
         }
+        .is_some()
     }
 
     /// The notification of another list; resources and templates share one.
@@ -101,7 +140,10 @@ impl ListKind {
         match self {
             Self::Tools => "notifications/tools/list_changed",
             Self::Prompts => "notifications/prompts/list_changed",
-            Self::Resources | Self::Templates => "notifications/resources/list_changed",
+            // Skills are served as resources, and no change of their list has a name of its own.
+            Self::Resources | Self::Templates | Self::Skills => {
+                "notifications/resources/list_changed"
+            }
         }
     }
 
@@ -109,7 +151,7 @@ impl ListKind {
     pub const fn key(self) -> &'static str {
         match self {
             Self::Tools | Self::Prompts => "name",
-            Self::Resources => "uri",
+            Self::Resources | Self::Skills => "uri",
             Self::Templates => "uriTemplate",
         }
     }
@@ -131,6 +173,7 @@ pub fn mirrored_member(method: &str) -> Option<&'static str> {
     match method {
         TOOLS_CALL | PROMPTS_GET => Some("name"),
         RESOURCES_READ => Some("uri"),
+        TASKS_GET | TASKS_UPDATE | TASKS_CANCEL => Some("taskId"),
         _ => None,
     }
 }

@@ -4,6 +4,7 @@
 
 pub mod capability;
 pub mod codes;
+pub mod extensions;
 pub mod meta;
 pub mod methods;
 pub mod mirror;

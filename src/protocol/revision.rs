@@ -55,6 +55,12 @@ pub struct Features {
     pub completion_context: bool,
     /// `resultType`, `ttlMs`, `cacheScope` in results.
     pub result_hints: bool,
+    /// Tasks in the core protocol, asked for by the client.
+    pub core_tasks: bool,
+    /// Tasks by the extension, which is undefined elsewhere.
+    pub task_extension: bool,
+    /// Skills by the extension, which is specified against this revision.
+    pub skills: bool,
 }
 
 const OLDEST: Features = Features {
@@ -71,6 +77,9 @@ const OLDEST: Features = Features {
     execution: false,
     completion_context: false,
     result_hints: false,
+    core_tasks: false,
+    task_extension: false,
+    skills: false,
 };
 const V2025_03_26: Features = Features {
     batches: true,
@@ -91,6 +100,7 @@ const V2025_06_18: Features = Features {
 const V2025_11_25: Features = Features {
     execution: true,
     polling: true,
+    core_tasks: true,
     ..V2025_06_18
 };
 const V2026_07_28: Features = Features {
@@ -99,6 +109,9 @@ const V2026_07_28: Features = Features {
     execution: false,
     any_structured: true,
     result_hints: true,
+    core_tasks: false,
+    task_extension: true,
+    skills: true,
     ..V2025_11_25
 };
 

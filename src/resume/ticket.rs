@@ -129,7 +129,14 @@ impl<'a> Place<'a> {
         let name: &str = match self.op {
             Op::CallTool(name) | Op::GetPrompt(name) | Op::ReadResource(name) => name,
             // Nothing else may ask.
-            Op::Discover | Op::List(..) | Op::Complete(_) | Op::Listen(_) => "",
+            Op::Discover
+            | Op::List(..)
+            | Op::Complete(_)
+            | Op::GetSkill(_)
+            | Op::ReadDirectory(..)
+            | Op::Task(..)
+            | Op::ListTasks(_)
+            | Op::Listen(_) => "",
         };
         Binding {
             principal: self.principal,

@@ -9,7 +9,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 use tokio::time::Instant;
 use tower::Service;
 
-use super::{Error, Parts};
+use super::{Error, Parts, handles::Handles};
 use crate::{
     call::{Call, Op, Outcome, Page, Reply},
     catalog::{Position, Route},
@@ -30,12 +30,14 @@ pub trait Upstreams: Send + Sync + 'static {
 pub struct Dispatch {
     sealer: Arc<Sealer>,
     upstreams: Arc<dyn Upstreams>,
+    handles: Handles,
 }
 
 impl Dispatch {
     /// The leaf of the stack.
-    pub fn new(parts: &Parts) -> Self {
+    pub(super) fn new(parts: &Parts, handles: Handles) -> Self {
         Self {
+            handles,
             sealer: parts.sealer.clone(),
             upstreams: parts.upstreams.clone(),
         }
@@ -53,6 +55,14 @@ impl Service<Routed> for Dispatch {
 
     fn call(&mut self, routed: Routed) -> Self::Future {
         match routed.target {
+            Target::Snapshot if let Op::ListTasks(cursor) = &routed.call.op => {
+                let cursor = cursor.clone();
+                let upstreams = self.upstreams.clone();
+                self.handles
+                    .clone()
+                    .list(upstreams, routed.call, cursor)
+                    .boxed()
+            }
             Target::Snapshot => {
                 std::future::ready(self.answer_from_memory(&routed.call, &routed.snapshot)).boxed()
             }
@@ -72,6 +82,10 @@ impl Dispatch {
             | Op::GetPrompt(_)
             | Op::ReadResource(_)
             | Op::Complete(_)
+            | Op::GetSkill(_)
+            | Op::ReadDirectory(..)
+            | Op::Task(..)
+            | Op::ListTasks(_)
             | Op::Listen(_) => {
                 let card = snapshot
                     .catalog

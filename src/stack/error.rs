@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{jsonrpc::Method, upstream::FromUpstream};
+use crate::{json::Json, jsonrpc::Method, upstream::FromUpstream};
 
 /// A refusal or failure of ours. An upstream's own JSON-RPC error is an `Outcome::Failed` instead.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -37,6 +37,12 @@ pub enum Error {
     /// The method is gated by a capability that this endpoint does not have.
     #[error("method `{0}` is not offered")]
     NotOffered(Method),
+    /// The tool is for apps of its own server, and whose app asks cannot be told (PROTOCOL G16).
+    #[error("the tool is for apps of its own server")]
+    OnlyForApps,
+    /// The method is for clients that declare these capabilities.
+    #[error("needs client capabilities that were not declared")]
+    NeedsCapabilities(Json),
     /// The upstream did not answer, or not properly.
     #[error(transparent)]
     Upstream(#[from] FromUpstream),
@@ -60,6 +66,9 @@ pub enum Missing {
     /// A resource, by outward URI.
     #[error("resource")]
     Resource(Arc<str>),
+    /// A task, by a handle that is none or is not the caller's.
+    #[error("task")]
+    Task,
 }
 
 impl Error {
@@ -74,6 +83,8 @@ impl Error {
             Self::InputRefused => "input_refused",
             Self::HeaderMismatch { .. } => "header_mismatch",
             Self::NotOffered(_) => "method_not_offered",
+            Self::OnlyForApps => "only_for_apps",
+            Self::NeedsCapabilities(_) => "capability_missing",
             Self::Upstream(from) => from.error.reason(),
             Self::Deadline => "deadline_exceeded",
             Self::ShuttingDown => "shutting_down",

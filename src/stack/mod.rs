@@ -4,9 +4,11 @@
 //! machinery is in `gate.rs` and `wrap.rs`.
 
 mod asks;
+mod directories;
 mod dispatch;
 mod error;
 mod gate;
+mod handles;
 mod mirrored;
 mod pin;
 mod relabel;
@@ -29,6 +31,8 @@ pub use error::{Error, Missing};
 pub use gate::{Gate, gate};
 pub use wrap::{Wrap, wrap};
 
+use directories::Directories;
+use handles::Handles;
 use mirrored::CheckMirrored;
 use pin::Pin;
 use relabel::Relabel;
@@ -51,13 +55,17 @@ pub type McpService = BoxCloneSyncService<Call, Reply, Error>;
 
 /// A call goes down this list and its reply comes back up it.
 pub fn mcp(parts: &Parts) -> McpService {
+    let handles = Handles::new(&parts.sealer);
+    let directories = Directories::new(&parts.sealer);
     let stack = ServiceBuilder::new()
         .layer(gate(Pin::new(parts))) // Call -> Pinned: from here on the call sees one world
-        .layer(gate(Resolve)) // Pinned -> Routed: a lookup, never a parse of the name
+        .layer(gate(Resolve::new(&handles, &directories))) // Pinned -> Routed: a lookup, never a parse of the name
         .layer(gate(CheckMirrored)) // headers agree with the body; needs the route, since the tool's schema names them
         .layer(gate(OpenResume::new(parts))) // opens the state of a call that goes on, bound to this call and route
         .layer(wrap(SealResume::new(parts))) // holds questions to what was declared, seals what leaves
+        .layer(wrap(handles.clone())) // upstreams' tasks become handles of ours
+        .layer(wrap(directories)) // upstreams' cursors of directories are sealed
         .layer(wrap(Relabel)) // inward URIs in what comes back become outward ones
-        .service(Dispatch::new(parts)); // snapshot or upstream: one match on the target
+        .service(Dispatch::new(parts, handles)); // snapshot or upstream: one match on the target
     BoxCloneSyncService::new(stack)
 }

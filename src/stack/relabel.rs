@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 
 use super::{Error, Wrap, asks};
 use crate::{
-    call::{Event, InputRequired, Op, Outcome, Reply, ReplyStream, Step},
+    call::{Event, InputRequired, Op, Outcome, Reply, ReplyStream, Step, TaskOp},
     catalog::Namespace,
     json::{Edits, Json, Node},
     protocol::UpstreamId,
@@ -37,6 +37,12 @@ enum Place {
     Prompt,
     /// `contents[].uri`; the one asked for is echoed as it was asked.
     Resource { asked: Arc<str>, local: Arc<str> },
+    /// In the entry of a skill; the one asked for is echoed as it was asked.
+    Skill { asked: Arc<str>, local: Arc<str> },
+    /// `resources[].uri`
+    Directory,
+    /// As in `content[]` of the `result` that a task may hold, or in the `data` of its `error`.
+    Task,
     /// Nowhere.
     None,
 }
@@ -53,13 +59,24 @@ impl Wrap<Routed> for Relabel {
             .catalog
             .namespace(&routed.call.scope, &route.upstream)?;
         let place = match &routed.call.op {
-            Op::CallTool(_) => Place::Tool,
+            Op::CallTool(_) | Op::Task(TaskOp::Result, _) => Place::Tool,
+            Op::Task(TaskOp::Get, _) => Place::Task,
             Op::GetPrompt(_) => Place::Prompt,
             Op::ReadResource(asked) => Place::Resource {
                 asked: asked.clone(),
                 local: route.local.clone(),
             },
-            Op::Complete(_) | Op::Discover | Op::List(..) | Op::Listen(_) => Place::None,
+            Op::GetSkill(asked) => Place::Skill {
+                asked: asked.clone(),
+                local: route.local.clone(),
+            },
+            Op::ReadDirectory(..) => Place::Directory,
+            Op::Complete(_)
+            | Op::Discover
+            | Op::List(..)
+            | Op::Task(TaskOp::Update | TaskOp::Cancel, _)
+            | Op::ListTasks(_)
+            | Op::Listen(_) => Place::None,
         };
         Some(Labels {
             namespace,
@@ -105,19 +122,33 @@ impl Labels {
                     state,
                 })
             }
-            other @ (Outcome::Listed(_) | Outcome::Card(_) | Outcome::Lost(_)) => other,
+            other @ (Outcome::Listed(_)
+            | Outcome::Card(_)
+            | Outcome::Task(_)
+            | Outcome::Lost(_)) => other,
         }
     }
 
     fn result(&self, result: Node<'_>, edits: &mut Edits) {
         match &self.place {
-            Place::Tool => {
-                for block in result
-                    .member("content")
-                    .into_iter()
-                    .flat_map(Node::elements)
-                {
-                    self.block(block, edits);
+            Place::Tool => self.content(result, edits),
+            Place::Skill { asked, local } => {
+                let skill = result.member("skill");
+                let own = skill.and_then(|skill| skill.member("uri"));
+                for uri in own.into_iter().chain(uris(skill)) {
+                    self.echo(uri, asked, local, edits);
+                }
+            }
+            Place::Directory => uris(Some(result)).for_each(|uri| self.uri(uri, edits)),
+            Place::Task => {
+                if let Some(result) = result.member("result") {
+                    self.content(result, edits);
+                }
+                let data = result
+                    .member("error")
+                    .and_then(|error| error.member("data"));
+                if let Some(data) = data {
+                    self.member(data, edits);
                 }
             }
             Place::Prompt => {
@@ -144,16 +175,20 @@ impl Labels {
                     let Some(uri) = contents.member("uri") else {
                         continue;
                     };
-                    if uri.as_str().as_deref() == Some(local) {
-                        if asked != local {
-                            edits.replace(uri, Json::string(asked));
-                        }
-                    } else {
-                        self.uri(uri, edits);
-                    }
+                    self.echo(uri, asked, local, edits);
                 }
             }
             Place::None => {}
+        }
+    }
+
+    fn content(&self, result: Node<'_>, edits: &mut Edits) {
+        for block in result
+            .member("content")
+            .into_iter()
+            .flat_map(Node::elements)
+        {
+            self.block(block, edits);
         }
     }
 
@@ -173,6 +208,15 @@ impl Labels {
     fn member(&self, object: Node<'_>, edits: &mut Edits) {
         if let Some(uri) = object.member("uri") {
             self.uri(uri, edits);
+        }
+    }
+
+    /// A URI beside which the client has one of its own for the same thing.
+    fn echo(&self, uri: Node<'_>, asked: &Arc<str>, local: &Arc<str>, edits: &mut Edits) {
+        if uri.as_str().as_deref() != Some(local) {
+            self.uri(uri, edits);
+        } else if asked != local {
+            edits.replace(uri, Json::string(asked));
         }
     }
 
@@ -199,4 +243,13 @@ impl Labels {
         }
         data.splice(&edits)
     }
+}
+
+/// `resources[].uri`
+fn uris(holder: Option<Node<'_>>) -> impl Iterator<Item = Node<'_>> {
+    holder
+        .and_then(|holder| holder.member("resources"))
+        .into_iter()
+        .flat_map(Node::elements)
+        .filter_map(|resource| resource.member("uri"))
 }

@@ -1,14 +1,29 @@
 //! Resolve: where a call goes. A lookup, never a parse of a name.
 
-use super::{Error, Gate, Missing};
+use super::{Error, Gate, Missing, directories::Directories, handles::Handles};
 use crate::{
     call::{CompletionRef, Op},
+    catalog::Offered,
+    protocol::methods::ListKind,
     stage::{Pinned, Routed, Target},
 };
 
 /// Finds the way of a call in its snapshot.
 #[derive(Debug)]
-pub(super) struct Resolve;
+pub(super) struct Resolve {
+    handles: Handles,
+    directories: Directories,
+}
+
+impl Resolve {
+    /// Tasks are found by `handles`, pages of directories by `directories`.
+    pub(super) fn new(handles: &Handles, directories: &Directories) -> Self {
+        Self {
+            directories: directories.clone(),
+            handles: handles.clone(),
+        }
+    }
+}
 
 impl Gate<Pinned> for Resolve {
     type Pass = Routed;
@@ -20,13 +35,30 @@ impl Gate<Pinned> for Resolve {
         if matches!(call.op(), Op::Complete(_)) && !offers_completions(&call) {
             return Err(Error::NotOffered(call.op().method().into()));
         }
+        if !offers_extension(&call) {
+            return Err(Error::NotOffered(call.op().method().into()));
+        }
         let target = match call.op() {
             Op::Listen(_) => return Err(Error::NotOffered(call.op().method().into())),
+            Op::GetSkill(uri) => Target::Upstream(
+                catalog
+                    .skill(scope, uri)
+                    .ok_or_else(|| unknown(Missing::Resource(uri.clone())))?,
+            ),
+            Op::ReadDirectory(uri, _) => Target::Upstream(
+                catalog
+                    .directory(scope, uri)
+                    .ok_or_else(|| unknown(Missing::Resource(uri.clone())))?,
+            ),
+            Op::Task(..) | Op::ListTasks(_) => self.handles.route(&call)?,
             Op::Discover | Op::List(..) => Target::Snapshot,
             Op::CallTool(name) => Target::Upstream(
                 catalog
                     .tool(scope, name)
-                    .ok_or_else(|| unknown(Missing::Tool(name.clone())))?
+                    .ok_or_else(|| match catalog.withholds(scope, name) {
+                        true => Error::OnlyForApps,
+                        false => unknown(Missing::Tool(name.clone())),
+                    })?
                     .clone(),
             ),
             Op::GetPrompt(name) | Op::Complete(CompletionRef::Prompt(name)) => Target::Upstream(
@@ -46,7 +78,31 @@ impl Gate<Pinned> for Resolve {
                     .ok_or_else(|| unknown(Missing::Resource(uri.clone())))?,
             ),
         };
-        Ok(call.into_routed(target))
+        let mut routed = call.into_routed(target);
+        self.directories.open(&mut routed.call)?;
+        Ok(routed)
+    }
+}
+
+/// Whether the extension that a method is of is offered by the endpoint; true of every method that is of none.
+fn offers_extension(call: &Pinned) -> bool {
+    let has = |has: fn(&Offered) -> bool| {
+        let offered = call.snapshot().catalog.offered(&call.call().scope);
+        offered.is_some_and(has)
+    };
+    match call.op() {
+        Op::GetSkill(_) | Op::List(ListKind::Skills, _) => has(|offered| offered.skills),
+        Op::ReadDirectory(..) => has(|offered| offered.directories),
+        // Whether tasks are offered depends on the caller, too.
+        Op::Task(..)
+        | Op::ListTasks(_)
+        | Op::List(..)
+        | Op::Discover
+        | Op::CallTool(_)
+        | Op::GetPrompt(_)
+        | Op::ReadResource(_)
+        | Op::Complete(_)
+        | Op::Listen(_) => true,
     }
 }
 

@@ -175,6 +175,7 @@ impl Asker {
             other @ (Outcome::Complete(_)
             | Outcome::Listed(_)
             | Outcome::Card(_)
+            | Outcome::Task(_)
             | Outcome::Failed(_)
             | Outcome::Lost(_)) => Ok(other),
         }

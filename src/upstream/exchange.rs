@@ -51,6 +51,8 @@ pub(super) struct Wants {
     pub(super) log: Option<LogLevel>,
     /// What may be asked of the caller; `None` where the answer must not be a question (PROTOCOL A3).
     pub(super) rounds: Option<Offer>,
+    /// Whether a task may come instead of a result: tasks were declared for it.
+    pub(super) task: bool,
     /// Whether the server's own requests, and what concerns them, are handed out instead of refused: only a peer that can
     /// put them to the caller wants that.
     pub(super) relays: bool,
@@ -429,7 +431,10 @@ impl Exchange {
                 (ResultKind::InputRequired, Some(offer)) => {
                     asking::input_required(&result, offer).map(Outcome::InputRequired)
                 }
-                (ResultKind::InputRequired | ResultKind::Other, _) => Err(not_offered()),
+                (ResultKind::Task, _) if self.wants.task => Ok(Outcome::Task(result)),
+                (ResultKind::InputRequired | ResultKind::Task | ResultKind::Other, _) => {
+                    Err(not_offered())
+                }
             },
             (Era::Modern, Err(error)) => self.modern_error(status, error),
         }
@@ -544,7 +549,7 @@ pub(super) async fn ask(
 pub(super) fn complete(result: Json) -> Result<Json, UpstreamError> {
     match ResultKind::of(&result) {
         ResultKind::Complete => Ok(result),
-        ResultKind::InputRequired | ResultKind::Other => Err(not_offered()),
+        ResultKind::InputRequired | ResultKind::Task | ResultKind::Other => Err(not_offered()),
     }
 }
 
@@ -552,6 +557,8 @@ pub(super) fn complete(result: Json) -> Result<Json, UpstreamError> {
 enum ResultKind {
     Complete,
     InputRequired,
+    /// The tasks extension.
+    Task,
     Other,
 }
 
@@ -564,6 +571,7 @@ impl ResultKind {
         match kind.as_str().as_deref() {
             Some("complete") => Self::Complete,
             Some("input_required") => Self::InputRequired,
+            Some("task") => Self::Task,
             _ => Self::Other,
         }
     }

@@ -10,6 +10,17 @@ use crate::{
     protocol::{Features, meta, trace},
 };
 
+/// What becomes of a caller's wish that a tool run as a core task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// It means nothing on this hop, or is none.
+    Drop,
+    /// It goes on as it is.
+    Keep,
+    /// It is ours.
+    Add,
+}
+
 /// `call`'s params as the upstream gets them: `local` in the place of the outward name or URI, `own` stamped on `_meta`.
 /// `features` are those of the revision spoken on this hop.
 pub(super) fn outbound(
@@ -17,6 +28,7 @@ pub(super) fn outbound(
     local: &str,
     own: &[(&str, Json)],
     features: &Features,
+    wish: Wish,
 ) -> Json {
     let root = call.params.root();
     let mut edits = Edits::new();
@@ -25,8 +37,14 @@ pub(super) fn outbound(
     for member in root.members() {
         match (&*member.key, &call.op) {
             (meta::META, _) => meta_node = Some(member.value),
-            ("name", Op::CallTool(_) | Op::GetPrompt(_)) | ("uri", Op::ReadResource(_)) => {
+            ("name", Op::CallTool(_) | Op::GetPrompt(_))
+            | ("uri", Op::ReadResource(_) | Op::GetSkill(_) | Op::ReadDirectory(..))
+            | ("taskId", Op::Task(..)) => {
                 rename(&mut edits, member.value, local);
+            }
+            // The stack has opened ours already; without one of ours there is none.
+            ("cursor", Op::ReadDirectory(_, Some(cursor))) => {
+                edits.replace(member.value, Json::string(cursor));
             }
             ("ref", Op::Complete(target)) => {
                 let key = match target {
@@ -37,15 +55,23 @@ pub(super) fn outbound(
                     rename(&mut edits, named, local);
                 }
             }
+            ("task", Op::CallTool(_)) if wish == Wish::Keep => {}
             (key, op) => cut |= stays_behind(key, op, features),
         }
     }
     let meta_goes = stamp(&mut edits, meta_node, own);
+    let added = (wish == Wish::Add).then(|| ("task", Json::empty_object()));
     let fresh = (meta_node.is_none() && !own.is_empty()).then(|| meta::object_of(own));
-    if cut || meta_goes || fresh.is_some() {
-        let more: Vec<_> = fresh.into_iter().map(|meta| (meta::META, meta)).collect();
+    if cut || meta_goes || fresh.is_some() || added.is_some() {
+        let more: Vec<_> = fresh
+            .into_iter()
+            .map(|meta| (meta::META, meta))
+            .chain(added)
+            .collect();
         let fate = |key: &str, _: Node<'_>| {
-            if (key == meta::META && meta_goes) || stays_behind(key, &call.op, features) {
+            if key == "task" && wish == Wish::Keep {
+                Fate::Keep
+            } else if (key == meta::META && meta_goes) || stays_behind(key, &call.op, features) {
                 Fate::Remove
             } else {
                 Fate::Keep
@@ -130,7 +156,13 @@ fn stays_behind(key: &str, op: &Op, features: &Features) -> bool {
         Op::CallTool(_) | Op::GetPrompt(_) | Op::ReadResource(_) => {
             matches!(key, "task" | "inputResponses" | "requestState")
         }
-        Op::Discover | Op::List(..) | Op::Listen(_) => false,
+        Op::Discover
+        | Op::List(..)
+        | Op::GetSkill(_)
+        | Op::ReadDirectory(..)
+        | Op::Task(..)
+        | Op::ListTasks(_)
+        | Op::Listen(_) => false,
     }
 }
 
@@ -142,9 +174,15 @@ mod tests {
     use crate::{protocol::Revision, upstream::scripted::a_call};
 
     fn sent(op: Op, params: &str, local: &str, own: &[(&str, Json)], revision: Revision) -> String {
-        outbound(&a_call(op, params), local, own, revision.features())
-            .as_str()
-            .to_owned()
+        outbound(
+            &a_call(op, params),
+            local,
+            own,
+            revision.features(),
+            Wish::Drop,
+        )
+        .as_str()
+        .to_owned()
     }
 
     #[test]
@@ -188,7 +226,7 @@ mod tests {
             r#"{"name":"t"}"#
         );
         let call = a_call(tool(), r#"{"name":"t","x":1}"#);
-        let same = outbound(&call, "t", &[], legacy.features());
+        let same = outbound(&call, "t", &[], legacy.features(), Wish::Drop);
         assert_eq!(
             same.bytes().as_ptr(),
             call.params.bytes().as_ptr(),

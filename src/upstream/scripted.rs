@@ -481,6 +481,7 @@ pub(super) fn a_route(local: &str) -> Route {
         upstream: UpstreamId::parse("u").unwrap(),
         local: local.into(),
         headers: Arc::new([]),
+        task_only: false,
     }
 }
 

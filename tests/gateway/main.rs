@@ -12,6 +12,7 @@ mod harness;
 
 mod asking_down;
 mod catalog_limits;
+mod extensions;
 mod hostile;
 mod http_edge;
 mod messages;
@@ -23,3 +24,4 @@ mod routing;
 mod sessions;
 mod splicing;
 mod streams;
+mod tasks;

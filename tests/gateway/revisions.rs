@@ -169,6 +169,7 @@ async fn as_seen(
 ) -> Vec<(Revision, Value, Value)> {
     let result = result.to_owned();
     let notes = Upstream::http(server)
+        .capabilities(r#"{"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}}"#)
         .tools([definition])
         .on("tools/call", move |_| Play::Result(result.clone()));
     let gateway = Gateway::of().upstream("notes", &notes).start().await;

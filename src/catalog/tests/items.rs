@@ -287,16 +287,43 @@ fn null_where_a_member_is_optional_is_left_out() {
 }
 
 #[test]
+fn what_a_tool_says_of_tasks_is_kept_where_client_and_server_have_core_tasks() {
+    let execution = r#","execution":{"taskSupport":"required"}"#;
+    let core = r#"{"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}}"#;
+    for (server, capabilities, client, stays) in [
+        (Revision::V2025_11_25, core, Revision::V2025_11_25, true),
+        (Revision::V2025_11_25, core, Revision::V2025_06_18, false),
+        (Revision::V2025_11_25, core, MODERN, false),
+        (
+            Revision::V2025_11_25,
+            r#"{"tools":{}}"#,
+            Revision::V2025_11_25,
+            false,
+        ),
+        (MODERN, core, Revision::V2025_11_25, false),
+    ] {
+        let definition = format!(r#"{{"name":"t","inputSchema":{{"type":"object"}}{execution}}}"#);
+        let mut part = brings(ListKind::Tools, &[definition]);
+        part.card = Some(ServerCard {
+            revision: server,
+            ..card(capabilities)
+        });
+        let catalog = build(&rules(&[("a", "wh")]), vec![("a", part)], None);
+        let text = first(&catalog, &Scope::All, ListKind::Tools, client);
+        assert_eq!(text.contains(execution), stays, "{server} {client} {text}");
+        assert!(catalog.tool(&Scope::All, "wh_t").unwrap().task_only);
+    }
+}
+
+#[test]
 fn tools_are_converted_to_what_each_revision_knows() {
     let tool = |tail: &str| format!(r#"{{"name":"t","inputSchema":{{"type":"object"}}{tail}}}"#);
     let output = r#","outputSchema":{"type":"object"}"#;
     let array = r#","outputSchema":{"type":"array"}"#;
-    let execution = r#","execution":{"taskSupport":"optional"}"#;
     // For each revision, oldest first: whether the member stays.
     for (member, stays) in [
         (output, [false, false, true, true, true]),
         (array, [false, false, false, false, true]),
-        (execution, [false, false, false, true, false]),
     ] {
         for (revision, stays) in Revision::ALL.into_iter().zip(stays) {
             let want = tool(if stays { member } else { "" }).replace(r#""t""#, r#""wh_t""#);

@@ -1,5 +1,6 @@
 //! Tests of the catalog as a whole, through its public face, and what they share.
 
+mod apps;
 mod cursors;
 mod faces;
 mod items;
@@ -78,7 +79,7 @@ pub(super) fn brings(kind: ListKind, definitions: &[String]) -> Contribution {
         read_at: Some(Instant::now()),
         ..Contribution::default()
     };
-    for kind in ListKind::ALL {
+    for kind in ListKind::EVERY {
         contribution.listing_mut(kind).ttl = Some(Duration::from_secs(60));
         contribution.listing_mut(kind).public = true;
     }

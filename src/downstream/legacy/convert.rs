@@ -1,7 +1,7 @@
 //! Results for older revisions: what they never heard of is left out or said in their own terms (PROTOCOL D6).
 
 use crate::{
-    call::Op,
+    call::{Op, TaskOp},
     json::{Edits, Fate, Json, Kind, Node},
     protocol::{Features, Revision, meta},
 };
@@ -17,7 +17,8 @@ pub(super) fn result(op: &Op, revision: Revision, result: Json) -> Json {
     let unfit = structured.filter(|value| {
         !features.structured_output || (value.kind() != Kind::Object && !features.any_structured)
     });
-    if let (Op::CallTool(_), Some(value)) = (op, unfit) {
+    let tool = matches!(op, Op::CallTool(_) | Op::Task(TaskOp::Result, _));
+    if let (true, Some(value)) = (tool, unfit) {
         let text = text_block(value.raw());
         match root.member("content") {
             None => more.push(("content", Json::array(&[text]))),
@@ -59,14 +60,22 @@ pub(super) fn result(op: &Op, revision: Revision, result: Json) -> Json {
 /// The content blocks of a result.
 fn blocks<'a>(op: &Op, root: Node<'a>) -> Box<dyn Iterator<Item = Node<'a>> + 'a> {
     match op {
-        Op::CallTool(_) => Box::new(root.member("content").into_iter().flat_map(Node::elements)),
+        Op::CallTool(_) | Op::Task(TaskOp::Result, _) => {
+            Box::new(root.member("content").into_iter().flat_map(Node::elements))
+        }
         Op::GetPrompt(_) => {
             let messages = root.member("messages").into_iter().flat_map(Node::elements);
             Box::new(messages.filter_map(|message| message.member("content")))
         }
-        Op::ReadResource(_) | Op::Complete(_) | Op::Discover | Op::List(..) | Op::Listen(_) => {
-            Box::new(std::iter::empty())
-        }
+        Op::ReadResource(_)
+        | Op::Complete(_)
+        | Op::Discover
+        | Op::List(..)
+        | Op::GetSkill(_)
+        | Op::ReadDirectory(..)
+        | Op::Task(..)
+        | Op::ListTasks(_)
+        | Op::Listen(_) => Box::new(std::iter::empty()),
     }
 }
 

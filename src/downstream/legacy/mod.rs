@@ -12,6 +12,7 @@ mod questions;
 mod reader;
 mod session;
 mod sessions;
+mod tasks;
 mod words;
 
 use std::{borrow::Cow, sync::Arc};
@@ -23,6 +24,7 @@ use http::{HeaderValue, StatusCode};
 use super::{
     Answer, Door, Inbound, Told,
     exchange::{Exchange, Wording},
+    extensions,
     problem::Problem,
     read,
     wants::{Accepts, progress_token},
@@ -237,6 +239,13 @@ impl Legacy<'_> {
             Err(bad) => return refuse(request.id, bad.error, bad.reason),
         };
         let op = match read::op(&request.method, &head) {
+            Ok(None) => {
+                let features = session.revision.features();
+                extensions::op(&request.method, &head, features)
+            }
+            known => known,
+        };
+        let op = match op {
             Ok(Some(op)) => op,
             Ok(None) => {
                 let own = self.own(session, &request.method, &params);

@@ -1,8 +1,8 @@
 //! How the handshake era words what the canonical model says.
 
-use super::convert;
+use super::{convert, tasks};
 use crate::{
-    call::{InputRequired, Op, Page, ServerCard},
+    call::{InputRequired, Op, Page, ServerCard, TaskOp},
     downstream::{
         SERVER_INFO, away, exchange::Wording, hop_local, is_about, problem::resource_not_found,
         push_cursor,
@@ -21,7 +21,27 @@ impl Wording for Words {
     }
 
     fn result(&self, op: &Op, revision: Revision, result: Json) -> Json {
-        convert::result(op, revision, result)
+        match op {
+            Op::Task(TaskOp::Get | TaskOp::Cancel, _) => tasks::state(result.root()),
+            Op::Task(TaskOp::Result, handle) => {
+                tasks::related(&convert::result(op, revision, result), handle)
+            }
+            Op::ListTasks(_) => tasks::listed(&result),
+            Op::Task(TaskOp::Update, _)
+            | Op::Discover
+            | Op::List(..)
+            | Op::CallTool(_)
+            | Op::GetPrompt(_)
+            | Op::ReadResource(_)
+            | Op::Complete(_)
+            | Op::GetSkill(_)
+            | Op::ReadDirectory(..)
+            | Op::Listen(_) => convert::result(op, revision, result),
+        }
+    }
+
+    fn task(&self, task: Json) -> Json {
+        tasks::created(&task)
     }
 
     fn input_required(&self, _: &InputRequired) -> Option<Json> {

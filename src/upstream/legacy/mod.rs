@@ -10,6 +10,7 @@ mod open;
 mod park;
 mod pool;
 mod session;
+mod tasks;
 
 #[cfg(test)]
 mod levels;
@@ -45,7 +46,9 @@ use crate::{
     json::{Json, Limits},
     jsonrpc::RpcError,
     protocol::{
-        codes, meta,
+        codes,
+        extensions::Offers,
+        meta,
         methods::{self, ListKind},
     },
 };
@@ -54,6 +57,7 @@ use desk::Seat;
 use open::{Beginning, OpenCall};
 use park::Lot;
 use pool::{Opening, Pool, SessionKey, Slot};
+use tasks::Plan;
 
 pub(super) use pool::Opener;
 pub(super) use session::{NotOpened, Proposal, Session};
@@ -61,6 +65,8 @@ pub(super) use session::{NotOpened, Proposal, Session};
 /// A peer of the handshake era.
 pub(super) struct Legacy {
     card: ServerCard,
+    /// Whether tools may be run as tasks.
+    has_tasks: bool,
     isolation: Isolation,
     /// The session of the gateway itself: lists, and calls where all share one.
     service: Arc<Slot>,
@@ -88,6 +94,8 @@ enum Attempt {
 struct Going<'a> {
     call: &'a Call,
     route: &'a Route,
+    /// What it means for tasks.
+    plan: Plan,
     /// What may be asked of its caller.
     offer: Offer,
     deadline: Instant,
@@ -109,6 +117,7 @@ impl Going<'_> {
             rounds: rounds.then_some(self.offer),
             relays: asks,
             patience: asks.then(|| Arc::clone(&session.asking)),
+            task: false,
             quiet: false,
         }
     }
@@ -121,7 +130,13 @@ impl Going<'_> {
             &[]
         };
         let features = session.card.revision.features();
-        params::outbound(self.call, &self.route.local, own, features)
+        params::outbound(
+            self.call,
+            &self.route.local,
+            own,
+            features,
+            self.plan.wish(),
+        )
     }
 }
 
@@ -141,7 +156,9 @@ impl Legacy {
             proposal,
             terms: Arc::clone(terms),
         });
+        let offers = Offers::of(&first.card.capabilities, first.card.revision.features());
         Self {
+            has_tasks: offers.tasks.is_some(),
             card: first.card.clone(),
             isolation,
             service: Slot::with(first),
@@ -189,13 +206,23 @@ impl Legacy {
     }
 
     async fn carry(&self, call: Call, route: Route) -> Result<Reply, UpstreamError> {
+        let plan = Plan::of(&call, &route, self.has_tasks);
+        if plan == Plan::None {
+            self.once(&call, &route, plan).await
+        } else {
+            self.carry_task(call, route, plan).await
+        }
+    }
+
+    /// Carries one request; only what is idempotent twice.
+    async fn once(&self, call: &Call, route: &Route, plan: Plan) -> Result<Reply, UpstreamError> {
         let deadline = call.deadline.min(Instant::now() + self.terms.timeouts.call);
         match call
             .resume
             .as_ref()
             .and_then(|resume| resume.state.as_ref())
         {
-            Some(State::Parked(number)) => return self.go_on(*number, &call, deadline).await,
+            Some(State::Parked(number)) => return self.go_on(*number, call, deadline).await,
             // Opened above, or nowhere.
             Some(State::Sealed(_)) => return Err(UpstreamError::OutcomeUnknown),
             // Nothing is held open: the request is sent again, as this era says (PROTOCOL D2d).
@@ -203,14 +230,15 @@ impl Legacy {
         }
         let offer = Offer::of(&call.caller);
         if !self.wire.streamable && self.isolation != Isolation::Shared {
-            return self.on_own_pipe(&call, &route, offer, deadline).await;
+            return self.on_own_pipe(call, route, plan, offer, deadline).await;
         }
         let permit = self.terms.gate.enter(call.deadline).await?;
-        let slot = self.slot(&call, offer)?;
+        let slot = self.slot(call, offer)?;
         let session = self.session(&slot, deadline).await?;
         let mut going = Going {
-            call: &call,
-            route: &route,
+            call,
+            route,
+            plan,
             offer,
             deadline,
             slot: &slot,
@@ -220,7 +248,7 @@ impl Legacy {
             return Ok(reply);
         }
         slot.forget(&session);
-        if matches!(call.op, Op::CallTool(_)) {
+        if matches!(call.op, Op::CallTool(_) | Op::Task(..)) {
             return Err(UpstreamError::unavailable(
                 "its session had ended; a tool call is not repeated",
             ));
@@ -283,6 +311,7 @@ impl Legacy {
         &self,
         call: &Call,
         route: &Route,
+        plan: Plan,
         offer: Offer,
         deadline: Instant,
     ) -> Result<Reply, UpstreamError> {
@@ -291,6 +320,7 @@ impl Legacy {
         let mut going = Going {
             call,
             route,
+            plan,
             offer,
             deadline,
             slot: &slot,

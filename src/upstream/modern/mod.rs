@@ -14,19 +14,27 @@ use super::{
     asking::Offer,
     exchange::{self, Exchange, Opened, Told, Wants},
     line::{Line, Wire},
-    lists, params,
+    lists,
+    params::{self, Wish},
     terms::Terms,
 };
 use crate::{
     call::{Call, Op, Reply, Resume, ServerCard, State},
     catalog::{Listing, Route},
-    json::{Json, Kind, Limits, Node},
-    protocol::{Era, Revision, codes, meta, methods, methods::ListKind, mirror},
+    json::{Edits, Json, Kind, Limits, Node},
+    protocol::{
+        Era, Revision, codes,
+        extensions::{self, Offers},
+        meta, methods,
+        methods::ListKind,
+        mirror,
+    },
 };
 
 /// A peer of the stateless era.
 pub(super) struct Modern {
     card: ServerCard,
+    offers: Offers,
     line: Arc<Line>,
     own: Vec<(&'static str, Json)>,
 }
@@ -38,6 +46,17 @@ pub(super) fn self_description(revision: Revision) -> Vec<(&'static str, Json)> 
         (meta::CLIENT_INFO, client_info()),
         (meta::CLIENT_CAPABILITIES, Json::empty_object()),
     ]
+}
+
+/// Declares extensions among what is said of ourselves.
+fn declare(own: &mut [(&'static str, Json)], extensions: Json) {
+    for (key, value) in own {
+        if *key == meta::CLIENT_CAPABILITIES {
+            let mut edits = Edits::new();
+            edits.set(value.root(), extensions::MEMBER, extensions.clone());
+            *value = value.splice(&edits);
+        }
+    }
 }
 
 /// Our own name and version.
@@ -72,7 +91,12 @@ pub(super) async fn ask(
     deadline: Instant,
     quiet: bool,
 ) -> Result<Told, UpstreamError> {
-    let own = meta::object_of(&self_description(revision));
+    let mut own = self_description(revision);
+    // Servers may list a tool with its app only to those who say that they can show one, and some clients of ours can.
+    if method != methods::DISCOVER {
+        declare(&mut own, extensions::shown());
+    }
+    let own = meta::object_of(&own);
     let members: Vec<_> = members.iter().cloned().chain([(meta::META, own)]).collect();
     let mut headers = line.headers.clone();
     if line.wire.streamable {
@@ -122,7 +146,13 @@ impl Modern {
     /// A peer on a line that has just been discovered to be modern.
     pub(super) fn new(card: ServerCard, line: Arc<Line>) -> Self {
         let own = self_description(card.revision);
-        Self { card, line, own }
+        let offers = Offers::of(&card.capabilities, card.revision.features());
+        Self {
+            card,
+            offers,
+            line,
+            own,
+        }
     }
 
     async fn carry(&self, call: Call, route: Route) -> Result<Reply, UpstreamError> {
@@ -133,11 +163,23 @@ impl Modern {
         let deadline = call.deadline.min(Instant::now() + line.terms.timeouts.call);
         // On a pipe a log line cannot be tied to its request (PROTOCOL B6), so none are asked for.
         let log = call.caller.log_level.filter(|_| line.wire.streamable);
+        let extensions = extensions::forwarded(
+            &call.caller.capabilities,
+            call.caller.revision.features(),
+            &self.offers,
+        );
+        let task = self.offers.tasks.is_some()
+            && matches!(call.op, Op::CallTool(_) | Op::Task(..))
+            && extensions::declares_tasks(
+                &call.caller.capabilities,
+                call.caller.revision.features(),
+            );
         let wants = Wants {
             caller: Some(Arc::clone(&call.caller)),
             progress: call.wants_progress,
             log,
             rounds,
+            task,
             ..Wants::default()
         };
         let mut exchange = Exchange::new(line, deadline, wants).holding(permit);
@@ -149,13 +191,17 @@ impl Modern {
         {
             *declared = offer.json();
         }
+        if let Some(extensions) = extensions {
+            declare(&mut own, extensions);
+        }
         if let Some(level) = log {
             own.push((meta::LOG_LEVEL, Json::string(level.as_str())));
         }
         if call.wants_progress {
             own.push((meta::PROGRESS_TOKEN, Json::of(&exchange.number())));
         }
-        let mut params = params::outbound(&call, &route.local, &own, self.card.revision.features());
+        let features = self.card.revision.features();
+        let mut params = params::outbound(&call, &route.local, &own, features, Wish::Drop);
         if let Some((responses, state)) = resumed {
             params = params::resumed(&params, responses, state);
         }
@@ -252,7 +298,7 @@ fn round(resume: &Resume) -> Result<(Option<&Json>, Option<&Json>), UpstreamErro
 
 /// Whether the server promised lists of this kind.
 pub(super) fn offers(card: &ServerCard, kind: ListKind) -> bool {
-    card.capabilities.root().member(kind.capability()).is_some()
+    kind.promised_in(&card.capabilities)
 }
 
 fn value(text: &str) -> Result<HeaderValue, UpstreamError> {

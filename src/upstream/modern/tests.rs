@@ -60,6 +60,7 @@ pub(super) fn text(outcome: &Outcome) -> &str {
         Outcome::Listed(_)
         | Outcome::Card(_)
         | Outcome::InputRequired(_)
+        | Outcome::Task(_)
         | Outcome::Failed(_)
         | Outcome::Lost(_) => {
             panic!("{outcome:?}")

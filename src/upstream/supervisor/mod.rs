@@ -233,7 +233,7 @@ impl Board {
     /// Reads all four lists; tells them when anything changed, or when it is the first time on a connection.
     async fn read(&mut self, peer: &dyn Peer, first: bool) -> Read {
         let started = Instant::now();
-        let asked = ListKind::ALL.map(|kind| async move { (kind, peer.list(kind).await) });
+        let asked = ListKind::EVERY.map(|kind| async move { (kind, peer.list(kind).await) });
         let (mut changed, mut failed, mut unreachable) = (first, 0, 0);
         for (kind, listing) in join_all(asked).await {
             match listing {
@@ -250,7 +250,7 @@ impl Board {
                 }
             }
         }
-        let offered = ListKind::ALL
+        let offered = ListKind::EVERY
             .into_iter()
             .filter(|kind| super::modern::offers(peer.card(), *kind))
             .count();
@@ -278,7 +278,7 @@ impl Board {
     /// How long until the lists are read again: the smallest time to live, or the poll; sooner after a failure. Jittered,
     /// because a time to live is no polling interval (PROTOCOL D5).
     fn pace(&self, poll: Duration, failures: u32) -> Duration {
-        let told = ListKind::ALL
+        let told = ListKind::EVERY
             .iter()
             .filter_map(|kind| self.known.listing(*kind).ttl)
             // Zero says that nothing is known about how long it lasts.

@@ -278,6 +278,7 @@ impl<'a> Ask<'a> {
             let mirrored = match self.method.as_str() {
                 "tools/call" | "prompts/get" => member(&self.params, "name"),
                 "resources/read" => member(&self.params, "uri"),
+                "tasks/get" | "tasks/update" | "tasks/cancel" => member(&self.params, "taskId"),
                 _ => None,
             };
             if let Some(Value::String(name)) = mirrored.as_deref().map(parse) {

@@ -225,6 +225,7 @@ impl Stage {
         let named = match heard.method.as_str() {
             "tools/call" | "prompts/get" => heard.text("name"),
             "resources/read" => heard.text("uri"),
+            "tasks/get" | "tasks/update" | "tasks/cancel" => heard.text("taskId"),
             _ => None,
         };
         let header = heard.header("mcp-name").map(unsealed);

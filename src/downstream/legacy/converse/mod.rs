@@ -25,7 +25,7 @@ use crate::{
     call::{
         Call, CallId, Caller, Event, InputRequired, Op, Outcome, Reply, ReplyStream, Resume, Step,
     },
-    json::{Json, Node},
+    json::{Edits, Json, Node},
     jsonrpc::encode,
     protocol::{meta, methods},
     resume,

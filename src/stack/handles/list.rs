@@ -1,0 +1,118 @@
+//! `tasks/list`: the tasks that a client has made, asked for one by one where they live (PROTOCOL D3).
+//!
+//! What an upstream lists itself is never used: behind a shared session it would hold everybody's.
+
+use std::sync::Arc;
+
+use futures_util::{StreamExt, stream};
+
+use super::{Handles, ledger::Entry, ledger::Owner, named};
+use crate::{
+    call::{Call, CallId, Op, Outcome, Reply, TaskOp},
+    catalog::Route,
+    json::Json,
+    protocol::{codes, meta},
+    seal::Purpose,
+    stack::{Error, Upstreams},
+};
+
+/// Tasks on one page.
+const PAGE: usize = 20;
+/// How many upstream requests of one list run at once.
+const AT_ONCE: usize = 4;
+/// Most characters of a cursor that are looked at.
+const CURSOR_CHARS: usize = 256;
+
+impl Handles {
+    /// One page of a caller's tasks. Those that their upstream no longer knows are forgotten, those that cannot be asked
+    /// for now are left out.
+    ///
+    /// # Errors
+    /// For a cursor that is not of this list.
+    pub(in crate::stack) async fn list(
+        self,
+        upstreams: Arc<dyn Upstreams>,
+        call: Call,
+        cursor: Option<String>,
+    ) -> Result<Reply, Error> {
+        let owner = Owner::of(&call.caller, &call.scope);
+        let place = [call.caller.principal.as_str().as_bytes(), b"tasks/list"];
+        let after = match &cursor {
+            None => 0,
+            Some(cursor) if cursor.len() > CURSOR_CHARS => return Err(Error::BadCursor),
+            Some(cursor) => {
+                let plain = self.sealer.open(Purpose::Cursor, &place, cursor);
+                let number: Result<[u8; 8], _> =
+                    plain.map_err(|_| Error::BadCursor)?.as_slice().try_into();
+                u64::from_le_bytes(number.map_err(|_| Error::BadCursor)?)
+            }
+        };
+        let (page, more) = self.ledger.after(&owner, after, PAGE);
+        let last = page.last().map(|entry| entry.number).filter(|_| more);
+        let states: Vec<_> = stream::iter(page)
+            .map(|entry| state(&upstreams, &call, entry))
+            .buffered(AT_ONCE)
+            .collect()
+            .await;
+        let mut tasks = Vec::with_capacity(states.len());
+        for state in states {
+            match state {
+                State::Known(task) => tasks.push(task),
+                State::Gone(number) => self.ledger.forget(&owner, number),
+                State::Unasked => {}
+            }
+        }
+        let mut members = vec![("tasks", Json::array(&tasks))];
+        if let Some(last) = last {
+            let cursor = self
+                .sealer
+                .seal(Purpose::Cursor, &place, &last.to_le_bytes());
+            members.push(("nextCursor", Json::string(&cursor)));
+        }
+        Ok(Reply::Done(Outcome::Complete(meta::object_of(&members))))
+    }
+}
+
+enum State {
+    Known(Json),
+    Gone(u64),
+    Unasked,
+}
+
+async fn state(upstreams: &Arc<dyn Upstreams>, call: &Call, entry: Entry) -> State {
+    let ask = Call {
+        id: CallId::new(),
+        op: Op::Task(TaskOp::Get, entry.handle.clone()),
+        params: meta::object_of(&[("taskId", Json::string(&entry.handle))]),
+        wants_progress: false,
+        resume: None,
+        ..call.clone()
+    };
+    let route = Route {
+        upstream: entry.task.upstream.clone(),
+        local: entry.task.local.clone(),
+        headers: Arc::new([]),
+        task_only: false,
+    };
+    let reply = match upstreams.call(ask, route).await {
+        Ok(Reply::Done(outcome)) => outcome,
+        Ok(Reply::Stream(mut steps)) => loop {
+            match steps.next().await {
+                Some(crate::call::Step::Outcome(outcome)) => break outcome,
+                Some(crate::call::Step::Event(_)) => {}
+                None => return State::Unasked,
+            }
+        },
+        Err(_) => return State::Unasked,
+    };
+    match reply {
+        Outcome::Complete(task) => State::Known(named(&task, &entry.handle)),
+        Outcome::Failed(error) if error.code == codes::INVALID_PARAMS => State::Gone(entry.number),
+        Outcome::Failed(_)
+        | Outcome::Listed(_)
+        | Outcome::Card(_)
+        | Outcome::Task(_)
+        | Outcome::InputRequired(_)
+        | Outcome::Lost(_) => State::Unasked,
+    }
+}

@@ -1,0 +1,260 @@
+//! Handles: what clients know tasks by (PROTOCOL D3, SECURITY STATE-7).
+//!
+//! Guarantees: a client never sees an upstream's task id and an upstream never sees a handle; a handle that was altered,
+//! belongs to somebody else or another endpoint, or is too old is refused as an unknown one is, before the upstream hears of
+//! it. Nothing is stored for that, so any replica with the secret serves any handle.
+
+mod ledger;
+mod list;
+mod token;
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+
+use super::{Error, Missing, Wrap};
+use crate::{
+    call::{Caller, Op, Outcome, Reply, ReplyStream, Step, TaskOp},
+    catalog::Route,
+    json::{Edits, Json, Node},
+    jsonrpc::RpcError,
+    protocol::{
+        UpstreamId, codes,
+        extensions::{self, TaskDesign},
+        meta,
+        names::Scope,
+    },
+    seal::{Sealer, unix_seconds},
+    stage::{Pinned, Routed, Target},
+};
+
+use ledger::{Ledger, Owner};
+use token::Task;
+
+/// Gives handles out and takes them back. Cloning is cheap; clones remember together.
+#[derive(Debug, Clone)]
+pub(super) struct Handles {
+    sealer: Arc<Sealer>,
+    ledger: Arc<Ledger>,
+}
+
+/// What is remembered of a call.
+#[derive(Debug)]
+pub(super) enum Mark {
+    /// No task is in it.
+    None,
+    /// May become a task.
+    May(Box<Maker>),
+    /// Is about one.
+    About {
+        handle: Arc<str>,
+        local: Arc<str>,
+        op: TaskOp,
+    },
+}
+
+/// What a handle is made of, but for the task.
+#[derive(Debug)]
+pub(super) struct Maker {
+    handles: Handles,
+    caller: Arc<Caller>,
+    scope: Scope,
+    upstream: UpstreamId,
+    design: TaskDesign,
+}
+
+impl Handles {
+    pub(super) fn new(sealer: &Arc<Sealer>) -> Self {
+        Self {
+            sealer: sealer.clone(),
+            ledger: Arc::default(),
+        }
+    }
+
+    /// Where an operation on tasks goes.
+    ///
+    /// # Errors
+    /// When the endpoint has no tasks for this client, the client did not declare them, or the handle opens to nothing.
+    pub(super) fn route(&self, pinned: &Pinned) -> Result<Target, Error> {
+        let call = pinned.call();
+        let catalog = &pinned.snapshot().catalog;
+        let (caller, scope) = (&call.caller, &call.scope);
+        let features = caller.revision.features();
+        let offered = catalog
+            .offered(scope)
+            .is_some_and(|offered| offered.has_tasks(features));
+        if !offered {
+            return Err(Error::NotOffered(call.op.method().into()));
+        }
+        if features.task_extension && !extensions::declares_tasks(&caller.capabilities, features) {
+            return Err(Error::NeedsCapabilities(needed()));
+        }
+        let Op::Task(_, handle) = &call.op else {
+            return Ok(Target::Snapshot);
+        };
+        let unknown = || Error::Unknown(Missing::Task);
+        let task = Task::open(
+            &self.sealer,
+            &caller.principal,
+            scope,
+            handle,
+            unix_seconds(),
+        )
+        .ok_or_else(unknown)?;
+        // A core client could do nothing with a task of the extension, and ids do not outlive a change of era.
+        let known = catalog.namespace(scope, &task.upstream).is_some()
+            && catalog
+                .offers(scope, &task.upstream)
+                .is_none_or(|offers| offers.tasks == Some(task.design))
+            && (features.task_extension || task.design == TaskDesign::Core);
+        if !known {
+            return Err(unknown());
+        }
+        Ok(Target::Upstream(Route {
+            upstream: task.upstream,
+            local: task.local,
+            headers: Arc::new([]),
+            task_only: false,
+        }))
+    }
+}
+
+/// Whether a caller may get a task in the place of a result.
+fn takes_tasks(caller: &Caller) -> bool {
+    let features = caller.revision.features();
+    features.core_tasks || extensions::declares_tasks(&caller.capabilities, features)
+}
+
+/// What a modern client has to declare.
+fn needed() -> Json {
+    let ids = meta::object_of(&[(extensions::TASKS, Json::empty_object())]);
+    meta::object_of(&[(extensions::MEMBER, ids)])
+}
+
+impl Wrap<Routed> for Handles {
+    type Mark = Mark;
+
+    fn enter(&self, routed: &mut Routed) -> Mark {
+        let Target::Upstream(route) = &routed.target else {
+            return Mark::None;
+        };
+        let call = &routed.call;
+        if let Op::Task(op, handle) = &call.op {
+            return Mark::About {
+                handle: handle.clone(),
+                local: route.local.clone(),
+                op: *op,
+            };
+        }
+        let catalog = &routed.snapshot.catalog;
+        if !matches!(call.op, Op::CallTool(_)) || !catalog.has_tasks() || !takes_tasks(&call.caller)
+        {
+            return Mark::None;
+        }
+        let offers = catalog.offers(&call.scope, &route.upstream);
+        let Some(design) = offers.and_then(|offers| offers.tasks) else {
+            return Mark::None;
+        };
+        Mark::May(Box::new(Maker {
+            handles: self.clone(),
+            caller: call.caller.clone(),
+            scope: call.scope.clone(),
+            upstream: route.upstream.clone(),
+            design,
+        }))
+    }
+
+    fn leave(&self, mark: Mark, result: Result<Reply, Error>) -> Result<Reply, Error> {
+        if matches!(mark, Mark::None) {
+            return result;
+        }
+        match result? {
+            Reply::Done(outcome) => mark.outcome(outcome).map(Reply::Done),
+            Reply::Stream(stream) => {
+                let steps = stream.map(move |step| match step {
+                    Step::Event(event) => Step::Event(event),
+                    Step::Outcome(outcome) => {
+                        // Once an event has gone out a refusal can only be an outcome.
+                        Step::Outcome(mark.outcome(outcome).unwrap_or_else(|_| unknown()))
+                    }
+                });
+                Ok(Reply::Stream(ReplyStream::new(steps.boxed())))
+            }
+        }
+    }
+}
+
+impl Mark {
+    fn outcome(&self, outcome: Outcome) -> Result<Outcome, Error> {
+        match (self, outcome) {
+            (Self::May(maker), Outcome::Task(task)) => Ok(maker.made(&task)),
+            // Some servers call the state of a task a task again, instead of a complete answer (PROTOCOL D3).
+            (Self::About { handle, op, .. }, Outcome::Complete(result) | Outcome::Task(result)) => {
+                Ok(Outcome::Complete(match op {
+                    TaskOp::Get | TaskOp::Cancel => named(&result, handle),
+                    TaskOp::Update | TaskOp::Result => result,
+                }))
+            }
+            (Self::About { handle, local, op }, Outcome::Failed(error)) => {
+                failed(error, handle, local, *op)
+            }
+            (_, outcome) => Ok(outcome),
+        }
+    }
+}
+
+impl Maker {
+    /// A task just made, under its handle.
+    fn made(&self, task: &Json) -> Outcome {
+        let local = task.root().member("taskId").and_then(Node::as_str);
+        let sealed = local.filter(|local| !local.is_empty()).and_then(|local| {
+            let task = Task {
+                upstream: self.upstream.clone(),
+                local: local.as_ref().into(),
+                design: self.design,
+            };
+            let Self { caller, scope, .. } = self;
+            let sealer = &self.handles.sealer;
+            let handle = task.seal(sealer, &caller.principal, scope, unix_seconds())?;
+            Some((task, handle))
+        });
+        let Some((made, handle)) = sealed else {
+            return Outcome::Lost(RpcError::new(
+                codes::UPSTREAM_PROTOCOL,
+                "the upstream made a task that cannot be named",
+            ));
+        };
+        // Only clients of the core can ask for a list.
+        if self.caller.revision.features().core_tasks {
+            let owner = Owner::of(&self.caller, &self.scope);
+            self.handles
+                .ledger
+                .add(owner, handle.as_str().into(), Arc::new(made));
+        }
+        Outcome::Task(named(task, &handle))
+    }
+}
+
+/// A task's state under its handle. Results without a task in them stay as they are.
+fn named(task: &Json, handle: &str) -> Json {
+    let mut edits = Edits::new();
+    if let Some(id) = task.root().member("taskId") {
+        edits.replace(id, Json::string(handle));
+    }
+    task.splice(&edits)
+}
+
+/// An upstream's own error about a task. One that it does not know is unknown to us; what else it says may hold its id.
+fn failed(mut error: RpcError, handle: &str, local: &str, op: TaskOp) -> Result<Outcome, Error> {
+    // A core task that is over cannot be cancelled, which the client is to hear.
+    if error.code == codes::INVALID_PARAMS && op != TaskOp::Cancel {
+        return Err(Error::Unknown(Missing::Task));
+    }
+    error.message = error.message.replace(local, handle);
+    error.data = error.data.filter(|data| !data.as_str().contains(local));
+    Ok(Outcome::Failed(error))
+}
+
+fn unknown() -> Outcome {
+    Outcome::Failed(RpcError::new(codes::INVALID_PARAMS, "no such task"))
+}

@@ -1,0 +1,148 @@
+//! The handle itself: sealed, and tied to whom it was given and where (PROTOCOL D3, F11).
+
+use std::sync::Arc;
+
+use crate::{
+    call::Principal,
+    protocol::{UpstreamId, extensions::TaskDesign, names::Scope},
+    seal::{Purpose, Sealer},
+};
+
+/// Most characters of a handle; longer ones are not looked at.
+pub(super) const HANDLE_CHARS: usize = 2_048;
+/// Most bytes of an upstream's task id, so that its handle fits a header.
+pub(super) const LOCAL_BYTES: usize = 1_024;
+/// Seconds a handle is good for: 30 days, whatever the upstream says of the task.
+const LIFE: u64 = 30 * 24 * 3_600;
+/// Seconds that replicas' clocks may differ.
+const SKEW: u64 = 60;
+
+/// What a handle stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Task {
+    /// Whose task it is.
+    pub(super) upstream: UpstreamId,
+    /// What the upstream calls it.
+    pub(super) local: Arc<str>,
+    /// How the upstream spoke of tasks when it made this one.
+    pub(super) design: TaskDesign,
+}
+
+impl Task {
+    /// The handle of this task for this principal at this endpoint, from `now` in seconds since 1970; `None` when the
+    /// upstream's id is out of bounds.
+    pub(super) fn seal(
+        &self,
+        sealer: &Sealer,
+        principal: &Principal,
+        scope: &Scope,
+        now: u64,
+    ) -> Option<String> {
+        if self.local.len() > LOCAL_BYTES {
+            return None;
+        }
+        let key = self.upstream.as_str();
+        let mut plain = now.to_le_bytes().to_vec();
+        plain.push(match self.design {
+            TaskDesign::Core => 0,
+            TaskDesign::Extension => 1,
+        });
+        plain.extend(u8::try_from(key.len()));
+        plain.extend_from_slice(key.as_bytes());
+        plain.extend_from_slice(self.local.as_bytes());
+        Some(sealer.seal(Purpose::Task, &binding(principal, scope), &plain))
+    }
+
+    /// What a handle stands for; `None` when it was altered, given to somebody else or elsewhere, or is too old.
+    pub(super) fn open(
+        sealer: &Sealer,
+        principal: &Principal,
+        scope: &Scope,
+        handle: &str,
+        now: u64,
+    ) -> Option<Self> {
+        if handle.len() > HANDLE_CHARS {
+            return None;
+        }
+        let plain = sealer
+            .open(Purpose::Task, &binding(principal, scope), handle)
+            .ok()?;
+        let (issued, rest) = plain.split_first_chunk()?;
+        let issued = u64::from_le_bytes(*issued);
+        if now > issued.saturating_add(LIFE) || issued > now.saturating_add(SKEW) {
+            return None;
+        }
+        let (design, rest) = rest.split_first()?;
+        let (length, rest) = rest.split_first()?;
+        let (key, local) = rest.split_at_checked(usize::from(*length))?;
+        Some(Self {
+            upstream: UpstreamId::parse(std::str::from_utf8(key).ok()?)?,
+            local: std::str::from_utf8(local).ok()?.into(),
+            design: match design {
+                0 => TaskDesign::Core,
+                1 => TaskDesign::Extension,
+                _ => return None,
+            },
+        })
+    }
+}
+
+/// What a handle is tied to.
+fn binding<'a>(principal: &'a Principal, scope: &'a Scope) -> [&'a [u8]; 3] {
+    let (sort, name) = match scope {
+        Scope::All => ("all", ""),
+        Scope::Toolset(name) => ("toolset", &**name),
+        Scope::Upstream(id) => ("upstream", id.as_str()),
+    };
+    [principal.as_str(), sort, name].map(str::as_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task() -> Task {
+        Task {
+            upstream: UpstreamId::parse("notes").unwrap(),
+            local: "t-1 ü".into(),
+            design: TaskDesign::Core,
+        }
+    }
+
+    #[test]
+    fn a_handle_opens_for_its_principal_at_its_endpoint_until_it_is_too_old() {
+        let sealer = Sealer::new(b"secret");
+        let who = Principal::anonymous();
+        let handle = task().seal(&sealer, &who, &Scope::All, 1_000).unwrap();
+        let open = |scope: &Scope, now| Task::open(&sealer, &who, scope, &handle, now);
+        assert_eq!(open(&Scope::All, 1_000), Some(task()));
+        assert_eq!(open(&Scope::All, 1_000 + LIFE), Some(task()));
+        assert_eq!(open(&Scope::All, 1_001 + LIFE), None);
+        assert_eq!(open(&Scope::All, 1_000 - SKEW - 1), None);
+        let own = Scope::Upstream(UpstreamId::parse("notes").unwrap());
+        assert_eq!(open(&own, 1_000), None);
+        assert_eq!(open(&Scope::Toolset("".into()), 1_000), None);
+        assert_eq!(Task::open(&sealer, &who, &Scope::All, "", 1_000), None);
+    }
+
+    #[test]
+    fn the_longest_id_makes_a_handle_that_is_still_looked_at_and_a_longer_one_none() {
+        let sealer = Sealer::new(b"secret");
+        let who = Principal::anonymous();
+        let of = |length: usize| Task {
+            upstream: UpstreamId::parse(&"u".repeat(UpstreamId::MAX_BYTES)).unwrap(),
+            local: "x".repeat(length).into(),
+            design: TaskDesign::Extension,
+        };
+        let longest = of(LOCAL_BYTES);
+        let handle = longest.seal(&sealer, &who, &Scope::All, 7).unwrap();
+        assert_eq!(
+            Task::open(&sealer, &who, &Scope::All, &handle, 7),
+            Some(longest)
+        );
+        assert_eq!(
+            of(LOCAL_BYTES + 1).seal(&sealer, &who, &Scope::All, 7),
+            None
+        );
+    }
+}

@@ -1,0 +1,413 @@
+//! Core tasks of 2025-11-25, for callers of either design and of none (PROTOCOL D3).
+//!
+//! | caller | tool | what happens |
+//! |---|---|---|
+//! | 2025-11-25 | any | its own `task` passes, and so does what it asks about the task |
+//! | declares the extension | runs only as a task | we ask for a task; `tasks/get` holds its result once there is one |
+//! | any other | runs only as a task | we ask for a task and wait for it; giving up cancels it |
+//!
+//! Deliberately absent: a task's own questions to the user. None of the capabilities they need is declared upstream, so that
+//! no server may ask; were one to, the modern caller would see `input_required` with nothing to answer.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::StreamExt;
+use tokio::time::{Instant, sleep};
+
+use super::Legacy;
+use crate::{
+    call::{Call, CallId, Op, Outcome, Reply, ReplyStream, Step, TaskOp},
+    catalog::Route,
+    json::{Edits, Fate, Json, Node},
+    jsonrpc::RpcError,
+    protocol::{codes, extensions, meta, methods},
+    upstream::{UpstreamError, asking::Offer, exchange, line::Line, params::Wish},
+};
+
+/// How often a task that is waited for is looked at when its server does not say.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The bounds of what a server may say.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(10));
+/// How long telling the server that a task is not wanted any more may take.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// What a call means for tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// Nothing.
+    None,
+    /// The caller asks for a task in this upstream's own way.
+    Passed,
+    /// We ask for a task, and the caller gets it.
+    Added,
+    /// We ask for a task, and the caller gets what comes of it.
+    Awaited,
+    /// About a task, in this upstream's own way.
+    About(TaskOp),
+    /// About a task, in the way of the extension.
+    Translated(TaskOp),
+}
+
+impl Plan {
+    /// What to do with a call, given whether its upstream has tasks. Looks into params only where it has, and where the
+    /// caller may have asked for one.
+    pub(super) fn of(call: &Call, route: &Route, has_tasks: bool) -> Self {
+        let caller = &call.caller;
+        let features = caller.revision.features();
+        match &call.op {
+            Op::Task(op, _) if features.core_tasks => Self::About(*op),
+            Op::Task(op, _) => Self::Translated(*op),
+            Op::CallTool(_) if !has_tasks => Self::None,
+            Op::CallTool(_) if features.core_tasks => {
+                if call.params.root().member("task").is_some() {
+                    Self::Passed
+                } else {
+                    Self::None
+                }
+            }
+            Op::CallTool(_) if route.task_only => {
+                if extensions::declares_tasks(&caller.capabilities, features) {
+                    Self::Added
+                } else {
+                    Self::Awaited
+                }
+            }
+            Op::CallTool(_)
+            | Op::Discover
+            | Op::List(..)
+            | Op::GetPrompt(_)
+            | Op::ReadResource(_)
+            | Op::Complete(_)
+            | Op::GetSkill(_)
+            | Op::ReadDirectory(..)
+            | Op::ListTasks(_)
+            | Op::Listen(_) => Self::None,
+        }
+    }
+
+    /// What becomes of `task` in the params.
+    pub(super) const fn wish(self) -> Wish {
+        match self {
+            Self::Passed => Wish::Keep,
+            Self::Added | Self::Awaited => Wish::Add,
+            Self::None | Self::About(_) | Self::Translated(_) => Wish::Drop,
+        }
+    }
+}
+
+impl Legacy {
+    /// Carries a call that has to do with tasks.
+    pub(super) async fn carry_task(
+        &self,
+        call: Call,
+        route: Route,
+        plan: Plan,
+    ) -> Result<Reply, UpstreamError> {
+        match plan {
+            Plan::None | Plan::About(TaskOp::Result) => self.once(&call, &route, plan).await,
+            Plan::Passed | Plan::Added => {
+                let reply = self.once(&call, &route, plan).await?;
+                Ok(mapped(reply, created))
+            }
+            Plan::Awaited => self.awaited(&call, &route, plan).await,
+            Plan::About(_) => {
+                let reply = self.once(&call, &route, plan).await?;
+                Ok(mapped(reply, told))
+            }
+            Plan::Translated(op) => {
+                let outcome = match op {
+                    TaskOp::Get => self.whole_state(&call, &route).await?,
+                    TaskOp::Cancel => self.cancelled(&call, &route).await?,
+                    // No key is outstanding, and answers to keys that are not are ignored (tasks extension, updates).
+                    TaskOp::Update => self.acknowledged(&call, &route).await?,
+                    TaskOp::Result => Outcome::Failed(RpcError::new(
+                        codes::METHOD_NOT_FOUND,
+                        "no such method in this revision",
+                    )),
+                };
+                Ok(Reply::Done(outcome))
+            }
+        }
+    }
+
+    /// Runs a tool as a task and waits for its result.
+    async fn awaited(
+        &self,
+        call: &Call,
+        route: &Route,
+        plan: Plan,
+    ) -> Result<Reply, UpstreamError> {
+        let outcome = created(ended(self.once(call, route, plan).await?).await);
+        let Outcome::Task(task) = outcome else {
+            return Ok(Reply::Done(outcome));
+        };
+        let local = id(&task)?;
+        let session = self
+            .session(&self.slot(call, Offer::of(&call.caller))?, call.deadline)
+            .await?;
+        let mut unwanted = Unwanted(Some((Arc::clone(&session.line), local.clone())));
+        let route = Route {
+            local,
+            ..route.clone()
+        };
+        let mut state = task;
+        loop {
+            match status(&state).as_deref() {
+                Some("working") => {}
+                Some("cancelled") => {
+                    unwanted.keep();
+                    return Ok(Reply::Done(Outcome::Failed(RpcError::new(
+                        codes::INTERNAL_ERROR,
+                        "the server cancelled the task that ran the tool",
+                    ))));
+                }
+                // Its result: at once when it has ended, and where it asks something first, on the stream that it asks on.
+                Some("completed" | "failed" | "input_required") => {
+                    let result = about(call, TaskOp::Result);
+                    let reply = self.once(&result, &route, Plan::None).await?;
+                    return Ok(mapped(reply, move |outcome| {
+                        unwanted.keep();
+                        outcome
+                    }));
+                }
+                _ => return Err(UpstreamError::Protocol("a task in no known state".into())),
+            }
+            let pause = pause(&state);
+            if Instant::now() + pause >= call.deadline {
+                return Err(UpstreamError::Timeout("call"));
+            }
+            sleep(pause).await;
+            let outcome = self.state(call, &route).await?;
+            let Outcome::Complete(next) = outcome else {
+                unwanted.keep();
+                return Ok(Reply::Done(outcome));
+            };
+            state = next;
+        }
+    }
+
+    /// The state of a task in canonical words, with neither result nor error.
+    async fn state(&self, call: &Call, route: &Route) -> Result<Outcome, UpstreamError> {
+        let get = about(call, TaskOp::Get);
+        Ok(told(ended(self.once(&get, route, Plan::None).await?).await))
+    }
+
+    /// The state of a task as the extension tells it.
+    async fn whole_state(&self, call: &Call, route: &Route) -> Result<Outcome, UpstreamError> {
+        let outcome = self.state(call, route).await?;
+        let Outcome::Complete(state) = outcome else {
+            return Ok(outcome);
+        };
+        Ok(match status(&state).as_deref() {
+            Some("completed" | "failed") => {
+                let result = about(call, TaskOp::Result);
+                let outcome = ended(self.once(&result, route, Plan::None).await?).await;
+                // A tool that failed has completed all the same (PROTOCOL G27).
+                if let Outcome::Complete(result) = outcome {
+                    with(&state, "completed", ("result", result))
+                } else if let Outcome::Failed(error) = outcome {
+                    with(&state, "failed", ("error", error.to_json()))
+                } else {
+                    outcome
+                }
+            }
+            Some("input_required") => {
+                let nothing = ("inputRequests", Json::empty_object());
+                with(&state, "input_required", nothing)
+            }
+            _ => Outcome::Complete(state),
+        })
+    }
+
+    /// Cancels a task, which the extension acknowledges whatever comes of it.
+    async fn cancelled(&self, call: &Call, route: &Route) -> Result<Outcome, UpstreamError> {
+        let cancel = about(call, TaskOp::Cancel);
+        let outcome = ended(self.once(&cancel, route, Plan::None).await?).await;
+        // It may be over already, which this design calls an error.
+        if matches!(&outcome, Outcome::Failed(error) if error.code == codes::INVALID_PARAMS) {
+            self.acknowledged(call, route).await
+        } else {
+            Ok(acknowledged(outcome))
+        }
+    }
+
+    /// Nothing, if there is such a task.
+    async fn acknowledged(&self, call: &Call, route: &Route) -> Result<Outcome, UpstreamError> {
+        Ok(acknowledged(self.state(call, route).await?))
+    }
+}
+
+/// Tells the server that a task is not wanted any more, unless it was taken back.
+struct Unwanted(Option<(Arc<Line>, Arc<str>)>);
+
+impl Unwanted {
+    /// It is over, or the server's own affair.
+    fn keep(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unwanted {
+    fn drop(&mut self) {
+        // Outside a runtime there is nobody to tell it: the process is ending.
+        let Some((line, local)) = self.0.take() else {
+            return;
+        };
+        if tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        let tasks = line.terms.tasks.clone();
+        tasks.spawn(async move {
+            let params = meta::object_of(&[("taskId", Json::string(&local))]);
+            let headers = line.headers.clone();
+            let deadline = Instant::now() + FAREWELL;
+            let method = methods::TASKS_CANCEL;
+            let told = exchange::ask(&line, method, &params, headers, deadline, true).await;
+            if let Err(error) = told {
+                tracing::debug!(%error, "a task could not be cancelled");
+            }
+        });
+    }
+}
+
+/// A request of our own about the task that `call` is about or led to. The params are not the client's: nothing in them
+/// but the id means anything here, and the peer puts the upstream's in its place.
+fn about(call: &Call, op: TaskOp) -> Call {
+    Call {
+        id: CallId::new(),
+        op: Op::Task(op, "".into()),
+        params: meta::object_of(&[("taskId", Json::string(""))]),
+        wants_progress: false,
+        resume: None,
+        mirrored: None,
+        ..call.clone()
+    }
+}
+
+/// A state in canonical words, if there is one.
+fn told(outcome: Outcome) -> Outcome {
+    if let Outcome::Complete(state) = outcome {
+        Outcome::Complete(canonical(&state))
+    } else {
+        outcome
+    }
+}
+
+/// Nothing in the place of what there is.
+fn acknowledged(outcome: Outcome) -> Outcome {
+    if matches!(outcome, Outcome::Complete(_)) {
+        Outcome::Complete(Json::empty_object())
+    } else {
+        outcome
+    }
+}
+
+/// A task out of `CreateTaskResult`, in canonical words. Any other result stays one: a server may run a tool at once.
+fn created(outcome: Outcome) -> Outcome {
+    let Outcome::Complete(result) = &outcome else {
+        return outcome;
+    };
+    let Some(task) = result.root().member("task") else {
+        return outcome;
+    };
+    let state = canonical(&result.slice(task));
+    let Some(told) = result.root().member(meta::META) else {
+        return Outcome::Task(state);
+    };
+    let mut edits = Edits::new();
+    edits.set(state.root(), meta::META, result.slice(told));
+    Outcome::Task(state.splice(&edits))
+}
+
+/// A task's state of the core in the words of the extension.
+fn canonical(state: &Json) -> Json {
+    let root = state.root();
+    let value = |key| root.member(key).map(|value| state.slice(value));
+    let mut more = vec![(
+        "ttlMs",
+        value("ttl").unwrap_or_else(|| Json::literal("null")),
+    )];
+    more.extend(value("pollInterval").map(|pause| ("pollIntervalMs", pause)));
+    let fate = |key: &str, _: Node<'_>| match key {
+        "ttl" | "pollInterval" | "ttlMs" | "pollIntervalMs" | "result" | "error"
+        | "inputRequests" => Fate::Remove,
+        _ => Fate::Keep,
+    };
+    let mut edits = Edits::new();
+    edits.members(root, fate, &more);
+    state.splice(&edits)
+}
+
+/// A state with this status, and what belongs to it.
+fn with(state: &Json, status: &str, member: (&str, Json)) -> Outcome {
+    let fate = |key: &str, _: Node<'_>| {
+        if key == "status" {
+            Fate::Replace(Json::string(status))
+        } else {
+            Fate::Keep
+        }
+    };
+    let mut edits = Edits::new();
+    edits.members(state.root(), fate, &[member]);
+    Outcome::Complete(state.splice(&edits))
+}
+
+fn status(state: &Json) -> Option<String> {
+    let status = state.root().member("status")?;
+    status.as_str().map(std::borrow::Cow::into_owned)
+}
+
+fn id(task: &Json) -> Result<Arc<str>, UpstreamError> {
+    let id = task.root().member("taskId").and_then(Node::as_str);
+    id.map(|id| id.as_ref().into())
+        .ok_or_else(|| UpstreamError::Protocol("made a task without an id".into()))
+}
+
+fn pause(state: &Json) -> Duration {
+    let told = state
+        .root()
+        .member("pollIntervalMs")
+        .and_then(Node::as_i64)
+        .and_then(|millis| u64::try_from(millis).ok());
+    told.map_or(PAUSE, Duration::from_millis)
+        .clamp(PAUSES.0, PAUSES.1)
+}
+
+/// The reply with its outcome changed.
+fn mapped(reply: Reply, change: impl FnOnce(Outcome) -> Outcome + Send + 'static) -> Reply {
+    match reply {
+        Reply::Done(outcome) => Reply::Done(change(outcome)),
+        Reply::Stream(stream) => {
+            let mut change = Some(change);
+            let steps = stream.map(move |step| match step {
+                Step::Outcome(outcome) => Step::Outcome(match change.take() {
+                    Some(change) => change(outcome),
+                    None => outcome,
+                }),
+                event @ Step::Event(_) => event,
+            });
+            Reply::Stream(ReplyStream::new(steps.boxed()))
+        }
+    }
+}
+
+/// The outcome of a reply, whatever comes before it.
+async fn ended(reply: Reply) -> Outcome {
+    let mut stream = match reply {
+        Reply::Done(outcome) => return outcome,
+        Reply::Stream(stream) => stream,
+    };
+    loop {
+        match stream.next().await {
+            Some(Step::Outcome(outcome)) => return outcome,
+            Some(Step::Event(_)) => {}
+            // A stream ends in an outcome; this is never come to.
+            None => {
+                return Outcome::Lost(RpcError::new(
+                    codes::UPSTREAM_UNAVAILABLE,
+                    "the stream ended before its answer",
+                ));
+            }
+        }
+    }
+}
