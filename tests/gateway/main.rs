@@ -25,3 +25,4 @@ mod sessions;
 mod splicing;
 mod streams;
 mod tasks;
+mod two_way;

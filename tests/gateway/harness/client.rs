@@ -37,7 +37,7 @@ pub(crate) struct Client {
     pub(crate) session: Option<String>,
     /// The answer to the handshake, in the legacy era.
     pub(crate) greeting: Option<Answer>,
-    /// What it says it can do: an object as text.
+    /// What it can do for servers: told in the handshake, or with every request.
     pub(crate) capabilities: String,
     ids: Arc<AtomicU64>,
 }
@@ -58,11 +58,12 @@ pub(crate) struct Answer {
 }
 
 /// One request being put together; await it.
+#[derive(Clone)]
 pub(crate) struct Ask<'a> {
-    client: &'a Client,
+    pub(super) client: &'a Client,
     method: String,
-    params: String,
-    id: String,
+    pub(super) params: String,
+    pub(super) id: String,
     headers: Vec<(String, String)>,
     without: Vec<&'static str>,
     meta: String,
@@ -116,11 +117,20 @@ impl Client {
             client: self,
             method: method.to_owned(),
             params: params.to_owned(),
-            id: (self.ids.fetch_add(1, Ordering::Relaxed) + 1).to_string(),
+            id: self.next_id(),
             headers: Vec::new(),
             without: Vec::new(),
             meta: String::new(),
         }
+    }
+
+    pub(super) fn next_id(&self) -> String {
+        (self.ids.fetch_add(1, Ordering::Relaxed) + 1).to_string()
+    }
+
+    /// The same request once more.
+    pub(super) async fn again(&self, ask: &Ask<'_>) -> Answer {
+        ask.clone().await
     }
 
     /// `tools/call` with these arguments.
@@ -171,23 +181,6 @@ impl Client {
         .await
     }
 
-    fn with_headers<'a>(&'a self, headers: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
-        let mut all = vec![
-            ("content-type", "application/json"),
-            ("accept", "application/json, text/event-stream"),
-        ];
-        if let Some(session) = &self.session {
-            all.push(("mcp-session-id", session));
-            if self.revision >= Revision::V2025_06_18 {
-                all.push(("mcp-protocol-version", self.revision.as_str()));
-            }
-        }
-        all.retain(|(name, _)| !headers.iter().any(|(other, _)| other == name));
-        // An empty value stands for a header that is left out.
-        all.extend(headers.iter().filter(|(_, value)| !value.is_empty()));
-        all
-    }
-
     /// The same, as a stream that is read as it comes.
     pub(crate) async fn post_open(&self, body: &str) -> EventStream {
         self.opened(Method::POST, body, None).await
@@ -206,6 +199,33 @@ impl Client {
         headers.extend(self.session.as_deref().map(|it| ("mcp-session-id", it)));
         headers.extend(after.map(|id| ("last-event-id", id)));
         EventStream::open(self.address, method, &self.path, &headers, body).await
+    }
+
+    /// What every request of this session carries.
+    pub(super) fn session_headers(&self) -> Vec<(&str, &str)> {
+        let mut headers = Vec::new();
+        if let Some(session) = &self.session {
+            headers.push(("mcp-session-id", session.as_str()));
+            if self.revision >= Revision::V2025_06_18 {
+                headers.push(("mcp-protocol-version", self.revision.as_str()));
+            }
+        }
+        headers
+    }
+
+    /// The headers of a POST, with these in the place of the usual ones; an empty value stands for one that is left out.
+    pub(super) fn with_headers<'h>(
+        &'h self,
+        headers: &[(&'h str, &'h str)],
+    ) -> Vec<(&'h str, &'h str)> {
+        let mut all = self.session_headers();
+        all.extend([
+            ("content-type", "application/json"),
+            ("accept", "application/json, text/event-stream"),
+        ]);
+        all.retain(|(name, _)| !headers.iter().any(|(other, _)| other == name));
+        all.extend(headers.iter().filter(|(_, value)| !value.is_empty()));
+        all
     }
 
     /// Another method than POST, with the headers of this client and session.
@@ -248,18 +268,7 @@ impl<'a> Ask<'a> {
         self
     }
 
-    /// Sends it and listens to the answer as it comes.
-    pub(crate) async fn begin(self) -> Talk {
-        let (body, headers) = self.spelled();
-        let headers: Vec<_> = headers
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .collect();
-        let all = self.client.with_headers(&headers);
-        Talk::open(self.client.address, &self.client.path, &all, &body).await
-    }
-
-    fn spelled(&self) -> (String, Vec<(String, String)>) {
+    pub(super) fn spelled(&self) -> (String, Vec<(String, String)>) {
         let modern = self.client.revision.era() == Era::Modern;
         let mut headers: Vec<(String, String)> = Vec::new();
         let mut meta = self.meta.clone();
@@ -268,7 +277,7 @@ impl<'a> Ask<'a> {
             meta.push_str(comma);
             meta.push_str(&format!(
                 r#""io.modelcontextprotocol/protocolVersion":"{}","io.modelcontextprotocol/clientCapabilities":{}"#,
-                self.client.revision, self.client.capabilities
+                self.client.revision, self.client.capabilities,
             ));
             headers.push((
                 "mcp-protocol-version".into(),

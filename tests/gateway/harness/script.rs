@@ -1,6 +1,6 @@
 //! What a scripted upstream offers and answers, whatever it is reached by.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, future::Future, sync::Arc};
 
 use http::HeaderMap;
 use serde_json::Value;
@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     PATIENCE,
     json::{member, parse, quote},
+    turn::{Live, Turn},
     within,
 };
 
@@ -73,6 +74,18 @@ pub(crate) enum Play {
     Die,
     /// Bytes without end.
     Flood,
+    /// Step by step.
+    Live(Live),
+}
+
+impl Play {
+    /// Answers step by step.
+    pub(crate) fn live<F>(script: impl Fn(Turn) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        Self::Live(Live::new(script))
+    }
 }
 
 /// Holds an answer back until the test lets it go on, and knows whether somebody still waits for it.
@@ -126,6 +139,8 @@ pub(super) struct Script {
     pub(super) down: bool,
     pub(super) instructions: Option<String>,
     pub(super) capabilities: String,
+    /// Whether it tells of changes: on streams of its own, on listens, or on the pipe.
+    pub(super) tells: bool,
 }
 
 impl Default for Script {
@@ -137,6 +152,7 @@ impl Default for Script {
             hints: (0, "private"),
             down: false,
             instructions: None,
+            tells: false,
             capabilities: r#"{"tools":{},"prompts":{},"resources":{},"completions":{}}"#.to_owned(),
         }
     }
@@ -161,6 +177,10 @@ impl Script {
         let own = |key: &str| heard.text(key).unwrap_or_default();
         match heard.method.as_str() {
             "ping" => Play::Result("{}".into()),
+            "resources/subscribe" | "resources/unsubscribe" | "logging/setLevel" if self.tells => {
+                Play::Result("{}".into())
+            }
+            "subscriptions/listen" if self.tells => Play::live(Turn::listen),
             "tools/call" => Play::Result(call_result(&own("name"))),
             "prompts/get" => Play::Result(format!(
                 r#"{{"messages":[{{"role":"user","content":{{"type":"text","text":{}}}}}]}}"#,

@@ -1,19 +1,24 @@
 //! What a scripted upstream does with what it hears, in either era; and what it notes as wrong.
 
-use std::sync::{
-    Mutex, MutexGuard,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
 };
 
 use bytes::Bytes;
 use http::HeaderMap;
-use tokio::sync::{Notify, futures::Notified, mpsc};
-use usher::protocol::Era;
+use serde_json::Value;
+use tokio::sync::{Notify, futures::Notified, mpsc, oneshot};
+use usher::{protocol::Era, tasks::Tasks};
 
 use super::{
     Revision,
     json::{member, parse, quote},
     script::{Gate, Heard, Play, Script},
+    turn::Turn,
 };
 
 /// How an upstream is reached.
@@ -37,9 +42,34 @@ pub(super) struct Stage {
     news: Notify,
     sessions: AtomicUsize,
     /// Pipes and streams that take what answers nothing.
-    outlets: Mutex<Vec<mpsc::Sender<Out>>>,
+    outlets: Mutex<Vec<Outlet>>,
+    /// What each session of the handshake era watches.
+    watched: Mutex<HashSet<(String, String)>>,
+    /// Requests of its own that wait for their answers.
+    asked: Mutex<HashMap<u64, oneshot::Sender<String>>>,
+    next_question: AtomicU64,
+    tasks: Tasks,
     /// Cuts every connection when told.
     pub(super) cut: Notify,
+}
+
+/// A way out for what answers nothing in particular.
+#[derive(Debug, Clone)]
+pub(super) struct Outlet {
+    pub(super) session: Option<String>,
+    pub(super) kind: OutletKind,
+    pub(super) out: mpsc::Sender<Out>,
+}
+
+/// See [`Outlet`].
+#[derive(Debug, Clone)]
+pub(super) enum OutletKind {
+    /// A pipe, or the stream of the two-endpoint transport: everything goes there.
+    Whole,
+    /// The stream of a session.
+    Stream,
+    /// A listen of the stateless era: its id as spelled, and what it asked for.
+    Listen(String, Value),
 }
 
 /// What goes back for one message.
@@ -56,6 +86,8 @@ pub(super) enum Spoken {
     Hang,
     Die,
     Flood,
+    /// Message by message.
+    Live(mpsc::Receiver<Out>),
 }
 
 /// What goes out on a pipe or a stream.
@@ -65,6 +97,8 @@ pub(super) enum Out {
     Frame(String),
     /// Bytes as they are.
     Noise(Bytes),
+    /// The connection breaks.
+    Die,
 }
 
 /// How much waits to be written to one pipe or stream; the script waits with what comes next.
@@ -73,7 +107,7 @@ pub(super) const OUTGOING: usize = 64;
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
 impl Stage {
-    pub(super) fn new(wire: Wire, revision: Revision) -> Self {
+    pub(super) fn new(wire: Wire, revision: Revision, tasks: Tasks) -> Self {
         Self {
             revision,
             wire,
@@ -83,6 +117,11 @@ impl Stage {
             news: Notify::new(),
             sessions: AtomicUsize::new(0),
             outlets: Mutex::default(),
+            watched: Mutex::default(),
+            asked: Mutex::default(),
+            // As small as the ids of everybody else.
+            next_question: AtomicU64::new(1),
+            tasks,
             cut: Notify::new(),
         }
     }
@@ -96,15 +135,55 @@ impl Stage {
     }
 
     /// Opens a way out that answers nothing in particular.
-    pub(super) fn outlet(&self, outlet: mpsc::Sender<Out>) {
+    pub(super) fn outlet(&self, outlet: Outlet) {
         self.outlets.lock().unwrap().push(outlet);
+        self.news.notify_waiters();
     }
 
     /// The ways out that are open.
-    pub(super) fn outlets(&self) -> Vec<mpsc::Sender<Out>> {
+    pub(super) fn outlets(&self) -> Vec<Outlet> {
         let mut outlets = self.outlets.lock().unwrap();
-        outlets.retain(|outlet| !outlet.is_closed());
+        outlets.retain(|outlet| !outlet.out.is_closed());
         outlets.clone()
+    }
+
+    /// Closes the listens, and says which they were.
+    pub(super) fn close_listens(&self) -> Vec<Outlet> {
+        let mut outlets = self.outlets.lock().unwrap();
+        let (listens, others) = outlets
+            .drain(..)
+            .partition(|outlet| matches!(outlet.kind, OutletKind::Listen(..)));
+        *outlets = others;
+        listens
+    }
+
+    pub(super) fn tells(&self) -> bool {
+        self.script().tells
+    }
+
+    /// Carries what one request says to a way out that it shares with others.
+    pub(super) fn forward(&self, mut from: mpsc::Receiver<Out>, to: mpsc::Sender<Out>) {
+        self.tasks.spawn(async move {
+            while let Some(out) = from.recv().await {
+                if to.send(out).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Whether a session of the handshake era watches this.
+    pub(super) fn watches(&self, session: &str, uri: &str) -> bool {
+        let key = (session.to_owned(), uri.to_owned());
+        self.watched.lock().unwrap().contains(&key)
+    }
+
+    /// A number for a question, and where its answer will be.
+    pub(super) fn awaiting(&self) -> (u64, oneshot::Receiver<String>) {
+        let id = self.next_question.fetch_add(1, Ordering::SeqCst);
+        let (sender, receiver) = oneshot::channel();
+        self.asked.lock().unwrap().insert(id, sender);
+        (id, receiver)
     }
 
     /// Everything of one method that was heard.
@@ -143,7 +222,12 @@ impl Stage {
     }
 
     /// Hears one message and says what goes back.
-    pub(super) fn speak(&self, text: &str, headers: &HeaderMap, session: Option<String>) -> Spoken {
+    pub(super) fn speak(
+        self: &Arc<Self>,
+        text: &str,
+        headers: &HeaderMap,
+        session: Option<String>,
+    ) -> Spoken {
         let method = member(text, "method").map(|method| {
             let method = parse(&method);
             method.as_str().unwrap().to_owned()
@@ -157,8 +241,10 @@ impl Stage {
         };
         self.note(heard.clone());
         if heard.method.is_empty() {
+            self.response(&heard, text);
             return Spoken::Accepted;
         }
+        self.follow(&heard);
         let (Era::Legacy, Some(id)) = (self.revision.era(), &heard.id) else {
             return match &heard.id {
                 None => Spoken::Accepted,
@@ -168,7 +254,48 @@ impl Stage {
         self.legacy(&heard, id)
     }
 
-    fn modern(&self, heard: &Heard, id: &str) -> Spoken {
+    /// A response: to a question of this server's own, or wrong.
+    fn response(&self, heard: &Heard, text: &str) {
+        self.expect(
+            self.revision.era() == Era::Legacy,
+            "a response in the modern era",
+            heard,
+        );
+        let id = heard.id.as_deref().and_then(|id| id.parse::<u64>().ok());
+        let asked = id.and_then(|id| self.asked.lock().unwrap().remove(&id));
+        self.expect(asked.is_some(), "a response to nothing", heard);
+        if let Some(asked) = asked {
+            // The script may have gone on.
+            drop(asked.send(text.to_owned()));
+        }
+    }
+
+    /// Keeps in mind who watches what, and ends listens that are cancelled on a pipe.
+    fn follow(&self, heard: &Heard) {
+        match heard.method.as_str() {
+            "resources/subscribe" | "resources/unsubscribe" => {
+                let session = heard.session.clone().unwrap_or_default();
+                let key = (session, heard.text("uri").unwrap_or_default());
+                let mut watched = self.watched.lock().unwrap();
+                if heard.method == "resources/subscribe" {
+                    watched.insert(key);
+                } else {
+                    watched.remove(&key);
+                }
+            }
+            "notifications/cancelled" => {
+                let id = member(&heard.params, "requestId");
+                let is_it = |outlet: &Outlet| match &outlet.kind {
+                    OutletKind::Listen(listen, _) => Some(listen) == id.as_ref(),
+                    OutletKind::Whole | OutletKind::Stream => false,
+                };
+                self.outlets.lock().unwrap().retain(|outlet| !is_it(outlet));
+            }
+            _ => {}
+        }
+    }
+
+    fn modern(self: &Arc<Self>, heard: &Heard, id: &str) -> Spoken {
         let version = heard.meta(VERSION).map(|version| parse(&version));
         if version.as_ref().and_then(|version| version.as_str()) != Some(self.revision.as_str()) {
             let error = format!(
@@ -232,7 +359,7 @@ impl Stage {
         self.expect(header == named, "`Mcp-Name` differs", heard);
     }
 
-    fn legacy(&self, heard: &Heard, id: &str) -> Spoken {
+    fn legacy(self: &Arc<Self>, heard: &Heard, id: &str) -> Spoken {
         let carries = self.wire == Wire::Http && self.revision >= Revision::V2025_03_26;
         if heard.method == "server/discover" {
             // How servers of this era refuse what they never heard of (PROTOCOL J8).
@@ -285,7 +412,7 @@ impl Stage {
         self.play(heard, id)
     }
 
-    fn play(&self, heard: &Heard, id: &str) -> Spoken {
+    fn play(self: &Arc<Self>, heard: &Heard, id: &str) -> Spoken {
         let script = self.script.lock().unwrap().clone();
         let mut play = script.play(heard);
         let token = heard.meta("progressToken");
@@ -305,7 +432,13 @@ impl Stage {
         self.answered(play, events, heard, id)
     }
 
-    fn answered(&self, play: Play, mut events: Vec<String>, heard: &Heard, id: &str) -> Spoken {
+    fn answered(
+        self: &Arc<Self>,
+        play: Play,
+        mut events: Vec<String>,
+        heard: &Heard,
+        id: &str,
+    ) -> Spoken {
         match play {
             Play::Result(result) => self.frames(events, &result, heard, id),
             Play::Error(error) => {
@@ -320,15 +453,37 @@ impl Stage {
             Play::Hang => Spoken::Hang,
             Play::Die => Spoken::Die,
             Play::Flood => Spoken::Flood,
+            Play::Live(live) => {
+                let (out, receiver) = mpsc::channel(OUTGOING);
+                let turn = Turn {
+                    heard: heard.clone(),
+                    id: id.to_owned(),
+                    stage: Arc::clone(self),
+                    out: out.clone(),
+                };
+                self.tasks.spawn(async move {
+                    for event in events {
+                        drop(out.send(Out::Frame(event)).await);
+                    }
+                    drop(out);
+                    live.begin(turn).await;
+                });
+                Spoken::Live(receiver)
+            }
             Play::Events(..) | Play::Gated(..) => unreachable!("unrolled above"),
         }
     }
 
-    /// A result with what the revision demands of it, told last so that what is scripted keeps its place.
     fn frames(&self, mut events: Vec<String>, result: &str, heard: &Heard, id: &str) -> Spoken {
+        events.push(self.result_frame(result, heard, id));
+        Spoken::Frames(events, None)
+    }
+
+    /// A result with what the revision demands of it, told last so that what is scripted keeps its place.
+    pub(super) fn result_frame(&self, result: &str, heard: &Heard, id: &str) -> String {
         let mut result = result.to_owned();
-        if self.revision.era() == Era::Modern {
-            let (ttl, scope) = self.script.lock().unwrap().hints;
+        if self.revision.era() == Era::Modern && member(&result, "resultType").is_none() {
+            let (ttl, scope) = self.script().hints;
             let mut add = |text: &str| {
                 let end = result.trim_end().len() - 1;
                 let comma = if result[..end].trim_end().ends_with('{') {
@@ -343,8 +498,7 @@ impl Stage {
                 add(&format!(r#""ttlMs":{ttl},"cacheScope":"{scope}""#));
             }
         }
-        events.push(result_frame(id, &result));
-        Spoken::Frames(events, None)
+        result_frame(id, &result)
     }
 
     fn refused(&self, status: u16, id: &str, error: &str) -> Spoken {
@@ -366,7 +520,7 @@ fn result_frame(id: &str, result: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
-fn error_frame(id: &str, error: &str) -> String {
+pub(super) fn error_frame(id: &str, error: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
 }
 

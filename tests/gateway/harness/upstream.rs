@@ -41,7 +41,7 @@ impl Upstream {
 
     fn over(wire: Wire, revision: Revision) -> Self {
         let tasks = Tasks::new();
-        let stage = Arc::new(Stage::new(wire, revision));
+        let stage = Arc::new(Stage::new(wire, revision, tasks.clone()));
         let address = wire::serve(&stage, &tasks);
         Self {
             stage,
@@ -109,9 +109,17 @@ impl Upstream {
         self
     }
 
+    /// Tells of changes, by every way that its revision has, and takes subscriptions and log levels.
+    pub(crate) fn telling(self) -> Self {
+        self.script().tells = true;
+        self.capabilities(
+            r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}}"#,
+        )
+    }
+
     /// Says that it has these, instead of the usual ones.
-    pub(crate) fn capabilities(self, object: &str) -> Self {
-        self.script().capabilities = object.to_owned();
+    pub(crate) fn capabilities(self, capabilities: &str) -> Self {
+        capabilities.clone_into(&mut self.script().capabilities);
         self
     }
 
@@ -164,7 +172,7 @@ impl Upstream {
         for outlet in self.stage.outlets() {
             let piece = piece.clone();
             self.tasks.spawn(async move {
-                while outlet.send(Out::Noise(piece.clone())).await.is_ok() {}
+                while outlet.out.send(Out::Noise(piece.clone())).await.is_ok() {}
             });
         }
     }

@@ -22,16 +22,16 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::mpsc,
 };
-use usher::tasks::Tasks;
+use usher::{protocol::Era, tasks::Tasks};
 
 use super::{
     script::Heard,
-    stage::{OUTGOING, Out, Spoken, Stage, Wire},
+    stage::{OUTGOING, Out, Outlet, OutletKind, Spoken, Stage, Wire},
 };
 
 type Body = UnsyncBoxBody<Bytes, io::Error>;
 /// Open event streams of the two-endpoint transport, by session.
-type Streams = Arc<Mutex<HashMap<String, mpsc::Sender<Bytes>>>>;
+type Streams = Arc<Mutex<HashMap<String, mpsc::Sender<Out>>>>;
 
 /// Serves `stage` on a free port until `tasks` stop.
 pub(super) fn serve(stage: &Arc<Stage>, tasks: &Tasks) -> SocketAddr {
@@ -86,7 +86,7 @@ async fn http(stage: &Arc<Stage>, streams: Streams, socket: TcpStream) {
     );
 }
 
-async fn streamable(stage: &Stage, request: Request<Incoming>) -> io::Result<Response<Body>> {
+async fn streamable(stage: &Arc<Stage>, request: Request<Incoming>) -> io::Result<Response<Body>> {
     let (head, body) = request.into_parts();
     let session = head.headers.get("mcp-session-id");
     let session = session.map(|value| value.to_str().unwrap().to_owned());
@@ -101,6 +101,22 @@ async fn streamable(stage: &Stage, request: Request<Incoming>) -> io::Result<Res
                 session,
             });
             return Ok(status(200));
+        }
+        Method::GET if stage.tells() && stage.revision.era() == Era::Legacy => {
+            stage.note(Heard {
+                method: "GET".into(),
+                params: "{}".into(),
+                id: None,
+                headers: head.headers,
+                session: session.clone(),
+            });
+            let (out, outgoing) = mpsc::channel(OUTGOING);
+            stage.outlet(Outlet {
+                session,
+                kind: OutletKind::Stream,
+                out,
+            });
+            return Ok(events(outgoing));
         }
         _ => return Ok(status(405)),
     }
@@ -126,6 +142,7 @@ async fn streamable(stage: &Stage, request: Request<Incoming>) -> io::Result<Res
             }
             answer
         }
+        Spoken::Live(outgoing) => events(outgoing),
         Spoken::Gated(before, gate, after) => {
             let event = |frame: String| Ok(Frame::data(event("message", &frame)));
             // A comment first, so that the head goes out though nothing is said yet.
@@ -155,8 +172,21 @@ async fn streamable(stage: &Stage, request: Request<Incoming>) -> io::Result<Res
     })
 }
 
+/// A stream of what comes.
+fn events(outgoing: mpsc::Receiver<Out>) -> Response<Body> {
+    let events = stream::unfold(outgoing, |mut outgoing| async {
+        let out = match outgoing.recv().await? {
+            Out::Frame(frame) => Ok(Frame::data(event("message", &frame))),
+            Out::Noise(bytes) => Ok(Frame::data(bytes)),
+            Out::Die => Err(io::Error::other("the script ends it")),
+        };
+        Some((out, outgoing))
+    });
+    with_body("text/event-stream", StreamBody::new(events).boxed_unsync())
+}
+
 async fn two_endpoints(
-    stage: &Stage,
+    stage: &Arc<Stage>,
     streams: &Streams,
     request: Request<Incoming>,
 ) -> io::Result<Response<Body>> {
@@ -164,17 +194,16 @@ async fn two_endpoints(
     match (head.method, head.uri.path()) {
         (Method::GET, "/sse") => {
             let session = stage.new_session();
-            let (sender, receiver) = mpsc::channel(64);
+            let (sender, receiver) = mpsc::channel(OUTGOING);
             let place = event("endpoint", &format!("/messages?session={session}"));
-            sender.try_send(place).unwrap();
-            streams.lock().unwrap().insert(session, sender);
-            let events = stream::unfold(receiver, |mut receiver| async {
-                Some((Ok(Frame::data(receiver.recv().await?)), receiver))
+            sender.try_send(Out::Noise(place)).unwrap();
+            stage.outlet(Outlet {
+                session: Some(session.clone()),
+                kind: OutletKind::Whole,
+                out: sender.clone(),
             });
-            Ok(with_body(
-                "text/event-stream",
-                StreamBody::new(events.boxed()).boxed_unsync(),
-            ))
+            streams.lock().unwrap().insert(session, sender);
+            Ok(events(receiver))
         }
         (Method::POST, "/messages") => {
             let query = head.uri.query().unwrap_or_default();
@@ -189,12 +218,14 @@ async fn two_endpoints(
                 Spoken::Frames(frames, _) => {
                     for frame in frames {
                         // The gateway may have hung up meanwhile.
-                        drop(sender.send(event("message", &frame)).await);
+                        drop(sender.send(Out::Frame(frame)).await);
                     }
                 }
                 Spoken::Die => {
                     streams.lock().unwrap().remove(&session);
+                    drop(sender.send(Out::Die).await);
                 }
+                Spoken::Live(outgoing) => stage.forward(outgoing, sender),
                 Spoken::Status(code) => return Ok(status(code)),
                 Spoken::Gated(..)
                 | Spoken::Refused(..)
@@ -209,16 +240,21 @@ async fn two_endpoints(
 }
 
 /// One connection is one process: a message a line.
-async fn pipe(stage: &Stage, socket: TcpStream) {
+async fn pipe(stage: &Arc<Stage>, socket: TcpStream) {
     let session = stage.new_session();
     let (reader, mut writer) = socket.into_split();
     let (out, mut outgoing) = mpsc::channel(OUTGOING);
-    stage.outlet(out.clone());
+    stage.outlet(Outlet {
+        session: Some(session.clone()),
+        kind: OutletKind::Whole,
+        out: out.clone(),
+    });
     let written = async move {
         while let Some(out) = outgoing.recv().await {
             let bytes = match out {
                 Out::Frame(frame) => format!("{}\n", frame.replace('\n', " ")).into(),
                 Out::Noise(bytes) => bytes,
+                Out::Die => return,
             };
             if writer.write_all(&bytes).await.is_err() {
                 return;
@@ -234,6 +270,7 @@ async fn pipe(stage: &Stage, socket: TcpStream) {
                         drop(out.send(Out::Frame(frame)).await);
                     }
                 }
+                Spoken::Live(outgoing) => stage.forward(outgoing, out.clone()),
                 Spoken::Die => return,
                 Spoken::Flood => {
                     let noise = || Out::Noise(Bytes::from_static(&[b'x'; 8192]));

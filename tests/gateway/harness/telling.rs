@@ -1,0 +1,144 @@
+//! What scripted upstreams tell unasked: changes of lists and resources, on listens, streams and pipes.
+
+use usher::protocol::Era;
+
+use super::{
+    PATIENCE, Upstream,
+    json::{member, quote},
+    stage::{Out, Outlet, OutletKind},
+    turn::Turn,
+    within,
+};
+
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+impl Turn {
+    /// Takes a listen: acknowledges all of it and keeps it open.
+    pub(super) async fn listen(self) {
+        let asked = member(&self.heard.params, "notifications").unwrap_or_else(|| "{}".to_owned());
+        self.acknowledge(&asked).await;
+    }
+
+    /// Takes a listen: acknowledges this of it and keeps it open until the gateway closes it or the server does.
+    pub(crate) async fn acknowledge(self, filter: &str) {
+        let id = &self.id;
+        self.say(&format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{"notifications":{filter},"_meta":{{"{SUBSCRIPTION}":{id}}}}}}}"#
+        ))
+        .await;
+        self.stage.outlet(Outlet {
+            session: self.heard.session.clone(),
+            kind: OutletKind::Listen(self.id.clone(), super::json::parse(filter)),
+            out: self.out.clone(),
+        });
+    }
+}
+
+impl Upstream {
+    /// Says that a list changed, to everybody who listens; waits until somebody does. The list is `tools`, `prompts` or
+    /// `resources`.
+    pub(crate) async fn announce(&self, list: &str) {
+        let wanted = format!("{list}ListChanged");
+        let method = format!("notifications/{list}/list_changed");
+        self.tell(&method, "{}", |kind, _| match kind {
+            OutletKind::Listen(_, filter) => filter[&wanted] == true,
+            OutletKind::Whole | OutletKind::Stream => true,
+        })
+        .await;
+    }
+
+    /// Says that `told` was updated, to everybody who watches `watched`; waits until somebody does.
+    pub(crate) async fn updated(&self, watched: &str, told: &str) {
+        let params = format!(r#"{{"uri":{}}}"#, quote(told));
+        self.tell(
+            "notifications/resources/updated",
+            &params,
+            |kind, session| match kind {
+                OutletKind::Listen(_, filter) => filter["resourceSubscriptions"]
+                    .as_array()
+                    .is_some_and(|uris| uris.iter().any(|uri| uri == watched)),
+                OutletKind::Whole | OutletKind::Stream => {
+                    self.stage.watches(session.unwrap_or_default(), watched)
+                }
+            },
+        )
+        .await;
+    }
+
+    /// Says this to everybody who listens to anything; waits until somebody does.
+    pub(crate) async fn tell_all(&self, method: &str, params: &str) {
+        self.tell(method, params, |_, _| true).await;
+    }
+
+    /// Whether anybody watches this.
+    pub(crate) fn is_watched(&self, uri: &str) -> bool {
+        self.stage
+            .outlets()
+            .iter()
+            .any(|outlet| match &outlet.kind {
+                OutletKind::Listen(_, filter) => filter["resourceSubscriptions"]
+                    .as_array()
+                    .is_some_and(|uris| uris.iter().any(|other| other == uri)),
+                OutletKind::Whole | OutletKind::Stream => {
+                    let session = outlet.session.as_deref().unwrap_or_default();
+                    self.stage.watches(session, uri)
+                }
+            })
+    }
+
+    /// Ends every listen in the orderly way: with a result.
+    pub(crate) async fn end_listens(&self) {
+        for outlet in self.stage.close_listens() {
+            let OutletKind::Listen(id, _) = &outlet.kind else {
+                continue;
+            };
+            let frame = format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete","_meta":{{"{SUBSCRIPTION}":{id}}}}}}}"#
+            );
+            drop(outlet.out.send(Out::Frame(frame)).await);
+        }
+    }
+
+    async fn tell(
+        &self,
+        method: &str,
+        params: &str,
+        wants: impl Fn(&OutletKind, Option<&str>) -> bool,
+    ) {
+        let takers = async {
+            loop {
+                let news = self.stage.news();
+                let mut takers = self.stage.outlets();
+                if self.stage.revision.era() == Era::Modern {
+                    takers.retain(|outlet| matches!(outlet.kind, OutletKind::Listen(..)));
+                }
+                takers.retain(|outlet| wants(&outlet.kind, outlet.session.as_deref()));
+                if !takers.is_empty() {
+                    return takers;
+                }
+                news.await;
+            }
+        };
+        let takers = within(PATIENCE, &format!("somebody to tell `{method}`"), takers).await;
+        let mut told: Vec<Option<String>> = Vec::new();
+        for outlet in takers {
+            let params = match &outlet.kind {
+                OutletKind::Listen(id, _) => {
+                    let comma = if params == "{}" { "" } else { "," };
+                    let rest = params.strip_prefix('{').unwrap();
+                    format!(r#"{{"_meta":{{"{SUBSCRIPTION}":{id}}}{comma}{rest}"#)
+                }
+                // Each message on one stream of a session (PROTOCOL B4).
+                OutletKind::Whole | OutletKind::Stream if told.contains(&outlet.session) => {
+                    continue;
+                }
+                OutletKind::Whole | OutletKind::Stream => {
+                    told.push(outlet.session.clone());
+                    params.to_owned()
+                }
+            };
+            let frame = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#);
+            drop(outlet.out.send(Out::Frame(frame)).await);
+        }
+    }
+}
