@@ -6,8 +6,8 @@
 
 mod edit;
 mod node;
+mod notes;
 mod scan;
-mod skips;
 mod swar;
 
 #[cfg(test)]
@@ -22,8 +22,8 @@ pub use edit::{Edits, Fate};
 pub use node::{Elements, Kind, Member, Members, Node};
 pub use scan::{Limits, ScanError, scan};
 
+use notes::Notes;
 use scan::scan_noting;
-use skips::Skips;
 
 /// A half-open range of bytes in the text of one [`Json`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,8 +40,8 @@ pub struct Span {
 #[derive(Clone)]
 pub struct Json {
     text: Bytes,
-    /// Where the long values of the text that was scanned end, and where in that text this value lies. Only saves work.
-    skips: Option<Arc<Skips>>,
+    /// What the scan noted, and where in the text that was scanned this value lies. Only saves work.
+    notes: Option<Arc<Notes>>,
     offset: usize,
 }
 
@@ -55,7 +55,7 @@ impl Json {
         let Span { start, end } = scanned.span;
         Ok(Self {
             text: text.slice(start..end),
-            skips: (!scanned.skips.is_empty()).then(|| Arc::new(scanned.skips)),
+            notes: (!Notes::are_idle_for(text.len())).then(|| Arc::new(scanned.notes)),
             offset: start,
         })
     }
@@ -64,7 +64,7 @@ impl Json {
     const fn plain(text: Bytes) -> Self {
         Self {
             text,
-            skips: None,
+            notes: None,
             offset: 0,
         }
     }
@@ -132,8 +132,8 @@ impl Json {
 
     /// One past the end of the long value that begins at `start`, if the scan noted it.
     fn noted_end(&self, start: usize) -> Option<usize> {
-        let skips = self.skips.as_ref()?;
-        Some(skips.end_of(self.offset + start)? - self.offset)
+        let notes = self.notes.as_ref()?;
+        Some(notes.end_of(self.offset + start)? - self.offset)
     }
 
     /// The root of the value, to look inside.
@@ -144,13 +144,13 @@ impl Json {
     /// The value at `node`, sharing these bytes. `node` must come from this value's own [`Json::root`].
     pub fn slice(&self, node: Node<'_>) -> Self {
         let Span { start, end } = node.span();
-        let skips = self
-            .skips
+        let notes = self
+            .notes
             .as_ref()
-            .filter(|_| Skips::matter_to(end - start));
+            .filter(|_| Notes::matter_to(end - start));
         Self {
             text: self.text.slice(start..end),
-            skips: skips.cloned(),
+            notes: notes.cloned(),
             offset: self.offset + start,
         }
     }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::{Json, Span, swar::quote_or_escape};
+use super::{Json, Span, notes::Notes, swar::quote_or_escape};
 
 /// What a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl<'a> Node<'a> {
     /// The members in order; none when this is not an object.
     pub fn members(self) -> Members<'a> {
         Members {
-            items: Items::inside(self, Kind::Object),
+            fields: Fields::of(self),
         }
     }
 
@@ -94,19 +94,9 @@ impl<'a> Node<'a> {
 
     /// The value of one member, if this is an object that has it.
     pub fn member(self, key: &str) -> Option<Self> {
-        let mut items = Items::inside(self, Kind::Object);
-        while let Some((_, name, escaped)) = items.next_name() {
-            let found = if escaped {
-                unquote(name) == key
-            } else {
-                name == key.as_bytes()
-            };
-            let value = items.value();
-            if found {
-                return Some(value);
-            }
-        }
-        None
+        Fields::of(self)
+            .find(|field| field.is(key))
+            .map(|field| field.value)
     }
 
     /// The string, unescaped, if this is one.
@@ -133,20 +123,24 @@ impl<'a> Node<'a> {
 /// The members of an object, in order.
 #[derive(Debug, Clone)]
 pub struct Members<'a> {
-    items: Items<'a>,
+    fields: Fields<'a>,
 }
 
 impl<'a> Iterator for Members<'a> {
     type Item = Member<'a>;
 
     fn next(&mut self) -> Option<Member<'a>> {
-        let (start, name, escaped) = self.items.next_name()?;
+        let Found {
+            start,
+            name,
+            escaped,
+            value,
+        } = self.fields.next()?;
         let key = if escaped {
             unquote(name)
         } else {
             Cow::Borrowed(str_of(name))
         };
-        let value = self.items.value();
         Some(Member {
             key,
             span: Span {
@@ -155,6 +149,92 @@ impl<'a> Iterator for Members<'a> {
             },
             value,
         })
+    }
+}
+
+/// A member before anybody has looked at its name.
+struct Found<'a> {
+    /// Where its name's opening quote stands.
+    start: usize,
+    /// The name between its quotes.
+    name: &'a [u8],
+    escaped: bool,
+    value: Node<'a>,
+}
+
+impl Found<'_> {
+    fn is(&self, key: &str) -> bool {
+        if self.escaped {
+            unquote(self.name) == key
+        } else {
+            self.name == key.as_bytes()
+        }
+    }
+}
+
+/// The members of an object: from the scan's notes where it took them, else by walking.
+#[derive(Debug, Clone)]
+enum Fields<'a> {
+    Noted {
+        object: Node<'a>,
+        notes: &'a Notes,
+        next: usize,
+    },
+    Walked(Items<'a>),
+}
+
+impl<'a> Fields<'a> {
+    fn of(object: Node<'a>) -> Self {
+        let Json { notes, offset, .. } = object.json;
+        match notes {
+            Some(notes) if notes.are_whole(offset + object.span.start) => Self::Noted {
+                object,
+                notes,
+                next: 0,
+            },
+            _ => Self::Walked(Items::inside(object, Kind::Object)),
+        }
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Found<'a>;
+
+    fn next(&mut self) -> Option<Found<'a>> {
+        match self {
+            Self::Noted {
+                object,
+                notes,
+                next,
+            } => {
+                let json = object.json;
+                let place = |span: Span| Span {
+                    start: span.start - json.offset,
+                    end: span.end - json.offset,
+                };
+                let (then, field) = notes.field(json.offset + object.span.start, *next)?;
+                *next = then;
+                let name = place(field.name());
+                Some(Found {
+                    start: name.start - 1,
+                    name: &json.text[name.start..name.end],
+                    escaped: field.escaped,
+                    value: Node {
+                        json,
+                        span: place(field.value()),
+                    },
+                })
+            }
+            Self::Walked(items) => {
+                let (start, name, escaped) = items.next_name()?;
+                Some(Found {
+                    start,
+                    name,
+                    escaped,
+                    value: items.value(),
+                })
+            }
+        }
     }
 }
 

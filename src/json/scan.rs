@@ -6,7 +6,12 @@
 
 use std::borrow::Cow;
 
-use super::{Span, node::unescape, skips::Skips, swar::plain_run};
+use super::{
+    Span,
+    node::unescape,
+    notes::Notes,
+    swar::{plain, plain_run, quote_or_escape},
+};
 
 /// Bounds of one message (SECURITY 6).
 #[derive(Debug, Clone, Copy)]
@@ -102,11 +107,11 @@ pub fn scan(text: &[u8], limits: &Limits) -> Result<Span, ScanError> {
 pub(super) struct Scanned {
     /// Where the value lies between white space.
     pub(super) span: Span,
-    /// Where its long values end.
-    pub(super) skips: Skips,
+    /// What was noted on the way.
+    pub(super) notes: Notes,
 }
 
-/// As [`scan`], and notes where long values end, so that they are not walked again.
+/// As [`scan`], and takes notes.
 pub(super) fn scan_noting(text: &[u8], limits: &Limits) -> Result<Scanned, ScanError> {
     if let Err(error) = std::str::from_utf8(text) {
         return Err(ScanError::Encoding(error.valid_up_to()));
@@ -118,7 +123,9 @@ pub(super) fn scan_noting(text: &[u8], limits: &Limits) -> Result<Scanned, ScanE
         values: 0,
         open: Vec::with_capacity(8),
         keys: Vec::with_capacity(16),
-        skips: Skips::default(),
+        notes: Notes::default(),
+        plain: plain(text),
+        noting: !Notes::are_idle_for(text.len()),
     }
     .run()
 }
@@ -130,6 +137,10 @@ const FEW: usize = 12;
 struct Open {
     start: usize,
     first_key: Option<usize>,
+    /// The note on the member that is being read.
+    field: Option<usize>,
+    /// Whether all members so far are noted.
+    whole: bool,
 }
 
 /// A member name: a fingerprint for cheap comparison, and where it stands (without quotes).
@@ -147,7 +158,10 @@ struct Scanner<'a> {
     values: usize,
     open: Vec<Open>,
     keys: Vec<Key>,
-    skips: Skips,
+    notes: Notes,
+    /// Whether no control byte stands anywhere, so that strings need not be searched for them.
+    plain: bool,
+    noting: bool,
 }
 
 impl Scanner<'_> {
@@ -163,7 +177,9 @@ impl Scanner<'_> {
                 Some(b'"') => {
                     let start = self.at;
                     self.string()?;
-                    self.skips.note(self.open.len(), start, self.at);
+                    if self.noting {
+                        self.notes.skip(self.open.len(), start, self.at);
+                    }
                 }
                 Some(b'{') => {
                     self.enter(Some(self.keys.len()))?;
@@ -192,16 +208,19 @@ impl Scanner<'_> {
             loop {
                 let end = self.at;
                 self.blank();
-                let Some(open) = self.open.last() else {
+                let Some(open) = self.open.last_mut() else {
                     if self.at < self.text.len() {
                         return Err(ScanError::Syntax(self.at));
                     }
                     return Ok(Scanned {
                         span: Span { start: begin, end },
-                        skips: self.skips,
+                        notes: self.notes,
                     });
                 };
-                match (open.first_key, self.peek()) {
+                if let Some(field) = open.field.take() {
+                    self.notes.end(field, end);
+                }
+                match (open.first_key, self.text.get(self.at)) {
                     (None, Some(b',')) => {
                         self.at += 1;
                         self.blank();
@@ -246,6 +265,8 @@ impl Scanner<'_> {
         self.open.push(Open {
             start: self.at,
             first_key,
+            field: None,
+            whole: self.noting,
         });
         self.at += 1;
         self.blank();
@@ -255,8 +276,12 @@ impl Scanner<'_> {
     /// Out of the innermost container at its closing mark.
     fn leave(&mut self) {
         self.at += 1;
-        if let Some(open) = self.open.pop() {
-            self.skips.note(self.open.len(), open.start, self.at);
+        let Some(open) = self.open.pop() else { return };
+        if self.noting {
+            self.notes.skip(self.open.len(), open.start, self.at);
+            if open.whole && open.first_key.is_some() {
+                self.notes.whole(open.start);
+            }
         }
     }
 
@@ -287,6 +312,13 @@ impl Scanner<'_> {
         }
         self.at += 1;
         self.blank();
+        let depth = self.open.len();
+        if let Some(open) = self.open.last_mut()
+            && open.whole
+        {
+            open.field = self.notes.begin(depth, open.start, span, escaped, self.at);
+            open.whole = open.field.is_some();
+        }
         Ok(())
     }
 
@@ -333,7 +365,11 @@ impl Scanner<'_> {
         self.at += 1;
         let mut escaped = false;
         loop {
-            self.at = plain_run(self.text, self.at);
+            self.at = if self.plain {
+                quote_or_escape(self.text, self.at)
+            } else {
+                plain_run(self.text, self.at)
+            };
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;

@@ -6,6 +6,12 @@ const NEAR: usize = 64;
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
+/// Whether no control byte stands anywhere: compact JSON has none.
+pub(super) fn plain(text: &[u8]) -> bool {
+    // No early end: so the compiler can look at many bytes at once.
+    text.iter().fold(u8::MAX, |least, byte| least.min(*byte)) >= 0x20
+}
+
 /// The first byte at or after `at` that a string may not simply hold: a quote, a backslash, a control byte, or the end.
 pub(super) fn plain_run(text: &[u8], mut at: usize) -> usize {
     while let Some(word) = word(text, at) {
