@@ -438,9 +438,9 @@ pairings! {
     }
 }
 
-/// All answers, by the tool that was called, when many calls are in flight at once.
-async fn many(client: &Client, count: usize) -> Vec<(String, Value)> {
-    let calls = (0..count).map(|n| async move {
+/// All answers, by the number that was sent, when each client has a call in flight at once.
+async fn many(clients: &[Client]) -> Vec<(String, Value)> {
+    let calls = clients.iter().enumerate().map(|(n, client)| async move {
         let answer = client
             .call("notes_t", &format!(r#"{{"n":{n}}}"#))
             .id("1")
@@ -457,8 +457,10 @@ pairings! {
             .upstream()
             .tools([tool("t")])
             .on("tools/call", |heard| Play::Result(text_result(&heard.value()["arguments"]["n"].to_string())));
-        let (_gateway, client) = pair.alone(&notes).await;
-        for (asked, answered) in many(&client, 50).await {
+        let (gateway, _client) = pair.alone(&notes).await;
+        // In one session an id names one request at a time; those of different clients may all be the same.
+        let clients = futures_util::future::join_all((0..50).map(|_| pair.client(&gateway))).await;
+        for (asked, answered) in many(&clients).await {
             assert_eq!(asked, answered.to_string());
         }
     }
