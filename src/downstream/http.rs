@@ -120,13 +120,16 @@ pub(super) fn respond(door: &Door, answer: Answer) -> Response<Body> {
 
 /// A stream of a session goes out with ids, and outlives its reader.
 fn streaming(door: &Door, running: Box<Running>) -> Response<Body> {
-    let resumable = match running.session().cloned() {
-        Some(session) => session.carry(&door.tasks, running),
-        None => Err(running),
-    };
-    match resumable {
-        Ok(reader) => event_stream(Body::stream(with_signs_of_life(reader), ())),
-        Err(running) => event_stream(Body::stream(with_signs_of_life(events(running)), ())),
+    let session = running
+        .session()
+        .filter(|session| session.resumes())
+        .cloned();
+    match session {
+        Some(session) => {
+            let reader = session.carry(&door.tasks, running);
+            event_stream(Body::stream(with_signs_of_life(reader), ()))
+        }
+        None => event_stream(Body::stream(with_signs_of_life(events(running)), ())),
     }
 }
 
@@ -186,7 +189,7 @@ fn get(door: &Door, inbound: &Inbound) -> Response<Body> {
     let headers = inbound.headers.as_ref();
     let last = headers.and_then(|headers| headers.get(LAST_EVENT_ID));
     let reader = match last {
-        Some(id) if session.revision.features().resume => {
+        Some(id) if session.resumes() => {
             let id = id.to_str().unwrap_or_default();
             session.resume(&door.tasks, id).map_err(not_resumed)
         }

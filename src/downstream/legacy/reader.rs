@@ -35,7 +35,7 @@ pub(in crate::downstream) struct Reader {
 impl Session {
     /// A stream of notices as server-sent events; `None` when there are too many.
     pub(in crate::downstream) fn open(self: &Arc<Self>, tasks: &Tasks) -> Option<Reader> {
-        let form = if self.revision.features().resume {
+        let form = if self.resumes() {
             Form::Events
         } else {
             Form::Unnumbered
@@ -51,18 +51,20 @@ impl Session {
         Some(self.reader(tasks, place, None))
     }
 
-    /// An answer as a stream that can be resumed; the answer itself where the revision has no such thing.
+    /// Whether its answers are streams that can be resumed.
+    pub(in crate::downstream) const fn resumes(&self) -> bool {
+        self.revision.features().resume
+    }
+
+    /// An answer as a stream that can be resumed.
     pub(in crate::downstream) fn carry(
         self: &Arc<Self>,
         tasks: &Tasks,
         running: Box<Running>,
-    ) -> Result<Reader, Box<Running>> {
-        if !self.revision.features().resume {
-            return Err(running);
-        }
+    ) -> Reader {
         let place = self.outbox.carry(Arc::new(Mutex::new(running.boxed())));
         let opening = self.priming(&place);
-        Ok(self.reader(tasks, place, opening))
+        self.reader(tasks, place, opening)
     }
 
     /// Goes on with the stream of the event with this id.
