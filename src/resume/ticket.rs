@@ -112,7 +112,7 @@ impl Ticket {
 }
 
 fn number(object: Node<'_>, key: &str) -> Option<u64> {
-    object.member(key)?.as_i64()?.try_into().ok()
+    object.member(key)?.raw().parse().ok()
 }
 
 /// The parts that a seal is tied to.
@@ -222,6 +222,7 @@ mod tests {
             State::Upstream(Some(json(r#""\u00e4\/ \" state""#))),
             State::Parked(0),
             State::Parked(7),
+            State::Parked(u64::MAX),
         ] {
             let ticket = ticket(state);
             let text = ticket.seal(&sealer(), at().place(), 1_000);

@@ -4,7 +4,8 @@
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Client, Gateway, Heard, Piped, Play, Revision, Talk, Upstream, member, parse, text_result, tool,
+    Client, Gate, Gateway, Heard, Piped, Play, Revision, Talk, Upstream, member, parse,
+    text_result, tool,
 };
 
 const MODERN: Revision = Revision::V2026_07_28;
@@ -570,6 +571,79 @@ async fn clients_of_both_eras_are_asked_on_one_pipe() {
         (&json!(4), &json!("done"))
     );
     pipe.end().await;
+}
+
+/// A server of the older era whose tool asks on the call's own stream, and says `done` once the gate is open.
+fn holding(gate: &Gate) -> Upstream {
+    let request = r#"{"jsonrpc":"2.0","id":77,"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"n":{"type":"string"}}}}}"#;
+    let gate = gate.clone();
+    Upstream::http(LEGACY)
+        .tools([tool("t")])
+        .on("tools/call", move |_| {
+            let done = Box::new(Play::Result(text_result("done")));
+            Play::Gated(vec![request.into()], gate.clone(), done)
+        })
+}
+
+#[tokio::test]
+async fn a_call_that_an_older_server_holds_open_goes_on_with_the_answer_and_is_not_made_twice() {
+    let gate = Gate::new();
+    let notes = holding(&gate);
+    let gateway = gateway(&notes).await;
+    let modern = gateway.client_able(MODERN, ALL).await;
+    let asked = modern.call("notes_t", r#"{"a":1}"#).await.value();
+    let (key, question) = asked["inputRequests"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .next()
+        .unwrap();
+    assert_eq!(question["params"]["message"], "[notes] Who?");
+    let state = state_of(&asked);
+    let answer = r#"{"action":"accept","content":{"n":"Ann"}}"#;
+    let more = format!(r#""inputResponses":{{"{key}":{answer}}},"requestState":"{state}""#);
+    let going_on = go_on(&modern, &more);
+    let opening = async {
+        notes.until_heard("", 1).await;
+        gate.open();
+    };
+    let (done, ()) = futures_util::future::join(going_on, opening).await;
+    assert_eq!(done.text(), "done");
+    assert_eq!(notes.heard("").last().unwrap().id.as_deref(), Some("77"));
+    // State of a call that is over leads nowhere, and does not begin it again.
+    assert_eq!(go_on(&modern, &more).await.refusal().1, "outcome_unknown");
+    assert_eq!(notes.heard("tools/call").len(), 1);
+
+    let client = gateway.client_able(LEGACY, ALL).await;
+    let mut talk = client.call("notes_t", "{}").begin().await;
+    let question = talk.hear().await;
+    reply(&client, &question, &format!(r#""result":{answer}"#)).await;
+    notes.until_heard("", 2).await;
+    gate.open();
+    assert_eq!(end(talk).await["result"]["content"][0]["text"], "done");
+    assert_eq!(notes.heard("tools/call").len(), 2);
+}
+
+#[tokio::test]
+async fn a_client_that_cancels_while_it_is_asked_frees_the_server_that_waits() {
+    let notes = holding(&Gate::new());
+    let gateway = gateway(&notes).await;
+    let client = gateway.client_able(LEGACY, ALL).await;
+    let mut talk = client.call("notes_t", "{}").id("\"mine\"").begin().await;
+    let question = talk.hear().await;
+    let cancel =
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"mine"}}"#;
+    assert_eq!(client.post(cancel, &[]).await.status, 202);
+    let heard = notes.until_heard("notifications/cancelled", 1).await;
+    let call = notes.last("tools/call");
+    assert_eq!(member(&heard.params, "requestId"), call.id);
+    assert!(
+        talk.next().await.is_none(),
+        "a cancelled call has no answer"
+    );
+    let id = member(&question, "id").unwrap();
+    let late = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"action":"accept"}}}}"#);
+    assert_eq!(client.post(&late, &[]).await.status, 400);
 }
 
 #[tokio::test]
