@@ -77,7 +77,7 @@ pairings! {
     async fn progress_comes_whole_and_in_order_under_the_clients_token(pair: Pairing) {
         let notes = talkative(pair.upstream());
         let (_gateway, client) = pair.alone(&notes).await;
-        for token in ["\"tok\"", "7", "\"7\""] {
+        for token in ["\"tok\"", "700700", "\"7\""] {
             let meta = format!(r#""progressToken":{token}"#);
             let answer = client.call("notes_t", r#"{"x":1}"#).meta(&meta).await;
             let steps = told(answer.events(), "notifications/progress");
