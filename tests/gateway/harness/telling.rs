@@ -1,10 +1,11 @@
 //! What scripted upstreams tell unasked: changes of lists and resources, on listens, streams and pipes.
 
+use serde_json::Value;
 use usher::protocol::Era;
 
 use super::{
     PATIENCE, Upstream,
-    json::{member, quote},
+    json::{member, parse, quote},
     stage::{Out, Outlet, OutletKind},
     turn::Turn,
     within,
@@ -28,7 +29,7 @@ impl Turn {
         .await;
         self.stage.outlet(Outlet {
             session: self.heard.session.clone(),
-            kind: OutletKind::Listen(self.id.clone(), super::json::parse(filter)),
+            kind: OutletKind::Listen(self.id.clone(), parse(filter)),
             out: self.out.clone(),
         });
     }
@@ -68,6 +69,26 @@ impl Upstream {
     /// Says this to everybody who listens to anything; waits until somebody does.
     pub(crate) async fn tell_all(&self, method: &str, params: &str) {
         self.tell(method, params, |_, _| true).await;
+    }
+
+    /// Sends a request of the server's own that belongs to no call, and waits for the response: the whole message.
+    pub(crate) async fn ask_unasked(&self, method: &str, params: &str) -> Value {
+        let (id, answer) = self.stage.awaiting();
+        let outlet = within(PATIENCE, "a stream to ask on", async {
+            loop {
+                let news = self.stage.news();
+                if let Some(outlet) = self.stage.outlets().pop() {
+                    return outlet;
+                }
+                news.await;
+            }
+        })
+        .await;
+        let frame =
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+        drop(outlet.out.send(Out::Frame(frame)).await);
+        let answer = within(PATIENCE, &format!("an answer to `{method}`"), answer).await;
+        parse(&answer.unwrap())
     }
 
     /// Whether anybody watches this.
