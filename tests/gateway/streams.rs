@@ -69,14 +69,14 @@ async fn an_answer_whose_client_is_lost_goes_on_and_is_fetched_with_the_last_eve
     })
     .await;
 
-    let mut rest = client.stream(Some(&id(&progress))).await;
+    let mut rest = client.reading(Some(&id(&progress))).await;
     assert_eq!(rest.status, 200);
     let answer = rest.message().await;
     is_answer(&answer, "7", "called t");
     assert_eq!(rest.next().await, None);
-    let all = client.stream(Some(&id(&first))).await.rest().await;
+    let all = client.reading(Some(&id(&first))).await.rest().await;
     assert_eq!(all, [progress, answer.clone()]);
-    let none = client.stream(Some(&id(&answer))).await.rest().await;
+    let none = client.reading(Some(&id(&answer))).await.rest().await;
     assert_eq!(none, []);
     assert!(!gate.is_left());
     assert_eq!(notes.heard("tools/call").len(), 1);
@@ -92,7 +92,7 @@ async fn a_client_that_comes_back_takes_over_a_stream_that_still_runs() {
     let mut stream = client.post_open(&call("7", "t")).await;
     let progress = stream.message().await;
     // The first connection is still open: as far as the gateway knows, it may be dead.
-    let mut second = client.stream(Some(&id(&progress))).await;
+    let mut second = client.reading(Some(&id(&progress))).await;
     assert_eq!(stream.next().await, None);
     gate.open();
     is_answer(&second.message().await, "7", "called t");
@@ -117,7 +117,7 @@ async fn streams_open_as_their_revision_has_it() {
             assert_eq!(event.id.is_some(), numbered, "{revision}: {event:?}");
         }
         // A stream of its own: it is open, and says at least something.
-        let stream = client.stream(None).await;
+        let stream = client.reading(None).await;
         assert_eq!(stream.status, 200);
         assert_eq!(stream.headers["content-type"], "text/event-stream");
     }
@@ -145,7 +145,7 @@ async fn event_ids_of_another_session_altered_or_made_up_are_refused() {
     gate.open();
     let events = client.post_open(&call("1", "t")).await.rest().await;
     let own = id(&events[0]);
-    assert_eq!(client.stream(Some(&own)).await.status, 200);
+    assert_eq!(client.reading(Some(&own)).await.status, 200);
     let mut wrong = vec![
         own.clone() + "0",
         "0".into(),
@@ -158,14 +158,14 @@ async fn event_ids_of_another_session_altered_or_made_up_are_refused() {
         wrong.push(String::from_utf8(bytes).unwrap());
     }
     for id in &wrong {
-        let refused = client.stream(Some(id)).await;
+        let refused = client.reading(Some(id)).await;
         assert_eq!(refused.status, 400, "{id}");
     }
-    assert_eq!(other.stream(Some(&own)).await.status, 400);
+    assert_eq!(other.reading(Some(&own)).await.status, 400);
     // Nor does the session of another endpoint get anywhere.
     let mut elsewhere = client.clone();
     elsewhere.path = "/mcp/u/notes".into();
-    assert_eq!(elsewhere.stream(Some(&own)).await.status, 404);
+    assert_eq!(elsewhere.reading(Some(&own)).await.status, 404);
 }
 
 #[tokio::test]
@@ -287,7 +287,7 @@ async fn ending_a_session_ends_its_running_calls() {
     );
     assert_eq!(stream.rest().await, []);
     notes.until_heard("notifications/cancelled", 2).await;
-    assert_eq!(client.stream(Some(&id(&progress))).await.status, 404);
+    assert_eq!(client.reading(Some(&id(&progress))).await.status, 404);
 }
 
 fn logging(revision: Revision) -> Upstream {

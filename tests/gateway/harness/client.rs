@@ -187,7 +187,7 @@ impl Client {
     }
 
     /// A GET stream of this session, from after an event on if one is named.
-    pub(crate) async fn stream(&self, after: Option<&str>) -> EventStream {
+    pub(crate) async fn reading(&self, after: Option<&str>) -> EventStream {
         self.opened(Method::GET, "", after).await
     }
 
