@@ -4,6 +4,9 @@
 //! What an upstream asks is held to what the caller declared before it goes out, and its state is sealed; what comes back is
 //! opened and checked before the upstream hears of it. A call that neither goes on nor asks passes both unread.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use futures_util::StreamExt;

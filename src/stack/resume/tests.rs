@@ -1,0 +1,254 @@
+//! State on its way out and back in, between a route and a caller that are made up.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream;
+
+use super::*;
+use crate::{
+    call::{Affinity, Call, CallId, CompletionRef, Event, LogLevel, Principal},
+    catalog::{Route, rules::CatalogRules},
+    json::Limits,
+    protocol::{ClientCapabilities, Revision},
+    snapshot::World,
+};
+
+fn json(text: &str) -> Json {
+    Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::UPSTREAM).unwrap()
+}
+
+struct Scene {
+    open: OpenResume,
+    seal: SealResume,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let sealer = Arc::new(Sealer::new(b"a secret"));
+        Self {
+            open: OpenResume {
+                sealer: sealer.clone(),
+            },
+            seal: SealResume { sealer },
+        }
+    }
+
+    /// What leaves when `outcome` comes up for `routed`.
+    fn leave(&self, mut routed: Routed, outcome: Outcome) -> Result<Outcome, Error> {
+        let mark = self.seal.enter(&mut routed);
+        match self.seal.leave(mark, Ok(Reply::Done(outcome)))? {
+            Reply::Done(outcome) => Ok(outcome),
+            Reply::Stream(_) => panic!("a stream of one outcome"),
+        }
+    }
+
+    /// The sealed state of a question that asks for roots.
+    fn asked(&self, routed: Routed, state: State) -> Arc<str> {
+        match self.leave(routed, asks(ROOTS, state)) {
+            Ok(Outcome::InputRequired(InputRequired {
+                state: State::Sealed(text),
+                ..
+            })) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+const ROOTS: &str = r#"{"r":{"method":"roots/list"}}"#;
+
+fn asks(requests: &str, state: State) -> Outcome {
+    Outcome::InputRequired(InputRequired {
+        requests: json(requests),
+        state,
+    })
+}
+
+fn routed(op: Op, upstream: &str, local: &str) -> Routed {
+    let caller = Caller {
+        principal: Principal::anonymous(),
+        revision: Revision::V2026_07_28,
+        capabilities: ClientCapabilities::read(json(r#"{"roots":{}}"#)).unwrap(),
+        log_level: None,
+        affinity: Affinity {
+            key: "k".into(),
+            ended: None,
+        },
+    };
+    let nothing = CatalogRules {
+        upstreams: Vec::new(),
+        toolsets: Vec::new(),
+        names: Default::default(),
+        pages: Default::default(),
+        bounds: Default::default(),
+    };
+    Routed {
+        call: Call {
+            id: CallId::new(),
+            op,
+            params: json(r#"{"name":"t"}"#),
+            caller: Arc::new(caller),
+            scope: Scope::All,
+            resume: None,
+            wants_progress: false,
+            mirrored: None,
+            deadline: Instant::now() + Duration::from_secs(60),
+        },
+        snapshot: World::new(nothing).load(),
+        target: Target::Upstream(Route {
+            upstream: UpstreamId::parse(upstream).unwrap(),
+            local: local.into(),
+            headers: Arc::new([]),
+            task_only: false,
+        }),
+        round: 0,
+    }
+}
+
+fn tool(upstream: &str, local: &str) -> Routed {
+    routed(Op::CallTool("t".into()), upstream, local)
+}
+
+/// The same call, going on.
+fn again(mut routed: Routed, text: &Arc<str>, responses: Option<&str>) -> Routed {
+    routed.call.resume = Some(Resume {
+        responses: responses.map(json),
+        state: Some(State::Sealed(text.clone())),
+    });
+    routed
+}
+
+#[test]
+fn the_upstreams_state_comes_back_to_the_upstream_that_gave_it_and_to_no_other() {
+    let scene = Scene::new();
+    for state in [
+        State::Upstream(None),
+        State::Upstream(Some(json(r#""s""#))),
+        State::Parked(u64::MAX),
+    ] {
+        let text = scene.asked(tool("a", "t"), state.clone());
+        let back = scene
+            .open
+            .admit(again(
+                tool("a", "t"),
+                &text,
+                Some(r#"{"r":{"roots":[]},"x":1}"#),
+            ))
+            .unwrap();
+        assert_eq!(back.round, 1);
+        let resume = back.call.resume.unwrap();
+        assert_eq!(resume.state, Some(state));
+        assert_eq!(resume.responses.unwrap().as_str(), r#"{"r":{"roots":[]}}"#);
+        for other in [tool("b", "t"), tool("a", "u")] {
+            let refused = scene.open.admit(again(other, &text, None));
+            assert!(matches!(refused, Err(Error::StateInvalid)), "{refused:?}");
+        }
+    }
+}
+
+#[test]
+fn state_that_was_never_sealed_opens_nothing() {
+    let scene = Scene::new();
+    for state in [
+        State::Upstream(Some(json(r#""s""#))),
+        State::Parked(7),
+        State::Sealed("x".into()),
+    ] {
+        let mut call = tool("a", "t");
+        call.call.resume = Some(Resume {
+            responses: None,
+            state: Some(state),
+        });
+        assert!(matches!(scene.open.admit(call), Err(Error::StateInvalid)));
+    }
+    // Answers alone go no further; nor does anything to a method that cannot ask.
+    let mut call = tool("a", "t");
+    call.call.resume = Some(Resume {
+        responses: Some(json(r#"{"r":{}}"#)),
+        state: None,
+    });
+    assert!(scene.open.admit(call).unwrap().call.resume.is_none());
+    let op = Op::Complete(CompletionRef::Prompt("p".into()));
+    let call = again(routed(op, "a", "p"), &"x".into(), None);
+    assert!(scene.open.admit(call).unwrap().call.resume.is_none());
+}
+
+#[test]
+fn a_call_without_time_reaches_only_an_upstream_that_holds_it_open() {
+    let scene = Scene::new();
+    let late = |state| {
+        let text = scene.asked(tool("a", "t"), state);
+        let mut call = again(tool("a", "t"), &text, None);
+        call.call.deadline = Instant::now();
+        scene.open.admit(call)
+    };
+    assert!(matches!(late(State::Upstream(None)), Err(Error::Deadline)));
+    assert!(late(State::Parked(7)).is_ok());
+}
+
+#[test]
+fn rounds_are_counted_across_calls() {
+    let scene = Scene::new();
+    let mut call = tool("a", "t");
+    for _ in 0..ROUNDS {
+        let text = scene.asked(call, State::Upstream(None));
+        call = again(tool("a", "t"), &text, None);
+        call = scene.open.admit(call).unwrap();
+    }
+    assert_eq!(call.round, ROUNDS);
+    broken(&scene.leave(call, asks(ROOTS, State::Upstream(None))));
+}
+
+fn broken(result: &Result<Outcome, Error>) {
+    match result {
+        Err(Error::Upstream(FromUpstream {
+            error: UpstreamError::Protocol(_),
+            ..
+        })) => {}
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_question_that_may_not_be_asked_is_the_upstreams_fault() {
+    let scene = Scene::new();
+    let sample = r#"{"k":{"method":"sampling/createMessage","params":{"messages":[]}}}"#;
+    broken(&scene.leave(tool("a", "t"), asks(sample, State::Upstream(None))));
+    broken(&scene.leave(tool("a", "t"), asks("{}", State::Upstream(None))));
+    let long = json(&format!("\"{}\"", "s".repeat(STATE_BYTES)));
+    broken(&scene.leave(tool("a", "t"), asks(ROOTS, State::Upstream(Some(long)))));
+    let whole = json(&format!("\"{}\"", "s".repeat(STATE_BYTES - 2)));
+    scene.asked(tool("a", "t"), State::Upstream(Some(whole)));
+    let completion = routed(Op::Complete(CompletionRef::Prompt("p".into())), "a", "p");
+    broken(&scene.leave(completion, asks(ROOTS, State::Upstream(None))));
+}
+
+#[tokio::test]
+async fn a_question_at_the_end_of_a_stream_is_sealed_or_lost_like_any_other() {
+    let scene = Scene::new();
+    for (requests, good) in [(ROOTS, true), (r#"{"k":{"method":"ping"}}"#, false)] {
+        let mut call = tool("a", "t");
+        let mark = scene.seal.enter(&mut call);
+        let steps = [
+            Step::Event(Event::Log(LogLevel::Info, Json::empty_object())),
+            Step::Outcome(asks(requests, State::Upstream(None))),
+        ];
+        let reply = Reply::Stream(ReplyStream::new(stream::iter(steps).boxed()));
+        let Ok(Reply::Stream(stream)) = scene.seal.leave(mark, Ok(reply)) else {
+            panic!("no stream");
+        };
+        match &stream.collect::<Vec<_>>().await[..] {
+            [
+                Step::Event(_),
+                Step::Outcome(Outcome::InputRequired(required)),
+            ] => {
+                assert!(good && matches!(required.state, State::Sealed(_)));
+            }
+            [Step::Event(_), Step::Outcome(Outcome::Lost(error))] => {
+                assert!(!good);
+                assert_eq!(error.code, codes::UPSTREAM_PROTOCOL);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
