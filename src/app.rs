@@ -8,6 +8,7 @@ use futures_util::{
     future::{BoxFuture, join_all},
 };
 use secrecy::ExposeSecret;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -18,6 +19,7 @@ use crate::{
         Accepts, Answer, Door, EventsEndpoint, Inbound, Lines, McpEndpoint, MessagesEndpoint,
         Sessions, serve_stdio,
     },
+    events::{self, Hub},
     json::{Edits, Json, Limits},
     jsonrpc::{Frame, Message, RequestId, RpcError, decode, encode},
     protocol::{Revision, UpstreamId, codes, meta, methods::ListKind, names::Scope},
@@ -95,7 +97,9 @@ impl App {
     /// None at present: what can be wrong with a plan was said when it was made.
     #[expect(clippy::unused_async, reason = "needs a runtime, and says so")]
     pub async fn build(plan: Plan, tasks: Tasks) -> Result<Self, AppError> {
-        let world = Arc::new(World::new(plan.catalog.clone()));
+        let hub = Hub::new(events::Bounds::default());
+        let world = Arc::new(World::new(plan.catalog.clone(), hub.clone()));
+        let closing = CancellationToken::new();
         let sealer = Arc::new(
             plan.state_key
                 .as_ref()
@@ -105,7 +109,8 @@ impl App {
         );
         let sink: Arc<dyn Sink> = Arc::new(Publisher(world.clone()));
         let start = |spec: &crate::upstream::spec::UpstreamSpec| {
-            let upstream = Upstream::start(spec.clone(), plan.catalog.bounds, sink.clone(), &tasks);
+            let (bounds, desk) = (plan.catalog.bounds, hub.desk(&spec.id));
+            let upstream = Upstream::start(spec.clone(), bounds, sink.clone(), desk, &tasks);
             (spec.id.clone(), upstream)
         };
         let fleet = Arc::new(Fleet(plan.upstreams.iter().map(start).collect()));
@@ -113,13 +118,14 @@ impl App {
             world: world.clone(),
             sealer,
             upstreams: fleet.clone(),
+            closing: closing.clone(),
         };
         let door = Arc::new(Door {
             service: stack::mcp(&parts),
             sessions: Sessions::new(plan.sessions, &tasks),
             tasks: tasks.child(),
             deadline: DEADLINE,
-            closing: CancellationToken::new(),
+            closing,
         });
         let server = std::sync::Mutex::new(None);
         Ok(Self {
@@ -393,6 +399,10 @@ impl Upstreams for Fleet {
 impl Sink for Publisher {
     fn publish(&self, id: &UpstreamId, contribution: Contribution) {
         self.0.publish(id, contribution);
+    }
+
+    fn confirm(&self, id: &UpstreamId, read_at: Instant) {
+        self.0.confirm(id, read_at);
     }
 }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::{
     call::{Call, Op},
-    catalog::Route,
+    catalog::{Namespace, Route},
+    protocol::UpstreamId,
     snapshot::Snapshot,
 };
 
@@ -35,6 +36,21 @@ pub enum Target {
     Snapshot,
     /// To exactly one upstream.
     Upstream(Route),
+    /// To the hub: a listen, and what of its resources may be watched.
+    Hub(Vec<Watched>),
+}
+
+/// A resource to be watched.
+#[derive(Debug, Clone)]
+pub struct Watched {
+    /// Its URI as the client knows it.
+    pub outward: Arc<str>,
+    /// Whose it is.
+    pub upstream: UpstreamId,
+    /// Its URI as its upstream knows it.
+    pub local: Arc<str>,
+    /// How URIs below it look to the client.
+    pub namespace: Arc<Namespace>,
 }
 
 impl Pinned {

@@ -17,6 +17,7 @@ use usher::{
         rules::{CatalogBounds, CatalogRules, NameRules, NamingRules, PageRules, Selection},
     },
     downstream::{Accepts, Answer, Door, Inbound, SessionBounds, Sessions, Told},
+    events::{self, Hub},
     json::{Json, Limits},
     protocol::{Revision, UpstreamId, names::Scope},
     seal::Sealer,
@@ -44,13 +45,17 @@ impl Gateway {
     /// One whose upstream lists `tools` and answers every call with `result`. Needs a runtime.
     pub(crate) fn new(tools: impl Iterator<Item = String>, result: &str) -> Self {
         let upstream = UpstreamId::parse("up").expect("a key");
-        let world = Arc::new(World::new(rules(&upstream)));
+        let world = Arc::new(World::new(
+            rules(&upstream),
+            Hub::new(events::Bounds::default()),
+        ));
         let tools: Vec<Json> = tools.map(json).collect();
         world.publish(&upstream, contribution(tools));
         let parts = Parts {
             world,
             sealer: Arc::new(Sealer::ephemeral()),
             upstreams: Arc::new(Answers(json(result.to_owned()))),
+            closing: CancellationToken::new(),
         };
         let tasks = Tasks::new();
         Self {

@@ -13,6 +13,7 @@ use std::{
 use super::{
     Catalog, Contribution, Report,
     check::{Item, Reason, Reports},
+    hints::Moment,
     namespace::{self, Namespace},
     rules::{CatalogRules, NamingRules},
     scope::{self, ScopeView},
@@ -29,6 +30,8 @@ pub(super) struct Part {
     pub(super) contribution: Option<Arc<Contribution>>,
     /// What it has of the extensions that we understand.
     pub(super) offers: Offers,
+    /// When its lists were last known to be so.
+    pub(super) read_at: Moment,
     pub(super) shelves: [Arc<Shelf>; ListKind::COUNT],
     /// What of the shelves is kept: served at the upstream's own endpoint.
     pub(super) kept: [Vec<Arc<Item>>; ListKind::COUNT],
@@ -124,6 +127,7 @@ fn parts(
             naming: naming.clone(),
             namespace,
             offers: offers(contribution.as_deref()),
+            read_at: Moment::new(contribution.as_ref().and_then(|it| it.read_at)),
             contribution,
             shelves,
             kept: Default::default(),

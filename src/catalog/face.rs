@@ -3,7 +3,11 @@
 use std::{fmt::Write, sync::Arc};
 
 use super::build::Part;
-use crate::{call::ServerCard, json::Json, protocol::Revision};
+use crate::{
+    call::ServerCard,
+    json::{Json, Node},
+    protocol::Revision,
+};
 
 /// What an endpoint offers, the same for every revision.
 #[derive(Debug)]
@@ -45,6 +49,7 @@ impl Face {
 /// The face of these upstreams together, in this order.
 pub(super) fn merge<'a>(labels: &Labels, parts: impl Iterator<Item = &'a Part>) -> Face {
     let mut any = [("completions", false), ("logging", false)];
+    let mut subscribes = false;
     let mut text = String::new();
     for part in parts {
         let Some(card) = part.contribution.as_ref().and_then(|it| it.card.as_ref()) else {
@@ -53,6 +58,7 @@ pub(super) fn merge<'a>(labels: &Labels, parts: impl Iterator<Item = &'a Part>) 
         for (capability, has) in &mut any {
             *has |= card.capabilities.root().member(capability).is_some();
         }
+        subscribes |= can_subscribe(card);
         let Some(instructions) = card.instructions.as_deref().map(str::trim) else {
             continue;
         };
@@ -77,20 +83,36 @@ pub(super) fn merge<'a>(labels: &Labels, parts: impl Iterator<Item = &'a Part>) 
         push_cut(&mut all, &text, ALL_BYTES);
         all.into()
     });
-    let empty = Json::empty_object();
-    let always = ["tools", "prompts", "resources"];
-    let members: Vec<_> = always
+    // Changes are told of whatever an upstream promises: where it tells of none, its lists are read now and then.
+    let changes = Json::literal(r#"{"listChanged":true}"#);
+    let resources = if subscribes {
+        Json::literal(r#"{"subscribe":true,"listChanged":true}"#)
+    } else {
+        changes.clone()
+    };
+    let always = [
+        ("tools", changes.clone()),
+        ("prompts", changes),
+        ("resources", resources),
+    ];
+    let some = any
         .into_iter()
-        .chain(
-            any.into_iter()
-                .filter_map(|(name, has)| has.then_some(name)),
-        )
-        .map(|name| (name, empty.clone()))
-        .collect();
+        .filter(|(_, has)| *has)
+        .map(|(name, _)| (name, Json::empty_object()));
+    let members: Vec<_> = always.into_iter().chain(some).collect();
     Face {
         capabilities: crate::protocol::meta::object_of(&members),
         instructions,
     }
+}
+
+/// Whether a server tells of changes of single resources.
+fn can_subscribe(card: &ServerCard) -> bool {
+    let resources = card.capabilities.root().member("resources");
+    resources
+        .and_then(|resources| resources.member("subscribe"))
+        .and_then(Node::as_bool)
+        == Some(true)
 }
 
 /// Appends `text`, cut to `limit` bytes with a mark when it is longer.

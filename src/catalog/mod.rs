@@ -155,6 +155,23 @@ impl Catalog {
         }
     }
 
+    /// Every endpoint's scope.
+    pub fn scopes(&self) -> impl Iterator<Item = &Scope> {
+        self.scopes.keys()
+    }
+
+    /// What an upstream offers was read again at `read_at` and is the same: the one thing that changes in a catalog, since
+    /// building another for it would cost much and show the same.
+    pub fn confirm(&self, upstream: &UpstreamId, read_at: Instant) {
+        let Some(rank) = self.parts.iter().position(|part| part.id() == upstream) else {
+            return;
+        };
+        self.parts[rank].read_at.confirm(read_at);
+        for view in self.scopes.values() {
+            view.confirm(&self.parts, rank);
+        }
+    }
+
     /// What an endpoint says of itself to clients of `revision`; `None` when there is no such scope.
     pub fn face(&self, scope: &Scope, revision: Revision) -> Option<ServerCard> {
         let view = self.scopes.get(scope)?;
@@ -284,6 +301,15 @@ impl Contribution {
         }
     }
 
+    /// Whether both offer the same, whenever they were read.
+    pub fn offers_the_same(&self, other: &Self) -> bool {
+        self.away == other.away
+            && self.card == other.card
+            && ListKind::EVERY
+                .into_iter()
+                .all(|kind| self.listing(kind).same(other.listing(kind)))
+    }
+
     /// The list of this kind, to fill.
     pub const fn listing_mut(&mut self, kind: ListKind) -> &mut Listing {
         match kind {
@@ -307,6 +333,14 @@ pub struct Listing {
     pub public: bool,
     /// Whether a limit cut the list short.
     pub truncated: bool,
+}
+
+impl Listing {
+    /// Equality that begins with whether both share their items, as they do when nothing was read anew.
+    fn same(&self, other: &Self) -> bool {
+        (self.ttl, self.public, self.truncated) == (other.ttl, other.public, other.truncated)
+            && (Arc::ptr_eq(&self.items, &other.items) || self.items == other.items)
+    }
 }
 
 /// Where an outward name leads.

@@ -128,12 +128,23 @@ impl ScopeView {
     }
 
     pub(super) fn hints(&self, kind: ListKind, after: &Position, now: Instant) -> Hints {
-        let until = self.hints[kind as usize].until;
+        let until = self.hints[kind as usize].until.get();
         let left = until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
         Hints {
             ttl_millis: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
             public: self.is_public(kind, after),
             away: self.away.clone(),
+        }
+    }
+
+    /// The lists of the upstream at `rank` were read again and are the same.
+    pub(super) fn confirm(&self, parts: &[Part], rank: usize) {
+        if !self.members.contains(&rank) {
+            return;
+        }
+        for kind in ListKind::EVERY {
+            let members = self.members.iter().map(|rank| &parts[*rank]);
+            self.hints[kind as usize].confirm(kind, members);
         }
     }
 

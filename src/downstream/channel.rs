@@ -15,7 +15,7 @@ use http::{HeaderMap, StatusCode};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::{Accepts, Answer, Door, Inbound, Told, claims, problem::Problem};
+use super::{Accepts, Answer, Door, Inbound, Running, Told, claims, problem::Problem};
 use crate::{
     call::Principal,
     json::Limits,
@@ -45,6 +45,8 @@ pub(super) struct Channel {
 struct Out {
     to: mpsc::Sender<Bytes>,
     wrap: fn(&[Bytes]) -> Bytes,
+    /// Cancelled when nothing more is asked: what has no end of its own ends then.
+    asked: CancellationToken,
 }
 
 // Locked for single looks and changes only.
@@ -71,7 +73,11 @@ impl Channel {
             principal,
             scope,
             piped,
-            out: Out { to, wrap },
+            out: Out {
+                to,
+                wrap,
+                asked: CancellationToken::new(),
+            },
             room: Arc::new(Semaphore::new(IN_FLIGHT as usize)),
             state: Arc::default(),
             gone: CancellationToken::new(),
@@ -152,8 +158,9 @@ impl Channel {
         self.out.tell(problem.into()).await;
     }
 
-    /// Waits until everything taken is answered, then ends the session.
+    /// Waits until everything taken is answered, then ends the session. Listens, which are never answered, end at once.
     pub(super) async fn finish(self) {
+        self.out.asked.cancel();
         let _all = self.room.acquire_many(IN_FLIGHT).await;
         self.end();
     }
@@ -294,6 +301,13 @@ impl Out {
         match answer {
             Answer::Accepted => {}
             Answer::Frame(told) => drop(self.to.send((self.wrap)(&told.segments)).await),
+            Answer::Stream(frames) if frames.is_endless() => {
+                tokio::select! {
+                    biased;
+                    () = self.asked.cancelled() => {}
+                    () = self.tell_on(frames) => {}
+                }
+            }
             Answer::Stream(mut frames) => {
                 while let Some(segments) = frames.next().await {
                     if self.to.send((self.wrap)(&segments)).await.is_err() {
@@ -301,6 +315,21 @@ impl Out {
                     }
                 }
             }
+        }
+    }
+}
+
+impl Out {
+    /// Tells what has no end of its own; if it ends all the same, that is told too.
+    async fn tell_on(&self, mut frames: Box<Running>) {
+        while let Some(segments) = frames.next().await {
+            if self.to.send((self.wrap)(&segments)).await.is_err() {
+                return;
+            }
+        }
+        if let Some(frame) = frames.farewell() {
+            // Nobody may be hearing any more.
+            drop(self.to.send((self.wrap)(&[frame])).await);
         }
     }
 }

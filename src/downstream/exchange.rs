@@ -17,6 +17,7 @@ use tower::Service;
 use super::{
     Answer, Door, Told,
     legacy::{Converse, Flight, Kept, Over, Session, Talk, Turn},
+    listen,
     problem::{self, Problem, ToolError},
 };
 use crate::{
@@ -145,6 +146,11 @@ impl Exchange {
             },
         };
         Told::ok(match outcome {
+            // The one listen that ends well: the gateway is stopping.
+            Outcome::Complete(result) if self.is_listen() => {
+                let result = self.wording.result(&self.op, self.revision, result);
+                self.result(&listen::closing(&self.id, &result))
+            }
             Outcome::Complete(result) => {
                 self.result(&self.wording.result(&self.op, self.revision, result))
             }
@@ -188,6 +194,10 @@ impl Exchange {
         Told::ok(self.result(&result.splice(&edits)))
     }
 
+    const fn is_listen(&self) -> bool {
+        matches!(self.op, Op::Listen(_))
+    }
+
     fn result(&self, result: &Json) -> Vec<Bytes> {
         encode::result(&self.id, result).into()
     }
@@ -211,8 +221,8 @@ impl Exchange {
             Event::Log(_, params) => Some(encode::notification(methods::MESSAGE, Some(&params))),
             // Ids of pages are ours, and only a conversation knows them.
             Event::Elicited(_) => None,
-            // No listen is answered yet.
-            Event::Acknowledged(_) | Event::Changed(_) => None,
+            Event::Acknowledged(filter) => Some(listen::acknowledged(&self.id, &filter)),
+            Event::Changed(change) => listen::changed(&self.id, &change),
         }
     }
 }
@@ -224,6 +234,16 @@ enum Ended {
 }
 
 impl Running {
+    /// Whether it goes on until somebody ends it.
+    pub(super) const fn is_endless(&self) -> bool {
+        self.exchange.is_listen()
+    }
+
+    /// What is said on a pipe after the last frame.
+    pub(super) fn farewell(&self) -> Option<Bytes> {
+        self.is_endless().then(|| listen::ended(&self.exchange.id))
+    }
+
     /// The session whose request this is, in the era that has sessions.
     pub(super) fn session(&self) -> Option<&Arc<Session>> {
         self.exchange.flight.as_ref().map(Flight::session)

@@ -9,6 +9,7 @@ mod exchange;
 mod extensions;
 mod http;
 mod legacy;
+mod listen;
 mod modern;
 mod problem;
 mod read;

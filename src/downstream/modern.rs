@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{
     Door, Inbound,
     exchange::{Exchange, Wording},
-    extensions,
+    extensions, listen,
     problem::{Problem, resource_not_found},
     read::{self, BadParams, Head},
 };
@@ -69,6 +69,13 @@ impl Modern<'_> {
 
         let op = match &*request.method {
             methods::DISCOVER => Some(Op::Discover),
+            methods::LISTEN if !inbound.accepts.stream => {
+                return Err(listen::needs_stream(request));
+            }
+            methods::LISTEN => {
+                let filter = listen::read(request, params, &described.capabilities)?;
+                Some(Op::Listen(Arc::new(filter)))
+            }
             // A refusal of the params is in-band from here on: the message itself was sound.
             method => match read::op(method, head) {
                 Ok(None) => extensions::op(method, head, revision.features()),

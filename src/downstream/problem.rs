@@ -138,6 +138,11 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
             codes::MISSING_CAPABILITY,
             "the method needs client capabilities that were not declared".to_owned(),
         ),
+        Error::Limited(what) => (
+            modern_status(StatusCode::TOO_MANY_REQUESTS),
+            codes::OVERLOADED,
+            (*what).to_owned(),
+        ),
         Error::Upstream(from) => (
             if needed_capabilities(error).is_some() {
                 modern_status(StatusCode::BAD_REQUEST)
@@ -239,6 +244,7 @@ pub(super) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<ToolErr
         | Error::NotOffered(_)
         | Error::OnlyForApps
         | Error::NeedsCapabilities(_)
+        | Error::Limited(_)
         | Error::ShuttingDown => return None,
     };
     let mut about = vec![
@@ -343,6 +349,7 @@ const fn needed_capabilities(error: &Error) -> Option<&Json> {
         | Error::HeaderMismatch { .. }
         | Error::NotOffered(_)
         | Error::OnlyForApps
+        | Error::Limited(_)
         | Error::Deadline
         | Error::ShuttingDown => None,
     }
@@ -374,6 +381,7 @@ fn retry_millis(error: &Error) -> Option<u64> {
         | Error::NotOffered(_)
         | Error::OnlyForApps
         | Error::NeedsCapabilities(_)
+        | Error::Limited(_)
         | Error::Deadline
         | Error::ShuttingDown => None,
     }

@@ -1,7 +1,7 @@
 //! The pipe binding: one message a line in both directions, both eras on the same pipe (PROTOCOL B6, C1).
 //!
 //! Guarantees: answers are written whole, one after the other; the era is chosen per message; a cancelled request gets no
-//! answer; at the end of the input the requests in flight are still answered.
+//! answer; at the end of the input the requests in flight are still answered, and listens end.
 
 use std::{io, sync::Arc};
 

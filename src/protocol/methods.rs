@@ -37,6 +37,8 @@ pub const SUBSCRIBE: &str = "resources/subscribe";
 pub const UNSUBSCRIBE: &str = "resources/unsubscribe";
 /// `notifications/resources/updated`.
 pub const RESOURCE_UPDATED: &str = "notifications/resources/updated";
+/// `notifications/subscriptions/acknowledged` (modern).
+pub const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 /// `tasks/get` (2025-11-25, and the tasks extension in other shapes).
 pub const TASKS_GET: &str = "tasks/get";
 /// `tasks/result` (2025-11-25).
@@ -145,6 +147,11 @@ impl ListKind {
                 "notifications/resources/list_changed"
             }
         }
+    }
+
+    /// The list that a notification tells of; of those that share one, the first.
+    pub fn of_changed(method: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.changed() == method)
     }
 
     /// The member that identifies an item: its name or URI.

@@ -1,4 +1,4 @@
-//! Dispatch, the leaf: the snapshot or exactly one upstream.
+//! Dispatch, the leaf: the snapshot, the hub, or exactly one upstream.
 
 use std::{
     sync::Arc,
@@ -9,7 +9,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 use tokio::time::Instant;
 use tower::Service;
 
-use super::{Error, Parts, handles::Handles};
+use super::{Error, Parts, handles::Handles, listen::Listens};
 use crate::{
     call::{Call, Op, Outcome, Page, Reply},
     catalog::{Position, Route},
@@ -31,6 +31,7 @@ pub struct Dispatch {
     sealer: Arc<Sealer>,
     upstreams: Arc<dyn Upstreams>,
     handles: Handles,
+    listens: Listens,
 }
 
 impl Dispatch {
@@ -40,6 +41,7 @@ impl Dispatch {
             handles,
             sealer: parts.sealer.clone(),
             upstreams: parts.upstreams.clone(),
+            listens: Listens::new(parts),
         }
     }
 }
@@ -68,6 +70,10 @@ impl Service<Routed> for Dispatch {
             }
             // The upstream keeps the call's deadline: one place, one timer.
             Target::Upstream(route) => self.upstreams.call(routed.call, route),
+            Target::Hub(watched) => {
+                let listens = self.listens.clone();
+                async move { listens.open(&routed.call, &routed.snapshot, watched).await }.boxed()
+            }
         }
     }
 }

@@ -43,6 +43,9 @@ pub enum Error {
     /// The method is for clients that declare these capabilities.
     #[error("needs client capabilities that were not declared")]
     NeedsCapabilities(Json),
+    /// More at once than one may have.
+    #[error("{0}")]
+    Limited(&'static str),
     /// The upstream did not answer, or not properly.
     #[error(transparent)]
     Upstream(#[from] FromUpstream),
@@ -85,6 +88,7 @@ impl Error {
             Self::NotOffered(_) => "method_not_offered",
             Self::OnlyForApps => "only_for_apps",
             Self::NeedsCapabilities(_) => "capability_missing",
+            Self::Limited(_) => "rate_limited",
             Self::Upstream(from) => from.error.reason(),
             Self::Deadline => "deadline_exceeded",
             Self::ShuttingDown => "shutting_down",

@@ -9,6 +9,7 @@ mod dispatch;
 mod error;
 mod gate;
 mod handles;
+mod listen;
 mod mirrored;
 mod pin;
 mod relabel;
@@ -18,6 +19,7 @@ mod wrap;
 
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
 use tower::{ServiceBuilder, util::BoxCloneSyncService};
 
 use crate::{
@@ -48,6 +50,8 @@ pub struct Parts {
     pub sealer: Arc<Sealer>,
     /// Where calls go.
     pub upstreams: Arc<dyn Upstreams>,
+    /// Cancelled when the gateway begins to drain: listens end then.
+    pub closing: CancellationToken,
 }
 
 /// The whole stack as one service; cloning is cheap.
@@ -66,6 +70,6 @@ pub fn mcp(parts: &Parts) -> McpService {
         .layer(wrap(handles.clone())) // upstreams' tasks become handles of ours
         .layer(wrap(directories)) // upstreams' cursors of directories are sealed
         .layer(wrap(Relabel)) // inward URIs in what comes back become outward ones
-        .service(Dispatch::new(parts, handles)); // snapshot or upstream: one match on the target
+        .service(Dispatch::new(parts, handles)); // snapshot, hub or upstream: one match on the target
     BoxCloneSyncService::new(stack)
 }

@@ -1,11 +1,14 @@
 //! Resolve: where a call goes. A lookup, never a parse of a name.
 
+use std::sync::Arc;
+
 use super::{Error, Gate, Missing, directories::Directories, handles::Handles};
 use crate::{
-    call::{CompletionRef, Op},
+    call::{CompletionRef, Filter, Op},
     catalog::Offered,
+    events,
     protocol::methods::ListKind,
-    stage::{Pinned, Routed, Target},
+    stage::{Pinned, Routed, Target, Watched},
 };
 
 /// Finds the way of a call in its snapshot.
@@ -39,7 +42,7 @@ impl Gate<Pinned> for Resolve {
             return Err(Error::NotOffered(call.op().method().into()));
         }
         let target = match call.op() {
-            Op::Listen(_) => return Err(Error::NotOffered(call.op().method().into())),
+            Op::Listen(filter) => Target::Hub(watched(&call, filter)?),
             Op::GetSkill(uri) => Target::Upstream(
                 catalog
                     .skill(scope, uri)
@@ -104,6 +107,24 @@ fn offers_extension(call: &Pinned) -> bool {
         | Op::Complete(_)
         | Op::Listen(_) => true,
     }
+}
+
+/// What of a listen's resources leads anywhere; the rest is not in force (PROTOCOL H16).
+fn watched(call: &Pinned, filter: &Filter) -> Result<Vec<Watched>, Error> {
+    if filter.subscriptions.len() > events::URIS {
+        return Err(Error::Limited("at most 256 resources in one listen"));
+    }
+    let (catalog, scope) = (&call.snapshot().catalog, &call.call().scope);
+    let way = |uri: &Arc<str>| {
+        let route = catalog.resource(scope, uri)?;
+        Some(Watched {
+            outward: uri.clone(),
+            namespace: catalog.namespace(scope, &route.upstream)?,
+            upstream: route.upstream,
+            local: route.local,
+        })
+    };
+    Ok(filter.subscriptions.iter().filter_map(way).collect())
 }
 
 /// Whether any upstream of the endpoint completes: only then is the method offered (PROTOCOL D4).

@@ -178,6 +178,7 @@ impl Exchange {
             headers,
             limits,
             patience: self.wants.patience.take(),
+            listens: false,
         }
     }
 
@@ -321,10 +322,9 @@ impl Exchange {
 
     /// What a notification means for the caller; `None` when it is foreign, unknown or unwanted.
     pub(super) fn noted(&self, notification: Notification) -> Option<Happened> {
-        let params = notification.params;
         match &*notification.method {
             methods::PROGRESS => {
-                let params = params?;
+                let params = notification.params?;
                 let token = params.root().member("progressToken").and_then(Node::as_i64);
                 if token.and_then(|token| u64::try_from(token).ok()) != Some(self.number) {
                     self.line.terms.drop_frame();
@@ -335,7 +335,7 @@ impl Exchange {
                     .then_some(Happened::Event(Event::Progress(params)))
             }
             methods::MESSAGE => {
-                let params = params?;
+                let params = notification.params?;
                 let level = params
                     .root()
                     .member("level")
@@ -344,7 +344,7 @@ impl Exchange {
                 (level >= self.wants.log?).then_some(Happened::Event(Event::Log(level, params)))
             }
             methods::CANCELLED if self.wants.relays => {
-                let params = params?;
+                let params = notification.params?;
                 let id = params.root().member("requestId")?;
                 Some(Happened::Withdrawn(params.slice(id)))
             }
@@ -352,12 +352,16 @@ impl Exchange {
                 let caller = self.wants.caller.as_ref()?;
                 // To a client of the newer era this is no more than a reason to look again (PROTOCOL D1).
                 (caller.revision.era() == Era::Legacy).then(|| {
-                    let params = visits::outward(&self.line.terms.id, &params?);
+                    let params = visits::outward(&self.line.terms.id, &notification.params?);
                     Some(Happened::Event(Event::Elicited(params)))
                 })?
             }
             _ => {
-                self.line.terms.drop_frame();
+                match self.line.era {
+                    Era::Legacy => self.line.hear(&notification),
+                    // Changes are told on listens there, and nowhere else.
+                    Era::Modern => self.line.terms.drop_frame(),
+                }
                 None
             }
         }

@@ -12,10 +12,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use tokio::{
-    sync::Notify,
-    time::{Instant, timeout_at},
-};
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -29,6 +26,7 @@ use super::{
 use crate::{
     call::{Call, Reply},
     catalog::{Route, rules::CatalogBounds},
+    events::{Desk, Lists},
     protocol::{Revision, UpstreamId},
     tasks::Tasks,
 };
@@ -49,8 +47,6 @@ pub(super) struct Shared {
     /// Cancelled when everything is closed.
     pub(super) closed: CancellationToken,
     pub(super) circuit: Circuit,
-    /// Somebody wants the lists read again.
-    pub(super) wanted: Notify,
     pub(super) restarts: AtomicU64,
 }
 
@@ -101,11 +97,13 @@ pub enum State {
 }
 
 impl Upstream {
-    /// Begins to connect to what `spec` describes, and to tell `sink` what it offers, until `tasks` is stopped.
+    /// Begins to connect to what `spec` describes, to tell `sink` what it offers, and `desk` what becomes of its resources,
+    /// until `tasks` is stopped.
     pub fn start(
         spec: UpstreamSpec,
         bounds: CatalogBounds,
         sink: Arc<dyn Sink>,
+        desk: Arc<Desk>,
         tasks: &Tasks,
     ) -> Arc<Self> {
         // A family of its own: transports must outlive the stop signal for as long as an orderly end takes. The supervisor,
@@ -115,20 +113,19 @@ impl Upstream {
             spec: spec.clone(),
             tasks: inner.clone(),
         });
-        Self::over(spec, bounds, connector, sink, tasks, inner)
+        let terms = Terms::new(&spec, bounds, desk, inner);
+        Self::over(spec, terms, connector, sink, tasks)
     }
 
     /// The same over any transports.
     pub(super) fn over(
         spec: UpstreamSpec,
-        bounds: CatalogBounds,
+        terms: Arc<Terms>,
         connector: Arc<dyn Connector>,
         sink: Arc<dyn Sink>,
         tasks: &Tasks,
-        inner: Tasks,
     ) -> Arc<Self> {
         let tasks = tasks.child();
-        let terms = Terms::new(&spec, bounds, inner);
         let shared = Arc::new(Shared {
             spec,
             terms,
@@ -140,7 +137,6 @@ impl Upstream {
             settled: CancellationToken::new(),
             closed: CancellationToken::new(),
             circuit: Circuit::default(),
-            wanted: Notify::new(),
             restarts: AtomicU64::new(0),
         });
         let supervisor = Supervisor::new(Arc::clone(&shared), connector, sink);
@@ -192,9 +188,9 @@ impl Upstream {
         reply
     }
 
-    /// Asks for the lists to be read again soon; askings within 2 s are one.
+    /// Asks for the lists to be read again: at once, or when 2 s have passed since they were last read because of that.
     pub fn refresh(&self) {
-        self.shared.wanted.notify_one();
+        self.shared.terms.bell.ring(Lists::ALL);
     }
 
     /// What operators see of it.

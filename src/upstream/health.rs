@@ -64,6 +64,26 @@ impl Backoff {
     }
 }
 
+/// How long to wait before a stream that nobody owes us is opened again: 1 s, doubled for each that ended soon, 30 s at most.
+#[derive(Debug, Default)]
+pub(super) struct Pause {
+    soon: u32,
+}
+
+impl Pause {
+    const LONGEST: Duration = Duration::from_secs(30);
+
+    /// The wait, after a stream that was open for `lived`; zero for one that did not open.
+    pub(super) fn after(&mut self, lived: Duration) -> Duration {
+        if lived >= Self::LONGEST {
+            self.soon = 0;
+        }
+        let wait = Self::LONGEST.min(FIRST * 2_u32.saturating_pow(self.soon.min(6)));
+        self.soon = self.soon.saturating_add(1);
+        jittered(wait)
+    }
+}
+
 /// A duration, ±20 %.
 pub(super) fn jittered(duration: Duration) -> Duration {
     duration.mul_f64(0.8 + 0.4 * fastrand::f64())

@@ -22,9 +22,10 @@ use super::{
     transport::{Outbound, Transport},
 };
 use crate::{
-    json::{Json, Limits},
-    jsonrpc::{Request, RequestId, RpcError, encode},
-    protocol::{Era, codes, meta, methods},
+    events::Lists,
+    json::{Json, Limits, Node},
+    jsonrpc::{Notification, Request, RequestId, RpcError, encode},
+    protocol::{Era, codes, meta, methods, methods::ListKind},
 };
 
 /// How long a frame that wants no answer may take to be sent.
@@ -70,6 +71,8 @@ pub(super) struct Line {
     pub(super) offer: Offer,
     /// Cancelled when an answer shows that the server no longer speaks this way.
     pub(super) doubt: CancellationToken,
+    /// Whether it is the gateway's own, and not of one caller: only there is heard of resources.
+    pub(super) service: bool,
 }
 
 impl Line {
@@ -84,6 +87,30 @@ impl Line {
             terms,
             offer: Offer::NONE,
             doubt: CancellationToken::new(),
+            service: true,
+        }
+    }
+
+    /// The same for one caller, or not.
+    pub(super) fn in_service(mut self, service: bool) -> Self {
+        self.service = service;
+        self
+    }
+
+    /// Takes a notification that answers nothing: of changes, or of something that goes nowhere. That a list changed is
+    /// heard from whoever says so, since it only means that the gateway's own conversation asks again.
+    pub(super) fn hear(&self, notification: &Notification) {
+        if let Some(kind) = ListKind::of_changed(&notification.method) {
+            self.terms.bell.ring(Lists::of(kind));
+            return;
+        }
+        let updated = (&*notification.method == methods::RESOURCE_UPDATED && self.service)
+            .then_some(notification.params.as_ref())
+            .flatten()
+            .and_then(|params| params.root().member("uri"))
+            .and_then(Node::as_str);
+        if !updated.is_some_and(|uri| self.terms.desk.updated(&uri)) {
+            self.terms.drop_frame();
         }
     }
 
@@ -115,6 +142,7 @@ impl Line {
             headers: self.headers.clone(),
             limits: Limits::UPSTREAM,
             patience: None,
+            listens: false,
         };
         timeout(ASIDE, self.wire.transport.send(out))
             .await

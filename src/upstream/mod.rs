@@ -1,9 +1,11 @@
 //! Upstreams: how each is reached, which era it speaks, whether it is there.
 //!
 //! Guarantees: ids are unique per connection; dropping a reply cancels upstream; callers share a legacy session only
-//! under one key; one bad upstream delays nobody else. Deliberately absent: names, URIs and policy, which are decided above.
+//! under one key; one bad upstream delays nobody else; a change that an upstream tells of is told on, and so is that some
+//! may have been missed. Deliberately absent: names, URIs and policy, which are decided above.
 
 mod asking;
+mod bell;
 mod exchange;
 mod handle;
 mod health;
@@ -13,6 +15,7 @@ mod lists;
 mod modern;
 mod params;
 mod probe;
+mod promised;
 pub mod spec;
 mod supervisor;
 mod terms;
@@ -49,6 +52,11 @@ pub trait Peer: Send + Sync + 'static {
     /// Carries one call to the upstream. The name or URI in `call.params` is still the outward one; the peer puts
     /// `route.local` in its place. Dropping the future, or the reply, cancels upstream.
     fn call(&self, call: Call, route: Route) -> BoxFuture<'_, Result<Reply, UpstreamError>>;
+
+    /// Watches the upstream for changes, for as long as the future is polled: has lists read again that changed, or whose
+    /// changes may have been missed; keeps the upstream telling of the resources that its desk wants, and tells the desk.
+    /// It does not end by itself.
+    fn watch(&self) -> BoxFuture<'_, ()>;
 
     /// Resolves when this peer can serve no more: its process ended, its stream closed, its era verdict failed.
     fn lost(&self) -> BoxFuture<'_, UpstreamError>;

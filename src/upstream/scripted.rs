@@ -54,6 +54,9 @@ impl Sent {
     }
 }
 
+/// What may wait to be read on a stream.
+const ROOM: usize = 1_024;
+
 /// What the script does with a frame. `$id` in texts becomes the request's id.
 #[derive(Clone)]
 pub(super) enum Play {
@@ -69,6 +72,8 @@ pub(super) enum Play {
     Stream(Vec<(u64, String)>, bool),
     /// What is [`Scripted::tell`]ed, as it is: like every transport, it answers with the first frame.
     Open,
+    /// These frames on a stream that stays open for what the test says with [`Scripted::tell_last`].
+    Live(Vec<String>),
     /// One frame as it is.
     Raw(String),
     /// No answer, ever.
@@ -95,6 +100,10 @@ pub(super) struct Scripted {
     unasked: Arc<Mutex<VecDeque<String>>>,
     said: Arc<Notify>,
     open: Mutex<Vec<(String, mpsc::Sender<String>)>>,
+    /// Streams of its own, the last one last; cancelled when they are cut.
+    own: Mutex<Vec<CancellationToken>>,
+    /// Live answers by request id; those that ended are closed.
+    live: Mutex<Vec<(String, mpsc::Sender<String>)>>,
     news: Arc<Notify>,
     dead: CancellationToken,
     /// How often it was closed.
@@ -114,6 +123,8 @@ impl Scripted {
             unasked: Arc::default(),
             said: Arc::new(Notify::new()),
             open: Mutex::default(),
+            own: Mutex::default(),
+            live: Mutex::default(),
             news: Arc::new(Notify::new()),
             dead: CancellationToken::new(),
             closed: AtomicUsize::new(0),
@@ -156,7 +167,7 @@ impl Scripted {
         }
     }
 
-    /// Makes the upstream say something that nobody asked for, once its frames are read.
+    /// Makes the upstream say something that nobody asked for, on the stream opened last, or once its frames are read.
     pub(super) fn say(&self, text: &str) {
         self.unasked.lock().unwrap().push_back(text.to_owned());
         self.said.notify_one();
@@ -168,6 +179,35 @@ impl Scripted {
         let (id, frames) = &open[nth];
         // Nobody may be reading any more.
         let _gone = frames.try_send(text.replace("$id", id));
+    }
+
+    /// How often its own stream was opened.
+    pub(super) fn opened(&self) -> usize {
+        self.own.lock().unwrap().len()
+    }
+
+    /// Ends the stream of its own that was opened last.
+    pub(super) fn cut(&self) {
+        self.own.lock().unwrap().last().unwrap().cancel();
+    }
+
+    /// The ids of live answers that somebody still reads.
+    pub(super) fn live(&self) -> Vec<String> {
+        let live = self.live.lock().unwrap();
+        let read = live.iter().filter(|(_, sender)| !sender.is_closed());
+        read.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Says something on the live answer that was begun last, `$id` being its request's.
+    pub(super) fn tell_last(&self, text: &str) {
+        let live = self.live.lock().unwrap();
+        let (id, sender) = live.last().unwrap();
+        sender.try_send(text.replace("$id", id)).unwrap();
+    }
+
+    /// Ends the live answer that was begun last.
+    pub(super) fn hang_up(&self) {
+        self.live.lock().unwrap().last_mut().unwrap().1 = mpsc::channel(1).0;
     }
 
     /// Ends it.
@@ -246,6 +286,15 @@ impl Scripted {
                     })
                 });
             }
+            Play::Live(frames) => {
+                let (sender, receiver) = mpsc::channel(ROOM);
+                for text in frames {
+                    sender.try_send(text.replace("$id", id)).unwrap();
+                }
+                self.live.lock().unwrap().push((id.to_owned(), sender));
+                let frames = receiving(receiver).map(|text| Ok(frame(&text)));
+                Ok(Answer::Stream(head(200), frames.boxed()))
+            }
             Play::Hang => {
                 let mark = Mark(Arc::clone(&self.dropped));
                 return Box::pin(async move {
@@ -268,6 +317,12 @@ impl Scripted {
         };
         std::future::ready(said).boxed()
     }
+}
+
+fn receiving(receiver: mpsc::Receiver<String>) -> impl futures_util::Stream<Item = String> {
+    stream::unfold(receiver, |mut receiver| async {
+        Some((receiver.recv().await?, receiver))
+    })
 }
 
 /// Counts answers that are let go of.
@@ -323,6 +378,9 @@ impl Transport for Scripted {
     fn unsolicited(&self, _: HeaderMap) -> BoxFuture<'_, Result<Frames, UpstreamError>> {
         let (unasked, said) = (Arc::clone(&self.unasked), Arc::clone(&self.said));
         let dead = self.dead.clone();
+        let cut = CancellationToken::new();
+        self.own.lock().unwrap().push(cut.clone());
+        self.news.notify_waiters();
         let frames = stream::unfold((unasked, said), |(unasked, said)| async {
             loop {
                 let next = unasked.lock().unwrap().pop_front();
@@ -332,7 +390,12 @@ impl Transport for Scripted {
                 said.notified().await;
             }
         })
-        .take_until(async move { dead.cancelled().await });
+        .take_until(async move {
+            tokio::select! {
+                () = dead.cancelled() => {}
+                () = cut.cancelled() => {}
+            }
+        });
         std::future::ready(Ok(frames.boxed())).boxed()
     }
 
@@ -519,5 +582,5 @@ pub(super) fn an_address() -> UpstreamSpec {
 
 /// The terms of a specification.
 pub(super) fn terms(spec: &UpstreamSpec) -> Arc<Terms> {
-    Terms::new(spec, CatalogBounds::default(), Tasks::new())
+    Terms::new(spec, CatalogBounds::default(), Arc::default(), Tasks::new())
 }

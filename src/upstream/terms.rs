@@ -18,9 +18,10 @@ use tokio::{
 
 use super::{
     UpstreamError,
+    bell::Bell,
     spec::{Endpoint, Timeouts, UpstreamSpec},
 };
-use crate::{catalog::rules::CatalogBounds, protocol::UpstreamId, tasks::Tasks};
+use crate::{catalog::rules::CatalogBounds, events::Desk, protocol::UpstreamId, tasks::Tasks};
 
 /// One upstream's terms, shared by its supervisor, peers and sessions.
 #[derive(Debug)]
@@ -37,13 +38,22 @@ pub(super) struct Terms {
     pub(super) gate: Gate,
     /// Who owns the tasks started for it.
     pub(super) tasks: Tasks,
+    /// Where it is told that lists are to be read again.
+    pub(super) bell: Bell,
+    /// Which of its resources are wanted, and who hears of their changes.
+    pub(super) desk: Arc<Desk>,
     /// Frames of it that were dropped because they belong to nothing: unknown notifications, foreign tokens.
     pub(super) dropped: AtomicU64,
 }
 
 impl Terms {
     /// The terms that a specification asks for.
-    pub(super) fn new(spec: &UpstreamSpec, bounds: CatalogBounds, tasks: Tasks) -> Arc<Self> {
+    pub(super) fn new(
+        spec: &UpstreamSpec,
+        bounds: CatalogBounds,
+        desk: Arc<Desk>,
+        tasks: Tasks,
+    ) -> Arc<Self> {
         Arc::new(Self {
             id: spec.id.clone(),
             timeouts: spec.timeouts,
@@ -54,6 +64,8 @@ impl Terms {
             bounds,
             gate: Gate::new(spec.concurrency),
             tasks,
+            bell: Bell::default(),
+            desk,
             dropped: AtomicU64::new(0),
         })
     }

@@ -15,6 +15,7 @@ mod catalog_limits;
 mod extensions;
 mod hostile;
 mod http_edge;
+mod listening;
 mod messages;
 mod namespacing;
 mod pagination;

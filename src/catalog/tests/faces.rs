@@ -28,11 +28,15 @@ fn capabilities_are_the_union_without_promises_that_are_not_kept() {
             None
         ))
         .as_str(),
-        r#"{"tools":{},"prompts":{},"resources":{}}"#
+        r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true}}"#
     );
     assert_eq!(
-        capabilities(says(r#"{"completions":{},"logging":{}}"#, None)).as_str(),
-        r#"{"tools":{},"prompts":{},"resources":{},"completions":{},"logging":{}}"#
+        capabilities(says(
+            r#"{"resources":{"subscribe":true},"completions":{},"logging":{}}"#,
+            None
+        ))
+        .as_str(),
+        r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}}"#
     );
 }
 

@@ -41,6 +41,7 @@ async fn logging(
     let terms = crate::upstream::scripted::terms(spec);
     let deadline = Instant::now() + Duration::from_secs(5);
     let newest = Proposal {
+        service: true,
         revision: crate::protocol::Revision::LATEST_LEGACY,
         exact: false,
     };

@@ -3,7 +3,6 @@
 //! Guarantees: callers share a session only under one key; a session that the server forgot is opened again, and only what is
 //! idempotent is said twice (PROTOCOL D6, SECURITY REL-6); giving a call up is told to the server, in every transport; what a
 //! server asks reaches the caller of the one call it can belong to, and nobody where there is none (D0.4).
-//! Deliberately absent: the GET stream.
 
 mod desk;
 mod open;
@@ -11,6 +10,7 @@ mod park;
 mod pool;
 mod session;
 mod tasks;
+mod watch;
 
 #[cfg(test)]
 mod levels;
@@ -480,6 +480,10 @@ impl Peer for Legacy {
 
     fn call(&self, call: Call, route: Route) -> BoxFuture<'_, Result<Reply, UpstreamError>> {
         Box::pin(self.carry(call, route))
+    }
+
+    fn watch(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.keep_watch())
     }
 
     /// The first session's transport decides; a session that an HTTP server forgets is opened again instead.

@@ -57,7 +57,11 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    async fn open(&self, offer: Offer) -> Result<Session, UpstreamError> {
+    async fn open(&self, offer: Offer, service: bool) -> Result<Session, UpstreamError> {
+        let proposal = Proposal {
+            service,
+            ..self.proposal
+        };
         let deadline = Instant::now() + self.terms.opening;
         let (wire, own) = match &self.opener {
             Opener::Shared(wire) => (Arc::clone(wire), false),
@@ -69,7 +73,7 @@ impl Opening {
                 (Wire::new(transport, false), true)
             }
         };
-        let opened = Session::open(&wire, self.proposal, offer, &self.terms, deadline).await;
+        let opened = Session::open(&wire, proposal, offer, &self.terms, deadline).await;
         if opened.is_err() && own {
             wire.transport.close().await;
         }
@@ -99,6 +103,8 @@ pub(super) struct Slot {
     used: AtomicU64,
     /// Cancelled when the slot is given up.
     retired: CancellationToken,
+    /// Whether its session is the gateway's own.
+    service: bool,
 }
 
 #[derive(Default)]
@@ -111,19 +117,20 @@ struct Attempts {
 }
 
 impl Slot {
-    fn new(offer: Offer) -> Arc<Self> {
+    fn new(offer: Offer, service: bool) -> Arc<Self> {
         Arc::new(Self {
             offer,
             live: ArcSwapOption::empty(),
             opening: Arc::default(),
             used: AtomicU64::new(0),
             retired: CancellationToken::new(),
+            service,
         })
     }
 
-    /// A slot with its session.
+    /// The slot of the gateway's own session.
     pub(super) fn with(session: Arc<Session>) -> Arc<Self> {
-        let slot = Self::new(Offer::NONE);
+        let slot = Self::new(Offer::NONE, true);
         slot.live.store(Some(session));
         slot
     }
@@ -183,7 +190,7 @@ impl Slot {
                 return Err(error);
             }
         }
-        match opening.open(self.offer).await {
+        match opening.open(self.offer, self.service).await {
             Ok(session) => {
                 let session = Arc::new(session);
                 if opening.owns_transports() {
@@ -303,7 +310,7 @@ impl Pool {
                 return Ok(Arc::clone(entry.get()));
             }
             Entry::Vacant(entry) => {
-                let slot = Slot::new(key.offer);
+                let slot = Slot::new(key.offer, false);
                 slot.used.store(self.now(), Ordering::Relaxed);
                 entry.insert(Arc::clone(&slot));
                 slot

@@ -72,6 +72,8 @@ pub(in crate::upstream) struct Proposal {
     pub(in crate::upstream) revision: Revision,
     /// Whether no other will do.
     pub(in crate::upstream) exact: bool,
+    /// Whether it is for the gateway itself, and not for a caller.
+    pub(in crate::upstream) service: bool,
 }
 
 /// Why no session was opened.
@@ -113,15 +115,11 @@ impl Session {
         terms: &Arc<Terms>,
         deadline: Instant,
     ) -> Result<Self, NotOpened> {
-        let bare = Arc::new(
-            Line::new(
-                Arc::clone(wire),
-                Era::Legacy,
-                HeaderMap::new(),
-                Arc::clone(terms),
-            )
-            .offering(offer),
-        );
+        let line = |headers| {
+            let line = Line::new(Arc::clone(wire), Era::Legacy, headers, Arc::clone(terms));
+            Arc::new(line.offering(offer).in_service(proposal.service))
+        };
+        let bare = line(HeaderMap::new());
         let tasks = terms.tasks.child();
         let stop = StopOnDrop(Some(tasks.clone()));
         let desk = Arc::new(Desk::new());
@@ -166,9 +164,7 @@ impl Session {
                 headers.insert(HeaderName::from_static(mirror::SESSION_ID), session.clone());
             }
         }
-        let line = Arc::new(
-            Line::new(Arc::clone(wire), Era::Legacy, headers, Arc::clone(terms)).offering(offer),
-        );
+        let line = line(headers);
         let initialized = encode::notification(methods::INITIALIZED, None);
         match line.aside(initialized).await? {
             Answer::Status(head) if !head.status.is_success() => {
@@ -298,13 +294,14 @@ fn card(result: &Json, proposal: Proposal) -> Result<ServerCard, UpstreamError> 
 }
 
 /// Reads what a server says unasked: what belongs to a call goes there, other requests are answered one after another,
-/// everything else is dropped.
+/// changes are heard.
 async fn attend(line: Arc<Line>, desk: Arc<Desk>, mut frames: Frames) {
     while let Some(Ok(frame)) = frames.next().await {
         match desk.hand(frame) {
             None => {}
             Some(Frame::Request(request)) => line.answer(&request).await,
-            Some(Frame::Notification(_) | Frame::Response(_)) => line.terms.drop_frame(),
+            Some(Frame::Notification(notification)) => line.hear(&notification),
+            Some(Frame::Response(_)) => line.terms.drop_frame(),
         }
     }
 }

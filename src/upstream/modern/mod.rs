@@ -3,6 +3,8 @@
 //! Guarantees: headers mirror the body that is sent, not the one that came; nothing is declared that cannot be delivered.
 //! Deliberately absent: tasks, which are not declared upstream yet.
 
+mod listen;
+
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -320,6 +322,10 @@ impl Peer for Modern {
 
     fn call(&self, call: Call, route: Route) -> BoxFuture<'_, Result<Reply, UpstreamError>> {
         Box::pin(self.carry(call, route))
+    }
+
+    fn watch(&self) -> BoxFuture<'_, ()> {
+        Box::pin(listen::watch(&self.line, &self.card))
     }
 
     fn lost(&self) -> BoxFuture<'_, UpstreamError> {

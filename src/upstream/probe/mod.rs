@@ -151,10 +151,12 @@ impl Probe {
     const fn proposal(&self) -> Proposal {
         match self.spec.protocol {
             Pin::Revision(revision) => Proposal {
+                service: true,
                 revision,
                 exact: true,
             },
             Pin::Auto | Pin::Modern | Pin::Legacy => Proposal {
+                service: true,
                 revision: Revision::LATEST_LEGACY,
                 exact: false,
             },

@@ -1,8 +1,8 @@
 //! Keeps one upstream connected, and tells what it offers.
 //!
 //! Guarantees: nothing here holds up another upstream or a call; a list that fails keeps its last good value; what is listed of
-//! an upstream that is away is marked at once and gone after `stale_for`; attempts are spaced (SECURITY 6); the end is
-//! orderly. Deliberately absent: refreshing on the upstream's own change notifications.
+//! an upstream that is away is marked at once and gone after `stale_for`; attempts are spaced (SECURITY 6), and so are
+//! readings because of changes, of which the first is immediate (CAT-6); the end is orderly.
 
 use std::{
     pin::pin,
@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{FutureExt, future::join_all};
+use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -21,15 +21,22 @@ use super::{
     probe::{Connector, Probe},
     spec::Endpoint,
 };
-use crate::{catalog::Contribution, protocol::UpstreamId, protocol::methods::ListKind};
+use crate::{
+    catalog::Contribution,
+    events::Lists,
+    protocol::{UpstreamId, methods::ListKind},
+};
 
 /// Takes what upstreams offer; the catalog is built from it.
 pub trait Sink: Send + Sync {
     /// Upstream `id` now offers this, instead of what it offered before. Must not block.
     fn publish(&self, id: &UpstreamId, contribution: Contribution);
+
+    /// What upstream `id` offers was read again at `read_at`, and is what was published last. Must not block.
+    fn confirm(&self, id: &UpstreamId, read_at: Instant);
 }
 
-/// The shortest time between two reads of the lists, when they were asked for.
+/// The shortest time between two reads of lists that were said to have changed.
 const COALESCE: Duration = Duration::from_secs(2);
 /// The shortest time between two reads that a time to live asks for, and the first wait after a list failed.
 const SOONEST: Duration = Duration::from_secs(5);
@@ -104,7 +111,9 @@ impl Supervisor {
             self.shared.circuit.reset();
             self.be(Being::Ready(Arc::clone(&peer)), None);
             tracing::info!(upstream = %self.shared.spec.id, revision = %peer.card().revision, "upstream is there");
+            self.shared.terms.desk.begin();
             let error = self.serve(&peer).await;
+            self.shared.terms.desk.lost();
             self.backoff.ended_after(began.elapsed());
             tracing::warn!(upstream = %self.shared.spec.id, %error, "upstream is lost");
             let wait = self.backoff.wait();
@@ -139,8 +148,19 @@ impl Supervisor {
         }
     }
 
-    /// Reads the lists now and then, until the peer is lost or the circuit trips.
+    /// Reads the lists now and then, and watches for changes, until the peer is lost or the circuit trips.
     async fn serve(&mut self, peer: &Arc<dyn Peer>) -> UpstreamError {
+        let watch = async {
+            peer.watch().await;
+            std::future::pending().await
+        };
+        tokio::select! {
+            error = self.read_on(peer) => error,
+            never = watch => never,
+        }
+    }
+
+    async fn read_on(&mut self, peer: &Arc<dyn Peer>) -> UpstreamError {
         let shared = Arc::clone(&self.shared);
         let ended = async {
             tokio::select! {
@@ -152,12 +172,14 @@ impl Supervisor {
         let mut ended = pin!(ended);
         let mut failures = 0;
         let mut first = true;
+        let mut lists = Lists::ALL;
+        // When all is to be read again, and when what changed may be.
+        let (mut due, mut ready) = (Instant::now(), Instant::now());
         loop {
-            let began = Instant::now();
             let read = tokio::select! {
                 biased;
                 error = ended.as_mut() => return error,
-                read = self.board.read(&**peer, first) => read,
+                read = self.board.read(&**peer, first, lists) => read,
             };
             first = false;
             self.shared.settled.cancel();
@@ -166,19 +188,20 @@ impl Supervisor {
                 Read::Partly => failures + 1,
                 Read::Unreachable => return UpstreamError::unavailable("its lists cannot be read"),
             };
-            let wait = self.board.pace(self.shared.spec.poll, failures);
-            let asked = async {
-                self.shared.wanted.notified().await;
-                sleep_until(began + COALESCE).await;
-                // Whoever asked meanwhile is served by the same read.
-                let _also = self.shared.wanted.notified().now_or_never();
-            };
-            tokio::select! {
+            if lists == Lists::ALL || failures > 0 {
+                due = Instant::now() + self.board.pace(self.shared.spec.poll, failures);
+            }
+            lists = tokio::select! {
                 biased;
                 error = ended.as_mut() => return error,
-                () = asked => {}
-                () = sleep(wait) => {}
-            }
+                rung = shared.terms.bell.rung(ready) => {
+                    if rung.changed {
+                        ready = Instant::now() + COALESCE;
+                    }
+                    rung.lists
+                }
+                () = sleep_until(due) => Lists::ALL,
+            };
         }
     }
 
@@ -186,6 +209,7 @@ impl Supervisor {
     fn gone(&mut self, error: UpstreamError, retry_at: Instant) {
         let retry_at = Some(retry_at);
         self.be(Being::Away { retry_at }, Some(error));
+        self.shared.terms.desk.away();
         if let Some(peer) = self.current.take() {
             self.dismiss(peer);
         }
@@ -230,10 +254,13 @@ impl Board {
         self.sink.publish(&self.id, self.known.clone());
     }
 
-    /// Reads all four lists; tells them when anything changed, or when it is the first time on a connection.
-    async fn read(&mut self, peer: &dyn Peer, first: bool) -> Read {
+    /// Reads these lists; tells what is known when anything changed, or when it is the first time on a connection.
+    async fn read(&mut self, peer: &dyn Peer, first: bool, lists: Lists) -> Read {
         let started = Instant::now();
-        let asked = ListKind::EVERY.map(|kind| async move { (kind, peer.list(kind).await) });
+        let asked = ListKind::EVERY
+            .into_iter()
+            .filter(|kind| lists.has(*kind))
+            .map(|kind| async move { (kind, peer.list(kind).await) });
         let (mut changed, mut failed, mut unreachable) = (first, 0, 0);
         for (kind, listing) in join_all(asked).await {
             match listing {
@@ -254,7 +281,8 @@ impl Board {
             .into_iter()
             .filter(|kind| super::modern::offers(peer.card(), *kind))
             .count();
-        if offered > 0 && unreachable == offered {
+        // One list says too little about whether the rest can be read.
+        if lists == Lists::ALL && offered > 0 && unreachable == offered {
             return Read::Unreachable;
         }
         if first {
@@ -262,11 +290,14 @@ impl Board {
             self.known.away = false;
             self.stale_at = None;
         }
-        if failed == 0 {
+        let whole = failed == 0 && lists == Lists::ALL;
+        if whole {
             self.known.read_at = Some(started);
         }
         if changed {
             self.publish();
+        } else if whole {
+            self.sink.confirm(&self.id, started);
         }
         if failed == 0 {
             Read::Whole

@@ -7,14 +7,13 @@ use tokio::sync::Notify;
 use super::*;
 use crate::{
     call::{Outcome, Reply},
-    catalog::rules::CatalogBounds,
     protocol::Revision,
     tasks::Tasks,
     upstream::{
         State, Upstream,
         scripted::{
             Play, Processes, Scripted, Sent, a_pipe, a_route, a_tool_call, an_address, discovery,
-            greeting, result,
+            greeting, result, terms,
         },
         spec::UpstreamSpec,
     },
@@ -24,6 +23,7 @@ use crate::{
 #[derive(Default)]
 struct Kept {
     all: Mutex<Vec<(Instant, Contribution)>>,
+    confirmed: Mutex<Vec<Instant>>,
     news: Notify,
 }
 
@@ -35,6 +35,11 @@ impl Sink for Kept {
             .unwrap()
             .push((Instant::now(), contribution));
         self.news.notify_one();
+    }
+
+    fn confirm(&self, id: &UpstreamId, read_at: Instant) {
+        assert_eq!(id.as_str(), "u");
+        self.confirmed.lock().unwrap().push(read_at);
     }
 }
 
@@ -100,8 +105,7 @@ fn started(spec: &UpstreamSpec, processes: &Arc<Processes>) -> (Arc<Kept>, Arc<U
     let tasks = Tasks::new();
     let connector: Arc<dyn Connector> = Arc::<Processes>::clone(processes);
     let told: Arc<dyn Sink> = Arc::<Kept>::clone(&sink);
-    let bounds = CatalogBounds::default();
-    let upstream = Upstream::over(spec.clone(), bounds, connector, told, &tasks, Tasks::new());
+    let upstream = Upstream::over(spec.clone(), terms(spec), connector, told, &tasks);
     (sink, upstream, tasks)
 }
 
@@ -333,12 +337,17 @@ async fn lists_are_read_again_by_time_to_live_else_by_poll_and_equal_ones_are_no
         processes.made()[0].until_count("tools/list", 2).await;
         let waited = began.elapsed().as_secs();
         assert!((least..=most).contains(&waited), "{ttl}: {waited}");
+        processes.made()[0].until_count("tools/list", 3).await;
         assert_eq!(sink.count(), 1);
+        assert!(
+            sink.confirmed.lock().unwrap()[0] >= began,
+            "what is the same may be kept for longer"
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn askings_for_a_refresh_are_one_per_two_seconds() {
+async fn the_first_asking_for_a_refresh_is_heard_at_once_and_then_one_per_two_seconds() {
     let processes = serving(healthy);
     let (_sink, upstream, _tasks) = started(&an_address(), &processes);
     upstream.settled().await;
@@ -347,9 +356,14 @@ async fn askings_for_a_refresh_are_one_per_two_seconds() {
         upstream.refresh();
     }
     processes.made()[0].until_count("tools/list", 2).await;
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    for _ in 0..100 {
+        upstream.refresh();
+    }
+    processes.made()[0].until_count("tools/list", 3).await;
     assert_eq!(began.elapsed(), COALESCE);
     sleep(Duration::from_secs(60)).await;
-    assert_eq!(lists(&processes), 2);
+    assert_eq!(lists(&processes), 3);
 }
 
 #[tokio::test(start_paused = true)]

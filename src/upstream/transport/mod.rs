@@ -96,6 +96,9 @@ pub struct Outbound {
     /// While this is above zero, the answer's stream may be silent for longer than the upstream's silence deadline: somebody
     /// is being asked. Only HTTP keeps that deadline here.
     pub patience: Option<Arc<AtomicUsize>>,
+    /// Whether it is a listen of the stateless era: its answer has no end of its own, and a pipe ties to it whatever names
+    /// it as its subscription (PROTOCOL B6).
+    pub listens: bool,
 }
 
 /// What came back for one frame.

@@ -142,6 +142,7 @@ pub(super) fn request(id: u64) -> Outbound {
         headers: HeaderMap::new(),
         limits: Limits::UPSTREAM,
         patience: None,
+        listens: false,
     }
 }
 

@@ -27,8 +27,8 @@ use super::{
 };
 use crate::{
     json::Limits,
-    jsonrpc::{Frame, Message, RequestId, decode},
-    protocol::{methods, mirror},
+    jsonrpc::{Frame, Message, RequestId, RpcError, decode},
+    protocol::{codes, mirror},
     tasks::Tasks,
     upstream::{
         UpstreamError,
@@ -74,9 +74,10 @@ impl Http {
     }
 
     async fn post(&self, out: Outbound) -> Result<Answer, UpstreamError> {
-        let length = match out.headers.get(mirror::METHOD) {
-            Some(method) if method == methods::LISTEN => Length::Long,
-            _ => Length::Short,
+        let length = if out.listens {
+            Length::Long
+        } else {
+            Length::Short
         };
         let mut headers = out.headers;
         // A line begins with the template, so that nothing is merged for each request.
@@ -144,6 +145,11 @@ impl Http {
             }
             // Not offered: then nothing comes, for as long as the transport lives.
             (_, StatusCode::METHOD_NOT_ALLOWED) => Ok(stream::pending().boxed()),
+            // On a session this says that there is none (PROTOCOL B4).
+            (_, StatusCode::NOT_FOUND) => Err(UpstreamError::Refused(RpcError::new(
+                codes::SESSION_NOT_FOUND,
+                "GET: HTTP 404",
+            ))),
             (_, status) if status.is_success() => Err(UpstreamError::Protocol(
                 "a GET answered with something else than events".into(),
             )),

@@ -101,11 +101,29 @@ impl Inbox {
                         }
                         Ok(())
                     }
-                    None => self.pass_on(frame, text).await,
+                    None => match listen_of(notification) {
+                        Some(number) if self.listen(number, &frame, cost) => Ok(()),
+                        _ => self.pass_on(frame, text).await,
+                    },
                 }
             }
             Frame::Request(_) => self.pass_on(frame, text).await,
         }
+    }
+
+    /// Hands a frame to the listen that it names; false when there is none. A listen loses nothing: one that cannot take
+    /// more ends, and whoever began it looks again.
+    fn listen(&mut self, number: u64, frame: &Frame, cost: usize) -> bool {
+        let Some(slot) = self.mux.listening(number) else {
+            return false;
+        };
+        if !slot.push(frame.clone(), cost) {
+            self.odd("more changes than are read", "");
+            let end = |_: &Limits| Err(UpstreamError::unavailable("more changes than are read"));
+            // It may have ended meanwhile, which is as well.
+            let _ended = self.mux.finish(number, end);
+        }
+        true
     }
 
     async fn pass_on(&mut self, frame: Frame, text: &Bytes) -> Result<(), UpstreamError> {
@@ -197,6 +215,17 @@ fn progress_of(notification: &Notification) -> Option<u64> {
         .member(meta::PROGRESS_TOKEN)
         .and_then(Node::as_i64)?;
     u64::try_from(token).ok()
+}
+
+/// The listen that a notification says it belongs to, or to be the end of (PROTOCOL B6, H1).
+fn listen_of(notification: &Notification) -> Option<u64> {
+    let params = notification.params.as_ref()?.root();
+    let number = if &*notification.method == methods::CANCELLED {
+        params.member("requestId")?
+    } else {
+        params.member(meta::META)?.member(meta::SUBSCRIPTION_ID)?
+    };
+    u64::try_from(number.as_i64()?).ok()
 }
 
 /// Holds a text that was read with [`WIRE`] against stricter limits; read again only where they could say no.

@@ -71,6 +71,7 @@ enum State {
 struct Waiting {
     slot: Arc<Slot>,
     limits: Limits,
+    listens: bool,
 }
 
 /// Whose an id is.
@@ -104,6 +105,27 @@ impl Mux {
     /// # Errors
     /// What ended the channel; `Overloaded` when too many wait.
     pub(super) fn begin(&self, id: &RequestId, limits: Limits) -> Result<Exchange, UpstreamError> {
+        self.enter(id, limits, false)
+    }
+
+    /// The same for a listen of the stateless era: what names it as its subscription is part of its answer.
+    ///
+    /// # Errors
+    /// As [`Mux::begin`].
+    pub(super) fn begin_listen(
+        &self,
+        id: &RequestId,
+        limits: Limits,
+    ) -> Result<Exchange, UpstreamError> {
+        self.enter(id, limits, true)
+    }
+
+    fn enter(
+        &self,
+        id: &RequestId,
+        limits: Limits,
+        listens: bool,
+    ) -> Result<Exchange, UpstreamError> {
         let fault = |what| UpstreamError::unavailable(format!("the request id {what}"));
         let number = id.as_minted().ok_or_else(|| fault("is no number"))?;
         match &mut *self.state() {
@@ -121,6 +143,7 @@ impl Mux {
                     entry.insert(Waiting {
                         slot: Arc::clone(&slot),
                         limits,
+                        listens,
                     });
                     Ok(Exchange::new(self.clone(), number, slot))
                 }
@@ -203,6 +226,17 @@ impl Mux {
             State::Open { waiting, .. } => {
                 let waiting = waiting.get(&number)?;
                 Some((Arc::clone(&waiting.slot), waiting.limits))
+            }
+            State::Dead(_) => None,
+        }
+    }
+
+    /// The slot of the listen `number`.
+    fn listening(&self, number: u64) -> Option<Arc<Slot>> {
+        match &*self.state() {
+            State::Open { waiting, .. } => {
+                let waiting = waiting.get(&number).filter(|waiting| waiting.listens)?;
+                Some(Arc::clone(&waiting.slot))
             }
             State::Dead(_) => None,
         }

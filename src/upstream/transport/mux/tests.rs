@@ -244,3 +244,67 @@ async fn a_waiting_exchange_wakes_when_its_answer_comes() {
         .unwrap();
     assert_eq!(frames, ["{\"n\":1}"]);
 }
+
+/// A notification that belongs to the listen `id`.
+fn of_listen(id: u64, method: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}}}"#
+    )
+}
+
+#[tokio::test]
+async fn what_names_a_listen_reaches_it_and_no_request_of_another_kind() {
+    let (mux, mut inbox) = mux();
+    let first = mux.begin_listen(&id(1), Limits::UPSTREAM).unwrap();
+    let second = mux.begin_listen(&id(2), Limits::UPSTREAM).unwrap();
+    let call = mux.begin(&id(3), Limits::UPSTREAM).unwrap();
+    let cancelled = |id| {
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+        )
+    };
+    for text in [
+        of_listen(2, "two"),
+        of_listen(1, "one"),
+        of_listen(3, "stray"),
+        of_listen(9, "stray"),
+        cancelled(1),
+        cancelled(3),
+        result(1, 10),
+        result(2, 20),
+        result(3, 30),
+    ] {
+        inbox.take(text.into()).await.unwrap();
+    }
+    let ended = "notifications/cancelled";
+    assert_eq!(all(first).await, ["one", ended, "{\"n\":10}"]);
+    assert_eq!(all(second).await, ["two", "{\"n\":20}"]);
+    assert_eq!(all(call).await, ["{\"n\":30}"]);
+    drop(inbox);
+    let unsolicited: Vec<_> = mux
+        .unsolicited()
+        .unwrap()
+        .map(|frame| gist(&frame.unwrap()))
+        .collect()
+        .await;
+    assert_eq!(unsolicited, ["stray", "stray", ended]);
+}
+
+#[tokio::test]
+async fn a_listen_that_is_not_read_ends_and_never_loses_a_change_in_silence() {
+    let (mux, mut inbox) = mux();
+    let listen = mux.begin_listen(&id(1), Limits::UPSTREAM).unwrap();
+    for _ in 0..=QUEUE {
+        inbox.take(of_listen(1, "n").into()).await.unwrap();
+    }
+    let Answer::Stream(_, frames) = Mux::answer(listen).await.unwrap() else {
+        panic!()
+    };
+    // All of it is there already, or never comes.
+    let frames: Option<Vec<_>> = frames.take(QUEUE + 1).collect().now_or_never();
+    let frames = frames.unwrap();
+    assert!(matches!(
+        frames.last(),
+        Some(Err(UpstreamError::Unavailable { .. }))
+    ));
+}

@@ -197,6 +197,7 @@ async fn long_streams_do_not_use_up_a_shared_http2_connection() {
         let mut out = request(1);
         let listen = HeaderValue::from_static(methods::LISTEN);
         out.headers.insert(mirror::METHOD, listen);
+        out.listens = true;
         let Answer::Stream(_, frames) = http.send(out).await.unwrap() else {
             panic!()
         };

@@ -125,6 +125,7 @@ impl Stdio {
 
     async fn exchange(&self, out: Outbound) -> Result<Answer, UpstreamError> {
         let exchange = match &out.id {
+            Some(id) if out.listens => Some(self.mux.begin_listen(id, out.limits)?),
             Some(id) => Some(self.mux.begin(id, out.limits)?),
             None => None,
         };

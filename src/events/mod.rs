@@ -1,0 +1,202 @@
+//! The hub: who listens for changes, and telling them (PROTOCOL B7, D1, H16).
+//!
+//! Guarantees: a listener hears of a change only after it can be seen; what it has not taken yet is merged, so a storm
+//! costs it one wake-up and a bounded set; one that takes nothing for [`PATIENCE`] while there is news is let go of; all that
+//! is kept is bounded, and calls never come here. Deliberately absent: outward URIs (a listener knows how its own look), and
+//! asking upstreams for changes, which their watches do by what the [`Desk`] of each says.
+
+mod desk;
+mod listener;
+mod lists;
+mod mailbox;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use crate::{
+    call::Principal,
+    protocol::{UpstreamId, names::Scope},
+};
+
+pub use desk::{Desk, Wanted};
+pub use listener::Listener;
+pub use lists::Lists;
+pub use mailbox::{News, SlowConsumer};
+
+use mailbox::Mailbox;
+
+/// The most URIs that one listener watches (SECURITY 6).
+pub const URIS: usize = 256;
+/// How long news may wait for a listener that takes none; the next news after that finds it gone (SECURITY REL-4).
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How many may listen at once. Listens that belong to a session are bounded by the bounds of sessions instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Over all principals. Default 20,000 (SECURITY 6).
+    pub total: usize,
+    /// For each principal that is known by name. Default 64 (SECURITY 6). Whoever comes in where nobody is asked for a name
+    /// is bounded by the total alone: that principal is everybody.
+    pub per_principal: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            total: 20_000,
+            per_principal: 64,
+        }
+    }
+}
+
+/// Too many listen already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("too many listen already")]
+pub struct Full;
+
+/// Everybody who listens; one for the process.
+#[derive(Debug)]
+pub struct Hub {
+    /// Who listens for the lists of which scope. A std mutex: held to come, to go, and to tell; never across an await.
+    scopes: Mutex<HashMap<Scope, HashMap<u64, Arc<Mailbox>>>>,
+    desks: Mutex<HashMap<UpstreamId, Arc<Desk>>>,
+    seats: Mutex<Seats>,
+    bounds: Bounds,
+    next: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Seats {
+    total: usize,
+    principals: HashMap<Principal, usize>,
+}
+
+/// A place among those who listen, given back when dropped.
+#[derive(Debug)]
+struct Seat {
+    hub: Arc<Hub>,
+    principal: Principal,
+}
+
+impl Hub {
+    /// Nobody listens yet.
+    pub fn new(bounds: Bounds) -> Arc<Self> {
+        Arc::new(Self {
+            scopes: Mutex::default(),
+            desks: Mutex::default(),
+            seats: Mutex::default(),
+            bounds,
+            next: AtomicU64::new(1),
+        })
+    }
+
+    /// The desk of one upstream, which stays the same for as long as the hub lives. There are as many as upstreams.
+    pub fn desk(&self, upstream: &UpstreamId) -> Arc<Desk> {
+        let mut desks = held(&self.desks);
+        Arc::clone(desks.entry(upstream.clone()).or_default())
+    }
+
+    /// Begins to listen: for changes of `lists` as `scope` shows them, and of the resources that `watched` upstreams know by
+    /// these URIs, at most [`URIS`]. `seat` is whose place it takes; `None` where a session's bounds hold instead.
+    ///
+    /// # Errors
+    /// [`Full`] when there is no place left.
+    pub fn listen(
+        self: &Arc<Self>,
+        scope: &Scope,
+        lists: Lists,
+        watched: impl IntoIterator<Item = (UpstreamId, Arc<str>)>,
+        seat: Option<&Principal>,
+    ) -> Result<Listener, Full> {
+        let seat = seat.map(|principal| self.seat(principal)).transpose()?;
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let mailbox = Arc::new(Mailbox::new(lists));
+        if !lists.is_empty() {
+            held(&self.scopes)
+                .entry(scope.clone())
+                .or_default()
+                .insert(id, Arc::clone(&mailbox));
+        }
+        let watched = watched
+            .into_iter()
+            .take(URIS)
+            .enumerate()
+            .map(|(number, (upstream, uri))| {
+                let desk = self.desk(&upstream);
+                let kept = desk.watch(&uri, id, number, &mailbox);
+                kept.then_some((desk, uri))
+            })
+            .collect();
+        Ok(Listener::new(
+            Arc::clone(self),
+            id,
+            scope.clone(),
+            mailbox,
+            watched,
+            seat,
+        ))
+    }
+
+    /// Tells everybody who listens to them that these lists of `scope` are others now.
+    pub fn lists_changed(&self, scope: &Scope, lists: Lists) {
+        if let Some(listeners) = held(&self.scopes).get(scope) {
+            listeners.values().for_each(|mailbox| mailbox.lists(lists));
+        }
+    }
+
+    /// Whether anybody listens for lists of any scope.
+    pub fn is_silent(&self) -> bool {
+        held(&self.scopes).is_empty()
+    }
+
+    fn seat(self: &Arc<Self>, principal: &Principal) -> Result<Seat, Full> {
+        let mut seats = held(&self.seats);
+        let anybody = *principal == Principal::anonymous();
+        let own = seats.principals.get(principal).copied().unwrap_or_default();
+        if seats.total >= self.bounds.total || !anybody && own >= self.bounds.per_principal {
+            return Err(Full);
+        }
+        seats.total += 1;
+        seats.principals.insert(principal.clone(), own + 1);
+        Ok(Seat {
+            hub: Arc::clone(self),
+            principal: principal.clone(),
+        })
+    }
+
+    fn leave(&self, scope: &Scope, id: u64) {
+        let mut scopes = held(&self.scopes);
+        if let Some(listeners) = scopes.get_mut(scope) {
+            listeners.remove(&id);
+            if listeners.is_empty() {
+                scopes.remove(scope);
+            }
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut seats = held(&self.hub.seats);
+        seats.total -= 1;
+        if let Some(own) = seats.principals.get_mut(&self.principal) {
+            *own -= 1;
+            if *own == 0 {
+                seats.principals.remove(&self.principal);
+            }
+        }
+    }
+}
+
+/// A panic under one of these locks leaves what they hold whole, so poison says nothing.
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

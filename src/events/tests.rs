@@ -1,0 +1,283 @@
+//! The hub without a gateway: what listeners hear, in paused time.
+
+use std::task::{Context, Waker};
+
+use futures_util::{FutureExt, StreamExt};
+use tokio::time::{Instant, advance};
+
+use super::*;
+use crate::protocol::methods::ListKind;
+
+fn up(key: &str) -> UpstreamId {
+    UpstreamId::parse(key).unwrap()
+}
+
+fn hub() -> Arc<Hub> {
+    Hub::new(Bounds::default())
+}
+
+fn lists(kinds: &[ListKind]) -> Lists {
+    kinds
+        .iter()
+        .fold(Lists::NONE, |set, kind| set | Lists::of(*kind))
+}
+
+/// Listens for lists only.
+fn of_lists(hub: &Arc<Hub>, scope: &Scope, kinds: &[ListKind]) -> Listener {
+    hub.listen(scope, lists(kinds), [], None).unwrap()
+}
+
+/// Watches these URIs of `u`.
+fn of_uris(hub: &Arc<Hub>, uris: &[&str]) -> Listener {
+    let watched = uris.iter().map(|uri| (up("u"), Arc::from(*uri)));
+    hub.listen(&Scope::All, Lists::NONE, watched, None).unwrap()
+}
+
+fn heard(listener: &mut Listener) -> Vec<News> {
+    std::iter::from_fn(|| listener.next().now_or_never())
+        .map(|news| news.unwrap().unwrap())
+        .collect()
+}
+
+fn all_in_force(desk: &Desk) {
+    let wanted = desk.wanted();
+    desk.settle(wanted.iter().map(|wanted| (wanted, true)));
+}
+
+const fn exactly(watched: usize) -> News {
+    News::Resource {
+        watched,
+        below: None,
+    }
+}
+
+fn below(watched: usize, uri: &str) -> News {
+    News::Resource {
+        watched,
+        below: Some(uri.into()),
+    }
+}
+
+#[test]
+fn a_listener_hears_of_the_lists_it_asked_for_in_its_scope_and_of_no_others() {
+    let hub = hub();
+    let toolset = Scope::Toolset("t".into());
+    let mut tools = of_lists(&hub, &Scope::All, &[ListKind::Tools]);
+    let mut rest = of_lists(&hub, &Scope::All, &[ListKind::Prompts, ListKind::Templates]);
+    let mut elsewhere = of_lists(&hub, &toolset, &ListKind::ALL);
+    hub.lists_changed(&Scope::All, lists(&[ListKind::Tools, ListKind::Resources]));
+    assert_eq!(heard(&mut tools), [News::List(ListKind::Tools)]);
+    assert_eq!(heard(&mut rest), [News::List(ListKind::Resources)]);
+    assert_eq!(heard(&mut elsewhere), []);
+}
+
+#[test]
+fn a_storm_is_one_piece_of_news_and_one_wake_up() {
+    struct Count(std::sync::atomic::AtomicUsize);
+    impl std::task::Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let hub = hub();
+    let mut listener = of_lists(&hub, &Scope::All, &ListKind::ALL);
+    let count = Arc::new(Count(std::sync::atomic::AtomicUsize::new(0)));
+    let waker = Waker::from(Arc::clone(&count));
+    let polled = listener.poll_next_unpin(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending());
+    for _ in 0..10_000 {
+        hub.lists_changed(&Scope::All, Lists::of(ListKind::Tools));
+    }
+    assert_eq!(count.0.load(Ordering::SeqCst), 1);
+    assert_eq!(heard(&mut listener), [News::List(ListKind::Tools)]);
+}
+
+#[test]
+fn resources_and_templates_are_one_piece_of_news() {
+    let hub = hub();
+    let mut listener = of_lists(&hub, &Scope::All, &ListKind::ALL);
+    hub.lists_changed(&Scope::All, Lists::of(ListKind::Templates));
+    hub.lists_changed(&Scope::All, Lists::of(ListKind::Resources));
+    assert_eq!(heard(&mut listener), [News::List(ListKind::Resources)]);
+}
+
+#[test]
+fn whoever_left_is_forgotten_whole() {
+    let hub = hub();
+    let principal = Principal::anonymous();
+    let watched = [(up("u"), Arc::from("a:1"))];
+    let listener = hub
+        .listen(&Scope::All, Lists::ALL, watched, Some(&principal))
+        .unwrap();
+    assert!(!hub.is_silent());
+    assert_eq!(hub.desk(&up("u")).wanted().len(), 1);
+    drop(listener);
+    assert!(hub.is_silent());
+    assert_eq!(hub.desk(&up("u")).wanted(), []);
+    assert_eq!(held(&hub.seats).total, 0);
+    assert!(held(&hub.seats).principals.is_empty());
+}
+
+#[test]
+fn places_are_bounded_for_all_together_and_sessions_take_none() {
+    let hub = Hub::new(Bounds {
+        total: 2,
+        per_principal: 1,
+    });
+    let principal = Principal::anonymous();
+    let sit = || hub.listen(&Scope::All, Lists::ALL, [], Some(&principal));
+    let first = sit().unwrap();
+    let _second = sit().unwrap();
+    assert_eq!(sit().err(), Some(Full));
+    let _session = of_lists(&hub, &Scope::All, &ListKind::ALL);
+    drop(first);
+    assert!(sit().is_ok());
+}
+
+#[test]
+fn a_uri_is_wanted_as_long_as_somebody_watches_it() {
+    let hub = hub();
+    let desk = hub.desk(&up("u"));
+    let mut changes = desk.changes();
+    let first = of_uris(&hub, &["a:1", "a:2"]);
+    let second = of_uris(&hub, &["a:2"]);
+    let uris = |desk: &Desk| -> Vec<String> {
+        let wanted = desk.wanted().into_iter();
+        wanted.map(|wanted| wanted.uri.to_string()).collect()
+    };
+    assert_eq!(uris(&desk), ["a:1", "a:2"]);
+    assert!(changes.has_changed().unwrap());
+    drop(first);
+    assert_eq!(uris(&desk), ["a:2"]);
+    changes.mark_unchanged();
+    let third = of_uris(&hub, &["a:2"]);
+    assert!(!changes.has_changed().unwrap(), "nothing new is wanted");
+    let stamp = desk.wanted()[0].stamp;
+    drop((second, third));
+    assert_eq!(uris(&desk), [""; 0]);
+    let _again = of_uris(&hub, &["a:2"]);
+    assert!(desk.wanted()[0].stamp > stamp);
+}
+
+#[test]
+fn an_update_reaches_exact_watchers_and_those_of_what_it_lies_below_once_each() {
+    let hub = hub();
+    let mut exact = of_uris(&hub, &["f://d/x/a.txt"]);
+    let mut parent = of_uris(&hub, &["other:1", "f://d/x"]);
+    let mut slashed = of_uris(&hub, &["f://d/"]);
+    let mut both = of_uris(&hub, &["f://d/x", "f://d/x/a.txt"]);
+    let mut similar = of_uris(&hub, &["f://d/x/a", "f://d/x/a.txt/", "f://d/y"]);
+    let desk = hub.desk(&up("u"));
+    assert!(desk.updated("f://d/x/a.txt"));
+    assert_eq!(heard(&mut exact), [exactly(0)]);
+    assert_eq!(heard(&mut parent), [below(1, "f://d/x/a.txt")]);
+    assert_eq!(heard(&mut slashed), [below(0, "f://d/x/a.txt")]);
+    assert_eq!(heard(&mut both), [exactly(1)]);
+    assert_eq!(heard(&mut similar), []);
+    assert!(!desk.updated("f://e"));
+    assert!(!hub.desk(&up("v")).updated("f://d/x/a.txt"));
+}
+
+#[test]
+fn too_many_updates_below_one_resource_become_one_of_the_resource() {
+    let hub = hub();
+    let mut listener = of_uris(&hub, &["f://d"]);
+    let desk = hub.desk(&up("u"));
+    for number in 0..10_000 {
+        desk.updated(&format!("f://d/{number}"));
+    }
+    let heard = heard(&mut listener);
+    assert_eq!(heard.len(), URIS + 1);
+    assert!(heard.contains(&exactly(0)));
+}
+
+#[test]
+fn updates_with_endless_uris_are_not_looked_at() {
+    let hub = hub();
+    let mut listener = of_uris(&hub, &["f://d"]);
+    let desk = hub.desk(&up("u"));
+    assert!(!desk.updated(&format!("f://d/{}", "x".repeat(9 << 10))));
+    assert!(!desk.updated(&format!("f://d/{}", "x/".repeat(1_000))));
+    assert_eq!(heard(&mut listener), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_in_force_is_waited_for_and_not_past_the_deadline() {
+    let hub = hub();
+    let desk = hub.desk(&up("u"));
+    desk.begin();
+    let mut listener = of_uris(&hub, &["a:1", "a:2", "a:3"]);
+    let wanted = desk.wanted();
+    desk.settle([(&wanted[0], true), (&wanted[1], false)]);
+    let began = Instant::now();
+    let in_force = listener.settle(began + Duration::from_secs(1)).await;
+    assert_eq!(in_force, [true, false, false]);
+    assert_eq!(began.elapsed(), Duration::from_secs(1));
+    let left: Vec<_> = desk.wanted().into_iter().map(|wanted| wanted.uri).collect();
+    assert_eq!(left, ["a:1".into()], "what is not in force is given up");
+    // Whoever comes when it is in force already does not wait.
+    let mut second = of_uris(&hub, &["a:1"]);
+    let began = Instant::now();
+    assert_eq!(second.settle(began + Duration::from_secs(1)).await, [true]);
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upstream_that_is_away_is_not_waited_for() {
+    let hub = hub();
+    let desk = hub.desk(&up("u"));
+    let mut listener = of_uris(&hub, &["a:1"]);
+    let began = Instant::now();
+    let far = began + Duration::from_secs(9);
+    let settled = async {
+        tokio::join!(listener.settle(far), async {
+            advance(Duration::from_secs(2)).await;
+            desk.away();
+        })
+    };
+    assert_eq!(settled.await.0, [false]);
+    assert_eq!(began.elapsed(), Duration::from_secs(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_in_force_and_was_broken_off_is_to_be_looked_at_again() {
+    let hub = hub();
+    let desk = hub.desk(&up("u"));
+    desk.begin();
+    let mut old = of_uris(&hub, &["a:1", "a:2"]);
+    all_in_force(&desk);
+    let far = Instant::now() + Duration::from_secs(1);
+    assert_eq!(old.settle(far).await, [true, true]);
+    desk.lost();
+    let mut new = of_uris(&hub, &["a:1"]);
+    assert_eq!(heard(&mut old), [], "not before it can be heard of again");
+    let wanted = desk.wanted();
+    desk.settle([(&wanted[0], true), (&wanted[1], false)]);
+    assert_eq!(heard(&mut old), [exactly(0), exactly(1)]);
+    // A newcomer is told too, which does no harm: it cannot know of what it did not rely on.
+    assert_eq!(heard(&mut new), [exactly(0)]);
+    desk.settle([(&wanted[0], true)]);
+    assert_eq!(heard(&mut old), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listener_that_takes_nothing_is_let_go_of_and_others_are_not() {
+    let hub = hub();
+    let mut slow = of_lists(&hub, &Scope::All, &ListKind::ALL);
+    let mut fast = of_lists(&hub, &Scope::All, &ListKind::ALL);
+    let change = || hub.lists_changed(&Scope::All, Lists::of(ListKind::Tools));
+    change();
+    assert_eq!(heard(&mut fast), [News::List(ListKind::Tools)]);
+    advance(PATIENCE).await;
+    change();
+    assert_eq!(heard(&mut fast), [News::List(ListKind::Tools)]);
+    advance(Duration::from_millis(1)).await;
+    change();
+    assert_eq!(slow.next().await, Some(Err(SlowConsumer)));
+    assert_eq!(slow.next().await, None);
+    assert_eq!(heard(&mut fast), [News::List(ListKind::Tools)]);
+    // Silence is not slowness.
+    advance(PATIENCE * 2).await;
+    change();
+    assert_eq!(heard(&mut fast), [News::List(ListKind::Tools)]);
+}
