@@ -20,8 +20,8 @@ pub(super) struct Problem {
     pub(super) status: StatusCode,
     /// Whose request it was, if known.
     pub(super) id: Option<RequestId>,
-    /// The error object.
-    pub(super) error: RpcError,
+    /// The error object; boxed, since as a rule there is none.
+    pub(super) error: Box<RpcError>,
 }
 
 impl Problem {
@@ -35,7 +35,11 @@ impl Problem {
         if error.data.is_none() {
             error.data = Some(meta::object_of(&[("reason", Json::string(reason))]));
         }
-        Self { status, id, error }
+        Self {
+            status,
+            id,
+            error: Box::new(error),
+        }
     }
 
     /// A session that is not there, or no longer, or somebody else's: always the same words (SECURITY STATE-6).
@@ -179,11 +183,11 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
     Problem {
         status,
         id: Some(id),
-        error: RpcError {
+        error: Box::new(RpcError {
             code,
             message: text,
             data: Some(meta::object_of(&data)),
-        },
+        }),
     }
 }
 

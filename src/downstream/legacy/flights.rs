@@ -197,10 +197,11 @@ mod tests {
 
     fn id(text: &str) -> RequestId {
         let frame = format!(r#"{{"jsonrpc":"2.0","id":{text},"method":"ping"}}"#);
-        match decode(frame.into(), &Limits::CLIENT).unwrap() {
-            Message::One(Frame::Request(request)) => request.id,
-            other => panic!("{other:?}"),
-        }
+        let message = decode(frame.into(), &Limits::CLIENT).unwrap();
+        let Message::One(Frame::Request(request)) = message else {
+            panic!("{message:?}");
+        };
+        request.id
     }
 
     fn cancel(session: &Session, text: &str) {
