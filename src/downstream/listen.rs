@@ -108,7 +108,7 @@ fn tasks_declared(request: &Request, capabilities: &ClientCapabilities) -> Resul
     Err(Problem {
         status: StatusCode::BAD_REQUEST,
         id: Some(request.id.clone()),
-        error,
+        error: Box::new(error),
     })
 }
 

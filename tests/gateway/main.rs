@@ -11,6 +11,7 @@
 mod harness;
 
 mod asking_down;
+mod asking_up;
 mod catalog_limits;
 mod extensions;
 mod hostile;

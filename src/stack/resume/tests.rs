@@ -9,6 +9,7 @@ use super::*;
 use crate::{
     call::{Affinity, Call, CallId, CompletionRef, Event, LogLevel, Principal},
     catalog::{Route, rules::CatalogRules},
+    events::{Bounds, Hub},
     json::Limits,
     protocol::{ClientCapabilities, Revision},
     snapshot::World,
@@ -94,7 +95,7 @@ fn routed(op: Op, upstream: &str, local: &str) -> Routed {
             mirrored: None,
             deadline: Instant::now() + Duration::from_secs(60),
         },
-        snapshot: World::new(nothing).load(),
+        snapshot: World::new(nothing, Hub::new(Bounds::default())).load(),
         target: Target::Upstream(Route {
             upstream: UpstreamId::parse(upstream).unwrap(),
             local: local.into(),

@@ -18,7 +18,7 @@ use super::{
 #[derive(Debug, Clone)]
 pub(crate) struct Heard {
     pub(crate) method: String,
-    /// The params as written; `{}` when there were none.
+    /// The params as written; `{}` when there were none. Of a response, whose method is empty: its result or error.
     pub(crate) params: String,
     /// As written; `None` for a notification.
     pub(crate) id: Option<String>,

@@ -234,7 +234,10 @@ impl Stage {
         });
         let heard = Heard {
             method: method.unwrap_or_default(),
-            params: member(text, "params").unwrap_or_else(|| "{}".to_owned()),
+            params: ["params", "result", "error"]
+                .iter()
+                .find_map(|key| member(text, key))
+                .unwrap_or_else(|| "{}".to_owned()),
             id: member(text, "id"),
             headers: headers.clone(),
             session: session.clone(),

@@ -165,6 +165,14 @@ impl Upstream {
         self.script().down = false;
     }
 
+    /// Says a message on every pipe that is open, to whoever may listen.
+    pub(crate) async fn say(&self, message: &str) {
+        for outlet in self.stage.outlets() {
+            let frame = Out::Frame(message.to_owned());
+            outlet.out.send(frame).await.unwrap();
+        }
+    }
+
     /// Writes this again and again, on every pipe and stream that is open and without having been asked, until nobody
     /// takes it any more.
     pub(crate) fn flood(&self, piece: impl Into<Bytes>) {
