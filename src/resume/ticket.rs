@@ -93,8 +93,9 @@ impl Ticket {
     fn read(plain: &Json) -> Option<Self> {
         let root = plain.root();
         let text = |key: &str| root.member(key).and_then(Node::as_str);
-        let state = match (number(root, "p"), root.member("s")) {
-            (Some(slot), _) => State::Parked(slot),
+        let state = match (root.member("p"), root.member("s")) {
+            // What waits must never be taken for something to be sent again.
+            (Some(_), _) => State::Parked(number(root, "p")?),
             (None, Some(state)) if state.kind() == Kind::String => {
                 State::Upstream(Some(plain.slice(state)))
             }
@@ -112,7 +113,13 @@ impl Ticket {
 }
 
 fn number(object: Node<'_>, key: &str) -> Option<u64> {
-    object.member(key)?.raw().parse().ok()
+    // Slots are random and fill all 64 bits, which is more than a signed number holds.
+    let value = object.member(key)?;
+    if value.kind() == Kind::Number {
+        value.raw().parse().ok()
+    } else {
+        None
+    }
 }
 
 /// The parts that a seal is tied to.
