@@ -172,7 +172,11 @@ pub fn is_notification(method: &str) -> bool {
 
 /// Whether the answer to `method` may be a question (PROTOCOL A3).
 pub fn may_ask_back(method: &str) -> bool {
-    matches!(method, TOOLS_CALL | PROMPTS_GET | RESOURCES_READ)
+    // A core task asks on the stream of its result.
+    matches!(
+        method,
+        TOOLS_CALL | PROMPTS_GET | RESOURCES_READ | TASKS_RESULT
+    )
 }
 
 /// The member of params that `Mcp-Name` mirrors for `method`, if it has one (PROTOCOL B2).

@@ -141,6 +141,12 @@ impl Labels {
             }
             Place::Directory => uris(Some(result)).for_each(|uri| self.uri(uri, edits)),
             Place::Task => {
+                if let Some(asking) = result.member("inputRequests") {
+                    let uri = |block: Node<'_>, edits: &mut Edits| self.block(block, edits);
+                    let requests = Json::composed(asking.raw().to_owned().into());
+                    let outward = asks::outward(&requests, &self.upstream, uri);
+                    edits.replace(asking, outward);
+                }
                 if let Some(result) = result.member("result") {
                     self.content(result, edits);
                 }

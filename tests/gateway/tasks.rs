@@ -2,11 +2,12 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use crate::harness::{
-    Answer, Client, Gateway, Heard, Pairing, Play, Revision, Upstream, quote, tool,
+    Answer, Client, Gateway, Heard, Pairing, Play, Revision, Turn, Upstream, eventually, member,
+    quote, tool,
 };
 
 const EXTENSION: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
@@ -133,15 +134,142 @@ async fn modern_client_modern_server_a_task_is_known_by_a_handle_of_ours() {
     }
 }
 
+/// Declares tasks and forms.
+const ASKABLE: &str = r#"{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+
 #[tokio::test]
-async fn a_task_asks_and_is_answered_under_the_servers_own_keys() {
-    let notes = modern().on("tasks/get", |heard| known(heard, r#"{"taskId":"local-7","status":"input_required","createdAt":"c","lastUpdatedAt":"l","ttlMs":1,"inputRequests":{"k":{"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}}}"#));
-    let (_gateway, client) = alone(&notes, Revision::V2026_07_28, EXTENSION).await;
+async fn a_modern_task_asks_for_what_was_declared_under_its_servers_own_keys() {
+    let notes = modern().on("tasks/get", |heard| known(heard, r#"{"taskId":"local-7","status":"input_required","createdAt":"c","lastUpdatedAt":"l","ttlMs":1,"inputRequests":{"k":{"method":"elicitation/create","params":{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}}}}"#));
+    let gateway = Gateway::of().upstream("notes", &notes).start().await;
+    let client = gateway.client_able(Revision::V2026_07_28, ASKABLE).await;
     let made = client.call("notes_slow", "{}").await.value();
-    let state = about(&client, "tasks/get", &text(&made["taskId"]))
-        .await
-        .value();
-    assert_eq!(state["inputRequests"]["k"]["method"], "elicitation/create");
+    let handle = text(&made["taskId"]);
+    let state = about(&client, "tasks/get", &handle).await.value();
+    let asked = &state["inputRequests"]["k"];
+    assert_eq!(
+        (&asked["method"], &asked["params"]["message"]),
+        (&"elicitation/create".into(), &"[notes] Sure?".into())
+    );
+    // Whoever did not declare it is not asked.
+    let mute = gateway.client_able(Revision::V2026_07_28, EXTENSION).await;
+    let refused = about(&mute, "tasks/get", &handle).await;
+    assert_eq!(refused.refusal().1, "upstream_protocol_error");
+}
+
+/// A core upstream whose task asks once on the stream of its result, and completes when it is answered.
+fn inquiring() -> Upstream {
+    let answered = Arc::new(AtomicBool::new(false));
+    let done = Arc::clone(&answered);
+    core()
+        .on("tasks/get", move |heard| {
+            let status = if answered.load(Ordering::SeqCst) { "completed" } else { "input_required" };
+            known(heard, &format!(r#"{{"taskId":"local-7","status":"{status}","createdAt":"c","lastUpdatedAt":"l","ttl":1,"pollInterval":50}}"#))
+        })
+        .on("tasks/result", move |_| {
+            let done = Arc::clone(&done);
+            Play::live(move |turn: Turn| {
+                let done = Arc::clone(&done);
+                async move {
+                    if !done.load(Ordering::SeqCst) {
+                        let answer = turn.ask("elicitation/create", r#"{"message":"Sure?","requestedSchema":{"type":"object","properties":{"n":{"type":"string"}}},"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"local-7"}}}"#).await;
+                        assert_eq!(answer["result"]["content"]["n"], "yes");
+                        done.store(true, Ordering::SeqCst);
+                    }
+                    turn.result(r#"{"content":[{"type":"text","text":"sure"}]}"#).await;
+                }
+            })
+        })
+}
+
+const SURE: &str = r#"{"action":"accept","content":{"n":"yes"}}"#;
+
+#[tokio::test]
+async fn modern_client_legacy_server_what_a_task_asks_stands_in_its_state_until_it_is_answered() {
+    let notes = inquiring();
+    let (_gateway, client) = alone(&notes, Revision::V2026_07_28, ASKABLE).await;
+    let made = client.call("notes_slow", "{}").await.value();
+    let handle = text(&made["taskId"]);
+    let first = about(&client, "tasks/get", &handle).await.value();
+    assert_eq!(first["status"], "input_required");
+    let (key, asked) = first["inputRequests"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .next()
+        .unwrap();
+    assert_eq!(asked["params"]["message"], "[notes] Sure?");
+    assert!(!first.to_string().contains("local-7"), "{first}");
+    let again = about(&client, "tasks/get", &handle).await.value();
+    assert_eq!(again["inputRequests"], first["inputRequests"]);
+    assert_eq!(notes.heard("tasks/result").len(), 1);
+    let update = format!(
+        r#"{{"taskId":{},"inputResponses":{{{}:{SURE},"other":{{}}}}}}"#,
+        quote(&handle),
+        quote(key)
+    );
+    assert_eq!(
+        client.ask("tasks/update", &update).await.value()["resultType"],
+        "complete"
+    );
+    let state = eventually("the task completes", async || {
+        let state = about(&client, "tasks/get", &handle).await.value();
+        (state["status"] == "completed").then_some(state)
+    })
+    .await;
+    assert_eq!(state["result"]["content"][0]["text"], "sure");
+}
+
+#[tokio::test]
+async fn a_tool_that_runs_as_a_task_asks_a_client_without_tasks_like_any_other() {
+    let notes = inquiring();
+    let (_gateway, client) = alone(&notes, Revision::V2026_07_28, r#"{"elicitation":{}}"#).await;
+    // The task asks as soon as it is looked at.
+    let asked = client.call("notes_slow", "{}").await.value();
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let (key, _) = asked["inputRequests"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .next()
+        .unwrap();
+    let params = format!(
+        r#"{{"name":"notes_slow","arguments":{{}},"inputResponses":{{{}:{SURE}}},"requestState":{}}}"#,
+        quote(key),
+        asked["requestState"]
+    );
+    assert_eq!(client.ask("tools/call", &params).await.text(), "sure");
+    assert_eq!(notes.heard("tools/call").len(), 1);
+    assert!(notes.heard("tasks/cancel").is_empty());
+}
+
+#[tokio::test]
+async fn legacy_client_legacy_server_a_task_asks_on_the_stream_of_its_result() {
+    let notes = inquiring();
+    let (_gateway, client) = alone(&notes, Revision::V2025_11_25, r#"{"elicitation":{}}"#).await;
+    let params = r#"{"name":"notes_slow","arguments":{},"task":{}}"#;
+    let made = client.ask("tools/call", params).await.value();
+    let handle = made["task"]["taskId"].to_string();
+    let mut talk = client
+        .ask("tasks/result", &format!(r#"{{"taskId":{handle}}}"#))
+        .begin()
+        .await;
+    let question = loop {
+        let frame = talk.hear().await;
+        if frame.contains("elicitation/create") {
+            break frame;
+        }
+    };
+    assert!(!question.contains("local-7"), "{question}");
+    let id = member(&question, "id").unwrap();
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{SURE}}}"#);
+    assert_eq!(client.post(&answer, &[]).await.status, 202);
+    let last = loop {
+        let frame = talk.hear().await;
+        if frame.contains("\"result\"") {
+            break frame;
+        }
+    };
+    assert!(last.contains("sure"), "{last}");
 }
 
 #[tokio::test]

@@ -24,8 +24,10 @@ use crate::{
         meta,
         names::Scope,
     },
+    resume::Asked,
     seal::{Sealer, unix_seconds},
     stage::{Pinned, Routed, Target},
+    upstream::{FromUpstream, UpstreamError},
 };
 
 use ledger::{Ledger, Owner};
@@ -48,8 +50,9 @@ pub(super) enum Mark {
     /// Is about one.
     About {
         handle: Arc<str>,
-        local: Arc<str>,
+        route: Route,
         op: TaskOp,
+        caller: Arc<Caller>,
     },
 }
 
@@ -142,8 +145,9 @@ impl Wrap<Routed> for Handles {
         if let Op::Task(op, handle) = &call.op {
             return Mark::About {
                 handle: handle.clone(),
-                local: route.local.clone(),
+                route: route.clone(),
                 op: *op,
+                caller: call.caller.clone(),
             };
         }
         let catalog = &routed.snapshot.catalog;
@@ -189,15 +193,28 @@ impl Mark {
         match (self, outcome) {
             (Self::May(maker), Outcome::Task(task)) => Ok(maker.made(&task)),
             // Some servers call the state of a task a task again, instead of a complete answer (PROTOCOL D3).
-            (Self::About { handle, op, .. }, Outcome::Complete(result) | Outcome::Task(result)) => {
-                Ok(Outcome::Complete(match op {
-                    TaskOp::Get | TaskOp::Cancel => named(&result, handle),
-                    TaskOp::Update | TaskOp::Result => result,
-                }))
-            }
-            (Self::About { handle, local, op }, Outcome::Failed(error)) => {
-                failed(error, handle, local, *op)
-            }
+            (
+                Self::About {
+                    handle,
+                    route,
+                    op,
+                    caller,
+                },
+                Outcome::Complete(result) | Outcome::Task(result),
+            ) => Ok(Outcome::Complete(match op {
+                TaskOp::Get => {
+                    askable(&result, caller, &route.upstream)?;
+                    named(&result, handle)
+                }
+                TaskOp::Cancel => named(&result, handle),
+                TaskOp::Update | TaskOp::Result => result,
+            })),
+            (
+                Self::About {
+                    handle, route, op, ..
+                },
+                Outcome::Failed(error),
+            ) => failed(error, handle, &route.local, *op),
             (_, outcome) => Ok(outcome),
         }
     }
@@ -233,6 +250,21 @@ impl Maker {
         }
         Outcome::Task(named(task, &handle))
     }
+}
+
+/// Whether a task asks for nothing but what its caller declared (SECURITY STATE-3).
+fn askable(state: &Json, caller: &Caller, upstream: &UpstreamId) -> Result<(), Error> {
+    let Some(requests) = state.root().member("inputRequests") else {
+        return Ok(());
+    };
+    let fault = match Asked::of(&state.slice(requests), &caller.capabilities) {
+        Ok(_) => return Ok(()),
+        Err(fault) => fault,
+    };
+    Err(Error::Upstream(FromUpstream {
+        upstream: upstream.clone(),
+        error: UpstreamError::Protocol(fault.to_string()),
+    }))
 }
 
 /// A task's state under its handle. Results without a task in them stay as they are.

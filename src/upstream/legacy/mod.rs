@@ -5,6 +5,7 @@
 //! server asks reaches the caller of the one call it can belong to, and nobody where there is none (D0.4).
 
 mod desk;
+mod inquiries;
 mod open;
 mod park;
 mod pool;
@@ -54,6 +55,7 @@ use crate::{
 };
 
 use desk::Seat;
+use inquiries::Inquiries;
 use open::{Beginning, OpenCall};
 use park::Lot;
 use pool::{Opening, Pool, SessionKey, Slot};
@@ -74,6 +76,8 @@ pub(super) struct Legacy {
     opening: Arc<Opening>,
     /// Calls whose callers are being asked.
     lot: Arc<Lot>,
+    /// What tasks of the extension's callers ask.
+    inquiries: Arc<Inquiries>,
     /// Owns sessions that all callers share.
     everybody: Arc<str>,
     terms: Arc<Terms>,
@@ -96,6 +100,8 @@ struct Going<'a> {
     route: &'a Route,
     /// What it means for tasks.
     plan: Plan,
+    /// What its caller comes back with, should it be asked.
+    known_as: &'a Op,
     /// What may be asked of its caller.
     offer: Offer,
     deadline: Instant,
@@ -165,6 +171,7 @@ impl Legacy {
             keyed: Pool::new(Arc::clone(&opening)),
             opening,
             lot: Arc::default(),
+            inquiries: Arc::default(),
             everybody: "".into(),
             terms: Arc::clone(terms),
             wire,
@@ -216,6 +223,17 @@ impl Legacy {
 
     /// Carries one request; only what is idempotent twice.
     async fn once(&self, call: &Call, route: &Route, plan: Plan) -> Result<Reply, UpstreamError> {
+        self.once_as(call, route, plan, &call.op).await
+    }
+
+    /// The same for a caller who will come back, should it be asked, with what it came with.
+    async fn once_as(
+        &self,
+        call: &Call,
+        route: &Route,
+        plan: Plan,
+        known_as: &Op,
+    ) -> Result<Reply, UpstreamError> {
         let deadline = call.deadline.min(Instant::now() + self.terms.timeouts.call);
         match call
             .resume
@@ -230,7 +248,9 @@ impl Legacy {
         }
         let offer = Offer::of(&call.caller);
         if !self.wire.streamable && self.isolation != Isolation::Shared {
-            return self.on_own_pipe(call, route, plan, offer, deadline).await;
+            return self
+                .on_own_pipe(call, route, (plan, known_as), offer, deadline)
+                .await;
         }
         let permit = self.terms.gate.enter(call.deadline).await?;
         let slot = self.slot(call, offer)?;
@@ -239,6 +259,7 @@ impl Legacy {
             call,
             route,
             plan,
+            known_as,
             offer,
             deadline,
             slot: &slot,
@@ -311,7 +332,7 @@ impl Legacy {
         &self,
         call: &Call,
         route: &Route,
-        plan: Plan,
+        (plan, known_as): (Plan, &Op),
         offer: Offer,
         deadline: Instant,
     ) -> Result<Reply, UpstreamError> {
@@ -321,6 +342,7 @@ impl Legacy {
             call,
             route,
             plan,
+            known_as,
             offer,
             deadline,
             slot: &slot,
@@ -346,7 +368,7 @@ impl Legacy {
         let params = going.params(&session, &exchange);
         let begun = self.beginning(exchange, &session, &going, Some(seat));
         let mut open = OpenCall::new(call, begun);
-        open.send(&params);
+        open.send(call.op.method(), &params);
         open.into_reply().await
     }
 
@@ -392,6 +414,7 @@ impl Legacy {
             slot: Arc::clone(going.slot),
             lot: Arc::clone(&self.lot),
             deadline: going.deadline,
+            op: going.known_as.clone(),
         }
     }
 

@@ -71,6 +71,8 @@ pub(super) struct Beginning {
     pub(super) slot: Arc<Slot>,
     pub(super) lot: Arc<Lot>,
     pub(super) deadline: Instant,
+    /// What its caller wants; the request may be about something that led to.
+    pub(super) op: Op,
 }
 
 /// A request of the server's that is open.
@@ -108,7 +110,7 @@ impl OpenCall {
             session: begun.session,
             slot: begun.slot,
             lot: begun.lot,
-            op: call.op.clone(),
+            op: begun.op,
             caller: Arc::clone(&call.caller),
             deadline: begun.deadline,
             progress: call.wants_progress,
@@ -121,9 +123,8 @@ impl OpenCall {
     }
 
     /// Begins to send its request, and listens to the rest of its session at the same time.
-    pub(super) fn send(&mut self, params: &Json) {
+    pub(super) fn send(&mut self, method: &str, params: &Json) {
         let headers = self.session.line.headers.clone();
-        let method = self.op.method();
         let limits = crate::json::Limits::UPSTREAM;
         self.sending = Some(self.exchange.sending(method, params, headers, limits));
     }

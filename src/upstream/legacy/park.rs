@@ -81,6 +81,11 @@ impl Lot {
             .is_some_and(|ticket| ticket.is_for(call))
     }
 
+    /// Whether any call of this number waits.
+    pub(super) fn waits(&self, number: u64) -> bool {
+        self.waiting().contains_key(&number)
+    }
+
     /// The waiting call of this number, if `call` may go on with it. It waits no more.
     pub(super) async fn take(&self, number: u64, call: &Call) -> Option<Box<OpenCall>> {
         let ticket = {

@@ -6,17 +6,20 @@
 //! | declares the extension | runs only as a task | we ask for a task; `tasks/get` holds its result once there is one |
 //! | any other | runs only as a task | we ask for a task and wait for it; giving up cancels it |
 //!
-//! Deliberately absent: a task's own questions to the user. None of the capabilities they need is declared upstream, so that
-//! no server may ask; were one to, the modern caller would see `input_required` with nothing to answer.
+//! What a task asks comes on the stream of its result. A core client reads that stream itself; for one that waits it is a
+//! question of its call; for the extension it stands in the state, and is kept until the answers come.
+//! Deliberately absent: progress of a task after it was made.
 
 use std::{sync::Arc, time::Duration};
 
 use futures_util::StreamExt;
 use tokio::time::{Instant, sleep};
 
-use super::Legacy;
+use super::{Legacy, inquiries};
 use crate::{
-    call::{Call, CallId, Op, Outcome, Reply, ReplyStream, Step, TaskOp},
+    call::{
+        Call, CallId, InputRequired, Op, Outcome, Reply, ReplyStream, Resume, State, Step, TaskOp,
+    },
     catalog::Route,
     json::{Edits, Fate, Json, Node},
     jsonrpc::RpcError,
@@ -28,6 +31,8 @@ use crate::{
 const PAUSE: Duration = Duration::from_secs(1);
 /// The bounds of what a server may say.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(10));
+/// How long a server that waits for answers may take to ask.
+const ASKING: Duration = Duration::from_secs(5);
 /// How long telling the server that a task is not wanted any more may take.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -118,8 +123,7 @@ impl Legacy {
                 let outcome = match op {
                     TaskOp::Get => self.whole_state(&call, &route).await?,
                     TaskOp::Cancel => self.cancelled(&call, &route).await?,
-                    // No key is outstanding, and answers to keys that are not are ignored (tasks extension, updates).
-                    TaskOp::Update => self.acknowledged(&call, &route).await?,
+                    TaskOp::Update => self.updated(&call, &route).await?,
                     TaskOp::Result => Outcome::Failed(RpcError::new(
                         codes::METHOD_NOT_FOUND,
                         "no such method in this revision",
@@ -164,7 +168,7 @@ impl Legacy {
                 // Its result: at once when it has ended, and where it asks something first, on the stream that it asks on.
                 Some("completed" | "failed" | "input_required") => {
                     let result = about(call, TaskOp::Result);
-                    let reply = self.once(&result, &route, Plan::None).await?;
+                    let reply = self.once_as(&result, &route, Plan::None, &call.op).await?;
                     return Ok(mapped(reply, move |outcome| {
                         unwanted.keep();
                         outcome
@@ -211,12 +215,89 @@ impl Legacy {
                     outcome
                 }
             }
-            Some("input_required") => {
-                let nothing = ("inputRequests", Json::empty_object());
-                with(&state, "input_required", nothing)
-            }
+            Some("input_required") => self.inquired(call, route, &state).await?,
             _ => Outcome::Complete(state),
         })
+    }
+
+    /// The state of a task that waits for its caller, with what it asks (PROTOCOL D3): its server asks on the stream of its
+    /// result, which is held open from here on until the answers come.
+    async fn inquired(
+        &self,
+        call: &Call,
+        route: &Route,
+        state: &Json,
+    ) -> Result<Outcome, UpstreamError> {
+        let asks = |requests| with(state, "input_required", ("inputRequests", requests));
+        let mut result = about(call, TaskOp::Result);
+        result.deadline = call.deadline.min(Instant::now() + ASKING);
+        if let Some(requests) = self.inquiries.pending(&inquirer(call, route), |number| {
+            self.lot.holds(number, &result)
+        }) {
+            return Ok(asks(requests));
+        }
+        // Nothing was declared, so nothing can be asked that anybody could answer.
+        if Offer::of(&call.caller).is_none() {
+            return Ok(asks(Json::empty_object()));
+        }
+        let reply = match self.once(&result, route, Plan::None).await {
+            // It has not asked on this stream, perhaps because it has on another.
+            Err(UpstreamError::Timeout(_)) => return Ok(asks(Json::empty_object())),
+            reply => reply?,
+        };
+        let outcome = ended(reply).await;
+        if let Outcome::InputRequired(InputRequired {
+            requests,
+            state: State::Parked(number),
+        }) = outcome
+        {
+            let task = inquirer(call, route);
+            self.inquiries.keep(task, number, &requests, &self.lot);
+            return Ok(asks(requests));
+        }
+        // It went on meanwhile: the next look will tell.
+        let mut edits = Edits::new();
+        edits.set(state.root(), "status", Json::string("working"));
+        Ok(Outcome::Complete(state.splice(&edits)))
+    }
+
+    /// Takes answers to what a task asks. Those to keys that are not outstanding are ignored, and what comes of them shows
+    /// when the task is looked at again.
+    async fn updated(&self, call: &Call, route: &Route) -> Result<Outcome, UpstreamError> {
+        let result = about(call, TaskOp::Result);
+        let held = |number| self.lot.holds(number, &result);
+        let Some(number) = self.inquiries.take(&inquirer(call, route), held) else {
+            return self.acknowledged(call, route).await;
+        };
+        let permit = self.terms.gate.enter(call.deadline).await?;
+        let Some(open) = self.lot.take(number, &result).await else {
+            return self.acknowledged(call, route).await;
+        };
+        let responses = call.params.root().member("inputResponses");
+        let resumed = Call {
+            resume: Some(Resume {
+                responses: responses.map(|responses| call.params.slice(responses)),
+                state: None,
+            }),
+            ..result
+        };
+        let (inquiries, lot) = (Arc::clone(&self.inquiries), Arc::clone(&self.lot));
+        let task = inquirer(call, route);
+        // The answer is owed at once, and the task may take as long as it likes.
+        self.terms.tasks.spawn(async move {
+            let reply = match open.resume(&resumed, resumed.deadline, permit).await {
+                Ok(reply) => reply,
+                Err(error) => return tracing::debug!(%error, "a task could not be answered"),
+            };
+            if let Outcome::InputRequired(InputRequired {
+                requests,
+                state: State::Parked(number),
+            }) = ended(reply).await
+            {
+                inquiries.keep(task, number, &requests, &lot);
+            }
+        });
+        Ok(Outcome::Complete(Json::empty_object()))
     }
 
     /// Cancels a task, which the extension acknowledges whatever comes of it.
@@ -300,6 +381,11 @@ fn acknowledged(outcome: Outcome) -> Outcome {
     } else {
         outcome
     }
+}
+
+/// Which task asks.
+fn inquirer(call: &Call, route: &Route) -> inquiries::Task {
+    (call.caller.affinity.key.clone(), route.local.clone())
 }
 
 /// A task out of `CreateTaskResult`, in canonical words. Any other result stays one: a server may run a tool at once.
