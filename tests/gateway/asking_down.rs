@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Client, Gate, Gateway, Heard, Piped, Play, Revision, Talk, Upstream, member, parse,
+    Client, Gateway, Heard, Piped, Play, Revision, Talk, Turn, Upstream, member, parse,
     text_result, tool,
 };
 
@@ -573,60 +573,44 @@ async fn clients_of_both_eras_are_asked_on_one_pipe() {
     pipe.end().await;
 }
 
-/// A server of the older era whose tool asks on the call's own stream, and says `done` once the gate is open.
-fn holding(gate: &Gate) -> Upstream {
-    let request = r#"{"jsonrpc":"2.0","id":77,"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"n":{"type":"string"}}}}}"#;
-    let gate = gate.clone();
+/// A server of the older era whose tool asks on the call's own stream, and then says what it was told.
+fn holding() -> Upstream {
+    let params = r#"{"message":"Who?","requestedSchema":{"type":"object","properties":{"n":{"type":"string"}}}}"#;
     Upstream::http(LEGACY)
         .tools([tool("t")])
         .on("tools/call", move |_| {
-            let done = Box::new(Play::Result(text_result("done")));
-            Play::Gated(vec![request.into()], gate.clone(), done)
+            Play::live(move |turn: Turn| async move {
+                let answer = turn.ask("elicitation/create", params).await;
+                let told = text_result(answer["result"]["action"].as_str().unwrap());
+                turn.result(&told).await;
+            })
         })
 }
 
 #[tokio::test]
-async fn a_call_that_an_older_server_holds_open_goes_on_with_the_answer_and_is_not_made_twice() {
-    let gate = Gate::new();
-    let notes = holding(&gate);
+async fn state_of_a_call_that_an_older_server_held_open_leads_nowhere_once_it_is_over() {
+    let notes = holding();
     let gateway = gateway(&notes).await;
-    let modern = gateway.client_able(MODERN, ALL).await;
-    let asked = modern.call("notes_t", r#"{"a":1}"#).await.value();
-    let (key, question) = asked["inputRequests"]
-        .as_object()
-        .unwrap()
-        .iter()
-        .next()
-        .unwrap();
+    let client = gateway.client_able(MODERN, ALL).await;
+    let asked = client.call("notes_t", r#"{"a":1}"#).await.value();
+    let questions = asked["inputRequests"].as_object().unwrap();
+    let (key, question) = questions.iter().next().unwrap();
     assert_eq!(question["params"]["message"], "[notes] Who?");
     let state = state_of(&asked);
-    let answer = r#"{"action":"accept","content":{"n":"Ann"}}"#;
-    let more = format!(r#""inputResponses":{{"{key}":{answer}}},"requestState":"{state}""#);
-    let going_on = go_on(&modern, &more);
-    let opening = async {
-        notes.until_heard("", 1).await;
-        gate.open();
-    };
-    let (done, ()) = futures_util::future::join(going_on, opening).await;
-    assert_eq!(done.text(), "done");
-    assert_eq!(notes.heard("").last().unwrap().id.as_deref(), Some("77"));
-    // State of a call that is over leads nowhere, and does not begin it again.
-    assert_eq!(go_on(&modern, &more).await.refusal().1, "outcome_unknown");
+    let answers = format!(r#"{{"{key}":{{"action":"accept","content":{{"n":"Ann"}}}}}}"#);
+    let more = format!(r#""inputResponses":{answers},"requestState":"{state}""#);
+    assert_eq!(go_on(&client, &more).await.text(), "accept");
+    assert_eq!(
+        go_on(&client, &more).await.refusal().1,
+        "outcome_unknown",
+        "not once more"
+    );
     assert_eq!(notes.heard("tools/call").len(), 1);
-
-    let client = gateway.client_able(LEGACY, ALL).await;
-    let mut talk = client.call("notes_t", "{}").begin().await;
-    let question = talk.hear().await;
-    reply(&client, &question, &format!(r#""result":{answer}"#)).await;
-    notes.until_heard("", 2).await;
-    gate.open();
-    assert_eq!(end(talk).await["result"]["content"][0]["text"], "done");
-    assert_eq!(notes.heard("tools/call").len(), 2);
 }
 
 #[tokio::test]
 async fn a_client_that_cancels_while_it_is_asked_frees_the_server_that_waits() {
-    let notes = holding(&Gate::new());
+    let notes = holding();
     let gateway = gateway(&notes).await;
     let client = gateway.client_able(LEGACY, ALL).await;
     let mut talk = client.call("notes_t", "{}").id("\"mine\"").begin().await;
