@@ -219,8 +219,11 @@ impl Exchange {
             }
             Event::Worded(frame) => Some(frame),
             Event::Log(_, params) => Some(encode::notification(methods::MESSAGE, Some(&params))),
-            // Ids of pages are ours, and only a conversation knows them.
-            Event::Elicited(_) => None,
+            // Only the session whose client was sent to the page knows it.
+            Event::Elicited(params) => {
+                let flight = self.flight.as_ref()?;
+                flight.session().asks.elicited(&params)
+            }
             Event::Acknowledged(filter) => Some(listen::acknowledged(&self.id, &filter)),
             Event::Changed(change) => listen::changed(&self.id, &change),
         }

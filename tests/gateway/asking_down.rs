@@ -631,6 +631,39 @@ async fn a_client_that_cancels_while_it_is_asked_frees_the_server_that_waits() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_page_is_told_under_the_id_that_the_client_knows() {
+    let params =
+        r#"{"mode":"url","message":"Go","url":"https://example.com/x","elicitationId":"e"}"#;
+    let complete = |id: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{{"elicitationId":"{id}"}}}}"#
+        )
+    };
+    let notes = Upstream::http(LEGACY)
+        .tools([tool("t")])
+        .on("tools/call", move |_| {
+            Play::live(move |turn: Turn| async move {
+                turn.ask("elicitation/create", params).await;
+                // Of a page that this client was never sent to, and of its own.
+                turn.say(&complete("f")).await;
+                turn.say(&complete("e")).await;
+                turn.result(&text_result("done")).await;
+            })
+        });
+    let gateway = gateway(&notes).await;
+    let client = gateway.client_able(LEGACY, ALL).await;
+    let mut talk = client.call("notes_t", "{}").begin().await;
+    let page = talk.hear().await;
+    let id = parse(&page)["params"]["elicitationId"].clone();
+    assert!(id != "e" && id.is_string(), "{page}");
+    reply(&client, &page, r#""result":{"action":"accept"}"#).await;
+    let told = parse(&talk.hear().await);
+    assert_eq!(told["method"], "notifications/elicitation/complete");
+    assert_eq!(told["params"], json!({ "elicitationId": id }));
+    assert_eq!(end(talk).await["result"]["content"][0]["text"], "done");
+}
+
+#[tokio::test]
 async fn log_lines_say_whose_they_are() {
     let line = |logger: &str| {
         format!(

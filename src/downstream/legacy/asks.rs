@@ -4,24 +4,27 @@
 //! answers and is otherwise as unknown as any; the number of open questions is bounded; a question nobody waits for is forgotten.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
 
+use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::Session;
+use super::{Session, sessions::random_id};
 use crate::{
     json::{Edits, Fate, Json, Kind, Node},
-    jsonrpc::{RequestId, Response, RpcError},
-    protocol::{ClientCapabilities, Revision},
+    jsonrpc::{RequestId, Response, RpcError, encode},
+    protocol::{ClientCapabilities, Revision, methods},
 };
 
 /// Questions that one session's client may have open at a time; what more is asked counts as refused.
 const OPEN: usize = 64;
+/// Pages of one session whose end may still be told; the oldest is forgotten for another.
+const PAGES: usize = 64;
 
 /// The open questions of one session.
 #[derive(Debug, Default)]
@@ -29,6 +32,8 @@ pub(in crate::downstream) struct Asks {
     next: AtomicU64,
     // Held for a look-up or an insertion, never across an await.
     open: Mutex<HashMap<u64, oneshot::Sender<Answered>>>,
+    /// Ids of pages that the client was sent to, as the upstream gave them and as we did, oldest first. Locked likewise.
+    pages: Mutex<VecDeque<(String, String)>>,
 }
 
 /// How the client answered.
@@ -55,6 +60,36 @@ impl Asks {
         });
         // Whoever waited may have given up this instant: then the answer is late, and nobody's.
         waiting.is_some_and(|waiting| waiting.send(response.body).is_ok())
+    }
+
+    /// The id under which the client is to know a page, remembered with the upstream's, if it has one.
+    pub(super) fn page(&self, params: &Json) -> String {
+        let ours = random_id();
+        let theirs = params.root().member("elicitationId").and_then(Node::as_str);
+        if let Some(theirs) = theirs {
+            let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+            if pages.len() >= PAGES {
+                pages.pop_front();
+            }
+            pages.push_back((theirs.into_owned(), ours.clone()));
+        }
+        ours
+    }
+
+    /// The notification that a page is done with, if it is one that this client was sent to; told once.
+    pub(in crate::downstream) fn elicited(&self, params: &Json) -> Option<Bytes> {
+        let theirs = params.root().member("elicitationId")?;
+        let id = theirs.as_str()?;
+        let (_, ours) = {
+            let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+            let at = pages.iter().position(|(page, _)| *page == id)?;
+            pages.remove(at)?
+        };
+        let mut edits = Edits::new();
+        edits.replace(theirs, Json::string(&ours));
+        let params = params.splice(&edits);
+        let method = methods::ELICITATION_COMPLETE;
+        Some(encode::notification(method, Some(&params)))
     }
 }
 
@@ -142,6 +177,32 @@ mod tests {
     fn declared(text: &str) -> ClientCapabilities {
         let json = Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::CLIENT).unwrap();
         ClientCapabilities::read(json).unwrap()
+    }
+
+    #[test]
+    fn the_end_of_a_page_is_told_once_under_our_id_and_only_to_who_was_sent_there() {
+        let params = |id: &str| {
+            let text = format!(r#"{{"x":1.0,"elicitationId":"{id}"}}"#);
+            Json::parse(text.into(), &Limits::CLIENT).unwrap()
+        };
+        let (asks, other) = (Asks::default(), Asks::default());
+        let ours = asks.page(&params("notes:1"));
+        assert_ne!(ours, other.page(&params("notes:2")));
+        assert_eq!(other.elicited(&params("notes:1")), None);
+        let told = asks.elicited(&params("notes:1")).unwrap();
+        assert_eq!(
+            told,
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{{"x":1.0,"elicitationId":"{ours}"}}}}"#
+            )
+        );
+        assert_eq!(asks.elicited(&params("notes:1")), None, "once");
+        for n in 0..=PAGES {
+            asks.page(&params(&n.to_string()));
+        }
+        assert_eq!(asks.elicited(&params("0")), None, "the oldest is forgotten");
+        assert!(asks.elicited(&params("1")).is_some());
+        assert!(asks.elicited(&params(&PAGES.to_string())).is_some());
     }
 
     #[test]

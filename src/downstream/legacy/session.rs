@@ -36,7 +36,7 @@ pub(in crate::downstream) struct Session {
     /// What it has to say of its own accord, and what of its streams can be told again.
     pub(super) outbox: Outbox,
     /// What its client has been asked and not answered.
-    pub(super) asks: Asks,
+    pub(in crate::downstream) asks: Asks,
     /// What runs.
     pub(super) flights: Flights,
     /// Watched resources by outward URI; a listen ends when its token is cancelled. Locked for single looks only.

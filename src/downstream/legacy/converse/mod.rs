@@ -20,12 +20,12 @@ use futures_util::{
 use tokio::time::{Instant, sleep, sleep_until};
 use tower::Service;
 
-use super::{Session, asks, questions, sessions::random_id};
+use super::{Session, asks, questions};
 use crate::{
     call::{
         Call, CallId, Caller, Event, InputRequired, Op, Outcome, Reply, ReplyStream, Resume, Step,
     },
-    json::{Edits, Json, Node},
+    json::{Json, Node},
     jsonrpc::encode,
     protocol::{meta, methods},
     resume,
@@ -41,8 +41,6 @@ const PATIENCE: Duration = Duration::from_secs(resume::LIFE - 10);
 const PACE: Duration = Duration::from_millis(100);
 /// The longest such pause.
 const PACE_MAX: Duration = Duration::from_secs(2);
-/// Pages whose end may still be told, in one call.
-const PAGES: usize = 64;
 
 /// What is kept of a call of a client that can be asked, beside what its exchange keeps anyway.
 pub(in crate::downstream) struct Converse {
@@ -113,7 +111,6 @@ impl Converse {
                 tasks: kept.tasks,
                 call,
                 idle: 0,
-                pages: Vec::new(),
             },
             phase: Phase::Asked(required),
         };
@@ -141,8 +138,6 @@ struct Unrolled {
     call: Call,
     /// Rounds that brought nothing but state.
     idle: u32,
-    /// Ids of pages as the upstream gave them, and as we did.
-    pages: Vec<(String, String)>,
 }
 
 #[expect(
@@ -206,11 +201,6 @@ impl Talking {
                     Err(error) => return Turn::End(Err(error)),
                 },
                 Phase::Reading(stream) => match stream.next().await {
-                    Some(Step::Event(Event::Elicited(params))) => {
-                        if let Some(frame) = self.unrolled.elicited(&params) {
-                            return Turn::Event(Event::Worded(frame));
-                        }
-                    }
                     Some(Step::Event(event)) => return Turn::Event(event),
                     Some(Step::Outcome(Outcome::InputRequired(required))) => {
                         self.phase = Phase::Asked(required);
@@ -245,7 +235,7 @@ impl Unrolled {
                 None => Json::empty_object(),
             };
             let revision = self.session.revision;
-            let id = || self.page(&params);
+            let id = || self.session.asks.page(&params);
             let worded = questions::params(method, &params, revision, id)
                 .and_then(|params| Some((params, asks::open(&self.session)?)));
             match worded {
@@ -262,31 +252,6 @@ impl Unrolled {
             }
         }
         Phase::Telling(frames, Next::Wait(round))
-    }
-
-    /// The id under which the client knows a page, remembered with the upstream's.
-    fn page(&mut self, params: &Json) -> String {
-        let ours = random_id();
-        let theirs = params.root().member("elicitationId").and_then(Node::as_str);
-        if let Some(theirs) = theirs
-            && self.pages.len() < PAGES
-        {
-            self.pages.push((theirs.into_owned(), ours.clone()));
-        }
-        ours
-    }
-
-    /// The notification that a page is done with, if it is one that this client was sent to.
-    fn elicited(&mut self, params: &Json) -> Option<Bytes> {
-        let theirs = params.root().member("elicitationId")?;
-        let id = theirs.as_str()?;
-        let at = self.pages.iter().position(|(page, _)| *page == id)?;
-        let (_, ours) = self.pages.swap_remove(at);
-        let mut edits = Edits::new();
-        edits.replace(theirs, Json::string(&ours));
-        let params = params.splice(&edits);
-        let method = methods::ELICITATION_COMPLETE;
-        Some(encode::notification(method, Some(&params)))
     }
 
     /// Waits for the answers; what is then to be said, and done.
