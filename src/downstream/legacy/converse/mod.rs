@@ -155,10 +155,6 @@ enum Phase {
     Reading(ReplyStream),
 }
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one, in a box with the conversation"
-)]
 enum Next {
     Wait(Round),
     Call(Call),

@@ -79,7 +79,7 @@ impl Scene {
     async fn question(&mut self) -> Request {
         match self.frame().await {
             Frame::Request(request) => request,
-            other => panic!("{other:?}"),
+            other @ (Frame::Notification(_) | Frame::Response(_)) => panic!("{other:?}"),
         }
     }
 
@@ -89,7 +89,7 @@ impl Scene {
                 assert_eq!(&*notification.method, methods::CANCELLED);
                 notification.params.unwrap().as_str().to_owned()
             }
-            other => panic!("{other:?}"),
+            other @ (Frame::Request(_) | Frame::Response(_)) => panic!("{other:?}"),
         }
     }
 
