@@ -152,8 +152,14 @@ impl Scripted {
             if let Some(sent) = self.sent().into_iter().find(&wanted) {
                 return sent;
             }
-            news.await;
+            Self::soon(news).await;
         }
+    }
+
+    /// On paused time, what does not come is found out at once.
+    async fn soon(news: impl Future<Output = ()>) {
+        let waited = tokio::time::timeout(Duration::from_secs(7200), news).await;
+        assert!(waited.is_ok(), "never sent");
     }
 
     /// Waits until `count` frames of `method` were sent.
@@ -163,7 +169,7 @@ impl Scripted {
             if self.sent_of(method).len() >= count {
                 return;
             }
-            news.await;
+            Self::soon(news).await;
         }
     }
 

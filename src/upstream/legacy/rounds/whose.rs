@@ -165,3 +165,37 @@ async fn a_question_that_belongs_to_no_call_is_refused() {
         1
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_only_hears_log_lines_is_never_asked() {
+    let (processes, peer) = on_pipes(Isolation::Session, |_, sent| match sent.method.as_str() {
+        "completion/complete" => Play::Open,
+        _ => Play::Status(202),
+    })
+    .await;
+    let caller = Arc::new(Caller {
+        log_level: Some(LogLevel::Info),
+        ..Caller::clone(&able("k").caller)
+    });
+    let complete = Call {
+        op: Op::Complete(crate::call::CompletionRef::Prompt("p".into())),
+        params: json(r#"{"ref":{"type":"ref/prompt","name":"p"}}"#),
+        caller,
+        ..able("k")
+    };
+    let completed = peer.call(complete, a_route("p"));
+    let speaking = async {
+        while processes.made().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        let pipe = processes.made().remove(1);
+        pipe.until_count("completion/complete", 1).await;
+        pipe.say(ROOTS);
+        let refused = pipe.until(|sent| sent.method.is_empty()).await;
+        pipe.tell(0, &last("{}"));
+        refused
+    };
+    let (reply, refused) = tokio::join!(completed, speaking);
+    assert_eq!(text(reply), "{}");
+    assert!(refused.text.contains("-32602"), "{}", refused.text);
+}
