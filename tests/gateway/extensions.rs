@@ -101,6 +101,7 @@ async fn what_a_client_can_show_goes_to_modern_servers_with_each_of_its_calls_an
 }
 
 pairings! {
+    /// Feature: Extensions
     async fn the_page_of_an_app_is_named_and_read_by_its_outward_address(pair: Pairing) {
         let dash = pair.upstream().tools([app_tool("show", r#"["model","app"]"#)]);
         let (_gateway, client) = pair.alone(&dash).await;
@@ -145,6 +146,7 @@ pairings! {
 }
 
 pairings! {
+    /// Feature: Extensions
     async fn where_several_servers_have_apps_none_reaches_the_app_only_tools_of_another(pair: Pairing) {
         let dash = pair.upstream().tools([app_tool("show", r#"["model","app"]"#), app_tool("refresh", r#"["app"]"#)]);
         let maps = pair.upstream().tools([app_tool("pan", r#"["model","app"]"#)]);
@@ -349,6 +351,7 @@ async fn skills_are_no_method_where_no_server_has_them_nor_in_older_revisions() 
 }
 
 pairings! {
+    /// Feature: Trace context
     async fn a_trace_goes_on_upstream_as_a_child_of_the_clients_span(pair: Pairing) {
         let notes = pair.upstream().tools([tool("t")]);
         let (_gateway, client) = pair.alone(&notes).await;

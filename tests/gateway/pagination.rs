@@ -244,6 +244,7 @@ pairings! {
 }
 
 pairings! {
+    /// Feature: Lists
     async fn resources_prompts_and_templates_are_paged_alike(pair: Pairing) {
         let many = |what: &str| (0..25).map(|n| format!("{what}{n:02}")).collect::<Vec<_>>();
         let prompts = many("p");

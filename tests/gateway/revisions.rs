@@ -385,6 +385,7 @@ async fn a_pinned_revision_is_the_one_that_is_spoken() {
     assert!(modern.heard("initialize").is_empty());
 }
 
+/// Feature: instructions (LL, LM, ML, MM)
 #[tokio::test]
 async fn instructions_of_all_servers_are_told_together() {
     let notes = Upstream::http(Revision::V2025_11_25).instructions("Use `add`.");

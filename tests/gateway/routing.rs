@@ -9,6 +9,7 @@ use crate::harness::{
 };
 
 pairings! {
+    /// Feature: Calls, prompts, resources
     async fn a_tool_call_reaches_its_server_under_its_own_name(pair: Pairing) {
         let notes = pair.upstream().tools([tool("add")]);
         let other = pair.upstream().tools([tool("add")]);
@@ -26,6 +27,7 @@ pairings! {
 }
 
 pairings! {
+    /// Feature: Calls, prompts, resources
     async fn a_prompt_is_got_from_its_server_under_its_own_name(pair: Pairing) {
         let notes = pair.upstream().prompts(&["plan"]);
         let (_gateway, client) = pair.alone(&notes).await;
@@ -41,6 +43,7 @@ pairings! {
 }
 
 pairings! {
+    /// Feature: Calls, prompts, resources
     async fn a_resource_is_read_by_its_own_uri_and_told_by_the_one_asked_for(pair: Pairing) {
         let notes = pair.upstream().resources([resource("note://one")]).on(
             "resources/read",
@@ -100,6 +103,7 @@ pairings! {
 }
 
 pairings! {
+    /// Feature: Completion
     async fn a_template_keeps_its_expressions_and_completes_as_its_server_knows_it(pair: Pairing) {
         let notes = pair.upstream().templates([template("note://{id}/{+rest}")]).prompts(&["plan"]);
         let (_gateway, client) = pair.alone(&notes).await;
@@ -126,6 +130,7 @@ pairings! {
 }
 
 pairings! {
+    /// Feature: structuredContent
     async fn uris_in_tool_results_and_prompt_messages_become_outward_ones(pair: Pairing) {
         let content = r#"[{"type":"resource_link","uri":"note://a","name":"a"},{"type":"resource","resource":{"uri":"note://b","text":"note://b"}},{"type":"text","text":"note://c"},{"type":"resource_link","uri":"ui://page","name":"p"},{"type":"resource_link","uri":"https://web/d","name":"d"}]"#;
         let result = format!(r#"{{"content":{content},"structuredContent":{{"uri":"note://e"}}}}"#);
@@ -232,6 +237,7 @@ pairings! {
 }
 
 pairings! {
+    /// Feature: Progress
     async fn progress_comes_under_the_clients_own_token_before_the_answer(pair: Pairing) {
         let step = |n: u32| {
             format!(
@@ -278,6 +284,7 @@ pairings! {
 }
 
 pairings! {
+    /// Feature: Version and identity
     async fn of_meta_only_what_may_cross_crosses(pair: Pairing) {
         let result = r#"{"content":[],"_meta":{"com.example/b":{"n":1.0},"io.modelcontextprotocol/serverInfo":{"name":"secret"},"dev.usher/forged":1}}"#;
         let notes =
@@ -384,6 +391,7 @@ pairings! {
         modern_client_modern_server = MODERN_MODERN,
     ] because "servers of the legacy era are sent no mirrored headers";
 
+    /// Feature: Calls, prompts, resources
     async fn mirrored_arguments_are_built_from_the_body(pair: Pairing) {
         let notes = pair.upstream().tools([WITH_HEADERS]);
         let (_gateway, client) = pair.alone(&notes).await;

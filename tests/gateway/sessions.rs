@@ -132,6 +132,7 @@ async fn ping_is_answered_in_a_session() {
     assert!(notes.heard("ping").is_empty());
 }
 
+/// Feature: Batch (LM)
 #[tokio::test]
 async fn a_batch_of_2025_03_26_is_answered_together() {
     let (notes, gateway) = scene().await;
@@ -170,6 +171,7 @@ async fn a_batch_of_2025_03_26_is_answered_together() {
     assert_eq!(client.post(&format!("[{told}]"), &[]).await.status, 202);
 }
 
+/// Feature: Batch (ML, MM)
 #[tokio::test]
 async fn a_batch_is_refused_where_there_is_none() {
     let (notes, gateway) = scene().await;

@@ -83,6 +83,7 @@ fn text(value: &serde_json::Value) -> String {
         .to_owned()
 }
 
+/// Feature: Tasks (MM)
 #[tokio::test]
 async fn modern_client_modern_server_a_task_is_known_by_a_handle_of_ours() {
     let notes = modern();
@@ -346,6 +347,7 @@ async fn tasks_are_not_offered_where_no_server_has_them() {
     }
 }
 
+/// Feature: Tasks (LL)
 #[tokio::test]
 async fn legacy_client_legacy_server_tasks_pass_with_ids_of_ours() {
     let notes = core();
@@ -440,6 +442,7 @@ async fn a_list_of_tasks_holds_what_this_client_made_and_nothing_else() {
     );
 }
 
+/// Feature: Tasks (LM)
 #[tokio::test]
 async fn legacy_clients_hear_nothing_of_tasks_that_only_modern_servers_have() {
     let notes = modern();
@@ -459,6 +462,7 @@ async fn legacy_clients_hear_nothing_of_tasks_that_only_modern_servers_have() {
     assert_eq!(about(&client, "tasks/get", "x").await.refusal().0, -32601);
 }
 
+/// Feature: Tasks (ML)
 #[tokio::test]
 async fn modern_client_legacy_server_a_tool_that_only_runs_as_a_task_becomes_one() {
     let notes = core();

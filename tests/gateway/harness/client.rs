@@ -23,7 +23,6 @@ use usher::{protocol::Era, tasks::Tasks};
 use super::{
     EventStream, PATIENCE, Revision,
     json::{member, parse, quote},
-    talk::Talk,
     within,
 };
 

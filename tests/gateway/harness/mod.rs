@@ -32,10 +32,9 @@ pub(crate) use json::{member, members, names, parse, quote};
 pub(crate) use pairings::{Pairing, Revision};
 pub(crate) use piped::Piped;
 pub(crate) use script::{Gate, Heard, Play, call_result, resource, template, text_result, tool};
-pub(crate) use talk::{Conversation, Says, Talk, again};
+pub(crate) use talk::{Says, Talk, again};
 pub(crate) use turn::Turn;
 pub(crate) use upstream::Upstream;
-pub(crate) use watch::Watch;
 
 /// Nothing in these tests takes this long unless it hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

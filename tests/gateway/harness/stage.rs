@@ -523,7 +523,7 @@ fn result_frame(id: &str, result: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
-pub(super) fn error_frame(id: &str, error: &str) -> String {
+fn error_frame(id: &str, error: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
 }
 

@@ -32,8 +32,6 @@ pub(crate) struct Conversation {
     pub(crate) answer: Answer,
     /// Methods and params, in the order in which they came.
     pub(crate) asked: Vec<(String, Value)>,
-    /// How often the client called again with answers; always none in the handshake era.
-    pub(crate) rounds: usize,
 }
 
 /// What a client says when it is asked.
@@ -42,8 +40,6 @@ pub(crate) enum Says {
     Result(String),
     /// This error, as only the handshake era can say it.
     Error(String),
-    /// Nothing: it does not go on.
-    Nothing,
 }
 
 impl Talk {
@@ -234,7 +230,6 @@ impl Ask<'_> {
                     let (key, value) = match said {
                         Says::Result(result) => ("result", result),
                         Says::Error(error) => ("error", error),
-                        Says::Nothing => continue,
                     };
                     let taken = self.client.reply(&message, (key, &value)).await;
                     assert_eq!(taken.status, 202, "{taken:?}");
@@ -248,11 +243,7 @@ impl Ask<'_> {
                         body: String::new(),
                         frames,
                     };
-                    return Conversation {
-                        answer,
-                        asked,
-                        rounds: 0,
-                    };
+                    return Conversation { answer, asked };
                 }
             }
             assert!(asked.len() < 100, "asked without end: {asked:?}");
@@ -262,21 +253,13 @@ impl Ask<'_> {
     async fn in_rounds(mut self, says: impl Fn(&str, &Value) -> Says) -> Conversation {
         let first = self.params.clone();
         let mut asked = Vec::new();
-        for rounds in 0..40 {
+        for _ in 0..40 {
             let answer = self.client.again(&self).await;
             let Some(result) = member(answer.message(), "result") else {
-                return Conversation {
-                    answer,
-                    asked,
-                    rounds,
-                };
+                return Conversation { answer, asked };
             };
             if member(&result, "resultType").as_deref() != Some(r#""input_required""#) {
-                return Conversation {
-                    answer,
-                    asked,
-                    rounds,
-                };
+                return Conversation { answer, asked };
             }
             let requests =
                 member(&result, "inputRequests").map_or_else(Vec::new, |it| members(&it));
@@ -287,7 +270,6 @@ impl Ask<'_> {
                 match says(&method, &request["params"]) {
                     Says::Result(result) => responses.push(format!("{}:{result}", quote(&key))),
                     Says::Error(error) => panic!("this era has no way to say {error}"),
-                    Says::Nothing => {}
                 }
                 asked.push((method, request["params"].clone()));
             }

@@ -10,7 +10,7 @@ use super::{
     PATIENCE,
     json::{parse, quote},
     script::Heard,
-    stage::{Out, Stage, error_frame},
+    stage::{Out, Stage},
     within,
 };
 
@@ -85,15 +85,6 @@ impl Turn {
         parse(&answer.expect("the upstream is there"))
     }
 
-    /// Sends a request of the server's own and goes on; what comes back is not looked at.
-    pub(crate) async fn ask_and_go_on(&self, method: &str, params: &str) {
-        let (id, _answer) = self.stage.awaiting();
-        self.say(&format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
-        ))
-        .await;
-    }
-
     /// Waits until the gateway closes this stream; never on a pipe, where nothing is closed.
     pub(crate) async fn gone(&self) {
         self.out.closed().await;
@@ -103,16 +94,5 @@ impl Turn {
     pub(crate) async fn result(self, result: &str) {
         let frame = self.stage.result_frame(result, &self.heard, &self.id);
         drop(self.out.send(Out::Frame(frame)).await);
-    }
-
-    /// Ends with this error.
-    pub(crate) async fn error(self, error: &str) {
-        let frame = error_frame(&self.id, error);
-        drop(self.out.send(Out::Frame(frame)).await);
-    }
-
-    /// Breaks the connection.
-    pub(crate) async fn die(self) {
-        drop(self.out.send(Out::Die).await);
     }
 }

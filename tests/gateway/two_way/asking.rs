@@ -324,8 +324,8 @@ pairings! {
     }
 }
 
-#[tokio::test]
 /// Feature: Elicitation completed (LL)
+#[tokio::test]
 async fn that_an_elicitation_is_complete_is_told_to_its_own_client_only() {
     let pair = Pairing::LEGACY_LEGACY;
     let notes = asking(pair, &[VISIT]).telling();

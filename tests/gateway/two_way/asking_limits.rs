@@ -98,8 +98,8 @@ pairings! {
     }
 }
 
-#[tokio::test]
 /// Feature: Elicitation to clients before 2025-06-18 (LL, LM)
+#[tokio::test]
 async fn clients_of_revisions_without_elicitation_are_never_asked_for_any() {
     for revision in [Revision::V2024_11_05, Revision::V2025_03_26] {
         for upstream in [Revision::V2025_11_25, Revision::V2026_07_28] {
@@ -346,15 +346,15 @@ pairings! {
 }
 
 pairings! {
+    only [
+        legacy_client_legacy_server = LEGACY_LEGACY,
+        legacy_client_modern_server = LEGACY_MODERN,
+    ] because "in the stateless era answers are part of a call, and bound by its state";
     /// Feature: Answers of other clients
     async fn a_clients_answer_to_what_another_was_asked_is_refused(pair: Pairing) {
         let notes = asking(pair, &[FORM]);
         let (gateway, client) = pair.able(&notes, ALL).await;
         let other = gateway.client_able(pair.client, ALL).await;
-        if pair.client_is_modern() {
-            // Both are anonymous here and so the same principal: that state is bound to one is tested where it is sealed.
-            return;
-        }
         let mut talk = client.call("notes_ask", "{}").begin().await;
         let asked = talk.hear().await;
         let stolen = other.reply(&asked, ("result", r#"{"action":"accept","content":{"name":"Eve"}}"#)).await;

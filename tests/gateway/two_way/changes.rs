@@ -201,8 +201,8 @@ pairings! {
     }
 }
 
-#[tokio::test]
 /// Feature: list_changed to a modern client without a listen (ML, MM)
+#[tokio::test]
 async fn a_modern_client_that_listens_to_nothing_is_told_nothing() {
     let notes = Upstream::http(Revision::V2025_11_25)
         .tools([tool("a")])
@@ -221,8 +221,8 @@ async fn a_modern_client_that_listens_to_nothing_is_told_nothing() {
     assert_eq!(prompts.change().await.0, "prompts/list_changed");
 }
 
-#[tokio::test]
 /// Feature: Several streams of one client (LL, LM, ML, MM)
+#[tokio::test]
 async fn a_session_hears_on_one_of_its_streams_and_every_listen_hears_for_itself() {
     let notes = Upstream::http(Revision::V2026_07_28)
         .tools([tool("a")])

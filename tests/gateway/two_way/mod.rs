@@ -7,6 +7,9 @@ mod asking;
 mod asking_limits;
 mod cancelling;
 mod changes;
+mod hops;
+mod isolation;
+mod killing;
 mod subscribing;
 mod telling;
 

@@ -178,8 +178,8 @@ pairings! {
     }
 }
 
-#[tokio::test]
 /// Feature: Graceful end of a listen (ML, MM)
+#[tokio::test]
 async fn a_listen_ends_with_a_result_when_the_gateway_stops() {
     for upstream in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let notes = Upstream::http(upstream)
@@ -196,8 +196,8 @@ async fn a_listen_ends_with_a_result_when_the_gateway_stops() {
     }
 }
 
-#[tokio::test]
 /// Feature: Graceful end of a listen (LL, LM)
+#[tokio::test]
 async fn streams_of_sessions_end_when_the_gateway_stops() {
     for upstream in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let notes = Upstream::http(upstream)
@@ -211,8 +211,8 @@ async fn streams_of_sessions_end_when_the_gateway_stops() {
     }
 }
 
-#[tokio::test]
 /// Feature: Subscription id (ML, MM)
+#[tokio::test]
 async fn ids_of_listens_keep_their_type_and_a_wrong_filter_is_refused() {
     let notes = Upstream::http(Revision::V2026_07_28)
         .tools([crate::harness::tool("t")])

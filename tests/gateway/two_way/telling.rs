@@ -224,8 +224,8 @@ pairings! {
     }
 }
 
-#[tokio::test]
 /// Feature: Notifications that answer nothing (LL, LM, ML, MM)
+#[tokio::test]
 async fn progress_under_a_token_of_nobody_goes_nowhere() {
     for pair in [
         Pairing::LEGACY_LEGACY,

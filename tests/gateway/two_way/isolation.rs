@@ -1,0 +1,131 @@
+//! Clients that share a server and collide in everything never get a byte of each other's (acceptance 3).
+//!
+//! Every payload of a client holds its mark: arguments, results, progress, questions, answers, watched addresses. There are
+//! ten thousand calls in all, and ids, tokens and names are the same for everybody.
+
+use futures_util::{StreamExt as _, stream};
+use serde_json::Value;
+
+use super::ALL;
+use crate::harness::{
+    Client, Gateway, Heard, Pairing, Play, Says, Turn, Upstream, member, parse, quote, text_result,
+    tool,
+};
+
+/// Calls of one client in one pairing; four pairings and two clients make ten thousand.
+const CALLS: usize = 1_250;
+/// Calls of one client at the same time.
+const AT_ONCE: usize = 8;
+/// Every so many calls, the server asks back.
+const ASKS: usize = 25;
+
+/// A server that says back what it is told: in progress, in questions and in results.
+fn echo(pair: Pairing) -> Upstream {
+    let modern = pair.upstream_is_modern();
+    pair.upstream().tools([tool("echo"), tool("ask")]).on("tools/call", move |heard: &Heard| {
+        let said = heard.arguments();
+        let asks = heard.text("name").as_deref() == Some("ask");
+        let answers = member(&heard.params, "inputResponses");
+        let form = format!(
+            r#"{{"mode":"form","message":{},"requestedSchema":{{"type":"object","properties":{{"said":{{"type":"string"}}}}}}}}"#,
+            quote(&said)
+        );
+        Play::live(move |turn: Turn| {
+            let (said, form, answers) = (said.clone(), form.clone(), answers.clone());
+            async move {
+                turn.progress(1, &said).await;
+                let mut got = answers.clone().unwrap_or_default();
+                if asks && modern && answers.is_none() {
+                    let result = format!(
+                        r#"{{"resultType":"input_required","inputRequests":{{"q":{{"method":"elicitation/create","params":{form}}}}},"requestState":{}}}"#,
+                        quote(&said)
+                    );
+                    return turn.result(&result).await;
+                }
+                if asks && !modern {
+                    got = turn.ask("elicitation/create", &form).await.to_string();
+                }
+                turn.result(&text_result(&format!("{said} {got}"))).await;
+            }
+        })
+    })
+}
+
+/// Nothing of the other's, and something of one's own.
+fn mine(text: &str, own: &str, other: &str) {
+    assert!(!text.contains(other), "got what is another's: {text}");
+    assert!(text.contains(own), "got what is nobody's: {text}");
+}
+
+async fn works(client: &Client, own: &str, other: &str) {
+    let calls = (0..CALLS).map(|n| async move {
+        let arguments = format!(r#"{{"mark":"{own}","n":{}}}"#, n % 7);
+        // Everybody's ids and tokens are the same few.
+        let id = (n % AT_ONCE + 1).to_string();
+        let token = format!(r#""progressToken":{id}"#);
+        if n % ASKS == 0 {
+            let talk = client
+                .call("notes_ask", &arguments)
+                .id(&format!("\"ask-{n}\""))
+                .meta(&token)
+                .answering(|_, params: &Value| {
+                    mine(params["message"].as_str().unwrap(), own, other);
+                    Says::Result(format!(
+                        r#"{{"action":"accept","content":{{"said":"{own}"}}}}"#
+                    ))
+                })
+                .await;
+            assert_eq!(talk.asked.len(), 1);
+            for frame in &talk.answer.frames {
+                mine(frame, own, other);
+            }
+            return;
+        }
+        // Ids of requests in flight must differ within one client.
+        let answer = client
+            .call("notes_echo", &arguments)
+            .id(&n.to_string())
+            .meta(&token)
+            .await;
+        for frame in &answer.frames {
+            mine(frame, own, other);
+        }
+        assert_eq!(answer.id(), Some(n.to_string()));
+        let told = answer
+            .events()
+            .iter()
+            .filter(|event| event.contains("progress"))
+            .count();
+        assert_eq!(told, 1);
+        assert_eq!(
+            parse(&answer.events()[0])["params"]["progressToken"].to_string(),
+            id
+        );
+        assert!(answer.text().starts_with(&arguments), "{}", answer.text());
+    });
+    stream::iter(calls)
+        .buffer_unordered(AT_ONCE)
+        .collect::<Vec<()>>()
+        .await;
+}
+
+pairings! {
+    /// Feature: Isolation
+    async fn two_clients_who_collide_in_everything_never_meet(pair: Pairing) {
+        let notes = echo(pair);
+        let gateway = Gateway::of().upstream("notes", &notes).start().await;
+        let one = gateway.client_able(pair.client, ALL).await;
+        let two = gateway.client_able(pair.client, ALL).await;
+        tokio::join!(
+            works(&one, "mark-of-one", "mark-of-two"),
+            works(&two, "mark-of-two", "mark-of-one"),
+        );
+        let rounds = if pair.upstream_is_modern() { 2 * CALLS / ASKS } else { 0 };
+        let heard = notes.heard("tools/call");
+        assert_eq!(heard.len(), 2 * CALLS + rounds, "each was executed once");
+        for call in heard {
+            let both = call.params.contains("mark-of-one") && call.params.contains("mark-of-two");
+            assert!(!both, "{}", call.params);
+        }
+    }
+}
