@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::json::Json;
+use crate::{json::Json, jsonrpc::RpcError};
 
 /// An outcome that is no end: the caller is to answer, and to call again.
 #[derive(Debug, Clone)]
@@ -28,10 +28,13 @@ pub enum State {
 }
 
 /// How a call goes on.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Resume {
     /// `inputResponses` of this round, as an object; `None` when only the state came back.
     pub responses: Option<Json>,
+    /// Questions that the client answered with an error of its own, by key. Only a client that is asked with requests can, and
+    /// only a server that asks with requests can hear of it (PROTOCOL D1, D2b).
+    pub refused: Vec<(String, RpcError)>,
     /// What the outcome before gave; `None` when the caller brought answers and no state.
     pub state: Option<State>,
 }

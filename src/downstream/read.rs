@@ -154,6 +154,7 @@ pub(super) fn resume(params: &Json, head: &Head<'_>) -> Result<Option<Resume>, B
     Ok(Some(Resume {
         responses: head.responses.map(|responses| params.slice(responses)),
         state,
+        ..Resume::default()
     }))
 }
 

@@ -78,9 +78,14 @@ impl Gate<Routed> for OpenResume {
         if routed.call.deadline <= Instant::now() && matches!(ticket.state, State::Upstream(_)) {
             return Err(Error::Deadline);
         }
+        // What has no words for a refusal is not sent one: the call ends here (PROTOCOL D2b, H4).
+        if !resume.refused.is_empty() && !matches!(ticket.state, State::Parked(_)) {
+            return Err(Error::InputRefused);
+        }
         routed.round = ticket.round;
         routed.call.resume = Some(Resume {
             responses,
+            refused: resume.refused,
             state: Some(ticket.state),
         });
         Ok(routed)

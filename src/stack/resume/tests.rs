@@ -115,6 +115,7 @@ fn again(mut routed: Routed, text: &Arc<str>, responses: Option<&str>) -> Routed
     routed.call.resume = Some(Resume {
         responses: responses.map(json),
         state: Some(State::Sealed(text.clone())),
+        ..Resume::default()
     });
     routed
 }
@@ -159,6 +160,7 @@ fn state_that_was_never_sealed_opens_nothing() {
         call.call.resume = Some(Resume {
             responses: None,
             state: Some(state),
+            ..Resume::default()
         });
         assert!(matches!(scene.open.admit(call), Err(Error::StateInvalid)));
     }
@@ -166,7 +168,7 @@ fn state_that_was_never_sealed_opens_nothing() {
     let mut call = tool("a", "t");
     call.call.resume = Some(Resume {
         responses: Some(json(r#"{"r":{}}"#)),
-        state: None,
+        ..Resume::default()
     });
     assert!(scene.open.admit(call).unwrap().call.resume.is_none());
     let op = Op::Complete(CompletionRef::Prompt("p".into()));

@@ -173,17 +173,23 @@ impl OpenCall {
         if let Some(level) = log {
             self.session.heed(level).await;
         }
-        let responses = call.resume.as_ref();
-        let responses = responses.and_then(|resume| resume.responses.as_ref());
+        let resume = call.resume.as_ref();
+        let responses = resume.and_then(|resume| resume.responses.as_ref());
+        let refused = |key: &str| {
+            let mut refused = resume.into_iter().flat_map(|resume| &resume.refused);
+            refused
+                .find(|(asked, _)| asked == key)
+                .map(|(_, error)| Err(error.clone()))
+        };
         let mut answers = Vec::new();
         self.questions.retain(|question| {
             let answer = responses.and_then(|responses| {
                 let answer = responses.root().member(&question.key)?;
                 Some(responses.slice(answer))
             });
-            match answer {
-                Some(answer) => {
-                    answers.push((question.id.clone(), body_of(answer)));
+            match answer.map(body_of).or_else(|| refused(&question.key)) {
+                Some(body) => {
+                    answers.push((question.id.clone(), body));
                     false
                 }
                 None => true,

@@ -278,6 +278,7 @@ impl Legacy {
             resume: Some(Resume {
                 responses: responses.map(|responses| call.params.slice(responses)),
                 state: None,
+                ..Resume::default()
             }),
             ..result
         };

@@ -73,6 +73,7 @@ async fn a_question_is_an_outcome_and_its_state_comes_back_byte_for_byte_with_th
         resume: Some(Resume {
             responses: Some(json(r#"{"n":{"action":"accept","content":{"q":1.50}}}"#)),
             state: Some(asked.state),
+            ..Resume::default()
         }),
         ..call
     };
@@ -102,6 +103,7 @@ async fn a_state_that_was_not_given_stays_absent() {
             resume: Some(Resume {
                 responses: Some(json("{}")),
                 state,
+                ..Resume::default()
             }),
             ..a_tool_call()
         };
@@ -111,6 +113,7 @@ async fn a_state_that_was_not_given_stays_absent() {
         resume: Some(Resume {
             responses: None,
             state: Some(State::Upstream(Some(json(r#""""#)))),
+            ..Resume::default()
         }),
         ..a_tool_call()
     };
@@ -131,6 +134,7 @@ async fn a_call_that_an_earlier_peer_held_open_is_not_done_again() {
         resume: Some(Resume {
             responses: None,
             state: Some(State::Parked(7)),
+            ..Resume::default()
         }),
         ..a_tool_call()
     };

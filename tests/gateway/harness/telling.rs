@@ -66,11 +66,6 @@ impl Upstream {
         .await;
     }
 
-    /// Says this to everybody who listens to anything; waits until somebody does.
-    pub(crate) async fn tell_all(&self, method: &str, params: &str) {
-        self.tell(method, params, |_, _| true).await;
-    }
-
     /// Sends a request of the server's own that belongs to no call, and waits for the response: the whole message.
     pub(crate) async fn ask_unasked(&self, method: &str, params: &str) -> Value {
         let (id, answer) = self.stage.awaiting();

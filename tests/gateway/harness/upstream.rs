@@ -168,7 +168,7 @@ impl Upstream {
     /// Says a message on every pipe that is open, to whoever may listen.
     pub(crate) async fn say(&self, message: &str) {
         for outlet in self.stage.outlets() {
-            let frame = Out::Frame(message.to_owned());
+            let frame = Out::Frame(self.stage.scripted(message.to_owned()));
             outlet.out.send(frame).await.unwrap();
         }
     }

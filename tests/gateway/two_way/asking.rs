@@ -7,8 +7,7 @@ use super::{
     state_of, usual,
 };
 use crate::harness::{
-    Gateway, Pairing, Play, Says, Turn, Upstream, again, eventually, member, members, parse,
-    text_result, tool,
+    Gateway, Pairing, Play, Says, Turn, Upstream, again, member, members, parse, text_result, tool,
 };
 
 /// What the server got, as its tool tells it.
@@ -328,31 +327,31 @@ pairings! {
 #[tokio::test]
 async fn that_an_elicitation_is_complete_is_told_to_its_own_client_only() {
     let pair = Pairing::LEGACY_LEGACY;
-    let notes = asking(pair, &[VISIT]).telling();
+    let done = |id: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{{"elicitationId":"{id}"}}}}"#
+        )
+    };
+    let notes = pair
+        .upstream()
+        .tools([tool("ask"), tool("t")])
+        .telling()
+        .on("tools/call", move |_| {
+            Play::live(move |turn: Turn| async move {
+                turn.ask(VISIT.0, VISIT.1).await;
+                turn.say(&done("e-1")).await;
+                turn.result(&text_result("done")).await;
+            })
+        });
     let (gateway, client) = pair.able(&notes, ALL).await;
     let other = gateway.client_able(pair.client, ALL).await;
-    let mut mine = client.watch(&[], &[]).await;
-    let mut theirs = other.watch(&[], &[]).await;
+    let mut theirs = other.watch(&["tools"], &[]).await;
     let talk = client.call("notes_ask", "{}").answering(usual).await;
     let id = talk.asked[0].1["elicitationId"].clone();
-    eventually("the session's stream is open", || async {
-        (!notes.heard("GET").is_empty()).then_some(())
-    })
-    .await;
-    notes
-        .tell_all(
-            "notifications/elicitation/complete",
-            r#"{"elicitationId":"e-1"}"#,
-        )
-        .await;
+    let told = parse(&talk.answer.events()[0]);
+    assert_eq!(told["method"], "notifications/elicitation/complete");
+    assert_eq!(told["params"], json!({ "elicitationId": id }));
     notes.offer(0, [tool("ask"), tool("t"), tool("more")]);
     notes.announce("tools").await;
-    assert_eq!(
-        mine.change().await,
-        (
-            "elicitation/complete".to_owned(),
-            json!({"elicitationId": id})
-        )
-    );
     assert_eq!(theirs.change().await.0, "tools/list_changed");
 }

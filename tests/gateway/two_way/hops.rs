@@ -3,9 +3,7 @@
 use serde_json::json;
 
 use super::{HOME, ROOTS, asking, usual};
-use crate::harness::{
-    Gateway, Pairing, Play, Revision, Turn, Upstream, eventually, parse, text_result, tool,
-};
+use crate::harness::{Gateway, Pairing, Play, Revision, Turn, Upstream, parse, text_result, tool};
 
 pairings! {
     /// Feature: Opening
@@ -109,29 +107,24 @@ pairings! {
 
 pairings! {
     /// Feature: roots list_changed
-    async fn changed_roots_are_told_to_servers_that_can_hear_of_them(pair: Pairing) {
+    async fn changed_roots_are_promised_to_no_server_and_asked_for_afresh(pair: Pairing) {
         let notes = asking(pair, &[ROOTS]);
         let can = r#"{"roots":{"listChanged":true}}"#;
         let (_gateway, client) = pair.able(&notes, can).await;
         let talk = client.call("notes_ask", "{}").answering(usual).await;
         assert_eq!(parse(&talk.answer.text()), json!([parse(HOME)]));
+        for opened in notes.heard("initialize") {
+            let promised = opened.value()["capabilities"]["roots"]["listChanged"].clone();
+            assert_ne!(promised, json!(true));
+        }
         if pair.client_is_modern() {
-            // It has no way to say so, and no server is promised that it will.
-            let promised = notes.heard("initialize").pop();
-            let promised = promised.map(|it| it.value()["capabilities"]["roots"]["listChanged"].clone());
-            assert!(promised.is_none_or(|promised| promised != json!(true)));
+            // It has no way to say so.
             return;
         }
         client.notify("notifications/roots/list_changed", "{}").await;
-        if pair.upstream_is_modern() {
-            assert!(client.call("notes_t", "{}").await.text().contains("called"));
-            assert!(notes.heard("notifications/roots/list_changed").is_empty());
-        } else {
-            eventually("the server hears of it", || async {
-                (!notes.heard("notifications/roots/list_changed").is_empty()).then_some(())
-            })
-            .await;
-        }
+        let talk = client.call("notes_ask", "{}").answering(usual).await;
+        assert_eq!(talk.asked.len(), 1, "asked again");
+        assert!(notes.heard("notifications/roots/list_changed").is_empty());
     }
 }
 

@@ -217,6 +217,7 @@ impl Unrolled {
             open: FuturesUnordered::new(),
             questions: Vec::new(),
             answers: Vec::new(),
+            refused: Vec::new(),
             empty: requests.root().members().next().is_none(),
             left: self.call.deadline.saturating_duration_since(Instant::now()),
             hold: Hold::new(self, state),
@@ -278,7 +279,8 @@ impl Unrolled {
             }
         }
         let notices = round.withdraw();
-        if refused {
+        // A server that can hear of a refusal is told; for all others the call ends when it is made again.
+        if refused && round.refused.is_empty() {
             return (notices, Next::End);
         }
         (notices, Next::Call(self.again(round)))
@@ -297,6 +299,7 @@ impl Unrolled {
         Call {
             resume: Some(Resume {
                 responses: (!round.empty).then(|| meta::object_of(&answers)),
+                refused: std::mem::take(&mut round.refused),
                 state: Some(state),
             }),
             ..self.call.clone()

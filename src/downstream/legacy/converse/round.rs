@@ -14,8 +14,8 @@ use super::{
 use crate::{
     call::{Call, Resume, State},
     json::{Edits, Json},
-    jsonrpc::{RequestId, encode},
-    protocol::{meta, methods},
+    jsonrpc::{RequestId, RpcError, encode},
+    protocol::{codes, meta, methods},
     stack::McpService,
     tasks::Tasks,
 };
@@ -25,6 +25,8 @@ pub(super) struct Round {
     pub(super) open: FuturesUnordered<BoxFuture<'static, (usize, Option<Answered>)>>,
     pub(super) questions: Vec<Question>,
     pub(super) answers: Vec<(String, Json)>,
+    /// Errors of the client's own, which not every server can hear of.
+    pub(super) refused: Vec<(String, RpcError)>,
     /// Nothing was asked: there is only state to bring back.
     pub(super) empty: bool,
     /// Lets go of the call if nobody goes on with it.
@@ -54,7 +56,7 @@ impl Round {
         self.open.push(answer.boxed());
     }
 
-    /// Takes an answer; `false` when it refuses what has no words for a refusal (PROTOCOL H4).
+    /// Takes an answer; `false` when it refuses what has no words for a refusal in every era, which ends the round (PROTOCOL H4).
     pub(super) fn take(&mut self, at: usize, answer: Option<Answered>) -> bool {
         let Some(question) = self.questions.get_mut(at) else {
             return true;
@@ -73,7 +75,11 @@ impl Round {
                 self.cancel(key);
                 true
             }
-            _ => false,
+            Some(Err(error)) => {
+                self.refused.push((question.key.clone(), error));
+                false
+            }
+            None => false,
         }
     }
 
@@ -88,6 +94,9 @@ impl Round {
             notices.push_back(encode::notification(methods::CANCELLED, Some(&params)));
             if question.elicits {
                 closed.push(question.key.clone());
+            } else if !self.refused.is_empty() {
+                let error = RpcError::new(codes::INTERNAL_ERROR, "not asked any more");
+                self.refused.push((question.key.clone(), error));
             }
         }
         closed.into_iter().for_each(|key| self.cancel(key));
@@ -140,6 +149,7 @@ impl Drop for Hold {
             resume: Some(Resume {
                 responses: None,
                 state: Some(state),
+                ..Resume::default()
             }),
             deadline: Instant::now(),
             ..self.call.clone()

@@ -174,6 +174,7 @@ async fn whoever_comes_when_time_is_up_lets_go_of_the_call_even_where_all_shares
         resume: Some(Resume {
             responses: None,
             state: Some(asked.state),
+            ..Resume::default()
         }),
         ..call
     };

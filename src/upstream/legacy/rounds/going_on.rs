@@ -98,6 +98,7 @@ async fn a_parked_call_goes_on_once_for_its_own_principal_and_request_only() {
         resume: Some(Resume {
             responses: None,
             state: Some(State::Parked(1)),
+            ..Resume::default()
         }),
         ..fine.clone()
     };

@@ -51,6 +51,7 @@ fn again(call: &Call, asked: &InputRequired, responses: &str) -> Call {
         resume: Some(Resume {
             responses: Some(json(responses)),
             state: Some(asked.state.clone()),
+            ..Resume::default()
         }),
         ..call.clone()
     }
