@@ -35,6 +35,7 @@ pub(crate) use script::{Gate, Heard, Play, call_result, resource, template, text
 pub(crate) use talk::{Says, Talk, again};
 pub(crate) use turn::Turn;
 pub(crate) use upstream::Upstream;
+pub(crate) use watch::Watch;
 
 /// Nothing in these tests takes this long unless it hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

@@ -10,6 +10,7 @@ mod changes;
 mod hops;
 mod isolation;
 mod killing;
+mod many;
 mod subscribing;
 mod telling;
 
