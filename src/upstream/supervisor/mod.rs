@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Peer, UpstreamError,
+    bell::Spacing,
     handle::{Being, Presence, Shared},
     health::{Backoff, jittered},
     probe::{Connector, Probe},
@@ -36,7 +37,7 @@ pub trait Sink: Send + Sync {
     fn confirm(&self, id: &UpstreamId, read_at: Instant);
 }
 
-/// The shortest time between two reads of lists that were said to have changed.
+/// The shortest time between two reads of a list that was said to have changed.
 const COALESCE: Duration = Duration::from_secs(2);
 /// The shortest time between two reads that a time to live asks for, and the first wait after a list failed.
 const SOONEST: Duration = Duration::from_secs(5);
@@ -174,7 +175,8 @@ impl Supervisor {
         let mut first = true;
         let mut lists = Lists::ALL;
         // When all is to be read again, and when what changed may be.
-        let (mut due, mut ready) = (Instant::now(), Instant::now());
+        let mut due = Instant::now();
+        let mut spacing = Spacing::new(due);
         loop {
             let read = tokio::select! {
                 biased;
@@ -194,10 +196,8 @@ impl Supervisor {
             lists = tokio::select! {
                 biased;
                 error = ended.as_mut() => return error,
-                rung = shared.terms.bell.rung(ready) => {
-                    if rung.changed {
-                        ready = Instant::now() + COALESCE;
-                    }
+                rung = shared.terms.bell.rung(&spacing) => {
+                    spacing.after(rung.changed, COALESCE);
                     rung.lists
                 }
                 () = sleep_until(due) => Lists::ALL,

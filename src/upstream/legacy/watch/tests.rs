@@ -117,7 +117,12 @@ impl Rig {
     }
 
     async fn rung(&self) -> Lists {
-        self.peer.terms.bell.rung(Instant::now()).await.lists
+        self.peer
+            .terms
+            .bell
+            .rung(&crate::upstream::bell::Spacing::new(Instant::now()))
+            .await
+            .lists
     }
 
     async fn is_silent(&self) -> bool {

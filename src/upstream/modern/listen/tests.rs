@@ -113,7 +113,11 @@ impl Rig {
 
     /// The lists that are to be read again.
     async fn rung(&self) -> Lists {
-        self.terms.bell.rung(Instant::now()).await.lists
+        self.terms
+            .bell
+            .rung(&crate::upstream::bell::Spacing::new(Instant::now()))
+            .await
+            .lists
     }
 }
 
