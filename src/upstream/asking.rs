@@ -50,6 +50,11 @@ impl NotOffered {
 impl Offer {
     /// Nothing.
     pub(super) const NONE: Self = Self(0);
+    /// Everything: for a session that lists and carries no call, since some servers list only what their client could be
+    /// asked for (PROTOCOL J6). What is asked on it belongs to no call and is refused at once (PROTOCOL D0.4).
+    pub(super) const LISTING: Self = Self(
+        Self::ELICITATION | Self::FORM | Self::URL | Self::SAMPLING | Self::TOOLS | Self::ROOTS,
+    );
 
     const ELICITATION: u8 = 1;
     const FORM: u8 = 1 << 1;

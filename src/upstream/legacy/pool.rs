@@ -130,7 +130,7 @@ impl Slot {
 
     /// The slot of the gateway's own session.
     pub(super) fn with(session: Arc<Session>) -> Arc<Self> {
-        let slot = Self::new(Offer::NONE, true);
+        let slot = Self::new(session.line.offer, true);
         slot.live.store(Some(session));
         slot
     }

@@ -16,7 +16,7 @@ use super::{
     legacy::{Legacy, NotOpened, Opener, Proposal, Session},
     line::Wire,
     modern::{self, Modern},
-    spec::{Endpoint, HttpTransport, Pin, UpstreamSpec},
+    spec::{Endpoint, HttpTransport, Isolation, Pin, UpstreamSpec},
     terms::Terms,
     transport::{self, Head, Transport},
 };
@@ -163,6 +163,14 @@ impl Probe {
         }
     }
 
+    /// What the gateway's own session declares: nothing where it carries calls too.
+    const fn offer(&self) -> Offer {
+        match self.spec.isolation {
+            Isolation::Shared => Offer::NONE,
+            Isolation::Principal | Isolation::Session => Offer::LISTING,
+        }
+    }
+
     /// One step's deadline from now.
     fn step(&self) -> Instant {
         Instant::now() + self.terms.timeouts.connect
@@ -212,7 +220,7 @@ impl Probe {
         match Session::open(
             &wire,
             self.proposal(),
-            Offer::NONE,
+            self.offer(),
             &self.terms,
             self.step(),
         )
@@ -249,7 +257,7 @@ impl Probe {
         let wire = Wire::new(self.connect(http).await?, false);
         let closing = CloseUnlessKept(Some(Arc::clone(&wire)), &self.terms);
         let deadline = Instant::now() + self.terms.opening;
-        let opening = Session::open(&wire, self.proposal(), Offer::NONE, &self.terms, deadline);
+        let opening = Session::open(&wire, self.proposal(), self.offer(), &self.terms, deadline);
         // A process that ends says why; the handshake only sees that it ended.
         let session = tokio::select! {
             biased;
@@ -316,7 +324,7 @@ impl Probe {
             Some(Err(error)) => return Err(error),
             None => true,
         };
-        let opening = Session::open(wire, self.proposal(), Offer::NONE, &self.terms, deadline);
+        let opening = Session::open(wire, self.proposal(), self.offer(), &self.terms, deadline);
         tokio::pin!(opening);
         let mut pending = pending;
         let opened = loop {
