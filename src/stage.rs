@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::{
     call::{Call, Op},
     catalog::{Namespace, Route},
+    json::Json,
     protocol::UpstreamId,
     snapshot::Snapshot,
 };
@@ -27,6 +28,8 @@ pub struct Routed {
     pub target: Target,
     /// How often its caller has been asked for input already.
     pub round: u32,
+    /// Answers that it brings though nobody is known to have asked.
+    pub brought: Option<Json>,
 }
 
 /// Where a call goes.
@@ -81,6 +84,7 @@ impl Pinned {
             snapshot: self.snapshot,
             target,
             round: 0,
+            brought: None,
         }
     }
 }

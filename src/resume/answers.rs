@@ -43,6 +43,12 @@ impl Asked {
             None => Ok(responses.splice(&edits)),
         }
     }
+
+    /// Whether something was asked, and each question has an answer in `responses`, which [`Self::answers`] let through.
+    pub fn is_answered_by(&self, responses: &Json) -> bool {
+        let root = responses.root();
+        !self.is_empty() && self.asks.iter().all(|(key, _)| root.member(key).is_some())
+    }
 }
 
 impl Ask {

@@ -9,7 +9,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 use tokio::time::Instant;
 use tower::Service;
 
-use super::{Error, Parts, handles::Handles, listen::Listens};
+use super::{Error, Parts, brought, handles::Handles, listen::Listens};
 use crate::{
     call::{Call, Op, Outcome, Page, Reply},
     catalog::{Position, Route},
@@ -69,7 +69,12 @@ impl Service<Routed> for Dispatch {
                 std::future::ready(self.answer_from_memory(&routed.call, &routed.snapshot)).boxed()
             }
             // The upstream keeps the call's deadline: one place, one timer.
-            Target::Upstream(route) => self.upstreams.call(routed.call, route),
+            Target::Upstream(route) => match routed.brought {
+                None => self.upstreams.call(routed.call, route),
+                Some(brought) => {
+                    brought::call(self.upstreams.clone(), routed.call, route, brought).boxed()
+                }
+            },
             Target::Hub(watched) => {
                 let listens = self.listens.clone();
                 async move { listens.open(&routed.call, &routed.snapshot, watched).await }.boxed()

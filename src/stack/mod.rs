@@ -4,6 +4,7 @@
 //! machinery is in `gate.rs` and `wrap.rs`.
 
 mod asks;
+mod brought;
 mod directories;
 mod dispatch;
 mod error;

@@ -45,13 +45,17 @@ impl Gate<Routed> for OpenResume {
         let Some(resume) = routed.call.resume.take() else {
             return Ok(routed);
         };
-        let (Some(state), Target::Upstream(route)) = (resume.state, &routed.target) else {
-            // All our questions carry state, so answers without one were asked for by nobody and go no further (STATE-3).
+        let Target::Upstream(route) = &routed.target else {
             return Ok(routed);
         };
         if !methods::may_ask_back(routed.call.op.method()) {
             return Ok(routed);
         }
+        let Some(state) = resume.state else {
+            // All our questions carry state, so these were asked for by nobody. They wait for a question (STATE-3).
+            routed.brought = resume.responses;
+            return Ok(routed);
+        };
         let State::Sealed(text) = state else {
             return Err(Error::StateInvalid);
         };

@@ -103,6 +103,7 @@ fn routed(op: Op, upstream: &str, local: &str) -> Routed {
             task_only: false,
         }),
         round: 0,
+        brought: None,
     }
 }
 
@@ -164,13 +165,15 @@ fn state_that_was_never_sealed_opens_nothing() {
         });
         assert!(matches!(scene.open.admit(call), Err(Error::StateInvalid)));
     }
-    // Answers alone go no further; nor does anything to a method that cannot ask.
+    // Answers alone are set aside; nothing at all goes to a method that cannot ask.
     let mut call = tool("a", "t");
     call.call.resume = Some(Resume {
         responses: Some(json(r#"{"r":{}}"#)),
         ..Resume::default()
     });
-    assert!(scene.open.admit(call).unwrap().call.resume.is_none());
+    let call = scene.open.admit(call).unwrap();
+    assert!(call.call.resume.is_none());
+    assert_eq!(call.brought.unwrap().as_str(), r#"{"r":{}}"#);
     let op = Op::Complete(CompletionRef::Prompt("p".into()));
     let call = again(routed(op, "a", "p"), &"x".into(), None);
     assert!(scene.open.admit(call).unwrap().call.resume.is_none());

@@ -127,6 +127,41 @@ async fn a_modern_client_is_asked_by_a_result_and_goes_on_with_the_sealed_state(
 }
 
 #[tokio::test]
+async fn answers_brought_along_reach_a_server_that_asks_for_just_these_and_gives_no_state() {
+    const ASKS: &str = r#"{"who":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"n":{"type":"string","minLength":2}},"required":["n"]}}}}"#;
+    const FITS: &str = r#"{"who":{"action":"accept","content":{"n":"Ann"}},"other":{"x":1}}"#;
+    for (state, brought, taken) in [
+        (None, FITS, true),
+        // It does not fit, or is of another question.
+        (
+            None,
+            r#"{"who":{"action":"accept","content":{"n":"A"}}}"#,
+            false,
+        ),
+        (None, r#"{"other":{"action":"decline"}}"#, false),
+        // Nobody knows what a server remembers of a question but whoever was asked it.
+        (Some(r#""s""#), FITS, false),
+    ] {
+        let notes = asking(ASKS, state);
+        let gateway = gateway(&notes).await;
+        let client = gateway.client_able(MODERN, ALL).await;
+        let answer = go_on(&client, &format!(r#""inputResponses":{brought}"#)).await;
+        let heard = notes.heard("tools/call");
+        assert_eq!(member(&heard[0].params, "inputResponses"), None);
+        if taken {
+            assert_eq!(answer.text(), "done");
+            assert_eq!(
+                member(&heard[1].params, "inputResponses").unwrap(),
+                r#"{"who":{"action":"accept","content":{"n":"Ann"}}}"#
+            );
+        } else {
+            state_of(&answer.value());
+        }
+        assert_eq!(heard.len(), 1 + usize::from(taken), "{brought}");
+    }
+}
+
+#[tokio::test]
 async fn a_legacy_client_is_asked_by_requests_on_its_stream_and_answers_beside_it() {
     let notes = asking(
         r#"{"who":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"n":{"type":"string"}}}}},"roots":{"method":"roots/list"},"m":{"method":"sampling/createMessage","params":{"includeContext":"allServers","maxTokens":5,"messages":[{"role":"user","content":{"type":"text","text":"hi"}}]}}}"#,
