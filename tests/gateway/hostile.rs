@@ -268,10 +268,10 @@ pairings! {
             scene.ready().await;
             bad.flood(piece);
             // The noise is made by the same thread that runs everything else here.
-            scene.answers_within(LIMIT / 2).await;
+            scene.answers_within(LIMIT).await;
             let answer = scene.call_bad().await;
             assert!(answer.text() == "called t" || !told(&answer).is_empty(), "{answer:?}");
-            scene.answers_within(LIMIT / 2).await;
+            scene.answers_within(LIMIT).await;
             // A server that tells too much but stays a server may go on; it must not take the others with it.
             bad.down();
             bad.up();
@@ -287,7 +287,7 @@ pairings! {
             let bad = server(pair, piped).on(opening, move |_| Play::Raw(babble.into()));
             let scene = Pair::of(pair.client, &bad, Gateway::of()).await;
             bad.until_heard(opening, 1).await;
-            scene.answers_within(LIMIT / 2).await;
+            scene.answers_within(LIMIT).await;
             eventually("operators see that it is away", || async {
                 (scene.gateway.state("bad") == "away").then_some(())
             })

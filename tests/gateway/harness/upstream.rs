@@ -173,14 +173,18 @@ impl Upstream {
         }
     }
 
-    /// Writes this again and again, on every pipe and stream that is open and without having been asked, until nobody
-    /// takes it any more.
+    /// Writes this four thousand times, on every pipe and stream that is open and without having been asked, or until
+    /// nobody takes it any more.
     pub(crate) fn flood(&self, piece: impl Into<Bytes>) {
         let piece = piece.into();
         for outlet in self.stage.outlets() {
             let piece = piece.clone();
             self.tasks.spawn(async move {
-                while outlet.out.send(Out::Noise(piece.clone())).await.is_ok() {}
+                for _ in 0..4_000 {
+                    if outlet.out.send(Out::Noise(piece.clone())).await.is_err() {
+                        return;
+                    }
+                }
             });
         }
     }
