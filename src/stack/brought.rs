@@ -33,6 +33,7 @@ pub(super) async fn call(
     let resume = Resume {
         responses: Some(responses),
         state: Some(State::Upstream(None)),
+        ..Resume::default()
     };
     let again = Call {
         resume: Some(resume),

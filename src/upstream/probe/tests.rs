@@ -474,7 +474,7 @@ async fn a_session_that_only_lists_declares_all_that_could_be_asked_and_one_that
         for spec in [a_pipe(), an_address(), over(HttpTransport::Sse)] {
             let processes = answering(Play::Error(200, -32601, ""), welcome());
             let spec = UpstreamSpec { isolation, ..spec };
-            drop(revision(&spec, &processes).await.unwrap());
+            let _ = revision(&spec, &processes).await.unwrap();
             let sent = processes.made().into_iter().flat_map(|made| made.sent());
             let opening = sent.into_iter().find(|sent| sent.method == INITIALIZE);
             let params = opening.unwrap().params;
