@@ -352,6 +352,11 @@ impl App {
         }
     }
 
+    /// Begins to stop: listens end with a result, and [`App::stdio`] when what is in flight is answered.
+    pub fn drain(&self) {
+        self.shared.door.closing.cancel();
+    }
+
     /// Stops accepting, lets calls in flight end, closes upstreams, ends every task.
     pub async fn shutdown(self) {
         self.shared.door.closing.cancel();

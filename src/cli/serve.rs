@@ -1,8 +1,9 @@
 //! `usher serve`: the gateway, until it is told to stop.
 
-use std::{collections::HashMap, io, time::Duration};
+use std::{collections::HashMap, io, pin::pin, time::Duration};
 
 use clap::Args as ClapArgs;
+use tokio::time::timeout;
 
 use super::{Ended, gateway::build, out, signals::Stop, source::Source};
 use crate::{
@@ -19,6 +20,8 @@ const LOOKS: usize = 600;
 /// How long the host of `usher stdio` is kept waiting for servers that are starting. Hosts that ask for lists once, right
 /// after the handshake, never see what comes later; others are told that the lists changed. Nobody likes to wait.
 const HEAD_START: Duration = Duration::from_secs(4);
+/// How long `usher stdio` takes to answer what is in flight when it is told to stop.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Run the gateway
 #[derive(Debug, ClapArgs)]
@@ -132,19 +135,26 @@ pub(super) async fn stdio(source: &Source) -> Ended {
             return Ended::Failed;
         }
     };
-    let speak = async {
-        app.settled(HEAD_START).await;
-        app.stdio().await
+    let speaking = app.clone();
+    let speak = async move {
+        speaking.settled(HEAD_START).await;
+        speaking.stdio().await
     };
+    let mut speak = pin!(speak);
     let ended = tokio::select! {
-        ended = speak => match ended {
+        ended = speak.as_mut() => match ended {
             Ok(()) => Ended::Well,
             Err(error) => {
                 out::problem(&error.to_string());
                 Ended::Failed
             }
         },
-        () = stop.asked() => Ended::Well,
+        () = stop.asked() => {
+            app.drain();
+            // Whoever takes longer is not waited for.
+            drop(timeout(LAST_WORDS, speak).await);
+            Ended::Well
+        }
     };
     app.shutdown().await;
     tasks.finish().await;

@@ -158,9 +158,12 @@ impl Channel {
         self.out.tell(problem.into()).await;
     }
 
-    /// Waits until everything taken is answered, then ends the session. Listens, which are never answered, end at once.
+    /// Waits until everything taken is answered, then ends the session. Listens, which are answered only by a gateway that
+    /// drains, end at once.
     pub(super) async fn finish(self) {
-        self.out.asked.cancel();
+        if !self.door.closing.is_cancelled() {
+            self.out.asked.cancel();
+        }
         let _all = self.room.acquire_many(IN_FLIGHT).await;
         self.end();
     }

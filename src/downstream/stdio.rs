@@ -17,7 +17,7 @@ use crate::{call::Principal, protocol::names::Scope};
 /// The longest line, in bytes.
 const LINE: usize = 16 << 20;
 
-/// Speaks MCP over a pair of pipes until the input ends, then until the last answer is out.
+/// Speaks MCP over a pair of pipes until the input ends or the gateway begins to drain, then until the last answer is out.
 ///
 /// # Errors
 /// When reading or writing fails, or a line is longer than 16 MiB.
@@ -34,8 +34,12 @@ pub async fn serve(
         drop(done.send(write(output, outgoing).await));
     });
     let principal = Principal::anonymous();
+    let closing = door.closing.clone();
     let channel = Channel::new(door, principal, Scope::All, true, lines, line);
-    let read = read(&channel, &mut input).await;
+    let read = tokio::select! {
+        read = read(&channel, &mut input) => read,
+        () = closing.cancelled() => Ok(()),
+    };
     // With the channel its sender goes, and with the last one, in the last task, the writer ends.
     channel.finish().await;
     let written = written.await.unwrap_or(Ok(()));

@@ -210,3 +210,22 @@ async fn on_a_pipe_listens_are_told_apart_cancelled_and_ended() {
     // A listen that is open does not keep the program alive.
     usher.end().await;
 }
+
+#[tokio::test]
+async fn on_a_pipe_a_stopping_gateway_ends_a_listen_with_its_result_and_then_says_so() {
+    let notes = Upstream::http(MODERN).telling();
+    let configuration = Gateway::of().upstream("notes", &notes).text();
+    let mut usher = Piped::start(&configuration).await;
+    let listen = r#"{"jsonrpc":"2.0","id":"x","method":"subscriptions/listen","params":{"notifications":{"promptsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    usher.ask(listen).await;
+    usher.terminate();
+    let result = parse(&usher.hear().await);
+    assert_eq!(result["id"], "x");
+    assert_eq!(
+        result["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"],
+        "x"
+    );
+    let last = parse(&usher.hear().await);
+    assert_eq!(last["method"], "notifications/cancelled");
+    assert_eq!(last["params"]["requestId"], "x");
+}

@@ -74,6 +74,13 @@ impl Piped {
         within(PATIENCE, "a name that is known", asking).await
     }
 
+    /// Tells the program to stop, as a process supervisor does.
+    pub(crate) fn terminate(&self) {
+        let id = i32::try_from(self.child.id().unwrap()).unwrap();
+        let id = nix::unistd::Pid::from_raw(id);
+        nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGTERM).unwrap();
+    }
+
     /// Ends the input: the program must end by itself, in order.
     pub(crate) async fn end(mut self) {
         drop(self.input);
