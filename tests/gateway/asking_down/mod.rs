@@ -275,7 +275,7 @@ async fn state_that_was_altered_or_belongs_to_another_call_is_refused_before_the
 }
 
 #[tokio::test]
-async fn answers_that_do_not_fit_are_refused_and_answers_without_a_question_are_not_passed_on() {
+async fn answers_that_do_not_fit_are_refused() {
     let notes = asking(
         r#"{"who":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"n":{"type":"string","minLength":2}},"required":["n"]}}}}"#,
         None,
@@ -294,10 +294,6 @@ async fn answers_that_do_not_fit_are_refused_and_answers_without_a_question_are_
         assert_eq!(refused, (-32602, "invalid_input_response".into()), "{bad}");
     }
     assert_eq!(notes.heard("tools/call").len(), 1);
-    // Nobody asked for these, so this is a call like the first.
-    let more = r#""inputResponses":{"who":{"action":"accept","content":{"n":"Ann"}}}"#;
-    state_of(&go_on(&client, more).await.value());
-    assert!(!is_retry(&notes.last("tools/call")));
 }
 
 #[tokio::test]
