@@ -39,7 +39,7 @@ async fn files_of_claude_desktop_vs_code_and_cursor_are_imported_checked_and_ser
     fs::write(&file, text).expect("the world can be written to");
     let usher = Usher::serve(&world, &file, port, &variables).await;
     let client = Client::node("typescript-1.mjs");
-    let servers = world.servers_named(&["everything", "files", "web", "time"]);
+    let servers = world.servers_named(&["everything", "files", "fixture", "time"]);
     let mut direct = Vec::new();
     for server in &servers {
         direct.push(ask_directly(&client, server, &client).await);
@@ -64,9 +64,9 @@ fn files(world: &World) -> [String; 3] {
         "command": node,
         "args": [filesystem, "${workspaceFolder}/files"],
     });
-    let http = json!({"type": "http", "url": world.everything()});
+    let http = json!({"type": "http", "url": world.fixture()});
     let vs_code = format!(
-        "{{\n  // what the team uses\n  \"servers\": {{\"files\": {stdio}, \"web\": {http},}},\n}}\n"
+        "{{\n  // what the team uses\n  \"servers\": {{\"files\": {stdio}, \"fixture\": {http},}},\n}}\n"
     );
     let cursor = json!({
         "mcpServers": {

@@ -19,6 +19,7 @@ mod compare;
 mod import;
 mod pipe;
 mod servers;
+mod two_way;
 mod usher;
 
 use std::time::SystemTime;

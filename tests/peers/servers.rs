@@ -65,9 +65,9 @@ impl World {
         path.to_str().expect("temporary paths are text").to_owned()
     }
 
-    /// The everything server's endpoint.
-    pub(crate) fn everything(&self) -> &str {
-        &self.everything
+    /// The fixture's endpoint.
+    pub(crate) fn fixture(&self) -> &str {
+        &self.fixture
     }
 
     /// Those with these prefixes, in this order.
@@ -115,7 +115,8 @@ impl World {
                 "web",
                 "legacy",
                 &self.everything,
-                json!({}),
+                // Where all share, the gateway declares what these clients declare: nothing. More would be listed otherwise.
+                json!({"isolation": "shared"}),
                 everything_calls(),
             ),
             stdio(
