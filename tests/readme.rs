@@ -1,6 +1,7 @@
 //! README.md is true: its commands parse, its files load, its tables say what the code says, its examples run.
 //!
 //! What needs Node, Python or a program that is not ours is compared with what `usher demo` prints, and no further.
+#![expect(clippy::disallowed_types, reason = "the transcript is told from trees")]
 #![expect(
     clippy::expect_used,
     reason = "what the README lacks is a failure of these tests"
@@ -17,6 +18,7 @@ use std::{
 
 use clap::{CommandFactory, Parser, error::ErrorKind};
 use rmcp::{ServiceExt, model::CallToolRequestParams, transport::StreamableHttpClientTransport};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use usher::{
     cli::Cli,
@@ -218,6 +220,146 @@ fn what_the_demo_prints_is_what_is_shown_and_the_examples_run() {
         .expect("a runtime")
         .block_on(with_rmcp(&format!("http://{}/mcp", demo.address)))
         .expect("the SDK's call");
+}
+
+#[test]
+fn the_transcript_is_what_happens() {
+    let demo = Demo::start();
+    let happened = transcript(&demo.address);
+    assert!(
+        blocks("console").contains(&happened),
+        "what happens is\n{happened}"
+    );
+}
+
+/// A client of 2026-07-28 sees all that the demo has to show: `>` is what it sends, `<` what it gets.
+fn transcript(address: &str) -> String {
+    let filter =
+        r#"{"toolsListChanged":true,"resourceSubscriptions":["calendar+calendar://agenda"]}"#;
+    let (mut said, listen) = (String::new(), "subscriptions/listen");
+    let mut changes = ask(address, listen, "", &format!(r#""notifications":{filter}"#));
+    let mut say = |line: &str| said.extend([line, "\n"]);
+    let mut next_change = || worded(&changes.next().expect("the stream stays open"));
+    let call = |name: &str, params: &str| ask(address, "tools/call", name, params);
+
+    say(&format!("> {listen} {filter}"));
+    say(&next_change());
+    for (name, arguments, answer, then) in [
+        ("travel_add_to_trip", r#"{"flight":"PAR-TYO-1"}"#, "", true),
+        ("travel_book_trip", "{}", "", true),
+        (
+            "weather_compare_cities",
+            r#"{"cities":["Paris","Oslo"],"date":"2026-09-12"}"#,
+            "",
+            false,
+        ),
+        (
+            "calendar_send_email",
+            r#"{"to":"ada@example.com","subject":"Lunch","body":"At noon?"}"#,
+            r#"{"action":"accept","content":{"send":true}}"#,
+            false,
+        ),
+        (
+            "calendar_draft_invitation",
+            r#"{"id":1}"#,
+            r#"{"role":"assistant","model":"yours","content":{"type":"text","text":"Come and eat!"}}"#,
+            false,
+        ),
+        (
+            "calendar_create_event",
+            r#"{"title":"Lunch","date":"2026-09-02"}"#,
+            "",
+            true,
+        ),
+    ] {
+        let params = format!(r#""name":"{name}","arguments":{arguments}"#);
+        say(&format!("> tools/call {name} {arguments}"));
+        let mut state = None;
+        for message in call(name, &params) {
+            say(&worded(&message));
+            state = message["result"].get("requestState").cloned().or(state);
+            if let Some(asked) = message["result"]["inputRequests"].as_object() {
+                let key = asked.keys().next().expect("one question");
+                state = Some(json!([key, state]));
+            }
+        }
+        if let Some(state) = state {
+            say(&format!("> the same again, with the answer {answer}"));
+            let (key, state) = (&state[0], &state[1]);
+            let again =
+                format!(r#"{params},"inputResponses":{{{key}:{answer}}},"requestState":{state}"#);
+            call(name, &again).for_each(|message| say(&worded(&message)));
+        }
+        if then {
+            say(&next_change());
+        }
+    }
+    said
+}
+
+/// A message as a line of the transcript.
+fn worded(message: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let result = &message["result"];
+    if let Some(asked) = result["inputRequests"].as_object() {
+        let question = asked.values().next().expect("one question");
+        let params = &question["params"];
+        let words = [
+            &params["message"],
+            &params["messages"][0]["content"]["text"],
+        ];
+        let words = cut(&words.map(text).concat());
+        return format!("< input_required: {}: {words}", text(&question["method"]));
+    }
+    if result.is_object() {
+        let words = cut(&text(&result["content"][0]["text"]));
+        return format!("< result: {words}");
+    }
+    let params = &message["params"];
+    let words = [&params["uri"], &params["message"]].map(text).concat();
+    format!("< {} {words}", text(&message["method"]))
+        .trim_end()
+        .to_owned()
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(80) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Sends one request and hands over the messages of its answer as they come.
+fn ask(
+    address: &str,
+    method: &str,
+    name: &str,
+    params: &str,
+) -> impl Iterator<Item = Value> + use<> {
+    let meta = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"sampling":{}},"progressToken":1"#;
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params},"_meta":{{{meta}}}}}}}"#
+    );
+    let name = if name.is_empty() {
+        String::new()
+    } else {
+        format!("mcp-name: {name}\r\n")
+    };
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n\
+         {name}content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(address).expect("connected");
+    stream.write_all(request.as_bytes()).expect("sent");
+    let lines = BufReader::new(stream).lines().map_while(Result::ok);
+    lines.filter_map(|line| {
+        let json = line.strip_prefix("data: ").unwrap_or(&line);
+        serde_json::from_str::<Value>(json)
+            .ok()
+            .filter(Value::is_object)
+    })
 }
 
 #[test]

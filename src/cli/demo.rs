@@ -100,7 +100,43 @@ fn introduce(app: &App, url: &str, program: &str) {
         .map(|kind| (kind, app.catalog(kind)))
         .collect();
     catalog::print(&lists);
+    out::line(&see_this());
     out::line(&try_this(url, program));
+}
+
+/// What there is to see that is not an answer to a call, and how to bring it about.
+const SIGHTS: [(&str, &str); 5] = [
+    (
+        "a tool that appears",
+        "call travel_add_to_trip with PAR-TYO-1; travel_book_trip is listed until the trip is booked",
+    ),
+    (
+        "a resource that changes",
+        "subscribe to calendar+calendar://agenda, then call calendar_create_event",
+    ),
+    (
+        "progress",
+        "call weather_compare_cities with a few cities and a progress token",
+    ),
+    (
+        "a confirmation",
+        "call calendar_send_email; the client asks its user (elicitation)",
+    ),
+    (
+        "a question to the model",
+        "call calendar_draft_invitation; the client asks its model (sampling)",
+    ),
+];
+
+fn see_this() -> String {
+    let mut text = format!(
+        "\n{}",
+        out::paint(out::BOLD, "See it talk back, in any client:")
+    );
+    for (sight, how) in SIGHTS {
+        text.push_str(&format!("\n{sight:<25}{how}"));
+    }
+    text
 }
 
 const TOOL: &str = "weather_get_weather";
@@ -203,6 +239,26 @@ mod tests {
         let ids: Vec<&str> = plan.upstreams.iter().map(|one| one.id.as_str()).collect();
         assert_eq!(ids, ["travel", "weather", "calendar"]);
         assert!(plan.listen.address.ip().is_loopback());
+    }
+
+    #[test]
+    fn every_sight_is_of_something_that_the_demo_offers() {
+        let offered = include_str!("../demo/travel.rs").to_owned()
+            + include_str!("../demo/weather.rs")
+            + include_str!("../demo/calendar.rs");
+        let mut named = 0;
+        for word in SIGHTS
+            .iter()
+            .flat_map(|(_, how)| how.split([' ', ';', ',']))
+        {
+            let own = ["travel_", "weather_", "calendar_", "calendar+"];
+            let Some(name) = own.iter().find_map(|prefix| word.strip_prefix(prefix)) else {
+                continue;
+            };
+            named += 1;
+            assert!(offered.contains(&format!("\"{name}\"")), "{name}");
+        }
+        assert_eq!(named, 7);
     }
 
     #[test]
