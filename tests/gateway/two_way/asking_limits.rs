@@ -43,8 +43,10 @@ pairings! {
 }
 
 pairings! {
-    only [legacy_client_modern_server = LEGACY_MODERN]
-    because "only the handshake era can say no to a sample, and its own servers are not told yet";
+    only [
+        legacy_client_legacy_server = LEGACY_LEGACY,
+        legacy_client_modern_server = LEGACY_MODERN,
+    ] because "only the handshake era can say no to a sample";
     /// Feature: A refused sample
     async fn a_client_that_refuses_is_heard(pair: Pairing) {
         let notes = asking(pair, &[SAMPLE]);
