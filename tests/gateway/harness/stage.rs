@@ -453,10 +453,11 @@ impl Stage {
                     .iter()
                     .map(|event| self.scripted(event.replace("$token", token))),
             );
-            return match self.answered(*next, Vec::new(), heard, id) {
-                Spoken::Frames(rest, _) => Spoken::Gated(events, gate, rest),
-                other => panic!("{other:?} behind a gate"),
+            let spoken = self.answered(*next, Vec::new(), heard, id);
+            let Spoken::Frames(rest, _) = spoken else {
+                panic!("{spoken:?} behind a gate");
             };
+            return Spoken::Gated(events, gate, rest);
         }
         self.answered(play, events, heard, id)
     }

@@ -132,7 +132,7 @@ pairings! {
             let mut watch = client.watch(&["tools"], &[]).await;
             // On the stream of its own, or anywhere on a pipe that all share.
             let told = notes.ask_unasked(FORM.0, FORM.1).await;
-            assert_eq!(told["error"]["code"].is_i64(), true, "{told}");
+            assert!(told["error"]["code"].is_i64(), "{told}");
             notes.offer(0, [tool("t2")]);
             notes.announce("tools").await;
             assert_eq!(watch.change().await.0, "tools/list_changed", "nothing else came");

@@ -155,6 +155,10 @@ enum Phase {
     Reading(ReplyStream),
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "as with the phase that it is a part of"
+)]
 enum Next {
     Wait(Round),
     Call(Call),
