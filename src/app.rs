@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    call::{Call, Principal, Reply},
+    call::{Call, Identity, Reply},
     catalog::{Contribution, Position, Route},
     config::Plan,
     downstream::{
@@ -333,7 +333,7 @@ impl App {
             body,
             headers: None,
             accepts: Accepts::BOTH,
-            principal: Principal::anonymous(),
+            identity: Identity::anonymous(),
             scope: Scope::All,
             session: None,
         };

@@ -11,7 +11,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio_util::sync::CancellationToken;
 use usher::{
-    call::{Call, Outcome, Principal, Reply, ServerCard},
+    call::{Call, Identity, Outcome, Reply, ServerCard},
     catalog::{
         Contribution, Listing, Route,
         rules::{CatalogBounds, CatalogRules, NameRules, NamingRules, PageRules, Selection},
@@ -75,7 +75,7 @@ impl Gateway {
             body: body.clone(),
             headers: Some(headers.clone()),
             accepts: Accepts::BOTH,
-            principal: Principal::anonymous(),
+            identity: Identity::anonymous(),
             scope: Scope::All,
             session: None,
         };

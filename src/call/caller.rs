@@ -21,7 +21,8 @@ pub struct Caller {
     pub affinity: Affinity,
 }
 
-/// Who is behind a call: the unit of ownership for sessions, cursors and state.
+/// Who is behind a call: the unit of ownership for sessions, cursors and state. What else is known of them is in
+/// [`Identity`](super::Identity).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Principal(Arc<str>);
 
@@ -30,6 +31,11 @@ impl Principal {
     pub fn anonymous() -> Self {
         static ANONYMOUS: LazyLock<Arc<str>> = LazyLock::new(|| "anonymous".into());
         Self(ANONYMOUS.clone())
+    }
+
+    /// The one of this text, which must differ for different ones: `auth` writes it, with its method and its issuer in it.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
     }
 
     /// [`Principal::as_str`], shared.

@@ -4,6 +4,7 @@
 //! dropping the reply cancels. Request ids, progress tokens, session ids and status codes do not exist here.
 
 mod caller;
+mod identity;
 mod input;
 mod listen;
 mod reply;
@@ -22,6 +23,7 @@ use crate::{
 };
 
 pub use caller::{Affinity, Caller, LogLevel, Principal};
+pub use identity::{Assertion, Identity, IdentityKind};
 pub use input::{InputRequired, Resume, State};
 pub use listen::{Change, Filter};
 pub use reply::{Event, Events, Outcome, Page, Reply, ReplyStream, ServerCard, Step};
@@ -38,6 +40,8 @@ pub struct Call {
     pub params: Json,
     /// Who wants it and how they speak.
     pub caller: Arc<Caller>,
+    /// Who was proved to send this request, and by what.
+    pub identity: Arc<Identity>,
     /// The part of the catalog that the client's endpoint serves.
     pub scope: Scope,
     /// Set when this call goes on where an earlier one asked for input.

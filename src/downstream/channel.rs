@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Accepts, Answer, Door, Inbound, Running, Told, claims, problem::Problem};
 use crate::{
-    call::Principal,
+    call::Identity,
     json::Limits,
     jsonrpc::{Frame, Message, Request, RpcError, decode},
     protocol::{codes, methods, names::Scope},
@@ -29,7 +29,7 @@ const IN_FLIGHT: u32 = 256;
 /// One such connection.
 pub(super) struct Channel {
     pub(super) door: Arc<Door>,
-    pub(super) principal: Principal,
+    pub(super) identity: Arc<Identity>,
     pub(super) scope: Scope,
     /// Whether it is a pipe: then nothing of HTTP is known.
     piped: bool,
@@ -62,7 +62,7 @@ impl Channel {
     /// A connection whose answers go to `to`, each made one piece by `wrap`.
     pub(super) fn new(
         door: Arc<Door>,
-        principal: Principal,
+        identity: Arc<Identity>,
         scope: Scope,
         piped: bool,
         to: mpsc::Sender<Bytes>,
@@ -70,7 +70,7 @@ impl Channel {
     ) -> Self {
         Self {
             door,
-            principal,
+            identity,
             scope,
             piped,
             out: Out {
@@ -205,7 +205,7 @@ impl Channel {
     /// What the session has to say goes out among the answers.
     fn tell_notices(&self, id: &str) {
         let sessions = &self.door.sessions;
-        let Some(session) = sessions.find(id, &self.principal, &self.scope) else {
+        let Some(session) = sessions.find(id, &self.identity, &self.scope) else {
             return;
         };
         let Some(mut notices) = session.notices(&self.door.tasks) else {
@@ -238,7 +238,7 @@ impl Channel {
 
     fn end_session(&self, id: &str) {
         let sessions = &self.door.sessions;
-        if let Some(session) = sessions.find(id, &self.principal, &self.scope) {
+        if let Some(session) = sessions.find(id, &self.identity, &self.scope) {
             sessions.end(&session);
         }
     }
@@ -263,7 +263,7 @@ impl Channel {
             body: Bytes::new(),
             accepts: Accepts::BOTH,
             headers: (!self.piped).then(HeaderMap::new),
-            principal: self.principal.clone(),
+            identity: self.identity.clone(),
             scope: self.scope.clone(),
             session: self.state().session.clone(),
         }

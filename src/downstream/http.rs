@@ -18,7 +18,7 @@ use super::{
     problem::Problem,
 };
 use crate::{
-    call::Principal,
+    call::Identity,
     jsonrpc::{RpcError, sse},
     protocol::{codes, mirror, names::Scope},
     server::{
@@ -51,7 +51,7 @@ impl Endpoint for McpEndpoint {
             body: Bytes::new(),
             accepts: Accepts::read(&head.headers),
             headers: Some(head.headers),
-            principal: Principal::anonymous(),
+            identity: Identity::anonymous(),
             scope: self.scope.clone(),
             session: None,
         };

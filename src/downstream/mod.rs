@@ -24,7 +24,7 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    call::{Call, Op, Page, Principal},
+    call::{Call, Identity, Op, Page},
     json::{Json, Limits, Node},
     jsonrpc::{DecodeError, Frame, Message, Request, RpcError, decode, decode::Fault, encode},
     protocol::{Era, Revision, codes, meta, methods, mirror, names::Scope},
@@ -69,7 +69,7 @@ pub struct Inbound {
     /// What kinds of answer are taken.
     pub accepts: Accepts,
     /// Who sent it.
-    pub principal: Principal,
+    pub identity: Arc<Identity>,
     /// What its endpoint serves.
     pub scope: Scope,
     /// The session it belongs to by other means than a header: the one session of a pipe.

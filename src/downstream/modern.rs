@@ -100,13 +100,13 @@ impl Modern<'_> {
             ..refuse(bad)
         })?;
         let caller = Caller {
-            principal: inbound.principal.clone(),
+            principal: inbound.identity.principal.clone(),
             revision,
             capabilities: described.capabilities,
             log_level: described.log_level,
             // A client without sessions counts as its principal (PRODUCT 6).
             affinity: Affinity {
-                key: inbound.principal.shared(),
+                key: inbound.identity.principal.shared(),
                 ended: None,
             },
         };
@@ -118,6 +118,7 @@ impl Modern<'_> {
             wants_progress: progress_token.is_some(),
             params: params.clone(),
             caller: Arc::new(caller),
+            identity: inbound.identity.clone(),
             scope: inbound.scope.clone(),
             mirrored,
             deadline: Instant::now() + self.door.deadline,

@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::{Door, channel::Channel};
-use crate::{call::Principal, protocol::names::Scope};
+use crate::{call::Identity, protocol::names::Scope};
 
 /// The longest line, in bytes.
 const LINE: usize = 16 << 20;
@@ -33,9 +33,9 @@ pub async fn serve(
         // The reader side notices a broken output when its channel closes.
         drop(done.send(write(output, outgoing).await));
     });
-    let principal = Principal::anonymous();
+    let identity = Identity::anonymous();
     let closing = door.closing.clone();
-    let channel = Channel::new(door, principal, Scope::All, true, lines, line);
+    let channel = Channel::new(door, identity, Scope::All, true, lines, line);
     let read = tokio::select! {
         read = read(&channel, &mut input) => read,
         () = closing.cancelled() => Ok(()),

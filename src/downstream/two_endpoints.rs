@@ -21,7 +21,7 @@ use super::{
     problem::Problem,
 };
 use crate::{
-    call::Principal,
+    call::{Identity, Principal},
     jsonrpc::sse,
     protocol::{codes, names::Scope},
     server::{
@@ -82,12 +82,12 @@ impl EventsEndpoint {
         if !Accepts::read(request.headers()).stream {
             return empty(StatusCode::NOT_ACCEPTABLE);
         }
-        let principal = Principal::anonymous();
+        let identity = Identity::anonymous();
         let (to, messages) = mpsc::channel(WAITING);
         let wrap = |segments: &[Bytes]| sse::encode(None, segments);
         let channel = Channel::new(
             self.door.clone(),
-            principal,
+            identity,
             self.scope.clone(),
             false,
             to,
@@ -164,7 +164,7 @@ impl Lines {
         {
             let mut count = self
                 .per_principal
-                .entry(channel.principal.clone())
+                .entry(channel.identity.principal.clone())
                 .or_insert(0);
             if *count >= bounds.per_principal {
                 return None;
@@ -183,14 +183,14 @@ impl Lines {
 
     fn find(&self, name: &str, principal: &Principal, scope: &Scope) -> Option<Arc<Channel>> {
         let channel = self.open.get(name)?.value().clone();
-        (channel.principal == *principal && channel.scope == *scope).then_some(channel)
+        (channel.identity.principal == *principal && channel.scope == *scope).then_some(channel)
     }
 }
 
 impl Drop for Line {
     fn drop(&mut self) {
         self.lines.open.remove(&self.name);
-        let principal = &self.channel.principal;
+        let principal = &self.channel.identity.principal;
         if let Some(mut count) = self.lines.per_principal.get_mut(principal) {
             *count = count.saturating_sub(1);
         }

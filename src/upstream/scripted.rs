@@ -26,7 +26,7 @@ use super::{
     transport::{Answer, Frames, Head, Outbound, Transport},
 };
 use crate::{
-    call::{Affinity, Call, CallId, Caller, Op, Principal},
+    call::{Affinity, Call, CallId, Caller, Identity, Op, Principal},
     catalog::{Route, rules::CatalogBounds},
     json::{Json, Limits},
     jsonrpc::{Frame, Message, decode},
@@ -514,6 +514,7 @@ pub(super) fn a_call(op: Op, params: &str) -> Call {
         op,
         params: Json::parse(Bytes::copy_from_slice(params.as_bytes()), &Limits::CLIENT).unwrap(),
         caller: Arc::new(a_caller("anonymous")),
+        identity: Identity::anonymous(),
         scope: Scope::All,
         resume: None,
         wants_progress: false,

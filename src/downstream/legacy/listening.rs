@@ -145,7 +145,12 @@ async fn listen(
     filter: Arc<Filter>,
     life: Duration,
 ) -> Result<ReplyStream, Error> {
-    let call = session.call(Op::Listen(filter), Json::empty_object(), life);
+    let call = session.call(
+        &session.identity(),
+        Op::Listen(filter),
+        Json::empty_object(),
+        life,
+    );
     match tower::Service::call(&mut service.clone(), call).await? {
         Reply::Stream(stream) => Ok(stream),
         Reply::Done(_) => Err(Error::NotOffered(methods::LISTEN.into())),

@@ -187,7 +187,7 @@ impl Legacy<'_> {
             return invalid("`params.capabilities` is not an object");
         };
         let opened = self.door.sessions.open(
-            inbound.principal.clone(),
+            inbound.identity.clone(),
             inbound.scope.clone(),
             revision,
             asks::deliverable(revision, capabilities),
@@ -264,7 +264,12 @@ impl Legacy<'_> {
         };
         let progress_token = progress_token(&params, &head);
         let streams = inbound.accepts.stream;
-        let mut call = session.call(op.clone(), params.clone(), self.door.deadline);
+        let mut call = session.call(
+            &inbound.identity,
+            op.clone(),
+            params.clone(),
+            self.door.deadline,
+        );
         call.wants_progress = progress_token.is_some();
         if !streams && let Some(capabilities) = asks::mute(&call.caller.capabilities) {
             let caller = Caller {
@@ -339,7 +344,12 @@ impl Legacy<'_> {
 
     /// What the session's endpoint offers, if it is there.
     async fn card(&self, session: &Session) -> Option<ServerCard> {
-        let call = session.call(Op::Discover, Json::empty_object(), self.door.deadline);
+        let call = session.call(
+            &session.identity(),
+            Op::Discover,
+            Json::empty_object(),
+            self.door.deadline,
+        );
         match tower::Service::call(&mut self.door.service.clone(), call).await {
             Ok(Reply::Done(Outcome::Card(card))) => Some(card),
             _ => None,
@@ -379,7 +389,7 @@ impl Legacy<'_> {
         let session = std::str::from_utf8(&named).ok().and_then(|id| {
             self.door
                 .sessions
-                .find(id, &inbound.principal, &inbound.scope)
+                .find(id, &inbound.identity, &inbound.scope)
         });
         let Some(session) = session else {
             return Err(Problem::session_unknown(id.cloned()));

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{SessionBounds, asks::Asks, flights::Flights, outbox, outbox::Outbox};
 use crate::{
-    call::{Call, CallId, Caller, LogLevel, Op, Principal},
+    call::{Call, CallId, Caller, Identity, LogLevel, Op, Principal},
     json::Json,
     protocol::{Revision, names::Scope},
 };
@@ -29,6 +29,8 @@ pub(in crate::downstream) struct Session {
     pub(in crate::downstream) revision: Revision,
     /// Who opened it.
     pub(super) principal: Principal,
+    /// Who proved to be its principal last.
+    identity: ArcSwap<Identity>,
     /// The endpoint it was opened at.
     pub(super) scope: Scope,
     /// Cancelled when the session ends.
@@ -56,6 +58,7 @@ impl Session {
     pub(super) fn new(
         id: Arc<str>,
         caller: Caller,
+        identity: Arc<Identity>,
         ended: CancellationToken,
         scope: Scope,
         outboxes: Arc<outbox::Shared>,
@@ -65,6 +68,7 @@ impl Session {
             id,
             revision: caller.revision,
             principal: caller.principal.clone(),
+            identity: ArcSwap::new(identity),
             scope,
             ended,
             outbox: Outbox::new(outboxes),
@@ -80,18 +84,37 @@ impl Session {
     }
 
     /// A call of this session's client, or of the session's own.
-    pub(super) fn call(&self, op: Op, params: Json, time: Duration) -> Call {
+    pub(super) fn call(
+        &self,
+        identity: &Arc<Identity>,
+        op: Op,
+        params: Json,
+        time: Duration,
+    ) -> Call {
         Call {
             id: CallId::new(),
             op,
             params,
             caller: self.caller.load_full(),
+            identity: identity.clone(),
             scope: self.scope.clone(),
             resume: None,
             wants_progress: false,
             mirrored: None,
             deadline: Instant::now() + time,
         }
+    }
+
+    /// Its principal has proved itself anew: what it does of its own accord, it does by this proof.
+    pub(super) fn identified(&self, identity: &Arc<Identity>) {
+        if !Arc::ptr_eq(&self.identity.load(), identity) {
+            self.identity.store(identity.clone());
+        }
+    }
+
+    /// By what proof it does what it does of its own accord.
+    pub(super) fn identity(&self) -> Arc<Identity> {
+        self.identity.load_full()
     }
 
     /// From now on calls ask for log lines of this level and above.
@@ -149,6 +172,7 @@ impl Session {
         Arc::new(Self::new(
             "s".into(),
             caller,
+            Identity::anonymous(),
             ended,
             Scope::All,
             Arc::default(),

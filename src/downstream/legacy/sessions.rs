@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Session, outbox};
 use crate::{
-    call::{Affinity, Caller, Principal},
+    call::{Affinity, Caller, Identity, Principal},
     protocol::{ClientCapabilities, Revision, names::Scope},
     tasks::Tasks,
 };
@@ -97,7 +97,7 @@ impl Sessions {
     /// Opens one. A `piped` one is its connection's: it has no age.
     pub(in crate::downstream) fn open(
         &self,
-        principal: Principal,
+        identity: Arc<Identity>,
         scope: Scope,
         revision: Revision,
         capabilities: ClientCapabilities,
@@ -106,6 +106,7 @@ impl Sessions {
         if self.live.len() >= self.bounds.total {
             return Err(Refused);
         }
+        let principal = identity.principal.clone();
         {
             let mut count = self.per_principal.entry(principal.clone()).or_insert(0);
             if *count >= self.bounds.per_principal {
@@ -129,6 +130,7 @@ impl Sessions {
         let session = Arc::new(Session::new(
             id.clone(),
             caller,
+            identity,
             ended,
             scope,
             self.outboxes.clone(),
@@ -142,14 +144,15 @@ impl Sessions {
     pub(in crate::downstream) fn find(
         &self,
         id: &str,
-        principal: &Principal,
+        identity: &Arc<Identity>,
         scope: &Scope,
     ) -> Option<Arc<Session>> {
         let session = self.live.get(id).map(|entry| entry.value().clone())?;
-        if session.principal != *principal || session.scope != *scope {
+        if session.principal != identity.principal || session.scope != *scope {
             return None;
         }
         session.touch();
+        session.identified(identity);
         Some(session)
     }
 
@@ -207,7 +210,7 @@ mod tests {
 
     fn open(sessions: &Sessions) -> Result<Arc<Session>, Refused> {
         sessions.open(
-            Principal::anonymous(),
+            Identity::anonymous(),
             Scope::All,
             Revision::V2025_11_25,
             ClientCapabilities::NONE,
@@ -220,7 +223,7 @@ mod tests {
         let sessions = sessions(SessionBounds::default());
         let session = open(&sessions).unwrap();
         let find =
-            |id: &str, scope: &Scope| sessions.find(id, &Principal::anonymous(), scope).is_some();
+            |id: &str, scope: &Scope| sessions.find(id, &Identity::anonymous(), scope).is_some();
         assert!(find(&session.id, &Scope::All));
         assert!(!find(&session.id, &Scope::Toolset("x".into())));
         assert!(!find("0123", &Scope::All));

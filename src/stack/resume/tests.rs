@@ -7,7 +7,7 @@ use futures_util::stream;
 
 use super::*;
 use crate::{
-    call::{Affinity, Call, CallId, CompletionRef, Event, LogLevel, Principal},
+    call::{Affinity, Call, CallId, CompletionRef, Event, Identity, LogLevel, Principal},
     catalog::{Route, rules::CatalogRules},
     events::{Bounds, Hub},
     json::Limits,
@@ -89,6 +89,7 @@ fn routed(op: Op, upstream: &str, local: &str) -> Routed {
             op,
             params: json(r#"{"name":"t"}"#),
             caller: Arc::new(caller),
+            identity: Identity::anonymous(),
             scope: Scope::All,
             resume: None,
             wants_progress: false,

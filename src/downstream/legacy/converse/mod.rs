@@ -23,7 +23,8 @@ use tower::Service;
 use super::{Session, asks, questions};
 use crate::{
     call::{
-        Call, CallId, Caller, Event, InputRequired, Op, Outcome, Reply, ReplyStream, Resume, Step,
+        Call, CallId, Caller, Event, Identity, InputRequired, Op, Outcome, Reply, ReplyStream,
+        Resume, Step,
     },
     json::{Json, Node},
     jsonrpc::encode,
@@ -48,6 +49,7 @@ pub(in crate::downstream) struct Converse {
     pub(in crate::downstream) service: McpService,
     session: Arc<Session>,
     caller: Arc<Caller>,
+    identity: Arc<Identity>,
     params: Json,
     deadline: Instant,
 }
@@ -86,6 +88,7 @@ impl Converse {
             service,
             session: Arc::clone(session),
             caller: call.caller.clone(),
+            identity: call.identity.clone(),
             params: call.params.clone(),
             deadline: call.deadline,
         }
@@ -98,6 +101,7 @@ impl Converse {
             op: kept.op,
             params: self.params,
             caller: self.caller,
+            identity: self.identity,
             scope: self.session.scope.clone(),
             resume: None,
             wants_progress: kept.wants_progress,

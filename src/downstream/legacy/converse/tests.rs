@@ -6,7 +6,7 @@ use tower::util::BoxCloneSyncService;
 
 use super::*;
 use crate::{
-    call::State,
+    call::{Identity, State},
     json::Limits,
     jsonrpc::{Frame, Message, Request, Response, RpcError, decode},
 };
@@ -47,7 +47,12 @@ impl Scene {
             )))
         }));
         let session = Session::for_tests();
-        let call = session.call(Op::CallTool("t".into()), json(r#"{"name":"t"}"#), left);
+        let call = session.call(
+            &Identity::anonymous(),
+            Op::CallTool("t".into()),
+            json(r#"{"name":"t"}"#),
+            left,
+        );
         let tasks = Tasks::new();
         let kept = Kept {
             id: call.id,

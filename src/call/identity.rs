@@ -1,0 +1,87 @@
+//! Who was proved to call: what authentication knows of the sender of one request.
+//!
+//! Made by `auth` alone (and [`Identity::anonymous`]); read by policy, limits, credentials to upstreams and audit. It belongs
+//! to the request, not to a session: a session keeps only its [`Principal`], and each request brings its own proof.
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    sync::{Arc, LazyLock},
+    time::SystemTime,
+};
+
+use secrecy::SecretString;
+use tokio_util::sync::CancellationToken;
+
+use super::Principal;
+
+/// What is known of the sender of a request (PRODUCT 7).
+#[derive(Debug)]
+pub struct Identity {
+    /// The unit of ownership: equal for all requests of the same somebody, whatever token they carry.
+    pub principal: Principal,
+    /// What sort of somebody.
+    pub kind: IdentityKind,
+    /// The name under which policy knows them: the mapped user claim, the OAuth client, or the key's name. Exact bytes.
+    pub name: Arc<str>,
+    /// Who vouches: the issuer of the token; `None` for keys, certificates and anonymous.
+    pub issuer: Option<Arc<str>>,
+    /// Groups that the credential names. Memberships of `groups.yaml` are policy's.
+    pub groups: BTreeSet<Arc<str>>,
+    /// The tenant, where claims are mapped to one.
+    pub tenant: Option<Arc<str>>,
+    /// Scopes that were granted.
+    pub scopes: BTreeSet<Arc<str>>,
+    /// The OAuth client that acts, where the token names one.
+    pub client: Option<Arc<str>>,
+    /// When the proof ends; streams opened under it end with it (SECURITY AUTHN-5).
+    pub until: Option<SystemTime>,
+    /// Cancelled when the proof is withdrawn before its time: a revoked key, an issuer that is gone.
+    pub revoked: CancellationToken,
+    /// The token itself, for exchange at an upstream's authorization server and nothing else (SECURITY EGR-1, EGR-10).
+    pub assertion: Option<Assertion>,
+}
+
+/// What sort of somebody calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum IdentityKind {
+    /// Nobody was asked.
+    Anonymous,
+    /// A person.
+    User,
+    /// An OAuth client that acts for itself.
+    Agent,
+    /// An API key.
+    Key,
+}
+
+/// A token that was presented, kept for token exchange. Its text shows in no log and no debug output.
+pub struct Assertion(pub SecretString);
+
+impl fmt::Debug for Assertion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Assertion(..)")
+    }
+}
+
+impl Identity {
+    /// Whoever comes in where no authentication is configured.
+    pub fn anonymous() -> Arc<Self> {
+        static ANONYMOUS: LazyLock<Arc<Identity>> = LazyLock::new(|| {
+            Arc::new(Identity {
+                principal: Principal::anonymous(),
+                kind: IdentityKind::Anonymous,
+                name: "anonymous".into(),
+                issuer: None,
+                groups: BTreeSet::new(),
+                tenant: None,
+                scopes: BTreeSet::new(),
+                client: None,
+                until: None,
+                revoked: CancellationToken::new(),
+                assertion: None,
+            })
+        });
+        ANONYMOUS.clone()
+    }
+}
