@@ -233,7 +233,7 @@ fn choose(request: &Request, head: Option<&Head<'_>>, inbound: &Inbound) -> Resu
 /// Whether `MCP-Protocol-Version` names a modern revision.
 fn names_modern(headers: Option<&HeaderMap>) -> bool {
     let version = headers
-        .and_then(|headers| headers.get(mirror::PROTOCOL_VERSION))
+        .and_then(|headers| headers.get(&mirror::header::PROTOCOL_VERSION))
         .and_then(|value| value.to_str().ok());
     version
         .and_then(|version| Revision::parse(version.trim()))
@@ -245,7 +245,7 @@ fn has_session(inbound: &Inbound) -> bool {
         || inbound
             .headers
             .as_ref()
-            .is_some_and(|headers| headers.contains_key(mirror::SESSION_ID))
+            .is_some_and(|headers| headers.contains_key(&mirror::header::SESSION_ID))
 }
 
 /// Whether a frame is a request that wants no answer: it would be executed as a side effect (SECURITY MSG-8).

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode};
 use tokio::time::Instant;
 
 use super::{
@@ -16,7 +16,7 @@ use crate::{
     call::{Affinity, Call, CallId, Caller, InputRequired, LogLevel, Op, Page, ServerCard, State},
     json::{Edits, Fate, Json, Kind, Node},
     jsonrpc::{Request, RpcError},
-    protocol::{ClientCapabilities, Era, Revision, codes, meta, methods, mirror},
+    protocol::{ClientCapabilities, Era, Revision, codes, meta, methods, mirror, mirror::header},
 };
 
 /// Speaks the stateless era to clients.
@@ -54,8 +54,8 @@ impl Modern<'_> {
         })?;
         let headers = inbound.headers.as_ref();
         if let Some(headers) = headers {
-            agree(headers, mirror::PROTOCOL_VERSION, Some(&described.claimed))
-                .map_err(|header| mismatch(request, header))?;
+            agree(headers, &header::PROTOCOL_VERSION, Some(&described.claimed))
+                .map_err(|header| mismatch(request, &header))?;
         }
         let revision =
             Revision::parse(&described.claimed).filter(|revision| revision.era() == Era::Modern);
@@ -65,7 +65,7 @@ impl Modern<'_> {
         let mirrored = headers
             .map(|headers| mirrored(headers, request, head))
             .transpose()
-            .map_err(|header| mismatch(request, header))?;
+            .map_err(|header| mismatch(request, &header))?;
 
         let op = match &*request.method {
             methods::DISCOVER => Some(Op::Discover),
@@ -138,6 +138,14 @@ impl Modern<'_> {
     }
 }
 
+// As names are compared.
+const VERSION: &[u8] = meta::PROTOCOL_VERSION.as_bytes();
+const CAPABILITIES: &[u8] = meta::CLIENT_CAPABILITIES.as_bytes();
+const CLIENT_INFO: &[u8] = meta::CLIENT_INFO.as_bytes();
+const LOG_LEVEL: &[u8] = meta::LOG_LEVEL.as_bytes();
+const PROGRESS_TOKEN: &[u8] = meta::PROGRESS_TOKEN.as_bytes();
+const META: &[u8] = meta::META.as_bytes();
+
 /// What a request says of itself.
 struct Described {
     claimed: String,
@@ -157,28 +165,24 @@ fn describe(head: &Head<'_>, params: &Json) -> Result<Described, String> {
     let malformed = |key: &str| format!("`_meta` member `{key}` is missing or malformed");
     let (mut claimed, mut capabilities, mut log_level, mut progress_token) =
         (None, None, None, None);
-    for member in meta.members() {
-        match member.key.as_ref() {
-            meta::PROTOCOL_VERSION => {
-                claimed = member.value.as_str().map(std::borrow::Cow::into_owned)
-            }
-            meta::CLIENT_CAPABILITIES => {
-                capabilities = ClientCapabilities::read(params.slice(member.value))
-            }
-            meta::CLIENT_INFO if member.value.kind() != Kind::Object => {
+    for member in meta.fields() {
+        match &*member.name() {
+            VERSION => claimed = member.value.as_str().map(std::borrow::Cow::into_owned),
+            CAPABILITIES => capabilities = ClientCapabilities::read(params.slice(member.value)),
+            CLIENT_INFO if member.value.kind() != Kind::Object => {
                 return Err(malformed(meta::CLIENT_INFO));
             }
-            meta::LOG_LEVEL => {
+            LOG_LEVEL => {
                 let level = member
                     .value
                     .as_str()
                     .and_then(|level| LogLevel::parse(&level));
                 log_level = Some(level.ok_or_else(|| malformed(meta::LOG_LEVEL))?);
             }
-            meta::PROGRESS_TOKEN if !matches!(member.value.kind(), Kind::String | Kind::Number) => {
+            PROGRESS_TOKEN if !matches!(member.value.kind(), Kind::String | Kind::Number) => {
                 return Err(malformed(meta::PROGRESS_TOKEN));
             }
-            meta::PROGRESS_TOKEN => progress_token = Some(params.slice(member.value)),
+            PROGRESS_TOKEN => progress_token = Some(params.slice(member.value)),
             _ => {}
         }
     }
@@ -191,17 +195,13 @@ fn describe(head: &Head<'_>, params: &Json) -> Result<Described, String> {
 }
 
 /// Compares one mirrored header with the body; names the header on disagreement.
-fn agree(headers: &HeaderMap, name: &'static str, body: Option<&str>) -> Result<(), &'static str> {
-    let header = headers
-        .get(name)
-        .map(|value| mirror::decode(value.as_bytes()))
-        .transpose()
-        .map_err(|_| name)?;
-    if header.as_deref() == body {
-        Ok(())
-    } else {
-        Err(name)
-    }
+fn agree(headers: &HeaderMap, name: &HeaderName, body: Option<&str>) -> Result<(), String> {
+    let agree = match (headers.get(name), body) {
+        (None, None) => true,
+        (Some(value), Some(text)) => mirror::stands_for(value.as_bytes(), text).unwrap_or(false),
+        (Some(_), None) | (None, Some(_)) => false,
+    };
+    agree.then_some(()).ok_or_else(|| name.as_str().to_owned())
 }
 
 /// Checks `Mcp-Method` and `Mcp-Name`, and collects `Mcp-Param-*` decoded, for the gate that knows the tool's schema.
@@ -209,15 +209,16 @@ fn mirrored(
     headers: &HeaderMap,
     request: &Request,
     head: &Head<'_>,
-) -> Result<Vec<(String, String)>, &'static str> {
-    agree(headers, mirror::METHOD, Some(&request.method))?;
+) -> Result<Vec<(String, String)>, String> {
+    agree(headers, &header::METHOD, Some(&request.method))?;
     if let Some(member) = methods::mirrored_member(&request.method) {
-        agree(headers, mirror::NAME, head.text(member).as_deref())?;
+        agree(headers, &header::NAME, head.text(member).as_deref())?;
     }
     let mut params = Vec::new();
     for (name, value) in headers {
         if name.as_str().starts_with(mirror::PARAM_PREFIX) {
-            let value = mirror::decode(value.as_bytes()).map_err(|_| mirror::PARAM_PREFIX)?;
+            let value =
+                mirror::decode(value.as_bytes()).map_err(|_| mirror::PARAM_PREFIX.to_owned())?;
             params.push((name.as_str().to_owned(), value.into_owned()));
         }
     }
@@ -302,10 +303,10 @@ impl Wording for Words {
         let mut edits = Edits::new();
         let (mut typed, mut ttl, mut scoped, mut meta_value) = (false, false, false, None);
         let mut empty = true;
-        for member in root.members() {
+        for member in root.fields() {
             empty = false;
-            match member.key.as_ref() {
-                "resultType" => {
+            match &*member.name() {
+                b"resultType" => {
                     typed = true;
                     // An older server's word of that name means something else; ours is the one that counts.
                     if member.value.raw() != COMPLETE {
@@ -313,12 +314,12 @@ impl Wording for Words {
                     }
                 }
                 // What stands in it came over another hop too.
-                "result" if matches!(op, Op::Task(..)) => {
+                b"result" if matches!(op, Op::Task(..)) => {
                     meta::rewrite(&mut edits, member.value, &[]);
                 }
-                "ttlMs" => ttl = true,
-                "cacheScope" => scoped = true,
-                meta::META => meta_value = Some(member.value),
+                b"ttlMs" => ttl = true,
+                b"cacheScope" => scoped = true,
+                META => meta_value = Some(member.value),
                 _ => {}
             }
         }

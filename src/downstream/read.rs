@@ -1,6 +1,6 @@
 //! Methods and params to operations: the head of params is looked at once, payloads are not.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use crate::{
     call::{CompletionRef, Op, Resume, State},
@@ -27,16 +27,15 @@ pub(super) struct Head<'a> {
     pub(super) meta: Option<Node<'a>>,
 }
 
-impl Head<'_> {
+impl<'a> Head<'a> {
     /// The text of the member that a header mirrors: `name`, `uri` or `taskId`.
-    pub(super) fn text(&self, member: &str) -> Option<String> {
+    pub(super) fn text(&self, member: &str) -> Option<Cow<'a, str>> {
         let node = match member {
             "uri" => self.uri,
             "taskId" => self.task_id,
             _ => self.name,
         };
         node.and_then(Node::as_str)
-            .map(std::borrow::Cow::into_owned)
     }
 
     /// The cursor, if there is one.
@@ -47,7 +46,7 @@ impl Head<'_> {
         let text = |cursor: Node<'_>| {
             cursor
                 .as_str()
-                .map(std::borrow::Cow::into_owned)
+                .map(Cow::into_owned)
                 .ok_or_else(|| BadParams::new("`cursor` is not a string"))
         };
         self.cursor.map(text).transpose()
@@ -88,6 +87,10 @@ const KNOWN: [&str; 11] = [
 
 const RESPONSES: &str = "inputResponses";
 const STATE: &str = "requestState";
+// As names are compared.
+const RESPONSES_BYTES: &[u8] = RESPONSES.as_bytes();
+const STATE_BYTES: &[u8] = STATE.as_bytes();
+const META: &[u8] = meta::META.as_bytes();
 
 /// Looks at params once.
 ///
@@ -95,18 +98,18 @@ const STATE: &str = "requestState";
 /// For a `_meta` that is no object, and for names that only look like protocol names (SECURITY MSG-3).
 pub(super) fn head(params: &Json) -> Result<Head<'_>, BadParams> {
     let mut head = Head::default();
-    for member in params.root().members() {
-        match member.key.as_ref() {
-            "name" => head.name = Some(member.value),
-            "uri" => head.uri = Some(member.value),
-            "taskId" => head.task_id = Some(member.value),
-            "cursor" => head.cursor = Some(member.value),
-            "ref" => head.reference = Some(member.value),
-            RESPONSES => head.responses = Some(member.value),
-            STATE => head.state = Some(member.value),
-            meta::META if member.value.kind() == Kind::Object => head.meta = Some(member.value),
-            meta::META => return Err(BadParams::new("`_meta` is not an object")),
-            "arguments" | "argument" | "context" => {}
+    for member in params.root().fields() {
+        match &*member.name() {
+            b"name" => head.name = Some(member.value),
+            b"uri" => head.uri = Some(member.value),
+            b"taskId" => head.task_id = Some(member.value),
+            b"cursor" => head.cursor = Some(member.value),
+            b"ref" => head.reference = Some(member.value),
+            RESPONSES_BYTES => head.responses = Some(member.value),
+            STATE_BYTES => head.state = Some(member.value),
+            META if member.value.kind() == Kind::Object => head.meta = Some(member.value),
+            META => return Err(BadParams::new("`_meta` is not an object")),
+            b"arguments" | b"argument" | b"context" => {}
             other if confusable(other, &KNOWN) => {
                 let text = "a member of `params` only looks like a protocol name";
                 return Err(BadParams {

@@ -28,6 +28,13 @@ impl Accepts {
 
     /// What `Accept` admits: read once, nothing copied. The most specific range that fits decides (RFC 9110, 12.5.1).
     pub fn read(headers: &HeaderMap) -> Self {
+        let mut values = headers.get_all(header::ACCEPT).iter();
+        // As nearly every client writes it.
+        if let (Some(first), None) = (values.next(), values.next())
+            && first.as_bytes() == b"application/json, text/event-stream"
+        {
+            return Self::BOTH;
+        }
         let mut found = [Found::default(); 2];
         let mut any = false;
         for value in headers.get_all(header::ACCEPT) {

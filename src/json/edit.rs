@@ -1,8 +1,10 @@
 //! Edits to a value: replacements and insertions gathered in any order, applied in one copy.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
-use super::{Json, Node, Span, swar::plain_run};
+use super::{Json, Node, Span, push_string};
 
 /// Replacements of spans of one value; an insertion replaces an empty span.
 ///
@@ -11,17 +13,6 @@ use super::{Json, Node, Span, swar::plain_run};
 #[derive(Debug, Default, Clone)]
 pub struct Edits {
     list: Vec<(Span, Bytes)>,
-}
-
-/// Appends a member name. Nearly all are plain; whatever is not goes through a writer that escapes.
-fn push_name(out: &mut Vec<u8>, name: &str) {
-    if plain_run(name.as_bytes(), 0) == name.len() {
-        out.push(b'"');
-        out.extend_from_slice(name.as_bytes());
-        out.push(b'"');
-    } else {
-        out.extend_from_slice(Json::string(name).bytes());
-    }
 }
 
 /// What becomes of one member in [`Edits::members`].
@@ -88,15 +79,7 @@ impl Edits {
             kept_end = Some(member.span.end);
         }
         let close = object.span().end - 1;
-        let mut tail = Vec::new();
-        for (name, value) in more {
-            if kept_end.is_some() || !tail.is_empty() {
-                tail.push(b',');
-            }
-            push_name(&mut tail, name);
-            tail.push(b':');
-            tail.extend_from_slice(value.bytes());
-        }
+        let tail = members_text(kept_end.is_none(), more);
         let start = gap.or(kept_end).unwrap_or(close);
         if gap.is_some() || !tail.is_empty() {
             self.list.push((
@@ -115,19 +98,7 @@ impl Edits {
         if more.is_empty() {
             return;
         }
-        let mut tail = Vec::with_capacity(
-            more.iter()
-                .map(|(name, value)| name.len() + value.len() + 4)
-                .sum(),
-        );
-        for (i, (name, value)) in more.iter().enumerate() {
-            if !(empty && i == 0) {
-                tail.push(b',');
-            }
-            push_name(&mut tail, name);
-            tail.push(b':');
-            tail.extend_from_slice(value.bytes());
-        }
+        let tail = members_text(empty, more);
         let close = object.span().end - 1;
         self.list.push((
             Span {
@@ -147,12 +118,17 @@ impl Edits {
     }
 
     pub(super) fn apply(&self, text: &[u8]) -> Vec<u8> {
-        let mut list: Vec<_> = self.list.iter().collect();
-        list.sort_by_key(|(span, _)| (span.start, span.end));
+        let mut list = Cow::Borrowed(&self.list[..]);
+        if !list.is_sorted_by_key(|(span, _)| (span.start, span.end)) {
+            list.to_mut()
+                .sort_by_key(|(span, _)| (span.start, span.end));
+        }
         let added: usize = list.iter().map(|(_, new)| new.len()).sum();
-        let mut out = Vec::with_capacity(text.len() + added);
+        let gone: usize = list.iter().map(|(span, _)| span.end - span.start).sum();
+        // Exactly as much as is needed: what is shared then is the text and nothing beside it.
+        let mut out = Vec::with_capacity(text.len() + added - gone);
         let mut at = 0;
-        for (span, new) in list {
+        for (span, new) in &*list {
             debug_assert!(span.start >= at, "edits overlap");
             out.extend_from_slice(&text[at..span.start]);
             out.extend_from_slice(new);
@@ -161,4 +137,22 @@ impl Edits {
         out.extend_from_slice(&text[at..]);
         out
     }
+}
+
+/// Members as text, each with its comma but the first of an object without others.
+fn members_text(first: bool, members: &[(&str, Json)]) -> Vec<u8> {
+    let size = members
+        .iter()
+        .map(|(name, value)| name.len() + value.len() + 4);
+    let commas = usize::from(first && !members.is_empty());
+    let mut text = Vec::with_capacity(size.sum::<usize>() - commas);
+    for (i, (name, value)) in members.iter().enumerate() {
+        if !(first && i == 0) {
+            text.push(b',');
+        }
+        push_string(&mut text, name);
+        text.push(b':');
+        text.extend_from_slice(value.bytes());
+    }
+    text
 }

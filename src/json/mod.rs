@@ -8,7 +8,7 @@ mod edit;
 mod node;
 mod notes;
 mod scan;
-mod swar;
+mod stops;
 
 #[cfg(test)]
 mod tests;
@@ -19,11 +19,12 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 pub use edit::{Edits, Fate};
-pub use node::{Elements, Kind, Member, Members, Node};
+pub use node::{Elements, Field, Fields, Kind, Member, Members, Node};
 pub use scan::{Limits, ScanError, scan};
 
 use notes::Notes;
 use scan::scan_noting;
+use stops::next_stop;
 
 /// A half-open range of bytes in the text of one [`Json`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,11 +52,10 @@ impl Json {
     /// # Errors
     /// [`ScanError`] when the text is not one RFC 8259 value or exceeds a limit (SECURITY MSG-1 to MSG-5).
     pub fn parse(text: Bytes, limits: &Limits) -> Result<Self, ScanError> {
-        let scanned = scan_noting(&text, limits)?;
-        let Span { start, end } = scanned.span;
+        let (Span { start, end }, notes) = scan_noting(&text, limits)?;
         Ok(Self {
             text: text.slice(start..end),
-            notes: (!Notes::are_idle_for(text.len())).then(|| Arc::new(scanned.notes)),
+            notes,
             offset: start,
         })
     }
@@ -83,7 +83,9 @@ impl Json {
 
     /// A JSON string holding `text`.
     pub fn string(text: &str) -> Self {
-        Self::of(text)
+        let mut out = Vec::with_capacity(text.len() + 2);
+        push_string(&mut out, text);
+        Self::plain(out.into())
     }
 
     /// A value spelled in the source. Use for constants only.
@@ -175,6 +177,17 @@ impl Json {
     // INVARIANT: callers inside the crate pass text they composed of literals, serialised strings and `Json`s.
     pub(crate) const fn composed(text: Bytes) -> Self {
         Self::plain(text)
+    }
+}
+
+/// Appends `text` as a JSON string. Nearly all that we write are plain names; whatever is not goes through a serialiser.
+pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
+    if next_stop(text.as_bytes(), 0, false) == text.len() {
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+    } else {
+        out.extend_from_slice(Json::of(text).bytes());
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::{Json, Span, notes::Notes, swar::quote_or_escape};
+use super::{Json, Span, notes::Walk, stops::next_stop};
 
 /// What a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +61,11 @@ impl<'a> Node<'a> {
         self.span
     }
 
+    /// The value as spelled, in UTF-8.
+    pub fn raw_bytes(self) -> &'a [u8] {
+        self.bytes()
+    }
+
     /// The value as spelled.
     pub fn raw(self) -> &'a str {
         str_of(self.bytes())
@@ -83,6 +88,11 @@ impl<'a> Node<'a> {
         Members {
             fields: Fields::of(self),
         }
+    }
+
+    /// The members in order, none of whose names has been read yet; none when this is not an object.
+    pub fn fields(self) -> Fields<'a> {
+        Fields::of(self)
     }
 
     /// The elements in order; none when this is not an array.
@@ -130,94 +140,91 @@ impl<'a> Iterator for Members<'a> {
     type Item = Member<'a>;
 
     fn next(&mut self) -> Option<Member<'a>> {
-        let Found {
-            start,
-            name,
-            escaped,
-            value,
-        } = self.fields.next()?;
-        let key = if escaped {
-            unquote(name)
+        let field = self.fields.next()?;
+        let key = if field.escaped {
+            unquote(field.raw)
         } else {
-            Cow::Borrowed(str_of(name))
+            Cow::Borrowed(str_of(field.raw))
+        };
+        let span = Span {
+            start: field.start,
+            end: field.value.span.end,
         };
         Some(Member {
             key,
-            span: Span {
-                start,
-                end: value.span.end,
-            },
-            value,
+            span,
+            value: field.value,
         })
     }
 }
 
-/// A member before anybody has looked at its name.
-struct Found<'a> {
+/// A member before anybody has looked at its name: for walks of every call, which compare bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Field<'a> {
     /// Where its name's opening quote stands.
     start: usize,
     /// The name between its quotes.
-    name: &'a [u8],
+    raw: &'a [u8],
     escaped: bool,
-    value: Node<'a>,
+    /// The value.
+    pub value: Node<'a>,
 }
 
-impl Found<'_> {
+impl<'a> Field<'a> {
+    /// The name, unescaped, in UTF-8.
+    pub fn name(&self) -> Cow<'a, [u8]> {
+        if self.escaped {
+            Cow::Owned(unquote(self.raw).into_owned().into_bytes())
+        } else {
+            Cow::Borrowed(self.raw)
+        }
+    }
+
     fn is(&self, key: &str) -> bool {
         if self.escaped {
-            unquote(self.name) == key
+            unquote(self.raw) == key
         } else {
-            self.name == key.as_bytes()
+            self.raw == key.as_bytes()
         }
     }
 }
 
-/// The members of an object: from the scan's notes where it took them, else by walking.
+/// The members of an object, in order: from the scan's notes where it took them, else by walking.
 #[derive(Debug, Clone)]
-enum Fields<'a> {
-    Noted {
-        object: Node<'a>,
-        notes: &'a Notes,
-        next: usize,
-    },
+pub struct Fields<'a>(Way<'a>);
+
+#[derive(Debug, Clone)]
+enum Way<'a> {
+    Noted { json: &'a Json, walk: Walk<'a> },
     Walked(Items<'a>),
 }
 
 impl<'a> Fields<'a> {
     fn of(object: Node<'a>) -> Self {
-        let Json { notes, offset, .. } = object.json;
-        match notes {
-            Some(notes) if notes.are_whole(offset + object.span.start) => Self::Noted {
-                object,
-                notes,
-                next: 0,
-            },
-            _ => Self::Walked(Items::inside(object, Kind::Object)),
+        let json = object.json;
+        let notes = json.notes.as_ref();
+        match notes.and_then(|notes| notes.walk(json.offset + object.span.start)) {
+            Some(walk) => Self(Way::Noted { json, walk }),
+            None => Self(Way::Walked(Items::inside(object, Kind::Object))),
         }
     }
 }
 
 impl<'a> Iterator for Fields<'a> {
-    type Item = Found<'a>;
+    type Item = Field<'a>;
 
-    fn next(&mut self) -> Option<Found<'a>> {
-        match self {
-            Self::Noted {
-                object,
-                notes,
-                next,
-            } => {
-                let json = object.json;
+    fn next(&mut self) -> Option<Field<'a>> {
+        match &mut self.0 {
+            Way::Noted { json, walk } => {
                 let place = |span: Span| Span {
                     start: span.start - json.offset,
                     end: span.end - json.offset,
                 };
-                let (then, field) = notes.field(json.offset + object.span.start, *next)?;
-                *next = then;
+                let field = walk.next()?;
                 let name = place(field.name());
-                Some(Found {
+                Some(Field {
                     start: name.start - 1,
-                    name: &json.text[name.start..name.end],
+                    raw: &json.text[name.start..name.end],
                     escaped: field.escaped,
                     value: Node {
                         json,
@@ -225,11 +232,11 @@ impl<'a> Iterator for Fields<'a> {
                     },
                 })
             }
-            Self::Walked(items) => {
-                let (start, name, escaped) = items.next_name()?;
-                Some(Found {
+            Way::Walked(items) => {
+                let (start, raw, escaped) = items.next_name()?;
+                Some(Field {
                     start,
-                    name,
+                    raw,
                     escaped,
                     value: items.value(),
                 })
@@ -341,7 +348,7 @@ fn string_end(text: &[u8], at: usize) -> (usize, bool) {
     let mut at = at + 1;
     let mut escaped = false;
     loop {
-        at = quote_or_escape(text, at);
+        at = next_stop(text, at, true);
         match text.get(at) {
             Some(b'\\') => {
                 escaped = true;

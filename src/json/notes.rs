@@ -30,18 +30,38 @@ pub(super) struct Notes {
     fields: usize,
     field: [Field; FIELDS],
     objects: usize,
-    /// Where the objects begin all of whose members are noted.
-    object: [u32; OBJECTS],
+    /// Where the objects begin all of whose members are noted, and the first of those.
+    object: [(u32, u8); OBJECTS],
+}
+
+/// Which notes are those on the members of one object, while it is read: they follow one another by [`Field::next`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fields {
+    first: u8,
+    last: u8,
+}
+
+/// No note.
+const NONE: u8 = u8::MAX;
+
+impl Default for Fields {
+    fn default() -> Self {
+        Self {
+            first: NONE,
+            last: NONE,
+        }
+    }
 }
 
 /// One member of an outer object.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Field {
-    owner: u32,
     name: (u32, u32),
     value: (u32, u32),
     /// Whether the name holds an escape.
     pub(super) escaped: bool,
+    /// The note on the member after it.
+    next: u8,
 }
 
 impl Field {
@@ -83,53 +103,57 @@ impl Notes {
         }
     }
 
-    /// Notes a member of the object that begins at `owner`, the `depth`-th of those around it; what to end it with.
+    /// Notes the next member of an object, the `depth`-th of those around it; whether there was room.
     pub(super) fn begin(
         &mut self,
         depth: usize,
-        owner: usize,
+        object: &mut Fields,
         name: Span,
         escaped: bool,
         value: usize,
-    ) -> Option<usize> {
+    ) -> bool {
         if depth > OUTER || self.fields >= FIELDS {
-            return None;
+            return false;
         }
         self.field[self.fields] = Field {
-            owner: owner as u32,
             name: (name.start as u32, name.end as u32),
             value: (value as u32, value as u32),
             escaped,
+            next: NONE,
         };
+        let here = self.fields as u8;
+        match self.field.get_mut(usize::from(object.last)) {
+            Some(before) => before.next = here,
+            None => object.first = here,
+        }
+        object.last = here;
         self.fields += 1;
-        Some(self.fields - 1)
+        true
     }
 
-    /// The value of a member ends here.
-    pub(super) const fn end(&mut self, field: usize, end: usize) {
-        self.field[field].value.1 = end as u32;
+    /// The value of the last member ends here.
+    pub(super) fn end(&mut self, object: &Fields, end: usize) {
+        if let Some(field) = self.field.get_mut(usize::from(object.last)) {
+            field.value.1 = end as u32;
+        }
     }
 
     /// All members of the object that begins at `start` were noted.
-    pub(super) const fn whole(&mut self, start: usize) {
+    pub(super) const fn whole(&mut self, start: usize, object: &Fields) {
         if self.objects < OBJECTS {
-            self.object[self.objects] = start as u32;
+            self.object[self.objects] = (start as u32, object.first);
             self.objects += 1;
         }
     }
 
-    /// Whether all members of the object that begins at `start` are noted.
-    pub(super) fn are_whole(&self, start: usize) -> bool {
-        self.object[..self.objects].contains(&(start as u32))
-    }
-
-    /// The next member, from the `from`-th note on, of the object that begins at `start`, and where to go on.
-    pub(super) fn field(&self, start: usize, from: usize) -> Option<(usize, &Field)> {
-        let fields = self.field[..self.fields].iter().enumerate().skip(from);
-        fields
-            .filter(|(_, field)| field.owner == start as u32)
-            .map(|(at, field)| (at + 1, field))
-            .next()
+    /// The walk along the members of the object that begins at `start`, if all of them are noted.
+    pub(super) fn walk(&self, start: usize) -> Option<Walk<'_>> {
+        let mut objects = self.object[..self.objects].iter();
+        let (_, first) = objects.find(|(begins, _)| *begins == start as u32)?;
+        Some(Walk {
+            notes: self,
+            next: *first,
+        })
     }
 
     /// One past the end of the value that begins at `start`, if it was noted.
@@ -138,5 +162,22 @@ impl Notes {
             .iter()
             .find(|(begins, _)| *begins == start as u32)?;
         Some(noted.1 as usize)
+    }
+}
+
+/// The notes on the members of one object, in order.
+#[derive(Debug, Clone)]
+pub(super) struct Walk<'a> {
+    notes: &'a Notes,
+    next: u8,
+}
+
+impl<'a> Iterator for Walk<'a> {
+    type Item = &'a Field;
+
+    fn next(&mut self) -> Option<&'a Field> {
+        let field = self.notes.field.get(usize::from(self.next))?;
+        self.next = field.next;
+        Some(field)
     }
 }

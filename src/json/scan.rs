@@ -4,13 +4,13 @@
 //! surrogates, byte order marks, trailing bytes, `NaN`, comments. Stack use is constant; heap use is bounded by the
 //! limits. It builds nothing: its result is where the value begins and ends.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use super::{
     Span,
     node::unescape,
-    notes::Notes,
-    swar::{plain, plain_run, quote_or_escape},
+    notes::{Fields, Notes},
+    stops::{BLOCK, next_stop, plain, stops},
 };
 
 /// Bounds of one message (SECURITY 6).
@@ -99,35 +99,31 @@ impl ScanError {
 /// # Errors
 /// The first offence found, by position.
 pub fn scan(text: &[u8], limits: &Limits) -> Result<Span, ScanError> {
-    scan_noting(text, limits).map(|scanned| scanned.span)
+    scan_noting(text, limits).map(|(span, _)| span)
 }
 
-/// What one scan learned.
-#[derive(Debug, Clone)]
-pub(super) struct Scanned {
-    /// Where the value lies between white space.
-    pub(super) span: Span,
-    /// What was noted on the way.
-    pub(super) notes: Notes,
-}
-
-/// As [`scan`], and takes notes.
-pub(super) fn scan_noting(text: &[u8], limits: &Limits) -> Result<Scanned, ScanError> {
+/// As [`scan`], and what was noted on the way, if anything is worth noting in a text of this length.
+pub(super) fn scan_noting(
+    text: &[u8],
+    limits: &Limits,
+) -> Result<(Span, Option<Arc<Notes>>), ScanError> {
     if let Err(error) = std::str::from_utf8(text) {
         return Err(ScanError::Encoding(error.valid_up_to()));
     }
-    Scanner {
+    // Where it will stay: notes are larger than one would like to move.
+    let mut notes = (!Notes::are_idle_for(text.len())).then(|| Arc::new(Notes::default()));
+    let span = Scanner {
         text,
         at: 0,
         limits,
         values: 0,
         open: Vec::with_capacity(8),
         keys: Vec::with_capacity(16),
-        notes: Notes::default(),
+        notes: notes.as_mut().and_then(Arc::get_mut),
         plain: plain(text),
-        noting: !Notes::are_idle_for(text.len()),
     }
-    .run()
+    .run()?;
+    Ok((span, notes))
 }
 
 /// Names compared pair by pair.
@@ -137,10 +133,8 @@ const FEW: usize = 12;
 struct Open {
     start: usize,
     first_key: Option<usize>,
-    /// The note on the member that is being read.
-    field: Option<usize>,
-    /// Whether all members so far are noted.
-    whole: bool,
+    /// The notes on its members, if all of them so far are noted.
+    fields: Option<Fields>,
 }
 
 /// A member name: a fingerprint for cheap comparison, and where it stands (without quotes).
@@ -158,14 +152,14 @@ struct Scanner<'a> {
     values: usize,
     open: Vec<Open>,
     keys: Vec<Key>,
-    notes: Notes,
-    /// Whether no control byte stands anywhere, so that strings need not be searched for them.
+    /// Where notes are taken, if they are.
+    notes: Option<&'a mut Notes>,
+    /// Whether no control byte stands anywhere, so that long strings need not be searched for them.
     plain: bool,
-    noting: bool,
 }
 
 impl Scanner<'_> {
-    fn run(mut self) -> Result<Scanned, ScanError> {
+    fn run(mut self) -> Result<Span, ScanError> {
         self.blank();
         let begin = self.at;
         'value: loop {
@@ -177,8 +171,8 @@ impl Scanner<'_> {
                 Some(b'"') => {
                     let start = self.at;
                     self.string()?;
-                    if self.noting {
-                        self.notes.skip(self.open.len(), start, self.at);
+                    if let Some(notes) = &mut self.notes {
+                        notes.skip(self.open.len(), start, self.at);
                     }
                 }
                 Some(b'{') => {
@@ -212,13 +206,10 @@ impl Scanner<'_> {
                     if self.at < self.text.len() {
                         return Err(ScanError::Syntax(self.at));
                     }
-                    return Ok(Scanned {
-                        span: Span { start: begin, end },
-                        notes: self.notes,
-                    });
+                    return Ok(Span { start: begin, end });
                 };
-                if let Some(field) = open.field.take() {
-                    self.notes.end(field, end);
+                if let (Some(notes), Some(fields)) = (&mut self.notes, &open.fields) {
+                    notes.end(fields, end);
                 }
                 match (open.first_key, self.text.get(self.at)) {
                     (None, Some(b',')) => {
@@ -251,7 +242,12 @@ impl Scanner<'_> {
         self.text.get(self.at).copied()
     }
 
+    #[inline]
     fn blank(&mut self) {
+        // Compact JSON has none.
+        if self.peek().is_some_and(|byte| byte > b' ') {
+            return;
+        }
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
             self.at += 1;
         }
@@ -265,8 +261,9 @@ impl Scanner<'_> {
         self.open.push(Open {
             start: self.at,
             first_key,
-            field: None,
-            whole: self.noting,
+            fields: first_key
+                .and(self.notes.as_ref())
+                .map(|_| Fields::default()),
         });
         self.at += 1;
         self.blank();
@@ -277,10 +274,10 @@ impl Scanner<'_> {
     fn leave(&mut self) {
         self.at += 1;
         let Some(open) = self.open.pop() else { return };
-        if self.noting {
-            self.notes.skip(self.open.len(), open.start, self.at);
-            if open.whole && open.first_key.is_some() {
-                self.notes.whole(open.start);
+        if let Some(notes) = &mut self.notes {
+            notes.skip(self.open.len(), open.start, self.at);
+            if let Some(fields) = open.fields {
+                notes.whole(open.start, &fields);
             }
         }
     }
@@ -299,13 +296,17 @@ impl Scanner<'_> {
         if span.end - span.start > self.limits.key_bytes {
             return Err(ScanError::KeyTooLong(self.limits.key_bytes));
         }
-        let mut key = Key {
-            print: 0,
+        let raw = &self.text[span.start..span.end];
+        let print = if escaped {
+            fingerprint(&unescaped(raw))
+        } else {
+            fingerprint(raw)
+        };
+        self.keys.push(Key {
+            print,
             span,
             escaped,
-        };
-        key.print = fingerprint(&self.name(key));
-        self.keys.push(key);
+        });
         self.blank();
         if self.peek() != Some(b':') {
             return Err(ScanError::Syntax(self.at));
@@ -313,11 +314,11 @@ impl Scanner<'_> {
         self.at += 1;
         self.blank();
         let depth = self.open.len();
-        if let Some(open) = self.open.last_mut()
-            && open.whole
+        if let (Some(notes), Some(open)) = (&mut self.notes, self.open.last_mut())
+            && let Some(fields) = &mut open.fields
+            && !notes.begin(depth, fields, span, escaped, self.at)
         {
-            open.field = self.notes.begin(depth, open.start, span, escaped, self.at);
-            open.whole = open.field.is_some();
+            open.fields = None;
         }
         Ok(())
     }
@@ -354,7 +355,7 @@ impl Scanner<'_> {
     fn name(&self, key: Key) -> Cow<'_, [u8]> {
         let raw = &self.text[key.span.start..key.span.end];
         if key.escaped {
-            Cow::Owned(unescape(std::str::from_utf8(raw).unwrap_or_default()).into_bytes())
+            Cow::Owned(unescaped(raw))
         } else {
             Cow::Borrowed(raw)
         }
@@ -362,52 +363,57 @@ impl Scanner<'_> {
 
     /// Reads a string at its opening quote; says whether it holds an escape.
     fn string(&mut self) -> Result<bool, ScanError> {
-        self.at += 1;
+        let mut at = self.at + 1;
         let mut escaped = false;
-        loop {
-            self.at = if self.plain {
-                quote_or_escape(self.text, self.at)
-            } else {
-                plain_run(self.text, self.at)
-            };
-            match self.peek() {
-                Some(b'"') => {
-                    self.at += 1;
-                    return Ok(escaped);
-                }
-                Some(b'\\') => {
-                    escaped = true;
-                    self.escape()?;
-                }
-                _ => return Err(ScanError::Syntax(self.at)),
+        'block: loop {
+            let mut stops = stops(self.text, at);
+            if stops == 0 {
+                at = next_stop(self.text, at + BLOCK, self.plain);
+                continue;
             }
+            // An escape in every line is common: what is known of the block is used to its end.
+            while stops != 0 {
+                let stop = at + stops.trailing_zeros() as usize;
+                match self.text.get(stop) {
+                    Some(b'"') => {
+                        self.at = stop + 1;
+                        return Ok(escaped);
+                    }
+                    Some(b'\\') => {
+                        escaped = true;
+                        let next = self.escape(stop)?;
+                        if next - at >= BLOCK {
+                            at = next;
+                            continue 'block;
+                        }
+                        stops &= u32::MAX << (next - at);
+                    }
+                    _ => return Err(ScanError::Syntax(stop)),
+                }
+            }
+            at += BLOCK;
         }
     }
 
-    fn escape(&mut self) -> Result<(), ScanError> {
-        match self.text.get(self.at + 1) {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
-                self.at += 2;
-                Ok(())
-            }
-            Some(b'u') => {
-                let unit = self.hex(self.at + 2)?;
-                match unit {
-                    0xD800..=0xDBFF => {
-                        let paired = self.text.get(self.at + 6) == Some(&b'\\')
-                            && self.text.get(self.at + 7) == Some(&b'u')
-                            && matches!(self.hex(self.at + 8)?, 0xDC00..=0xDFFF);
-                        if !paired {
-                            return Err(ScanError::Encoding(self.at));
-                        }
-                        self.at += 12;
+    /// One past the escape that begins at `at`.
+    fn escape(&self, at: usize) -> Result<usize, ScanError> {
+        match self.text.get(at + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
+            Some(b'u') => match self.hex(at + 2)? {
+                0xD800..=0xDBFF => {
+                    let paired = self.text.get(at + 6) == Some(&b'\\')
+                        && self.text.get(at + 7) == Some(&b'u')
+                        && matches!(self.hex(at + 8)?, 0xDC00..=0xDFFF);
+                    if paired {
+                        Ok(at + 12)
+                    } else {
+                        Err(ScanError::Encoding(at))
                     }
-                    0xDC00..=0xDFFF => return Err(ScanError::Encoding(self.at)),
-                    _ => self.at += 6,
                 }
-                Ok(())
-            }
-            _ => Err(ScanError::Syntax(self.at)),
+                0xDC00..=0xDFFF => Err(ScanError::Encoding(at)),
+                _ => Ok(at + 6),
+            },
+            _ => Err(ScanError::Syntax(at)),
         }
     }
 
@@ -468,6 +474,11 @@ impl Scanner<'_> {
             Err(ScanError::Syntax(self.at))
         }
     }
+}
+
+/// What a member name with escapes stands for.
+fn unescaped(raw: &[u8]) -> Vec<u8> {
+    unescape(std::str::from_utf8(raw).unwrap_or_default()).into_bytes()
 }
 
 /// Tells most different names apart: by length, beginning and end.

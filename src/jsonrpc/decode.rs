@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{Frame, Notification, Request, RequestId, Response, RpcError};
-use crate::json::{Json, Kind, Limits, Member, Node, ScanError};
+use crate::json::{Json, Kind, Limits, Node, ScanError};
 
 /// The most frames in one batch (2025-03-26). A bound of ours; the specification names none.
 pub const MAX_BATCH: usize = 256;
@@ -108,14 +108,15 @@ struct Envelope<'a> {
 
 fn frame(json: &Json, root: Node<'_>) -> Result<Frame, DecodeError> {
     let mut found = Envelope::default();
-    for Member { key, value, .. } in root.members() {
-        match key.as_ref() {
-            "jsonrpc" => found.version = Some(value),
-            "id" => found.id = Some(value),
-            "method" => found.method = Some(value),
-            "params" => found.params = Some(value),
-            "result" => found.result = Some(value),
-            "error" => found.error = Some(value),
+    for field in root.fields() {
+        let value = Some(field.value);
+        match &*field.name() {
+            b"jsonrpc" => found.version = value,
+            b"id" => found.id = value,
+            b"method" => found.method = value,
+            b"params" => found.params = value,
+            b"result" => found.result = value,
+            b"error" => found.error = value,
             other => {
                 found.confusable |= confusable(
                     other,
@@ -133,7 +134,9 @@ fn frame(json: &Json, root: Node<'_>) -> Result<Frame, DecodeError> {
             id: known,
         });
     }
-    if found.version.and_then(Node::as_str).as_deref() != Some("2.0") {
+    if found.version.is_none_or(|version| {
+        version.raw_bytes() != b"\"2.0\"" && version.as_str().as_deref() != Some("2.0")
+    }) {
         return Err(envelope("`jsonrpc` is not \"2.0\"", known));
     }
     let id = id.transpose()?;
@@ -215,12 +218,14 @@ fn request_id(json: &Json, id: Node<'_>) -> Result<Option<RequestId>, DecodeErro
 }
 
 /// Whether `name` equals one of `known` only after folding case and compatibility forms (SECURITY MSG-3).
-pub fn confusable(name: &str, known: &[&str]) -> bool {
+pub fn confusable(name: &[u8], known: &[&str]) -> bool {
     if name.is_ascii() {
-        return known
-            .iter()
-            .any(|known| name != *known && name.eq_ignore_ascii_case(known));
+        return known.iter().any(|known| {
+            let known = known.as_bytes();
+            name != known && name.eq_ignore_ascii_case(known)
+        });
     }
+    let name = std::str::from_utf8(name).unwrap_or_default();
     // No protocol name folds to more than its own length in characters.
     if name.chars().count() > 64 {
         return false;

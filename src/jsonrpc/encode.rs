@@ -3,33 +3,46 @@
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::{RequestId, RpcError};
-use crate::json::Json;
+use crate::json::{Json, push_string};
 
 /// A request frame in one allocation; `params` is copied once.
 pub fn request(id: &RequestId, method: &str, params: &Json) -> Bytes {
-    let mut out = BytesMut::with_capacity(64 + method.len() + params.len() + id.as_str().len());
-    out.put_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    out.put_slice(id.as_str().as_bytes());
+    const HEAD: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":";
+    // Exactly as much as is needed, so that nothing is kept beside it.
+    let rest = method_and_params_bytes(method, Some(params));
+    let mut out = Vec::with_capacity(HEAD.len() + id.bytes().len() + rest);
+    out.extend_from_slice(HEAD);
+    out.extend_from_slice(id.bytes());
     method_and_params(&mut out, method, Some(params));
-    out.freeze()
+    out.into()
 }
 
 /// A notification frame.
 pub fn notification(method: &str, params: Option<&Json>) -> Bytes {
-    let mut out = BytesMut::with_capacity(64 + method.len() + params.map_or(0, Json::len));
-    out.put_slice(b"{\"jsonrpc\":\"2.0\"");
+    const HEAD: &[u8] = b"{\"jsonrpc\":\"2.0\"";
+    let mut out = Vec::with_capacity(HEAD.len() + method_and_params_bytes(method, params));
+    out.extend_from_slice(HEAD);
     method_and_params(&mut out, method, params);
-    out.freeze()
+    out.into()
 }
 
-fn method_and_params(out: &mut BytesMut, method: &str, params: Option<&Json>) {
-    out.put_slice(b",\"method\":");
-    out.put_slice(Json::string(method).bytes());
+const METHOD: &[u8] = b",\"method\":";
+const PARAMS: &[u8] = b",\"params\":";
+
+/// What [`method_and_params`] appends, for a method without anything to escape.
+fn method_and_params_bytes(method: &str, params: Option<&Json>) -> usize {
+    let params = params.map_or(0, |params| PARAMS.len() + params.len());
+    METHOD.len() + method.len() + 2 + params + 1
+}
+
+fn method_and_params(out: &mut Vec<u8>, method: &str, params: Option<&Json>) {
+    out.extend_from_slice(METHOD);
+    push_string(out, method);
     if let Some(params) = params {
-        out.put_slice(b",\"params\":");
-        out.put_slice(params.bytes());
+        out.extend_from_slice(PARAMS);
+        out.extend_from_slice(params.bytes());
     }
-    out.put_u8(b'}');
+    out.push(b'}');
 }
 
 /// A result frame as segments: the envelope's head, the result's own bytes uncopied, the envelope's tail.
@@ -43,11 +56,13 @@ pub fn result(id: &RequestId, result: &Json) -> [Bytes; 3] {
 
 /// What stands before a result: for results that are themselves made of segments. Close with `}`.
 pub fn result_head(id: &RequestId) -> Bytes {
-    let mut out = BytesMut::with_capacity(40 + id.as_str().len());
-    out.put_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    out.put_slice(id.as_str().as_bytes());
-    out.put_slice(b",\"result\":");
-    out.freeze()
+    const HEAD: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":";
+    const RESULT: &[u8] = b",\"result\":";
+    let mut out = Vec::with_capacity(HEAD.len() + id.bytes().len() + RESULT.len());
+    out.extend_from_slice(HEAD);
+    out.extend_from_slice(id.bytes());
+    out.extend_from_slice(RESULT);
+    out.into()
 }
 
 /// An error frame; without an id where the request's could not be read.
@@ -57,7 +72,7 @@ pub fn error(id: Option<&RequestId>, error: &RpcError) -> Bytes {
     out.put_slice(b"{\"jsonrpc\":\"2.0\"");
     if let Some(id) = id {
         out.put_slice(b",\"id\":");
-        out.put_slice(id.as_str().as_bytes());
+        out.put_slice(id.bytes());
     }
     out.put_slice(b",\"error\":");
     out.put_slice(body.bytes());

@@ -29,6 +29,11 @@ impl RequestId {
         self.0.as_str()
     }
 
+    /// The same as bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
+
     /// The id as a value.
     pub const fn json(&self) -> &Json {
         &self.0

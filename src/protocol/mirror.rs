@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use http::HeaderName;
 
 use crate::json::{Json, Kind, Node};
 
@@ -21,6 +22,20 @@ pub const SESSION_ID: &str = "mcp-session-id";
 /// Where to resume a legacy stream.
 pub const LAST_EVENT_ID: &str = "last-event-id";
 
+/// The same, as transports look them up in every request.
+pub mod header {
+    use super::HeaderName;
+
+    /// [`super::PROTOCOL_VERSION`]
+    pub const PROTOCOL_VERSION: HeaderName = HeaderName::from_static(super::PROTOCOL_VERSION);
+    /// [`super::METHOD`]
+    pub const METHOD: HeaderName = HeaderName::from_static(super::METHOD);
+    /// [`super::NAME`]
+    pub const NAME: HeaderName = HeaderName::from_static(super::NAME);
+    /// [`super::SESSION_ID`]
+    pub const SESSION_ID: HeaderName = HeaderName::from_static(super::SESSION_ID);
+}
+
 const OPEN: &str = "=?base64?";
 const CLOSE: &str = "?=";
 
@@ -34,6 +49,19 @@ pub fn encode(text: &str) -> String {
     } else {
         format!("{OPEN}{}{CLOSE}", STANDARD.encode(text))
     }
+}
+
+/// Whether `value` stands for exactly `text`.
+///
+/// # Errors
+/// As [`decode`].
+pub fn stands_for(value: &[u8], text: &str) -> Result<bool, BadHeader> {
+    // Nearly always it is the text itself, and then visible throughout.
+    let plain = |byte: &u8| matches!(byte, 0x21..=0x7E);
+    if value == text.as_bytes() && value.iter().all(plain) && !text.starts_with(OPEN) {
+        return Ok(true);
+    }
+    Ok(decode(value)? == text)
 }
 
 /// A header value that stands for no text.

@@ -207,8 +207,10 @@ pub(super) fn split_field(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let (name, value) = line.split_at(colon);
     let value = value.strip_prefix(b":")?;
     // No early end: so the compiler can look at many bytes at once.
-    let fits = |fits, byte: &u8| fits & (*byte >= b' ' && *byte != 0x7F || *byte == b'\t');
-    if name.is_empty() || !value.iter().fold(true, fits) {
+    let unfit = |unfit: u8, byte: &u8| {
+        unfit | u8::from((*byte < b' ') & (*byte != b'\t')) | u8::from(*byte == 0x7F)
+    };
+    if name.is_empty() || value.iter().fold(0, unfit) != 0 {
         return None;
     }
     Some((name, value.trim_ascii()))

@@ -39,6 +39,8 @@ pub(super) struct Modern {
     offers: Offers,
     line: Arc<Line>,
     own: Vec<(&'static str, Json)>,
+    /// The line's headers with places for those that mirror a named thing, so that nothing grows for each call.
+    named: HeaderMap,
 }
 
 /// What is said of ourselves on every request.
@@ -148,12 +150,20 @@ impl Modern {
     /// A peer on a line that has just been discovered to be modern.
     pub(super) fn new(card: ServerCard, line: Arc<Line>) -> Self {
         let own = self_description(card.revision);
+        let mut named = HeaderMap::new();
+        if line.wire.streamable {
+            named.clone_from(&line.headers);
+            for name in [mirror::header::METHOD, mirror::header::NAME] {
+                named.insert(name, HeaderValue::from_static(""));
+            }
+        }
         let offers = Offers::of(&card.capabilities, card.revision.features());
         Self {
             card,
             offers,
             line,
             own,
+            named,
         }
     }
 
@@ -227,15 +237,15 @@ impl Modern {
         if !self.line.wire.streamable {
             return Ok(HeaderMap::new());
         }
-        let mut headers = self.line.headers.clone();
         let method = call.op.method();
-        headers.insert(
-            HeaderName::from_static(mirror::METHOD),
-            HeaderValue::from_static(method),
-        );
-        if methods::mirrored_member(method).is_some() {
-            headers.insert(HeaderName::from_static(mirror::NAME), value(&route.local)?);
-        }
+        let mut headers = if methods::mirrored_member(method).is_some() {
+            let mut headers = self.named.clone();
+            headers.insert(mirror::header::NAME, value(&route.local)?);
+            headers
+        } else {
+            self.line.headers.clone()
+        };
+        headers.insert(mirror::header::METHOD, HeaderValue::from_static(method));
         if let Op::CallTool(_) = &call.op
             && !route.headers.is_empty()
             && let Some(arguments) = call.params.root().member("arguments")

@@ -269,7 +269,7 @@ pub(super) fn inspect(
     };
     let head = Head {
         status: parts.status,
-        session: parts.headers.remove(mirror::SESSION_ID),
+        session: parts.headers.remove(&mirror::header::SESSION_ID),
     };
     Ok((head, content, body))
 }
