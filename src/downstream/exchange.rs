@@ -103,30 +103,17 @@ impl From<Rest> for Source {
 }
 
 impl Exchange {
-    /// Runs the call. The answer is one message when the outcome is the first thing that happens, else a stream.
-    pub(super) async fn run(mut self, door: &Door, call: Call) -> Answer {
+    /// Begins the call. It lies where it will stay, so that it is not moved while it runs.
+    pub(super) fn begin(mut self, door: &Door, call: Call) -> Box<Running> {
         let finish = (self.wording.era() == Era::Legacy).then(|| door.tasks.clone());
-        let streams = self.streams;
-        let mut running = Running {
+        Box::new(Running {
             source: Source::Call(match &mut self.converse {
                 Some(converse) => converse.service.call(call),
                 None => door.service.clone().call(call),
             }),
             exchange: self,
             finish,
-        };
-        if !streams {
-            return match poll_fn(|cx| running.poll_outcome(cx)).await {
-                Ended::With(outcome) => running.end(outcome),
-                Ended::Told(over) => running.stop(over),
-            };
-        }
-        match timeout(PATIENCE, poll_fn(|cx| running.poll_first(cx))).await {
-            Ok(Some(Ended::With(outcome))) => running.end(outcome),
-            Ok(Some(Ended::Told(over))) => running.stop(over),
-            // An event came first, or nothing did for a while.
-            Ok(None) | Err(_) => Answer::Stream(Box::new(running)),
-        }
+        })
     }
 
     fn told(&self, result: Result<Outcome, Error>) -> Told {
@@ -237,6 +224,22 @@ enum Ended {
 }
 
 impl Running {
+    /// The answer: one message when the outcome is the first thing that happens, else a stream.
+    pub(super) async fn answer(mut self: Box<Self>) -> Answer {
+        if !self.exchange.streams {
+            return match poll_fn(|cx| self.poll_outcome(cx)).await {
+                Ended::With(outcome) => self.end(outcome),
+                Ended::Told(over) => self.stop(over),
+            };
+        }
+        match timeout(PATIENCE, poll_fn(|cx| self.poll_first(cx))).await {
+            Ok(Some(Ended::With(outcome))) => self.end(outcome),
+            Ok(Some(Ended::Told(over))) => self.stop(over),
+            // An event came first, or nothing did for a while.
+            Ok(None) | Err(_) => Answer::Stream(self),
+        }
+    }
+
     /// Whether it goes on until somebody ends it.
     pub(super) const fn is_endless(&self) -> bool {
         self.exchange.is_listen()
@@ -350,10 +353,10 @@ impl Running {
     }
 
     /// No answer is owed any more. An open POST must end all the same: as a stream of nothing, or as taken note of.
-    fn stop(mut self, over: Over) -> Answer {
+    fn stop(mut self: Box<Self>, over: Over) -> Answer {
         self.source = Source::Over;
         match over {
-            Over::Cancelled if self.exchange.streams => Answer::Stream(Box::new(self)),
+            Over::Cancelled if self.exchange.streams => Answer::Stream(self),
             Over::Cancelled => Answer::Accepted,
             Over::Ended => Problem::session_unknown(Some(self.exchange.id.clone())).into(),
         }

@@ -21,6 +21,7 @@ use std::{sync::Arc, time::Duration};
 
 use ::http::{HeaderMap, HeaderValue, StatusCode};
 use bytes::Bytes;
+use futures_util::{FutureExt, future::BoxFuture};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -118,19 +119,49 @@ impl From<Problem> for Answer {
     }
 }
 
+/// What answers a message.
+enum Next<'a> {
+    /// It is answered.
+    Told(Answer),
+    /// A call that has begun.
+    Running(Box<Running>),
+    /// The era that needs more than one look.
+    Legacy(BoxFuture<'a, Answer>),
+}
+
+impl Next<'_> {
+    async fn answer(self) -> Answer {
+        match self {
+            Self::Told(answer) => answer,
+            Self::Running(running) => running.answer().await,
+            Self::Legacy(answer) => answer.await,
+        }
+    }
+}
+
 impl Door {
     /// Answers one message: the ladder of PROTOCOL C1, body first, header as cross-check.
-    pub async fn accept(&self, inbound: Inbound) -> Answer {
-        match decode(inbound.body.clone(), &Limits::CLIENT) {
-            Ok(message) => self.accept_decoded(inbound, message).await,
-            Err(error) => Problem::undecodable(error).into(),
-        }
+    // The message is read before the future is made, so that the future holds no more than what is waited for.
+    pub fn accept(&self, inbound: Inbound) -> impl Future<Output = Answer> + Send + '_ {
+        let next = match decode(inbound.body.clone(), &Limits::CLIENT) {
+            Ok(message) => self.take(inbound, message),
+            Err(error) => Next::Told(Problem::undecodable(error).into()),
+        };
+        next.answer()
     }
 
     /// The same, where the body was looked at already.
-    async fn accept_decoded(&self, inbound: Inbound, message: Message) -> Answer {
+    fn accept_decoded(
+        &self,
+        inbound: Inbound,
+        message: Message,
+    ) -> impl Future<Output = Answer> + Send + '_ {
+        self.take(inbound, message).answer()
+    }
+
+    fn take(&self, inbound: Inbound, message: Message) -> Next<'_> {
         let legacy = Legacy { door: self };
-        match message {
+        Next::Told(match message {
             Message::One(frame) if lacks_id(&frame) => invalid("a request without an `id`").into(),
             Message::Batch(frames) if frames.iter().any(lacks_id) => {
                 invalid("a request without an `id`").into()
@@ -138,7 +169,9 @@ impl Door {
             Message::Batch(frames) if frames.iter().any(claims) => {
                 invalid("a batch of self-describing requests").into()
             }
-            Message::Batch(frames) => legacy.batch(inbound, frames).await,
+            Message::Batch(frames) => {
+                return Next::Legacy(async move { legacy.batch(inbound, frames).await }.boxed());
+            }
             Message::One(Frame::Response(response)) => legacy.response(&inbound, response),
             Message::One(Frame::Notification(notification)) => {
                 match (&notification.params, names_modern(inbound.headers.as_ref())) {
@@ -151,11 +184,14 @@ impl Door {
                 }
             }
             Message::One(Frame::Request(request)) => match self.approach(&inbound, &request) {
-                Ok(Some((exchange, call))) => exchange.run(self, call).await,
-                Ok(None) => legacy.request(inbound, request).await,
+                Ok(Some((exchange, call))) => return Next::Running(exchange.begin(self, call)),
+                Ok(None) => {
+                    let answer = async move { legacy.request(inbound, request).await };
+                    return Next::Legacy(answer.boxed());
+                }
                 Err(problem) => problem.into(),
             },
-        }
+        })
     }
 
     /// Looks at the head of a request once: a modern one is read, `None` means that it is a legacy one.

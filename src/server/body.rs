@@ -109,7 +109,8 @@ pub async fn read_body(mut body: Incoming, bounds: &ServerBounds) -> Result<Byte
         }
         Ok(read.finish())
     };
-    tokio::time::timeout(bounds.body, rest)
+    // Boxed, since it is rare.
+    Box::pin(tokio::time::timeout(bounds.body, rest))
         .await
         .unwrap_or(Err(BodyError::TooSlow))
 }

@@ -179,7 +179,7 @@ impl Upstream {
             let until = call
                 .deadline
                 .min(Instant::now() + self.shared.spec.timeouts.connect);
-            timeout_at(until, self.settled())
+            Box::pin(timeout_at(until, self.settled()))
                 .await
                 .map_err(|_| UpstreamError::Timeout("connect"))?;
         }

@@ -116,9 +116,13 @@ impl Gate {
         &self,
         deadline: Instant,
     ) -> Result<OwnedSemaphorePermit, UpstreamError> {
-        if let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() {
-            return Ok(permit);
+        match Arc::clone(&self.slots).try_acquire_owned() {
+            Ok(permit) => Ok(permit),
+            Err(_) => Box::pin(self.queue(deadline)).await,
         }
+    }
+
+    async fn queue(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, UpstreamError> {
         let before = self.waiting.fetch_add(1, Ordering::Relaxed);
         let _leave = Leave(&self.waiting);
         if before >= QUEUE {

@@ -291,7 +291,7 @@ impl Legacy<'_> {
             flight: Some(flight),
             converse,
         };
-        exchange.run(self.door, call).await
+        exchange.begin(self.door, call).answer().await
     }
 
     /// The requests that only a session has, each answered with an empty result.

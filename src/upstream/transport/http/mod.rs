@@ -104,17 +104,8 @@ impl Http {
                     patience: out.patience,
                     drain,
                 };
-                let mut events = Events::new(body, out.limits, owes);
-                match events.next().await {
-                    Some(Ok(frame @ Frame::Response(_))) => Ok(Answer::One(head, frame)),
-                    Some(Ok(frame)) => {
-                        let first = stream::once(async { Ok(frame) });
-                        let frames = first.chain(events.into_frames()).boxed();
-                        Ok(Answer::Stream(head, frames))
-                    }
-                    Some(Err(error)) => Err(error),
-                    None => Err(UpstreamError::unavailable("an empty stream")),
-                }
+                let events = Events::new(body, out.limits, owes);
+                Box::pin(first_of(head, events)).await
             }
             (Content::Json, id) => json_answer(head, body, id, &out.limits).await,
             (_, None) if head.status.is_success() => {
@@ -283,6 +274,20 @@ pub(super) fn refusal(status: StatusCode) -> Option<UpstreamError> {
         }
         StatusCode::PAYLOAD_TOO_LARGE => Some(UpstreamError::RequestTooLarge),
         _ => None,
+    }
+}
+
+/// An answer in an event stream: its one frame, or the stream with the first of them ahead.
+async fn first_of(head: Head, mut events: Events) -> Result<Answer, UpstreamError> {
+    match events.next().await {
+        Some(Ok(frame @ Frame::Response(_))) => Ok(Answer::One(head, frame)),
+        Some(Ok(frame)) => {
+            let first = stream::once(async { Ok(frame) });
+            let frames = first.chain(events.into_frames()).boxed();
+            Ok(Answer::Stream(head, frames))
+        }
+        Some(Err(error)) => Err(error),
+        None => Err(UpstreamError::unavailable("an empty stream")),
     }
 }
 

@@ -117,23 +117,19 @@ impl Pool {
         mut request: Outgoing,
         length: Length,
     ) -> Result<Response<Arriving>, UpstreamError> {
+        // What happens rarely is boxed: what every call holds stays small.
         if length == Length::Long {
-            let stream = self.0.dial.single().await?;
-            let mut line = self.begin(stream).await?;
-            relative(&mut request);
-            let sent = line.send_request(request).await;
-            let response = sent.map_err(|error| chain(&error))?;
-            return Ok(response.map(|body| Arriving { body, line: None }));
+            return Box::pin(self.alone(request)).await;
         }
         let mut again = true;
         loop {
             let (line, used) = match self.free() {
                 Some(line) => (line, true),
-                None => self.fresh().await?,
+                None => Box::pin(self.fresh()).await?,
             };
             match line {
                 Line::One(mut line) => {
-                    if used && !settled(&mut line).await {
+                    if used && !line.is_ready() && !Box::pin(settled(&mut line)).await {
                         continue;
                     }
                     let absolute = relative(&mut request);
@@ -169,6 +165,16 @@ impl Pool {
                 }
             }
         }
+    }
+
+    /// Over a connection of its own, which serves no other request.
+    async fn alone(&self, mut request: Outgoing) -> Result<Response<Arriving>, UpstreamError> {
+        let stream = self.0.dial.single().await?;
+        let mut line = self.begin(stream).await?;
+        relative(&mut request);
+        let sent = line.send_request(request).await;
+        let response = sent.map_err(|error| chain(&error))?;
+        Ok(response.map(|body| Arriving { body, line: None }))
     }
 
     /// A connection that is open and free.
@@ -289,11 +295,8 @@ fn relative(request: &mut Outgoing) -> Uri {
     absolute
 }
 
-/// Whether a connection that has answered in full is ready for the next request. It nearly always is.
+/// Whether a connection that has answered in full becomes ready for the next request. It nearly always is.
 async fn settled(line: &mut http1::SendRequest<Full<Bytes>>) -> bool {
-    if line.is_ready() {
-        return true;
-    }
     let ready = tokio::time::timeout(SETTLING, line.ready()).await;
     matches!(ready, Ok(Ok(())))
 }
