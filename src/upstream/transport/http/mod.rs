@@ -298,7 +298,7 @@ async fn json_answer(
     id: Option<RequestId>,
     limits: &Limits,
 ) -> Result<Answer, UpstreamError> {
-    let lease = body.withhold();
+    body.withhold();
     let text = whole(&mut body).await?;
     let answer = match decode(text, limits) {
         Ok(message) => sort(head, message, id)?,
@@ -307,9 +307,7 @@ async fn json_answer(
         Err(_none) if id.is_none() => Answer::Accepted(head),
         Err(error) => return Err(UpstreamError::Protocol(error.to_string())),
     };
-    if let Some(lease) = lease {
-        lease.end();
-    }
+    body.accept();
     Ok(answer)
 }
 

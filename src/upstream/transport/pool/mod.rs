@@ -2,31 +2,34 @@
 //!
 //! Guarantees: one HTTP/1.1 connection serves one exchange at a time and is kept only when its answer was read to the
 //! end; HTTP/2 is one shared connection; a request is sent again only when none of it was taken (SECURITY REL-6).
-//! Nothing is spawned for a request and no lock is held across an await, except by those who wait for the first
-//! connection of all. Why not hyper-util's pool: it spawns for most HTTP/1.1 requests, which costs more than the rest
-//! of sending one. At most [`MAX_IDLE`] idle connections of at most [`IDLE`] are kept; how many are open at once is
+//! No lock is held across an await, except by those who wait for the first connection of all. An HTTP/1.1 connection has no
+//! task of its own: whoever uses it drives it, so that nothing is woken on another thread to send a request or to hand
+//! over its answer. That is why this is not hyper-util's pool, which spawns besides for most requests. At most [`MAX_IDLE`] idle connections of at most [`IDLE`] are kept; how many are open at once is
 //! bounded by who calls.
 
 #[cfg(test)]
 mod tests;
 
 use std::{
+    future::poll_fn,
     mem,
+    pin::{Pin, pin},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use bytes::{Buf, Bytes};
 use http::{Request, Response, Uri};
-use http_body::Body;
-use http_body_util::{BodyExt, Full};
+use http_body::{Body, Frame};
+use http_body_util::Full;
 use hyper::{
     body::Incoming,
     client::conn::{TrySendError, http1, http2},
     rt::Executor,
 };
 use hyper_util::{client::legacy::connect::Connection, rt::TokioTimer};
-use tokio::time::Instant;
+use tokio::{task::unconstrained, time::Instant};
 
 use super::dial::{Dial, Dialled, chain, refused_unread};
 use crate::{
@@ -39,8 +42,8 @@ const MAX_IDLE: usize = 1_024;
 /// How long an idle connection is trusted.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// How long a connection may take to be ready again; one that still sends a request answered long ago is given up.
-const SETTLING: Duration = Duration::from_millis(50);
+/// How often idle connections are looked through for those that nobody will use again.
+const SWEEP: Duration = Duration::from_secs(20);
 
 /// What is sent.
 pub(super) type Outgoing = Request<Full<Bytes>>;
@@ -79,13 +82,13 @@ enum Kept {
 
 #[derive(Debug)]
 struct Idle {
-    line: http1::SendRequest<Full<Bytes>>,
+    line: One,
     since: Instant,
 }
 
 /// A connection that a request can go over.
 enum Line {
-    One(http1::SendRequest<Full<Bytes>>),
+    One(One),
     Two(http2::SendRequest<Full<Bytes>>),
 }
 
@@ -100,12 +103,23 @@ impl Pool {
         connect: Duration,
         tasks: &Tasks,
     ) -> Result<Self, UpstreamError> {
-        Ok(Self(Arc::new(Shared {
+        let shared = Arc::new(Shared {
             dial: Dial::new(url, tls, connect)?,
             tasks: tasks.clone(),
             kept: Mutex::new(Kept::Unknown),
             first: tokio::sync::Mutex::new(()),
-        })))
+        });
+        let pool = Arc::downgrade(&shared);
+        tasks.spawn(async move {
+            loop {
+                tokio::time::sleep(SWEEP).await;
+                match pool.upgrade() {
+                    Some(shared) => Self(shared).sweep(),
+                    None => return,
+                }
+            }
+        });
+        Ok(Self(shared))
     }
 
     /// Sends one request, whose URI is absolute, and waits for the head of its answer.
@@ -129,14 +143,15 @@ impl Pool {
             };
             match line {
                 Line::One(mut line) => {
-                    if used && !line.is_ready() && !Box::pin(settled(&mut line)).await {
-                        continue;
-                    }
                     let absolute = relative(&mut request);
-                    match line.try_send_request(request).await {
+                    match line.send(request).await {
                         Ok(response) => {
-                            let line = Some(Lease(self.clone(), line));
-                            return Ok(response.map(|body| Arriving { body, line }));
+                            let driven = Some(Driven {
+                                pool: self.clone(),
+                                line,
+                                withheld: false,
+                            });
+                            return Ok(response.map(|body| Arriving { body, driven }));
                         }
                         Err(mut failed) => match failed.take_message() {
                             // A used connection may have died while nobody looked. Each turn takes one out of the
@@ -154,7 +169,7 @@ impl Pool {
                     let copy = request.clone();
                     match line.try_send_request(request).await {
                         Ok(response) => {
-                            return Ok(response.map(|body| Arriving { body, line: None }));
+                            return Ok(response.map(|body| Arriving { body, driven: None }));
                         }
                         Err(failed) if again && unread(&failed) => {
                             again = false;
@@ -170,11 +185,16 @@ impl Pool {
     /// Over a connection of its own, which serves no other request.
     async fn alone(&self, mut request: Outgoing) -> Result<Response<Arriving>, UpstreamError> {
         let stream = self.0.dial.single().await?;
-        let mut line = self.begin(stream).await?;
+        let mut line = begin(stream).await?;
         relative(&mut request);
-        let sent = line.send_request(request).await;
-        let response = sent.map_err(|error| chain(&error))?;
-        Ok(response.map(|body| Arriving { body, line: None }))
+        let sent = line.send(request).await;
+        let response = sent.map_err(|failed| chain(&failed.into_error()))?;
+        let driven = Some(Driven {
+            pool: self.clone(),
+            line,
+            withheld: true,
+        });
+        Ok(response.map(|body| Arriving { body, driven }))
     }
 
     /// A connection that is open and free.
@@ -183,13 +203,13 @@ impl Pool {
             Kept::Unknown => None,
             Kept::Two(line) => (!line.is_closed()).then(|| Line::Two(line.clone())),
             Kept::One(idle) => loop {
-                let Idle { line, since } = idle.pop()?;
+                let Idle { mut line, since } = idle.pop()?;
                 if since.elapsed() > IDLE {
                     // Those below are older still.
                     idle.clear();
                     return None;
                 }
-                if !line.is_closed() {
+                if line.is_free() {
                     return Some(Line::One(line));
                 }
             },
@@ -219,7 +239,7 @@ impl Pool {
                     *kept = Kept::One(Vec::new());
                 }
             }
-            return Ok((Line::One(self.begin(stream).await?), false));
+            return Ok((Line::One(begin(stream).await?), false));
         }
         let (line, connection) = http2::Builder::new(Owned(self.0.tasks.clone()))
             .timer(TokioTimer::new())
@@ -238,24 +258,7 @@ impl Pool {
         Ok((Line::Two(line), false))
     }
 
-    async fn begin(
-        &self,
-        stream: Dialled,
-    ) -> Result<http1::SendRequest<Full<Bytes>>, UpstreamError> {
-        let (line, connection) = http1::handshake(stream)
-            .await
-            .map_err(|error| chain(&error))?;
-        self.0.tasks.spawn(async move {
-            // As above.
-            drop(connection.await);
-        });
-        Ok(line)
-    }
-
-    fn give_back(&self, line: http1::SendRequest<Full<Bytes>>) {
-        if line.is_closed() {
-            return;
-        }
+    fn give_back(&self, line: One) {
         if let Kept::One(idle) = &mut *self.kept() {
             // The oldest lie at the bottom, where nobody takes them unless all are needed.
             if idle
@@ -271,11 +274,18 @@ impl Pool {
         }
     }
 
+    /// Closes idle connections that are too old, or that the peer has closed: nobody else looks at them.
+    fn sweep(&self) {
+        if let Kept::One(idle) = &mut *self.kept() {
+            idle.retain_mut(|idle| idle.since.elapsed() <= IDLE && idle.line.is_free());
+        }
+    }
+
     /// Whether every idle connection is known to be dead.
     #[cfg(test)]
     pub(super) fn is_stale(&self) -> bool {
-        match &*self.kept() {
-            Kept::One(idle) => idle.iter().all(|idle| idle.line.is_closed()),
+        match &mut *self.kept() {
+            Kept::One(idle) => idle.iter_mut().all(|idle| !idle.line.is_free()),
             Kept::Unknown | Kept::Two(_) => false,
         }
     }
@@ -295,10 +305,66 @@ fn relative(request: &mut Outgoing) -> Uri {
     absolute
 }
 
-/// Whether a connection that has answered in full becomes ready for the next request. It nearly always is.
-async fn settled(line: &mut http1::SendRequest<Full<Bytes>>) -> bool {
-    let ready = tokio::time::timeout(SETTLING, line.ready()).await;
-    matches!(ready, Ok(Ok(())))
+/// Reads and writes a connection.
+type Work = http1::Connection<Dialled, Full<Bytes>>;
+
+/// One HTTP/1.1 connection: what requests are given to, and what does the work, while somebody drives it.
+#[derive(Debug)]
+struct One {
+    requests: http1::SendRequest<Full<Bytes>>,
+    /// `None` once it has ended.
+    work: Option<Pin<Box<Work>>>,
+}
+
+/// A connection on a stream just opened.
+async fn begin(stream: Dialled) -> Result<One, UpstreamError> {
+    let (requests, work) = http1::handshake(stream)
+        .await
+        .map_err(|error| chain(&error))?;
+    Ok(One {
+        requests,
+        work: Some(Box::pin(work)),
+    })
+}
+
+impl One {
+    /// Lets it do what it can; wakes `cx` when it can do more.
+    fn drive(&mut self, cx: &mut Context<'_>) {
+        if let Some(work) = &mut self.work
+            && work.as_mut().poll(cx).is_ready()
+        {
+            // Errors are told to whoever waits for the answer.
+            self.work = None;
+        }
+    }
+
+    /// Whether it is open and has nothing left to do, as far as that is known.
+    fn is_free(&mut self) -> bool {
+        self.drive(&mut Context::from_waker(Waker::noop()));
+        self.work.is_some() && self.requests.is_ready()
+    }
+
+    /// Sends a request, and waits for the head of its answer.
+    async fn send(
+        &mut self,
+        request: Outgoing,
+    ) -> Result<Response<Incoming>, TrySendError<Outgoing>> {
+        // The answer comes of driving and of nothing else, right here: so it need not wake anybody, and must not be put off
+        // by the scheduler's budget, which it would be by waking.
+        let mut answer = pin!(unconstrained(self.requests.try_send_request(request)));
+        let work = &mut self.work;
+        poll_fn(|cx| {
+            if let Some(driven) = work
+                && driven.as_mut().poll(cx).is_ready()
+            {
+                *work = None;
+            }
+            answer
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()))
+        })
+        .await
+    }
 }
 
 /// Whether the peer has certainly done nothing with the request.
@@ -310,24 +376,33 @@ fn unread(failed: &TrySendError<Outgoing>) -> bool {
 #[derive(Debug)]
 pub(super) struct Arriving {
     body: Incoming,
-    line: Option<Lease>,
+    /// The connection it comes over, on HTTP/1.1, until its end.
+    driven: Option<Driven>,
 }
 
-/// A connection that is in use, and the pool that it came from. Dropped, it is closed.
+/// A connection that is in use, and the pool that it came from.
 #[derive(Debug)]
-pub(super) struct Lease(Pool, http1::SendRequest<Full<Bytes>>);
-
-impl Lease {
-    /// The exchange went well: the connection may serve again.
-    pub(super) fn end(self) {
-        self.0.give_back(self.1);
-    }
+struct Driven {
+    pool: Pool,
+    line: One,
+    /// It does not go back by itself.
+    withheld: bool,
 }
 
 impl Arriving {
-    /// Takes the connection out, for who wants to see the body before the connection serves again (SECURITY EGR-11).
-    pub(super) const fn withhold(&mut self) -> Option<Lease> {
-        self.line.take()
+    /// From now on the connection serves again only after [`Arriving::accept`], for who wants to see the body first
+    /// (SECURITY EGR-11).
+    pub(super) const fn withhold(&mut self) {
+        if let Some(driven) = &mut self.driven {
+            driven.withheld = true;
+        }
+    }
+
+    /// The body was read to its end, and what it held was sound: a connection that was withheld may serve again.
+    pub(super) fn accept(mut self) {
+        if let Some(driven) = self.driven.take() {
+            driven.pool.give_back(driven.line);
+        }
     }
 
     /// The next data; `None` at the end. Trailers are dropped.
@@ -335,7 +410,7 @@ impl Arriving {
     /// # Errors
     /// `Unavailable` when the connection breaks.
     pub(super) async fn piece(&mut self) -> Result<Option<Bytes>, UpstreamError> {
-        while let Some(frame) = self.body.frame().await {
+        while let Some(frame) = poll_fn(|cx| self.poll_frame(cx)).await {
             let frame = frame.map_err(|error| chain(&error))?;
             if let Ok(data) = frame.into_data()
                 && data.has_remaining()
@@ -345,6 +420,23 @@ impl Arriving {
         }
         self.finish();
         Ok(None)
+    }
+
+    fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let body = &mut self.body;
+        let Some(driven) = &mut self.driven else {
+            return Pin::new(body).poll_frame(cx);
+        };
+        // As with the head. To look at the body is to ask for more of it, so it is looked at on both sides of driving.
+        let nobody = &mut Context::from_waker(Waker::noop());
+        if let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(nobody) {
+            return Poll::Ready(frame);
+        }
+        driven.line.drive(cx);
+        Pin::new(body).poll_frame(nobody)
     }
 
     /// The least that is still to come, as the peer has promised.
@@ -362,8 +454,8 @@ impl Arriving {
     }
 
     fn finish(&mut self) {
-        if let Some(lease) = self.line.take() {
-            lease.end();
+        if let Some(driven) = self.driven.take_if(|driven| !driven.withheld) {
+            driven.pool.give_back(driven.line);
         }
     }
 }
