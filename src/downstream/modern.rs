@@ -99,10 +99,21 @@ impl Modern<'_> {
             status: StatusCode::OK,
             ..refuse(bad)
         })?;
+        // A listen lives for hours, and slices of its request would keep the whole buffer for as long.
+        let mut id = request.id.clone();
+        let mut capabilities = described.capabilities;
+        let mut params = params.clone();
+        let mut progress_token = described.progress_token;
+        if matches!(op, Op::Listen(_)) {
+            id = id.detached();
+            progress_token = progress_token.as_ref().map(Json::detached);
+            capabilities = capabilities.detached();
+            params = params.detached();
+        }
         let caller = Caller {
             principal: inbound.identity.principal.clone(),
             revision,
-            capabilities: described.capabilities,
+            capabilities,
             log_level: described.log_level,
             // A client without sessions counts as its principal (PRODUCT 6).
             affinity: Affinity {
@@ -110,13 +121,12 @@ impl Modern<'_> {
                 ended: None,
             },
         };
-        let progress_token = described.progress_token;
         let call = Call {
             id: CallId::new(),
             op: op.clone(),
             resume,
             wants_progress: progress_token.is_some(),
-            params: params.clone(),
+            params,
             caller: Arc::new(caller),
             identity: inbound.identity.clone(),
             scope: inbound.scope.clone(),
@@ -125,7 +135,7 @@ impl Modern<'_> {
         };
         let exchange = Exchange {
             wording: &Words,
-            id: request.id.clone(),
+            id,
             op,
             revision,
             call: call.id,

@@ -39,6 +39,12 @@ impl RequestId {
         &self.0
     }
 
+    /// The same in bytes of its own, to be kept longer than the message it came in.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self(self.0.detached())
+    }
+
     /// An id of our own.
     pub fn minted(number: u64) -> Self {
         Self(Json::of(&number))

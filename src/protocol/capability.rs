@@ -20,6 +20,12 @@ impl ClientCapabilities {
         &self.0
     }
 
+    /// The same in bytes of its own, to be kept longer than the message it came in.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self(self.0.detached())
+    }
+
     /// Whether a capability of this name is declared.
     pub fn has(&self, name: &str) -> bool {
         self.0

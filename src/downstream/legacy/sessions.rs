@@ -123,7 +123,8 @@ impl Sessions {
         let caller = Caller {
             principal,
             revision,
-            capabilities,
+            // A slice would keep the buffer of `initialize` for as long as the session lives.
+            capabilities: capabilities.detached(),
             log_level: None,
             affinity,
         };
