@@ -40,6 +40,16 @@ impl Owner {
             scope: scope.clone(),
         }
     }
+
+    /// What tells it from others: the principal, the session, the endpoint.
+    pub(super) fn parts(&self) -> [String; 3] {
+        let session = self.session.as_deref().unwrap_or_default();
+        [
+            self.principal.as_str().to_owned(),
+            session.to_owned(),
+            self.scope.to_string(),
+        ]
+    }
 }
 
 /// One remembered task.

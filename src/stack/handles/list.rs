@@ -6,13 +6,17 @@ use std::sync::Arc;
 
 use futures_util::{StreamExt, stream};
 
-use super::{Handles, ledger::Entry, ledger::Owner, named};
+use super::{
+    Handles, cursor,
+    ledger::{Entry, Owner},
+    named,
+};
 use crate::{
     call::{Call, CallId, Op, Outcome, Reply, TaskOp},
     catalog::Route,
     json::Json,
     protocol::{codes, meta},
-    seal::Purpose,
+    seal::unix_seconds,
     stack::{Error, Upstreams},
 };
 
@@ -20,8 +24,6 @@ use crate::{
 const PAGE: usize = 20;
 /// How many upstream requests of one list run at once.
 const AT_ONCE: usize = 4;
-/// Most characters of a cursor that are looked at.
-const CURSOR_CHARS: usize = 256;
 
 impl Handles {
     /// One page of a caller's tasks. Those that their upstream no longer knows are forgotten, those that cannot be asked
@@ -36,16 +38,10 @@ impl Handles {
         cursor: Option<String>,
     ) -> Result<Reply, Error> {
         let owner = Owner::of(&call.caller, &call.scope);
-        let place = [call.caller.principal.as_str().as_bytes(), b"tasks/list"];
+        let now = unix_seconds();
         let after = match &cursor {
             None => 0,
-            Some(cursor) if cursor.len() > CURSOR_CHARS => return Err(Error::BadCursor),
-            Some(cursor) => {
-                let plain = self.sealer.open(Purpose::Cursor, &place, cursor);
-                let number: Result<[u8; 8], _> =
-                    plain.map_err(|_| Error::BadCursor)?.as_slice().try_into();
-                u64::from_le_bytes(number.map_err(|_| Error::BadCursor)?)
-            }
+            Some(text) => cursor::open(&self.sealer, &owner, text, now).ok_or(Error::BadCursor)?,
         };
         let (page, more) = self.ledger.after(&owner, after, PAGE);
         let last = page.last().map(|entry| entry.number).filter(|_| more);
@@ -64,9 +60,7 @@ impl Handles {
         }
         let mut members = vec![("tasks", Json::array(&tasks))];
         if let Some(last) = last {
-            let cursor = self
-                .sealer
-                .seal(Purpose::Cursor, &place, &last.to_le_bytes());
+            let cursor = cursor::seal(&self.sealer, &owner, last, now);
             members.push(("nextCursor", Json::string(&cursor)));
         }
         Ok(Reply::Done(Outcome::Complete(meta::object_of(&members))))

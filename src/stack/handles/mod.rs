@@ -4,6 +4,7 @@
 //! belongs to somebody else or another endpoint, or is too old is refused as an unknown one is, before the upstream hears of
 //! it. Nothing is stored for that, so any replica with the secret serves any handle.
 
+mod cursor;
 mod ledger;
 mod list;
 mod token;
