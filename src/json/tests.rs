@@ -22,7 +22,12 @@ fn refused(text: impl AsRef<[u8]>) -> ScanError {
 fn a_detached_value_keeps_nothing_of_the_buffer_it_was_cut_from() {
     let whole = json(r#"{"a":{"b":[1,"x"]},"c":0}"#);
     let part = whole.slice(whole.root().member("a").unwrap());
-    assert!(whole.bytes().as_ptr_range().contains(&part.bytes().as_ptr()));
+    assert!(
+        whole
+            .bytes()
+            .as_ptr_range()
+            .contains(&part.bytes().as_ptr())
+    );
     let own = part.detached();
     assert_eq!(own.as_str(), part.as_str());
     assert_eq!(own.root().member("b").unwrap().raw(), r#"[1,"x"]"#);

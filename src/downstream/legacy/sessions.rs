@@ -234,6 +234,62 @@ mod tests {
         assert_eq!(sessions.per_principal.len(), 0);
     }
 
+    /// Who was proved to be this principal.
+    fn proved(principal: &str) -> Arc<Identity> {
+        let anonymous = Identity::anonymous();
+        Arc::new(Identity {
+            principal: Principal::new(principal),
+            kind: anonymous.kind,
+            name: principal.into(),
+            issuer: None,
+            groups: anonymous.groups.clone(),
+            tenant: None,
+            scopes: anonymous.scopes.clone(),
+            client: None,
+            until: None,
+            revoked: CancellationToken::new(),
+            assertion: None,
+        })
+    }
+
+    #[tokio::test]
+    async fn state_6_a_session_of_another_principal_is_as_unknown_as_none() {
+        let sessions = sessions(SessionBounds::default());
+        let (alice, bob) = (proved("alice"), proved("bob"));
+        let none = ClientCapabilities::NONE;
+        let session = sessions
+            .open(
+                alice.clone(),
+                Scope::All,
+                Revision::V2025_11_25,
+                none,
+                false,
+            )
+            .unwrap();
+        let find = |who: &Arc<Identity>| sessions.find(&session.id, who, &Scope::All);
+        for other in [&bob, &Identity::anonymous()] {
+            assert!(find(other).is_none());
+        }
+        // A stranger's attempt leaves no trace: not even that the session was used, or by whom.
+        assert!(Arc::ptr_eq(&session.identity(), &alice));
+        // Another proof of the same principal is as good.
+        assert!(find(&proved("alice")).is_some());
+        // And what streams of it there were is found through it alone.
+        let other = sessions
+            .open(
+                bob.clone(),
+                Scope::All,
+                Revision::V2025_11_25,
+                ClientCapabilities::NONE,
+                false,
+            )
+            .unwrap();
+        let place = session.outbox.open(Form::Events).unwrap();
+        let event = session.outbox.first_id(&place);
+        assert!(other.outbox.resume(&event).is_err());
+        assert!(session.outbox.resume(&event).is_ok());
+    }
+
     #[tokio::test]
     async fn sessions_over_the_bound_are_refused_until_one_ends() {
         let sessions = sessions(SessionBounds {

@@ -122,6 +122,13 @@ mod tests {
         let own = Scope::Upstream(UpstreamId::parse("notes").unwrap());
         assert_eq!(open(&own, 1_000), None);
         assert_eq!(open(&Scope::Toolset("".into()), 1_000), None);
+        for other in ["alice", "", "anonymous "] {
+            let other = Principal::new(other);
+            let opened = Task::open(&sealer, &other, &Scope::All, &handle, 1_000);
+            assert_eq!(opened, None, "{other:?}");
+        }
+        let other = Sealer::new(b"another");
+        assert_eq!(Task::open(&other, &who, &Scope::All, &handle, 1_000), None);
         assert_eq!(Task::open(&sealer, &who, &Scope::All, "", 1_000), None);
     }
 
