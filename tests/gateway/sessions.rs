@@ -99,6 +99,38 @@ async fn a_session_belongs_to_one_endpoint() {
 }
 
 #[tokio::test]
+async fn state_6_a_session_id_altered_in_any_byte_or_late_is_unknown_and_the_server_hears_nothing()
+{
+    let (notes, gateway) = scene().await;
+    let client = gateway.client(Revision::V2025_11_25).await;
+    let own = client.session.clone().unwrap();
+    let unknown = async |id: &str| {
+        let named = [("mcp-session-id", id)];
+        assert_eq!(client.post(&call("1"), &named).await.status, 404, "{id}");
+        let mut stranger = client.clone();
+        stranger.session = Some(id.to_owned());
+        for method in [Method::GET, Method::DELETE] {
+            assert_eq!(stranger.other(method).await.status, 404, "{id}");
+        }
+    };
+    for at in 0..own.len() {
+        let mut altered = own.clone().into_bytes();
+        altered[at] = if altered[at] == b'0' { b'1' } else { b'0' };
+        unknown(std::str::from_utf8(&altered).unwrap()).await;
+    }
+    for altered in [own.clone() + "A", format!("{own}0"), own[1..].to_owned()] {
+        unknown(&altered).await;
+    }
+    assert!(notes.heard("tools/call").is_empty());
+    // It was none of that which ended it.
+    assert_eq!(client.post(&call("2"), &[]).await.text(), "called t");
+    assert_eq!(client.other(Method::DELETE).await.status, 204);
+    let before = notes.heard("tools/call").len();
+    unknown(&own).await;
+    assert_eq!(notes.heard("tools/call").len(), before);
+}
+
+#[tokio::test]
 async fn the_version_header_of_a_session_is_the_revision_agreed_on() {
     let (_notes, gateway) = scene().await;
     for (revision, header, status) in [
