@@ -1,15 +1,18 @@
 //! Clients that share a server and collide in everything never get a byte of each other's (acceptance 3).
 //!
-//! Every payload of a client holds its mark: arguments, results, progress, questions, answers, watched addresses. There are
-//! ten thousand calls in all, and ids, tokens and names are the same for everybody.
+//! Every payload of a client holds its mark: arguments, results, progress, questions, answers, watched addresses and what is
+//! told of them. There are ten thousand calls in all, and ids, tokens and names are the same for everybody. While they run,
+//! both clients watch a resource of their own, and the server tells of both in turn.
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 
 use super::ALL;
 use crate::harness::{
-    Client, Gateway, Heard, Pairing, Play, Says, Turn, Upstream, member, parse, quote, text_result,
-    tool,
+    Client, Gateway, Heard, Pairing, Play, Says, Turn, Upstream, Watch, member, parse, quote,
+    resource, text_result, tool,
 };
 
 /// Calls of one client in one pairing; four pairings and two clients make ten thousand.
@@ -18,11 +21,21 @@ const CALLS: usize = 1_250;
 const AT_ONCE: usize = 8;
 /// Every so many calls, the server asks back.
 const ASKS: usize = 25;
+/// Changes that each client hears of at least.
+const CHANGES: usize = 50;
+/// What each client puts into everything it says.
+const MARKS: [&str; 2] = ["mark-of-one", "mark-of-two"];
 
 /// A server that says back what it is told: in progress, in questions and in results.
 fn echo(pair: Pairing) -> Upstream {
     let modern = pair.upstream_is_modern();
-    pair.upstream().tools([tool("echo"), tool("ask")]).on("tools/call", move |heard: &Heard| {
+    let watched = MARKS.map(|mark| resource(&format!("note://{mark}")));
+    let server = pair
+        .upstream()
+        .tools([tool("echo"), tool("ask")])
+        .resources(watched)
+        .telling();
+    server.on("tools/call", move |heard: &Heard| {
         let said = heard.arguments();
         let asks = heard.text("name").as_deref() == Some("ask");
         let answers = member(&heard.params, "inputResponses");
@@ -109,22 +122,55 @@ async fn works(client: &Client, own: &str, other: &str) {
         .await;
 }
 
+/// Tells of both resources in turn for as long as the calls go on. Each client hears of its own, in order, and of nothing
+/// else.
+async fn news(notes: &Upstream, ears: &mut [Watch; 2], over: &AtomicBool) {
+    let mut n = 0;
+    while n < CHANGES || !over.load(Ordering::Relaxed) {
+        for mark in MARKS {
+            let watched = format!("note://{mark}");
+            notes.updated(&watched, &format!("{watched}/{n}")).await;
+        }
+        for (ear, mark) in ears.iter_mut().zip(MARKS) {
+            let (method, params) = ear.change().await;
+            assert_eq!(method, "resources/updated", "{params}");
+            assert_eq!(params["uri"], format!("notes+note://{mark}/{n}"));
+        }
+        n += 1;
+    }
+}
+
+/// Two who share nothing but the server. That they are told apart by their sessions or not at all makes it the harder;
+/// where there is authentication, they are two principals.
+async fn strangers(gateway: &Gateway, pair: Pairing) -> [Client; 2] {
+    [
+        gateway.client_able(pair.client, ALL).await,
+        gateway.client_able(pair.client, ALL).await,
+    ]
+}
+
 pairings! {
     /// Feature: Isolation
     async fn two_clients_who_collide_in_everything_never_meet(pair: Pairing) {
         let notes = echo(pair);
         let gateway = Gateway::of().upstream("notes", &notes).start().await;
-        let one = gateway.client_able(pair.client, ALL).await;
-        let two = gateway.client_able(pair.client, ALL).await;
-        tokio::join!(
-            works(&one, "mark-of-one", "mark-of-two"),
-            works(&two, "mark-of-two", "mark-of-one"),
-        );
+        let clients = strangers(&gateway, pair).await;
+        let [one, two] = &clients;
+        let mut ears = [
+            one.watch(&[], &["notes+note://mark-of-one"]).await,
+            two.watch(&[], &["notes+note://mark-of-two"]).await,
+        ];
+        let over = AtomicBool::new(false);
+        let calls = async {
+            tokio::join!(works(one, MARKS[0], MARKS[1]), works(two, MARKS[1], MARKS[0]));
+            over.store(true, Ordering::Relaxed);
+        };
+        tokio::join!(calls, news(&notes, &mut ears, &over));
         let rounds = if pair.upstream_is_modern() { 2 * CALLS / ASKS } else { 0 };
         let heard = notes.heard("tools/call");
         assert_eq!(heard.len(), 2 * CALLS + rounds, "each was executed once");
         for call in heard {
-            let both = call.params.contains("mark-of-one") && call.params.contains("mark-of-two");
+            let both = MARKS.iter().all(|mark| call.params.contains(mark));
             assert!(!both, "{}", call.params);
         }
     }
