@@ -1,5 +1,7 @@
 //! Tasks, in both designs and across them (PROTOCOL D3): handles of our own, and the honest answer where there is none.
 
+mod killing;
+
 use std::sync::{
     Arc,
     atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -17,7 +19,12 @@ const CORE: &str =
 
 /// An upstream of the extension whose tool `slow` becomes task `local-7`, which has completed by the time one asks.
 fn modern() -> Upstream {
-    Upstream::http(Revision::V2026_07_28)
+    modern_at(Upstream::http(Revision::V2026_07_28))
+}
+
+/// The same, however it is reached.
+fn modern_at(server: Upstream) -> Upstream {
+    server
         .capabilities(MODERN)
         .tools([tool("slow")])
         .on("tools/call", |_| Play::Raw(
@@ -38,13 +45,18 @@ fn known(heard: &Heard, result: &str) -> Play {
 
 /// An upstream of 2025-11-25 with a tool `slow` that must be run as a task, and one that may be.
 fn core() -> Upstream {
+    core_at(Upstream::http(Revision::V2025_11_25))
+}
+
+/// The same, however it is reached.
+fn core_at(server: Upstream) -> Upstream {
     let executed = |name: &str, support: &str| {
         format!(
             r#"{{"name":"{name}","inputSchema":{{"type":"object"}},"execution":{{"taskSupport":"{support}"}}}}"#
         )
     };
     let polls = Arc::new(AtomicUsize::new(0));
-    Upstream::http(Revision::V2025_11_25)
+    server
         .capabilities(CORE)
         .tools([executed("slow", "required"), executed("maybe", "optional")])
         .on("tools/call", |heard| {
