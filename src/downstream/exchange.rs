@@ -19,6 +19,7 @@ use super::{
     legacy::{Converse, Flight, Kept, Over, Session, Talk, Turn},
     listen,
     problem::{self, Problem, ToolError},
+    watched_tasks,
 };
 use crate::{
     call::{
@@ -109,6 +110,9 @@ impl Exchange {
         Box::new(Running {
             source: Source::Call(match &mut self.converse {
                 Some(converse) => converse.service.call(call),
+                None if watched_tasks::named_in(&call.op) => {
+                    Box::pin(watched_tasks::listen(door.service.clone(), call))
+                }
                 None => door.service.clone().call(call),
             }),
             exchange: self,
@@ -212,7 +216,7 @@ impl Exchange {
                 flight.session().asks.elicited(&params)
             }
             Event::Acknowledged(filter) => Some(listen::acknowledged(&self.id, &filter)),
-            Event::Changed(change) => listen::changed(&self.id, &change),
+            Event::Changed(change) => Some(listen::changed(&self.id, &change)),
         }
     }
 }

@@ -11,7 +11,7 @@ use http::StatusCode;
 use super::problem::Problem;
 use crate::{
     call::{Change, Filter},
-    json::{Edits, Json, Kind, Node},
+    json::{Edits, Fate, Json, Kind, Node},
     jsonrpc::{Request, RequestId, RpcError, encode},
     protocol::{ClientCapabilities, codes, meta, methods},
 };
@@ -153,7 +153,7 @@ pub(super) fn acknowledged(id: &RequestId, filter: &Filter) -> Bytes {
 }
 
 /// The frame that tells the listen `id` of a change.
-pub(super) fn changed(id: &RequestId, change: &Change) -> Option<Bytes> {
+pub(super) fn changed(id: &RequestId, change: &Change) -> Bytes {
     let mut members = vec![(meta::META, of_listen(id))];
     let method = match change {
         Change::List(kind) => kind.changed(),
@@ -161,13 +161,28 @@ pub(super) fn changed(id: &RequestId, change: &Change) -> Option<Bytes> {
             members.push(("uri", Json::string(uri)));
             methods::RESOURCE_UPDATED
         }
-        // No task is watched yet.
-        Change::Task(_) => return None,
+        Change::Task(state) => return task(id, state),
     };
-    Some(encode::notification(
-        method,
-        Some(&meta::object_of(&members)),
-    ))
+    encode::notification(method, Some(&meta::object_of(&members)))
+}
+
+/// The frame that tells the listen `id` of a task's state: what `tasks/get` would have answered, without what makes it an
+/// answer.
+fn task(id: &RequestId, state: &Json) -> Bytes {
+    let mut edits = Edits::new();
+    let fate = |key: &str, value: Node<'_>| match key {
+        "resultType" | meta::META => Fate::Remove,
+        // What stands in it came over another hop.
+        "result" => {
+            let result = state.slice(value);
+            let mut edits = Edits::new();
+            meta::rewrite(&mut edits, result.root(), &[]);
+            Fate::Replace(result.splice(&edits))
+        }
+        _ => Fate::Keep,
+    };
+    edits.members(state.root(), fate, &[(meta::META, of_listen(id))]);
+    encode::notification(methods::TASK, Some(&state.splice(&edits)))
 }
 
 /// The closing result of the listen `id`, with its name in it.
@@ -283,11 +298,11 @@ mod tests {
             br#"{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"7"},"notifications":{"promptsListChanged":true,"resourceSubscriptions":["a:1"]}}}"#
         );
         assert_eq!(
-            &changed(&id("7"), &Change::Resource("a:1".into())).unwrap()[..],
+            &changed(&id("7"), &Change::Resource("a:1".into()))[..],
             br#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7},"uri":"a:1"}}"#
         );
         assert_eq!(
-            &changed(&id("7"), &Change::List(ListKind::Templates)).unwrap()[..],
+            &changed(&id("7"), &Change::List(ListKind::Templates))[..],
             br#"{"jsonrpc":"2.0","method":"notifications/resources/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7}}}"#
         );
         let result =

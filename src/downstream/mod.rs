@@ -16,6 +16,7 @@ mod read;
 mod stdio;
 mod two_endpoints;
 mod wants;
+mod watched_tasks;
 
 use std::{sync::Arc, time::Duration};
 

@@ -37,6 +37,8 @@ pub const SUBSCRIBE: &str = "resources/subscribe";
 pub const UNSUBSCRIBE: &str = "resources/unsubscribe";
 /// `notifications/resources/updated`.
 pub const RESOURCE_UPDATED: &str = "notifications/resources/updated";
+/// `notifications/tasks` (modern, the tasks extension).
+pub const TASK: &str = "notifications/tasks";
 /// `notifications/subscriptions/acknowledged` (modern).
 pub const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 /// `tasks/get` (2025-11-25, and the tasks extension in other shapes).

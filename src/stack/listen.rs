@@ -1,7 +1,8 @@
 //! Listens: what of them is in force, and then changes for as long as somebody listens (PROTOCOL B7, D1).
 //!
 //! Guarantees: the acknowledgement is first, comes within [`PATIENCE`], and names only what will be told; nothing else is
-//! told afterwards; a call's deadline does not end a listen. Deliberately absent: tasks, which are not watched yet.
+//! told afterwards; a call's deadline does not end a listen. Deliberately absent: tasks, which the dialect
+//! looks at by calls of their own.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,6 +1,7 @@
 //! Tasks, in both designs and across them (PROTOCOL D3): handles of our own, and the honest answer where there is none.
 
 mod killing;
+mod watching;
 
 use std::sync::{
     Arc,
