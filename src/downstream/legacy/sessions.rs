@@ -201,7 +201,9 @@ pub(in crate::downstream) fn random_id() -> String {
 mod tests {
     use super::*;
     use crate::{
+        call::Op,
         downstream::legacy::{flights::Flights, outbox::Form},
+        json::{Json, Limits},
         jsonrpc::RequestId,
     };
 
@@ -288,6 +290,32 @@ mod tests {
         let event = session.outbox.first_id(&place);
         assert!(other.outbox.resume(&event).is_err());
         assert!(session.outbox.resume(&event).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_session_keeps_nothing_of_the_buffer_it_was_opened_with() {
+        let text = format!(r#"{{"roots":{{}},"x":"{}"}}"#, "y".repeat(8_000));
+        let message = Json::parse(text.into(), &Limits::CLIENT).unwrap();
+        let roots = message.slice(message.root().member("roots").unwrap());
+        let session = sessions(SessionBounds::default())
+            .open(
+                Identity::anonymous(),
+                Scope::All,
+                Revision::V2025_11_25,
+                ClientCapabilities::read(roots).unwrap(),
+                false,
+            )
+            .unwrap();
+        let life = Duration::from_secs(1);
+        let call = session.call(
+            &session.identity(),
+            Op::Discover,
+            Json::empty_object(),
+            life,
+        );
+        let kept = call.caller.capabilities.json().bytes();
+        assert_eq!(&kept[..], b"{}");
+        assert!(!message.bytes().as_ptr_range().contains(&kept.as_ptr()));
     }
 
     #[tokio::test]
