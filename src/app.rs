@@ -334,6 +334,7 @@ impl App {
             headers: None,
             accepts: Accepts::BOTH,
             identity: Identity::anonymous(),
+            address: None,
             scope: Scope::All,
             session: None,
         };

@@ -76,6 +76,7 @@ impl Gateway {
             headers: Some(headers.clone()),
             accepts: Accepts::BOTH,
             identity: Identity::anonymous(),
+            address: None,
             scope: Scope::All,
             session: None,
         };

@@ -12,6 +12,7 @@ mod task;
 
 use std::{
     fmt,
+    net::IpAddr,
     sync::{Arc, atomic::AtomicU64},
 };
 
@@ -42,6 +43,8 @@ pub struct Call {
     pub caller: Arc<Caller>,
     /// Who was proved to send this request, and by what.
     pub identity: Arc<Identity>,
+    /// Where the request came from: the peer of the connection. `None` on a pipe, and for what a session does of its own.
+    pub address: Option<IpAddr>,
     /// The part of the catalog that the client's endpoint serves.
     pub scope: Scope,
     /// Set when this call goes on where an earlier one asked for input.

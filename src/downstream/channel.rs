@@ -6,6 +6,7 @@
 
 use std::{
     collections::HashMap,
+    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -30,6 +31,7 @@ const IN_FLIGHT: u32 = 256;
 pub(super) struct Channel {
     pub(super) door: Arc<Door>,
     pub(super) identity: Arc<Identity>,
+    address: Option<IpAddr>,
     pub(super) scope: Scope,
     /// Whether it is a pipe: then nothing of HTTP is known.
     piped: bool,
@@ -63,6 +65,7 @@ impl Channel {
     pub(super) fn new(
         door: Arc<Door>,
         identity: Arc<Identity>,
+        address: Option<IpAddr>,
         scope: Scope,
         piped: bool,
         to: mpsc::Sender<Bytes>,
@@ -71,6 +74,7 @@ impl Channel {
         Self {
             door,
             identity,
+            address,
             scope,
             piped,
             out: Out {
@@ -264,6 +268,7 @@ impl Channel {
             accepts: Accepts::BOTH,
             headers: (!self.piped).then(HeaderMap::new),
             identity: self.identity.clone(),
+            address: self.address,
             scope: self.scope.clone(),
             session: self.state().session.clone(),
         }

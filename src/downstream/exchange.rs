@@ -132,6 +132,7 @@ impl Exchange {
                         status: problem.status,
                         segments: vec![encode::error(problem.id.as_ref(), &problem.error)],
                         session: None,
+                        scopes: problem.scopes,
                     };
                 }
             },

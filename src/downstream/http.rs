@@ -1,6 +1,6 @@
 //! The HTTP binding: one request in, one answer out, JSON or an event stream (PROTOCOL B1, B4).
 
-use std::{sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{
@@ -8,7 +8,7 @@ use futures_util::{
     future::BoxFuture,
     stream::{self, select_with_strategy},
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use tokio::time::{Instant, interval_at};
 
@@ -22,7 +22,7 @@ use crate::{
     jsonrpc::{RpcError, sse},
     protocol::{codes, mirror, names::Scope},
     server::{
-        Body, Endpoint,
+        Body, Endpoint, Peer,
         body::{empty, event_stream, full, read_body},
         spec::ServerBounds,
     },
@@ -52,6 +52,7 @@ impl Endpoint for McpEndpoint {
             accepts: Accepts::read(&head.headers),
             headers: Some(head.headers),
             identity: Identity::anonymous(),
+            address: peer_address(&head.extensions),
             scope: self.scope.clone(),
             session: None,
         };
@@ -87,6 +88,13 @@ async fn post(
         Err(refusal) => return refusal,
     };
     respond(&door, door.accept(inbound).await)
+}
+
+/// Where a request came from, if that is known.
+pub(super) fn peer_address(extensions: &Extensions) -> Option<IpAddr> {
+    extensions
+        .get::<Peer>()
+        .map(|peer| peer.address.ip().to_canonical())
 }
 
 /// The body of a POST that may hold a message, or its refusal by headers alone, size or time (SECURITY HTTP-6, HTTP-10).

@@ -109,6 +109,7 @@ fn tasks_declared(request: &Request, capabilities: &ClientCapabilities) -> Resul
         status: StatusCode::BAD_REQUEST,
         id: Some(request.id.clone()),
         error: Box::new(error),
+        scopes: None,
     })
 }
 

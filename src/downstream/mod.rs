@@ -18,7 +18,7 @@ mod two_endpoints;
 mod wants;
 mod watched_tasks;
 
-use std::{sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use ::http::{HeaderMap, HeaderValue, StatusCode};
 use bytes::Bytes;
@@ -72,6 +72,8 @@ pub struct Inbound {
     pub accepts: Accepts,
     /// Who sent it.
     pub identity: Arc<Identity>,
+    /// Where it came from: the peer of the connection, never a header. `None` on a pipe.
+    pub address: Option<IpAddr>,
     /// What its endpoint serves.
     pub scope: Scope,
     /// The session it belongs to by other means than a header: the one session of a pipe.
@@ -97,6 +99,8 @@ pub struct Told {
     pub segments: Vec<Bytes>,
     /// A session just opened.
     pub session: Option<HeaderValue>,
+    /// The scopes that would help, where this is the `403` of a token that lacks some.
+    pub scopes: Option<Arc<[Arc<str>]>>,
 }
 
 impl Told {
@@ -105,6 +109,7 @@ impl Told {
             status: StatusCode::OK,
             segments,
             session: None,
+            scopes: None,
         }
     }
 }
@@ -116,6 +121,7 @@ impl From<Problem> for Answer {
             status: problem.status,
             segments,
             session: None,
+            scopes: problem.scopes,
         })
     }
 }

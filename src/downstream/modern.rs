@@ -129,6 +129,7 @@ impl Modern<'_> {
             params,
             caller: Arc::new(caller),
             identity: inbound.identity.clone(),
+            address: inbound.address,
             scope: inbound.scope.clone(),
             mirrored,
             deadline: Instant::now() + self.door.deadline,

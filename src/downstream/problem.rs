@@ -2,6 +2,8 @@
 //!
 //! Text never holds upstream addresses, causes, paths or internal names (SECURITY 4); reasons are stable words.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 
 use crate::{
@@ -22,6 +24,8 @@ pub(super) struct Problem {
     pub(super) id: Option<RequestId>,
     /// The error object; boxed, since as a rule there is none.
     pub(super) error: Box<RpcError>,
+    /// The scopes that would help, for the challenge that goes with `403`.
+    pub(super) scopes: Option<Arc<[Arc<str>]>>,
 }
 
 impl Problem {
@@ -39,6 +43,7 @@ impl Problem {
             status,
             id,
             error: Box::new(error),
+            scopes: None,
         }
     }
 
@@ -142,6 +147,12 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
             codes::MISSING_CAPABILITY,
             "the method needs client capabilities that were not declared".to_owned(),
         ),
+        // In both eras: that is how clients of either are told to ask their user for more (PROTOCOL F5).
+        Error::InsufficientScope { scopes } => (
+            StatusCode::FORBIDDEN,
+            codes::FORBIDDEN,
+            format!("this needs a token with the scope `{}`", scopes.join(" ")),
+        ),
         Error::Limited(what) => (
             modern_status(StatusCode::TOO_MANY_REQUESTS),
             codes::OVERLOADED,
@@ -180,7 +191,13 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
     if let Some(after) = retry_millis(error) {
         data.push(("retryAfterMs", Json::of(&after)));
     }
+    let scopes = if let Error::InsufficientScope { scopes } = error {
+        Some(scopes.clone())
+    } else {
+        None
+    };
     Problem {
+        scopes,
         status,
         id: Some(id),
         error: Box::new(RpcError {
@@ -248,6 +265,7 @@ pub(super) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<ToolErr
         | Error::NotOffered(_)
         | Error::OnlyForApps
         | Error::NeedsCapabilities(_)
+        | Error::InsufficientScope { .. }
         | Error::Limited(_)
         | Error::ShuttingDown => return None,
     };
@@ -353,6 +371,7 @@ const fn needed_capabilities(error: &Error) -> Option<&Json> {
         | Error::HeaderMismatch { .. }
         | Error::NotOffered(_)
         | Error::OnlyForApps
+        | Error::InsufficientScope { .. }
         | Error::Limited(_)
         | Error::Deadline
         | Error::ShuttingDown => None,
@@ -385,8 +404,30 @@ fn retry_millis(error: &Error) -> Option<u64> {
         | Error::NotOffered(_)
         | Error::OnlyForApps
         | Error::NeedsCapabilities(_)
+        | Error::InsufficientScope { .. }
         | Error::Limited(_)
         | Error::Deadline
         | Error::ShuttingDown => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_that_lacks_a_scope_is_http_403_in_both_eras_and_names_all_scopes() {
+        let error = Error::InsufficientScope {
+            scopes: Arc::new(["read".into(), "write".into()]),
+        };
+        for era in [Era::Modern, Era::Legacy] {
+            let told = problem(&error, era, RequestId::minted(1), CallId::new());
+            assert_eq!(told.status, StatusCode::FORBIDDEN);
+            assert_eq!(told.error.code, codes::FORBIDDEN);
+            let scopes = told.scopes.expect("scopes");
+            assert_eq!(scopes.join(" "), "read write");
+        }
+        let op = Op::CallTool("t".into());
+        assert!(tool_error(&error, &op, CallId::new()).is_none());
     }
 }

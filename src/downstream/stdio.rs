@@ -35,7 +35,7 @@ pub async fn serve(
     });
     let identity = Identity::anonymous();
     let closing = door.closing.clone();
-    let channel = Channel::new(door, identity, Scope::All, true, lines, line);
+    let channel = Channel::new(door, identity, None, Scope::All, true, lines, line);
     let read = tokio::select! {
         read = read(&channel, &mut input) => read,
         () = closing.cancelled() => Ok(()),

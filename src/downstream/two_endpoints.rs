@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use super::{
     Accepts, Door, RpcError,
     channel::Channel,
-    http::{not_allowed, read_message, respond, with_signs_of_life},
+    http::{not_allowed, peer_address, read_message, respond, with_signs_of_life},
     legacy::random_id,
     problem::Problem,
 };
@@ -88,6 +88,7 @@ impl EventsEndpoint {
         let channel = Channel::new(
             self.door.clone(),
             identity,
+            peer_address(request.extensions()),
             self.scope.clone(),
             false,
             to,

@@ -39,5 +39,9 @@ pub const UPSTREAM_TOO_LARGE: i64 = -31005;
 pub const OVERLOADED: i64 = -31006;
 /// The gateway is stopping.
 pub const SHUTTING_DOWN: i64 = -31007;
+/// Who calls was not proved (SECURITY AUTHN-1); HTTP 401.
+pub const UNAUTHENTICATED: i64 = -31008;
+/// The token lacks a scope; HTTP 403.
+pub const FORBIDDEN: i64 = -31009;
 /// The client would not give the input that the upstream needs.
 pub const INPUT_REFUSED: i64 = -31020;

@@ -43,6 +43,12 @@ pub enum Error {
     /// The method is for clients that declare these capabilities.
     #[error("needs client capabilities that were not declared")]
     NeedsCapabilities(Json),
+    /// The principal may do this with a token of these scopes (PROTOCOL F5); the one it has lacks some of them.
+    #[error("insufficient scope")]
+    InsufficientScope {
+        /// Everything that this use needs, not only what is lacking.
+        scopes: Arc<[Arc<str>]>,
+    },
     /// More at once than one may have.
     #[error("{0}")]
     Limited(&'static str),
@@ -88,6 +94,7 @@ impl Error {
             Self::NotOffered(_) => "method_not_offered",
             Self::OnlyForApps => "only_for_apps",
             Self::NeedsCapabilities(_) => "capability_missing",
+            Self::InsufficientScope { .. } => "insufficient_scope",
             Self::Limited(_) => "rate_limited",
             Self::Upstream(from) => from.error.reason(),
             Self::Deadline => "deadline_exceeded",

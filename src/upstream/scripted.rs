@@ -515,6 +515,7 @@ pub(super) fn a_call(op: Op, params: &str) -> Call {
         params: Json::parse(Bytes::copy_from_slice(params.as_bytes()), &Limits::CLIENT).unwrap(),
         caller: Arc::new(a_caller("anonymous")),
         identity: Identity::anonymous(),
+        address: None,
         scope: Scope::All,
         resume: None,
         wants_progress: false,

@@ -160,10 +160,9 @@ async fn listen(
 /// The refusal of a listen; the id is the caller's to add.
 fn refused(error: &Error) -> Problem {
     let problem = problem::problem(error, Era::Legacy, RequestId::minted(0), CallId::new());
-    Problem {
-        status: StatusCode::OK,
-        ..problem
-    }
+    // A token that lacks a scope is told of in the same way everywhere.
+    let status = problem.scopes.as_ref().map_or(StatusCode::OK, |_| problem.status);
+    Problem { status, ..problem }
 }
 
 impl Session {

@@ -212,6 +212,7 @@ impl Legacy<'_> {
             status: StatusCode::OK,
             segments: encode::result(&request.id, &Words.card(&card, revision)).into(),
             session: HeaderValue::from_str(&session.id).ok(),
+            scopes: None,
         })
     }
 
@@ -271,6 +272,7 @@ impl Legacy<'_> {
             self.door.deadline,
         );
         call.wants_progress = progress_token.is_some();
+        call.address = inbound.address;
         if !streams && let Some(capabilities) = asks::mute(&call.caller.capabilities) {
             let caller = Caller {
                 capabilities,

@@ -97,6 +97,7 @@ impl Session {
             params,
             caller: self.caller.load_full(),
             identity: identity.clone(),
+            address: None,
             scope: self.scope.clone(),
             resume: None,
             wants_progress: false,

@@ -90,6 +90,7 @@ fn routed(op: Op, upstream: &str, local: &str) -> Routed {
             params: json(r#"{"name":"t"}"#),
             caller: Arc::new(caller),
             identity: Identity::anonymous(),
+            address: None,
             scope: Scope::All,
             resume: None,
             wants_progress: false,

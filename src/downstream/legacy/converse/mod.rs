@@ -9,7 +9,7 @@ mod round;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{collections::VecDeque, net::IpAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{
@@ -50,6 +50,7 @@ pub(in crate::downstream) struct Converse {
     session: Arc<Session>,
     caller: Arc<Caller>,
     identity: Arc<Identity>,
+    address: Option<IpAddr>,
     params: Json,
     deadline: Instant,
 }
@@ -89,6 +90,7 @@ impl Converse {
             session: Arc::clone(session),
             caller: call.caller.clone(),
             identity: call.identity.clone(),
+            address: call.address,
             params: call.params.clone(),
             deadline: call.deadline,
         }
@@ -102,6 +104,7 @@ impl Converse {
             params: self.params,
             caller: self.caller,
             identity: self.identity,
+            address: self.address,
             scope: self.session.scope.clone(),
             resume: None,
             wants_progress: kept.wants_progress,
