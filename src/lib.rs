@@ -53,8 +53,9 @@ pub mod json;
 pub mod jsonrpc;
 pub mod protocol;
 
-// Floor 1: what is asked and answered, and who owns what runs.
+// Floor 1: what is asked and answered, how small documents are fetched, and who owns what runs.
 pub mod call;
+pub mod fetch;
 pub mod seal;
 pub mod tasks;
 

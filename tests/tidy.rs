@@ -17,7 +17,8 @@ use std::{
 /// floor 2, and from its own module.
 const FLOORS: [(u8, &[&str]); 8] = [
     (0, &["json", "jsonrpc", "protocol"]),
-    (1, &["call", "metrics", "tasks", "seal"]),
+    // `fetch` does I/O and knows nothing of MCP: `auth` on floor 2 finds key sets with it, `upstream` tokens.
+    (1, &["call", "fetch", "metrics", "tasks", "seal"]),
     (
         2,
         &[

@@ -1,0 +1,229 @@
+//! Fetching small JSON documents: key sets, metadata, answers of token endpoints; for everything that is no MCP traffic.
+//!
+//! Guarantees: an address that a peer named reaches public unicast space and nothing else, whatever its spelling, and the
+//! address that was checked is the one that is dialled (SECURITY EGR-4); no redirect is followed (EGR-3); https with names
+//! checked, but for loopback and what the operator named (EGR-9); every fetch ends within [`Fetcher::LIMIT`] and holds no more
+//! than the bytes it was allowed; what was sent and received is cleared when it is dropped. Deliberately absent: proxies,
+//! environment variables, cookies, compression, caching, and connections that outlive one fetch (one fetch in minutes needs
+//! none, and nothing of one principal's lies around for another).
+
+mod address;
+mod reach;
+mod roots;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::{HeaderValue, Method, StatusCode};
+use rustls::ClientConfig;
+use zeroize::Zeroizing;
+
+use crate::json::{Json, Limits};
+
+pub use address::{Address, Trust};
+pub use roots::roots;
+
+/// Fetches. Clones share everything.
+#[derive(Clone)]
+pub struct Fetcher(Arc<Shared>);
+
+struct Shared {
+    tls: Arc<ClientConfig>,
+    lookup: Lookup,
+}
+
+/// Finds the addresses of a host and port.
+type Lookup =
+    Box<dyn Fn(String, u16) -> BoxFuture<'static, std::io::Result<Vec<SocketAddr>>> + Send + Sync>;
+
+impl Fetcher {
+    /// The most bytes of a metadata document (SECURITY 6).
+    pub const METADATA: usize = 64 << 10;
+    /// The most bytes of a key set (SECURITY 6).
+    pub const KEYS: usize = 256 << 10;
+    /// The most bytes of a token endpoint's or an introspection's answer: a token of 16 KiB (SECURITY 6), another beside it,
+    /// and what is said of them.
+    pub const ANSWER: usize = 64 << 10;
+    /// From the lookup to the last byte.
+    pub const LIMIT: Duration = Duration::from_secs(10);
+    /// From the lookup to the end of the TLS handshake.
+    pub const CONNECT: Duration = Duration::from_secs(5);
+
+    /// A fetcher that trusts the roots in this PEM, or the system's.
+    ///
+    /// # Errors
+    /// [`FetchError::Unusable`] when the PEM holds no root.
+    pub fn new(ca: Option<&[u8]>) -> Result<Self, FetchError> {
+        Self::over(
+            ca,
+            Box::new(|host, port| {
+                Box::pin(async move {
+                    Ok(tokio::net::lookup_host((host, port))
+                        .await?
+                        .collect::<Vec<_>>())
+                })
+            }),
+        )
+    }
+
+    /// The same over any lookup.
+    fn over(ca: Option<&[u8]>, lookup: Lookup) -> Result<Self, FetchError> {
+        let tls = roots::client(ca).map_err(FetchError::Unusable)?;
+        Ok(Self(Arc::new(Shared { tls, lookup })))
+    }
+
+    /// GETs a document of at most `max` bytes, whatever its status.
+    ///
+    /// # Errors
+    /// [`FetchError`]; a status is none, but for redirects.
+    pub async fn document(&self, at: &Address, max: usize) -> Result<Document, FetchError> {
+        self.bounded(at, Method::GET, None, Bytes::new(), max).await
+    }
+
+    /// POSTs a form, with an `Authorization` header if there is one, and reads an answer of at most `max` bytes.
+    ///
+    /// # Errors
+    /// As [`Fetcher::document`].
+    pub async fn form(
+        &self,
+        at: &Address,
+        authorization: Option<HeaderValue>,
+        fields: &[(&str, &str)],
+        max: usize,
+    ) -> Result<Document, FetchError> {
+        let mut form = form_urlencoded::Serializer::new(String::with_capacity(
+            fields
+                .iter()
+                .map(|(name, value)| name.len() + 3 * value.len() + 2)
+                .sum(),
+        ));
+        form.extend_pairs(fields);
+        let form = Zeroizing::new(form.finish().into_bytes());
+        self.bounded(
+            at,
+            Method::POST,
+            authorization,
+            Bytes::from_owner(form),
+            max,
+        )
+        .await
+    }
+
+    async fn bounded(
+        &self,
+        at: &Address,
+        method: Method,
+        authorization: Option<HeaderValue>,
+        body: Bytes,
+        max: usize,
+    ) -> Result<Document, FetchError> {
+        let fetching = async {
+            let stream = tokio::time::timeout(Self::CONNECT, self.reach(at))
+                .await
+                .map_err(|_| FetchError::Timeout("connect"))??;
+            wire::exchange(stream, wire::request(at, method, authorization, body), max).await
+        };
+        tokio::time::timeout(Self::LIMIT, fetching)
+            .await
+            .map_err(|_| FetchError::Timeout("answer"))?
+    }
+
+    /// A connection to one of the addresses of `at`, all of which were checked.
+    async fn reach(&self, at: &Address) -> Result<wire::Stream, FetchError> {
+        let found = (self.0.lookup)(at.host().to_owned(), at.port())
+            .await
+            .map_err(FetchError::unavailable)?;
+        // From here on there is no name any more that could lead elsewhere.
+        let checked = reach::check(at.trust(), found)?;
+        let tcp = wire::dial(&checked).await?;
+        if at.is_encrypted() {
+            wire::encrypt(tcp, at.host(), &self.0.tls).await
+        } else {
+            Ok(wire::Stream::Plain(tcp))
+        }
+    }
+}
+
+impl fmt::Debug for Fetcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Fetcher")
+    }
+}
+
+/// What was answered. Its bytes are cleared when the last copy of them is dropped; its `Debug` shows none of them.
+pub struct Document {
+    /// Any but a redirect's.
+    pub status: StatusCode,
+    /// The body.
+    pub body: Bytes,
+}
+
+impl Document {
+    /// The body as JSON, strictly read (SECURITY MSG-1 to MSG-5), if it was answered with success.
+    ///
+    /// # Errors
+    /// [`FetchError::Status`], [`FetchError::NotJson`].
+    pub fn json(&self) -> Result<Json, FetchError> {
+        if !self.status.is_success() {
+            return Err(FetchError::Status(self.status.as_u16()));
+        }
+        self.any_json()
+    }
+
+    /// The body as JSON whatever the status: OAuth's errors are objects beside a 400.
+    ///
+    /// # Errors
+    /// [`FetchError::NotJson`].
+    pub fn any_json(&self) -> Result<Json, FetchError> {
+        Json::parse(self.body.clone(), &Limits::CLIENT).map_err(|_| FetchError::NotJson)
+    }
+}
+
+impl fmt::Debug for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Document({}, {} bytes)", self.status, self.body.len())
+    }
+}
+
+/// Why nothing was fetched. For logs and operators; no text of the peer's is in it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FetchError {
+    /// This text is no address that may be fetched from.
+    #[error("not an address to fetch from: {0}")]
+    Address(&'static str),
+    /// It leads, or one of its addresses does, to where a peer may not send us (SECURITY EGR-4).
+    #[error("leads to an address that is not public")]
+    NotPublic,
+    /// It answered with a redirect (SECURITY EGR-3).
+    #[error("answered with a redirect")]
+    Redirect,
+    /// `connect` or `answer` took too long.
+    #[error("no answer in time: {0}")]
+    Timeout(&'static str),
+    /// More bytes than these.
+    #[error("an answer of more than {0} bytes")]
+    TooLarge(usize),
+    /// No connection, or one that broke.
+    #[error("unavailable: {0}")]
+    Unavailable(String),
+    /// Answered without success.
+    #[error("answered with HTTP {0}")]
+    Status(u16),
+    /// The body is not one strict JSON value, or is compressed.
+    #[error("answered with something that is not JSON")]
+    NotJson,
+    /// The roots cannot be used.
+    #[error("TLS roots: {0}")]
+    Unusable(String),
+}
+
+impl FetchError {
+    fn unavailable(cause: impl ToString) -> Self {
+        Self::Unavailable(cause.to_string())
+    }
+}

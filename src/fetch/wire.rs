@@ -1,0 +1,163 @@
+//! One exchange over one connection, which ends with it.
+
+use std::{net::SocketAddr, pin::pin, sync::Arc};
+
+use bytes::{Buf, Bytes};
+use http::{
+    HeaderValue, Method, Request, Response,
+    header::{
+        ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HOST,
+        USER_AGENT,
+    },
+    uri::PathAndQuery,
+};
+use http_body::Body;
+use http_body_util::{BodyExt, Full};
+use hyper::{body::Incoming, client::conn::http1};
+use hyper_util::rt::TokioIo;
+use rustls::{ClientConfig, pki_types::ServerName};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+use zeroize::Zeroizing;
+
+use super::{Address, Document, FetchError};
+
+/// An open connection.
+pub(super) enum Stream {
+    Plain(TcpStream),
+    Encrypted(Box<TlsStream<TcpStream>>),
+}
+
+/// Connects to the first of these that answers.
+pub(super) async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, FetchError> {
+    // Given addresses, it looks nothing up.
+    TcpStream::connect(addresses)
+        .await
+        .map_err(FetchError::unavailable)
+}
+
+/// Proves that the peer is `host`.
+pub(super) async fn encrypt(
+    tcp: TcpStream,
+    host: &str,
+    config: &Arc<ClientConfig>,
+) -> Result<Stream, FetchError> {
+    let name = ServerName::try_from(host.to_owned())
+        .map_err(|_| FetchError::Address("a host that no certificate can name"))?;
+    let stream = TlsConnector::from(Arc::clone(config))
+        .connect(name, tcp)
+        .await
+        .map_err(FetchError::unavailable)?;
+    Ok(Stream::Encrypted(Box::new(stream)))
+}
+
+/// What is sent: these headers and no others.
+pub(super) fn request(
+    at: &Address,
+    method: Method,
+    authorization: Option<HeaderValue>,
+    body: Bytes,
+) -> Request<Full<Bytes>> {
+    let is_form = method == Method::POST;
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = method;
+    *request.uri_mut() = at
+        .uri()
+        .path_and_query()
+        .cloned()
+        .unwrap_or_else(|| PathAndQuery::from_static("/"))
+        .into();
+    let headers = request.headers_mut();
+    if let Some(host) = at.uri().authority()
+        && let Ok(host) = HeaderValue::from_str(host.as_str())
+    {
+        headers.insert(HOST, host);
+    }
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    headers.insert(USER_AGENT, HeaderValue::from_static("usher"));
+    if is_form {
+        headers.insert(
+            CONTENT_TYPE,
+            HeaderValue::from_static("application/x-www-form-urlencoded"),
+        );
+    }
+    if let Some(mut value) = authorization {
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+    }
+    request
+}
+
+/// Sends it and reads the whole answer.
+pub(super) async fn exchange(
+    stream: Stream,
+    request: Request<Full<Bytes>>,
+    max: usize,
+) -> Result<Document, FetchError> {
+    match stream {
+        Stream::Plain(stream) => over(stream, request, max).await,
+        Stream::Encrypted(stream) => over(*stream, request, max).await,
+    }
+}
+
+/// The connection is driven from in here, so that nothing is spawned and nothing of it is left.
+async fn over(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    request: Request<Full<Bytes>>,
+    max: usize,
+) -> Result<Document, FetchError> {
+    let (mut line, connection) = http1::Builder::new()
+        .max_headers(100)
+        .max_buf_size(64 << 10)
+        .handshake::<_, Full<Bytes>>(TokioIo::new(stream))
+        .await
+        .map_err(FetchError::unavailable)?;
+    let mut answering = pin!(async {
+        let response = line
+            .send_request(request)
+            .await
+            .map_err(FetchError::unavailable)?;
+        read(response, max).await
+    });
+    let mut connection = pin!(connection);
+    tokio::select! {
+        biased;
+        answer = &mut answering => answer,
+        // The end of the connection is the end of the body, or its failure, and is read as such.
+        _ended = &mut connection => answering.await,
+    }
+}
+
+async fn read(response: Response<Incoming>, max: usize) -> Result<Document, FetchError> {
+    let (parts, mut body) = response.into_parts();
+    if parts.status.is_redirection() {
+        return Err(FetchError::Redirect);
+    }
+    let coded = parts.headers.get(CONTENT_ENCODING);
+    if coded.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Err(FetchError::NotJson);
+    }
+    let promised = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if promised > max {
+        return Err(FetchError::TooLarge(max));
+    }
+    let mut all = Zeroizing::new(Vec::with_capacity(promised));
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(FetchError::unavailable)?;
+        if let Ok(data) = frame.into_data() {
+            if all.len() + data.remaining() > max {
+                return Err(FetchError::TooLarge(max));
+            }
+            all.extend_from_slice(&data);
+        }
+    }
+    Ok(Document {
+        status: parts.status,
+        body: Bytes::from_owner(all),
+    })
+}
