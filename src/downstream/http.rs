@@ -8,7 +8,9 @@ use futures_util::{
     future::BoxFuture,
     stream::{self, select_with_strategy},
 };
-use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{
+    Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header,
+};
 use hyper::body::Incoming;
 use tokio::time::{Instant, interval_at};
 

@@ -161,7 +161,10 @@ async fn listen(
 fn refused(error: &Error) -> Problem {
     let problem = problem::problem(error, Era::Legacy, RequestId::minted(0), CallId::new());
     // A token that lacks a scope is told of in the same way everywhere.
-    let status = problem.scopes.as_ref().map_or(StatusCode::OK, |_| problem.status);
+    let status = problem
+        .scopes
+        .as_ref()
+        .map_or(StatusCode::OK, |_| problem.status);
     Problem { status, ..problem }
 }
 

@@ -1,0 +1,69 @@
+//! What an authorization server says of a token that only it can read (RFC 7662).
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    AuthError, Proof, SKEW, Verified,
+    claims::{self, Facts},
+    spec::IntrospectionSpec,
+};
+use crate::json::{Json, Kind, Limits, Node};
+
+/// Reads an answer; it is good for `keep` at most.
+pub(super) fn read(
+    spec: &IntrospectionSpec,
+    token: &str,
+    answer: Bytes,
+    keep: Duration,
+    now: u64,
+) -> Result<Verified, AuthError> {
+    let answer = Json::parse(answer, &Limits::CLIENT).map_err(|_| AuthError::Unavailable)?;
+    let root = answer.root();
+    if root.kind() != Kind::Object {
+        return Err(AuthError::Unavailable);
+    }
+    if root.member("active").and_then(Node::as_bool) != Some(true) {
+        return Err(AuthError::Invalid("not active"));
+    }
+    let expires = claims::seconds(root, "exp")?;
+    if expires.is_some_and(|at| now > at.saturating_add(SKEW)) {
+        return Err(AuthError::Invalid("expired"));
+    }
+    if claims::seconds(root, "nbf")?.is_some_and(|from| from > now + SKEW) {
+        return Err(AuthError::Invalid("not yet valid"));
+    }
+    if root.member("cnf").is_some() {
+        return Err(AuthError::Invalid("bound to a key"));
+    }
+    let issuer = match root.member("iss") {
+        None => spec.issuer.clone(),
+        Some(node) => {
+            let text = node.as_str().ok_or(AuthError::Invalid("iss"))?;
+            let known = *text == *spec.issuer;
+            known
+                .then(|| Arc::from(text.as_ref()))
+                .ok_or(AuthError::Invalid("iss"))?
+        }
+    };
+    let audiences = claims::audiences(root)?;
+    if audiences.is_empty() && spec.require_audience {
+        return Err(AuthError::Invalid("no aud"));
+    }
+    let facts = Facts {
+        token,
+        issuer: &issuer,
+        expires,
+        revoked: CancellationToken::new(),
+    };
+    let identity = claims::identity(root, &spec.claims, facts)?;
+    Ok(Verified {
+        identity: identity.into(),
+        audiences,
+        issuer: None,
+        until: expires.map_or(u64::MAX, |at| at.saturating_add(SKEW)),
+        proof: Proof::Introspected(now.saturating_add(keep.as_secs())),
+    })
+}
