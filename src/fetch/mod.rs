@@ -96,14 +96,15 @@ impl Fetcher {
         fields: &[(&str, &str)],
         max: usize,
     ) -> Result<Document, FetchError> {
-        let mut form = form_urlencoded::Serializer::new(String::with_capacity(
-            fields
+        let form = {
+            let length = fields
                 .iter()
-                .map(|(name, value)| name.len() + 3 * value.len() + 2)
-                .sum(),
-        ));
-        form.extend_pairs(fields);
-        let form = Zeroizing::new(form.finish().into_bytes());
+                .map(|(name, value)| name.len() + 3 * value.len() + 2);
+            // Not kept across the await: it cannot be sent between threads.
+            let mut form = form_urlencoded::Serializer::new(String::with_capacity(length.sum()));
+            form.extend_pairs(fields);
+            Zeroizing::new(form.finish().into_bytes())
+        };
         self.bounded(
             at,
             Method::POST,
