@@ -24,7 +24,10 @@ use crate::{
     jsonrpc::{Frame, Message, RequestId, RpcError, decode, encode},
     protocol::{Revision, UpstreamId, codes, meta, methods::ListKind, names::Scope},
     seal::Sealer,
-    server::{Endpoint, Routes, Server},
+    server::{
+        Endpoint, Routes, Server,
+        guard::{Gatekeeper, Guard, GuardError, metadata_path},
+    },
     snapshot::World,
     stack::{self, Upstreams},
     tasks::Tasks,
@@ -46,6 +49,7 @@ struct Shared {
     world: Arc<World>,
     fleet: Arc<Fleet>,
     door: Arc<Door>,
+    guards: Option<Arc<Gatekeeper>>,
     // Holds the listener from `bind` to `shutdown`; touched at start and end only.
     server: std::sync::Mutex<Option<Server>>,
 }
@@ -62,6 +66,9 @@ pub enum AppError {
         #[source]
         cause: io::Error,
     },
+    /// What authentication needs cannot be used.
+    #[error("auth: {0}")]
+    Auth(#[from] GuardError),
 }
 
 /// What operators see of one upstream.
@@ -94,7 +101,7 @@ impl App {
     /// Builds everything and begins to connect to the upstreams; listens nowhere yet.
     ///
     /// # Errors
-    /// None at present: what can be wrong with a plan was said when it was made.
+    /// [`AppError::Auth`]: what else can be wrong with a plan was said when it was made.
     #[expect(clippy::unused_async, reason = "needs a runtime, and says so")]
     pub async fn build(plan: Plan, tasks: Tasks) -> Result<Self, AppError> {
         let hub = Hub::new(events::Bounds::default());
@@ -127,6 +134,10 @@ impl App {
             deadline: DEADLINE,
             closing,
         });
+        let guards = plan.auth.clone();
+        let guards = guards
+            .map(|spec| Gatekeeper::start(spec, &tasks))
+            .transpose()?;
         let server = std::sync::Mutex::new(None);
         Ok(Self {
             shared: Arc::new(Shared {
@@ -135,6 +146,7 @@ impl App {
                 world,
                 fleet,
                 door,
+                guards,
                 server,
             }),
         })
@@ -181,16 +193,35 @@ impl App {
             if plan.legacy_sse {
                 self.two_endpoints(&mut paths, &below, &scope, &lines);
             }
+            let guard = self.guard(&mut paths, &path);
             let door = self.shared.door.clone();
             let bounds = plan.listen.bounds;
             let endpoint = McpEndpoint {
                 door,
                 scope,
                 bounds,
+                guard,
             };
             paths.insert(path, Arc::new(endpoint) as Arc<dyn Endpoint>);
         }
         Paths(paths)
+    }
+
+    /// The guard of the endpoint at `path`; where to sign in is told beside it.
+    fn guard(&self, paths: &mut HashMap<String, Arc<dyn Endpoint>>, path: &str) -> Guard {
+        let Some(guards) = &self.shared.guards else {
+            return Guard::absent();
+        };
+        let main = &self.shared.plan.endpoint;
+        if let Some(metadata) = guards.metadata(path) {
+            let metadata: Arc<dyn Endpoint> = Arc::new(metadata);
+            // At the root too, for clients that look only there (PROTOCOL F4).
+            if path == main {
+                paths.insert(metadata_path(""), metadata.clone());
+            }
+            paths.insert(metadata_path(path), metadata);
+        }
+        guards.guard(path, main)
     }
 
     /// The endpoints of 2024-11-05 for one scope.
@@ -201,19 +232,22 @@ impl App {
         scope: &Scope,
         lines: &Arc<Lines>,
     ) {
-        let messages = format!("/messages{below}");
-        let events = EventsEndpoint {
+        let (path, messages) = (format!("/sse{below}"), format!("/messages{below}"));
+        let guard = self.guard(paths, &path);
+        let stream = EventsEndpoint {
             door: self.shared.door.clone(),
             scope: scope.clone(),
             lines: lines.clone(),
             messages: messages.clone(),
+            guard: guard.clone(),
         };
-        paths.insert(format!("/sse{below}"), Arc::new(events));
+        paths.insert(path, Arc::new(stream));
         let posts = MessagesEndpoint {
             door: self.shared.door.clone(),
             scope: scope.clone(),
             lines: lines.clone(),
             bounds: self.shared.plan.listen.bounds,
+            guard,
         };
         paths.insert(messages, Arc::new(posts));
     }

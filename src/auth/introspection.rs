@@ -1,6 +1,6 @@
 //! What an authorization server says of a token that only it can read (RFC 7662).
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
@@ -12,12 +12,11 @@ use super::{
 };
 use crate::json::{Json, Kind, Limits, Node};
 
-/// Reads an answer; it is good for `keep` at most.
+/// Reads an answer; it is good for as long as the specification says.
 pub(super) fn read(
     spec: &IntrospectionSpec,
     token: &str,
     answer: Bytes,
-    keep: Duration,
     now: u64,
 ) -> Result<Verified, AuthError> {
     let answer = Json::parse(answer, &Limits::CLIENT).map_err(|_| AuthError::Unavailable)?;
@@ -64,6 +63,6 @@ pub(super) fn read(
         audiences,
         issuer: None,
         until: expires.map_or(u64::MAX, |at| at.saturating_add(SKEW)),
-        proof: Proof::Introspected(now.saturating_add(keep.as_secs())),
+        proof: Proof::Introspected(now.saturating_add(spec.cache.as_secs())),
     })
 }

@@ -203,7 +203,6 @@ impl Authenticator {
             if let Some(verdict) = self.still(&verified, audiences, now) {
                 return verdict;
             }
-            self.cache.forget(&digest);
         }
         match jwt::verify(&self.issuers, token, asked, now) {
             jwt::Outcome::Verified(verified) => {
@@ -316,37 +315,41 @@ impl Authenticator {
         ))
     }
 
-    /// Takes in what the authorization server said of a token, good for `keep` seconds at most.
-    ///
-    /// # Errors
-    /// When it does not say that the token is active, or what it says is not of the right types.
+    /// Takes in what the authorization server said of a token, and decides by it. A token that is no longer active ends
+    /// what hangs on it.
     pub fn put_introspected(
         &self,
         token: &str,
         answer: bytes::Bytes,
-        keep: Duration,
+        audiences: &[Arc<str>],
         now: u64,
-    ) -> Result<(), AuthError> {
+    ) -> Verdict {
         let Some(spec) = &self.spec.introspection else {
-            return Err(AuthError::Invalid("not a token of ours"));
+            return Verdict::Refused(AuthError::Invalid("not a token of ours"));
         };
         let digest = Cache::digest(token);
         let known = self.cache.find(&digest);
-        match introspection::read(spec, token, answer, keep, now) {
+        match introspection::read(spec, token, answer, now) {
             Ok(mut verified) => {
                 // The same somebody stays the same: streams that are open hang on it.
                 if let Some(known) = known.filter(|known| known.identity.same(&verified.identity)) {
                     verified.identity = known.identity.clone();
                 }
+                let verdict = if self.fits(&verified, audiences) {
+                    Verdict::Proved(verified.identity.clone())
+                } else {
+                    Verdict::Refused(AuthError::Invalid("audience"))
+                };
                 self.cache.keep(digest, token.len(), verified);
-                Ok(())
+                verdict
             }
             Err(error) => {
-                if let Some(known) = known {
+                // That the server is not to be had says nothing of the token.
+                if let (Some(known), AuthError::Invalid(_)) = (known, error) {
                     known.identity.revoked.cancel();
                     self.cache.forget(&digest);
                 }
-                Err(error)
+                Verdict::Refused(error)
             }
         }
     }

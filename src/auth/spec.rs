@@ -6,6 +6,8 @@ use secrecy::SecretString;
 
 pub use jsonwebtoken::Algorithm;
 
+use crate::fetch::Address;
+
 /// Algorithms that are taken unless an issuer says otherwise: every signature with a public key, never a shared secret.
 pub const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::RS256,
@@ -35,8 +37,10 @@ pub struct AuthSpec {
     pub introspection: Option<IntrospectionSpec>,
     /// Whether a request without any credential is admitted. Default: false.
     pub anonymous: bool,
-    /// Scopes that every token needs. Default: none.
+    /// Scopes that every token and key needs. Default: none.
     pub required_scopes: Arc<[Arc<str>]>,
+    /// Further scopes that clients may hear of beforehand. Default: none.
+    pub supported_scopes: Vec<Arc<str>>,
     /// Failed attempts of one address within a minute before the next is answered `429`. Default: 10.
     pub failures_per_minute: u32,
 }
@@ -63,10 +67,10 @@ pub struct IssuerSpec {
 /// Where an issuer's keys are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
-    /// Where its OIDC or RFC 8414 metadata says.
-    Discovered,
+    /// Where the OIDC or RFC 8414 metadata of the issuer at this address says.
+    Discovered(Address),
     /// At this address.
-    Url(String),
+    Url(Address),
     /// In this file.
     File(PathBuf),
 }
@@ -135,7 +139,7 @@ pub enum CertificateName {
 #[derive(Debug, Clone)]
 pub struct IntrospectionSpec {
     /// Where to ask.
-    pub url: String,
+    pub url: Address,
     /// Who asks.
     pub client_id: String,
     /// And the proof.

@@ -84,7 +84,7 @@ fn issuer() -> IssuerSpec {
         issuer: ISSUER.into(),
         audiences: Vec::new(),
         algorithms: ALGORITHMS.to_vec(),
-        keys: KeySource::Discovered,
+        keys: KeySource::File("keys.json".into()),
         refresh: Duration::from_secs(45),
         lifetime: Duration::from_secs(3_600),
         claims: ClaimNames::default(),
@@ -100,6 +100,7 @@ fn spec(issuers: Vec<IssuerSpec>) -> AuthSpec {
         introspection: None,
         anonymous: false,
         required_scopes: Arc::new([]),
+        supported_scopes: Vec::new(),
         failures_per_minute: 10,
     }
 }
@@ -493,7 +494,7 @@ fn each_issuer_vouches_for_its_own_tokens_only() {
 fn what_is_introspected_is_kept_for_a_while_and_ends_when_it_is_no_longer_active() {
     let mut spec = spec(Vec::new());
     spec.introspection = Some(spec::IntrospectionSpec {
-        url: "https://id.example.com/introspect".into(),
+        url: crate::fetch::Address::configured("https://id.example.com/introspect", false).unwrap(),
         client_id: "usher".into(),
         client_secret: "s".into(),
         issuer: ISSUER.into(),
@@ -505,7 +506,8 @@ fn what_is_introspected_is_kept_for_a_while_and_ends_when_it_is_no_longer_active
     let authenticator = Authenticator::new(spec);
     let put = |answer: &str, now| {
         let answer = bytes::Bytes::from(answer.to_owned());
-        authenticator.put_introspected("opaque", answer, Duration::from_secs(45), now)
+        let audiences = [RESOURCE.into()];
+        authenticator.put_introspected("opaque", answer, &audiences, now)
     };
     assert!(matches!(
         judge(&authenticator, "opaque", NOW),
@@ -519,25 +521,25 @@ fn what_is_introspected_is_kept_for_a_while_and_ends_when_it_is_no_longer_active
         r#"{"active":true,"sub":"ana","aud":"https://mcp.example.com/mcp","iss":"https://evil.example"}"#,
         "[]",
     ] {
-        assert!(put(wrong, NOW).is_err(), "{wrong}");
+        assert!(matches!(put(wrong, NOW), Verdict::Refused(_)), "{wrong}");
         assert!(matches!(
             judge(&authenticator, "opaque", NOW),
             Verdict::NeedsIntrospection
         ));
     }
     let active = format!(r#"{{"active":true,"sub":"ana","aud":"{RESOURCE}","scope":"a b"}}"#);
-    put(&active, NOW).unwrap();
+    who(put(&active, NOW));
     let identity = who(judge(&authenticator, "opaque", NOW + 45));
     assert_eq!(identity.scopes.len(), 2);
     assert!(matches!(
         judge(&authenticator, "opaque", NOW + 46),
         Verdict::NeedsIntrospection
     ));
-    put(&active, NOW).unwrap();
-    put(&active, NOW + 46).unwrap();
+    who(put(&active, NOW));
+    who(put(&active, NOW + 46));
     let again = who(judge(&authenticator, "opaque", NOW + 46));
     assert_eq!(authenticator.introspected_in_use().len(), 1);
-    assert!(put(r#"{"active":false}"#, NOW + 50).is_err());
+    assert!(is_refused(&put(r#"{"active":false}"#, NOW + 50)));
     assert!(again.revoked.is_cancelled());
     assert!(matches!(
         judge(&authenticator, "opaque", NOW + 50),

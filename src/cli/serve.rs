@@ -60,6 +60,7 @@ pub(super) async fn serve(plan: Plan, ready: impl AsyncFnOnce(&App, &str)) -> En
         "http"
     };
     let endpoint = plan.endpoint.clone();
+    let who = admitted(&plan);
     let tasks = Tasks::new();
     let app = match App::build(plan, tasks.child()).await {
         Ok(app) => app,
@@ -82,10 +83,9 @@ pub(super) async fn serve(plan: Plan, ready: impl AsyncFnOnce(&App, &str)) -> En
         "usher is ready at {}",
         out::paint(out::BOLD, &url)
     ));
-    out::note(&out::paint(
-        out::DIM,
-        "without `auth` whoever can use this machine's loopback can use it",
-    ));
+    if let Some(who) = who {
+        out::note(&out::paint(out::DIM, who));
+    }
     tokio::select! {
         () = stop.asked() => {}
         () = async {
@@ -106,9 +106,22 @@ pub(super) async fn serve(plan: Plan, ready: impl AsyncFnOnce(&App, &str)) -> En
     }
 }
 
+/// Who is let in without being asked, if anybody is.
+fn admitted(plan: &Plan) -> Option<&'static str> {
+    match &plan.auth {
+        None => Some("without `auth` whoever can use this machine's loopback can use it"),
+        Some(auth) if auth.anonymous => {
+            Some("`auth.anonymous` lets in whoever brings no credential")
+        }
+        Some(_) => None,
+    }
+}
+
 /// Why there is no listener, and what to do.
 fn not_bound(error: &AppError) -> String {
-    let AppError::Bind { address, cause } = error;
+    let AppError::Bind { address, cause } = error else {
+        return error.to_string();
+    };
     let kind = cause.kind();
     if kind == io::ErrorKind::AddrInUse {
         format!(

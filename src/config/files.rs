@@ -148,8 +148,12 @@ pub(super) fn blotted(text: &str, tree: &mut Node) -> String {
 }
 
 fn secret_place(path: &[String]) -> bool {
-    path.iter()
-        .any(|step| matches!(step.as_str(), "auth" | "headers" | "args"))
+    // At the top `auth` is about clients, and what is secret in it is called so.
+    let inside = path.iter().skip(1);
+    let placed = inside
+        .chain(path.first().filter(|first| first.as_str() != "auth"))
+        .any(|step| matches!(step.as_str(), "auth" | "headers" | "args"));
+    placed
         || path
             .iter()
             .rev()

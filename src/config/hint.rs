@@ -1,11 +1,10 @@
 //! What to suggest for a word that is not known.
 
 /// Keys that the product describes and this version does not have.
-const NOT_BUILT_YET: [&str; 12] = [
+const NOT_BUILT_YET: [&str; 11] = [
     "admin",
     "approvals",
     "audit",
-    "auth",
     "client_credentials",
     "definitions",
     "limits",

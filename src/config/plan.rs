@@ -2,7 +2,10 @@
 
 use secrecy::SecretString;
 
-use crate::{catalog::rules::CatalogRules, server::spec::ListenSpec, upstream::spec::UpstreamSpec};
+use crate::{
+    auth::spec::AuthSpec, catalog::rules::CatalogRules, server::spec::ListenSpec,
+    upstream::spec::UpstreamSpec,
+};
 
 /// Everything `App::build` needs.
 #[derive(Debug, Clone)]
@@ -22,6 +25,8 @@ pub struct Plan {
     /// Secret that cursors are sealed with, at least 32 bytes; every replica needs the same one. `None`: one made at
     /// start, so that cursors end with the process.
     pub state_key: Option<SecretString>,
+    /// Who is admitted. `None`: whoever reaches the listener, which is then on loopback.
+    pub auth: Option<AuthSpec>,
     /// Legacy sessions downstream.
     pub sessions: crate::downstream::SessionBounds,
 }

@@ -93,12 +93,12 @@ impl Channel {
         self.out.to.is_closed()
     }
 
-    /// Takes one message; waits for the client to read when there is too much to be said.
+    /// Takes one message, sent by this proof of the same principal; waits for the client to read when there is too much to be said.
     ///
     /// # Errors
     /// For what is no message, and on HTTP for what describes itself, which belongs to the other endpoint. On a pipe that is
     /// to be told in its place.
-    pub(super) async fn take(&self, body: Bytes) -> Result<(), Problem> {
+    pub(super) async fn take(&self, identity: &Arc<Identity>, body: Bytes) -> Result<(), Problem> {
         let message = decode(body, &Limits::CLIENT).map_err(Problem::undecodable)?;
         if let Message::One(frame) = &message
             && !self.piped
@@ -108,7 +108,7 @@ impl Channel {
                 "a request that describes itself, which belongs to the other endpoint",
             ));
         }
-        let inbound = self.inbound();
+        let inbound = self.inbound(identity);
         match message {
             // The handshake changes what follows.
             Message::One(Frame::Request(request)) if &*request.method == methods::INITIALIZE => {
@@ -262,12 +262,12 @@ impl Channel {
             .spawn(answer(door, inbound, message, out, known, state, permit));
     }
 
-    fn inbound(&self) -> Inbound {
+    fn inbound(&self, identity: &Arc<Identity>) -> Inbound {
         Inbound {
             body: Bytes::new(),
             accepts: Accepts::BOTH,
             headers: (!self.piped).then(HeaderMap::new),
-            identity: self.identity.clone(),
+            identity: identity.clone(),
             address: self.address,
             scope: self.scope.clone(),
             session: self.state().session.clone(),

@@ -19,11 +19,13 @@ use super::{
     legacy::{Converse, Flight, Kept, Over, Session, Talk, Turn},
     listen,
     problem::{self, Problem, ToolError},
+    proof::{self, Lapse},
     watched_tasks,
 };
 use crate::{
     call::{
-        Call, CallId, Event, InputRequired, Op, Outcome, Page, Reply, ReplyStream, ServerCard, Step,
+        Call, CallId, Event, Identity, InputRequired, Op, Outcome, Page, Reply, ReplyStream,
+        ServerCard, Step,
     },
     json::{Edits, Json},
     jsonrpc::{RequestId, RpcError, encode},
@@ -76,6 +78,8 @@ pub struct Running {
     source: Source,
     /// Set in the era in which a lost connection is no cancellation: who finishes the call then.
     finish: Option<Tasks>,
+    /// Ready when the proof it was asked by counts no more; only streams wait for that.
+    lapse: Option<BoxFuture<'static, Lapse>>,
 }
 
 enum Source {
@@ -117,6 +121,7 @@ impl Exchange {
             }),
             exchange: self,
             finish,
+            lapse: None,
         })
     }
 
@@ -260,6 +265,11 @@ impl Running {
         self.exchange.flight.as_ref().map(Flight::session)
     }
 
+    /// From now on it ends with the proof of this identity.
+    pub(super) fn proved_by(&mut self, identity: &Arc<Identity>) {
+        self.lapse = proof::lapse(identity);
+    }
+
     /// The end, or `None` for an event, which is kept for the stream that must follow.
     fn poll_first(&mut self, cx: &mut Context<'_>) -> Poll<Option<Ended>> {
         Poll::Ready(match ready!(self.poll_step(cx)) {
@@ -376,6 +386,15 @@ impl Stream for Running {
         let this = &mut *self;
         if matches!(this.source, Source::Over) {
             return Poll::Ready(None);
+        }
+        if let Some(lapse) = &mut this.lapse
+            && let Poll::Ready(why) = lapse.as_mut().poll(cx)
+        {
+            // What ran for it is dropped here, and with that cancelled.
+            this.source = Source::Over;
+            this.lapse = None;
+            let error = why.error(this.exchange.call);
+            return Poll::Ready(Some(vec![encode::error(Some(&this.exchange.id), &error)]));
         }
         loop {
             match ready!(this.poll_step(cx)) {

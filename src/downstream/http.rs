@@ -10,6 +10,7 @@ use futures_util::{
 };
 use http::{
     Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header,
+    request::Parts,
 };
 use hyper::body::Incoming;
 use tokio::time::{Instant, interval_at};
@@ -18,6 +19,7 @@ use super::{
     Accepts, Answer, Door, Inbound, Running, Told,
     legacy::{CannotResume, Legacy},
     problem::Problem,
+    proof::while_proved,
 };
 use crate::{
     call::Identity,
@@ -26,6 +28,7 @@ use crate::{
     server::{
         Body, Endpoint, Peer,
         body::{empty, event_stream, full, read_body},
+        guard::{Admission, Guard},
         spec::ServerBounds,
     },
 };
@@ -37,6 +40,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The MCP endpoint of one scope.
+#[derive(Clone)]
 pub struct McpEndpoint {
     /// What is behind it.
     pub door: Arc<Door>,
@@ -44,16 +48,42 @@ pub struct McpEndpoint {
     pub scope: Scope,
     /// Bounds on bodies.
     pub bounds: ServerBounds,
+    /// Who is let in.
+    pub guard: Guard,
 }
 
 impl Endpoint for McpEndpoint {
     fn serve(&self, request: Request<Incoming>) -> BoxFuture<'static, Response<Body>> {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        match self.guard.admit(&mut head) {
+            Admission::In(identity) => self.admitted(head, body, identity),
+            Admission::Out(answer) => std::future::ready(answer).boxed(),
+            Admission::Wait(wait) => {
+                let this = self.clone();
+                async move {
+                    match wait.await {
+                        Ok(identity) => this.admitted(head, body, identity).await,
+                        Err(answer) => answer,
+                    }
+                }
+                .boxed()
+            }
+        }
+    }
+}
+
+impl McpEndpoint {
+    fn admitted(
+        &self,
+        head: Parts,
+        body: Incoming,
+        identity: Arc<Identity>,
+    ) -> BoxFuture<'static, Response<Body>> {
         let inbound = Inbound {
             body: Bytes::new(),
             accepts: Accepts::read(&head.headers),
             headers: Some(head.headers),
-            identity: Identity::anonymous(),
+            identity,
             address: peer_address(&head.extensions),
             scope: self.scope.clone(),
             session: None,
@@ -64,7 +94,7 @@ impl Endpoint for McpEndpoint {
             Method::GET | Method::DELETE if !names_session(&inbound) => {
                 std::future::ready(not_allowed("POST")).boxed()
             }
-            Method::POST => post(door, inbound, body, self.bounds).boxed(),
+            Method::POST => post(door, inbound, body, self.bounds, self.guard.clone()).boxed(),
             Method::GET => std::future::ready(get(&door, &inbound)).boxed(),
             Method::DELETE => std::future::ready(delete(&door, &inbound)).boxed(),
             _ => std::future::ready(not_allowed("POST, GET, DELETE")).boxed(),
@@ -77,6 +107,7 @@ async fn post(
     mut inbound: Inbound,
     body: Incoming,
     bounds: ServerBounds,
+    guard: Guard,
 ) -> Response<Body> {
     if inbound.accepts.nothing() {
         return empty(StatusCode::NOT_ACCEPTABLE);
@@ -89,7 +120,16 @@ async fn post(
         Ok(body) => body,
         Err(refusal) => return refusal,
     };
-    respond(&door, door.accept(inbound).await)
+    let answer = door.accept(inbound).await;
+    let scopes = match &answer {
+        Answer::Frame(told) => told.scopes.clone(),
+        Answer::Accepted | Answer::Stream(_) => None,
+    };
+    let mut answer = respond(&door, answer);
+    if let Some(scopes) = scopes {
+        guard.step_up(&mut answer, &scopes);
+    }
+    answer
 }
 
 /// Where a request came from, if that is known.
@@ -222,6 +262,7 @@ fn get(door: &Door, inbound: &Inbound) -> Response<Body> {
             std::future::pending::<()>().await;
         }
     });
+    let events = while_proved(events, &inbound.identity);
     event_stream(Body::stream(with_signs_of_life(events), ()))
 }
 

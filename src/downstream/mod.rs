@@ -12,6 +12,7 @@ mod legacy;
 mod listen;
 mod modern;
 mod problem;
+mod proof;
 mod read;
 mod stdio;
 mod two_endpoints;
@@ -103,6 +104,16 @@ pub struct Told {
     pub scopes: Option<Arc<[Arc<str>]>>,
 }
 
+impl Answer {
+    /// The same, but a stream ends with the proof of whoever it is for (SECURITY AUTHN-5).
+    fn proved_by(mut self, identity: &Arc<Identity>) -> Self {
+        if let Self::Stream(running) = &mut self {
+            running.proved_by(identity);
+        }
+        self
+    }
+}
+
 impl Told {
     fn ok(segments: Vec<Bytes>) -> Self {
         Self {
@@ -130,8 +141,8 @@ impl From<Problem> for Answer {
 enum Next<'a> {
     /// It is answered.
     Told(Answer),
-    /// A call that has begun.
-    Running(Box<Running>),
+    /// A call that has begun, and by what proof.
+    Running(Box<Running>, Arc<Identity>),
     /// The era that needs more than one look.
     Legacy(BoxFuture<'a, Answer>),
 }
@@ -140,7 +151,7 @@ impl Next<'_> {
     async fn answer(self) -> Answer {
         match self {
             Self::Told(answer) => answer,
-            Self::Running(running) => running.answer().await,
+            Self::Running(running, identity) => running.answer().await.proved_by(&identity),
             Self::Legacy(answer) => answer.await,
         }
     }
@@ -191,7 +202,10 @@ impl Door {
                 }
             }
             Message::One(Frame::Request(request)) => match self.approach(&inbound, &request) {
-                Ok(Some((exchange, call))) => return Next::Running(exchange.begin(self, call)),
+                Ok(Some((exchange, call))) => {
+                    let running = exchange.begin(self, call);
+                    return Next::Running(running, inbound.identity);
+                }
                 Ok(None) => {
                     let answer = async move { legacy.request(inbound, request).await };
                     return Next::Legacy(answer.boxed());

@@ -67,7 +67,7 @@ async fn read(channel: &Channel, input: &mut (impl AsyncRead + Unpin)) -> io::Re
             let line = buffer.split_to(searched + at + 1).freeze();
             searched = 0;
             if !line.trim_ascii().is_empty()
-                && let Err(problem) = channel.take(line).await
+                && let Err(problem) = channel.take(&channel.identity, line).await
             {
                 channel.refuse(problem).await;
             }

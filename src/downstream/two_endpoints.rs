@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use dashmap::DashMap;
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode, request::Parts};
 use hyper::body::Incoming;
 use tokio::sync::mpsc;
 
@@ -19,6 +19,7 @@ use super::{
     http::{not_allowed, peer_address, read_message, respond, with_signs_of_life},
     legacy::random_id,
     problem::Problem,
+    proof::while_proved,
 };
 use crate::{
     call::{Identity, Principal},
@@ -27,6 +28,7 @@ use crate::{
     server::{
         Body, Endpoint,
         body::{empty, event_stream},
+        guard::{Admission, Guard},
         spec::ServerBounds,
     },
 };
@@ -43,6 +45,7 @@ pub struct Lines {
 }
 
 /// Where streams are opened.
+#[derive(Clone)]
 pub struct EventsEndpoint {
     /// What is behind it.
     pub door: Arc<Door>,
@@ -52,9 +55,12 @@ pub struct EventsEndpoint {
     pub lines: Arc<Lines>,
     /// The path that messages are posted to.
     pub messages: String,
+    /// Who is let in.
+    pub guard: Guard,
 }
 
 /// Where messages are posted to.
+#[derive(Clone)]
 pub struct MessagesEndpoint {
     /// What is behind it.
     pub door: Arc<Door>,
@@ -64,31 +70,40 @@ pub struct MessagesEndpoint {
     pub lines: Arc<Lines>,
     /// Bounds on bodies.
     pub bounds: ServerBounds,
+    /// Who is let in.
+    pub guard: Guard,
 }
 
 impl Endpoint for EventsEndpoint {
     fn serve(&self, request: Request<Incoming>) -> BoxFuture<'static, Response<Body>> {
-        std::future::ready(if request.method() == Method::GET {
-            self.open(&request)
-        } else {
-            not_allowed("GET")
-        })
-        .boxed()
+        let (mut head, _) = request.into_parts();
+        if head.method != Method::GET {
+            return std::future::ready(not_allowed("GET")).boxed();
+        }
+        match self.guard.admit(&mut head) {
+            Admission::In(identity) => std::future::ready(self.open(&head, identity)).boxed(),
+            Admission::Out(answer) => std::future::ready(answer).boxed(),
+            Admission::Wait(wait) => {
+                let this = self.clone();
+                wait.map(move |found| found.map_or_else(|no| no, |who| this.open(&head, who)))
+                    .boxed()
+            }
+        }
     }
 }
 
 impl EventsEndpoint {
-    fn open(&self, request: &Request<Incoming>) -> Response<Body> {
-        if !Accepts::read(request.headers()).stream {
+    fn open(&self, head: &Parts, identity: Arc<Identity>) -> Response<Body> {
+        if !Accepts::read(&head.headers).stream {
             return empty(StatusCode::NOT_ACCEPTABLE);
         }
-        let identity = Identity::anonymous();
+        let proved = identity.clone();
         let (to, messages) = mpsc::channel(WAITING);
         let wrap = |segments: &[Bytes]| sse::encode(None, segments);
         let channel = Channel::new(
             self.door.clone(),
             identity,
-            peer_address(request.extensions()),
+            peer_address(&head.extensions),
             self.scope.clone(),
             false,
             to,
@@ -113,6 +128,7 @@ impl EventsEndpoint {
                     () = closing => {}
                 }
             });
+        let events = while_proved(events, &proved);
         event_stream(Body::stream(with_signs_of_life(events), line))
     }
 }
@@ -122,26 +138,36 @@ impl Endpoint for MessagesEndpoint {
         if request.method() != Method::POST {
             return std::future::ready(not_allowed("POST")).boxed();
         }
-        let query = request.uri().query().unwrap_or_default();
-        let named = query
-            .split('&')
-            .find_map(|pair| pair.strip_prefix("session="));
-        let channel =
-            named.and_then(|name| self.lines.find(name, &Principal::anonymous(), &self.scope));
-        let (door, bounds) = (self.door.clone(), self.bounds);
+        let (mut head, body) = request.into_parts();
+        let admission = self.guard.admit(&mut head);
+        let this = self.clone();
         async move {
+            let identity = match admission {
+                Admission::In(identity) => identity,
+                Admission::Out(answer) => return answer,
+                Admission::Wait(wait) => match wait.await {
+                    Ok(identity) => identity,
+                    Err(answer) => return answer,
+                },
+            };
+            let query = head.uri.query().unwrap_or_default();
+            let named = query
+                .split('&')
+                .find_map(|pair| pair.strip_prefix("session="));
+            let principal = &identity.principal;
+            let channel = named.and_then(|name| this.lines.find(name, principal, &this.scope));
+            let (door, bounds) = (&this.door, this.bounds);
             // Read even when there is no such stream, so that the connection can be used again.
-            let (head, body) = request.into_parts();
             let body = match read_message(&head.headers, body, &bounds).await {
                 Ok(body) => body,
                 Err(refusal) => return refusal,
             };
             let Some(channel) = channel else {
-                return respond(&door, Problem::session_unknown(None).into());
+                return respond(door, Problem::session_unknown(None).into());
             };
-            match channel.take(body).await {
+            match channel.take(&identity, body).await {
                 Ok(()) => empty(StatusCode::ACCEPTED),
-                Err(problem) => respond(&door, problem.into()),
+                Err(problem) => respond(door, problem.into()),
             }
         }
         .boxed()

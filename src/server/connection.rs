@@ -31,13 +31,13 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Peer,
+    Certified, Peer,
     framing::{Framing, HeadBounds},
     io::{Io, Socket},
     serve::{Serve, Site},
     watch::{Due, Phase, Watch},
 };
-use crate::tasks::Tasks;
+use crate::{auth::Certificate, tasks::Tasks};
 
 /// How long a client may take to notice our end of a connection that it was still sending on.
 const LINGER: Duration = Duration::from_secs(1);
@@ -159,6 +159,7 @@ pub(super) async fn serve(protocols: Arc<Protocols>, stream: TcpStream, address:
     let service = Serve {
         site: Arc::clone(&protocols.site),
         peer: Peer { address, encrypted },
+        certified: certified(&socket),
         watch: Arc::clone(&watch),
     };
     let run = match version {
@@ -167,6 +168,17 @@ pub(super) async fn serve(protocols: Arc<Protocols>, stream: TcpStream, address:
     };
     drop(protocols);
     run.await;
+}
+
+/// What the peer proved in the handshake. A certificate that cannot be read proves nothing.
+fn certified(socket: &Socket) -> Option<Certified> {
+    let Socket::Tls(stream) = socket else {
+        return None;
+    };
+    let certificate = stream.get_ref().1.peer_certificates()?.first()?;
+    Certificate::read(certificate)
+        .ok()
+        .map(|it| Certified(Arc::new(it)))
 }
 
 // The next two are no async functions, so that a connection lies in its box only and not in its task as well.

@@ -4,6 +4,7 @@
 //! and no repeated singleton header (SECURITY HTTP-1 to HTTP-8). Deliberately absent: JSON-RPC, eras, sessions.
 
 pub mod body;
+pub mod guard;
 pub mod spec;
 
 mod accept;
@@ -21,6 +22,8 @@ use futures_util::future::BoxFuture;
 use http::{Request, Response};
 use hyper::body::Incoming;
 
+use crate::auth::Certificate;
+
 pub use accept::Server;
 pub use body::Body;
 
@@ -37,6 +40,10 @@ pub trait Routes: Send + Sync + 'static {
     // SECURITY HTTP-4
     fn find(&self, raw_path: &str) -> Option<Arc<dyn Endpoint>>;
 }
+
+/// What the peer of the connection proved in its TLS handshake; in a request's extensions where there was a certificate.
+#[derive(Debug, Clone)]
+pub struct Certified(pub Arc<Certificate>);
 
 /// Who is on the other end of the connection that carried a request. Never taken from a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

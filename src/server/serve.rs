@@ -18,7 +18,7 @@ use http_body::{Body as _, Frame, SizeHint};
 use hyper::{body::Incoming, service::Service};
 
 use super::{
-    Body, Peer, Routes, body,
+    Body, Certified, Peer, Routes, body,
     gate::{self, Names, Refusal},
     spec::ServerBounds,
     watch::{Flight, Phase, Turn, Watch},
@@ -35,6 +35,7 @@ pub(super) struct Site {
 pub(super) struct Serve {
     pub(super) site: Arc<Site>,
     pub(super) peer: Peer,
+    pub(super) certified: Option<Certified>,
     pub(super) watch: Arc<Watch>,
 }
 
@@ -63,6 +64,9 @@ impl Service<Request<Incoming>> for Serve {
             Err(refusal) => State::Refused(refusal),
             Ok(endpoint) => {
                 request.extensions_mut().insert(self.peer);
+                if let Some(certified) = &self.certified {
+                    request.extensions_mut().insert(certified.clone());
+                }
                 match catch_unwind(AssertUnwindSafe(|| endpoint.serve(request))) {
                     Ok(answer) => State::Running(answer),
                     Err(_) => State::Panicked,

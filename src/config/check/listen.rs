@@ -8,8 +8,13 @@ use crate::{
     server::spec::{ListenSpec, TlsServerSpec},
 };
 
-/// The listener.
-pub(super) fn listen(check: &mut Check<'_>, raw: Listen, bounds: &HttpBounds) -> ListenSpec {
+/// The listener; `asked` says whether clients are asked who they are.
+pub(super) fn listen(
+    check: &mut Check<'_>,
+    raw: Listen,
+    bounds: &HttpBounds,
+    asked: bool,
+) -> ListenSpec {
     let at = |key: &'static str| ["listen", key];
     let text = raw.address.as_deref().unwrap_or(LISTEN_ADDRESS);
     let address = text.parse::<SocketAddr>().unwrap_or_else(|_| {
@@ -52,11 +57,13 @@ pub(super) fn listen(check: &mut Check<'_>, raw: Listen, bounds: &HttpBounds) ->
                 "list the names that clients use, such as `hosts: [mcp.example.com]`",
             );
         }
-        check.wrong(
-            &at("address"),
-            format!("{reachable}, but there is no authentication method"),
-            "authentication is not built yet: listen on 127.0.0.1",
-        );
+        if !asked && !check.was_struck(&["auth"]) {
+            check.wrong(
+                &at("address"),
+                format!("{reachable}, but there is no authentication method"),
+                "give `auth` with `jwt`, `keys`, `mtls` or `introspection`; or listen on 127.0.0.1",
+            );
+        }
     }
     ListenSpec {
         address,

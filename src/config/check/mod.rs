@@ -3,6 +3,7 @@
 //! A rule never stops the next one from being looked at. Whatever is broken is replaced by its default, so that the rest
 //! can be judged; the plan is thrown away if anything was broken.
 
+mod auth;
 mod catalog;
 mod limits;
 mod listen;
@@ -16,7 +17,7 @@ pub(super) use upstream::is_loopback;
 use super::{
     Plan,
     problem::Findings,
-    raw::Raw,
+    raw::{ListenTls, Raw},
     tree::{Node, Origin, Scalar, written},
     typed,
     units::{Secret, Size, Time},
@@ -31,7 +32,10 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
         findings,
     };
     let legacy_sse = raw.listen.legacy_sse;
-    let listen = listen::listen(&mut check, raw.listen, &raw.bounds.http);
+    let proxied = matches!(raw.listen.tls, Some(ListenTls::TerminatedUpstream));
+    let asked = auth::has_method(raw.auth.as_ref());
+    let listen = listen::listen(&mut check, raw.listen, &raw.bounds.http, asked);
+    let auth = auth::auth(&mut check, raw.auth, &listen, proxied);
     let endpoint = listen::endpoint(&mut check, raw.endpoint, legacy_sse);
     let upstreams = upstream::upstreams(&mut check, &raw.upstreams);
     let catalog = catalog::rules(
@@ -44,6 +48,7 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
     );
     Plan {
         listen,
+        auth,
         endpoint,
         legacy_sse,
         upstreams,

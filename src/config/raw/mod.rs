@@ -3,6 +3,8 @@
 //! Every default of a key is either here as a constant or in the `Default` of the module type that the key sets, never
 //! twice. Nothing is validated here beyond shape; [`super::check`] does that.
 
+pub(super) mod auth;
+
 use std::{collections::BTreeMap, fmt};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -34,6 +36,8 @@ pub(super) const STALE_FOR: &str = "5m";
 pub(super) struct Raw {
     /// Where clients come in.
     pub(super) listen: Listen,
+    /// Who is admitted.
+    pub(super) auth: Option<auth::Auth>,
     /// The path that serves every upstream; toolsets are at PATH/NAME, single upstreams at PATH/u/NAME. Default: /mcp.
     pub(super) endpoint: Option<String>,
     /// The servers behind this gateway, by key: [a-z][a-z0-9-]*, at most 32 characters. Their order is the order of lists.

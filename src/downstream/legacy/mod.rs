@@ -293,7 +293,8 @@ impl Legacy<'_> {
             flight: Some(flight),
             converse,
         };
-        exchange.begin(self.door, call).answer().await
+        let answer = exchange.begin(self.door, call).answer().await;
+        answer.proved_by(&inbound.identity)
     }
 
     /// The requests that only a session has, each answered with an empty result.

@@ -1,0 +1,162 @@
+//! How long what was opened by a proof goes on: to the proof's own end, or until it is withdrawn (SECURITY AUTHN-5).
+//!
+//! Guarantees: streams of whoever proved something end within a second of the proof's end, with a last word that says so.
+//! Costs nothing where nobody was asked, and nothing for answers that are no streams.
+
+use std::{sync::Arc, time::SystemTime};
+
+use bytes::Bytes;
+use futures_util::{
+    FutureExt as _, Stream, StreamExt as _,
+    future::{BoxFuture, Either},
+    stream,
+};
+
+use crate::{
+    call::{CallId, Identity, IdentityKind},
+    json::Json,
+    jsonrpc::RpcError,
+    protocol::{codes, meta},
+};
+
+/// Why a proof counts no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lapse {
+    /// Its time is over.
+    Expired,
+    /// It was withdrawn: a revoked key, an issuer's key that is gone.
+    Revoked,
+}
+
+/// Ready when the proof of this identity counts no more; `None` for whom nobody asked.
+pub(super) fn lapse(identity: &Arc<Identity>) -> Option<BoxFuture<'static, Lapse>> {
+    if identity.kind == IdentityKind::Anonymous {
+        return None;
+    }
+    let identity = identity.clone();
+    let lapse = async move {
+        let revoked = identity.revoked.cancelled();
+        let Some(until) = identity.until else {
+            revoked.await;
+            return Lapse::Revoked;
+        };
+        let left = until.duration_since(SystemTime::now()).unwrap_or_default();
+        tokio::select! {
+            biased;
+            () = revoked => Lapse::Revoked,
+            () = tokio::time::sleep(left) => Lapse::Expired,
+        }
+    };
+    Some(lapse.boxed())
+}
+
+impl Lapse {
+    const fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Expired => (
+                "the token has expired; go on with a new one",
+                "token_expired",
+            ),
+            Self::Revoked => (
+                "the credential was withdrawn; go on with another one",
+                "credential_revoked",
+            ),
+        }
+    }
+
+    /// What a request hears whose stream ends with its proof.
+    pub(super) fn error(self, call: CallId) -> RpcError {
+        let (text, reason) = self.words();
+        tracing::info!(reason, "ref" = %call, "a stream ends with its proof");
+        RpcError {
+            data: Some(meta::object_of(&[
+                ("reason", Json::string(reason)),
+                ("ref", Json::string(&call.to_string())),
+            ])),
+            ..RpcError::new(codes::UNAUTHENTICATED, text)
+        }
+    }
+
+    /// The last word of an event stream that answers no request: a comment, since no message of the protocol says it.
+    fn farewell(self) -> Bytes {
+        let (text, reason) = self.words();
+        tracing::info!(reason, "a stream ends with its proof");
+        Bytes::from(format!(": {reason}: {text}\n\n"))
+    }
+}
+
+/// The events of a stream that answers no request, until the proof it was opened by counts no more.
+pub(super) fn while_proved<S>(
+    events: S,
+    identity: &Arc<Identity>,
+) -> impl Stream<Item = Bytes> + Send + use<S>
+where
+    S: Stream<Item = Bytes> + Send + 'static,
+{
+    let Some(lapse) = lapse(identity) else {
+        return Either::Left(events);
+    };
+    let state = (events.boxed(), Some(lapse));
+    Either::Right(stream::unfold(state, |(mut events, lapse)| async move {
+        let mut lapse = lapse?;
+        tokio::select! {
+            biased;
+            why = &mut lapse => Some((why.farewell(), (events, None))),
+            event = events.next() => event.map(|event| (event, (events, Some(lapse)))),
+        }
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, time::Duration};
+
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::call::Principal;
+
+    fn identity(until: Option<SystemTime>) -> Arc<Identity> {
+        Arc::new(Identity {
+            principal: Principal::new("user i ana"),
+            kind: IdentityKind::User,
+            name: "ana".into(),
+            issuer: None,
+            groups: BTreeSet::new(),
+            tenant: None,
+            scopes: BTreeSet::new(),
+            client: None,
+            until,
+            revoked: CancellationToken::new(),
+            assertion: None,
+        })
+    }
+
+    // SECURITY AUTHN-5
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_ends_with_a_last_word_when_its_token_expires_or_is_revoked() {
+        let endless = || stream::once(async { Bytes::from_static(b"x") }).chain(stream::pending());
+        let token = identity(SystemTime::now().checked_add(Duration::from_secs(60)));
+        let begun = tokio::time::Instant::now();
+        let all: Vec<_> = while_proved(endless(), &token).collect().await;
+        assert!(all[1].starts_with(b": token_expired:"), "{all:?}");
+        assert!(begun.elapsed() < Duration::from_secs(61));
+        let key = identity(None);
+        let mut events = Box::pin(while_proved(endless(), &key));
+        assert_eq!(events.next().await.as_deref(), Some(&b"x"[..]));
+        assert!(events.next().now_or_never().is_none());
+        key.revoked.cancel();
+        assert!(
+            events
+                .next()
+                .await
+                .is_some_and(|last| last.starts_with(b": credential_revoked:"))
+        );
+        assert_eq!(events.next().await, None);
+    }
+
+    #[test]
+    fn nobody_waits_for_the_end_of_a_proof_that_was_never_asked_for() {
+        assert!(lapse(&Identity::anonymous()).is_none());
+    }
+}

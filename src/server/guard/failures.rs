@@ -1,0 +1,107 @@
+//! Failed attempts by address: counted within a minute, bounded in number (SECURITY AUTHN-8).
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv6Addr},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+/// What attempts are counted within.
+const WINDOW: Duration = Duration::from_secs(60);
+/// Addresses that are counted at once; beyond that the oldest are forgotten.
+const MOST: usize = 16_384;
+
+/// The counts.
+pub(super) struct Failures {
+    limit: u32,
+    // Taken only when an attempt fails: nobody who is let in waits for it.
+    counts: Mutex<HashMap<IpAddr, Count>>,
+}
+
+struct Count {
+    since: Instant,
+    failed: u32,
+}
+
+impl Failures {
+    pub(super) fn new(limit: u32) -> Self {
+        Self {
+            limit,
+            counts: Mutex::default(),
+        }
+    }
+
+    /// Takes note of a failed attempt; how long to wait if there were too many.
+    pub(super) fn note(&self, address: IpAddr) -> Option<Duration> {
+        let now = Instant::now();
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if counts.len() >= MOST {
+            counts.retain(|_, count| now.duration_since(count.since) < WINDOW);
+        }
+        if counts.len() >= MOST
+            && let Some(oldest) = counts.iter().min_by_key(|(_, count)| count.since)
+        {
+            let oldest = *oldest.0;
+            counts.remove(&oldest);
+        }
+        let count = counts.entry(network(address)).or_insert(Count {
+            since: now,
+            failed: 0,
+        });
+        if now.duration_since(count.since) >= WINDOW {
+            *count = Count {
+                since: now,
+                failed: 0,
+            };
+        }
+        count.failed = count.failed.saturating_add(1);
+        (count.failed > self.limit).then(|| WINDOW - now.duration_since(count.since))
+    }
+}
+
+/// Of IPv6 the part that one customer has: there are too many addresses in it to count each.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_are_counted_by_address_within_a_minute() {
+        let failures = Failures::new(2);
+        let note = |address: &str| failures.note(address.parse().unwrap()).is_some();
+        assert_eq!(
+            [note("192.0.2.1"), note("192.0.2.1"), note("192.0.2.1")],
+            [false, false, true]
+        );
+        assert!(!note("192.0.2.2"));
+        assert_eq!(
+            [
+                note("2001:db8::1"),
+                note("2001:db8::2"),
+                note("2001:db8::3")
+            ],
+            [false, false, true]
+        );
+        assert!(!note("2001:db8:0:1::1"));
+        tokio::time::advance(WINDOW).await;
+        assert!(!note("192.0.2.1"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_addresses_takes_a_bounded_place() {
+        let failures = Failures::new(1);
+        for number in 0..(MOST as u32 + 100) {
+            failures.note(IpAddr::from(number.to_be_bytes()));
+        }
+        assert_eq!(failures.counts.lock().unwrap().len(), MOST);
+    }
+}

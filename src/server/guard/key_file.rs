@@ -1,0 +1,219 @@
+//! The file of API keys: read when it changes; when keys were used last is written beside it.
+//!
+//! Guarantees: a key that is revoked in the file is refused within seconds, and its streams end (SECURITY AUTHN-5); a file
+//! that cannot be read changes nothing while the gateway runs and stops it from starting. No file yet means no keys yet.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use super::GuardError;
+use crate::{
+    auth::{
+        Authenticator,
+        keys::{KeyFile, KeyTable},
+    },
+    tasks::Tasks,
+};
+
+/// How often the file is looked at.
+const LOOK: Duration = Duration::from_secs(2);
+/// After how many looks it is written when keys were used last.
+const WRITE: u32 = 15;
+/// Bytes of the file.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// What tells one state of the file from another.
+type Mark = Option<(SystemTime, u64, u64)>;
+
+/// Reads the keys and begins to watch their file.
+pub(super) fn watch(
+    authenticator: &Arc<Authenticator>,
+    file: &Path,
+    tasks: &Tasks,
+) -> Result<(), GuardError> {
+    let mark = mark(file);
+    let keys = read(file).map_err(|why| GuardError::Keys {
+        file: file.to_owned(),
+        why,
+    })?;
+    authenticator.put_api_keys(KeyTable::of(&keys));
+    let watching = Watching {
+        authenticator: authenticator.clone(),
+        file: file.to_owned(),
+        mark,
+        written: BTreeMap::new(),
+    };
+    tasks.spawn_orderly(watching.run(tasks.token().clone()));
+    Ok(())
+}
+
+struct Watching {
+    authenticator: Arc<Authenticator>,
+    file: PathBuf,
+    mark: Mark,
+    written: BTreeMap<String, u64>,
+}
+
+impl Watching {
+    async fn run(mut self, stop: tokio_util::sync::CancellationToken) {
+        let mut looks = 0_u32;
+        while stop
+            .run_until_cancelled(tokio::time::sleep(LOOK))
+            .await
+            .is_some()
+        {
+            looks = looks.wrapping_add(1);
+            self = self.off_the_way(looks.is_multiple_of(WRITE)).await;
+        }
+        self.off_the_way(true).await;
+    }
+
+    /// Looks, and perhaps writes, where waiting for a disk keeps nobody.
+    async fn off_the_way(self, write: bool) -> Self {
+        let idle = Self {
+            authenticator: self.authenticator.clone(),
+            file: self.file.clone(),
+            mark: self.mark,
+            written: BTreeMap::new(),
+        };
+        let work = move || {
+            let mut this = self;
+            this.look();
+            if write {
+                this.write();
+            }
+            this
+        };
+        tokio::task::spawn_blocking(work).await.unwrap_or(idle)
+    }
+
+    fn look(&mut self) {
+        let mark = mark(&self.file);
+        if mark == self.mark {
+            return;
+        }
+        self.mark = mark;
+        match read(&self.file) {
+            Ok(keys) => {
+                self.authenticator.put_api_keys(KeyTable::of(&keys));
+                tracing::info!(keys = keys.keys.len(), "the file of API keys is read anew");
+            }
+            Err(why) => tracing::error!(
+                file = %self.file.display(), why,
+                "the file of API keys cannot be read; the keys there were stay"
+            ),
+        }
+    }
+
+    fn write(&mut self) {
+        let used = self.authenticator.api_keys().last_used();
+        if used.is_empty() || used == self.written {
+            return;
+        }
+        match note_use(&self.file, &used) {
+            Ok(()) => self.written = used,
+            Err(error) => tracing::warn!(%error, "when keys were used cannot be written"),
+        }
+    }
+}
+
+fn mark(file: &Path) -> Mark {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let metadata = std::fs::metadata(file).ok()?;
+    Some((metadata.modified().ok()?, metadata.len(), metadata.ino()))
+}
+
+fn read(file: &Path) -> Result<KeyFile, String> {
+    match std::fs::metadata(file) {
+        Ok(metadata) if metadata.len() > MAX_BYTES => return Err("more than 64 MiB".to_owned()),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(KeyFile::default()),
+        Err(error) => return Err(error.to_string()),
+    }
+    let text = std::fs::read(file).map_err(|error| error.to_string())?;
+    KeyFile::parse(&text).map_err(|error| error.to_string())
+}
+
+/// The file beside the keys that says when each was used last.
+fn used_file(file: &Path) -> PathBuf {
+    let mut name = file
+        .file_name()
+        .map_or_else(OsString::new, ToOwned::to_owned);
+    name.push(".used");
+    file.with_file_name(name)
+}
+
+/// When each key was used last, by id, as far as is known.
+pub fn last_used(file: &Path) -> BTreeMap<String, u64> {
+    let text = std::fs::read(used_file(file)).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+fn note_use(file: &Path, used: &BTreeMap<String, u64>) -> io::Result<()> {
+    // Other replicas write the same file: the latest counts, of each.
+    let mut all = last_used(file);
+    for (id, at) in used {
+        let known = all.entry(id.clone()).or_insert(*at);
+        *known = (*known).max(*at);
+    }
+    let text = serde_json::to_string(&all).unwrap_or_default();
+    replace(&used_file(file), text.as_bytes())
+}
+
+/// Puts a new text in the place of a file, whole or not at all, readable by its owner alone.
+///
+/// # Errors
+/// Whatever the operating system says.
+pub fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
+    let mut name = file
+        .file_name()
+        .map_or_else(OsString::new, ToOwned::to_owned);
+    name.push(format!(".{}.new", std::process::id()));
+    let beside = file.with_file_name(name);
+    let write = || {
+        let mut new = std::fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&beside)?;
+        new.write_all(text)?;
+        new.sync_all()?;
+        std::fs::rename(&beside, file)
+    };
+    write().inspect_err(|_| drop(std::fs::remove_file(&beside)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn uses_of_all_replicas_are_kept_and_the_latest_counts() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let file = directory.path().join("keys.json");
+        let used = |list: &[(&str, u64)]| -> BTreeMap<String, u64> {
+            list.iter()
+                .map(|(id, at)| ((*id).to_owned(), *at))
+                .collect()
+        };
+        note_use(&file, &used(&[("a", 5), ("b", 7)])).unwrap();
+        note_use(&file, &used(&[("a", 4), ("c", 1)])).unwrap();
+        assert_eq!(last_used(&file), used(&[("a", 5), ("b", 7), ("c", 1)]));
+        let mode = std::fs::metadata(used_file(&file))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}
