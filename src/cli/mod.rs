@@ -12,6 +12,7 @@ mod demo;
 mod gateway;
 mod import;
 mod init;
+mod keys;
 mod logs;
 mod near;
 mod out;
@@ -61,6 +62,8 @@ enum Command {
     Prompt(call::PromptArgs),
     Import(import::Args),
     Init(init::Args),
+    #[command(subcommand)]
+    Keys(keys::Args),
     #[command(subcommand)]
     Schema(schema::Args),
     Completions(completions::Args),
@@ -133,6 +136,7 @@ async fn obey(command: Command) -> Ended {
         Command::Prompt(args) => Box::pin(call::prompt(args)).await,
         Command::Import(args) => import::run(&args),
         Command::Init(args) => init::run(&args),
+        Command::Keys(args) => keys::run(&args),
         Command::Schema(args) => schema::run(args),
         Command::Completions(args) => completions::run(args),
         Command::DemoTravel => match crate::demo::travel_stdio().await {

@@ -11,7 +11,7 @@ use crate::{
 const DEFAULT_FILE: &str = "usher.yaml";
 
 /// The configuration of a gateway.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub(super) struct Source {
     /// The configuration [default: usher.yaml]
     #[arg(short, long, value_name = "FILE")]

@@ -54,6 +54,11 @@ pub fn of_text(text: &str) -> Result<Plan, Rejected> {
     findings.settle(plan)
 }
 
+/// The time that a text such as `30d` spells.
+pub(crate) fn time(text: &str) -> Option<std::time::Duration> {
+    units::Time::parse(text).map(|time| time.0)
+}
+
 /// The variables of this process.
 pub fn process_vars(name: &str) -> Option<String> {
     std::env::var(name).ok()

@@ -38,6 +38,8 @@ pub(crate) struct Client {
     pub(crate) greeting: Option<Answer>,
     /// What it can do for servers: told in the handshake, or with every request.
     pub(crate) capabilities: String,
+    /// Sent with every request.
+    pub(crate) own: Vec<(&'static str, String)>,
     ids: Arc<AtomicU64>,
 }
 
@@ -85,7 +87,19 @@ impl Client {
         revision: Revision,
         capabilities: &str,
     ) -> Result<Self, HandshakeRefused> {
+        Self::connect_with(address, path, revision, capabilities, &[]).await
+    }
+
+    /// The same with headers that every request has.
+    pub(crate) async fn connect_with(
+        address: SocketAddr,
+        path: &str,
+        revision: Revision,
+        capabilities: &str,
+        own: &[(&'static str, String)],
+    ) -> Result<Self, HandshakeRefused> {
         let mut client = Self {
+            own: own.to_vec(),
             capabilities: capabilities.to_owned(),
             address,
             path: path.to_owned(),
@@ -192,6 +206,7 @@ impl Client {
 
     async fn opened(&self, method: Method, body: &str, after: Option<&str>) -> EventStream {
         let mut headers = vec![("accept", "application/json, text/event-stream")];
+        headers.extend(self.own_headers());
         if !body.is_empty() {
             headers.push(("content-type", "application/json"));
         }
@@ -200,9 +215,13 @@ impl Client {
         EventStream::open(self.address, method, &self.path, &headers, body).await
     }
 
+    fn own_headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.own.iter().map(|(name, value)| (*name, value.as_str()))
+    }
+
     /// What every request of this session carries.
     pub(super) fn session_headers(&self) -> Vec<(&str, &str)> {
-        let mut headers = Vec::new();
+        let mut headers: Vec<_> = self.own_headers().collect();
         if let Some(session) = &self.session {
             headers.push(("mcp-session-id", session.as_str()));
             if self.revision >= Revision::V2025_06_18 {
@@ -230,6 +249,7 @@ impl Client {
     /// Another method than POST, with the headers of this client and session.
     pub(crate) async fn other(&self, method: Method) -> Answer {
         let mut headers = vec![("accept", "text/event-stream")];
+        headers.extend(self.own_headers());
         if let Some(session) = &self.session {
             headers.push(("mcp-session-id", session));
         }

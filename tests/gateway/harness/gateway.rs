@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, net::SocketAddr, time::Duration};
 
-use usher::{app::App, config, tasks::Tasks};
+use usher::{app::App, auth::spec::AuthSpec, config, tasks::Tasks};
 
 use super::{Client, PATIENCE, Revision, Upstream, client::HandshakeRefused};
 
@@ -22,6 +22,7 @@ pub(crate) struct GatewayBuilder {
     poll: Option<Duration>,
     key: Option<String>,
     unsettled: bool,
+    auth: Option<AuthSpec>,
 }
 
 impl GatewayBuilder {
@@ -60,6 +61,12 @@ impl GatewayBuilder {
         self
     }
 
+    /// Asks who calls, by this: it holds secrets and addresses of the test's own.
+    pub(crate) fn auth(mut self, auth: AuthSpec) -> Self {
+        self.auth = Some(auth);
+        self
+    }
+
     /// Does not wait for the upstreams.
     pub(crate) const fn unsettled(mut self) -> Self {
         self.unsettled = true;
@@ -87,6 +94,7 @@ impl GatewayBuilder {
                 .for_each(|upstream| upstream.poll = poll);
         }
         plan.state_key = self.key.map(Into::into);
+        plan.auth = self.auth;
         let tasks = Tasks::new();
         let app = App::build(plan, tasks.clone()).await.unwrap();
         let address = app.bind().await.unwrap();
@@ -119,6 +127,14 @@ impl Gateway {
     /// A client of everything with these capabilities: an object as text.
     pub(crate) async fn client_able(&self, revision: Revision, capabilities: &str) -> Client {
         Client::connect_able(self.address, "/mcp", revision, capabilities)
+            .await
+            .unwrap()
+    }
+
+    /// A client of everything that brings this token.
+    pub(crate) async fn client_with(&self, revision: Revision, token: &str) -> Client {
+        let headers = [("authorization", format!("Bearer {token}"))];
+        Client::connect_with(self.address, "/mcp", revision, "{}", &headers)
             .await
             .unwrap()
     }

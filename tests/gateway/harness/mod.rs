@@ -7,6 +7,7 @@
 #[macro_use]
 mod pairings;
 
+mod authority;
 mod client;
 mod events;
 mod gateway;
@@ -25,6 +26,7 @@ use std::{future::Future, time::Duration};
 
 use tokio::time::{Instant, timeout};
 
+pub(crate) use authority::{Authority, RESOURCE, now};
 pub(crate) use client::{Answer, Client, exchange, open};
 pub(crate) use events::{Event, EventStream};
 pub(crate) use gateway::{Gateway, GatewayBuilder};

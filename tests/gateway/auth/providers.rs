@@ -1,0 +1,170 @@
+//! Identity providers that are slow to change, flooded, away, or asked about each token.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use usher::{
+    auth::spec::{ClaimNames, IntrospectionSpec, KeySource},
+    fetch::Address,
+};
+
+use super::{call, scene, scene_with};
+use crate::harness::{Authority, Gateway, RESOURCE, Revision, Upstream, eventually, tool};
+
+// SECURITY AUTHN-6
+#[tokio::test]
+async fn authn_6_a_flood_of_unknown_keys_costs_one_refresh_and_known_keys_keep_working() {
+    let (_notes, authority, gateway) = scene().await;
+    let good = authority.token("ana", "");
+    assert_eq!(call(&gateway, &good).await.text(), "called t");
+    assert_eq!(authority.fetches(), 1);
+    let flood = (0..40).map(|n| {
+        let token = authority.with_header(&format!(r#"{{"alg":"EdDSA","kid":"unknown-{n}"}}"#));
+        let gateway = &gateway;
+        async move { call(gateway, &token).await.status }
+    });
+    assert!(join_all(flood).await.iter().all(|status| *status == 401));
+    assert_eq!(authority.fetches(), 2);
+    assert_eq!(call(&gateway, &good).await.text(), "called t");
+}
+
+#[tokio::test]
+async fn a_key_that_is_new_is_found_by_the_first_token_that_names_it() {
+    let (_notes, authority, gateway) = scene().await;
+    let old = authority.token("ana", "");
+    assert_eq!(call(&gateway, &old).await.text(), "called t");
+    authority.rotate("second");
+    assert_eq!(
+        call(&gateway, &authority.token("ana", "")).await.text(),
+        "called t"
+    );
+    assert_eq!(authority.fetches(), 2);
+    assert_eq!(call(&gateway, &old).await.status, 401, "its key is gone");
+}
+
+// SECURITY AUTHN-7
+#[tokio::test]
+async fn authn_7_keys_serve_while_the_provider_is_away_and_then_it_is_503_and_never_let_in() {
+    let (notes, authority, gateway) = scene_with(|spec| {
+        spec.issuers[0].refresh = Duration::from_millis(200);
+        spec.issuers[0].lifetime = Duration::from_secs(2);
+    })
+    .await;
+    let token = authority.token("ana", "");
+    assert_eq!(call(&gateway, &token).await.text(), "called t");
+    authority.down(true);
+    let fetched = authority.fetches();
+    assert_eq!(call(&gateway, &token).await.text(), "called t");
+    let answer = eventually("the keys' lifetime ends", || async {
+        let answer = call(&gateway, &token).await;
+        (answer.status != 200).then_some(answer)
+    })
+    .await;
+    assert_eq!(
+        (answer.status, answer.refusal().1.as_str()),
+        (503, "identity_unavailable")
+    );
+    assert!(answer.headers.contains_key("retry-after"));
+    assert_eq!(authority.fetches(), fetched);
+    let heard = notes.heard("tools/call").len();
+    assert_eq!(
+        call(&gateway, &authority.token("eve", "")).await.status,
+        503
+    );
+    assert_eq!(notes.heard("tools/call").len(), heard);
+    authority.down(false);
+    eventually("the provider is there again", || async {
+        (call(&gateway, &token).await.status == 200).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_provider_that_is_away_at_the_start_is_503_and_serves_when_it_comes() {
+    let notes = Upstream::http(Revision::V2026_07_28).tools([tool("t")]);
+    let authority = Authority::start().await;
+    authority.down(true);
+    let gateway = super::before(&notes, &authority, |_| {}).await;
+    let token = authority.token("ana", "");
+    assert_eq!(call(&gateway, &token).await.status, 503);
+    authority.down(false);
+    eventually("its keys are read", || async {
+        (call(&gateway, &token).await.status == 200).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn keys_of_a_file_are_read_anew_when_it_changes_and_metadata_of_another_issuer_is_refused() {
+    let notes = Upstream::http(Revision::V2026_07_28).tools([tool("t")]);
+    let authority = Authority::start().await;
+    let directory = tempfile::TempDir::new().unwrap();
+    let file = directory.path().join("jwks.json");
+    std::fs::write(&file, r#"{"keys":[]}"#).unwrap();
+    let mut spec = authority.spec();
+    spec.issuers[0].keys = KeySource::File(file.clone());
+    let gateway = Gateway::of()
+        .upstream("notes", &notes)
+        .auth(spec)
+        .start()
+        .await;
+    let token = authority.token("ana", "");
+    assert_eq!(call(&gateway, &token).await.status, 503);
+    std::fs::write(&file, authority.jwks()).unwrap();
+    eventually("the file is read", || async {
+        (call(&gateway, &token).await.status == 200).then_some(())
+    })
+    .await;
+    assert_eq!(authority.fetches(), 0);
+    // What the metadata at an address says must be of the issuer that was configured, byte for byte.
+    let (_notes, authority, gateway) = scene_with(|spec| {
+        let issuer = &mut spec.issuers[0];
+        issuer.issuer = format!("{}/", issuer.issuer).into();
+    })
+    .await;
+    assert_eq!(authority.fetches(), 0);
+    let (issuer, soon) = (&authority.issuer, crate::harness::now() + 600);
+    let token = authority.signed(&format!(
+        r#"{{"iss":"{issuer}/","sub":"ana","aud":"{RESOURCE}/mcp","exp":{soon}}}"#
+    ));
+    assert_eq!(call(&gateway, &token).await.status, 503);
+}
+
+#[tokio::test]
+async fn a_token_that_only_its_server_can_read_is_asked_about_once_and_counts_as_it_says() {
+    let (_notes, authority, gateway) = scene_with(|spec| {
+        let issuer = spec.issuers.remove(0).issuer;
+        spec.introspection = Some(IntrospectionSpec {
+            url: Address::configured(&format!("{issuer}/introspect"), false).unwrap(),
+            client_id: "usher".into(),
+            client_secret: "s/cret".into(),
+            issuer,
+            audiences: Vec::new(),
+            require_audience: true,
+            cache: Duration::from_secs(45),
+            claims: ClaimNames::default(),
+        });
+    })
+    .await;
+    authority.worth(
+        "opaque",
+        &format!(r#"{{"active":true,"sub":"ana","aud":"{RESOURCE}/mcp"}}"#),
+    );
+    authority.worth(
+        "elsewhere",
+        r#"{"active":true,"sub":"ana","aud":"https://other.example"}"#,
+    );
+    for _ in 0..3 {
+        assert_eq!(call(&gateway, "opaque").await.text(), "called t");
+    }
+    assert_eq!(authority.asked(), 1);
+    assert_eq!(call(&gateway, "elsewhere").await.status, 401);
+    assert_eq!(call(&gateway, "unheard-of").await.status, 401);
+    authority.down(true);
+    assert_eq!(call(&gateway, "opaque").await.text(), "called t");
+    let unknown = call(&gateway, "another").await;
+    assert_eq!(
+        (unknown.status, unknown.refusal().1.as_str()),
+        (503, "identity_unavailable")
+    );
+}
