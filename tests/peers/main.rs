@@ -17,6 +17,7 @@
 mod client;
 mod compare;
 mod import;
+mod login;
 mod pipe;
 mod servers;
 mod two_way;

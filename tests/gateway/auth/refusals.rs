@@ -184,14 +184,18 @@ async fn authn_4_two_credentials_or_one_in_the_address_or_a_cookie_are_400_and_s
         );
         assert!(!answer.body.contains(&token));
     }
-    let form = call_with(
-        &gateway,
-        &[
-            ("content-type", "application/x-www-form-urlencoded".into()),
-            bearer,
-        ],
-    )
-    .await;
+    let client = Client::connect_with(
+        gateway.address,
+        "/mcp",
+        Revision::V2026_07_28,
+        "{}",
+        &[bearer],
+    );
+    let client = client.await.unwrap();
+    let form = client
+        .call("notes_t", "{}")
+        .header("content-type", "application/x-www-form-urlencoded")
+        .await;
     assert_eq!(form.status, 415, "a token in a body would be a form");
     assert!(notes.heard("tools/call").is_empty());
 }

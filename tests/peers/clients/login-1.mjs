@@ -1,0 +1,24 @@
+// TypeScript SDK 1.x logs in and calls a tool: `node login-1.mjs URL TOOL`. Prints what happened, and the tool's result.
+
+import { UnauthorizedError } from "@modelcontextprotocol/sdk/client/auth.js";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+
+import { Memory, approve } from "./browser.mjs";
+
+const [url, tool] = process.argv.slice(2);
+const provider = new Memory();
+let result;
+for (let tries = 0; result === undefined && tries < 4; tries++) {
+  const client = new Client({ name: "login-1", version: "1.0.0" });
+  const transport = new StreamableHTTPClientTransport(new URL(url), { authProvider: provider });
+  try {
+    await client.connect(transport);
+    result = await client.callTool({ name: tool, arguments: {} });
+  } catch (error) {
+    if (!(error instanceof UnauthorizedError)) throw error;
+    const given = await approve(provider.asked, provider.redirectUrl);
+    await transport.finishAuth(given.get("code"));
+  }
+}
+process.stdout.write(JSON.stringify({ log: provider.log, result }), () => process.exit());
