@@ -28,6 +28,8 @@ use crate::{
     protocol::{Revision, codes, meta, methods, mirror},
 };
 
+/// The variable whose value is sent as the bearer token: a token or an API key. Never an argument, which others can see.
+pub(super) const TOKEN: &str = "USHER_TOKEN";
 /// Bytes of one answer.
 const MAX_BYTES: usize = 64 << 20;
 /// The whole exchange, also with a person in it.
@@ -36,19 +38,41 @@ const DEADLINE: Duration = Duration::from_secs(330);
 /// A running gateway.
 pub(super) struct Client {
     url: Uri,
+    /// `Authorization`, where there is something to prove.
+    proof: Option<HeaderValue>,
     pool: Pool<HttpsConnector<HttpConnector>, Full<Bytes>>,
     next_id: AtomicU64,
 }
 
 impl Client {
-    /// A client of this endpoint; nothing is connected yet.
-    pub(super) fn new(url: &str) -> Result<Self, String> {
+    /// A client of this endpoint that brings this token; nothing is connected yet.
+    pub(super) fn new(url: &str, token: Option<&str>) -> Result<Self, String> {
         let parsed: Uri = url
             .parse()
             .map_err(|_| format!("`{url}` is not an address"))?;
         if !matches!(parsed.scheme_str(), Some("http" | "https")) || parsed.host().is_none() {
             return Err(format!("`{url}` is not an http address"));
         }
+        let here = |host: &str| {
+            let host = host.trim_matches(['[', ']']);
+            let address: Option<std::net::IpAddr> = host.parse().ok();
+            host == "localhost" || address.is_some_and(|it| it.is_loopback())
+        };
+        if token.is_some()
+            && parsed.scheme_str() == Some("http")
+            && !parsed.host().is_some_and(here)
+        {
+            return Err(format!(
+                "`{url}` is not https, and {TOKEN} would be read on the way"
+            ));
+        }
+        let proof = token.map(|token| {
+            let mut value = HeaderValue::try_from(format!("Bearer {token}"))
+                .map_err(|_| format!("{TOKEN} holds no token"))?;
+            value.set_sensitive(true);
+            Ok::<_, String>(value)
+        });
+        let proof = proof.transpose()?;
         let mut roots = rustls::RootCertStore::empty();
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if roots.is_empty() {
@@ -67,6 +91,7 @@ impl Client {
             .build();
         Ok(Self {
             url: parsed,
+            proof,
             pool: Pool::builder(TokioExecutor::new()).build(connector),
             next_id: AtomicU64::new(1),
         })
@@ -184,6 +209,9 @@ impl Client {
             .and_then(|node| node.as_str());
         if let Some(name) = name {
             request = request.header(mirror::NAME, mirror::encode(&name));
+        }
+        if let Some(proof) = &self.proof {
+            request = request.header(header::AUTHORIZATION, proof);
         }
         for (header, value) in mirrored {
             request = request.header(header, value);

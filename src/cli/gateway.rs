@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{client::Client, out, shown, source::Source};
+use super::{
+    client::{Client, TOKEN},
+    out, shown,
+    source::Source,
+};
 use crate::{
     app::{App, UpstreamStatus},
     json::{Edits, Fate, Json, Node},
@@ -21,7 +25,7 @@ const MAX_PAGES: usize = 10_000;
 /// Which gateway.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Where {
-    /// The endpoint of a running gateway, such as http://127.0.0.1:8808/mcp
+    /// The endpoint of a running gateway, such as http://127.0.0.1:8808/mcp; USHER_TOKEN is sent as the bearer token
     #[arg(long, conflicts_with_all = ["config", "mcp_json"])]
     url: Option<String>,
     #[command(flatten)]
@@ -65,7 +69,8 @@ impl Where {
     /// The gateway, ready; if there is none, the reason has been told.
     pub(super) async fn gateway(&self) -> Result<Gateway, super::Ended> {
         if let Some(url) = &self.url {
-            return Client::new(url)
+            let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
+            return Client::new(url, token.as_deref())
                 .map(|client| Gateway::Running(Box::new(client)))
                 .map_err(|error| {
                     out::problem(&format!("--url: {error}"));

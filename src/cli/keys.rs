@@ -445,7 +445,7 @@ mod tests {
                 key: key.into(),
                 source: Source::default(),
             };
-            super::revoke(&args, &spec)
+            revoke(&args, &spec)
         };
         create("ci").unwrap();
         let before = std::fs::read(&file).unwrap();

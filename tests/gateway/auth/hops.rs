@@ -66,3 +66,131 @@ async fn egr_1_no_credential_of_a_client_reaches_an_upstream_in_any_revision() {
         assert!(notes.heard("tools/call").len() >= Revision::ALL.len());
     }
 }
+
+/// A gateway as a process that writes down everything, and what it wrote.
+struct Talkative {
+    process: tokio::process::Child,
+    address: std::net::SocketAddr,
+    log: std::path::PathBuf,
+}
+
+impl Talkative {
+    async fn start(directory: &std::path::Path, configuration: &str) -> Self {
+        let log = directory.join("log");
+        let port = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
+        let file = directory.join("usher.yaml");
+        std::fs::write(
+            &file,
+            configuration.replace("ADDRESS", &address.to_string()),
+        )
+        .unwrap();
+        let out = || {
+            std::fs::File::options()
+                .create(true)
+                .append(true)
+                .open(&log)
+                .unwrap()
+        };
+        let process = tokio::process::Command::new(env!("CARGO_BIN_EXE_usher"))
+            .args(["--log", "trace", "serve", "-c"])
+            .arg(&file)
+            .stdout(out())
+            .stderr(out())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        crate::harness::eventually("it listens", || async {
+            tokio::net::TcpStream::connect(address).await.ok().map(drop)
+        })
+        .await;
+        Self {
+            process,
+            address,
+            log,
+        }
+    }
+
+    async fn end(mut self) -> String {
+        let id = nix::unistd::Pid::from_raw(self.process.id().unwrap().try_into().unwrap());
+        nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGTERM).unwrap();
+        assert!(self.process.wait().await.unwrap().success());
+        std::fs::read_to_string(self.log).unwrap()
+    }
+}
+
+// SECURITY 10, AUTHN-4
+#[tokio::test]
+async fn no_credential_is_in_any_answer_log_or_file_whatever_became_of_it() {
+    let authority = Authority::start().await;
+    let notes = Upstream::http(Revision::V2026_07_28).tools([tool("t")]);
+    let directory = tempfile::TempDir::new().unwrap();
+    let secret = "planted-secret-0c51-of-more-than-thirty-two-bytes";
+    let secret_file = directory.path().join("secret");
+    std::fs::write(&secret_file, secret).unwrap();
+    let closed = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&secret_file, closed).unwrap();
+    let configuration = format!(
+        "listen: {{ address: \"ADDRESS\" }}\nauth:\n  resource: {}\n  jwt: [{{ issuer: \"{}\" }}]\n  keys: {{ file: keys.json, secret: \"${{file:secret}}\" }}\n  introspection: {{ url: \"{}/introspect\", client_id: usher, client_secret: \"${{file:secret}}\", issuer: \"{}\" }}\nupstreams: {{ notes: {{ {} }} }}\n",
+        crate::harness::RESOURCE,
+        authority.issuer,
+        "http://127.0.0.1:9",
+        authority.issuer,
+        notes.place(),
+    );
+    let gateway = Talkative::start(directory.path(), &configuration).await;
+    let good = authority.token("ana", &format!(r#","jti":"{MARK}-good""#));
+    let late = authority.token_until("ana", 1_000, &format!(r#","jti":"{MARK}-late""#));
+    let opaque = format!("{MARK}-opaque");
+    let key = format!("usher_000000000000_{MARK}");
+    let mut credentials = vec![opaque.clone(), key.clone(), secret.to_owned()];
+    for token in [&good, &late] {
+        credentials.push(token.rsplit_once('.').unwrap().1.to_owned());
+        credentials.push(token.split('.').nth(1).unwrap().to_owned());
+    }
+    let mut answers = String::new();
+    for token in [&good, &late, &opaque, &key] {
+        let bearer = ("authorization", format!("Bearer {token}"));
+        let ways = [
+            ("/mcp".to_owned(), vec![bearer.clone()]),
+            ("/mcp".to_owned(), vec![("x-api-key", token.clone())]),
+            (
+                "/mcp".to_owned(),
+                vec![bearer, ("x-api-key", token.clone())],
+            ),
+            (
+                "/mcp".to_owned(),
+                vec![("cookie", format!("token={token}"))],
+            ),
+            (format!("/mcp?access_token={token}"), vec![]),
+        ];
+        for (path, headers) in ways {
+            let revision = Revision::V2026_07_28;
+            let client = Client::connect_with(gateway.address, &path, revision, "{}", &headers);
+            let answer = client.await.unwrap().call("notes_t", "{}").await;
+            answers += &format!("{answer:?}\n");
+        }
+    }
+    assert!(answers.contains("called t"), "{answers}");
+    let mut all = gateway.end().await + &answers;
+    assert!(
+        all.contains("a request was not admitted"),
+        "nothing was logged: {all}"
+    );
+    for entry in std::fs::read_dir(directory.path()).unwrap() {
+        let path = entry.unwrap().path();
+        if path != secret_file {
+            all += &std::fs::read_to_string(path).unwrap();
+        }
+    }
+    for credential in credentials {
+        for spelling in spellings(&credential) {
+            let line = all.lines().find(|line| line.contains(&spelling));
+            assert_eq!(line, None, "a credential is shown");
+        }
+    }
+}

@@ -1,10 +1,12 @@
 //! Who calls: what is let in, what is refused and how, and that nothing of one somebody is another's (SECURITY AUTHN-1 to
 //! AUTHN-9, PROTOCOL F).
 
+mod certificates;
 mod hops;
 mod keys;
 mod providers;
 mod refusals;
+mod step_up;
 mod streams;
 mod two;
 

@@ -184,13 +184,8 @@ async fn authn_4_two_credentials_or_one_in_the_address_or_a_cookie_are_400_and_s
         );
         assert!(!answer.body.contains(&token));
     }
-    let client = Client::connect_with(
-        gateway.address,
-        "/mcp",
-        Revision::V2026_07_28,
-        "{}",
-        &[bearer],
-    );
+    let own = [bearer];
+    let client = Client::connect_with(gateway.address, "/mcp", Revision::V2026_07_28, "{}", &own);
     let client = client.await.unwrap();
     let form = client
         .call("notes_t", "{}")

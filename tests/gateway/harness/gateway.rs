@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, net::SocketAddr, time::Duration};
 
-use usher::{app::App, auth::spec::AuthSpec, config, tasks::Tasks};
+use usher::{app::App, auth::spec::AuthSpec, config, server::spec::TlsServerSpec, tasks::Tasks};
 
 use super::{Client, PATIENCE, Revision, Upstream, client::HandshakeRefused};
 
@@ -23,6 +23,7 @@ pub(crate) struct GatewayBuilder {
     key: Option<String>,
     unsettled: bool,
     auth: Option<AuthSpec>,
+    tls: Option<TlsServerSpec>,
 }
 
 impl GatewayBuilder {
@@ -67,6 +68,12 @@ impl GatewayBuilder {
         self
     }
 
+    /// Ends TLS by this.
+    pub(crate) fn tls(mut self, tls: TlsServerSpec) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
     /// Does not wait for the upstreams.
     pub(crate) const fn unsettled(mut self) -> Self {
         self.unsettled = true;
@@ -95,6 +102,7 @@ impl GatewayBuilder {
         }
         plan.state_key = self.key.map(Into::into);
         plan.auth = self.auth;
+        plan.listen.tls = self.tls;
         let tasks = Tasks::new();
         let app = App::build(plan, tasks.clone()).await.unwrap();
         let address = app.bind().await.unwrap();

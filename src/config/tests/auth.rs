@@ -1,0 +1,214 @@
+//! `auth:`: what it means, and everything that may be wrong with it, at its place.
+
+use crate::auth::spec::{ALGORITHMS, Algorithm, CertificateName, KeySource};
+
+use super::*;
+
+const SECRET: &str = "0123456789abcdef0123456789abcdef\n";
+
+fn files(yaml: &str) -> Files {
+    let files = Files::with(yaml);
+    files.add("secret", SECRET);
+    files.add("cert.pem", CERT);
+    files.add("key.pem", KEY);
+    files
+}
+
+fn auth(yaml: &str) -> crate::auth::spec::AuthSpec {
+    files(yaml).plan().auth.expect("auth")
+}
+
+/// Path and message of each problem.
+fn wrong(yaml: &str) -> Vec<(String, String)> {
+    let problems = files(yaml).rejected().problems;
+    problems
+        .into_iter()
+        .map(|one| (one.path, one.message))
+        .collect()
+}
+
+#[test]
+fn every_method_reaches_the_plan_with_its_defaults() {
+    let yaml = "\
+listen: { tls: { cert: \"${file:cert.pem}\", key: \"${file:key.pem}\", client_ca: \"${file:cert.pem}\" } }
+auth:
+  resource: https://mcp.example.com
+  jwt:
+    - issuer: https://id.example.com
+    - issuer: ci
+      audience: [usher]
+      jwks_file: jwks.json
+      algorithms: [ES256]
+      claims: { user: email, tenant: org.id }
+      refresh: 10s
+      lifetime: 2h
+  keys: { file: keys.json, secret: \"${file:secret}\" }
+  mtls: { user: [subject_cn], groups: [services] }
+  introspection: { url: https://id.example.com/i, client_id: usher, client_secret: \"${file:secret}\", issuer: https://id.example.com }
+  scopes: { required: [mcp], supported: [\"a:b\"] }
+";
+    let files = files(yaml);
+    let auth = files.plan().auth.expect("auth");
+    assert_eq!(&*auth.resource, "https://mcp.example.com");
+    let [first, second] = &auth.issuers[..] else {
+        panic!("{:?}", auth.issuers);
+    };
+    assert!(
+        matches!(&first.keys, KeySource::Discovered(at) if at.uri() == "https://id.example.com/")
+    );
+    assert_eq!(first.algorithms, ALGORITHMS);
+    assert_eq!(
+        (first.refresh.as_secs(), first.lifetime.as_secs()),
+        (45, 3_600)
+    );
+    assert!(first.audiences.is_empty());
+    assert_eq!(second.keys, KeySource::File(files.path("jwks.json")));
+    assert_eq!(second.algorithms, [Algorithm::ES256]);
+    assert_eq!(
+        (&*second.claims.user, &*second.claims.groups),
+        ("email", "groups")
+    );
+    let keys = auth.keys.expect("keys");
+    assert_eq!(
+        keys.file,
+        files.path("keys.json"),
+        "beside the file that names it"
+    );
+    let certificates = auth.certificates.expect("certificates");
+    assert_eq!(certificates.user, [CertificateName::SubjectCn]);
+    let introspection = auth.introspection.expect("introspection");
+    assert!(introspection.require_audience);
+    assert_eq!(introspection.cache.as_secs(), 45);
+    assert_eq!(auth.failures_per_minute, 10);
+    assert!(!auth.anonymous);
+}
+
+#[test]
+fn the_resource_is_made_of_how_clients_reach_the_gateway() {
+    let jwt = "auth: { jwt: [{ issuer: https://id.example.com }] }\n";
+    for (listen, resource) in [
+        ("", "http://127.0.0.1:8808"),
+        (
+            "listen: { address: \"0.0.0.0:80\", hosts: [mcp.example.com, b.example], tls: terminated_upstream }\n",
+            "https://mcp.example.com",
+        ),
+        (
+            "listen: { address: \"0.0.0.0:443\", hosts: [mcp.example.com], tls: { cert: \"${file:cert.pem}\", key: \"${file:key.pem}\" } }\n",
+            "https://mcp.example.com",
+        ),
+        (
+            "listen: { address: \"0.0.0.0:8443\", hosts: [mcp.example.com], tls: { cert: \"${file:cert.pem}\", key: \"${file:key.pem}\" } }\n",
+            "https://mcp.example.com:8443",
+        ),
+    ] {
+        assert_eq!(&*auth(&format!("{listen}{jwt}")).resource, resource);
+    }
+}
+
+#[test]
+fn an_address_that_others_reach_is_allowed_with_a_method_and_not_with_anonymous_alone() {
+    let listen =
+        "listen: { address: \"0.0.0.0:80\", hosts: [mcp.example.com], tls: terminated_upstream }\n";
+    let anonymous = wrong(&format!("{listen}auth: {{ anonymous: true }}\n"));
+    assert_eq!(anonymous.len(), 1);
+    assert!(
+        anonymous[0].1.contains("no authentication method"),
+        "{anonymous:?}"
+    );
+    let keys = "auth: { anonymous: true, keys: { file: k, secret: \"${file:secret}\" } }\n";
+    assert!(auth(&format!("{listen}{keys}")).anonymous);
+    assert!(auth("auth: { anonymous: true }\n").anonymous);
+}
+
+#[test]
+fn what_cannot_be_meant_is_told_at_its_place() {
+    let paths =
+        |yaml: &str| -> Vec<String> { wrong(yaml).into_iter().map(|(path, _)| path).collect() };
+    for (yaml, path) in [
+        ("auth: {}\n", "auth"),
+        ("auth: { jwt: [{}] }\n", "auth.jwt[0]"),
+        (
+            "auth: { jwt: [{ issuer: http://id.example.com }] }\n",
+            "auth.jwt[0].issuer",
+        ),
+        ("auth: { jwt: [{ issuer: id }] }\n", "auth.jwt[0].issuer"),
+        (
+            "auth: { jwt: [{ issuer: \"a b\", jwks_file: k }] }\n",
+            "auth.jwt[0].issuer",
+        ),
+        (
+            "auth: { jwt: [{ issuer: i, jwks_file: k, jwks_url: https://k/ }] }\n",
+            "auth.jwt[0].jwks_file",
+        ),
+        (
+            "auth: { jwt: [{ issuer: i, jwks_url: \"http://k.example/\" }] }\n",
+            "auth.jwt[0].jwks_url",
+        ),
+        (
+            "auth: { jwt: [{ issuer: i, jwks_file: k, algorithms: [HS256] }] }\n",
+            "auth.jwt[0].algorithms[0]",
+        ),
+        (
+            "auth: { jwt: [{ issuer: i, jwks_file: k, refresh: 1s }] }\n",
+            "auth.jwt[0].refresh",
+        ),
+        (
+            "auth: { jwt: [{ issuer: i, jwks_file: k, audiance: [a] }] }\n",
+            "auth.jwt[0].audiance",
+        ),
+        (
+            "auth: { jwt: [{ issuer: i, jwks_file: k }, { issuer: i, jwks_file: k }] }\n",
+            "auth.jwt[1].issuer",
+        ),
+        (
+            "auth: { anonymous: true, resource: \"https://x/mcp\" }\n",
+            "auth.resource",
+        ),
+        (
+            "auth: { anonymous: true, resource: \"http://mcp.example.com\" }\n",
+            "auth.resource",
+        ),
+        (
+            "auth: { anonymous: true, scopes: { required: [\"a b\"] } }\n",
+            "auth.scopes.required[0]",
+        ),
+        (
+            "auth: { anonymous: true, scopes: { supported: [offline_access] } }\n",
+            "auth.scopes.supported[0]",
+        ),
+        (
+            "auth: { anonymous: true, failures_per_minute: 0 }\n",
+            "auth.failures_per_minute",
+        ),
+        (
+            "auth: { keys: { file: k, secret: \"${env:TOKEN}\" } }\n",
+            "auth.keys.secret",
+        ),
+        (
+            "auth: { keys: { file: k, secret: 0123456789abcdef0123456789abcdef } }\n",
+            "auth.keys.secret",
+        ),
+        (
+            "auth: { keys: { secret: \"${file:secret}\" } }\n",
+            "auth.keys",
+        ),
+        ("auth: { mtls: {} }\n", "auth.mtls"),
+    ] {
+        let found = paths(yaml);
+        assert!(
+            found.len() == 1 && (found[0] == path || found[0].starts_with(&format!("{path}."))),
+            "{yaml}{found:?}"
+        );
+    }
+    assert_eq!(wrong("auth: { introspection: {} }\n").len(), 4);
+}
+
+#[test]
+fn a_secret_of_auth_is_blotted_out_of_drawings_and_an_issuer_is_not() {
+    let files = files(
+        "auth:\n  jwt: [{ issuer: http://id.example.com }]\n  keys: { file: k, secret: a-secret-that-is-written-down-here }\n",
+    );
+    let drawn = files.rejected().drawn(Colour::Plain);
+    assert!(!drawn.contains("a-secret-that"), "{drawn}");
+    assert!(drawn.contains("http://id.example.com"), "{drawn}");
+}

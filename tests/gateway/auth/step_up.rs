@@ -1,0 +1,94 @@
+//! What the stack refuses for want of a scope leaves as `403` with its challenge, before any body, in both eras (PROTOCOL F5).
+
+use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
+
+use tokio_util::sync::CancellationToken;
+use tower::{service_fn, util::BoxCloneSyncService};
+use usher::{
+    call::{Call, Op, Outcome, Reply, ServerCard},
+    downstream::{Door, McpEndpoint, SessionBounds, Sessions},
+    json::{Json, Limits},
+    protocol::names::Scope,
+    server::{
+        Endpoint, Routes, Server,
+        guard::Gatekeeper,
+        spec::{ListenSpec, ServerBounds},
+    },
+    stack::Error,
+    tasks::Tasks,
+};
+
+use super::challenge;
+use crate::harness::{Authority, Client, RESOURCE, Revision};
+
+struct One(HashMap<&'static str, Arc<dyn Endpoint>>);
+
+impl Routes for One {
+    fn find(&self, raw_path: &str) -> Option<Arc<dyn Endpoint>> {
+        self.0.get(raw_path).cloned()
+    }
+}
+
+/// A stack that knows nothing but that calls of tools need two scopes.
+async fn answer(call: Call) -> Result<Reply, Error> {
+    match call.op {
+        Op::Discover => Ok(Reply::Done(Outcome::Card(ServerCard {
+            revision: Revision::V2026_07_28,
+            capabilities: Json::parse(r#"{"tools":{}}"#.into(), &Limits::CLIENT).unwrap(),
+            instructions: None,
+            server_info: None,
+            ttl_millis: 0,
+        }))),
+        _ if call.address.is_none() => Err(Error::ShuttingDown),
+        _ => Err(Error::InsufficientScope {
+            scopes: Arc::new(["tools".into(), "admin".into()]),
+        }),
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_needs_more_scopes_is_403_and_names_all_of_them_in_every_revision() {
+    let authority = Authority::start().await;
+    let tasks = Tasks::new();
+    let mut spec = authority.spec();
+    spec.required_scopes = Arc::new(["mcp".into()]);
+    let guards = Gatekeeper::start(spec, &tasks).unwrap();
+    let door = Door {
+        service: BoxCloneSyncService::new(service_fn(answer)),
+        sessions: Sessions::new(SessionBounds::default(), &tasks),
+        tasks: tasks.clone(),
+        deadline: Duration::from_secs(60),
+        closing: CancellationToken::new(),
+    };
+    let endpoint = McpEndpoint {
+        door: Arc::new(door),
+        scope: Scope::All,
+        bounds: ServerBounds::default(),
+        guard: guards.guard("/mcp", "/mcp"),
+    };
+    let listen = ListenSpec {
+        address: SocketAddr::from(([127, 0, 0, 1], 0)),
+        hosts: Vec::new(),
+        tls: None,
+        bounds: ServerBounds::default(),
+    };
+    let endpoint: Arc<dyn Endpoint> = Arc::new(endpoint);
+    let routes = Arc::new(One(HashMap::from([("/mcp", endpoint)])));
+    let server = Server::bind(listen, routes, &tasks).unwrap();
+    let token = authority.token("ana", r#","scope":"mcp""#);
+    let headers = [("authorization", format!("Bearer {token}"))];
+    for revision in Revision::ALL {
+        let client = Client::connect_with(server.address(), "/mcp", revision, "{}", &headers);
+        let client = client.await.unwrap();
+        let answer = client.call("t", "{}").meta(r#""progressToken":1"#).await;
+        assert_eq!(answer.status, 403, "{revision}");
+        assert_eq!(answer.refusal(), (-31009, "insufficient_scope".to_owned()));
+        assert_eq!(
+            challenge(&answer),
+            format!(
+                "Bearer error=\"insufficient_scope\", error_description=\"this needs a token with more scopes\", scope=\"mcp tools admin\", resource_metadata=\"{RESOURCE}/.well-known/oauth-protected-resource/mcp\""
+            )
+        );
+    }
+    tasks.stop();
+}
