@@ -8,6 +8,7 @@
 //! none, and nothing of one principal's lies around for another).
 
 mod address;
+mod metadata;
 mod reach;
 mod roots;
 mod wire;
@@ -26,6 +27,7 @@ use zeroize::Zeroizing;
 use crate::json::{Json, Limits};
 
 pub use address::{Address, Trust};
+pub use metadata::{Metadata, MetadataError};
 pub use roots::roots;
 
 /// Fetches. Clones share everything.
@@ -96,15 +98,7 @@ impl Fetcher {
         fields: &[(&str, &str)],
         max: usize,
     ) -> Result<Document, FetchError> {
-        let form = {
-            let length = fields
-                .iter()
-                .map(|(name, value)| name.len() + 3 * value.len() + 2);
-            // Not kept across the await: it cannot be sent between threads.
-            let mut form = form_urlencoded::Serializer::new(String::with_capacity(length.sum()));
-            form.extend_pairs(fields);
-            Zeroizing::new(form.finish().into_bytes())
-        };
+        let form = encoded(fields);
         self.bounded(
             at,
             Method::POST,
@@ -148,6 +142,15 @@ impl Fetcher {
             Ok(wire::Stream::Plain(tcp))
         }
     }
+}
+
+/// A form, cleared when it is dropped; it is never copied while it grows.
+fn encoded(fields: &[(&str, &str)]) -> Zeroizing<Vec<u8>> {
+    let most = |(name, value): &(&str, &str)| 3 * (name.len() + value.len()) + 2;
+    let room = String::with_capacity(fields.iter().map(most).sum());
+    let mut form = form_urlencoded::Serializer::new(room);
+    form.extend_pairs(fields);
+    Zeroizing::new(form.finish().into_bytes())
 }
 
 impl fmt::Debug for Fetcher {
