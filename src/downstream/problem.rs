@@ -296,7 +296,7 @@ const fn upstream_code(error: &UpstreamError) -> i64 {
         UpstreamError::Protocol(_) | UpstreamError::Redirect | UpstreamError::Refused(_) => {
             codes::UPSTREAM_PROTOCOL
         }
-        UpstreamError::Auth(_) => codes::UPSTREAM_AUTH,
+        UpstreamError::Auth(_) | UpstreamError::Credential(_) => codes::UPSTREAM_AUTH,
         UpstreamError::TooLarge(_) | UpstreamError::RequestTooLarge => codes::UPSTREAM_TOO_LARGE,
         UpstreamError::Overloaded => codes::OVERLOADED,
         UpstreamError::NeedsCapabilities(_) => codes::MISSING_CAPABILITY,
@@ -333,6 +333,12 @@ fn describe(from: &FromUpstream) -> String {
         }
         UpstreamError::Auth(_) => format!(
             "the server `{upstream}` refused the gateway's credential; its operator must look"
+        ),
+        UpstreamError::Credential(error) if error.is_the_callers() => format!(
+            "the server `{upstream}` is used in your own name, and the credential that you called with cannot stand for you there; log in again, with an account that it knows"
+        ),
+        UpstreamError::Credential(_) => format!(
+            "the gateway could not get a credential for the server `{upstream}`; its operator must look"
         ),
         UpstreamError::TooLarge(limit) => format!(
             "the answer of the server `{upstream}` is over {} MiB",

@@ -14,6 +14,8 @@ mod roots;
 mod wire;
 
 #[cfg(test)]
+pub(crate) mod answering;
+#[cfg(test)]
 mod tests;
 
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};

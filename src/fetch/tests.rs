@@ -7,73 +7,11 @@ use tokio::{
     net::TcpListener,
 };
 
-use super::*;
+use super::{
+    answering::{Answering, Stopped, ok},
+    *,
+};
 use crate::tasks::Tasks;
-
-/// A server that answers every connection with these bytes, and remembers what it was sent.
-struct Answering {
-    at: SocketAddr,
-    seen: Arc<std::sync::Mutex<Vec<String>>>,
-    _tasks: Stopped,
-}
-
-struct Stopped(Tasks);
-
-impl Drop for Stopped {
-    fn drop(&mut self) {
-        self.0.stop();
-    }
-}
-
-impl Answering {
-    async fn with(answer: Vec<u8>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let at = listener.local_addr().unwrap();
-        let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
-        let tasks = Tasks::new();
-        let heard = Arc::clone(&seen);
-        tasks.spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let mut sent = Vec::new();
-                let mut part = [0; 4_096];
-                while !is_whole(&sent) {
-                    match stream.read(&mut part).await {
-                        Ok(0) | Err(_) => break,
-                        Ok(read) => sent.extend_from_slice(&part[..read]),
-                    }
-                }
-                heard.lock().unwrap().push(String::from_utf8(sent).unwrap());
-                drop(stream.write_all(&answer).await);
-            }
-        });
-        Self {
-            at,
-            seen,
-            _tasks: Stopped(tasks),
-        }
-    }
-
-    fn seen(&self) -> Vec<String> {
-        self.seen.lock().unwrap().clone()
-    }
-}
-
-fn is_whole(sent: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(sent).to_ascii_lowercase();
-    let Some((head, body)) = text.split_once("\r\n\r\n") else {
-        return false;
-    };
-    let length = head
-        .lines()
-        .find_map(|line| line.strip_prefix("content-length: "))
-        .map_or(0, |length| length.parse().unwrap());
-    body.len() >= length
-}
-
-fn ok(body: &str) -> Vec<u8> {
-    let length = body.len();
-    format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nset-cookie: a=b\r\n\r\n{body}").into()
-}
 
 /// A fetcher whose lookup finds these, one after the other, and counts how often it was asked.
 fn finding(answers: Vec<Vec<SocketAddr>>) -> (Fetcher, Arc<AtomicUsize>) {

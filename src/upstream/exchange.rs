@@ -20,7 +20,7 @@ use super::{
     visits,
 };
 use crate::{
-    call::{Caller, Event, LogLevel, Outcome, Reply, ReplyStream, Step},
+    call::{Caller, Event, Identity, LogLevel, Outcome, Reply, ReplyStream, Step},
     json::{Json, Kind, Limits, Node},
     jsonrpc::{Frame, Notification, Request, Response, RpcError, encode},
     protocol::{Era, codes, methods},
@@ -45,6 +45,8 @@ pub(super) struct Exchange {
 pub(super) struct Wants {
     /// For whom it is; `None` for our own requests.
     pub(super) caller: Option<Arc<Caller>>,
+    /// Who was proved to want it; `None` for our own requests.
+    pub(super) identity: Option<Arc<Identity>>,
     /// Progress events.
     pub(super) progress: bool,
     /// Log events of this level and above.
@@ -143,7 +145,8 @@ impl Exchange {
     ) -> Result<Opened, UpstreamError> {
         let out = self.outbound(method, params, headers, limits);
         self.over = false;
-        let answer = timeout_at(self.deadline, self.line.wire.transport.send(out))
+        let sending = self.line.send(out, self.wants.identity.as_ref());
+        let answer = timeout_at(self.deadline, sending)
             .await
             .map_err(|_| UpstreamError::Timeout("call"))?;
         self.opened(answer)
@@ -160,8 +163,8 @@ impl Exchange {
     ) -> BoxFuture<'static, Result<Answer, UpstreamError>> {
         let out = self.outbound(method, params, headers, limits);
         self.over = false;
-        let transport = Arc::clone(&self.line.wire.transport);
-        Box::pin(async move { transport.send(out).await })
+        let (line, identity) = (Arc::clone(&self.line), self.wants.identity.clone());
+        Box::pin(async move { line.send(out, identity.as_ref()).await })
     }
 
     fn outbound(
@@ -625,6 +628,10 @@ pub(super) fn failure(error: &UpstreamError) -> RpcError {
         UpstreamError::Auth(_) => (
             codes::UPSTREAM_AUTH,
             "the upstream refused the gateway's credential",
+        ),
+        UpstreamError::Credential(_) => (
+            codes::UPSTREAM_AUTH,
+            "the gateway has no credential for the upstream",
         ),
         UpstreamError::TooLarge(_) | UpstreamError::RequestTooLarge => (
             codes::UPSTREAM_TOO_LARGE,

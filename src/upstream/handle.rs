@@ -109,11 +109,12 @@ impl Upstream {
         // A family of its own: transports must outlive the stop signal for as long as an orderly end takes. The supervisor,
         // which belongs to `tasks`, ends this family and waits for it.
         let inner = Tasks::new();
+        let terms = Terms::new(&spec, bounds, desk, inner.clone());
         let connector = Arc::new(Dialer {
             spec: spec.clone(),
-            tasks: inner.clone(),
+            credentials: terms.credentials.clone(),
+            tasks: inner,
         });
-        let terms = Terms::new(&spec, bounds, desk, inner);
         Self::over(spec, terms, connector, sink, tasks)
     }
 

@@ -114,6 +114,7 @@ impl Circuit {
             | Err(
                 UpstreamError::Protocol(_)
                 | UpstreamError::Auth(_)
+                | UpstreamError::Credential(_)
                 | UpstreamError::Redirect
                 | UpstreamError::TooLarge(_)
                 | UpstreamError::RequestTooLarge

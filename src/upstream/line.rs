@@ -10,18 +10,21 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwapOption;
 use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
+use http::{HeaderMap, header::AUTHORIZATION};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     UpstreamError,
     asking::Offer,
+    credentials::Credentials,
     terms::Terms,
-    transport::{Outbound, Transport},
+    transport::{Answer, Outbound, Transport},
 };
 use crate::{
+    call::Identity,
     events::Lists,
     json::{Json, Limits, Node},
     jsonrpc::{Notification, Request, RequestId, RpcError, encode},
@@ -73,6 +76,8 @@ pub(super) struct Line {
     pub(super) doubt: CancellationToken,
     /// Whether it is the gateway's own, and not of one caller: only there is heard of resources.
     pub(super) service: bool,
+    /// On whose behalf it speaks of its own accord: the latest who was served on it. Nobody's, the gateway's own.
+    behalf: ArcSwapOption<Identity>,
 }
 
 impl Line {
@@ -88,6 +93,7 @@ impl Line {
             offer: Offer::NONE,
             doubt: CancellationToken::new(),
             service: true,
+            behalf: ArcSwapOption::empty(),
         }
     }
 
@@ -95,6 +101,69 @@ impl Line {
     pub(super) fn in_service(mut self, service: bool) -> Self {
         self.service = service;
         self
+    }
+
+    /// The same on behalf of somebody.
+    pub(super) fn on_behalf(self, identity: Option<&Arc<Identity>>) -> Self {
+        self.behalf.store(identity.map(Arc::clone));
+        self
+    }
+
+    /// Sends a frame, on behalf of somebody or of whom the line is for; where tokens are got by a grant, with theirs.
+    ///
+    /// # Errors
+    /// What the transport fails with, and [`UpstreamError::Credential`].
+    pub(super) async fn send(
+        &self,
+        out: Outbound,
+        identity: Option<&Arc<Identity>>,
+    ) -> Result<Answer, UpstreamError> {
+        let transport = &*self.wire.transport;
+        match &self.terms.credentials {
+            None => transport.send(out).await,
+            Some(credentials) => {
+                let behalf = self.behalf_of(identity)?;
+                Box::pin(credentials.carry(transport, out, behalf.as_ref())).await
+            }
+        }
+    }
+
+    /// The headers of what is sent beside frames: with the token of whom the line is for.
+    ///
+    /// # Errors
+    /// [`UpstreamError::Credential`].
+    pub(super) async fn credentialed(&self) -> Result<HeaderMap, UpstreamError> {
+        let mut headers = self.headers.clone();
+        if let Some(credentials) = &self.terms.credentials {
+            let behalf = self.behalf_of(None)?;
+            if let Some(token) = credentials.header(behalf.as_ref()).await? {
+                headers.insert(AUTHORIZATION, token);
+            }
+        }
+        Ok(headers)
+    }
+
+    /// On whose behalf something is sent. A session of the older era belongs to one principal, and carries no other's
+    /// credential (SECURITY STATE-8).
+    fn behalf_of(
+        &self,
+        identity: Option<&Arc<Identity>>,
+    ) -> Result<Option<Arc<Identity>>, UpstreamError> {
+        let (Some(identity), Era::Legacy) = (identity, self.era) else {
+            return Ok(identity.map(Arc::clone).or_else(|| self.behalf.load_full()));
+        };
+        let per_principal = |credentials: &Credentials| credentials.is_per_principal();
+        if self.terms.credentials.as_ref().is_some_and(per_principal) {
+            let owner = self.behalf.load();
+            let is_owner = |owner: &Arc<Identity>| owner.principal == identity.principal;
+            if !owner.as_ref().is_some_and(is_owner) {
+                return Err(UpstreamError::Protocol(
+                    "a session would have carried another principal's credential".into(),
+                ));
+            }
+            self.behalf.store(Some(Arc::clone(identity)));
+        }
+        Ok(Some(Arc::clone(identity)))
     }
 
     /// Takes a notification that answers nothing: of changes, or of something that goes nowhere. That a list changed is
@@ -132,10 +201,7 @@ impl Line {
     ///
     /// # Errors
     /// What the transport fails with, and [`UpstreamError::Timeout`].
-    pub(super) async fn aside(
-        &self,
-        frame: Bytes,
-    ) -> Result<super::transport::Answer, UpstreamError> {
+    pub(super) async fn aside(&self, frame: Bytes) -> Result<Answer, UpstreamError> {
         let out = Outbound {
             frame,
             id: None,
@@ -144,7 +210,7 @@ impl Line {
             patience: None,
             listens: false,
         };
-        timeout(ASIDE, self.wire.transport.send(out))
+        timeout(ASIDE, self.send(out, None))
             .await
             .map_err(|_| UpstreamError::Timeout("send"))?
     }
@@ -190,7 +256,7 @@ impl Line {
         &self,
         id: &RequestId,
         body: &Result<Json, RpcError>,
-    ) -> Result<super::transport::Answer, UpstreamError> {
+    ) -> Result<Answer, UpstreamError> {
         let frame = match body {
             Ok(result) => {
                 let mut frame = BytesMut::with_capacity(64 + result.len());

@@ -6,6 +6,7 @@
 
 mod asking;
 mod bell;
+mod credentials;
 mod exchange;
 mod handle;
 mod health;
@@ -36,6 +37,7 @@ use crate::{
     protocol::{UpstreamId, methods::ListKind},
 };
 
+pub use credentials::CredentialError;
 pub use handle::{State, Status, Upstream};
 pub use supervisor::Sink;
 
@@ -85,6 +87,9 @@ pub enum UpstreamError {
     /// Answered 401 or 403 (SECURITY EGR-6).
     #[error("refused our credential with HTTP {0}")]
     Auth(u16),
+    /// There is no credential to ask it with (SECURITY EGR-2, EGR-10).
+    #[error("has no credential for this: {0}")]
+    Credential(#[from] CredentialError),
     /// Answered with a redirect, which is never followed (SECURITY EGR-3).
     #[error("answered with a redirect")]
     Redirect,
@@ -117,6 +122,7 @@ impl UpstreamError {
             Self::Timeout(_) => "upstream_timeout",
             Self::Protocol(_) | Self::Refused(_) => "upstream_protocol_error",
             Self::Auth(_) => "upstream_auth_failed",
+            Self::Credential(error) => error.reason(),
             Self::Redirect => "upstream_redirect",
             Self::TooLarge(_) => "upstream_too_large",
             Self::RequestTooLarge => "upstream_request_too_large",

@@ -580,6 +580,7 @@ pub(super) fn an_address() -> UpstreamSpec {
         endpoint: Endpoint::Http(HttpSpec {
             url: http::Uri::from_static("http://127.0.0.1/mcp"),
             headers: Vec::new(),
+            grant: None,
             tls: crate::upstream::spec::TlsSpec::default(),
             transport: HttpTransport::Auto,
         }),

@@ -7,6 +7,10 @@ use secrecy::SecretString;
 
 use crate::protocol::{Revision, UpstreamId};
 
+pub use super::credentials::spec::{
+    ClientAuth, Grant, GrantSpec, ListsAs, Place, ServerSpec, SubjectType,
+};
+
 /// Everything needed to reach one upstream and to treat it well.
 #[derive(Debug, Clone)]
 pub struct UpstreamSpec {
@@ -55,6 +59,8 @@ pub struct HttpSpec {
     pub url: Uri,
     /// Headers sent on every request, credentials among them; values are secrets.
     pub headers: Vec<(HeaderName, SecretString)>,
+    /// The grant by which tokens for it are got; `None` where there are none, or where `headers` hold one.
+    pub grant: Option<GrantSpec>,
     /// Trust and identity for `https`.
     pub tls: TlsSpec,
     /// Which HTTP transport is spoken.

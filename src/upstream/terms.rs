@@ -19,6 +19,7 @@ use tokio::{
 use super::{
     UpstreamError,
     bell::Bell,
+    credentials::Credentials,
     spec::{Endpoint, Timeouts, UpstreamSpec},
 };
 use crate::{catalog::rules::CatalogBounds, events::Desk, protocol::UpstreamId, tasks::Tasks};
@@ -36,6 +37,8 @@ pub(super) struct Terms {
     pub(super) bounds: CatalogBounds,
     /// Its share of work at once.
     pub(super) gate: Gate,
+    /// The tokens for it, where they are got by a grant.
+    pub(super) credentials: Option<Credentials>,
     /// Who owns the tasks started for it.
     pub(super) tasks: Tasks,
     /// Where it is told that lists are to be read again.
@@ -54,6 +57,14 @@ impl Terms {
         desk: Arc<Desk>,
         tasks: Tasks,
     ) -> Arc<Self> {
+        let grant = match &spec.endpoint {
+            Endpoint::Http(http) => http.grant.clone(),
+            Endpoint::Stdio(_) => None,
+        };
+        let credentials = grant.map(|grant| {
+            let tasks = tasks.clone();
+            Credentials::new(spec.id.clone(), grant, tasks)
+        });
         Arc::new(Self {
             id: spec.id.clone(),
             timeouts: spec.timeouts,
@@ -63,6 +74,7 @@ impl Terms {
             },
             bounds,
             gate: Gate::new(spec.concurrency),
+            credentials,
             tasks,
             bell: Bell::default(),
             desk,

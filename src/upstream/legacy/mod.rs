@@ -42,7 +42,7 @@ use super::{
     transport::Head,
 };
 use crate::{
-    call::{Call, LogLevel, Op, Reply, ServerCard, State},
+    call::{Call, Identity, LogLevel, Op, Reply, ServerCard, State},
     catalog::{Listing, Route},
     json::{Json, Limits},
     jsonrpc::RpcError,
@@ -118,6 +118,7 @@ impl Going<'_> {
         let asks = rounds && !session.line.offer.is_none();
         Wants {
             caller: Some(Arc::clone(&self.call.caller)),
+            identity: Some(Arc::clone(&self.call.identity)),
             progress: self.call.wants_progress,
             log,
             rounds: rounds.then_some(self.offer),
@@ -197,13 +198,14 @@ impl Legacy {
         self.keyed.slot(&SessionKey { owner, offer }, ended)
     }
 
-    /// The session of `slot`.
+    /// The session of `slot`, opened on behalf of somebody if it has to be opened and is not the gateway's own.
     async fn session(
         &self,
         slot: &Arc<Slot>,
+        behalf: Option<&Arc<Identity>>,
         deadline: Instant,
     ) -> Result<Arc<Session>, UpstreamError> {
-        let session = timeout_at(deadline, slot.session(&self.opening))
+        let session = timeout_at(deadline, slot.session(&self.opening, behalf))
             .await
             .map_err(|_| UpstreamError::Timeout("initialize"))?;
         if let Err(UpstreamError::Refused(_) | UpstreamError::Protocol(_)) = &session {
@@ -254,7 +256,7 @@ impl Legacy {
         }
         let permit = self.terms.gate.enter(call.deadline).await?;
         let slot = self.slot(call, offer)?;
-        let session = self.session(&slot, deadline).await?;
+        let session = self.session(&slot, Some(&call.identity), deadline).await?;
         let mut going = Going {
             call,
             route,
@@ -274,7 +276,7 @@ impl Legacy {
                 "its session had ended; a tool call is not repeated",
             ));
         }
-        let session = self.session(&slot, deadline).await?;
+        let session = self.session(&slot, Some(&call.identity), deadline).await?;
         match self.attempt(&session, &mut going).await? {
             Attempt::Replied(reply) => Ok(reply),
             Attempt::Gone => {
@@ -337,7 +339,7 @@ impl Legacy {
         deadline: Instant,
     ) -> Result<Reply, UpstreamError> {
         let slot = self.slot(call, offer)?;
-        let session = self.session(&slot, deadline).await?;
+        let session = self.session(&slot, Some(&call.identity), deadline).await?;
         let mut going = Going {
             call,
             route,
@@ -440,7 +442,7 @@ impl Legacy {
         kind: ListKind,
         deadline: Instant,
     ) -> Result<Option<Listing>, UpstreamError> {
-        let session = self.session(&self.service, deadline).await?;
+        let session = self.session(&self.service, None, deadline).await?;
         let page = |cursor: Option<String>| {
             let session = &session;
             async move {

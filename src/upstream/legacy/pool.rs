@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::session::{Proposal, Session};
 use crate::{
+    call::Identity,
     tasks::Tasks,
     upstream::{
         UpstreamError, asking::Offer, health::Backoff, line::Wire, probe::Connector,
@@ -57,7 +58,12 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    async fn open(&self, offer: Offer, service: bool) -> Result<Session, UpstreamError> {
+    async fn open(
+        &self,
+        offer: Offer,
+        service: bool,
+        behalf: Option<&Arc<Identity>>,
+    ) -> Result<Session, UpstreamError> {
         let proposal = Proposal {
             service,
             ..self.proposal
@@ -73,7 +79,8 @@ impl Opening {
                 (Wire::new(transport, false), true)
             }
         };
-        let opened = Session::open(&wire, proposal, offer, &self.terms, deadline).await;
+        let behalf = behalf.filter(|_| !service);
+        let opened = Session::open_for(behalf, &wire, proposal, offer, &self.terms, deadline).await;
         if opened.is_err() && own {
             wire.transport.close().await;
         }
@@ -142,6 +149,7 @@ impl Slot {
     pub(super) async fn session(
         self: &Arc<Self>,
         opening: &Arc<Opening>,
+        behalf: Option<&Arc<Identity>>,
     ) -> Result<Arc<Session>, UpstreamError> {
         if let Some(session) = self.usable() {
             return Ok(session);
@@ -162,9 +170,11 @@ impl Slot {
         // The handshake runs to its end even when the caller who needed it goes away: half a handshake helps nobody.
         let (done, outcome) = oneshot::channel();
         let (slot, opening) = (Arc::clone(self), Arc::clone(opening));
+        let behalf = behalf.map(Arc::clone);
         let tasks = opening.terms.tasks.clone();
         tasks.spawn(async move {
-            drop(done.send(slot.open(&opening, guard).await));
+            let opened = slot.open(&opening, behalf.as_ref(), guard).await;
+            drop(done.send(opened));
         });
         outcome
             .await
@@ -174,6 +184,7 @@ impl Slot {
     async fn open(
         &self,
         opening: &Arc<Opening>,
+        behalf: Option<&Arc<Identity>>,
         mut attempts: OwnedMutexGuard<Attempts>,
     ) -> Result<Arc<Session>, UpstreamError> {
         if let Some(lived) = attempts.opened.take().map(|opened| opened.elapsed())
@@ -190,7 +201,7 @@ impl Slot {
                 return Err(error);
             }
         }
-        match opening.open(self.offer, self.service).await {
+        match opening.open(self.offer, self.service, behalf).await {
             Ok(session) => {
                 let session = Arc::new(session);
                 if opening.owns_transports() {
@@ -217,6 +228,8 @@ impl Slot {
                 }
                 Ok(session)
             }
+            // Nothing was opened, and who logs in again is not to wait.
+            Err(error @ UpstreamError::Credential(_)) => Err(error),
             Err(error) => {
                 let until = Instant::now() + attempts.backoff.wait();
                 attempts.failed = Some((error.clone(), until));

@@ -19,7 +19,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::desk::Desk;
 use crate::{
-    call::{LogLevel, ServerCard},
+    call::{Identity, LogLevel, ServerCard},
     json::{Json, Kind, Node},
     jsonrpc::{Frame, RpcError, encode},
     protocol::{Era, Revision, meta, methods, mirror},
@@ -115,9 +115,25 @@ impl Session {
         terms: &Arc<Terms>,
         deadline: Instant,
     ) -> Result<Self, NotOpened> {
+        Self::open_for(None, wire, proposal, offer, terms, deadline).await
+    }
+
+    /// The same on behalf of somebody, with whose credential everything is said that is said on it.
+    ///
+    /// # Errors
+    /// As [`Session::open`].
+    pub(super) async fn open_for(
+        behalf: Option<&Arc<Identity>>,
+        wire: &Arc<Wire>,
+        proposal: Proposal,
+        offer: Offer,
+        terms: &Arc<Terms>,
+        deadline: Instant,
+    ) -> Result<Self, NotOpened> {
         let line = |headers| {
             let line = Line::new(Arc::clone(wire), Era::Legacy, headers, Arc::clone(terms));
-            Arc::new(line.offering(offer).in_service(proposal.service))
+            let line = line.offering(offer).in_service(proposal.service);
+            Arc::new(line.on_behalf(behalf))
         };
         let bare = line(HeaderMap::new());
         let tasks = terms.tasks.child();
@@ -230,7 +246,12 @@ impl Session {
         self.tasks.stop();
         let transport = &self.line.wire.transport;
         if self.named {
-            drop(timeout(FAREWELL, transport.leave(self.line.headers.clone())).await);
+            let leaving = async {
+                if let Ok(headers) = self.line.credentialed().await {
+                    transport.leave(headers).await;
+                }
+            };
+            drop(timeout(FAREWELL, leaving).await);
         }
         if owns_transport {
             transport.close().await;

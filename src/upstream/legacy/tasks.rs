@@ -147,7 +147,11 @@ impl Legacy {
         };
         let local = id(&task)?;
         let session = self
-            .session(&self.slot(call, Offer::of(&call.caller))?, call.deadline)
+            .session(
+                &self.slot(call, Offer::of(&call.caller))?,
+                Some(&call.identity),
+                call.deadline,
+            )
             .await?;
         let mut unwanted = Unwanted(Some((Arc::clone(&session.line), local.clone())));
         let route = Route {

@@ -188,6 +188,7 @@ impl Modern {
             );
         let wants = Wants {
             caller: Some(Arc::clone(&call.caller)),
+            identity: Some(Arc::clone(&call.identity)),
             progress: call.wants_progress,
             log,
             rounds,

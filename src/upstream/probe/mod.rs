@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::{
     Peer, UpstreamError,
     asking::Offer,
+    credentials::Credentials,
     exchange::{self, Told},
     legacy::{Legacy, NotOpened, Opener, Proposal, Session},
     line::Wire,
@@ -43,6 +44,8 @@ pub(super) trait Connector: Send + Sync + 'static {
 pub(super) struct Dialer {
     /// Where to.
     pub(super) spec: UpstreamSpec,
+    /// The tokens for it, where they are got by a grant.
+    pub(super) credentials: Option<Credentials>,
     /// Who owns what the transports run.
     pub(super) tasks: Tasks,
 }
@@ -52,7 +55,21 @@ impl Connector for Dialer {
         &self,
         http: HttpTransport,
     ) -> BoxFuture<'_, Result<Arc<dyn Transport>, UpstreamError>> {
-        Box::pin(transport::connect(&self.spec, http, &self.tasks))
+        Box::pin(async move {
+            let token = match (&self.credentials, http) {
+                (Some(credentials), HttpTransport::Sse) => {
+                    // Its stream is one for everybody.
+                    if credentials.is_per_principal() {
+                        return Err(UpstreamError::Protocol(
+                            "HTTP+SSE has no place for each user's own credential".into(),
+                        ));
+                    }
+                    credentials.header(None).await?
+                }
+                _ => None,
+            };
+            transport::connect(&self.spec, http, token, &self.tasks).await
+        })
     }
 }
 

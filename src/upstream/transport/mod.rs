@@ -29,7 +29,8 @@ use crate::{
 };
 
 /// Reaches an upstream over the transport that its endpoint has. `http` says which of the two over HTTP; `Auto` counts as
-/// `Streamable`, which opens no connection before it is used. What the transport runs lives in `tasks`.
+/// `Streamable`, which opens no connection before it is used. `token` is what `Sse` opens its stream with, beside what is
+/// configured. What the transport runs lives in `tasks`.
 ///
 /// # Errors
 /// `Unavailable` when a child cannot be started or TLS material cannot be read; for `Sse`, whatever kept the stream from
@@ -37,6 +38,7 @@ use crate::{
 pub async fn connect(
     spec: &UpstreamSpec,
     http: HttpTransport,
+    token: Option<HeaderValue>,
     tasks: &Tasks,
 ) -> Result<Arc<dyn Transport>, UpstreamError> {
     Ok(match &spec.endpoint {
@@ -46,7 +48,7 @@ pub async fn connect(
                 Arc::new(Http::new(address, spec.timeouts, tasks)?)
             }
             HttpTransport::Sse => {
-                Arc::new(Sse::open(&spec.id, address, spec.timeouts, tasks).await?)
+                Arc::new(Sse::open(&spec.id, address, token, spec.timeouts, tasks).await?)
             }
         },
     })
@@ -89,7 +91,7 @@ pub struct Outbound {
     /// The id, when it is a request: minted by the peer, unique on this transport. The peer uses the same number as the
     /// request's progress token, so that a pipe can tell whose progress a notification is.
     pub id: Option<RequestId>,
-    /// Headers for HTTP: version, session, mirrored ones; ignored by pipes. Credentials are the transport's own.
+    /// Headers for HTTP: version, session, mirrored ones; ignored by pipes. Credentials that are configured are the transport's own.
     pub headers: HeaderMap,
     /// The most bytes of one message in the answer, and how strictly it is read.
     pub limits: crate::json::Limits,

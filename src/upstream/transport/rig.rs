@@ -124,6 +124,7 @@ pub(super) fn spec(scheme: &str, host: &str, address: SocketAddr, path: &str) ->
     HttpSpec {
         url: url.parse::<Uri>().unwrap(),
         headers: Vec::new(),
+        grant: None,
         tls: TlsSpec::default(),
         transport: HttpTransport::Auto,
     }

@@ -41,7 +41,7 @@ impl Legacy {
         loop {
             let deadline = Instant::now() + self.terms.timeouts.connect;
             let began = Instant::now();
-            if let Ok(session) = self.session(&self.service, deadline).await {
+            if let Ok(session) = self.session(&self.service, None, deadline).await {
                 tokio::select! {
                     biased;
                     () = session.gone.cancelled() => {}
@@ -65,7 +65,11 @@ async fn hear(session: &Session) {
     let mut pause = Pause::default();
     loop {
         let began = Instant::now();
-        match wire.transport.unsolicited(line.headers.clone()).await {
+        let opening = async {
+            let headers = line.credentialed().await?;
+            wire.transport.unsolicited(headers).await
+        };
+        match opening.await {
             Ok(mut frames) => {
                 // What happened while it was not open may have been said to nobody.
                 terms.bell.missed(Promised::of(&session.card).lists);

@@ -270,7 +270,7 @@ async fn open(
         number,
         over: false,
     };
-    let answer = timeout_at(deadline, line.wire.transport.send(out))
+    let answer = timeout_at(deadline, line.send(out, None))
         .await
         .map_err(late)?
         .inspect_err(|_| under_way.over = true)?;

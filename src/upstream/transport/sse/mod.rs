@@ -15,7 +15,7 @@ use bytes::Bytes;
 use futures_util::future::{BoxFuture, Either, select};
 use http::{
     HeaderMap, HeaderValue, Method, StatusCode, Uri,
-    header::{ACCEPT, CONTENT_TYPE},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE},
 };
 use tokio::time::timeout;
 
@@ -64,12 +64,16 @@ impl Sse {
     pub async fn open(
         upstream: &UpstreamId,
         spec: &HttpSpec,
+        token: Option<HeaderValue>,
         timeouts: Timeouts,
         tasks: &Tasks,
     ) -> Result<Self, UpstreamError> {
         let tasks = tasks.child();
         let pool = Pool::new(&spec.url, &spec.tls, timeouts.connect, &tasks)?;
         let mut headers = configured(spec)?;
+        if let Some(token) = token {
+            headers.insert(AUTHORIZATION, token);
+        }
         let opening = async {
             let mut get = headers.clone();
             get.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -111,7 +115,7 @@ impl Sse {
 
     async fn exchange(&self, out: Outbound) -> Result<Answer, UpstreamError> {
         let Some(id) = &out.id else {
-            let head = self.post.clone().send(out.frame).await?;
+            let head = self.post.clone().send(out).await?;
             return Ok(if head.status.is_success() {
                 Answer::Accepted(head)
             } else {
@@ -119,7 +123,7 @@ impl Sse {
             });
         };
         let exchange = self.mux.begin(id, out.limits)?;
-        let posting: BoxFuture<'static, _> = Box::pin(self.post.clone().send(out.frame));
+        let posting: BoxFuture<'static, _> = Box::pin(self.post.clone().send(out));
         let answer = pin!(Mux::answer(exchange));
         match select(posting, answer).await {
             Either::Left((Ok(head), answer)) if head.status.is_success() => answer.await,
@@ -164,8 +168,11 @@ impl Drop for Sse {
 
 impl Post {
     /// Sends one frame. What the answer says beside its status is of no interest.
-    async fn send(self, frame: Bytes) -> Result<Head, UpstreamError> {
-        let request = assemble(Method::POST, &self.url, self.headers, frame);
+    async fn send(mut self, out: Outbound) -> Result<Head, UpstreamError> {
+        if let Some(token) = out.headers.get(AUTHORIZATION) {
+            self.headers.insert(AUTHORIZATION, token.clone());
+        }
+        let request = assemble(Method::POST, &self.url, self.headers, out.frame);
         let response = self.pool.send(request, Length::Short).await?;
         let status: StatusCode = response.status();
         if let Some(error) = refusal(status) {

@@ -59,7 +59,14 @@ impl Server {
 }
 
 async fn open_at(spec: &HttpSpec, tasks: &Tasks) -> Result<Sse, UpstreamError> {
-    Sse::open(&UpstreamId::parse("u").unwrap(), spec, timeouts(), tasks).await
+    Sse::open(
+        &UpstreamId::parse("u").unwrap(),
+        spec,
+        None,
+        timeouts(),
+        tasks,
+    )
+    .await
 }
 
 #[tokio::test]
@@ -155,7 +162,7 @@ async fn a_server_without_this_transport_is_no_hang() {
     let mut soon = timeouts();
     soon.connect = Duration::from_millis(100);
     let id = UpstreamId::parse("u").unwrap();
-    let error = Sse::open(&id, &server.spec, soon, &tasks)
+    let error = Sse::open(&id, &server.spec, None, soon, &tasks)
         .await
         .unwrap_err();
     assert!(matches!(error, UpstreamError::Timeout("connect")));

@@ -1,0 +1,95 @@
+//! A server of HTTP for tests: it answers each connection once, and remembers what it was sent.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+
+use crate::tasks::Tasks;
+
+/// A server on a free port of this machine.
+pub(crate) struct Answering {
+    pub(crate) at: SocketAddr,
+    seen: Arc<Mutex<Vec<String>>>,
+    _tasks: Stopped,
+}
+
+/// Stops tasks when it is dropped.
+pub(crate) struct Stopped(pub(crate) Tasks);
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl Answering {
+    /// Always the same bytes.
+    pub(crate) async fn with(answer: Vec<u8>) -> Self {
+        Self::by(move |_| answer.clone()).await
+    }
+
+    /// What `answer` makes of the whole request.
+    pub(crate) async fn by(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let tasks = Tasks::new();
+        let heard = Arc::clone(&seen);
+        tasks.spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut sent = Vec::new();
+                let mut part = [0; 4_096];
+                while !is_whole(&sent) {
+                    match stream.read(&mut part).await {
+                        Ok(0) | Err(_) => break,
+                        Ok(read) => sent.extend_from_slice(&part[..read]),
+                    }
+                }
+                let sent = String::from_utf8(sent).unwrap();
+                let answer = answer(&sent);
+                heard.lock().unwrap().push(sent);
+                drop(stream.write_all(&answer).await);
+            }
+        });
+        Self {
+            at,
+            seen,
+            _tasks: Stopped(tasks),
+        }
+    }
+
+    /// Every request, head and body.
+    pub(crate) fn seen(&self) -> Vec<String> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+fn is_whole(sent: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(sent).to_ascii_lowercase();
+    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "))
+        .map_or(0, |length| length.parse().unwrap());
+    body.len() >= length
+}
+
+/// An answer with this body.
+pub(crate) fn ok(body: &str) -> Vec<u8> {
+    answer(200, body)
+}
+
+/// The same with any status.
+pub(crate) fn answer(status: u16, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nset-cookie: a=b\r\n\r\n{body}")
+        .into()
+}

@@ -1,0 +1,279 @@
+//! Tokens for one upstream: got at its authorization server, kept while they are good, sent with each request.
+//!
+//! Guarantees: a token goes to the upstream it was asked for and stands for the principal it was asked for, or for the gateway
+//! itself, and never for somebody else (PROTOCOL F2, F9); nothing that a client presented is ever sent upstream, only what was
+//! got in exchange (SECURITY EGR-1); no credential means none, not the caller's (EGR-2); tokens live in memory alone (EGR-10).
+//! Bounds: [`MAX`] principals, who are forgotten after [`IDLE`]. Deliberately absent: static credentials, which are headers
+//! like others and cost a call nothing.
+
+mod ask;
+mod place;
+mod slot;
+pub(super) mod spec;
+
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use http::header::AUTHORIZATION;
+use moka::sync::Cache;
+
+use self::{
+    place::Endpoint,
+    slot::{Asking, Slot, Token},
+    spec::{Grant, GrantSpec, ListsAs},
+};
+use super::{
+    UpstreamError,
+    transport::{Answer, Outbound, Transport},
+};
+use crate::{
+    call::{Assertion, Identity, Principal},
+    fetch::{FetchError, Fetcher, MetadataError},
+    protocol::UpstreamId,
+    tasks::Tasks,
+};
+
+/// The most principals of one upstream whose tokens are kept; the one unused for longest goes first.
+const MAX: u64 = 10_000;
+/// How long a token is kept that nobody uses.
+const IDLE: Duration = Duration::from_secs(15 * 60);
+
+/// The tokens of one upstream. Clones share them.
+#[derive(Clone)]
+pub(super) struct Credentials(Arc<Shared>);
+
+struct Shared {
+    upstream: UpstreamId,
+    spec: GrantSpec,
+    fetcher: Result<Fetcher, FetchError>,
+    /// Of the server that issues the tokens, and of the one that issues assertions.
+    endpoint: Endpoint,
+    idp: Option<Endpoint>,
+    slots: Cache<Whose, Arc<Slot>>,
+    tasks: Tasks,
+}
+
+/// Whose a token is. What its holder was granted here is part of it, so that who comes with less does not get what was
+/// exchanged for more.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Whose {
+    /// The gateway's own.
+    Service,
+    /// A principal's.
+    Principal {
+        principal: Principal,
+        client: Option<Arc<str>>,
+        scopes: BTreeSet<Arc<str>>,
+    },
+}
+
+/// Why there is no token. For logs and operators; no text of a peer's is in it but registered words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CredentialError {
+    /// The caller came without a token, so there is nothing to exchange.
+    #[error("the caller has no token that could be exchanged")]
+    NoSubject,
+    /// The authorization server does not take the caller's token.
+    #[error("the authorization server refused the caller's token")]
+    SubjectRefused,
+    /// The authorization server refused with this word.
+    #[error("the authorization server refused with `{0}`")]
+    Refused(&'static str),
+    /// Its answer is not usable.
+    #[error("the authorization server's answer {0}")]
+    Answer(&'static str),
+    /// It could not be asked.
+    #[error("the authorization server {0}")]
+    Fetch(#[from] FetchError),
+    /// Its metadata is not usable.
+    #[error("the authorization server {0}")]
+    Metadata(MetadataError),
+}
+
+impl CredentialError {
+    /// The stable word for `data.reason`.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Fetch(FetchError::Redirect)
+            | Self::Metadata(MetadataError::Fetch(FetchError::Redirect)) => "upstream_redirect",
+            Self::NoSubject
+            | Self::SubjectRefused
+            | Self::Refused(_)
+            | Self::Answer(_)
+            | Self::Fetch(_)
+            | Self::Metadata(_) => "upstream_auth_failed",
+        }
+    }
+
+    /// Whether the caller could do something about it: log in, or log in again.
+    pub const fn is_the_callers(&self) -> bool {
+        matches!(self, Self::NoSubject | Self::SubjectRefused)
+    }
+}
+
+impl From<MetadataError> for CredentialError {
+    fn from(error: MetadataError) -> Self {
+        match error {
+            MetadataError::Fetch(error) => Self::Fetch(error),
+            MetadataError::None | MetadataError::ForeignIssuer | MetadataError::Missing(_) => {
+                Self::Metadata(error)
+            }
+        }
+    }
+}
+
+impl Credentials {
+    /// Tokens as `spec` says; nothing is asked for yet. What is under way lives in `tasks`.
+    pub(super) fn new(upstream: UpstreamId, spec: GrantSpec, tasks: Tasks) -> Self {
+        let fetcher = Fetcher::new(spec.ca.as_deref());
+        Self::over(upstream, spec, fetcher, tasks)
+    }
+
+    fn over(
+        upstream: UpstreamId,
+        spec: GrantSpec,
+        fetcher: Result<Fetcher, FetchError>,
+        tasks: Tasks,
+    ) -> Self {
+        let idp = match &spec.grant {
+            Grant::IdJag { idp, .. } => Some(Endpoint::new(idp.place.clone())),
+            Grant::ClientCredentials | Grant::TokenExchange { .. } => None,
+        };
+        Self(Arc::new(Shared {
+            upstream,
+            fetcher,
+            endpoint: Endpoint::new(spec.server.place.clone()),
+            idp,
+            slots: Cache::builder()
+                .max_capacity(MAX)
+                .time_to_idle(IDLE)
+                .build(),
+            spec,
+            tasks,
+        }))
+    }
+
+    /// Whether each principal has tokens of its own.
+    pub(super) fn is_per_principal(&self) -> bool {
+        self.0.spec.grant.is_per_principal()
+    }
+
+    /// Sends `out` with the token of whoever it is on behalf of, the gateway itself where that is nobody. A request that is
+    /// refused with 401 was not looked at, and is sent once more if a fresh token can be had (SECURITY REL-6).
+    ///
+    /// # Errors
+    /// [`UpstreamError::Credential`], and what the transport fails with.
+    pub(super) async fn carry(
+        &self,
+        transport: &dyn Transport,
+        mut out: Outbound,
+        on_behalf: Option<&Arc<Identity>>,
+    ) -> Result<Answer, UpstreamError> {
+        let again = out.clone();
+        let Some((slot, token)) = self.token(on_behalf).await? else {
+            return transport.send(out).await;
+        };
+        out.headers.insert(AUTHORIZATION, token.header.clone());
+        let answer = transport.send(out).await;
+        if !matches!(answer, Err(UpstreamError::Auth(401))) || !slot.refused(&token) {
+            return answer;
+        }
+        tracing::debug!(upstream = %self.0.upstream, "a token was refused; a fresh one is tried");
+        let mut out = again;
+        if let Some((_, token)) = self.token(on_behalf).await? {
+            out.headers.insert(AUTHORIZATION, token.header);
+        }
+        transport.send(out).await
+    }
+
+    /// The header for what is sent beside requests; `None` where none is to be sent.
+    ///
+    /// # Errors
+    /// [`CredentialError`].
+    pub(super) async fn header(
+        &self,
+        on_behalf: Option<&Arc<Identity>>,
+    ) -> Result<Option<http::HeaderValue>, CredentialError> {
+        Ok(self.token(on_behalf).await?.map(|(_, token)| token.header))
+    }
+
+    async fn token(
+        &self,
+        on_behalf: Option<&Arc<Identity>>,
+    ) -> Result<Option<(Arc<Slot>, Token)>, CredentialError> {
+        let shared = &self.0;
+        let whose = match on_behalf.filter(|_| self.is_per_principal()) {
+            Some(identity) => {
+                if identity.assertion.is_none() {
+                    return Err(CredentialError::NoSubject);
+                }
+                Whose::Principal {
+                    principal: identity.principal.clone(),
+                    client: identity.client.clone(),
+                    scopes: identity.scopes.clone(),
+                }
+            }
+            None if self.is_per_principal() && shared.spec.lists == ListsAs::Nobody => {
+                return Ok(None);
+            }
+            None => Whose::Service,
+        };
+        let is_service = whose == Whose::Service;
+        let slot = shared.slots.get_with(whose, Arc::default);
+        let ask = || -> Asking {
+            let shared = Arc::clone(shared);
+            let identity = on_behalf.filter(|_| !is_service).map(Arc::clone);
+            Box::pin(async move {
+                let assertion = identity.as_ref().and_then(|it| it.assertion.as_ref());
+                let token = shared.ask(assertion).await;
+                if let Err(error) = &token {
+                    tracing::warn!(upstream = %shared.upstream, %error, "no token for an upstream");
+                }
+                token
+            })
+        };
+        let token = slot.token(ask, &shared.tasks).await?;
+        Ok(Some((slot, token)))
+    }
+}
+
+impl Shared {
+    /// Asks for a token, for the gateway itself where there is no assertion.
+    async fn ask(&self, assertion: Option<&Assertion>) -> Result<Token, CredentialError> {
+        let fetcher = self.fetcher.as_ref().map_err(Clone::clone)?;
+        let spec = &self.spec;
+        let at = self.endpoint.address(fetcher).await?;
+        match (assertion, &spec.grant, &self.idp) {
+            (None, _, _) => ask::client_credentials(fetcher, &at, spec).await,
+            (Some(Assertion(subject)), Grant::TokenExchange { subject: kind }, _) => {
+                ask::exchange(fetcher, &at, spec, subject, kind.urn()).await
+            }
+            (
+                Some(Assertion(subject)),
+                Grant::IdJag {
+                    subject: kind,
+                    idp,
+                    audience,
+                },
+                Some(endpoint),
+            ) => {
+                let from = endpoint.address(fetcher).await?;
+                let who = (spec, idp, audience.as_str());
+                let jag = ask::assertion(fetcher, &from, who, subject, kind.urn()).await?;
+                ask::redeem(fetcher, &at, spec, &jag).await
+            }
+            // Nobody is ever stood for by the gateway's own token.
+            (Some(_), Grant::ClientCredentials | Grant::IdJag { .. }, _) => {
+                Err(CredentialError::NoSubject)
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Credentials({})", self.0.upstream)
+    }
+}

@@ -1,0 +1,279 @@
+//! The token of one principal: fetched once however many wait for it, renewed before it ends, dropped when it is refused.
+//!
+//! Guarantees: a token is handed out until 30 s before its end and no longer (SECURITY EGR-10), but for who waited for that
+//! very token; one request is under way at a time; a failure is the answer for [`AGAIN`], so that an authorization server is
+//! not asked once for each call.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, Shared},
+};
+use http::HeaderValue;
+use tokio::time::Instant;
+
+use super::CredentialError;
+use crate::tasks::Tasks;
+
+/// How long before its end a token is no longer used.
+const MARGIN: Duration = Duration::from_secs(30);
+/// How long before that it is renewed, if that is more than a fifth of its life.
+const AHEAD: Duration = Duration::from_secs(60);
+/// How long a failure is remembered.
+const AGAIN: Duration = Duration::from_secs(2);
+/// How long a refused token counts as a matter of permission and not of age.
+const DISTRUST: Duration = Duration::from_secs(10);
+
+/// A token as it is sent. Clones share its text, which is cleared with the last of them.
+#[derive(Debug, Clone)]
+pub(in crate::upstream) struct Token {
+    /// `Bearer …`, sensitive.
+    pub(in crate::upstream) header: HeaderValue,
+    /// Until when it is handed out.
+    good_until: Instant,
+    /// From when on another one is asked for.
+    renew_at: Instant,
+}
+
+impl Token {
+    /// A token that lives for so long from now on.
+    pub(super) fn living(header: HeaderValue, life: Duration) -> Self {
+        let good = life.saturating_sub(MARGIN);
+        let now = Instant::now();
+        Self {
+            header,
+            good_until: now + good,
+            renew_at: now + good.saturating_sub(AHEAD.min(life / 5)),
+        }
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.header == other.header
+    }
+}
+
+/// Asks for a token.
+pub(super) type Asking = BoxFuture<'static, Result<Token, CredentialError>>;
+
+/// The place of one principal's token.
+#[derive(Debug, Default)]
+pub(in crate::upstream) struct Slot {
+    /// Never held across an await.
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    token: Option<Token>,
+    under_way: Option<Shared<Asking>>,
+    failed: Option<(CredentialError, Instant)>,
+    distrust_until: Option<Instant>,
+}
+
+impl Slot {
+    /// A token that is good; asked for with `ask` where there is none. What is asked for belongs to `tasks` and is finished
+    /// also when nobody waits any more.
+    ///
+    /// # Errors
+    /// Why there is none; right away while a failure is remembered.
+    pub(super) async fn token(
+        self: &Arc<Self>,
+        ask: impl FnOnce() -> Asking,
+        tasks: &Tasks,
+    ) -> Result<Token, CredentialError> {
+        let waiting = {
+            let mut held = self.held();
+            let now = Instant::now();
+            let good = held.token.clone().filter(|token| now < token.good_until);
+            let failed = held
+                .failed
+                .as_ref()
+                .filter(|(_, until)| now < *until)
+                .map(|(error, _)| error.clone());
+            match (good, failed, &held.under_way) {
+                (Some(token), failed, under_way) => {
+                    if now >= token.renew_at && failed.is_none() && under_way.is_none() {
+                        drop(self.begin(&mut held, ask(), tasks));
+                    }
+                    return Ok(token);
+                }
+                (None, _, Some(under_way)) => under_way.clone(),
+                (None, Some(error), None) => return Err(error),
+                (None, None, None) => self.begin(&mut held, ask(), tasks),
+            }
+        };
+        waiting.await
+    }
+
+    fn begin(self: &Arc<Self>, held: &mut Held, ask: Asking, tasks: &Tasks) -> Shared<Asking> {
+        let slot: Weak<Self> = Arc::downgrade(self);
+        let asking = async move {
+            let answer = ask.await;
+            if let Some(slot) = Weak::upgrade(&slot) {
+                slot.learn(&answer);
+            }
+            answer
+        };
+        let asking = asking.boxed().shared();
+        held.under_way = Some(asking.clone());
+        tasks.spawn(asking.clone().map(drop));
+        asking
+    }
+
+    fn learn(&self, answer: &Result<Token, CredentialError>) {
+        let mut held = self.held();
+        held.under_way = None;
+        match answer {
+            Ok(token) => {
+                held.token = Some(token.clone());
+                held.failed = None;
+            }
+            Err(error) => held.failed = Some((error.clone(), Instant::now() + AGAIN)),
+        }
+    }
+
+    /// The upstream refused `token` as it would refuse an old one. Whether a fresh one is worth a try: not where a fresh one
+    /// was refused a moment ago.
+    pub(super) fn refused(&self, token: &Token) -> bool {
+        let mut held = self.held();
+        if !held.token.as_ref().is_some_and(|held| held.is(token)) {
+            // Somebody has seen to it already; or it was too short-lived to be kept.
+            return held.token.is_some() || held.under_way.is_some();
+        }
+        let now = Instant::now();
+        if held.distrust_until.is_some_and(|until| now < until) {
+            return false;
+        }
+        held.token = None;
+        held.distrust_until = Some(now + DISTRUST);
+        true
+    }
+
+    /// A panic under the lock leaves nothing half done, so poison says nothing.
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::future::join_all;
+    use tokio::time::advance;
+
+    use super::*;
+
+    /// Counts how often it is asked; each answer is another token with this life, after a second.
+    #[derive(Clone)]
+    struct Issuer(Arc<AtomicUsize>, Duration);
+
+    impl Issuer {
+        fn of(secs: u64) -> Self {
+            Self(Arc::default(), Duration::from_secs(secs))
+        }
+
+        fn ask(&self) -> Asking {
+            let number = self.0.fetch_add(1, Ordering::Relaxed);
+            let life = self.1;
+            Box::pin(async move {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                let header = HeaderValue::try_from(format!("Bearer {number}")).unwrap();
+                Ok(Token::living(header, life))
+            })
+        }
+
+        fn asked(&self) -> usize {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+
+    async fn text(slot: &Arc<Slot>, issuer: &Issuer, tasks: &Tasks) -> String {
+        let token = slot.token(|| issuer.ask(), tasks).await.unwrap();
+        token.header.to_str().unwrap().to_owned()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_hundred_who_wait_at_once_cost_one_request() {
+        let (slot, issuer, tasks) = (Arc::new(Slot::default()), Issuer::of(300), Tasks::new());
+        let all = join_all((0..100).map(|_| text(&slot, &issuer, &tasks))).await;
+        assert!(all.iter().all(|token| token == "Bearer 0"));
+        assert_eq!(issuer.asked(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn egr_10_a_token_is_renewed_ahead_and_never_used_within_30_s_of_its_end() {
+        let (slot, issuer, tasks) = (Arc::new(Slot::default()), Issuer::of(300), Tasks::new());
+        assert_eq!(text(&slot, &issuer, &tasks).await, "Bearer 0");
+        advance(Duration::from_secs(209)).await;
+        assert_eq!(text(&slot, &issuer, &tasks).await, "Bearer 0");
+        assert_eq!(issuer.asked(), 1);
+        // 90 s before its end another is asked for, and nobody waits for it.
+        advance(Duration::from_secs(1)).await;
+        let before = Instant::now();
+        assert_eq!(text(&slot, &issuer, &tasks).await, "Bearer 0");
+        assert_eq!(before.elapsed(), Duration::ZERO);
+        assert_eq!(issuer.asked(), 2);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(text(&slot, &issuer, &tasks).await, "Bearer 1");
+        // One that nobody asked for meanwhile is not used when too little of it is left.
+        advance(Duration::from_secs(270)).await;
+        assert_eq!(text(&slot, &issuer, &tasks).await, "Bearer 2");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_that_lives_no_longer_than_the_margin_serves_who_waited_for_it() {
+        let (slot, issuer, tasks) = (Arc::new(Slot::default()), Issuer::of(30), Tasks::new());
+        let both = tokio::join!(text(&slot, &issuer, &tasks), text(&slot, &issuer, &tasks));
+        assert_eq!(both, ("Bearer 0".into(), "Bearer 0".into()));
+        assert_eq!(text(&slot, &issuer, &tasks).await, "Bearer 1");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refused_token_is_replaced_once_and_not_again_at_once() {
+        let (slot, issuer, tasks) = (Arc::new(Slot::default()), Issuer::of(300), Tasks::new());
+        let first = slot.token(|| issuer.ask(), &tasks).await.unwrap();
+        assert!(slot.refused(&first));
+        let second = slot.token(|| issuer.ask(), &tasks).await.unwrap();
+        assert!(!second.is(&first));
+        // Who comes late with the old one finds the new one.
+        assert!(slot.refused(&first));
+        assert!(
+            !slot.refused(&second),
+            "a fresh one is refused: it is not its age"
+        );
+        assert_eq!(text(&slot, &issuer, &tasks).await, "Bearer 1");
+        advance(DISTRUST).await;
+        assert!(slot.refused(&second));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_is_the_answer_for_a_while() {
+        let (slot, tasks) = (Arc::new(Slot::default()), Tasks::new());
+        let fail = || -> Asking { Box::pin(async { Err(CredentialError::NoSubject) }) };
+        assert!(slot.token(fail, &tasks).await.is_err());
+        let issuer = Issuer::of(300);
+        assert!(slot.token(|| issuer.ask(), &tasks).await.is_err());
+        assert_eq!(issuer.asked(), 0);
+        advance(AGAIN).await;
+        assert_eq!(text(&slot, &issuer, &tasks).await, "Bearer 0");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_asked_for_is_finished_when_nobody_waits_any_more() {
+        let (slot, issuer, tasks) = (Arc::new(Slot::default()), Issuer::of(300), Tasks::new());
+        {
+            let mut waiting = Box::pin(slot.token(|| issuer.ask(), &tasks));
+            assert!(futures_util::poll!(waiting.as_mut()).is_pending());
+        }
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let before = Instant::now();
+        assert_eq!(text(&slot, &issuer, &tasks).await, "Bearer 0");
+        assert_eq!(before.elapsed(), Duration::ZERO);
+        assert_eq!(issuer.asked(), 1);
+    }
+}
