@@ -1,17 +1,15 @@
 //! What to suggest for a word that is not known.
 
 /// Keys that the product describes and this version does not have.
-const NOT_BUILT_YET: [&str; 11] = [
+const NOT_BUILT_YET: [&str; 9] = [
     "admin",
     "approvals",
     "audit",
-    "client_credentials",
     "definitions",
     "limits",
     "policy",
     "sanitize",
     "telemetry",
-    "token_exchange",
     "valkey",
 ];
 

@@ -5,6 +5,7 @@
 
 mod auth;
 mod catalog;
+mod grants;
 mod limits;
 mod listen;
 mod pem;

@@ -6,7 +6,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderName, HeaderValue, Uri, header};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Check, pem, secs};
+use super::{Check, grants, pem, secs};
 use crate::{
     config::{
         hint,
@@ -15,7 +15,7 @@ use crate::{
     },
     protocol::{Revision, UpstreamId},
     upstream::spec::{
-        Endpoint, HttpSpec, HttpTransport, Isolation, Pin, StdioSpec, Timeouts, TlsSpec,
+        Endpoint, GrantSpec, HttpSpec, HttpTransport, Isolation, Pin, StdioSpec, Timeouts, TlsSpec,
         UpstreamSpec,
     },
 };
@@ -232,7 +232,7 @@ fn http(check: &mut Check<'_>, key: &str, url: &str, raw: &Upstream) -> Option<E
     Some(Endpoint::Http(HttpSpec {
         url: url?,
         headers,
-        grant: None,
+        grant: grant(check, key, raw),
         tls,
         transport: match raw.transport {
             None | Some(Transport::Auto) => HttpTransport::Auto,
@@ -444,7 +444,27 @@ fn credential(check: &mut Check<'_>, key: &str, auth: &Auth) -> Option<(HeaderNa
             let name = header_name(check, &below("header", "name"), raw.name.as_ref()?)?;
             Some((name, raw.value.as_ref()?.0.clone()))
         }
+        Auth::ClientCredentials(_) | Auth::TokenExchange(_) | Auth::IdJag(_) => None,
     }
+}
+
+/// The grant by which tokens are got, if that is the credential.
+fn grant(check: &mut Check<'_>, key: &str, upstream: &Upstream) -> Option<GrantSpec> {
+    let (kind, raw) = match upstream.auth.as_ref()? {
+        Auth::Bearer(_) | Auth::Basic(_) | Auth::Header(_) => return None,
+        Auth::ClientCredentials(raw) => (grants::Kind::ClientCredentials, raw),
+        Auth::TokenExchange(raw) => (grants::Kind::TokenExchange, raw),
+        Auth::IdJag(raw) => (grants::Kind::IdJag, raw),
+    };
+    let is_authorization = |name: &String| name.eq_ignore_ascii_case("authorization");
+    if upstream.headers.keys().any(is_authorization) {
+        check.wrong_key(
+            &["upstreams", key, "auth"],
+            "`auth` and `headers` both set `authorization`",
+            "remove one of them",
+        );
+    }
+    grants::grant(check, key, kind, raw, upstream)
 }
 
 fn header_name(check: &mut Check<'_>, path: &[&str], name: &str) -> Option<HeaderName> {

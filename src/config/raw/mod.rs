@@ -4,6 +4,7 @@
 //! twice. Nothing is validated here beyond shape; [`super::check`] does that.
 
 pub(super) mod auth;
+mod grants;
 
 use std::{collections::BTreeMap, fmt};
 
@@ -17,6 +18,8 @@ use super::{
     typed::mistake,
     units::{Ordered, Secret, Size, Time},
 };
+
+pub(super) use grants::{ClientProof, ListReader, SubjectToken, TokenGrant};
 
 /// Default of `listen.address`.
 pub(super) const LISTEN_ADDRESS: &str = "127.0.0.1:8808";
@@ -167,6 +170,12 @@ pub(super) enum Auth {
     Basic(Basic),
     /// A header of its own.
     Header(AuthHeader),
+    /// A token of the gateway's own (OAuth client credentials).
+    ClientCredentials(TokenGrant),
+    /// A token for each user, exchanged for the one that they came with (RFC 8693).
+    TokenExchange(TokenGrant),
+    /// A token for each user, by an assertion from where they logged in (Identity Assertion Authorization Grant).
+    IdJag(TokenGrant),
 }
 
 /// User and password.

@@ -26,6 +26,7 @@ upstreams:
     env: { NODE_OPTIONS: "--max-old-space-size=256" }
   warehouse:
     url: https://warehouse.internal/mcp
+    auth: { token_exchange: { token_url: https://login.internal/token, client_id: usher, client_secret: "${env:TOKEN}", resource: https://warehouse.internal/ } }
     isolation: principal             # shared | principal | session (section 6)
     protocol: auto                   # auto | modern | legacy | a revision
     prefix: wh                       # default: the upstream's key; "" = none

@@ -2,6 +2,7 @@
 
 mod accepted;
 mod auth;
+mod grants;
 mod refused;
 mod secrets;
 

@@ -81,10 +81,6 @@ fn hints_say_what_was_meant_or_what_to_do() {
         "`policy` is not built yet; leave it out"
     );
     assert_eq!(
-        hint("upstreams: { a: { url: https://a/, auth: { token_exchange: {} } } }\n"),
-        "`token_exchange` is not built yet; leave it out"
-    );
-    assert_eq!(
         hint("listen: { address: \"localhost:80\" }\n"),
         "write `127.0.0.1:80`"
     );
