@@ -81,7 +81,7 @@ fn every_configuration_loads_and_so_does_the_one_in_deploy() {
     }
     let example = std::fs::read_to_string(top("deploy/usher.yaml")).expect("an example");
     let plan = load(&etc, &example);
-    assert_eq!(plan.upstreams.len(), 2);
+    assert_eq!(plan.upstreams.len(), 3);
 }
 
 #[test]

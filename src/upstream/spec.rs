@@ -60,7 +60,7 @@ pub struct HttpSpec {
     /// Headers sent on every request, credentials among them; values are secrets.
     pub headers: Vec<(HeaderName, SecretString)>,
     /// The grant by which tokens for it are got; `None` where there are none, or where `headers` hold one.
-    pub grant: Option<GrantSpec>,
+    pub grant: Option<Box<GrantSpec>>,
     /// Trust and identity for `https`.
     pub tls: TlsSpec,
     /// Which HTTP transport is spoken.

@@ -63,7 +63,7 @@ impl Terms {
         };
         let credentials = grant.map(|grant| {
             let tasks = tasks.clone();
-            Credentials::new(spec.id.clone(), grant, tasks)
+            Credentials::new(spec.id.clone(), *grant, tasks)
         });
         Arc::new(Self {
             id: spec.id.clone(),

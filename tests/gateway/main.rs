@@ -14,6 +14,7 @@ mod asking_down;
 mod asking_up;
 mod auth;
 mod catalog_limits;
+mod egress;
 mod extensions;
 mod hostile;
 mod http_edge;

@@ -151,7 +151,7 @@ fn clients() -> PathBuf {
     peers().join("clients")
 }
 
-fn peers() -> PathBuf {
+pub(crate) fn peers() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers")
 }
 

@@ -16,6 +16,7 @@
 
 mod client;
 mod compare;
+mod exchange;
 mod import;
 mod login;
 mod pipe;

@@ -57,7 +57,7 @@ pub(super) fn grant(
     let resource = raw.resource.as_ref().or(upstream.url.as_ref());
     if let Some(resource) = &raw.resource {
         let uri = resource.parse::<http::Uri>().ok();
-        if resource.contains('#') || !uri.is_some_and(|uri| uri.scheme().is_some()) {
+        if resource.contains('#') || uri.is_none_or(|uri| uri.scheme().is_none()) {
             check.wrong(
                 &at("resource"),
                 "not a resource",

@@ -232,7 +232,7 @@ fn http(check: &mut Check<'_>, key: &str, url: &str, raw: &Upstream) -> Option<E
     Some(Endpoint::Http(HttpSpec {
         url: url?,
         headers,
-        grant: grant(check, key, raw),
+        grant: grant(check, key, raw).map(Box::new),
         tls,
         transport: match raw.transport {
             None | Some(Transport::Auto) => HttpTransport::Auto,

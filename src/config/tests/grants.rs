@@ -15,7 +15,7 @@ const US: &str = "client_id: usher, client_secret: \"${env:TOKEN}\"";
 fn accepted(auth: &str) -> GrantSpec {
     let plan = Files::with(&with(auth, "")).plan();
     match &plan.upstreams[0].endpoint {
-        Endpoint::Http(http) => http.grant.clone().unwrap(),
+        Endpoint::Http(http) => *http.grant.clone().unwrap(),
         Endpoint::Stdio(_) => unreachable!(),
     }
 }

@@ -38,6 +38,7 @@ pub(crate) use talk::{Says, Talk, again};
 pub(crate) use turn::Turn;
 pub(crate) use upstream::Upstream;
 pub(crate) use watch::Watch;
+pub(crate) use wire::MEDDLING;
 
 /// Nothing in these tests takes this long unless it hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

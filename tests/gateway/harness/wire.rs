@@ -302,15 +302,22 @@ fn full(text: String) -> Body {
 }
 
 fn status(code: u16) -> Response<Body> {
-    Response::builder()
-        .status(code)
-        .body(full(String::new()))
-        .unwrap()
+    meddling().status(code).body(full(String::new())).unwrap()
 }
 
 fn with_body(kind: &str, body: Body) -> Response<Body> {
-    Response::builder()
-        .header("content-type", kind)
-        .body(body)
-        .unwrap()
+    meddling().header("content-type", kind).body(body).unwrap()
 }
+
+/// Headers on every answer that are none of the client's business; [`MEDDLING`] is in each of their values.
+fn meddling() -> http::response::Builder {
+    Response::builder()
+        .header("set-cookie", format!("{MEDDLING}=1"))
+        .header("location", format!("http://127.0.0.1:1/{MEDDLING}"))
+        .header("www-authenticate", format!("Bearer scope=\"{MEDDLING}\""))
+        .header("access-control-allow-origin", format!("https://{MEDDLING}"))
+        .header("x-of-the-upstream", MEDDLING)
+}
+
+/// See [`meddling`].
+pub(crate) const MEDDLING: &str = "m3ddl1ng";
