@@ -95,6 +95,7 @@ impl Scene {
             .args([authority.to_string(), url.clone()])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
+            .stderr(Stdio::null())
             .kill_on_drop(true)
             .spawn()
             .expect("the authorization server starts");
@@ -121,6 +122,7 @@ impl Scene {
             .args(["serve".as_ref(), "-c".as_ref(), file.as_os_str()])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
+            .stderr(Stdio::null())
             .kill_on_drop(true)
             .spawn()
             .expect("usher starts");

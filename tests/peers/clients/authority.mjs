@@ -7,6 +7,9 @@ import { createServer } from "node:http";
 
 import { Provider } from "oidc-provider";
 
+// Standard output says one word; the server has many.
+console.log = console.info = console.warn = console.error;
+
 const [port, resource] = process.argv.slice(2);
 const issuer = `http://127.0.0.1:${port}`;
 const logins = new Map();
@@ -74,7 +77,7 @@ createServer((request, response) => {
     console.error(error);
     response.writeHead(500).end();
   });
-}).listen(port, "127.0.0.1", () => console.log("ready"));
+}).listen(port, "127.0.0.1", () => process.stdout.write("ready\n"));
 
 for (const event of ["server_error", "authorization.error", "grant.error", "registration_create.error"]) {
   provider.on(event, (_, error) => console.error(event, error.message, error.error_detail ?? ""));
