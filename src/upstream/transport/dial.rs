@@ -15,7 +15,10 @@ use rustls::{
 use secrecy::ExposeSecret;
 use tower::Service;
 
-use crate::upstream::{UpstreamError, spec::TlsSpec};
+use crate::{
+    fetch,
+    upstream::{UpstreamError, spec::TlsSpec},
+};
 
 /// Opens connections to one origin.
 #[derive(Debug, Clone)]
@@ -134,27 +137,9 @@ fn client_config(tls: &TlsSpec, wanted: bool) -> Result<ClientConfig, UpstreamEr
 
 /// The configured roots alone, or the system's, or Mozilla's where the system has none.
 fn roots(tls: &TlsSpec, wanted: bool) -> Result<RootCertStore, UpstreamError> {
-    let mut roots = RootCertStore::empty();
-    let Some(pem) = &tls.ca else {
-        if wanted {
-            // Unreadable files among the system's are its own matter; what could be read is used.
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            if roots.is_empty() {
-                roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-            }
-        }
-        return Ok(roots);
-    };
-    for certificate in CertificateDer::pem_slice_iter(pem) {
-        let added = certificate
-            .map_err(|error| error.to_string())
-            .and_then(|certificate| roots.add(certificate).map_err(|error| error.to_string()));
-        added.map_err(|error| UpstreamError::unavailable(format!("TLS roots: {error}")))?;
+    if tls.ca.is_none() && !wanted {
+        return Ok(RootCertStore::empty());
     }
-    if roots.is_empty() {
-        return Err(UpstreamError::unavailable(
-            "TLS roots: no certificate in the PEM",
-        ));
-    }
-    Ok(roots)
+    fetch::roots(tls.ca.as_deref())
+        .map_err(|error| UpstreamError::unavailable(format!("TLS roots: {error}")))
 }
