@@ -199,10 +199,10 @@ impl Authenticator {
 
     fn by_token(&self, token: &str, audiences: &[Arc<str>], asked: Asked, now: u64) -> Verdict {
         let digest = Cache::digest(token);
-        if let Some(verified) = self.cache.find(&digest) {
-            if let Some(verdict) = self.still(&verified, audiences, now) {
-                return verdict;
-            }
+        if let Some(verified) = self.cache.find(&digest)
+            && let Some(verdict) = self.still(&verified, audiences, now)
+        {
+            return verdict;
         }
         match jwt::verify(&self.issuers, token, asked, now) {
             jwt::Outcome::Verified(verified) => {

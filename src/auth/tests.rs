@@ -127,7 +127,8 @@ fn judge(authenticator: &Authenticator, token: &str, now: u64) -> Verdict {
 fn who(verdict: Verdict) -> Arc<Identity> {
     match verdict {
         Verdict::Proved(identity) => identity,
-        other => panic!("{other:?}"),
+        Verdict::Refused(error) => panic!("{error}"),
+        Verdict::NeedsKeys(_) | Verdict::NeedsIntrospection => panic!("not decided"),
     }
 }
 

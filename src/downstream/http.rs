@@ -57,7 +57,7 @@ impl Endpoint for McpEndpoint {
         let (mut head, body) = request.into_parts();
         match self.guard.admit(&mut head) {
             Admission::In(identity) => self.admitted(head, body, identity),
-            Admission::Out(answer) => std::future::ready(answer).boxed(),
+            Admission::Out(answer) => std::future::ready(*answer).boxed(),
             Admission::Wait(wait) => {
                 let this = self.clone();
                 async move {

@@ -82,7 +82,7 @@ impl Endpoint for EventsEndpoint {
         }
         match self.guard.admit(&mut head) {
             Admission::In(identity) => std::future::ready(self.open(&head, identity)).boxed(),
-            Admission::Out(answer) => std::future::ready(answer).boxed(),
+            Admission::Out(answer) => std::future::ready(*answer).boxed(),
             Admission::Wait(wait) => {
                 let this = self.clone();
                 wait.map(move |found| found.map_or_else(|no| no, |who| this.open(&head, who)))
@@ -144,7 +144,7 @@ impl Endpoint for MessagesEndpoint {
         async move {
             let identity = match admission {
                 Admission::In(identity) => identity,
-                Admission::Out(answer) => return answer,
+                Admission::Out(answer) => return *answer,
                 Admission::Wait(wait) => match wait.await {
                     Ok(identity) => identity,
                     Err(answer) => return answer,

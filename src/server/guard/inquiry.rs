@@ -76,7 +76,7 @@ impl Inquiry {
             .judge(presented, audiences, Asked::First, now)
         {
             Verdict::NeedsIntrospection => self.put(token, audiences).await,
-            known => known,
+            known @ (Verdict::Proved(_) | Verdict::Refused(_) | Verdict::NeedsKeys(_)) => known,
         }
     }
 

@@ -60,7 +60,7 @@ pub enum Admission {
     /// It goes on, as this somebody's.
     In(Arc<Identity>),
     /// It is answered with this.
-    Out(Response<Body>),
+    Out(Box<Response<Body>>),
     /// That is being found out.
     Wait(BoxFuture<'static, Result<Arc<Identity>, Response<Body>>>),
 }
@@ -170,7 +170,7 @@ impl Guard {
         };
         let brought = match Brought::take(head) {
             Ok(brought) => brought,
-            Err(misplaced) => return Admission::Out(challenge::misplaced(misplaced)),
+            Err(misplaced) => return Admission::Out(challenge::misplaced(misplaced).into()),
         };
         let address = head
             .extensions
@@ -185,9 +185,9 @@ impl Guard {
         match verdict {
             Verdict::Proved(identity) => match post.enough(identity) {
                 Ok(identity) => Admission::In(identity),
-                Err(answer) => Admission::Out(*answer),
+                Err(answer) => Admission::Out(answer),
             },
-            Verdict::Refused(error) => Admission::Out(post.refuse(error, address)),
+            Verdict::Refused(error) => Admission::Out(post.refuse(error, address).into()),
             Verdict::NeedsKeys(_) | Verdict::NeedsIntrospection => {
                 let post = Arc::clone(post);
                 let wait = async move {

@@ -31,19 +31,19 @@ impl Routes for One {
 
 /// A stack that knows nothing but that calls of tools need two scopes.
 async fn answer(call: Call) -> Result<Reply, Error> {
-    match call.op {
-        Op::Discover => Ok(Reply::Done(Outcome::Card(ServerCard {
-            revision: Revision::V2026_07_28,
-            capabilities: Json::parse(r#"{"tools":{}}"#.into(), &Limits::CLIENT).unwrap(),
-            instructions: None,
-            server_info: None,
-            ttl_millis: 0,
-        }))),
-        _ if call.address.is_none() => Err(Error::ShuttingDown),
-        _ => Err(Error::InsufficientScope {
+    if call.op != Op::Discover {
+        assert!(call.address.is_some(), "where it came from is known");
+        return Err(Error::InsufficientScope {
             scopes: Arc::new(["tools".into(), "admin".into()]),
-        }),
+        });
     }
+    Ok(Reply::Done(Outcome::Card(ServerCard {
+        revision: Revision::V2026_07_28,
+        capabilities: Json::parse(r#"{"tools":{}}"#.into(), &Limits::CLIENT).unwrap(),
+        instructions: None,
+        server_info: None,
+        ttl_millis: 0,
+    })))
 }
 
 #[tokio::test]
