@@ -66,10 +66,10 @@ pub struct Permit {
 }
 
 #[derive(Debug)]
-struct Decided {
-    policies: Vec<Arc<str>>,
-    digest: Arc<str>,
-    approval: Option<Approval>,
+pub(super) struct Decided {
+    pub(super) policies: Vec<Arc<str>>,
+    pub(super) digest: Arc<str>,
+    pub(super) approval: Option<Approval>,
 }
 
 /// A human must agree before the call leaves: `@require("approval")`.
@@ -85,6 +85,12 @@ impl Permit {
     /// What is given where no policy is configured.
     pub(super) const fn unasked() -> Self {
         Self { by: None }
+    }
+
+    pub(super) fn by(decided: Decided) -> Self {
+        Self {
+            by: Some(Arc::new(decided)),
+        }
     }
 
     /// The policies that permit, by name; none where no policy is configured.
@@ -147,8 +153,8 @@ impl Refusal {
 }
 
 impl Denied {
-    /// What is said of an item that is not listed.
-    pub(super) fn hidden() -> Self {
+    /// What is said where nothing is permitted.
+    pub(super) fn everything() -> Self {
         Self {
             reason: Refusal::Denied,
             hidden: true,
@@ -160,6 +166,33 @@ impl Denied {
 }
 
 impl Action {
+    /// Every one.
+    pub const ALL: [Self; 8] = [
+        Self::Call,
+        Self::Get,
+        Self::Read,
+        Self::Subscribe,
+        Self::Complete,
+        Self::Elicit,
+        Self::Sample,
+        Self::ListRoots,
+    ];
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|action| action.name() == name)
+    }
+
+    /// Whether it is something that a client does, rather than something that is asked of it.
+    pub fn is_use(self) -> bool {
+        !matches!(self, Self::Elicit | Self::Sample | Self::ListRoots)
+    }
+
+    /// The name of its group in policies.
+    pub(super) fn group(self) -> &'static str {
+        if self.is_use() { "use" } else { "ask" }
+    }
+
     /// The name in policies.
     pub const fn name(self) -> &'static str {
         match self {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::Action;
 use crate::{json::Json, protocol::UpstreamId};
 
 /// What sort of item.
@@ -17,8 +18,19 @@ pub enum ItemKind {
     Template,
 }
 
+impl ItemKind {
+    /// What can be done with such an item.
+    pub const fn uses(self) -> &'static [Action] {
+        match self {
+            Self::Tool => &[Action::Call],
+            Self::Prompt => &[Action::Get, Action::Complete],
+            Self::Resource | Self::Template => &[Action::Read, Action::Subscribe, Action::Complete],
+        }
+    }
+}
+
 /// One item of the catalog.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Item {
     /// What sort.
     pub kind: ItemKind,
@@ -52,6 +64,18 @@ pub struct Hints {
     pub idempotent: Option<bool>,
     /// It reaches outside a closed world.
     pub open_world: Option<bool>,
+}
+
+impl Hints {
+    /// Each with its name in policies.
+    pub(super) const fn pairs(self) -> [(&'static str, Option<bool>); 4] {
+        [
+            ("read_only", self.read_only),
+            ("destructive", self.destructive),
+            ("idempotent", self.idempotent),
+            ("open_world", self.open_world),
+        ]
+    }
 }
 
 /// Which item is asked about. One that was not handed in, such as a URI that no list has, has neither tags nor toolsets.

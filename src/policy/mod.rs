@@ -1,65 +1,101 @@
 //! Who may do what: Cedar policies over what the gateway offers (PRODUCT 9, SECURITY 5.4).
 //!
-//! Guarantees: what no policy permits is denied; a policy that cannot be evaluated denies; an argument that a policy mentions
+//! Guarantees: what no policy permits is denied; a policy that cannot be evaluated denies; an argument that a policy looks at
 //! and Cedar cannot hold exactly denies; a set with anything wrong in it is not loaded at all. Lists, calls, reads and
 //! everything else ask the same [`Prepared::decide`] and [`Prepared::lists`], which agree: what is not listed is denied
-//! whatever the arguments are. Not here: how an answer is worded for a client, and what a catalog is: items are handed in.
+//! whatever the arguments are. Decisions are those of Cedar over the whole set; what is left out or remembered
+//! changes none (`tests::properties`). Not here: how an answer is worded for a client, and what a catalog is: items are
+//! handed in.
+//!
+//! # Arguments
+//!
+//! `context.args.repo` has the type that the tool's `inputSchema` declares: strings, booleans, integers, arrays as sets, objects
+//! as records, so that `amount < 100`, `repo like "acme/*"` and `labels.contains("public")` can be written and validated. A
+//! policy is validated with the arguments that it looks at, as the tools in its scope declare them (`schema`); when it
+//! is loaded, before there are tools, as its own operators take them (`infer`). An argument without a type that Cedar has is read as
+//! text, `context.text.getTag("filter.owner")`. In both cases only what is looked at is represented, and what cannot be is
+//! denied. Rejected: an action for each tool, whose validations would multiply with the catalog and whose name authors would
+//! have to know; one record with every argument of every tool, whose types contradict each other; text alone, which
+//! compares no numbers.
 
 mod ask;
+mod cases;
+mod class;
+mod context;
+mod fit;
+mod groups;
+mod infer;
 mod item;
+mod laid;
+mod load;
+mod mention;
+mod possible;
+mod prepared;
 mod problem;
+mod represent;
+mod rule;
+mod schema;
+mod shape;
+mod slice;
+#[cfg(test)]
+mod tests;
 
 use std::{path::Path, sync::Arc};
 
-use crate::call::Identity;
+use moka::sync::Cache;
+
+use class::Classes;
+use load::{Compiled, File};
+use slice::ClassRules;
 
 pub use ask::{Action, Approval, Ask, Circumstances, Denied, Permit, Refusal};
+pub use class::Class;
 pub use item::{Hints, Item, ItemKind, Subject};
+pub use prepared::Prepared;
 pub use problem::Problem;
+
+/// Classes whose policies are kept; the least used are forgotten.
+const CLASSES: u64 = 4_096;
 
 /// One compiled, validated set of policies. Immutable; cloning shares.
 #[derive(Debug, Clone)]
-pub struct Policy {
-    rules: Rules,
-}
+pub struct Policy(Rules);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 enum Rules {
     /// No policy is configured.
     None,
     /// Nothing is permitted.
     Deny,
+    Set(Arc<Set>),
 }
 
-/// Policies laid over the items of one catalog. Immutable but for its caches, which are bounded; cloning shares.
-#[derive(Debug, Clone)]
-pub struct Prepared {
-    policy: Policy,
+#[derive(Debug)]
+struct Set {
+    compiled: Compiled,
+    classes: Classes,
+    by_class: Cache<Class, Arc<ClassRules>>,
 }
-
-/// What policy knows of somebody: identities that no policy can tell apart are of one class, and see the same lists. Cheap to
-/// clone, to compare and to hash; classes of different [`Prepared`]s must not be compared.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Class(Arc<str>);
 
 impl Policy {
     /// What holds where no policy is configured: everything is permitted.
     pub fn unrestricted() -> Self {
-        Self { rules: Rules::None }
+        Self(Rules::None)
     }
 
     /// What holds where policy is configured and cannot be used: nothing is permitted (SECURITY AUTHZ-1).
     pub fn deny_everything() -> Self {
-        Self { rules: Rules::Deny }
+        Self(Rules::Deny)
     }
 
-    /// Reads `*.cedar`, `groups.yaml` and `usher.cedarschema` of a directory.
+    /// Reads `*.cedar`, `groups.yaml`, `cases.yaml` and `usher.cedarschema` of a directory.
     ///
     /// # Errors
     /// Everything that is wrong, at least one [`Problem`]; then nothing is loaded (SECURITY AUTHZ-3). A directory without any
     /// policy is wrong too: it would deny everything.
     pub fn load(dir: &Path) -> Result<Self, Vec<Problem>> {
-        Err(vec![Problem::of_file(dir, "policies cannot be read yet")])
+        let files = load::files(dir)?;
+        Self::compile(&dir.display().to_string(), files)
     }
 
     /// The same from texts instead of files: each with the name it would have in the directory.
@@ -67,63 +103,70 @@ impl Policy {
     /// # Errors
     /// As [`Policy::load`].
     pub fn of(files: &[(&str, &str)]) -> Result<Self, Vec<Problem>> {
-        let _ = files;
-        Err(vec![Problem::of_file(
-            Path::new(""),
-            "policies cannot be read yet",
-        )])
+        let files = files.iter().map(|(name, text)| File {
+            name: (*name).to_owned(),
+            text: (*text).to_owned(),
+        });
+        Self::compile("policies", files.collect())
+    }
+
+    fn compile(dir: &str, files: Vec<File>) -> Result<Self, Vec<Problem>> {
+        let compiled = load::compile(dir, files)?;
+        let classes = Classes::of(&compiled);
+        Ok(Self(Rules::Set(Arc::new(Set {
+            compiled,
+            classes,
+            by_class: Cache::new(CLASSES),
+        }))))
     }
 
     /// Whether everything is permitted without asking: no policy is configured.
-    pub fn is_unrestricted(&self) -> bool {
-        self.rules == Rules::None
+    pub const fn is_unrestricted(&self) -> bool {
+        matches!(self.0, Rules::None)
     }
 
-    /// SHA-256 of the set in hexadecimal digits: equal for equal sets. Empty where everything is permitted unasked.
+    /// SHA-256 of the set in hexadecimal digits: equal for equal sets. Empty where nothing was loaded.
     pub fn digest(&self) -> &str {
-        ""
+        self.set().map_or("", |set| &set.compiled.digest)
+    }
+
+    /// How many policies there are.
+    pub fn count(&self) -> usize {
+        self.set().map_or(0, |set| set.compiled.rules.len())
+    }
+
+    /// What is strange about a set that was loaded all the same.
+    pub fn notes(&self) -> &[Problem] {
+        self.set().map_or(&[], |set| &set.compiled.notes)
     }
 
     /// Lays the policies over `items`. What `previous` worked out and still holds is kept.
-    pub fn prepare(&self, _items: Vec<Item>, _previous: Option<&Prepared>) -> Prepared {
-        Prepared {
-            policy: self.clone(),
+    pub fn prepare(&self, items: Vec<Item>, previous: Option<&Prepared>) -> Prepared {
+        Prepared::of(self, items, previous)
+    }
+
+    fn set(&self) -> Option<&Set> {
+        match &self.0 {
+            Rules::Set(set) => Some(set),
+            Rules::None | Rules::Deny => None,
+        }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Rules::Set(one), Rules::Set(two)) => Arc::ptr_eq(one, two),
+            _ => false,
         }
     }
 }
 
-impl Prepared {
-    /// The set these are.
-    pub fn policy(&self) -> &Policy {
-        &self.policy
-    }
-
-    /// Policies that do not fit the items: arguments that a tool does not have, or has of another type. A reload that brings
-    /// any is refused; when an upstream brings them later, calls of the items they are about are denied.
-    pub fn problems(&self) -> &[Problem] {
-        &[]
-    }
-
-    /// The class of somebody.
-    pub fn class(&self, _who: &Identity) -> Class {
-        Class("".into())
-    }
-
-    /// Whether an item is listed: unless all that can be done with it is denied whatever the arguments and the rest of the
-    /// context are. `toolset` is that of the endpoint which lists.
-    pub fn lists(&self, _class: &Class, _item: Subject<'_>, _toolset: Option<&str>) -> bool {
-        self.policy.is_unrestricted()
-    }
-
-    /// Decides.
-    ///
-    /// # Errors
-    /// [`Denied`], which says why, and whether the item is hidden too.
-    pub fn decide(&self, _ask: &Ask<'_>) -> Result<Permit, Denied> {
-        if self.policy.is_unrestricted() {
-            Ok(Permit::unasked())
-        } else {
-            Err(Denied::hidden())
-        }
+impl Set {
+    /// The policies that a class can be meant by.
+    fn rules(&self, class: &Class) -> Arc<ClassRules> {
+        self.by_class.get(class).unwrap_or_else(|| {
+            let rules = Arc::new(ClassRules::of(&self.compiled, &self.classes, class));
+            self.by_class.insert(class.clone(), rules.clone());
+            rules
+        })
     }
 }

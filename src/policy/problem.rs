@@ -1,11 +1,12 @@
 //! What is wrong with a set of policies, each with its place.
 
-use std::{fmt, path::Path};
+use std::fmt;
 
+use cedar_policy::ffi::DetailedError;
 use serde::Serialize;
 
 /// One thing that is wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Problem {
     /// The file.
     pub file: String,
@@ -21,15 +22,57 @@ pub struct Problem {
 
 impl Problem {
     /// About a file as a whole.
-    pub(super) fn of_file(file: &Path, message: impl Into<String>) -> Self {
+    pub(super) fn of_file(file: &str, message: impl Into<String>) -> Self {
         Self {
-            file: file.display().to_string(),
+            file: file.to_owned(),
             line: 0,
             column: 0,
             message: message.into(),
             hint: None,
         }
     }
+
+    /// About what stands at `offset` of a file's text.
+    pub(super) fn at(file: &str, text: &str, offset: usize, message: impl Into<String>) -> Self {
+        let (line, column) = position(text, offset);
+        Self {
+            line,
+            column,
+            ..Self::of_file(file, message)
+        }
+    }
+
+    /// What Cedar says of a file; `offset` is where it is if Cedar does not say.
+    pub(super) fn of_cedar(file: &str, text: &str, offset: usize, error: &DetailedError) -> Self {
+        let place = error.source_locations.first();
+        let message = match place.and_then(|place| place.label.as_deref()) {
+            Some(label) if !label.is_empty() => format!("{}: {label}", error.message),
+            _ => error.message.clone(),
+        };
+        Self {
+            hint: error.help.clone(),
+            ..Self::at(
+                file,
+                text,
+                place.map_or(offset, |place| place.loc.start),
+                message,
+            )
+        }
+    }
+
+    /// With what to do about it.
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// Line and column, from 1, of a byte of a text.
+pub(super) fn position(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default();
+    (line, column.chars().count() + 1)
 }
 
 impl fmt::Display for Problem {

@@ -1,0 +1,199 @@
+//! Classes: what policies can know of somebody, and no more.
+//!
+//! Of an identity a class keeps what some policy names or looks at: the groups and the tenant that appear in policies, the
+//! id if one appears, and attributes if one reads them. So ten thousand principals with twenty distinct grants are
+//! twenty classes, and whatever is decided without the context holds for all of a class.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock},
+};
+
+use super::{load::Compiled, mention::Attributes, rule::Literal};
+use crate::call::{Identity, IdentityKind};
+
+/// What policy knows of somebody: identities that no policy can tell apart are of one class, and see the same lists. Cheap to
+/// clone, to compare and to hash; classes of different sets of policies must not be compared.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Class(pub(super) Arc<Grants>);
+
+impl Class {
+    /// The class of everybody, where there are no policies.
+    pub(super) fn only() -> Self {
+        static ONLY: LazyLock<Class> = LazyLock::new(|| {
+            Class(Arc::new(Grants {
+                kind: IdentityKind::Anonymous,
+                uid: None,
+                ancestors: Box::default(),
+                name: None,
+                issuer: None,
+                tenant: None,
+            }))
+        });
+        ONLY.clone()
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Grants {
+    pub(super) kind: IdentityKind,
+    /// The literal that names them, if any does.
+    uid: Option<u32>,
+    /// Literals of groups and tenants they are in, in order.
+    ancestors: Box<[u32]>,
+    /// Attributes, where a policy reads them.
+    pub(super) name: Option<Arc<str>>,
+    pub(super) issuer: Option<Arc<str>>,
+    pub(super) tenant: Option<Arc<str>>,
+}
+
+/// What identities are sorted by.
+#[derive(Debug)]
+pub(super) struct Classes {
+    literals: Vec<Literal>,
+    /// Literals by id, for each kind of identity.
+    people: [HashMap<Arc<str>, Person>; 4],
+    /// For a group, the literals it leads to.
+    groups: HashMap<Arc<str>, Box<[u32]>>,
+    tenants: HashMap<Arc<str>, u32>,
+    reads: Attributes,
+    /// The id of those whom no policy names.
+    nobody: Arc<str>,
+}
+
+#[derive(Debug, Default)]
+struct Person {
+    uid: Option<u32>,
+    ancestors: Box<[u32]>,
+}
+
+const KINDS: [IdentityKind; 4] = [
+    IdentityKind::Anonymous,
+    IdentityKind::User,
+    IdentityKind::Agent,
+    IdentityKind::Key,
+];
+
+/// The type of a kind of identity in policies.
+pub(super) const fn type_of(kind: IdentityKind) -> &'static str {
+    match kind {
+        IdentityKind::Anonymous => "Anonymous",
+        IdentityKind::User => "User",
+        IdentityKind::Agent => "Agent",
+        IdentityKind::Key => "Key",
+    }
+}
+
+impl Classes {
+    pub(super) fn of(compiled: &Compiled) -> Self {
+        let literals: Vec<Literal> = compiled.literals.iter().cloned().collect();
+        let index: HashMap<&Literal, u32> = literals.iter().zip(0..).collect();
+        let number = |ty: &str, id: &Arc<str>| index.get(&(ty.into(), id.clone())).copied();
+        let in_groups = |groups: &mut dyn Iterator<Item = &Arc<str>>| -> Box<[u32]> {
+            groups.filter_map(|group| number("Group", group)).collect()
+        };
+        let mut people: [HashMap<Arc<str>, Person>; 4] = Default::default();
+        for kind in KINDS {
+            let people = &mut people[kind as usize];
+            for (ty, id) in &literals {
+                if **ty == *type_of(kind) {
+                    people.entry(id.clone()).or_default().uid = number(ty, id);
+                }
+            }
+            for (name, groups) in compiled.groups.members(kind) {
+                people.entry(name.clone()).or_default().ancestors = in_groups(&mut groups.iter());
+            }
+        }
+        let mut groups = HashMap::new();
+        let named = literals.iter().filter(|(ty, _)| **ty == *"Group");
+        for group in compiled.groups.names().chain(named.map(|(_, id)| id)) {
+            let above = compiled.groups.above(group);
+            groups.insert(group.clone(), in_groups(&mut above.iter()));
+        }
+        let tenants = literals.iter().filter(|(ty, _)| **ty == *"Tenant");
+        let tenants = tenants
+            .filter_map(|(ty, id)| Some((id.clone(), number(ty, id)?)))
+            .collect();
+        let mut reads = Attributes::default();
+        for rule in &compiled.rules {
+            reads.name |= rule.mentions.principal.name;
+            reads.issuer |= rule.mentions.principal.issuer;
+            reads.tenant |= rule.mentions.principal.tenant;
+        }
+        let mut nobody = String::from("somebody");
+        while literals.iter().any(|(_, id)| **id == *nobody) {
+            nobody.push('_');
+        }
+        Self {
+            literals,
+            people,
+            groups,
+            tenants,
+            reads,
+            nobody: nobody.into(),
+        }
+    }
+
+    /// The number of an entity that a policy names.
+    pub(super) fn number(&self, ty: &str, id: &str) -> Option<u32> {
+        let place = self
+            .literals
+            .binary_search_by(|(other, name)| (&**other, &**name).cmp(&(ty, id)));
+        place.ok().and_then(|place| u32::try_from(place).ok())
+    }
+
+    /// The class of somebody.
+    pub(super) fn class(&self, who: &Identity) -> Class {
+        let person = self.people[who.kind as usize].get(&who.name);
+        let mut ancestors = Vec::with_capacity(8);
+        if let Some(person) = person {
+            ancestors.extend_from_slice(&person.ancestors);
+        }
+        for group in &who.groups {
+            if let Some(above) = self.groups.get(group) {
+                ancestors.extend_from_slice(above);
+            }
+        }
+        if let Some(tenant) = who.tenant.as_ref().and_then(|name| self.tenants.get(name)) {
+            ancestors.push(*tenant);
+        }
+        ancestors.sort_unstable();
+        ancestors.dedup();
+        Class(Arc::new(Grants {
+            kind: who.kind,
+            uid: person.and_then(|person| person.uid),
+            ancestors: ancestors.into(),
+            name: self.reads.name.then(|| who.name.clone()),
+            issuer: who.issuer.clone().filter(|_| self.reads.issuer),
+            tenant: who.tenant.clone().filter(|_| self.reads.tenant),
+        }))
+    }
+
+    /// The id that stands for a class.
+    pub(super) fn id<'a>(&'a self, grants: &'a Grants) -> &'a str {
+        match grants.uid.and_then(|uid| self.literals.get(uid as usize)) {
+            Some((_, id)) => id,
+            None => &self.nobody,
+        }
+    }
+
+    /// The groups and tenants that a class is in, as far as policies name them.
+    pub(super) fn ancestors<'a>(&'a self, grants: &'a Grants) -> impl Iterator<Item = &'a Literal> {
+        grants
+            .ancestors
+            .iter()
+            .filter_map(|number| self.literals.get(*number as usize))
+    }
+
+    /// Whether a class is, or is in, what a literal names.
+    pub(super) fn is_in(&self, grants: &Grants, (ty, id): (&str, &str)) -> bool {
+        self.number(ty, id).is_some_and(|number| {
+            grants.uid == Some(number) || grants.ancestors.binary_search(&number).is_ok()
+        })
+    }
+
+    /// Whether a class is what a literal names.
+    pub(super) fn is(&self, grants: &Grants, (ty, id): (&str, &str)) -> bool {
+        grants.uid.is_some() && self.number(ty, id) == grants.uid
+    }
+}

@@ -1,0 +1,604 @@
+//! What a condition may come to when the context is not known: true, false, an error, or several of these.
+//!
+//! Never too little: if some context brings an outcome about, that outcome is among those told
+//! (`tests::properties` compares with Cedar over all contexts of small worlds). Sometimes too much: conditions are not solved,
+//! so `x < 1 && x > 2` may be true here. Erring that way lists an item that is then refused, and never hides one that
+//! may be used.
+
+use std::{borrow::Cow, collections::BTreeMap, ops::BitOr};
+
+use cedar_policy::pst::{BinaryOp, Expr, Literal, PatternElem, UnaryOp, Var};
+
+use super::{
+    Action, ItemKind,
+    class::{Classes, Grants, type_of},
+    laid::Laid,
+    rule::{Constraint, Rule},
+    shape::{Shape, Shapes},
+};
+
+/// What may come out, as a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Outcomes(u8);
+
+impl Outcomes {
+    pub(super) const TRUE: Self = Self(1);
+    pub(super) const FALSE: Self = Self(2);
+    pub(super) const ERROR: Self = Self(4);
+    const EITHER: Self = Self(3);
+    const ANY: Self = Self(7);
+
+    pub(super) const fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    const fn of(value: bool) -> Self {
+        if value { Self::TRUE } else { Self::FALSE }
+    }
+
+    const fn only(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    fn not(self) -> Self {
+        let mut out = self.only(Self::ERROR);
+        if self.has(Self::TRUE) {
+            out = out | Self::FALSE;
+        }
+        if self.has(Self::FALSE) {
+            out = out | Self::TRUE;
+        }
+        out
+    }
+
+    /// `self && other`, where the other is looked at only if the first is true.
+    fn and(self, other: impl FnOnce() -> Self) -> Self {
+        let mut out = Self(self.0 & !Self::TRUE.0);
+        if self.has(Self::TRUE) {
+            out = out | other();
+        }
+        out
+    }
+}
+
+impl BitOr for Outcomes {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// What is known when something is asked without its context.
+#[derive(Clone, Copy)]
+pub(super) struct World<'a> {
+    pub(super) classes: &'a Classes,
+    pub(super) who: &'a Grants,
+    pub(super) action: Action,
+    pub(super) item: &'a Laid,
+    /// The toolset of the endpoint, where it is known.
+    pub(super) toolset: Option<Option<&'a str>>,
+}
+
+/// What an expression may come to.
+#[derive(Debug, Clone, PartialEq)]
+enum Value<'a> {
+    Bool(Outcomes),
+    Long(i64),
+    Text(Cow<'a, str>),
+    Entity(Cow<'a, str>, &'a str),
+    Principal,
+    Resource,
+    Context,
+    /// A record of arguments: these members have a type, others deny if they are there. One inside another may itself be absent.
+    Arguments(&'a Shapes, Depth),
+    Set(Vec<Value<'a>>),
+    Record(BTreeMap<&'a str, Value<'a>>),
+    /// Anything, or an error.
+    Open,
+    Fails,
+}
+
+/// Where a record of arguments is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    Top,
+    Inside,
+}
+
+use Value::{Bool, Fails, Open};
+
+impl Value<'_> {
+    const fn outcomes(&self) -> Outcomes {
+        match self {
+            Bool(outcomes) => *outcomes,
+            Open => Outcomes::ANY,
+            // Anything else where a truth value is wanted is an error, as in Cedar.
+            _ => Outcomes::ERROR,
+        }
+    }
+
+    /// Whether it is all there is to know.
+    fn is_known(&self) -> bool {
+        match self {
+            Bool(outcomes) => *outcomes == Outcomes::TRUE || *outcomes == Outcomes::FALSE,
+            Self::Long(_) | Self::Text(_) | Self::Entity(..) => true,
+            Self::Set(values) => values.iter().all(Value::is_known),
+            Self::Record(fields) => fields.values().all(Value::is_known),
+            Self::Principal
+            | Self::Resource
+            | Self::Context
+            | Self::Arguments(..)
+            | Open
+            | Fails => false,
+        }
+    }
+
+    /// Whether coming to it may be an error.
+    const fn may_fail(&self) -> bool {
+        match self {
+            Bool(outcomes) => outcomes.has(Outcomes::ERROR),
+            Open | Fails | Self::Arguments(_, Depth::Inside) => true,
+            // Sets and records with anything inside that may fail are open themselves.
+            _ => false,
+        }
+    }
+
+    /// Whether two known values are equal.
+    fn equals(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Set(one), Self::Set(two)) => {
+                let within = |one: &[Self], two: &[Self]| {
+                    one.iter()
+                        .all(|value| two.iter().any(|other| value.equals(other)))
+                };
+                within(one, two) && within(two, one)
+            }
+            (Self::Record(one), Self::Record(two)) => {
+                one.len() == two.len()
+                    && one
+                        .iter()
+                        .all(|(key, value)| two.get(key).is_some_and(|other| value.equals(other)))
+            }
+            _ => self == other,
+        }
+    }
+}
+
+impl<'a> World<'a> {
+    /// What a policy may come to: `TRUE` is that it is satisfied.
+    pub(super) fn rule(&self, rule: &'a Rule) -> Outcomes {
+        let scope = self
+            .principal(&rule.principal)
+            .and(|| Outcomes::of(rule.actions.has(self.action)))
+            .and(|| self.resource(&rule.resource));
+        let mut all = scope;
+        for (expr, holds) in &rule.conditions {
+            if !all.has(Outcomes::TRUE) {
+                break;
+            }
+            all = all.and(|| {
+                let outcomes = self.value(expr).outcomes();
+                if *holds { outcomes } else { outcomes.not() }
+            });
+        }
+        all
+    }
+
+    /// Whether the principal may be what a scope says.
+    pub(super) fn principal(&self, constraint: &Constraint) -> Outcomes {
+        let is = |ty: &str| ty == type_of(self.who.kind);
+        let within = |literal: &(_, _)| self.classes.is_in(self.who, named(literal));
+        Outcomes::of(match constraint {
+            Constraint::Any => true,
+            Constraint::Is(ty) => is(ty),
+            Constraint::Eq(literal) => self.classes.is(self.who, named(literal)),
+            Constraint::In(literal) => within(literal),
+            Constraint::IsIn(ty, literal) => is(ty) && within(literal),
+        })
+    }
+
+    /// Whether the item may be what a scope says.
+    pub(super) fn resource(&self, constraint: &Constraint) -> Outcomes {
+        let is = |ty: &str| Outcomes::of(ty == self.item.type_name());
+        match constraint {
+            Constraint::Any => Outcomes::TRUE,
+            Constraint::Is(ty) => is(ty),
+            Constraint::Eq(literal) => self.item_is(named(literal)),
+            Constraint::In(literal) => self.item_in(named(literal)),
+            Constraint::IsIn(ty, literal) => is(ty).and(|| self.item_in(named(literal))),
+        }
+    }
+
+    fn item_is(&self, (ty, id): (&str, &str)) -> Outcomes {
+        if ty != self.item.type_name() {
+            Outcomes::FALSE
+        } else if self.item.item.kind == ItemKind::Template {
+            Outcomes::EITHER
+        } else {
+            Outcomes::of(*self.item.item.outward == *id)
+        }
+    }
+
+    fn item_in(&self, (ty, id): (&str, &str)) -> Outcomes {
+        match ty {
+            "Upstream" => Outcomes::of(self.item.item.upstream.as_str() == id),
+            "Toolset" => Outcomes::of(self.item.item.toolsets.iter().any(|name| **name == *id)),
+            _ => self.item_is((ty, id)),
+        }
+    }
+
+    fn value(&self, expr: &'a Expr) -> Value<'a> {
+        match expr {
+            Expr::Literal(Literal::Bool(value)) => Bool(Outcomes::of(*value)),
+            Expr::Literal(Literal::Long(value)) => Value::Long(*value),
+            Expr::Literal(Literal::String(text)) => Value::Text(Cow::Borrowed(text.as_str())),
+            Expr::Literal(Literal::EntityUID(uid)) => {
+                Value::Entity(Cow::Owned(uid.ty.to_string()), uid.eid.as_str())
+            }
+            Expr::Var(Var::Principal) => Value::Principal,
+            Expr::Var(Var::Resource) => Value::Resource,
+            Expr::Var(Var::Context) => Value::Context,
+            Expr::Var(Var::Action) => Value::Entity(Cow::Borrowed("Action"), self.action.name()),
+            Expr::UnaryOp { op, expr } => self.unary(*op, expr),
+            Expr::BinaryOp { op, left, right } => self.binary(*op, left, right),
+            Expr::GetAttr { expr, attr } => self.attribute(self.value(expr), attr.as_str()),
+            Expr::HasAttr { expr, attrs } => {
+                let mut at = self.value(expr);
+                let mut all = Outcomes::TRUE;
+                for (index, attr) in attrs.iter().enumerate() {
+                    all = all.and(|| self.has(&at, attr.as_str()));
+                    if !all.has(Outcomes::TRUE) {
+                        break;
+                    }
+                    if index + 1 < attrs.len() {
+                        at = self.attribute(at, attr.as_str());
+                    }
+                }
+                Bool(all)
+            }
+            Expr::Like { expr, pattern } => match self.value(expr) {
+                Value::Text(text) => Bool(Outcomes::of(like(pattern, &text))),
+                Open => Open,
+                _ => Fails,
+            },
+            Expr::Is {
+                expr,
+                entity_type,
+                in_expr,
+            } => {
+                let value = self.value(expr);
+                let ty = entity_type.to_string();
+                let is = match &value {
+                    Value::Principal => Outcomes::of(ty == type_of(self.who.kind)),
+                    Value::Resource => Outcomes::of(ty == self.item.type_name()),
+                    Value::Entity(other, _) => Outcomes::of(**other == *ty),
+                    Open => Outcomes::ANY,
+                    _ => Outcomes::ERROR,
+                };
+                Bool(is.and(|| match in_expr {
+                    Some(above) => self.within(&value, &self.value(above)),
+                    None => Outcomes::TRUE,
+                }))
+            }
+            Expr::IfThenElse {
+                cond,
+                then_expr,
+                else_expr,
+            } => self.choice(cond, then_expr, else_expr),
+            Expr::Set(exprs) => {
+                let values: Vec<_> = exprs.iter().map(|expr| self.value(expr)).collect();
+                if values.contains(&Fails) {
+                    Fails
+                } else if values.iter().any(Value::may_fail) {
+                    Open
+                } else {
+                    Value::Set(values)
+                }
+            }
+            Expr::Record(fields) => {
+                let fields: BTreeMap<_, _> = fields
+                    .iter()
+                    .map(|(key, expr)| (key.as_str(), self.value(expr)))
+                    .collect();
+                if fields.values().any(|value| *value == Fails) {
+                    Fails
+                } else if fields.values().any(Value::may_fail) {
+                    Open
+                } else {
+                    Value::Record(fields)
+                }
+            }
+            _ => Open,
+        }
+    }
+
+    fn choice(&self, cond: &'a Expr, then: &'a Expr, other: &'a Expr) -> Value<'a> {
+        let cond = self.value(cond).outcomes();
+        let mut may = Vec::new();
+        if cond.has(Outcomes::ERROR) {
+            may.push(Fails);
+        }
+        if cond.has(Outcomes::TRUE) {
+            may.push(self.value(then));
+        }
+        if cond.has(Outcomes::FALSE) {
+            may.push(self.value(other));
+        }
+        match &may[..] {
+            [only] => only.clone(),
+            several if several.iter().all(|value| matches!(value, Bool(_) | Fails)) => {
+                let all = several.iter().map(Value::outcomes);
+                Bool(all.fold(Outcomes(0), Outcomes::bitor))
+            }
+            _ => Open,
+        }
+    }
+
+    fn unary(&self, op: UnaryOp, expr: &'a Expr) -> Value<'a> {
+        match (op, self.value(expr)) {
+            (_, Fails) => Fails,
+            (UnaryOp::Not, value) => Bool(value.outcomes().not()),
+            (UnaryOp::Neg, Value::Long(long)) => long.checked_neg().map_or(Fails, Value::Long),
+            (UnaryOp::IsEmpty, Value::Set(values)) => Bool(Outcomes::of(values.is_empty())),
+            _ => Open,
+        }
+    }
+
+    fn binary(&self, op: BinaryOp, left: &'a Expr, right: &'a Expr) -> Value<'a> {
+        let one = self.value(left);
+        match op {
+            BinaryOp::And => return Bool(one.outcomes().and(|| self.value(right).outcomes())),
+            BinaryOp::Or => {
+                let not = one.outcomes().not();
+                return Bool(not.and(|| self.value(right).outcomes().not()).not());
+            }
+            _ => {}
+        }
+        let two = self.value(right);
+        if one == Fails || two == Fails {
+            return Fails;
+        }
+        let number = |of: fn(i64, i64) -> Option<i64>| match (&one, &two) {
+            (Value::Long(one), Value::Long(two)) => of(*one, *two).map_or(Fails, Value::Long),
+            _ => Open,
+        };
+        let order = |of: fn(i64, i64) -> bool| match (&one, &two) {
+            (Value::Long(one), Value::Long(two)) => Bool(Outcomes::of(of(*one, *two))),
+            _ => Open,
+        };
+        let result = match op {
+            BinaryOp::Eq => Bool(self.equal(&one, &two)),
+            BinaryOp::NotEq => Bool(self.equal(&one, &two).not()),
+            BinaryOp::Less => order(|one, two| one < two),
+            BinaryOp::LessEq => order(|one, two| one <= two),
+            BinaryOp::Greater => order(|one, two| one > two),
+            BinaryOp::GreaterEq => order(|one, two| one >= two),
+            BinaryOp::Add => number(i64::checked_add),
+            BinaryOp::Sub => number(i64::checked_sub),
+            BinaryOp::Mul => number(i64::checked_mul),
+            BinaryOp::In => Bool(self.within(&one, &two)),
+            BinaryOp::Contains => match &one {
+                Value::Set(values) => Bool(self.among(values, &two)),
+                _ => Open,
+            },
+            BinaryOp::ContainsAll => match (&one, &two) {
+                (Value::Set(one), Value::Set(two)) => {
+                    let all = two.iter().map(|value| self.among(one, value));
+                    Bool(all.fold(Outcomes::TRUE, |all, this| all.and(|| this)))
+                }
+                _ => Open,
+            },
+            BinaryOp::ContainsAny => match (&one, &two) {
+                (Value::Set(one), Value::Set(two)) => {
+                    let none = two.iter().map(|value| self.among(one, value).not());
+                    Bool(
+                        none.fold(Outcomes::TRUE, |all, this| all.and(|| this))
+                            .not(),
+                    )
+                }
+                _ => Open,
+            },
+            _ => Open,
+        };
+        match result {
+            Bool(outcomes) if one.may_fail() || two.may_fail() => Bool(outcomes | Outcomes::ERROR),
+            result => result,
+        }
+    }
+
+    fn among(&self, values: &[Value<'a>], wanted: &Value<'a>) -> Outcomes {
+        let none = values.iter().map(|value| self.equal(value, wanted).not());
+        none.fold(Outcomes::TRUE, |all, this| all.and(|| this))
+            .not()
+    }
+
+    fn equal(&self, one: &Value<'a>, two: &Value<'a>) -> Outcomes {
+        use Value::{Entity, Principal, Resource};
+        match (one, two) {
+            (Principal, Principal) | (Resource, Resource) => Outcomes::TRUE,
+            (Principal, Entity(ty, id)) | (Entity(ty, id), Principal) => {
+                Outcomes::of(self.classes.is(self.who, (ty, id)))
+            }
+            (Resource, Entity(ty, id)) | (Entity(ty, id), Resource) => self.item_is((ty, id)),
+            (Principal, Resource) | (Resource, Principal) => Outcomes::FALSE,
+            _ if one.is_known() && two.is_known() => Outcomes::of(one.equals(two)),
+            _ => Outcomes::ANY,
+        }
+    }
+
+    /// `one in two`
+    fn within(&self, one: &Value<'a>, two: &Value<'a>) -> Outcomes {
+        let (ty, id) = match two {
+            Value::Set(values) => {
+                let none = values.iter().map(|value| self.within(one, value).not());
+                return none
+                    .fold(Outcomes::TRUE, |all, this| all.and(|| this))
+                    .not();
+            }
+            Value::Entity(ty, id) => (&**ty, *id),
+            // `principal in principal` and the like.
+            Value::Principal | Value::Resource => return self.equal(one, two),
+            _ => return Outcomes::ANY,
+        };
+        match one {
+            Value::Principal => Outcomes::of(self.classes.is_in(self.who, (ty, id))),
+            Value::Resource => self.item_in((ty, id)),
+            Value::Entity(own, name) if **own == *"Action" => Outcomes::of(
+                ty == "Action"
+                    && (*name == id || self.action.group() == id && *name == self.action.name()),
+            ),
+            _ => Outcomes::ANY,
+        }
+    }
+
+    fn attribute(&self, of: Value<'a>, name: &'a str) -> Value<'a> {
+        let text = |text: &'a str| Value::Text(Cow::Borrowed(text));
+        match of {
+            Value::Principal => match self.principal_attribute(name) {
+                Some(value) => text(value),
+                None => Fails,
+            },
+            Value::Resource => self.item_attribute(name),
+            Value::Context => match name {
+                "args" => self
+                    .item
+                    .shapes(self.action)
+                    .map_or(Fails, |shapes| Value::Arguments(shapes, Depth::Top)),
+                "toolset" => match self.toolset {
+                    Some(toolset) => toolset.map_or(Fails, text),
+                    None => Open,
+                },
+                _ => Open,
+            },
+            Value::Arguments(shapes, _) => match shapes.member(name) {
+                Some(member) => match &member.shape {
+                    Shape::Record(shapes) => Value::Arguments(shapes, Depth::Inside),
+                    _ => Open,
+                },
+                None => Fails,
+            },
+            Value::Record(mut fields) => fields.remove(name).unwrap_or(Fails),
+            Open => Open,
+            _ => Fails,
+        }
+    }
+
+    fn has(&self, of: &Value<'a>, name: &'a str) -> Outcomes {
+        match of {
+            Value::Principal => Outcomes::of(self.principal_attribute(name).is_some()),
+            Value::Resource => match self.item_attribute(name) {
+                Fails => Outcomes::FALSE,
+                _ => Outcomes::TRUE,
+            },
+            Value::Context => match name {
+                "args" | "text" => Outcomes::of(self.item.shapes(self.action).is_some()),
+                "toolset" => match self.toolset {
+                    Some(toolset) => Outcomes::of(toolset.is_some()),
+                    None => Outcomes::EITHER,
+                },
+                "scopes" | "revision" | "time" => Outcomes::TRUE,
+                "client" | "address" => Outcomes::EITHER,
+                _ => Outcomes::FALSE,
+            },
+            Value::Arguments(shapes, depth) => {
+                let there = match shapes.member(name) {
+                    Some(_) => Outcomes::EITHER,
+                    // If it is there all the same, it cannot be represented, which denies as an error does.
+                    None => Outcomes::FALSE | Outcomes::ERROR,
+                };
+                match depth {
+                    Depth::Top => there,
+                    Depth::Inside => there | Outcomes::ERROR,
+                }
+            }
+            Value::Record(fields) => Outcomes::of(fields.contains_key(name)),
+            Open => Outcomes::ANY,
+            _ => Outcomes::ERROR,
+        }
+    }
+
+    fn principal_attribute(&self, name: &str) -> Option<&'a str> {
+        let who = self.who;
+        match name {
+            "name" => who.name.as_deref(),
+            "issuer" => who.issuer.as_deref(),
+            "tenant" => who.tenant.as_deref(),
+            _ => None,
+        }
+    }
+
+    fn item_attribute(&self, name: &str) -> Value<'a> {
+        let item = &self.item.item;
+        let text = |text: &'a str| Value::Text(Cow::Borrowed(text));
+        let flag = |flag: Option<bool>| flag.map_or(Fails, |flag| Bool(Outcomes::of(flag)));
+        let tool = item.kind == ItemKind::Tool;
+        let resource = matches!(item.kind, ItemKind::Resource | ItemKind::Template);
+        match name {
+            "upstream" => text(item.upstream.as_str()),
+            "tags" => Value::Set(item.tags.iter().map(|tag| text(tag)).collect()),
+            "name" if item.kind == ItemKind::Template => Open,
+            "name" => text(&item.outward),
+            "local" if !resource => text(&item.local),
+            "uri" | "scheme" | "host" | "path" if resource => {
+                if item.kind == ItemKind::Template {
+                    return Open;
+                }
+                text(match name {
+                    "uri" => &item.local,
+                    "scheme" => self.item.parts.scheme(&item.local),
+                    "host" => self.item.parts.host(&item.local),
+                    _ => self.item.parts.path(&item.local),
+                })
+            }
+            "claimed" if tool => {
+                let claimed = item.claimed.pairs();
+                let known = claimed
+                    .into_iter()
+                    .filter_map(|(key, flag)| Some((key, Bool(Outcomes::of(flag?)))));
+                Value::Record(known.collect())
+            }
+            _ if tool => {
+                let pinned = item.pinned.pairs();
+                let found = pinned.into_iter().find(|(key, _)| *key == name);
+                flag(found.and_then(|(_, flag)| flag))
+            }
+            _ => Fails,
+        }
+    }
+}
+
+fn named<'b>((ty, id): &'b (std::sync::Arc<str>, std::sync::Arc<str>)) -> (&'b str, &'b str) {
+    (ty, id)
+}
+
+/// Whether a pattern matches all of a text. At most the product of both lengths in steps.
+fn like(pattern: &[PatternElem], text: &str) -> bool {
+    let (mut pattern, mut text) = (pattern, text);
+    let mut retry: Option<(&[PatternElem], &str)> = None;
+    loop {
+        let mut rest = text.chars();
+        match (pattern.split_first(), rest.next()) {
+            (Some((PatternElem::Wildcard, after)), _) => {
+                pattern = after;
+                retry = Some((pattern, text));
+                continue;
+            }
+            (Some((PatternElem::Char(want), after)), Some(have)) if *want == have => {
+                (pattern, text) = (after, rest.as_str());
+                continue;
+            }
+            (None, None) => return true,
+            _ => {}
+        }
+        let Some((past, run)) = retry else {
+            return false;
+        };
+        let mut longer = run.chars();
+        if longer.next().is_none() {
+            return false;
+        }
+        (pattern, text) = (past, longer.as_str());
+        retry = Some((past, text));
+    }
+}

@@ -1,0 +1,103 @@
+//! The schema: what policies may speak of, with the arguments filled in.
+//!
+//! Cedar knows types of entities, not of single ones, and has no open records; so one static schema cannot say that `repo` is a
+//! string of this tool and absent from that one, and an action for each tool would make every policy cost a validation for
+//! each. Instead a policy is validated against the schema in which `context.args` has just the members that this policy looks
+//! at, with the types that the tools in its scope declare for them. Tools that agree in those, as most do, are one schema, so a
+//! set costs about one validation a policy however many tools there are.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock, Mutex, PoisonError},
+};
+
+use cedar_policy::{
+    Entities, PolicySet, Schema, SchemaFragment, ValidationMode, Validator, ffi::DetailedError,
+};
+
+use super::rule::Rule;
+
+/// The schema as it is published.
+pub(super) const TEXT: &str = include_str!("../../policies/usher.cedarschema");
+
+/// Where arguments go.
+const ARGS: &str = "type Args = {};";
+
+/// Schemas that are kept; when there are more, all are forgotten.
+const KEPT: usize = 1_024;
+
+/// Validates policies, and remembers the schemas it made.
+#[derive(Debug, Default)]
+pub(super) struct Checker {
+    // A std mutex: held while a schema is looked up or made, never in a call.
+    made: Mutex<HashMap<String, Arc<Validator>>>,
+}
+
+/// The published schema with these arguments: `{ "repo": String }`.
+pub(super) fn with_args(args: &str) -> String {
+    TEXT.replace(ARGS, &format!("type Args = {args};"))
+}
+
+/// The actions with the groups they are in.
+#[expect(clippy::expect_used, reason = "see the invariant")]
+pub(super) fn actions() -> &'static Entities {
+    // INVARIANT: the schema is a constant, and `the_schema_is_one` reads it.
+    static ACTIONS: LazyLock<Entities> = LazyLock::new(|| {
+        let (schema, _) = Schema::from_cedarschema_str(TEXT).expect("the schema is one");
+        schema.action_entities().expect("actions have a hierarchy")
+    });
+    &ACTIONS
+}
+
+impl Checker {
+    /// What is wrong with a policy where its arguments are of these types; and whether it can never apply.
+    pub(super) fn check(&self, rule: &Rule, args: &str) -> (Vec<DetailedError>, bool) {
+        let Some(validator) = self.validator(args) else {
+            let error = format!("the arguments {args} make no schema");
+            return (
+                vec![DetailedError {
+                    message: error,
+                    help: None,
+                    code: None,
+                    url: None,
+                    severity: None,
+                    source_locations: Vec::new(),
+                    related: Vec::new(),
+                }],
+                false,
+            );
+        };
+        let Ok(set) = PolicySet::from_policies([rule.cedar.clone()]) else {
+            return (Vec::new(), false);
+        };
+        let result = validator.validate(&set, ValidationMode::Strict);
+        let errors = result.validation_errors().map(DetailedError::from);
+        let never = result.validation_warnings().any(|warning| {
+            matches!(
+                warning,
+                cedar_policy::ValidationWarning::ImpossiblePolicy(_)
+            )
+        });
+        (errors.collect(), never)
+    }
+
+    fn validator(&self, args: &str) -> Option<Arc<Validator>> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(validator) = made.get(args) {
+            return Some(validator.clone());
+        }
+        static BASE: LazyLock<Option<SchemaFragment>> = LazyLock::new(|| {
+            let (base, _) = SchemaFragment::from_cedarschema_str(&TEXT.replace(ARGS, "")).ok()?;
+            Some(base)
+        });
+        let (fragment, _) =
+            SchemaFragment::from_cedarschema_str(&format!("type Args = {args};")).ok()?;
+        let schema = Schema::from_schema_fragments([BASE.clone()?, fragment]).ok()?;
+        let validator = Arc::new(Validator::new(schema));
+        if made.len() >= KEPT {
+            made.clear();
+        }
+        made.insert(args.to_owned(), validator.clone());
+        Some(validator)
+    }
+}

@@ -1,0 +1,174 @@
+//! What is refused when a set is loaded, and where it is said to be.
+
+use super::*;
+
+fn refused(text: &str) -> Vec<Problem> {
+    Policy::of(&[("p.cedar", text)]).expect_err("refused")
+}
+
+#[test]
+fn what_the_schema_does_not_have_is_refused_with_line_and_column() {
+    for (text, place, words) in [
+        (
+            "permit(principal, action, resource)\nwhen { resource.nam == \"x\" };",
+            (2, 8),
+            "nam",
+        ),
+        (
+            "\n permit(principal, action, resource in Upsteam::\"x\");",
+            (2, 40),
+            "Upsteam",
+        ),
+        (
+            "permit(principal, action == Action::\"cal\", resource);",
+            (1, 29),
+            "cal",
+        ),
+        (
+            "permit(principal, action, resource) when { resource.name == \"é\" && resource.nam == \"\" };",
+            (1, 68), "nam",
+        ),
+        (
+            "permit(principal, action == Action::\"call\", resource) when { context.args.n < \"x\" };",
+            (1, 79),
+            "",
+        ),
+        ("permit(principal, action, resource", (1, 35), ""),
+        (
+            "permit(principal, action, resource) when { principal.nickname == \"x\" };",
+            (1, 44),
+            "nickname",
+        ),
+    ] {
+        let problems = refused(text);
+        let problem = &problems[0];
+        assert_eq!(
+            (problem.line, problem.column),
+            place,
+            "{text}: {problems:#?}"
+        );
+        assert!(problem.message.contains(words), "{problem}");
+    }
+}
+
+#[test]
+fn what_could_not_be_kept_to_is_refused() {
+    for (text, words) in [
+        (
+            "@requires(\"approval\") permit(principal, action, resource);",
+            "@requires",
+        ),
+        (
+            "@require(\"approvals\") permit(principal, action, resource);",
+            "approval",
+        ),
+        (
+            "@require(\"approval\") forbid(principal, action, resource);",
+            "forbid",
+        ),
+        (
+            "@require(\"approval\") @within(\"soon\") permit(principal, action, resource);",
+            "no time",
+        ),
+        (
+            "@within(\"5m\") permit(principal, action, resource);",
+            "without",
+        ),
+        (
+            "permit(principal == ?principal, action, resource);",
+            "template",
+        ),
+        (
+            "@id(\"a\") permit(principal, action, resource); @id(\"a\") forbid(principal, action, resource);",
+            "taken",
+        ),
+        (
+            "permit(principal, action == Action::\"call\", resource) when { resource.claimed has read_only };",
+            "claims",
+        ),
+        (
+            "permit(principal, action == Action::\"call\", resource) when { context.args == context.args };",
+            "as a whole",
+        ),
+        (
+            "permit(principal, action == Action::\"call\", resource) when { context == context };",
+            "as a whole",
+        ),
+        (
+            "permit(principal, action == Action::\"call\", resource) when { User::\"a\" in Group::\"b\" };",
+            "on its left",
+        ),
+        (
+            "permit(principal, action == Action::\"call\", resource) when { context.text.hasTag(resource.name) };",
+            "named",
+        ),
+    ] {
+        let problems = refused(text);
+        assert!(
+            problems
+                .iter()
+                .any(|problem| problem.message.contains(words)),
+            "{text}: {problems:#?}"
+        );
+    }
+}
+
+#[test]
+fn nothing_at_all_and_nothing_readable_are_refused() {
+    assert!(
+        refused("// nothing")[0]
+            .message
+            .contains("nothing would be permitted")
+    );
+    assert!(Policy::of(&[]).is_err());
+    let dir = tempfile::tempdir().expect("a directory");
+    let missing = Policy::load(&dir.path().join("nowhere")).expect_err("refused");
+    assert!(
+        missing[0].message.contains("cannot be read"),
+        "{}",
+        missing[0]
+    );
+    std::fs::write(dir.path().join("a.cedar"), [0xff, 0xfe]).expect("written");
+    assert!(Policy::load(dir.path()).is_err());
+    std::fs::write(
+        dir.path().join("a.cedar"),
+        "permit(principal, action, resource);",
+    )
+    .expect("written");
+    assert_eq!(Policy::load(dir.path()).expect("a set").count(), 1);
+}
+
+#[test]
+fn groups_that_are_no_groups_are_refused_with_their_place() {
+    let set = |groups: &str| {
+        Policy::of(&[
+            ("a.cedar", "permit(principal, action, resource);"),
+            ("groups.yaml", groups),
+        ])
+    };
+    assert!(set("dev: {users: [a]}").is_ok());
+    for (text, line) in [
+        ("dev:\n  user: [a]\n", 2),
+        ("dev: [a]\n", 1),
+        ("dev: {}\ndev: {}\n", 2),
+    ] {
+        let problems = set(text).expect_err("refused");
+        assert_eq!(
+            (problems[0].file.as_str(), problems[0].line),
+            ("groups.yaml", line),
+            "{problems:?}"
+        );
+    }
+}
+
+#[test]
+fn a_digest_is_that_of_what_decides() {
+    let of = |files: &[(&str, &str)]| Policy::of(files).expect("a set").digest().to_owned();
+    let one = ("a.cedar", "permit(principal, action, resource);");
+    assert_eq!(of(&[one]), of(&[("elsewhere/a.cedar", one.1)]));
+    assert_ne!(
+        of(&[one]),
+        of(&[("a.cedar", "permit(principal, action, resource) ;")])
+    );
+    assert_ne!(of(&[one]), of(&[one, ("groups.yaml", "a: {}")]));
+}
