@@ -1,6 +1,6 @@
 //! The gateway that a one-off command talks to: a running one by its address, or one made for the occasion.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 
@@ -66,6 +66,16 @@ impl Refused {
 }
 
 impl Where {
+    /// The file of the configuration, whether it is there or not.
+    pub(super) fn config(&self) -> PathBuf {
+        self.source.path()
+    }
+
+    /// Whether it is one that runs elsewhere.
+    pub(super) const fn is_running(&self) -> bool {
+        self.url.is_some()
+    }
+
     /// The gateway, ready; if there is none, the reason has been told.
     pub(super) async fn gateway(&self) -> Result<Gateway, super::Ended> {
         if let Some(url) = &self.url {

@@ -16,6 +16,7 @@ mod keys;
 mod logs;
 mod near;
 mod out;
+mod policy;
 mod schema;
 mod serve;
 mod shown;
@@ -64,6 +65,8 @@ enum Command {
     Init(init::Args),
     #[command(subcommand)]
     Keys(keys::Args),
+    #[command(subcommand)]
+    Policy(policy::Args),
     #[command(subcommand)]
     Schema(schema::Args),
     Completions(completions::Args),
@@ -137,6 +140,7 @@ async fn obey(command: Command) -> Ended {
         Command::Import(args) => import::run(&args),
         Command::Init(args) => init::run(&args),
         Command::Keys(args) => keys::run(&args),
+        Command::Policy(args) => Box::pin(policy::run(args)).await,
         Command::Schema(args) => schema::run(args),
         Command::Completions(args) => completions::run(args),
         Command::DemoTravel => match crate::demo::travel_stdio().await {

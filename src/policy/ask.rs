@@ -154,7 +154,7 @@ impl Refusal {
 
 impl Denied {
     /// What is said where nothing is permitted.
-    pub(super) fn everything() -> Self {
+    pub(super) fn hidden() -> Self {
         Self {
             reason: Refusal::Denied,
             hidden: true,

@@ -134,6 +134,11 @@ impl Classes {
         }
     }
 
+    /// A name that no policy names.
+    pub(super) fn nobody(&self) -> &str {
+        &self.nobody
+    }
+
     /// The number of an entity that a policy names.
     pub(super) fn number(&self, ty: &str, id: &str) -> Option<u32> {
         let place = self

@@ -13,6 +13,7 @@ use super::{
     mention::Paths,
     problem::Problem,
     rule::{Actions, Constraint, Rule},
+    schema,
 };
 
 /// Tools that are named in one problem.
@@ -47,7 +48,7 @@ pub(super) fn problems(compiled: &Compiled, classes: &Classes, items: &Items) ->
             meant.entry(args.clone()).or_default().push(laid);
         }
         for (args, meant) in meant {
-            let (errors, _) = compiled.checker.check(rule, &args);
+            let (errors, _) = schema::check(rule, &args);
             let Some(error) = errors.first() else {
                 continue;
             };

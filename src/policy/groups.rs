@@ -96,11 +96,6 @@ impl Groups {
     ) -> impl Iterator<Item = (&Arc<str>, &BTreeSet<Arc<str>>)> {
         self.members[kind as usize].iter()
     }
-
-    /// The groups of somebody.
-    pub(super) fn of(&self, kind: IdentityKind, name: &str) -> Option<&BTreeSet<Arc<str>>> {
-        self.members[kind as usize].get(name)
-    }
 }
 
 /// What the YAML reader says, with its place.

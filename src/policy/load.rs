@@ -11,12 +11,12 @@ use aws_lc_rs::digest::{Context, SHA256};
 use cedar_policy::{PolicyId, PolicySet, ffi::DetailedError};
 
 use super::{
-    cases::Case,
+    cases::Cases,
     groups::{self, Groups},
     infer::infer,
     problem::{Problem, position},
     rule::{Literal, Rule, Scope, permits},
-    schema::{self, Checker},
+    schema,
 };
 
 /// A file of a set, at most.
@@ -34,11 +34,10 @@ pub(super) struct Compiled {
     pub(super) rules: Vec<Rule>,
     pub(super) names: HashMap<PolicyId, usize>,
     pub(super) groups: Groups,
-    pub(super) cases: Vec<Case>,
+    pub(super) cases: Cases,
     pub(super) digest: Arc<str>,
     pub(super) files: Vec<File>,
     pub(super) notes: Vec<Problem>,
-    pub(super) checker: Checker,
     /// Every entity that a policy names.
     pub(super) literals: BTreeSet<Literal>,
 }
@@ -98,7 +97,7 @@ pub(super) fn compile(dir: &str, files: Vec<File>) -> Result<Compiled, Vec<Probl
     let mut problems = Vec::new();
     let mut rules = Vec::new();
     let mut groups = Groups::default();
-    let mut cases = Vec::new();
+    let mut cases = Cases::default();
     let mut notes = Vec::new();
     let mut context = Context::new(&SHA256);
     for (index, file) in files.iter().enumerate() {
@@ -141,9 +140,8 @@ pub(super) fn compile(dir: &str, files: Vec<File>) -> Result<Compiled, Vec<Probl
         problems.push(Problem::of_file(dir, format!("more than {RULES} policies")));
     }
     let names = named(&rules, &files, &mut problems);
-    let checker = Checker::default();
     for rule in &rules {
-        validate(rule, &files[rule.file], &checker, &mut problems, &mut notes);
+        validate(rule, &files[rule.file], &mut problems, &mut notes);
     }
     if !problems.is_empty() {
         problems.sort();
@@ -170,7 +168,6 @@ pub(super) fn compile(dir: &str, files: Vec<File>) -> Result<Compiled, Vec<Probl
         digest: hex.into(),
         files,
         notes,
-        checker,
         literals,
     })
 }
@@ -305,16 +302,10 @@ fn named(rules: &[Rule], files: &[File], problems: &mut Vec<Problem>) -> HashMap
 }
 
 /// Validates a policy before any tool is known.
-fn validate(
-    rule: &Rule,
-    file: &File,
-    checker: &Checker,
-    problems: &mut Vec<Problem>,
-    notes: &mut Vec<Problem>,
-) {
+fn validate(rule: &Rule, file: &File, problems: &mut Vec<Problem>, notes: &mut Vec<Problem>) {
     let conditions = rule.conditions.iter().map(|(expr, _)| &**expr);
     let args = infer(&rule.mentions.args, conditions).cedar();
-    let (errors, never) = checker.check(rule, &args);
+    let (errors, never) = schema::check(rule, &args);
     let at = rule.span.start;
     problems.extend(
         errors

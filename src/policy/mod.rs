@@ -22,6 +22,7 @@ mod ask;
 mod cases;
 mod class;
 mod context;
+mod explain;
 mod fit;
 mod groups;
 mod infer;
@@ -33,6 +34,7 @@ mod possible;
 mod prepared;
 mod problem;
 mod represent;
+mod review;
 mod rule;
 mod schema;
 mod shape;
@@ -49,7 +51,9 @@ use load::{Compiled, File};
 use slice::ClassRules;
 
 pub use ask::{Action, Approval, Ask, Circumstances, Denied, Permit, Refusal};
+pub use cases::{Outcome, Somebody, moment};
 pub use class::Class;
+pub use explain::{Able, Explanation, State, Weighed};
 pub use item::{Hints, Item, ItemKind, Subject};
 pub use prepared::Prepared;
 pub use problem::Problem;
@@ -138,6 +142,19 @@ impl Policy {
     /// What is strange about a set that was loaded all the same.
     pub fn notes(&self) -> &[Problem] {
         self.set().map_or(&[], |set| &set.compiled.notes)
+    }
+
+    /// The Cedar schema that holds, as text; with the types of the arguments of one item filled in, if one is given.
+    pub fn schema(item: Option<&Item>) -> String {
+        match item.and_then(|item| Some((item.kind, item.schema.as_ref()?))) {
+            Some((ItemKind::Tool, schema)) => {
+                schema::with_args(&shape::Shapes::of_tool(schema).cedar())
+            }
+            Some((ItemKind::Prompt, arguments)) => {
+                schema::with_args(&shape::Shapes::of_prompt(arguments).cedar())
+            }
+            _ => schema::TEXT.to_owned(),
+        }
     }
 
     /// Lays the policies over `items`. What `previous` worked out and still holds is kept.

@@ -14,7 +14,7 @@ use super::{
     context::context,
     laid::{Items, Laid},
     load::Compiled,
-    possible::World,
+    possible::{Outcomes, World},
     represent::Unrepresentable,
     slice::{ClassRules, Slice, may_be_permitted},
 };
@@ -77,8 +77,13 @@ impl Prepared {
         }
     }
 
-    pub(super) fn items(&self) -> &Items {
+    pub(super) fn laid(&self) -> &Items {
         &self.laid.items
+    }
+
+    /// The items.
+    pub fn items(&self) -> impl Iterator<Item = &super::Item> {
+        self.laid.items.all.iter().map(|laid| &laid.item)
     }
 
     /// The class of somebody.
@@ -109,7 +114,7 @@ impl Prepared {
             return if self.policy.is_unrestricted() {
                 Ok(Permit::unasked())
             } else {
-                Err(Denied::everything())
+                Err(Denied::hidden())
             };
         };
         let class = set.classes.class(ask.who);
@@ -129,7 +134,7 @@ impl Prepared {
         self.settle(set, &key.0, laid, &ready, ask)
     }
 
-    fn item(&self, set: &super::Set, subject: &Subject<'_>) -> Arc<Laid> {
+    pub(super) fn item(&self, set: &super::Set, subject: &Subject<'_>) -> Arc<Laid> {
         let items = &self.laid.items;
         match items.find(subject.kind, subject.upstream, subject.local) {
             Some(number) => items.all[number as usize].clone(),
@@ -190,12 +195,22 @@ impl Prepared {
                 "policy cannot be evaluated here",
             ))),
             // Not even the arguments are looked at: a hidden item is to answer as fast as an unknown one.
-            Some(_) if hidden == Some(true) && action.is_use() => Some(Err(denied(
-                set,
-                Refusal::Denied,
-                Vec::new(),
-                "no policy permits this",
-            ))),
+            Some(slice) if hidden == Some(true) && action.is_use() => {
+                let rules = slice
+                    .rules
+                    .iter()
+                    .map(|rule| &compiled.rules[*rule as usize]);
+                let forbid = rules
+                    .filter(|rule| !rule.permits && !world.rule(rule).has(Outcomes::FALSE))
+                    .map(|rule| rule.name.clone());
+                let policies = sorted(forbid.collect());
+                let text = if policies.is_empty() {
+                    "no policy permits this"
+                } else {
+                    "a policy forbids this"
+                };
+                Some(Err(denied(set, Refusal::Denied, policies, text)))
+            }
             Some(slice) if !slice.mentions.reads_context() => Some(
                 slice
                     .ask(Context::empty(), None)

@@ -26,13 +26,6 @@ const ARGS: &str = "type Args = {};";
 /// Schemas that are kept; when there are more, all are forgotten.
 const KEPT: usize = 1_024;
 
-/// Validates policies, and remembers the schemas it made.
-#[derive(Debug, Default)]
-pub(super) struct Checker {
-    // A std mutex: held while a schema is looked up or made, never in a call.
-    made: Mutex<HashMap<String, Arc<Validator>>>,
-}
-
 /// The published schema with these arguments: `{ "repo": String }`.
 pub(super) fn with_args(args: &str) -> String {
     TEXT.replace(ARGS, &format!("type Args = {args};"))
@@ -49,55 +42,56 @@ pub(super) fn actions() -> &'static Entities {
     &ACTIONS
 }
 
-impl Checker {
-    /// What is wrong with a policy where its arguments are of these types; and whether it can never apply.
-    pub(super) fn check(&self, rule: &Rule, args: &str) -> (Vec<DetailedError>, bool) {
-        let Some(validator) = self.validator(args) else {
-            let error = format!("the arguments {args} make no schema");
-            return (
-                vec![DetailedError {
-                    message: error,
-                    help: None,
-                    code: None,
-                    url: None,
-                    severity: None,
-                    source_locations: Vec::new(),
-                    related: Vec::new(),
-                }],
-                false,
-            );
-        };
-        let Ok(set) = PolicySet::from_policies([rule.cedar.clone()]) else {
-            return (Vec::new(), false);
-        };
-        let result = validator.validate(&set, ValidationMode::Strict);
-        let errors = result.validation_errors().map(DetailedError::from);
-        let never = result.validation_warnings().any(|warning| {
-            matches!(
-                warning,
-                cedar_policy::ValidationWarning::ImpossiblePolicy(_)
-            )
-        });
-        (errors.collect(), never)
-    }
+/// What is wrong with a policy where its arguments are of these types; and whether it can never apply.
+pub(super) fn check(rule: &Rule, args: &str) -> (Vec<DetailedError>, bool) {
+    let Some(validator) = validator(args) else {
+        let error = format!("the arguments {args} make no schema");
+        return (
+            vec![DetailedError {
+                message: error,
+                help: None,
+                code: None,
+                url: None,
+                severity: None,
+                source_locations: Vec::new(),
+                related: Vec::new(),
+            }],
+            false,
+        );
+    };
+    let Ok(set) = PolicySet::from_policies([rule.cedar.clone()]) else {
+        return (Vec::new(), false);
+    };
+    let result = validator.validate(&set, ValidationMode::Strict);
+    let errors = result.validation_errors().map(DetailedError::from);
+    let never = result.validation_warnings().any(|warning| {
+        matches!(
+            warning,
+            cedar_policy::ValidationWarning::ImpossiblePolicy(_)
+        )
+    });
+    (errors.collect(), never)
+}
 
-    fn validator(&self, args: &str) -> Option<Arc<Validator>> {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(validator) = made.get(args) {
-            return Some(validator.clone());
-        }
-        static BASE: LazyLock<Option<SchemaFragment>> = LazyLock::new(|| {
-            let (base, _) = SchemaFragment::from_cedarschema_str(&TEXT.replace(ARGS, "")).ok()?;
-            Some(base)
-        });
-        let (fragment, _) =
-            SchemaFragment::from_cedarschema_str(&format!("type Args = {args};")).ok()?;
-        let schema = Schema::from_schema_fragments([BASE.clone()?, fragment]).ok()?;
-        let validator = Arc::new(Validator::new(schema));
-        if made.len() >= KEPT {
-            made.clear();
-        }
-        made.insert(args.to_owned(), validator.clone());
-        Some(validator)
+/// The validator for these arguments. Schemas are remembered: sets that are loaded anew look at the same arguments.
+fn validator(args: &str) -> Option<Arc<Validator>> {
+    // A std mutex: held while a schema is looked up or made, never in a call.
+    static MADE: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(validator) = made.get(args) {
+        return Some(validator.clone());
     }
+    static BASE: LazyLock<Option<SchemaFragment>> = LazyLock::new(|| {
+        let (base, _) = SchemaFragment::from_cedarschema_str(&TEXT.replace(ARGS, "")).ok()?;
+        Some(base)
+    });
+    let (fragment, _) =
+        SchemaFragment::from_cedarschema_str(&format!("type Args = {args};")).ok()?;
+    let schema = Schema::from_schema_fragments([BASE.clone()?, fragment]).ok()?;
+    let validator = Arc::new(Validator::new(schema));
+    if made.len() >= KEPT {
+        made.clear();
+    }
+    made.insert(args.to_owned(), validator.clone());
+    Some(validator)
 }

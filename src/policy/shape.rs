@@ -72,11 +72,6 @@ impl Shapes {
         self.members.get(name)
     }
 
-    /// The members by name.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Member)> {
-        self.members.iter()
-    }
-
     /// Adds what a policy demands of an argument, before any tool is known.
     pub(super) fn demand(&mut self, path: &[&str], shape: Option<Shape>) {
         let Some((first, rest)) = path.split_first() else {

@@ -26,7 +26,8 @@ fn what_the_schema_does_not_have_is_refused_with_line_and_column() {
         ),
         (
             "permit(principal, action, resource) when { resource.name == \"é\" && resource.nam == \"\" };",
-            (1, 68), "nam",
+            (1, 68),
+            "nam",
         ),
         (
             "permit(principal, action == Action::\"call\", resource) when { context.args.n < \"x\" };",

@@ -6,6 +6,8 @@
 
 mod deciding;
 mod loading;
+mod naive;
+mod properties;
 
 use std::{sync::Arc, time::SystemTime};
 

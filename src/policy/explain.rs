@@ -1,0 +1,464 @@
+//! Explanations: why something is decided as it is, what would change it, and who may do a thing.
+//!
+//! For people who write policies, on the command line. Says what policies say, names and conditions of others included, so none
+//! of this is for clients.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use serde::Serialize;
+
+use super::{
+    Action, Ask, Denied, Permit, Prepared, Set, Subject,
+    cases::Somebody,
+    context::context,
+    laid::Laid,
+    load::Compiled,
+    mention::Mentions,
+    possible::{Outcomes, World},
+    rule::{Constraint, Rule},
+    slice::Slice,
+};
+use crate::{
+    call::{Identity, IdentityKind},
+    json::{Json, Node},
+};
+
+/// Policies that are told of at most, of those that have no say.
+const MOST: usize = 20;
+
+/// Why something is decided as it is.
+#[derive(Debug, Serialize)]
+pub struct Explanation {
+    /// `allow`, `approval`, or the reason of the denial.
+    pub decision: &'static str,
+    /// Whether the item is listed for them.
+    pub listed: bool,
+    /// What a caller is told when it is denied.
+    pub text: Option<String>,
+    /// The policies that decide.
+    pub by: Vec<Arc<str>>,
+    /// Each policy about this action and item, those that decide first.
+    pub policies: Vec<Weighed>,
+    /// What would change it, a sentence each.
+    pub changes: Vec<String>,
+}
+
+/// A policy, and what it has to say here.
+#[derive(Debug, Serialize)]
+pub struct Weighed {
+    /// Its name.
+    pub policy: Arc<str>,
+    /// `permit` or `forbid`.
+    pub effect: &'static str,
+    /// Its file and line.
+    pub place: String,
+    /// Whether it applies, and if not, why not.
+    pub state: State,
+    /// Its conditions as written; empty where it has none.
+    pub conditions: String,
+}
+
+/// Whether a policy applies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It applies.
+    Applies,
+    /// Its conditions do not hold.
+    ConditionsFail,
+    /// It is meant for somebody else: whom.
+    MeantFor(String),
+    /// It cannot be evaluated: why.
+    Fails(String),
+}
+
+/// Somebody who may do a thing.
+#[derive(Debug, Serialize)]
+pub struct Able {
+    /// Who: `User::"ana"`, `Group::"dev"`, or `anybody`.
+    pub who: String,
+    /// `yes`; or `depends` where arguments or circumstances decide.
+    pub may: &'static str,
+    /// The policies that permit it.
+    pub by: Vec<Arc<str>>,
+    /// On what it depends: conditions as written.
+    pub conditions: Vec<String>,
+}
+
+impl Prepared {
+    /// Why something is decided as it is.
+    pub fn explain(&self, ask: &Ask<'_>) -> Explanation {
+        let decided = self.decide(ask);
+        let class = self.class(ask.who);
+        let listed = self.lists(&class, ask.item, ask.circumstances.toolset);
+        let (decision, text, by) = match &decided {
+            Ok(permit) => (
+                match permit.approval() {
+                    Some(_) => "approval",
+                    None => "allow",
+                },
+                None,
+                permit.policies().to_vec(),
+            ),
+            Err(denied) => (
+                denied.reason.word(),
+                Some(denied.text.clone()),
+                denied.policies.clone(),
+            ),
+        };
+        let mut explanation = Explanation {
+            decision,
+            listed,
+            text,
+            by,
+            policies: Vec::new(),
+            changes: Vec::new(),
+        };
+        let Some(set) = self.policy().set() else {
+            let change = if self.policy().is_unrestricted() {
+                "no policy is configured, so everything is permitted"
+            } else {
+                "there is no set of policies that can be used, so nothing is permitted"
+            };
+            explanation.changes.push(change.to_owned());
+            return explanation;
+        };
+        let item = self.item(set, &ask.item);
+        let world = World {
+            classes: &set.classes,
+            who: &class.0,
+            action: ask.action,
+            item: &item,
+            toolset: Some(ask.circumstances.toolset),
+        };
+        for rule in &set.compiled.rules {
+            let about =
+                rule.actions.has(ask.action) && world.resource(&rule.resource) != Outcomes::FALSE;
+            if !about {
+                continue;
+            }
+            let state = state(set, rule, &world, &item, ask);
+            explanation
+                .changes
+                .extend(change(set, rule, &state, &decided, ask));
+            explanation.policies.push(Weighed {
+                policy: rule.name.clone(),
+                effect: if rule.permits { "permit" } else { "forbid" },
+                place: place(&set.compiled, rule),
+                state,
+                conditions: conditions(&set.compiled, rule),
+            });
+        }
+        let order = |weighed: &Weighed| match weighed.state {
+            State::Fails(_) => 0,
+            State::Applies => 1,
+            State::ConditionsFail => 2,
+            State::MeantFor(_) => 3,
+        };
+        explanation.policies.sort_by_key(order);
+        if explanation.policies.is_empty() {
+            let item = &item.item.outward;
+            explanation.changes.push(format!(
+                "no policy is about `{}` of `{item}`: write one that permits it",
+                ask.action.name()
+            ));
+        }
+        explanation.policies.truncate(MOST);
+        explanation.changes.truncate(MOST);
+        explanation
+    }
+
+    /// Who may do a thing, of those whom policies and `groups.yaml` name, and anybody else.
+    pub fn who_can(&self, action: Action, item: Subject<'_>, toolset: Option<&str>) -> Vec<Able> {
+        let Some(set) = self.policy().set() else {
+            let able = Able {
+                who: "anybody".into(),
+                may: "yes",
+                by: Vec::new(),
+                conditions: Vec::new(),
+            };
+            let open = self.policy().is_unrestricted();
+            return open.then_some(able).into_iter().collect();
+        };
+        let laid = self.item(set, &item);
+        let able = |who: String, identity: &Identity| {
+            let class = self.class(identity);
+            let world = World {
+                classes: &set.classes,
+                who: &class.0,
+                action,
+                item: &laid,
+                toolset: toolset.map(Some),
+            };
+            able(set, who, &world)
+        };
+        let mut found = Vec::new();
+        for (kind, text) in [
+            (
+                IdentityKind::Anonymous,
+                "anybody who is not asked who they are",
+            ),
+            (IdentityKind::User, "any user"),
+            (IdentityKind::Agent, "any agent"),
+            (IdentityKind::Key, "any key"),
+        ] {
+            found.extend(able(text.to_owned(), &somebody(set, kind, None)));
+        }
+        let mut named: BTreeSet<(Arc<str>, Arc<str>)> = set.compiled.literals.clone();
+        let groups = &set.compiled.groups;
+        named.extend(groups.names().map(|name| ("Group".into(), name.clone())));
+        for kind in [IdentityKind::User, IdentityKind::Agent, IdentityKind::Key] {
+            let members = groups.members(kind);
+            let ty = super::class::type_of(kind);
+            named.extend(members.map(|(name, _)| (ty.into(), name.clone())));
+        }
+        for (ty, id) in &named {
+            let shown = format!("{ty}::{:?}", &**id);
+            let identity = match &**ty {
+                "User" => somebody(set, IdentityKind::User, Some(id)),
+                "Agent" => somebody(set, IdentityKind::Agent, Some(id)),
+                "Key" => somebody(set, IdentityKind::Key, Some(id)),
+                "Group" => Identity {
+                    groups: BTreeSet::from([id.clone()]),
+                    ..somebody(set, IdentityKind::User, None)
+                },
+                "Tenant" => Identity {
+                    tenant: Some(id.clone()),
+                    ..somebody(set, IdentityKind::User, None)
+                },
+                _ => continue,
+            };
+            found.extend(able(shown, &identity));
+        }
+        found
+    }
+}
+
+/// Somebody of a kind; without a name, one whom no policy names.
+fn somebody(set: &Set, kind: IdentityKind, name: Option<&Arc<str>>) -> Identity {
+    let name = name.map_or_else(|| set.classes.nobody().to_string(), ToString::to_string);
+    let (user, agent, key) = match kind {
+        IdentityKind::User => (Some(name), None, None),
+        IdentityKind::Agent => (None, Some(name), None),
+        IdentityKind::Key => (None, None, Some(name)),
+        IdentityKind::Anonymous => (None, None, None),
+    };
+    let somebody = Somebody {
+        user,
+        agent,
+        key,
+        ..Somebody::default()
+    };
+    somebody.only()
+}
+
+/// Whether somebody may, and on what it depends; `None` if not.
+fn able(set: &Set, who: String, world: &World<'_>) -> Option<Able> {
+    let mut able = Able {
+        who,
+        may: "depends",
+        by: Vec::new(),
+        conditions: Vec::new(),
+    };
+    let (mut surely, mut doubt) = (false, false);
+    for rule in &set.compiled.rules {
+        let outcomes = world.rule(rule);
+        if outcomes == Outcomes::FALSE {
+            continue;
+        }
+        doubt |= outcomes.has(Outcomes::ERROR);
+        if rule.permits {
+            if outcomes == Outcomes::ERROR {
+                return None;
+            }
+            surely |= outcomes == Outcomes::TRUE;
+            able.by.push(rule.name.clone());
+        } else {
+            if !outcomes.has(Outcomes::FALSE) {
+                return None;
+            }
+            doubt = true;
+        }
+        if outcomes != Outcomes::TRUE {
+            let effect = if rule.permits { "permits" } else { "forbids" };
+            let conditions = conditions(&set.compiled, rule);
+            able.conditions
+                .push(format!("`{}` {effect} it {conditions}", rule.name));
+        }
+    }
+    if able.by.is_empty() {
+        return None;
+    }
+    if surely && !doubt {
+        able.may = "yes";
+        able.conditions.clear();
+    }
+    Some(able)
+}
+
+/// Whether a policy applies, by Cedar's own word on its conditions.
+fn state(set: &Set, rule: &Rule, world: &World<'_>, item: &Laid, ask: &Ask<'_>) -> State {
+    if world.principal(&rule.principal) == Outcomes::FALSE {
+        return State::MeantFor(meant_for(&rule.principal));
+    }
+    let number = set.compiled.names.get(rule.cedar.id()).copied();
+    let number = number.and_then(|number| u32::try_from(number).ok());
+    let Some(slice) = Slice::of(&set.compiled, number.as_slice(), world) else {
+        return State::Fails("Cedar does not take it".into());
+    };
+    if slice.rules.is_empty() {
+        return State::ConditionsFail;
+    }
+    let (context, text) = match context(ask, item, &rule.mentions, &[]) {
+        Ok(context) => context,
+        Err(fault) => {
+            return State::Fails(match fault.wanted {
+                Some(wanted) => format!("`{}` must be {wanted}", fault.path),
+                None => format!("`{}` has no type that policy knows", fault.path),
+            });
+        }
+    };
+    let Some(response) = slice.ask(context, text) else {
+        return State::Fails("Cedar does not take it".into());
+    };
+    if let Some(error) = response.diagnostics().errors().next() {
+        let cedar_policy::AuthorizationError::PolicyEvaluationError(error) = error;
+        return State::Fails(error.inner().to_string());
+    }
+    if response.diagnostics().reason().next().is_some() {
+        State::Applies
+    } else {
+        State::ConditionsFail
+    }
+}
+
+/// What about a policy would change the decision.
+fn change(
+    set: &Set,
+    rule: &Rule,
+    state: &State,
+    decided: &Result<Permit, Denied>,
+    ask: &Ask<'_>,
+) -> Option<String> {
+    let name = &rule.name;
+    let conditions = conditions(&set.compiled, rule);
+    let looked = values(&rule.mentions, ask);
+    match (decided, rule.permits, state) {
+        (Ok(_), true, State::Applies) => None,
+        (Ok(_), false, State::ConditionsFail) => {
+            Some(format!("`{name}` would forbid it {conditions}{looked}"))
+        }
+        (Err(_), false, State::Applies) => Some(format!(
+            "`{name}` forbids it, whatever others permit{}{looked}",
+            if conditions.is_empty() {
+                String::new()
+            } else {
+                format!(": {conditions}")
+            }
+        )),
+        (Err(_), _, State::Fails(why)) => {
+            Some(format!("`{name}` cannot be evaluated, which denies: {why}"))
+        }
+        (Err(_), true, State::ConditionsFail) => {
+            Some(format!("`{name}` would permit it {conditions}{looked}"))
+        }
+        (Err(_), true, State::MeantFor(whom)) => {
+            let tail = if conditions.is_empty() {
+                String::new()
+            } else {
+                format!(", {conditions}")
+            };
+            Some(format!("`{name}` permits it to {whom}{tail}"))
+        }
+        _ => None,
+    }
+}
+
+/// The values of arguments that a policy looks at, as they are here.
+fn values(mentions: &Mentions, ask: &Ask<'_>) -> String {
+    let root = ask.arguments.map(Json::root);
+    let names = mentions.args.below.keys().chain(&mentions.tags);
+    let told: Vec<String> = names
+        .map(|name| {
+            let value = root.and_then(|root| root.member(name)).map(Node::raw);
+            format!("`{name}` is {}", value.unwrap_or("absent"))
+        })
+        .collect();
+    if told.is_empty() {
+        String::new()
+    } else {
+        format!(" ({} here)", told.join(", "))
+    }
+}
+
+/// Whom a scope means, in words.
+fn meant_for(constraint: &Constraint) -> String {
+    let whole = |(ty, id): &(Arc<str>, Arc<str>)| format!("{ty}::{:?}", &**id);
+    match constraint {
+        Constraint::Any => "everybody".into(),
+        Constraint::Is(ty) => format!("every {ty}"),
+        Constraint::Eq(literal) => whole(literal),
+        Constraint::In(literal) => format!("members of {}", whole(literal)),
+        Constraint::IsIn(ty, literal) => format!("every {ty} in {}", whole(literal)),
+    }
+}
+
+/// The conditions of a policy as they are written: from the end of its scope.
+fn conditions(compiled: &Compiled, rule: &Rule) -> String {
+    let text = compiled.files[rule.file].text.get(rule.span.clone());
+    let text = text.unwrap_or_default().trim_end_matches(';');
+    if rule.conditions.is_empty() {
+        return String::new();
+    }
+    // Annotations stand before the scope, so the scope ends where as many brackets are closed as were opened in it.
+    let start = scope_end(text).unwrap_or(0);
+    let lines = text.get(start..).unwrap_or_default().lines();
+    let lines = lines.map(|line| line.split(" //").next().unwrap_or_default().trim());
+    let lines: Vec<&str> = lines
+        .filter(|line| !line.is_empty() && !line.starts_with("//"))
+        .collect();
+    lines.join(" ")
+}
+
+/// Where the scope of a policy ends: past the closing bracket after `permit` or `forbid`.
+fn scope_end(text: &str) -> Option<usize> {
+    let mut quoted = false;
+    let mut escaped = false;
+    let mut opened = None;
+    let mut depth = 0_usize;
+    let mut word = 0;
+    for (at, char) in text.char_indices() {
+        if quoted {
+            quoted = escaped || char != '"';
+            escaped = !escaped && char == '\\';
+            continue;
+        }
+        match char {
+            '"' => quoted = true,
+            '(' => {
+                let name = text.get(word..at).unwrap_or_default().trim();
+                if depth == 0
+                    && ["permit", "forbid"]
+                        .iter()
+                        .any(|effect| name.ends_with(effect))
+                {
+                    opened = Some(at);
+                }
+                depth += 1;
+            }
+            ')' => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 && opened.is_some() {
+                    return Some(at + 1);
+                }
+                word = at + 1;
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn place(compiled: &Compiled, rule: &Rule) -> String {
+    format!("{}:{}", compiled.files[rule.file].name, rule.place.0)
+}

@@ -1,0 +1,236 @@
+//! What is strange about a set that is right: names that match nothing, policies that add nothing.
+//!
+//! Never a reason not to load a set: a server may be away, and a policy may be there for what comes.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{
+    Prepared, Problem,
+    class::Classes,
+    fit::may_be,
+    laid::Items,
+    load::Compiled,
+    rule::{Constraint, Literal, Rule},
+};
+
+impl Prepared {
+    /// What is strange: names that none of the items has, and policies that others make needless or idle. In the order of the
+    /// files.
+    pub fn review(&self) -> Vec<Problem> {
+        let Some(set) = self.policy().set() else {
+            return Vec::new();
+        };
+        let (compiled, items) = (&set.compiled, self.laid());
+        let mut notes = self.policy().notes().to_vec();
+        let names = Names::of(items);
+        for rule in &compiled.rules {
+            unknown(compiled, rule, items, &names, &mut notes);
+            idle(compiled, &set.classes, rule, items, &mut notes);
+            shadowed(compiled, rule, items, &mut notes);
+        }
+        notes.sort();
+        notes.dedup();
+        notes
+    }
+}
+
+/// The ids that there are.
+struct Names(BTreeSet<(&'static str, String)>);
+
+impl Names {
+    fn of(items: &Items) -> Self {
+        let mut names = BTreeSet::new();
+        for laid in &items.all {
+            names.insert((laid.type_name(), laid.item.outward.to_string()));
+            names.insert(("Upstream", laid.item.upstream.as_str().to_owned()));
+            let toolsets = laid.item.toolsets.iter();
+            names.extend(toolsets.map(|name| ("Toolset", name.to_string())));
+        }
+        Self(names)
+    }
+
+    /// The one that is spelled most like it, if one is.
+    fn near(&self, ty: &str, id: &str) -> Option<&str> {
+        let same = self.0.iter().filter(|(other, _)| *other == ty);
+        same.map(|(_, name)| (distance(id, name), name.as_str()))
+            .filter(|(distance, _)| *distance <= id.len() / 3 + 1)
+            .min()
+            .map(|(_, name)| name)
+    }
+}
+
+/// Items that a policy names and that are not there.
+fn unknown(
+    compiled: &Compiled,
+    rule: &Rule,
+    items: &Items,
+    names: &Names,
+    notes: &mut Vec<Problem>,
+) {
+    if items.all.is_empty() {
+        return;
+    }
+    for (ty, id) in rule.mentions.entities.iter().chain(rule.resource.literal()) {
+        let kinds = ["Tool", "Prompt", "Upstream", "Toolset"];
+        let Some(ty) = kinds.into_iter().find(|kind| *kind == &**ty) else {
+            // Resources need not be listed, and who there is only credentials tell.
+            continue;
+        };
+        if names.0.contains(&(ty, id.to_string())) {
+            continue;
+        }
+        let problem = note(compiled, rule, &format!("{ty}::{:?} is not there", &**id));
+        notes.push(match names.near(ty, id) {
+            Some(near) => problem.hint(format!("{near:?} is")),
+            None => problem.hint("see `usher catalog` for what is"),
+        });
+    }
+}
+
+/// A policy that is about none of the items.
+fn idle(
+    compiled: &Compiled,
+    classes: &Classes,
+    rule: &Rule,
+    items: &Items,
+    notes: &mut Vec<Problem>,
+) {
+    let about_resources = match &rule.resource {
+        Constraint::Is(ty) | Constraint::IsIn(ty, _) => **ty == *"Resource",
+        Constraint::Eq((ty, _)) | Constraint::In((ty, _)) => **ty == *"Resource",
+        Constraint::Any => true,
+    };
+    let about = |laid: &Arc<super::laid::Laid>| {
+        let uses = laid.item.kind.uses().iter();
+        let done = uses
+            .chain(&[
+                super::Action::Elicit,
+                super::Action::Sample,
+                super::Action::ListRoots,
+            ])
+            .any(|action| rule.actions.has(*action));
+        done && may_be(rule, laid, classes)
+    };
+    if !items.all.is_empty() && !about_resources && !items.all.iter().any(about) {
+        let message = format!("`{}` is about nothing that is there", rule.name);
+        notes.push(note(compiled, rule, &message));
+    }
+}
+
+/// A policy that another without conditions covers.
+fn shadowed(compiled: &Compiled, rule: &Rule, items: &Items, notes: &mut Vec<Problem>) {
+    let covers = |other: &&Rule| {
+        !std::ptr::eq(*other, rule)
+            && other.conditions.is_empty()
+            && other.actions.union(rule.actions) == other.actions
+            && principal_covers(compiled, &other.principal, &rule.principal)
+            && resource_covers(items, &other.resource, &rule.resource)
+    };
+    for other in compiled.rules.iter().filter(covers) {
+        let message = match (rule.permits, other.permits) {
+            // Of two that are the same, the second is told.
+            _ if rule.permits == other.permits
+                && rule.conditions.is_empty()
+                && other.actions == rule.actions
+                && (&other.principal, &other.resource) == (&rule.principal, &rule.resource)
+                && (other.file, other.span.start) > (rule.file, rule.span.start) =>
+            {
+                continue;
+            }
+            (true, true) if rule.approval.is_none() => {
+                format!(
+                    "`{}` adds nothing: `{}` permits all of it",
+                    rule.name, other.name
+                )
+            }
+            (false, false) => {
+                format!(
+                    "`{}` adds nothing: `{}` forbids all of it",
+                    rule.name, other.name
+                )
+            }
+            (true, false) => {
+                format!(
+                    "`{}` permits nothing: `{}` forbids all of it",
+                    rule.name, other.name
+                )
+            }
+            _ => continue,
+        };
+        let place = format!("{}:{}", compiled.files[other.file].name, other.place.0);
+        notes.push(note(compiled, rule, &message).hint(format!("see {place}")));
+        return;
+    }
+}
+
+fn principal_covers(compiled: &Compiled, wide: &Constraint, narrow: &Constraint) -> bool {
+    let above = |(ty, id): &Literal| {
+        let groups = (**ty == *"Group").then(|| compiled.groups.above(id));
+        groups.unwrap_or_default()
+    };
+    covers(wide, narrow, &|wide, narrow| {
+        wide == narrow || *wide.0 == *"Group" && above(narrow).contains(&wide.1)
+    })
+}
+
+fn resource_covers(items: &Items, wide: &Constraint, narrow: &Constraint) -> bool {
+    covers(wide, narrow, &|wide, narrow| {
+        let inside = |laid: &Arc<super::laid::Laid>| {
+            let item = &laid.item;
+            *item.outward == *narrow.1
+                && *laid.type_name() == *narrow.0
+                && (*wide.0 == *"Upstream" && item.upstream.as_str() == &*wide.1
+                    || *wide.0 == *"Toolset" && item.toolsets.contains(&wide.1))
+        };
+        wide == narrow || items.all.iter().any(inside)
+    })
+}
+
+/// Whether everything in one constraint is in another; `within` tells of entities.
+fn covers(
+    wide: &Constraint,
+    narrow: &Constraint,
+    within: &dyn Fn(&Literal, &Literal) -> bool,
+) -> bool {
+    match (wide, narrow) {
+        (Constraint::Any, _) => true,
+        (Constraint::Is(wide), Constraint::Is(narrow) | Constraint::IsIn(narrow, _)) => {
+            wide == narrow
+        }
+        (Constraint::Is(wide), Constraint::Eq((ty, _))) => wide == ty,
+        (Constraint::Eq(wide), Constraint::Eq(narrow)) => wide == narrow,
+        (
+            Constraint::In(wide),
+            Constraint::In(narrow) | Constraint::Eq(narrow) | Constraint::IsIn(_, narrow),
+        ) => within(wide, narrow),
+        (Constraint::IsIn(ty, wide), Constraint::IsIn(other, narrow)) => {
+            ty == other && within(wide, narrow)
+        }
+        (Constraint::IsIn(ty, wide), Constraint::Eq(narrow)) => {
+            *ty == narrow.0 && within(wide, narrow)
+        }
+        _ => false,
+    }
+}
+
+fn note(compiled: &Compiled, rule: &Rule, message: &str) -> Problem {
+    let file = &compiled.files[rule.file];
+    Problem::at(&file.name, &file.text, rule.span.start, message)
+}
+
+/// How many characters must be changed to come from one name to another.
+fn distance(one: &str, two: &str) -> usize {
+    let two: Vec<char> = two.chars().collect();
+    let mut row: Vec<usize> = (0..=two.len()).collect();
+    for (i, a) in one.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in two.iter().enumerate() {
+            let best = (row[j] + 1).min(row[j + 1] + 1);
+            let swap = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = best.min(swap);
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}

@@ -1,0 +1,165 @@
+//! The policies that are shipped: they load, nothing about them is strange, and every case of theirs comes out as expected.
+
+use std::{collections::BTreeSet, path::Path, process::Command, time::SystemTime};
+
+use usher::policy::Policy;
+
+fn dir() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/policies"))
+}
+
+fn shipped() -> Policy {
+    Policy::load(dir()).unwrap_or_else(|problems| panic!("{problems:#?}"))
+}
+
+#[test]
+fn shipped_policies_are_right_and_fit_their_items() {
+    let policy = shipped();
+    let prepared = policy.prepare(policy.case_items().to_vec(), None);
+    assert_eq!(prepared.problems(), []);
+    assert_eq!(prepared.review(), []);
+}
+
+#[test]
+fn every_shipped_case_comes_out_as_expected() {
+    let outcomes = shipped().run_cases(&[], SystemTime::now());
+    let failed: Vec<_> = outcomes
+        .iter()
+        .filter(|case| case.failure.is_some())
+        .collect();
+    assert!(failed.is_empty(), "{failed:#?}");
+    assert!(outcomes.len() > 25);
+}
+
+#[test]
+fn every_shipped_policy_decides_in_some_case() {
+    // Without a policy, some case comes out otherwise: none is there for nothing.
+    let files = |without: Option<usize>| -> Vec<(String, String)> {
+        let mut number = 0;
+        let mut files: Vec<_> = std::fs::read_dir(dir())
+            .expect("the directory")
+            .map(|entry| entry.expect("an entry").path())
+            .collect();
+        files.sort();
+        files
+            .into_iter()
+            .map(|path| {
+                let text = std::fs::read_to_string(&path).expect("a file");
+                let name = path
+                    .file_name()
+                    .expect("a name")
+                    .to_string_lossy()
+                    .into_owned();
+                if !name.ends_with(".cedar") {
+                    return (name, text);
+                }
+                let mut kept = String::new();
+                for piece in text.split_inclusive(";\n") {
+                    if piece.contains("@id(") {
+                        if Some(number) != without {
+                            kept.push_str(piece);
+                        }
+                        number += 1;
+                    }
+                }
+                (name, kept)
+            })
+            .collect()
+    };
+    let count = shipped().count();
+    for without in 0..count {
+        let files = files(Some(without));
+        let files: Vec<(&str, &str)> = files
+            .iter()
+            .map(|(a, b)| (a.as_str(), b.as_str()))
+            .collect();
+        let policy = Policy::of(&files).unwrap_or_else(|problems| panic!("{problems:#?}"));
+        assert_eq!(policy.count(), count - 1);
+        let outcomes = policy.run_cases(&[], SystemTime::now());
+        assert!(
+            outcomes.iter().any(|case| case.failure.is_some()),
+            "policy number {without} decides nothing"
+        );
+    }
+}
+
+#[test]
+fn the_commands_for_authors_end_as_they_say_and_print_what_parses() {
+    let dir = dir().display().to_string();
+    let run = |arguments: &[&str]| {
+        let out = Command::new(env!("CARGO_BIN_EXE_usher"))
+            .arg("policy")
+            .args(arguments)
+            .args(["--dir", &dir])
+            .output()
+            .expect("usher runs");
+        let text = String::from_utf8(out.stdout).expect("UTF-8");
+        let code = out.status.code();
+        (code, text, String::from_utf8(out.stderr).expect("UTF-8"))
+    };
+    let (code, text, errors) = run(&["check"]);
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(text.contains("fine"), "{text}");
+    let (code, text, _) = run(&["test"]);
+    assert_eq!(code, Some(0), "{text}");
+
+    let ask = [
+        "explain",
+        "--user",
+        "ana",
+        "--call",
+        "github_delete_repo",
+        "--args",
+        r#"{"repo":"acme/site"}"#,
+    ];
+    let (code, text, errors) = run(&ask);
+    assert_eq!(code, Some(0), "{errors}");
+    for words in [
+        "no: ana may not call `github_delete_repo`",
+        "it is not listed for them",
+        "`maintainers-ask-first` permits it to members of Group::\"maintainers\", when { resource has destructive && resource.destructive }",
+    ] {
+        assert!(text.contains(words), "{text}");
+    }
+    let (_, text, _) = run(&[
+        "explain",
+        "--user",
+        "cy",
+        "--group",
+        "contractors",
+        "--call",
+        "github_create_issue",
+        "--args",
+        r#"{"repo":"acme/secret"}"#,
+    ]);
+    for words in [
+        "policy_denied: contractors work on acme/site and acme/docs only",
+        r#"(`repo` is "acme/secret" here)"#,
+    ] {
+        assert!(text.contains(words), "{text}");
+    }
+    let (_, text, _) = run(&[&ask[..], &["--json"]].concat());
+    let members: BTreeSet<String> = serde_json::from_str::<
+        std::collections::BTreeMap<String, Box<serde_json::value::RawValue>>,
+    >(&text)
+    .expect("JSON")
+    .into_keys()
+    .collect();
+    assert!(
+        members.contains("decision") && members.contains("changes"),
+        "{text}"
+    );
+
+    let (code, text, _) = run(&["who-can", "--call", "github_delete_repo"]);
+    assert_eq!(code, Some(0));
+    for words in [
+        "Group::\"operators\"",
+        "User::\"mia\"",
+        "maintainers-ask-first",
+    ] {
+        assert!(text.contains(words), "{text}");
+    }
+    assert!(!text.contains("Group::\"web\""), "{text}");
+    let (code, _, errors) = run(&["who-can", "--call", "nonsense"]);
+    assert_eq!((code, errors.contains("nonsense")), (Some(2), true));
+}
