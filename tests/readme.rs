@@ -124,6 +124,58 @@ fn every_default_is_the_one_that_is_documented() {
 }
 
 #[test]
+fn the_first_restricted_group_is_restricted_as_it_is_said() {
+    let home = TempDir::new().expect("a directory");
+    std::fs::create_dir(home.path().join("policies")).expect("made");
+    let files = blocks("cedar");
+    assert_eq!(files.len(), 2);
+    for text in files {
+        let name = text
+            .lines()
+            .next()
+            .and_then(|line| line.strip_prefix("// "));
+        std::fs::write(home.path().join(name.expect("a name")), &text).expect("written");
+    }
+    // What `--connect` would bring.
+    let catalog = r#"{"tools":[
+        {"name":"github_create_issue","inputSchema":{"type":"object","properties":{"repo":{"type":"string"}},"required":["repo"]}},
+        {"name":"github_delete_repo","inputSchema":{"type":"object"}},
+        {"name":"docs_search","inputSchema":{"type":"object"}}]}"#;
+    std::fs::write(home.path().join("catalog.json"), catalog).expect("written");
+    let run = |line: &str| {
+        let words = words(&line.replace("--connect", ""));
+        let out = Command::new(env!("CARGO_BIN_EXE_usher"))
+            .args(&words[1..])
+            .args(["--catalog", "catalog.json"])
+            .current_dir(home.path())
+            .output()
+            .expect("usher runs");
+        let errors = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(out.status.success(), "{line}: {errors}");
+        assert_eq!(errors, "", "{line}");
+        String::from_utf8(out.stdout).expect("UTF-8")
+    };
+    let lines: Vec<String> = commands()
+        .into_iter()
+        .filter(|line| line.starts_with("usher policy"))
+        .collect();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    let said: Vec<String> = lines.iter().map(|line| run(line)).collect();
+    let shown = blocks("text");
+    let shown = shown.iter().find(|block| block.starts_with("no: "));
+    assert!(
+        said[1].starts_with(shown.expect("what is said").as_str()),
+        "{}",
+        said[1]
+    );
+    assert!(!said[2].contains("contractors\""), "{}", said[2]);
+    let allowed = run(&lines[1].replace("acme/secret", "acme/site"));
+    assert!(allowed.starts_with("yes: "), "{allowed}");
+    let hidden = run(&lines[1].replace("create_issue", "delete_repo"));
+    assert!(hidden.contains("as if it were not there"), "{hidden}");
+}
+
+#[test]
 fn every_reason_is_a_word_of_the_code_and_every_word_of_a_failed_call_is_explained() {
     let explained: Vec<String> = rows("| Reason | What happened |")
         .iter()

@@ -4,6 +4,7 @@
     reason = "tests name what they are about"
 )]
 
+mod authors;
 mod deciding;
 mod loading;
 mod naive;
