@@ -2,6 +2,10 @@
 //!
 //! Only for validation when a set is loaded: whether the tools agree is found out when there are tools. Where nothing tells,
 //! an argument is taken for a string.
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "Cedar's syntax grows, and only some of it says what an argument is"
+)]
 
 use cedar_policy::pst::{BinaryOp, Expr, Literal, UnaryOp, Var};
 
@@ -35,10 +39,10 @@ fn mention<'a>(paths: &'a Paths, at: &mut Vec<&'a str>, shapes: &mut Shapes) {
 /// Walks an expression that must be of a shape, as far as that is known.
 fn demand(expr: &Expr, shape: Option<Shape>, shapes: &mut Shapes) {
     if let Some((var, path)) = path(expr) {
-        if let (Var::Context, ["args", rest @ ..]) = (var, &path[..]) {
-            if shape.is_some() {
-                shapes.demand(rest, shape);
-            }
+        if let (Var::Context, ["args", rest @ ..]) = (var, &path[..])
+            && shape.is_some()
+        {
+            shapes.demand(rest, shape);
         }
         return;
     }

@@ -20,7 +20,7 @@ pub(super) enum Shape {
     Bool,
     Long,
     Text,
-    Set(Box<Shape>),
+    Set(Box<Self>),
     Record(Shapes),
 }
 

@@ -212,7 +212,12 @@ pub(super) fn named(items: &[Item], action: Action, name: &str) -> Result<Named,
     let kind = match action {
         Action::Call => ItemKind::Tool,
         Action::Get => ItemKind::Prompt,
-        _ => ItemKind::Resource,
+        Action::Read
+        | Action::Subscribe
+        | Action::Complete
+        | Action::Elicit
+        | Action::Sample
+        | Action::ListRoots => ItemKind::Resource,
     };
     let meant = match near(name, &names)[..] {
         [] => String::new(),

@@ -1,8 +1,4 @@
 //! The engine as the rest of the program uses it.
-#![expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "tests name what they are about"
-)]
 
 mod authors;
 mod deciding;
