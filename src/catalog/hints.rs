@@ -81,7 +81,7 @@ impl Freshness {
 }
 
 /// Until when one list of these upstreams together may be kept: until the first of theirs is over.
-fn until<'a>(kind: ListKind, parts: impl Iterator<Item = &'a Part>) -> Option<Instant> {
+pub(super) fn until<'a>(kind: ListKind, parts: impl Iterator<Item = &'a Part>) -> Option<Instant> {
     let mut least: Option<Option<Instant>> = None;
     for part in parts.filter(|part| has_a_say(part, kind)) {
         let listing = part

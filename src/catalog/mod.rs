@@ -9,6 +9,7 @@ mod check;
 mod convert;
 mod cursor;
 mod face;
+mod facts;
 mod glob;
 mod hints;
 mod namespace;
@@ -16,6 +17,7 @@ mod offered;
 pub mod rules;
 mod schema;
 mod scope;
+mod seen;
 mod shelf;
 mod skills;
 mod spelling;
@@ -41,9 +43,11 @@ use crate::{
 pub use check::Reason;
 pub use convert::STALE;
 pub use cursor::{BadCursor, CURSOR_CHARS, CURSOR_LIFE, Position};
+pub use facts::Fact;
 pub use namespace::Namespace;
 pub use offered::Offered;
 pub use schema::SchemaFault;
+pub use seen::View;
 pub use spelling::Offence;
 
 /// What all upstreams offer together, laid out for every endpoint. Immutable; the next one is built beside it.

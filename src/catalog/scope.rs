@@ -122,6 +122,16 @@ impl ScopeView {
         }
     }
 
+    /// The upstreams that have a part in it, by rank.
+    pub(super) fn members(&self) -> &[usize] {
+        &self.members
+    }
+
+    /// How texts of its upstreams are told apart.
+    pub(super) fn labelled(&self, parts: &[Part]) -> face::Labels {
+        self.extent.labelled(parts)
+    }
+
     /// Whether the page after `after` may be kept by everybody.
     pub(super) const fn is_public(&self, kind: ListKind, after: &Position) -> bool {
         self.hints[kind as usize].public && !after.private
@@ -204,7 +214,7 @@ impl ScopeView {
         if let Some(route) = self.listed(ListKind::Resources, uri) {
             return Some(route.clone());
         }
-        if spelling::of_uri(uri).is_some() {
+        if spelling::of_uri(uri).is_some() || spelling::is_twisted(uri) {
             return None;
         }
         if let Some(route) = self.apps.page(uri).or_else(|| self.apps.resource(uri)) {

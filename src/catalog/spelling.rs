@@ -42,6 +42,30 @@ pub(super) fn of_uri(uri: &str) -> Option<Offence> {
     }
 }
 
+/// Whether an address may mean another one than it reads as: it holds dot segments, plain or percent-encoded, or a percent
+/// sign that encodes nothing (SECURITY AUTHZ-9).
+pub(super) fn is_twisted(uri: &str) -> bool {
+    let bytes = uri.as_bytes();
+    let encoded = |at: usize| {
+        let digits = bytes.get(at + 1..at + 3);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    let broken = (0..bytes.len()).any(|at| bytes[at] == b'%' && !encoded(at));
+    let path = uri.split(['?', '#']).next().unwrap_or_default();
+    let is_dots = |segment: &str| {
+        segment.len() <= 6 && {
+            let plain = segment.replace("%2e", ".").replace("%2E", ".");
+            plain == "." || plain == ".."
+        }
+    };
+    broken
+        || path
+            .split(['/', '\\', ':'])
+            .flat_map(|segment| segment.split("%2f").flat_map(|it| it.split("%2F")))
+            .flat_map(|segment| segment.split("%5c").flat_map(|it| it.split("%5C")))
+            .any(is_dots)
+}
+
 const fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{1680}' | '\u{17B4}' | '\u{17B5}'

@@ -67,14 +67,7 @@ impl ListView {
         previous: Option<&Arc<Self>>,
     ) -> Arc<Self> {
         if let Some(previous) = previous
-            && previous.rules == rules
-            && previous.sections == sections
-            && previous.items.len() == items.len()
-            && previous
-                .items
-                .iter()
-                .zip(&items)
-                .all(|(a, b)| Arc::ptr_eq(a, b))
+            && previous.shows(&rules, &sections, &items)
         {
             return previous.clone();
         }
@@ -110,6 +103,52 @@ impl ListView {
             }
             start = end;
         }
+    }
+
+    /// The view of those items that `keep` keeps: this one when that is all, one of `known` when it shows the same.
+    pub(super) fn only<'a>(
+        self: &Arc<Self>,
+        mut keep: impl FnMut(&Item) -> bool,
+        mut known: impl Iterator<Item = &'a Arc<Self>>,
+    ) -> Arc<Self> {
+        let mut items = Vec::new();
+        let mut sections = Vec::with_capacity(self.sections.len());
+        let mut start = 0;
+        for section in &self.sections {
+            let before = items.len();
+            let own = &self.items[start..section.end];
+            items.extend(own.iter().filter(|item| keep(item)).cloned());
+            sections.push(Section {
+                stale: section.stale && items.len() > before,
+                end: items.len(),
+                ..section.clone()
+            });
+            start = section.end;
+        }
+        if items.len() == self.items.len() {
+            return self.clone();
+        }
+        let same = known.find(|view| {
+            view.kind == self.kind
+                && view.outward == self.outward
+                && view.shows(&self.rules, &sections, &items)
+        });
+        Self::new(self.kind, self.outward, self.rules, sections, items, same)
+    }
+
+    /// Whether both show the same items in the same dress.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+            || self.outward == other.outward
+                && self.shows(&other.rules, &other.sections, &other.items)
+    }
+
+    /// Whether it is the view of these. Items are the same when they are one: what did not change is not built again.
+    fn shows(&self, rules: &PageRules, sections: &[Section], items: &[Arc<Item>]) -> bool {
+        self.rules == *rules
+            && self.sections == *sections
+            && self.items.len() == items.len()
+            && self.items.iter().zip(items).all(|(a, b)| Arc::ptr_eq(a, b))
     }
 
     /// The items in order.

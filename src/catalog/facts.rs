@@ -1,0 +1,125 @@
+//! Facts: what is known of each item, for whoever decides who may use it (SECURITY 5.4).
+//!
+//! Guarantees: an item has one name for this purpose, whichever endpoint it is used at, and no two items share one: what has
+//! no outward name of its own is called by its upstream and its upstream's name for it, with a character between that no
+//! outward name may hold. Deliberately absent: any decision.
+
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
+
+use super::{Catalog, Route, check::Item};
+use crate::{
+    json::Json,
+    protocol::{UpstreamId, methods::ListKind, names::Scope},
+};
+
+/// One item of the catalog, as far as it matters for who may use it.
+#[derive(Debug, Clone)]
+pub struct Fact {
+    /// What sort.
+    pub kind: ListKind,
+    /// Where it leads.
+    pub route: Route,
+    /// Its name, see the module.
+    pub name: Arc<str>,
+    /// The definition as the upstream gave it.
+    pub definition: Json,
+    /// The toolsets it is in.
+    pub toolsets: Vec<Arc<str>>,
+}
+
+/// Between upstream and local name where there is no outward name: no name and no address may hold it.
+const APART: char = '\u{1}';
+
+impl Catalog {
+    /// Every item that some endpoint serves.
+    pub fn facts(&self) -> Vec<Fact> {
+        let mut toolsets: HashMap<*const Item, Vec<Arc<str>>> = HashMap::new();
+        for (scope, view) in &self.scopes {
+            let Scope::Toolset(name) = scope else {
+                continue;
+            };
+            for item in view.lists.iter().flat_map(|list| list.items()) {
+                toolsets
+                    .entry(Arc::as_ptr(item))
+                    .or_default()
+                    .push(name.clone());
+            }
+        }
+        let mut facts = Vec::new();
+        for part in &self.parts {
+            for kind in ListKind::EVERY {
+                for item in &part.kept[kind as usize] {
+                    let Route { upstream, local, .. } = &item.route;
+                    let mut sets = toolsets.remove(&Arc::as_ptr(item)).unwrap_or_default();
+                    sets.sort_unstable();
+                    facts.push(Fact {
+                        kind,
+                        route: item.route.clone(),
+                        name: if self.holds(kind, &item.exposed, upstream, local) {
+                            item.exposed.clone()
+                        } else {
+                            apart(upstream, local).into()
+                        },
+                        definition: item.raw.clone(),
+                        toolsets: sets,
+                    });
+                }
+            }
+        }
+        facts
+    }
+
+    /// The one name of what a route leads to, whichever endpoint it was found at and whether any list has it or not.
+    /// `asked` is how it was asked for.
+    pub fn name_of<'a>(
+        &self,
+        scope: &Scope,
+        kind: ListKind,
+        route: &Route,
+        asked: &'a str,
+    ) -> Cow<'a, str> {
+        // What the endpoints of everything list goes by its outward name there.
+        let outward = !matches!(scope, Scope::Upstream(_));
+        if outward && self.holds(kind, asked, &route.upstream, &route.local) {
+            return Cow::Borrowed(asked);
+        }
+        let part = self.parts.iter().find(|part| *part.id() == route.upstream);
+        let name = part.and_then(|part| match kind {
+            ListKind::Tools | ListKind::Prompts => part.kept[kind as usize]
+                .iter()
+                .find(|item| item.route.local == route.local)
+                .map(|item| item.exposed.to_string()),
+            ListKind::Resources | ListKind::Templates | ListKind::Skills => Some(
+                part.namespace
+                    .outward_uri(&route.local)
+                    .unwrap_or_else(|| route.local.to_string()),
+            ),
+        });
+        match name {
+            Some(name) if self.may_hold(kind, &name, &route.upstream, &route.local) => {
+                Cow::Owned(name)
+            }
+            _ => Cow::Owned(apart(&route.upstream, &route.local)),
+        }
+    }
+
+    /// Whether an outward name is that of just this item.
+    fn holds(&self, kind: ListKind, name: &str, upstream: &UpstreamId, local: &str) -> bool {
+        let holder = self.held[kind as usize].get(name);
+        holder.is_some_and(|(whose, what)| whose == upstream && **what == *local)
+    }
+
+    /// Whether an outward name is this item's, or nobody's and spelled in its upstream's namespace or in none.
+    fn may_hold(&self, kind: ListKind, name: &str, upstream: &UpstreamId, local: &str) -> bool {
+        match self.held[kind as usize].get(name) {
+            Some((whose, what)) => whose == upstream && **what == *local,
+            None => self
+                .owner(name)
+                .is_none_or(|rank| self.parts[rank].id() == upstream),
+        }
+    }
+}
+
+fn apart(upstream: &UpstreamId, local: &str) -> String {
+    format!("{upstream}{APART}{local}")
+}
