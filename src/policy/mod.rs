@@ -24,6 +24,7 @@ mod class;
 mod context;
 mod explain;
 mod fit;
+mod follow;
 mod groups;
 mod infer;
 mod item;
