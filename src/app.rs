@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     call::{Call, Identity, Reply},
-    catalog::{Contribution, Position, Route},
+    catalog::{Contribution, Position},
     config::Plan,
     downstream::{
         Accepts, Answer, Door, EventsEndpoint, Inbound, Lines, McpEndpoint, MessagesEndpoint,
@@ -30,6 +30,7 @@ use crate::{
     },
     snapshot::World,
     stack::{self, Upstreams},
+    stage::Passage,
     tasks::Tasks,
     upstream::{FromUpstream, Sink, State, Upstream, UpstreamError},
 };
@@ -417,7 +418,12 @@ impl App {
 }
 
 impl Upstreams for Fleet {
-    fn call(&self, call: Call, route: Route) -> BoxFuture<'static, Result<Reply, stack::Error>> {
+    fn call(
+        &self,
+        call: Call,
+        passage: Passage,
+    ) -> BoxFuture<'static, Result<Reply, stack::Error>> {
+        let route = passage.into_route();
         let name = route.upstream.clone();
         let from = |upstream, error| stack::Error::from(FromUpstream { upstream, error });
         match self.0.get(&name).cloned() {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use crate::{
-    call::{Call, Op},
+    call::{Call, InputRequired, Op},
     catalog::{Namespace, Route},
     json::Json,
-    protocol::UpstreamId,
+    policy::Permit,
+    protocol::{ClientCapabilities, UpstreamId},
     snapshot::Snapshot,
 };
 
@@ -26,10 +27,57 @@ pub struct Routed {
     pub snapshot: Arc<Snapshot>,
     /// Where it goes.
     pub target: Target,
+}
+
+/// A call that may be made.
+#[derive(Debug)]
+pub struct Permitted {
+    /// The call.
+    pub call: Call,
+    /// The world it sees.
+    pub snapshot: Arc<Snapshot>,
+    /// Where it goes.
+    pub way: Way,
     /// How often its caller has been asked for input already.
     pub round: u32,
     /// Answers that it brings though nobody is known to have asked.
     pub brought: Option<Json>,
+    /// What the client declared, where policy lets the upstream know of less: [`Call::caller`] then says the less.
+    pub declared: Option<ClientCapabilities>,
+    /// Whether the person at the client agreed to it, where policy wants that.
+    pub consent: Consent,
+}
+
+/// Where a permitted call goes.
+#[derive(Debug)]
+pub enum Way {
+    /// Answered here, from the snapshot: discovery and lists.
+    Snapshot,
+    /// To exactly one upstream.
+    Upstream(Passage),
+    /// To the hub: a listen, and what of its resources may be watched.
+    Hub(Vec<Watched>),
+    /// Back to the caller, who is to agree first.
+    Caller(Box<InputRequired>),
+}
+
+/// The way to one upstream, which nobody takes without a permit.
+#[derive(Debug, Clone)]
+pub struct Passage {
+    route: Route,
+    permit: Permit,
+}
+
+/// Whether the person at the client agreed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Consent {
+    /// Was not asked, or did not answer.
+    #[default]
+    None,
+    /// Agreed.
+    Given,
+    /// Did not agree.
+    Declined,
 }
 
 /// Where a call goes.
@@ -39,13 +87,20 @@ pub enum Target {
     Snapshot,
     /// To exactly one upstream.
     Upstream(Route),
-    /// To the hub: a listen, and what of its resources may be watched.
-    Hub(Vec<Watched>),
+    /// To one upstream, about a task there.
+    Task {
+        /// The way.
+        route: Route,
+        /// The tool that the task came from, by the name it was called by; `None` where that is not known.
+        tool: Option<Arc<str>>,
+    },
+    /// To the hub: a listen, and what of its resources lead anywhere.
+    Hub(Vec<Watchable>),
 }
 
-/// A resource to be watched.
+/// A resource that might be watched.
 #[derive(Debug, Clone)]
-pub struct Watched {
+pub struct Watchable {
     /// Its URI as the client knows it.
     pub outward: Arc<str>,
     /// Whose it is.
@@ -54,6 +109,68 @@ pub struct Watched {
     pub local: Arc<str>,
     /// How URIs below it look to the client.
     pub namespace: Arc<Namespace>,
+}
+
+/// A resource that may be watched.
+#[derive(Debug, Clone)]
+pub struct Watched {
+    /// Which.
+    pub at: Watchable,
+    _permit: Permit,
+}
+
+impl Passage {
+    /// With this permit, along this route.
+    pub const fn new(route: Route, permit: Permit) -> Self {
+        Self { route, permit }
+    }
+
+    /// The route.
+    pub const fn route(&self) -> &Route {
+        &self.route
+    }
+
+    /// The permit.
+    pub const fn permit(&self) -> &Permit {
+        &self.permit
+    }
+
+    /// The route, to be taken now.
+    pub fn into_route(self) -> Route {
+        self.route
+    }
+}
+
+impl Watchable {
+    /// The way to it.
+    pub fn route(&self) -> Route {
+        Route {
+            upstream: self.upstream.clone(),
+            local: self.local.clone(),
+            headers: Arc::new([]),
+            task_only: false,
+        }
+    }
+}
+
+impl Watched {
+    /// With this permit.
+    pub const fn new(at: Watchable, permit: Permit) -> Self {
+        Self {
+            at,
+            _permit: permit,
+        }
+    }
+}
+
+impl Permitted {
+    /// The passage, if it goes to an upstream.
+    pub const fn passage(&self) -> Option<&Passage> {
+        match &self.way {
+            Way::Upstream(passage) => Some(passage),
+            Way::Snapshot | Way::Hub(_) | Way::Caller(_) => None,
+        }
+    }
 }
 
 impl Pinned {
@@ -83,8 +200,6 @@ impl Pinned {
             call: self.call,
             snapshot: self.snapshot,
             target,
-            round: 0,
-            brought: None,
         }
     }
 }

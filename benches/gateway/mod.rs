@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use usher::{
     call::{Call, Identity, Outcome, Reply, ServerCard},
     catalog::{
-        Contribution, Listing, Route,
+        Contribution, Listing,
         rules::{CatalogBounds, CatalogRules, NameRules, NamingRules, PageRules, Selection},
     },
     downstream::{Accepts, Answer, Door, Inbound, SessionBounds, Sessions, Told},
@@ -23,6 +23,7 @@ use usher::{
     seal::Sealer,
     snapshot::World,
     stack::{self, Error, Parts, Upstreams},
+    stage::Passage,
     tasks::Tasks,
 };
 
@@ -35,7 +36,7 @@ pub(crate) struct Gateway {
 struct Answers(Json);
 
 impl Upstreams for Answers {
-    fn call(&self, _: Call, _: Route) -> BoxFuture<'static, Result<Reply, Error>> {
+    fn call(&self, _: Call, _: Passage) -> BoxFuture<'static, Result<Reply, Error>> {
         let result = self.0.clone();
         std::future::ready(Ok(Reply::Done(Outcome::Complete(result)))).boxed()
     }

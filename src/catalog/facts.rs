@@ -49,7 +49,9 @@ impl Catalog {
         for part in &self.parts {
             for kind in ListKind::EVERY {
                 for item in &part.kept[kind as usize] {
-                    let Route { upstream, local, .. } = &item.route;
+                    let Route {
+                        upstream, local, ..
+                    } = &item.route;
                     let mut sets = toolsets.remove(&Arc::as_ptr(item)).unwrap_or_default();
                     sets.sort_unstable();
                     facts.push(Fact {
@@ -70,35 +72,26 @@ impl Catalog {
     }
 
     /// The one name of what a route leads to, whichever endpoint it was found at and whether any list has it or not.
-    /// `asked` is how it was asked for.
-    pub fn name_of<'a>(
-        &self,
-        scope: &Scope,
-        kind: ListKind,
-        route: &Route,
-        asked: &'a str,
-    ) -> Cow<'a, str> {
-        // What the endpoints of everything list goes by its outward name there.
-        let outward = !matches!(scope, Scope::Upstream(_));
-        if outward && self.holds(kind, asked, &route.upstream, &route.local) {
+    /// `asked` is how it was asked for, or how it is listed.
+    pub fn name_of<'a>(&'a self, kind: ListKind, route: &Route, asked: &'a str) -> Cow<'a, str> {
+        if self.holds(kind, asked, &route.upstream, &route.local) {
             return Cow::Borrowed(asked);
         }
-        let part = self.parts.iter().find(|part| *part.id() == route.upstream);
-        let name = part.and_then(|part| match kind {
-            ListKind::Tools | ListKind::Prompts => part.kept[kind as usize]
-                .iter()
-                .find(|item| item.route.local == route.local)
-                .map(|item| item.exposed.to_string()),
-            ListKind::Resources | ListKind::Templates | ListKind::Skills => Some(
-                part.namespace
-                    .outward_uri(&route.local)
-                    .unwrap_or_else(|| route.local.to_string()),
-            ),
-        });
-        match name {
-            Some(name) if self.may_hold(kind, &name, &route.upstream, &route.local) => {
-                Cow::Owned(name)
+        let own = self.scopes.get(&Scope::Upstream(route.upstream.clone()));
+        let listed = own.and_then(|view| view.lists[kind as usize].item(&route.local));
+        let name = match (listed, kind) {
+            (Some(item), _) => Some(Cow::Borrowed(&*item.exposed)),
+            (None, ListKind::Tools | ListKind::Prompts) => None,
+            (None, ListKind::Resources | ListKind::Templates | ListKind::Skills) => {
+                let part = self.parts.iter().find(|part| *part.id() == route.upstream);
+                part.map(|part| match part.namespace.outward_uri(&route.local) {
+                    Some(outward) => Cow::Owned(outward),
+                    None => Cow::Owned(route.local.to_string()),
+                })
             }
+        };
+        match name {
+            Some(name) if self.may_hold(kind, &name, &route.upstream, &route.local) => name,
             _ => Cow::Owned(apart(&route.upstream, &route.local)),
         }
     }

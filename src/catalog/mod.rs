@@ -48,7 +48,7 @@ pub use namespace::Namespace;
 pub use offered::Offered;
 pub use schema::SchemaFault;
 pub use seen::View;
-pub use spelling::Offence;
+pub use spelling::{Offence, is_twisted};
 
 /// What all upstreams offer together, laid out for every endpoint. Immutable; the next one is built beside it.
 #[derive(Debug)]
@@ -203,6 +203,11 @@ impl Catalog {
     /// Where a tool leads: by its name as listed, or as an app knows it where only one upstream has apps.
     pub fn tool(&self, scope: &Scope, name: &str) -> Option<&Route> {
         self.scopes.get(scope)?.tool(name)
+    }
+
+    /// Where an item leads that is listed under just this name, whoever may use it.
+    pub fn listed(&self, scope: &Scope, kind: ListKind, name: &str) -> Option<&Route> {
+        self.scopes.get(scope)?.listed(kind, name)
     }
 
     /// Whether a tool is listed that nobody may call here: it is for apps of its own server, and whose app asks cannot be

@@ -112,9 +112,8 @@ impl Catalog {
     /// How a page of a seen list may be kept from `now` on: never by others than whoever asked.
     pub fn seen_hints(&self, view: &View, kind: ListKind, now: Instant) -> Hints {
         let parts = view.members.iter().map(|rank| &self.parts[*rank]);
-        let left = hints::until(kind, parts).map_or(Duration::ZERO, |until| {
-            until.saturating_duration_since(now)
-        });
+        let left = hints::until(kind, parts)
+            .map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
         Hints {
             ttl_millis: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
             public: false,

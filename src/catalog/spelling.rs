@@ -44,7 +44,7 @@ pub(super) fn of_uri(uri: &str) -> Option<Offence> {
 
 /// Whether an address may mean another one than it reads as: it holds dot segments, plain or percent-encoded, or a percent
 /// sign that encodes nothing (SECURITY AUTHZ-9).
-pub(super) fn is_twisted(uri: &str) -> bool {
+pub fn is_twisted(uri: &str) -> bool {
     let bytes = uri.as_bytes();
     let encoded = |at: usize| {
         let digits = bytes.get(at + 1..at + 3);

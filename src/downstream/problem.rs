@@ -77,6 +77,13 @@ impl Problem {
 const REFUSED: &str =
     "the input that the server asked for was refused or not given in time; it did not go on";
 
+/// What is said when a person did not agree to a call.
+const NOT_APPROVED: &str =
+    "this needs the approval of the person at the client, who did not give it; it was not done";
+
+/// What is said when nobody can be asked to agree.
+const CANNOT_APPROVE: &str = "this needs the approval of a person, and this client cannot ask one (it declares no `elicitation`, or takes no event stream); it was not done";
+
 /// Maps an error of the stack, for one request in one era.
 pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> Problem {
     let modern_status = |status: StatusCode| {
@@ -153,6 +160,9 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
             codes::FORBIDDEN,
             format!("this needs a token with the scope `{}`", scopes.join(" ")),
         ),
+        Error::Denied { text, .. } => (StatusCode::OK, codes::DENIED, text.to_string()),
+        Error::NotApproved => (StatusCode::OK, codes::DENIED, NOT_APPROVED.to_owned()),
+        Error::CannotApprove => (StatusCode::OK, codes::DENIED, CANNOT_APPROVE.to_owned()),
         Error::Limited(what) => (
             modern_status(StatusCode::TOO_MANY_REQUESTS),
             codes::OVERLOADED,
@@ -187,6 +197,10 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
     }
     if let Some(needed) = needed_capabilities(error) {
         data.push(("requiredCapabilities", needed.clone()));
+    }
+    if let Error::InsufficientScope(scopes) = error {
+        let scopes: Vec<_> = scopes.iter().map(|scope| Json::string(scope)).collect();
+        data.push(("scopes", Json::array(&scopes)));
     }
     if let Some(after) = retry_millis(error) {
         data.push(("retryAfterMs", Json::of(&after)));
@@ -256,7 +270,12 @@ pub(super) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<ToolErr
             "no answer within the time allowed; whether the tool ran is unknown".to_owned()
         }
         Error::InputRefused => REFUSED.to_owned(),
-        Error::Unknown(_)
+        Error::Denied { text, .. } => text.to_string(),
+        Error::NotApproved => NOT_APPROVED.to_owned(),
+        Error::CannotApprove => CANNOT_APPROVE.to_owned(),
+        // The client is to get another token; no model can.
+        Error::InsufficientScope(_)
+        | Error::Unknown(_)
         | Error::NoScope
         | Error::BadCursor
         | Error::StateInvalid
@@ -378,6 +397,9 @@ const fn needed_capabilities(error: &Error) -> Option<&Json> {
         | Error::NotOffered(_)
         | Error::OnlyForApps
         | Error::InsufficientScope { .. }
+        | Error::Denied { .. }
+        | Error::NotApproved
+        | Error::CannotApprove
         | Error::Limited(_)
         | Error::Deadline
         | Error::ShuttingDown => None,
@@ -411,6 +433,9 @@ fn retry_millis(error: &Error) -> Option<u64> {
         | Error::OnlyForApps
         | Error::NeedsCapabilities(_)
         | Error::InsufficientScope { .. }
+        | Error::Denied { .. }
+        | Error::NotApproved
+        | Error::CannotApprove
         | Error::Limited(_)
         | Error::Deadline
         | Error::ShuttingDown => None,

@@ -1,6 +1,6 @@
 //! What a client says it can do.
 
-use crate::json::{Json, Kind, Node};
+use crate::json::{Edits, Fate, Json, Kind, Node};
 
 /// A client's declared capabilities: the object as sent, shared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +32,17 @@ impl ClientCapabilities {
             .root()
             .member(name)
             .is_some_and(|value| value.kind() == Kind::Object)
+    }
+
+    /// The same without those whose names are `gone`.
+    #[must_use]
+    pub fn without(&self, gone: impl Fn(&str) -> bool) -> Self {
+        let mut edits = Edits::new();
+        let fate = |key: &str, _: Node<'_>| {
+            if gone(key) { Fate::Remove } else { Fate::Keep }
+        };
+        edits.members(self.0.root(), fate, &[]);
+        Self(self.0.splice(&edits))
     }
 
     /// Whether everything in the object `needed` is declared, sub-capabilities and extensions included. An elicitation

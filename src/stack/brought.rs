@@ -10,10 +10,10 @@ use std::sync::Arc;
 use super::{Error, Upstreams};
 use crate::{
     call::{Call, InputRequired, Outcome, Reply, Resume, State},
-    catalog::Route,
     json::Json,
     protocol::ClientCapabilities,
     resume::Asked,
+    stage::Passage,
 };
 
 /// Carries the call, and once more with what of `brought` was asked for, if that is everything.
@@ -23,10 +23,10 @@ use crate::{
 pub(super) async fn call(
     upstreams: Arc<dyn Upstreams>,
     call: Call,
-    route: Route,
+    passage: Passage,
     brought: Json,
 ) -> Result<Reply, Error> {
-    let reply = upstreams.call(call.clone(), route.clone()).await?;
+    let reply = upstreams.call(call.clone(), passage.clone()).await?;
     let Some(responses) = fitting(&reply, &call.caller.capabilities, &brought) else {
         return Ok(reply);
     };
@@ -39,7 +39,7 @@ pub(super) async fn call(
         resume: Some(resume),
         ..call
     };
-    upstreams.call(again, route).await
+    upstreams.call(again, passage).await
 }
 
 /// What of `brought` answers all that `reply` asks for.

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 
-use super::{Error, Wrap};
+use super::{Error, Gate, Wrap};
 use crate::{
     call::{Call, Op, Outcome, Principal, Reply, ReplyStream, Step},
     json::{Edits, Fate, Json, Node},
     protocol::names::Scope,
     seal::{Purpose, Sealer, unix_seconds},
-    stage::Routed,
+    stage::Permitted,
 };
 
 /// Seconds a cursor is good for.
@@ -50,7 +50,7 @@ impl Directories {
     ///
     /// # Errors
     /// [`Error::BadCursor`] when it was altered, given to somebody else, elsewhere or for another directory, or is too old.
-    pub(super) fn open(&self, call: &mut Call) -> Result<(), Error> {
+    fn open(&self, call: &mut Call) -> Result<(), Error> {
         let Op::ReadDirectory(uri, Some(cursor)) = &call.op else {
             return Ok(());
         };
@@ -130,10 +130,19 @@ impl Place {
     }
 }
 
-impl Wrap<Routed> for Directories {
+impl Gate<Permitted> for Directories {
+    type Pass = Permitted;
+
+    fn admit(&self, mut permitted: Permitted) -> Result<Permitted, Error> {
+        self.open(&mut permitted.call)?;
+        Ok(permitted)
+    }
+}
+
+impl Wrap<Permitted> for Directories {
     type Mark = Option<Box<Place>>;
 
-    fn enter(&self, routed: &mut Routed) -> Self::Mark {
+    fn enter(&self, routed: &mut Permitted) -> Self::Mark {
         let Op::ReadDirectory(uri, _) = &routed.call.op else {
             return None;
         };

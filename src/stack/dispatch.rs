@@ -12,17 +12,17 @@ use tower::Service;
 use super::{Error, Parts, brought, handles::Handles, listen::Listens};
 use crate::{
     call::{Call, Op, Outcome, Page, Reply},
-    catalog::{Position, Route},
+    catalog::Position,
     protocol::methods::ListKind,
     seal::{Sealer, unix_seconds},
     snapshot::Snapshot,
-    stage::{Routed, Target},
+    stage::{Passage, Permitted, Way},
 };
 
 /// The way to the upstreams.
 pub trait Upstreams: Send + Sync + 'static {
-    /// Carries one call to the upstream that its route names, and ends by the call's deadline.
-    fn call(&self, call: Call, route: Route) -> BoxFuture<'static, Result<Reply, Error>>;
+    /// Carries one call to the upstream that its passage leads to, and ends by the call's deadline.
+    fn call(&self, call: Call, passage: Passage) -> BoxFuture<'static, Result<Reply, Error>>;
 }
 
 /// Answers from memory, or hands the call to its upstream.
@@ -46,7 +46,7 @@ impl Dispatch {
     }
 }
 
-impl Service<Routed> for Dispatch {
+impl Service<Permitted> for Dispatch {
     type Response = Reply;
     type Error = Error;
     type Future = BoxFuture<'static, Result<Reply, Error>>;
@@ -55,29 +55,32 @@ impl Service<Routed> for Dispatch {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, routed: Routed) -> Self::Future {
-        match routed.target {
-            Target::Snapshot if let Op::ListTasks(cursor) = &routed.call.op => {
+    fn call(&mut self, routed: Permitted) -> Self::Future {
+        match routed.way {
+            Way::Snapshot if let Op::ListTasks(cursor) = &routed.call.op => {
                 let cursor = cursor.clone();
                 let upstreams = self.upstreams.clone();
                 self.handles
                     .clone()
-                    .list(upstreams, routed.call, cursor)
+                    .list(upstreams, routed.call, routed.snapshot, cursor)
                     .boxed()
             }
-            Target::Snapshot => {
+            Way::Snapshot => {
                 std::future::ready(self.answer_from_memory(&routed.call, &routed.snapshot)).boxed()
             }
             // The upstream keeps the call's deadline: one place, one timer.
-            Target::Upstream(route) => match routed.brought {
-                None => self.upstreams.call(routed.call, route),
+            Way::Upstream(passage) => match routed.brought {
+                None => self.upstreams.call(routed.call, passage),
                 Some(brought) => {
-                    brought::call(self.upstreams.clone(), routed.call, route, brought).boxed()
+                    brought::call(self.upstreams.clone(), routed.call, passage, brought).boxed()
                 }
             },
-            Target::Hub(watched) => {
+            Way::Hub(watched) => {
                 let listens = self.listens.clone();
-                async move { listens.open(&routed.call, &routed.snapshot, watched).await }.boxed()
+                async move { listens.open(routed.call, &routed.snapshot, watched).await }.boxed()
+            }
+            Way::Caller(question) => {
+                std::future::ready(Ok(Reply::Done(Outcome::InputRequired(*question)))).boxed()
             }
         }
     }
@@ -98,10 +101,14 @@ impl Dispatch {
             | Op::Task(..)
             | Op::ListTasks(_)
             | Op::Listen(_) => {
-                let card = snapshot
-                    .catalog
-                    .face(&call.scope, call.caller.revision)
-                    .ok_or(Error::NoScope)?;
+                let revision = call.caller.revision;
+                let card = if snapshot.policy().policy().is_unrestricted() {
+                    snapshot.catalog.face(&call.scope, revision)
+                } else {
+                    let view = snapshot.view(&call.identity, &call.scope);
+                    view.map(|view| view.card(revision))
+                };
+                let card = card.ok_or(Error::NoScope)?;
                 Ok(Reply::Done(Outcome::Card(card)))
             }
         }
@@ -127,17 +134,21 @@ impl Dispatch {
             )
             .map_err(|_| Error::BadCursor)?,
         };
-        let page = snapshot
-            .catalog
-            .page(&call.scope, kind, call.caller.revision, &after)
-            .ok_or(Error::NoScope)?;
+        let (catalog, revision, now) = (&snapshot.catalog, call.caller.revision, Instant::now());
+        let (page, hints) = if snapshot.policy().policy().is_unrestricted() {
+            let page = catalog.page(&call.scope, kind, revision, &after);
+            page.zip(catalog.hints(&call.scope, kind, &after, now))
+        } else {
+            let view = snapshot.view(&call.identity, &call.scope);
+            view.map(|view| {
+                let page = catalog.seen_page(&view, kind, revision, &after);
+                (page, catalog.seen_hints(&view, kind, now))
+            })
+        }
+        .ok_or(Error::NoScope)?;
         let next = page.next.map(|position| {
             position.seal(&self.sealer, principal, &call.scope, kind, unix_seconds())
         });
-        let hints = snapshot
-            .catalog
-            .hints(&call.scope, kind, &after, Instant::now())
-            .ok_or(Error::NoScope)?;
         Ok(Reply::Done(Outcome::Listed(Page {
             kind,
             items: page.items,

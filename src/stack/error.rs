@@ -49,6 +49,20 @@ pub enum Error {
         /// Everything that this use needs, not only what is lacking.
         scopes: Arc<[Arc<str>]>,
     },
+    /// No policy permits it, or one cannot be evaluated (SECURITY AUTHZ-1, AUTHZ-2, AUTHZ-5).
+    #[error("{reason}: {text}")]
+    Denied {
+        /// Which of the reasons.
+        reason: &'static str,
+        /// What the model, or its user, may read.
+        text: Arc<str>,
+    },
+    /// The person at the client did not agree.
+    #[error("the person at the client did not agree")]
+    NotApproved,
+    /// Nobody can be asked to agree.
+    #[error("nobody can be asked to agree")]
+    CannotApprove,
     /// More at once than one may have.
     #[error("{0}")]
     Limited(&'static str),
@@ -95,6 +109,9 @@ impl Error {
             Self::OnlyForApps => "only_for_apps",
             Self::NeedsCapabilities(_) => "capability_missing",
             Self::InsufficientScope { .. } => "insufficient_scope",
+            Self::Denied { reason, .. } => reason,
+            Self::NotApproved => "approval_declined",
+            Self::CannotApprove => "approval_unavailable",
             Self::Limited(_) => "rate_limited",
             Self::Upstream(from) => from.error.reason(),
             Self::Deadline => "deadline_exceeded",

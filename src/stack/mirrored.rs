@@ -4,22 +4,20 @@
 //! the schema does not name were checked for syntax at the edge and are dropped; the upstream's are built anew.
 
 use super::{Error, Gate};
-use crate::{
-    protocol::mirror,
-    stage::{Routed, Target},
-};
+use crate::{protocol::mirror, stage::Permitted};
 
 /// Compares the headers that mirror arguments with the arguments.
 #[derive(Debug)]
 pub(super) struct CheckMirrored;
 
-impl Gate<Routed> for CheckMirrored {
-    type Pass = Routed;
+impl Gate<Permitted> for CheckMirrored {
+    type Pass = Permitted;
 
-    fn admit(&self, routed: Routed) -> Result<Routed, Error> {
-        let (Some(sent), Target::Upstream(route)) = (&routed.call.mirrored, &routed.target) else {
+    fn admit(&self, routed: Permitted) -> Result<Permitted, Error> {
+        let (Some(sent), Some(passage)) = (&routed.call.mirrored, routed.passage()) else {
             return Ok(routed);
         };
+        let route = passage.route();
         if route.headers.is_empty() {
             return Ok(routed);
         }

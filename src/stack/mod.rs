@@ -4,6 +4,7 @@
 //! machinery is in `gate.rs` and `wrap.rs`.
 
 mod asks;
+mod authorize;
 mod brought;
 mod directories;
 mod dispatch;
@@ -34,6 +35,7 @@ pub use error::{Error, Missing};
 pub use gate::{Gate, gate};
 pub use wrap::{Wrap, wrap};
 
+use authorize::Authorize;
 use directories::Directories;
 use handles::Handles;
 use mirrored::CheckMirrored;
@@ -64,7 +66,9 @@ pub fn mcp(parts: &Parts) -> McpService {
     let directories = Directories::new(&parts.sealer);
     let stack = ServiceBuilder::new()
         .layer(gate(Pin::new(parts))) // Call -> Pinned: from here on the call sees one world
-        .layer(gate(Resolve::new(&handles, &directories))) // Pinned -> Routed: a lookup, never a parse of the name
+        .layer(gate(Resolve::new(&handles))) // Pinned -> Routed: a lookup, never a parse of the name
+        .layer(gate(Authorize)) // Routed -> Permitted: policy, before anything is said of what is hidden
+        .layer(gate(directories.clone())) // upstreams' cursors of directories are opened
         .layer(gate(CheckMirrored)) // headers agree with the body; needs the route, since the tool's schema names them
         .layer(gate(OpenResume::new(parts))) // opens the state of a call that goes on, bound to this call and route
         .layer(wrap(SealResume::new(parts))) // holds questions to what was declared, seals what leaves

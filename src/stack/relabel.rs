@@ -13,7 +13,7 @@ use crate::{
     catalog::Namespace,
     json::{Edits, Json, Node},
     protocol::UpstreamId,
-    stage::{Routed, Target},
+    stage::Permitted,
 };
 
 /// Rewrites URIs on the way back.
@@ -47,13 +47,11 @@ enum Place {
     None,
 }
 
-impl Wrap<Routed> for Relabel {
+impl Wrap<Permitted> for Relabel {
     type Mark = Option<Labels>;
 
-    fn enter(&self, routed: &mut Routed) -> Self::Mark {
-        let Target::Upstream(route) = &routed.target else {
-            return None;
-        };
+    fn enter(&self, routed: &mut Permitted) -> Self::Mark {
+        let route = routed.passage()?.route();
         let namespace = routed
             .snapshot
             .catalog

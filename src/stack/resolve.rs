@@ -2,27 +2,25 @@
 
 use std::sync::Arc;
 
-use super::{Error, Gate, Missing, directories::Directories, handles::Handles};
+use super::{Error, Gate, Missing, authorize, handles::Handles};
 use crate::{
     call::{CompletionRef, Filter, Op},
     catalog::Offered,
     events,
     protocol::methods::ListKind,
-    stage::{Pinned, Routed, Target, Watched},
+    stage::{Pinned, Routed, Target, Watchable},
 };
 
 /// Finds the way of a call in its snapshot.
 #[derive(Debug)]
 pub(super) struct Resolve {
     handles: Handles,
-    directories: Directories,
 }
 
 impl Resolve {
-    /// Tasks are found by `handles`, pages of directories by `directories`.
-    pub(super) fn new(handles: &Handles, directories: &Directories) -> Self {
+    /// Tasks are found by `handles`.
+    pub(super) fn new(handles: &Handles) -> Self {
         Self {
-            directories: directories.clone(),
             handles: handles.clone(),
         }
     }
@@ -42,7 +40,7 @@ impl Gate<Pinned> for Resolve {
             return Err(Error::NotOffered(call.op().method().into()));
         }
         let target = match call.op() {
-            Op::Listen(filter) => Target::Hub(watched(&call, filter)?),
+            Op::Listen(filter) => Target::Hub(watchable(&call, filter)?),
             Op::GetSkill(uri) => Target::Upstream(
                 catalog
                     .skill(scope, uri)
@@ -58,9 +56,14 @@ impl Gate<Pinned> for Resolve {
             Op::CallTool(name) => Target::Upstream(
                 catalog
                     .tool(scope, name)
-                    .ok_or_else(|| match catalog.withholds(scope, name) {
-                        true => Error::OnlyForApps,
-                        false => unknown(Missing::Tool(name.clone())),
+                    .ok_or_else(|| {
+                        let withheld = catalog.withholds(scope, name)
+                            && authorize::sees_tool(call.call(), call.snapshot(), name);
+                        if withheld {
+                            Error::OnlyForApps
+                        } else {
+                            unknown(Missing::Tool(name.clone()))
+                        }
                     })?
                     .clone(),
             ),
@@ -81,9 +84,7 @@ impl Gate<Pinned> for Resolve {
                     .ok_or_else(|| unknown(Missing::Resource(uri.clone())))?,
             ),
         };
-        let mut routed = call.into_routed(target);
-        self.directories.open(&mut routed.call)?;
-        Ok(routed)
+        Ok(call.into_routed(target))
     }
 }
 
@@ -110,14 +111,14 @@ fn offers_extension(call: &Pinned) -> bool {
 }
 
 /// What of a listen's resources leads anywhere; the rest is not in force (PROTOCOL H16).
-fn watched(call: &Pinned, filter: &Filter) -> Result<Vec<Watched>, Error> {
+fn watchable(call: &Pinned, filter: &Filter) -> Result<Vec<Watchable>, Error> {
     if filter.subscriptions.len() > events::URIS {
         return Err(Error::Limited("at most 256 resources in one listen"));
     }
     let (catalog, scope) = (&call.snapshot().catalog, &call.call().scope);
     let way = |uri: &Arc<str>| {
         let route = catalog.resource(scope, uri)?;
-        Some(Watched {
+        Some(Watchable {
             outward: uri.clone(),
             namespace: catalog.namespace(scope, &route.upstream)?,
             upstream: route.upstream,

@@ -124,14 +124,18 @@ impl Legacy<'_> {
         let session = session.clone();
         self.door.tasks.spawn(async move {
             let heard = token.run_until_cancelled(forward(&session, stream)).await;
-            // Ended from the other side: it is to be subscribed to anew, and worth looking at now.
-            if heard.is_some() && !session.ended.is_cancelled() {
+            // Ended from the other side: it is to be subscribed to anew, and worth looking at now, unless it was to end.
+            if let Some(meant) = heard
+                && !session.ended.is_cancelled()
+            {
                 let mut subscriptions = session.subscriptions();
                 if !token.is_cancelled() {
                     subscriptions.remove(&uri);
                 }
                 drop(subscriptions);
-                session.outbox.notify(Notice::Updated(uri));
+                if !meant {
+                    session.outbox.notify(Notice::Updated(uri));
+                }
             }
         });
         Ok(())

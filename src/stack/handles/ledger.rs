@@ -147,6 +147,7 @@ mod tests {
             upstream: UpstreamId::parse("u").unwrap(),
             local: "l".into(),
             design: TaskDesign::Core,
+            tool: None,
         })
     }
 

@@ -13,11 +13,12 @@ use super::{
 };
 use crate::{
     call::{Call, CallId, Op, Outcome, Reply, TaskOp},
-    catalog::Route,
     json::Json,
     protocol::{codes, meta},
     seal::unix_seconds,
-    stack::{Error, Upstreams},
+    snapshot::Snapshot,
+    stack::{Error, Upstreams, authorize},
+    stage::Passage,
 };
 
 /// Tasks on one page.
@@ -35,6 +36,7 @@ impl Handles {
         self,
         upstreams: Arc<dyn Upstreams>,
         call: Call,
+        snapshot: Arc<Snapshot>,
         cursor: Option<String>,
     ) -> Result<Reply, Error> {
         let owner = Owner::of(&call.caller, &call.scope);
@@ -46,7 +48,7 @@ impl Handles {
         let (page, more) = self.ledger.after(&owner, after, PAGE);
         let last = page.last().map(|entry| entry.number).filter(|_| more);
         let states: Vec<_> = stream::iter(page)
-            .map(|entry| state(&upstreams, &call, entry))
+            .map(|entry| state(&upstreams, &call, &snapshot, entry))
             .buffered(AT_ONCE)
             .collect()
             .await;
@@ -73,7 +75,15 @@ enum State {
     Unasked,
 }
 
-async fn state(upstreams: &Arc<dyn Upstreams>, call: &Call, entry: Entry) -> State {
+async fn state(
+    upstreams: &Arc<dyn Upstreams>,
+    call: &Call,
+    snapshot: &Snapshot,
+    entry: Entry,
+) -> State {
+    let Ok(permit) = authorize::of_task(call, snapshot, entry.task.tool.as_deref()) else {
+        return State::Unasked;
+    };
     let ask = Call {
         id: CallId::new(),
         op: Op::Task(TaskOp::Get, entry.handle.clone()),
@@ -82,13 +92,8 @@ async fn state(upstreams: &Arc<dyn Upstreams>, call: &Call, entry: Entry) -> Sta
         resume: None,
         ..call.clone()
     };
-    let route = Route {
-        upstream: entry.task.upstream.clone(),
-        local: entry.task.local.clone(),
-        headers: Arc::new([]),
-        task_only: false,
-    };
-    let reply = match upstreams.call(ask, route).await {
+    let passage = Passage::new(entry.task.route(), permit);
+    let reply = match upstreams.call(ask, passage).await {
         Ok(Reply::Done(outcome)) => outcome,
         Ok(Reply::Stream(mut steps)) => loop {
             match steps.next().await {

@@ -27,12 +27,12 @@ use crate::{
     },
     resume::Asked,
     seal::{Sealer, unix_seconds},
-    stage::{Pinned, Routed, Target},
+    stage::{Passage, Permitted, Pinned, Target},
     upstream::{FromUpstream, UpstreamError},
 };
 
 use ledger::{Ledger, Owner};
-use token::Task;
+use token::{TOOL_BYTES, Task};
 
 /// Gives handles out and takes them back. Cloning is cheap; clones remember together.
 #[derive(Debug, Clone)]
@@ -64,6 +64,7 @@ pub(super) struct Maker {
     caller: Arc<Caller>,
     scope: Scope,
     upstream: UpstreamId,
+    tool: Arc<str>,
     design: TaskDesign,
 }
 
@@ -114,12 +115,10 @@ impl Handles {
         if !known {
             return Err(unknown());
         }
-        Ok(Target::Upstream(Route {
-            upstream: task.upstream,
-            local: task.local,
-            headers: Arc::new([]),
-            task_only: false,
-        }))
+        Ok(Target::Task {
+            tool: task.tool.clone(),
+            route: task.route(),
+        })
     }
 }
 
@@ -135,11 +134,11 @@ fn needed() -> Json {
     meta::object_of(&[(extensions::MEMBER, ids)])
 }
 
-impl Wrap<Routed> for Handles {
+impl Wrap<Permitted> for Handles {
     type Mark = Mark;
 
-    fn enter(&self, routed: &mut Routed) -> Mark {
-        let Target::Upstream(route) = &routed.target else {
+    fn enter(&self, routed: &mut Permitted) -> Mark {
+        let Some(route) = routed.passage().map(Passage::route) else {
             return Mark::None;
         };
         let call = &routed.call;
@@ -152,8 +151,10 @@ impl Wrap<Routed> for Handles {
             };
         }
         let catalog = &routed.snapshot.catalog;
-        if !matches!(call.op, Op::CallTool(_)) || !catalog.has_tasks() || !takes_tasks(&call.caller)
-        {
+        let Op::CallTool(tool) = &call.op else {
+            return Mark::None;
+        };
+        if !catalog.has_tasks() || !takes_tasks(&call.caller) {
             return Mark::None;
         }
         let offers = catalog.offers(&call.scope, &route.upstream);
@@ -165,6 +166,7 @@ impl Wrap<Routed> for Handles {
             caller: call.caller.clone(),
             scope: call.scope.clone(),
             upstream: route.upstream.clone(),
+            tool: tool.clone(),
             design,
         }))
     }
@@ -230,6 +232,7 @@ impl Maker {
                 upstream: self.upstream.clone(),
                 local: local.as_ref().into(),
                 design: self.design,
+                tool: Some(self.tool.clone()).filter(|tool| tool.len() <= TOOL_BYTES),
             };
             let Self { caller, scope, .. } = self;
             let sealer = &self.handles.sealer;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     call::Principal,
+    catalog::Route,
     protocol::{UpstreamId, extensions::TaskDesign, names::Scope},
     seal::{Purpose, Sealer},
 };
@@ -12,6 +13,8 @@ use crate::{
 pub(super) const HANDLE_CHARS: usize = 2_048;
 /// Most bytes of an upstream's task id, so that its handle fits a header.
 pub(super) const LOCAL_BYTES: usize = 1_024;
+/// Most bytes of a tool's name that fit a handle.
+pub(super) const TOOL_BYTES: usize = 255;
 /// Seconds a handle is good for: 30 days, whatever the upstream says of the task.
 const LIFE: u64 = 30 * 24 * 3_600;
 /// Seconds that replicas' clocks may differ.
@@ -26,9 +29,22 @@ pub(super) struct Task {
     pub(super) local: Arc<str>,
     /// How the upstream spoke of tasks when it made this one.
     pub(super) design: TaskDesign,
+    /// The tool it came from, by the name it was called by at its endpoint; `None` in handles of earlier versions and for
+    /// names of more than [`TOOL_BYTES`]. Without it nobody uses the task where a policy is configured.
+    pub(super) tool: Option<Arc<str>>,
 }
 
 impl Task {
+    /// The way to it.
+    pub(super) fn route(&self) -> Route {
+        Route {
+            upstream: self.upstream.clone(),
+            local: self.local.clone(),
+            headers: Arc::new([]),
+            task_only: false,
+        }
+    }
+
     /// The handle of this task for this principal at this endpoint, from `now` in seconds since 1970; `None` when the
     /// upstream's id is out of bounds.
     pub(super) fn seal(
@@ -43,10 +59,13 @@ impl Task {
         }
         let key = self.upstream.as_str();
         let mut plain = now.to_le_bytes().to_vec();
+        let tool = self.tool.as_deref().unwrap_or_default();
         plain.push(match self.design {
-            TaskDesign::Core => 0,
-            TaskDesign::Extension => 1,
+            TaskDesign::Core => 2,
+            TaskDesign::Extension => 3,
         });
+        plain.push(u8::try_from(tool.len()).ok()?);
+        plain.extend_from_slice(tool.as_bytes());
         plain.extend(u8::try_from(key.len()));
         plain.extend_from_slice(key.as_bytes());
         plain.extend_from_slice(self.local.as_bytes());
@@ -73,16 +92,29 @@ impl Task {
             return None;
         }
         let (design, rest) = rest.split_first()?;
+        let (design, tool, rest) = match design {
+            // Without a tool, as earlier versions wrote them.
+            0 => (TaskDesign::Core, None, rest),
+            1 => (TaskDesign::Extension, None, rest),
+            2 | 3 => {
+                let (length, rest) = rest.split_first()?;
+                let (tool, rest) = rest.split_at_checked(usize::from(*length))?;
+                let tool = std::str::from_utf8(tool).ok()?;
+                let design = match design {
+                    2 => TaskDesign::Core,
+                    _ => TaskDesign::Extension,
+                };
+                (design, (!tool.is_empty()).then(|| tool.into()), rest)
+            }
+            _ => return None,
+        };
         let (length, rest) = rest.split_first()?;
         let (key, local) = rest.split_at_checked(usize::from(*length))?;
         Some(Self {
             upstream: UpstreamId::parse(std::str::from_utf8(key).ok()?)?,
             local: std::str::from_utf8(local).ok()?.into(),
-            design: match design {
-                0 => TaskDesign::Core,
-                1 => TaskDesign::Extension,
-                _ => return None,
-            },
+            design,
+            tool,
         })
     }
 }
@@ -106,6 +138,7 @@ mod tests {
             upstream: UpstreamId::parse("notes").unwrap(),
             local: "t-1 ü".into(),
             design: TaskDesign::Core,
+            tool: Some("notes_add".into()),
         }
     }
 
@@ -140,6 +173,7 @@ mod tests {
             upstream: UpstreamId::parse(&"u".repeat(UpstreamId::MAX_BYTES)).unwrap(),
             local: "x".repeat(length).into(),
             design: TaskDesign::Extension,
+            tool: Some("t".repeat(TOOL_BYTES).into()),
         };
         let longest = of(LOCAL_BYTES);
         let handle = longest.seal(&sealer, &who, &Scope::All, 7).unwrap();

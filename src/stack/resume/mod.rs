@@ -20,7 +20,7 @@ use crate::{
     protocol::{UpstreamId, codes, meta, methods, names::Scope},
     resume::{Asked, Fault, Place, ROUNDS, STATE_BYTES, Ticket},
     seal::{Sealer, unix_seconds},
-    stage::{Routed, Target},
+    stage::{Passage, Permitted},
     upstream::{FromUpstream, UpstreamError},
 };
 
@@ -38,14 +38,14 @@ impl OpenResume {
     }
 }
 
-impl Gate<Routed> for OpenResume {
-    type Pass = Routed;
+impl Gate<Permitted> for OpenResume {
+    type Pass = Permitted;
 
-    fn admit(&self, mut routed: Routed) -> Result<Routed, Error> {
+    fn admit(&self, mut routed: Permitted) -> Result<Permitted, Error> {
         let Some(resume) = routed.call.resume.take() else {
             return Ok(routed);
         };
-        let Target::Upstream(route) = &routed.target else {
+        let Some(route) = routed.passage().map(Passage::route) else {
             return Ok(routed);
         };
         if !methods::may_ask_back(routed.call.op.method()) {
@@ -123,13 +123,11 @@ pub(super) struct Asker {
     round: u32,
 }
 
-impl Wrap<Routed> for SealResume {
+impl Wrap<Permitted> for SealResume {
     type Mark = Option<Asker>;
 
-    fn enter(&self, routed: &mut Routed) -> Self::Mark {
-        let Target::Upstream(route) = &routed.target else {
-            return None;
-        };
+    fn enter(&self, routed: &mut Permitted) -> Self::Mark {
+        let route = routed.passage()?.route();
         let call = &routed.call;
         Some(Asker {
             caller: call.caller.clone(),

@@ -13,6 +13,7 @@ use crate::{
     json::Limits,
     protocol::{ClientCapabilities, Revision},
     snapshot::World,
+    stage::{Consent, Way},
 };
 
 fn json(text: &str) -> Json {
@@ -36,7 +37,7 @@ impl Scene {
     }
 
     /// What leaves when `outcome` comes up for `routed`.
-    fn leave(&self, mut routed: Routed, outcome: Outcome) -> Result<Outcome, Error> {
+    fn leave(&self, mut routed: Permitted, outcome: Outcome) -> Result<Outcome, Error> {
         let mark = self.seal.enter(&mut routed);
         match self.seal.leave(mark, Ok(Reply::Done(outcome)))? {
             Reply::Done(outcome) => Ok(outcome),
@@ -45,7 +46,7 @@ impl Scene {
     }
 
     /// The sealed state of a question that asks for roots.
-    fn asked(&self, routed: Routed, state: State) -> Arc<str> {
+    fn asked(&self, routed: Permitted, state: State) -> Arc<str> {
         match self.leave(routed, asks(ROOTS, state)) {
             Ok(Outcome::InputRequired(InputRequired {
                 state: State::Sealed(text),
@@ -65,7 +66,7 @@ fn asks(requests: &str, state: State) -> Outcome {
     })
 }
 
-fn routed(op: Op, upstream: &str, local: &str) -> Routed {
+fn routed(op: Op, upstream: &str, local: &str) -> Permitted {
     let caller = Caller {
         principal: Principal::anonymous(),
         revision: Revision::V2026_07_28,
@@ -83,7 +84,8 @@ fn routed(op: Op, upstream: &str, local: &str) -> Routed {
         pages: Default::default(),
         bounds: Default::default(),
     };
-    Routed {
+    let snapshot = World::new(nothing, Hub::new(Bounds::default())).load();
+    Permitted {
         call: Call {
             id: CallId::new(),
             op,
@@ -97,24 +99,29 @@ fn routed(op: Op, upstream: &str, local: &str) -> Routed {
             mirrored: None,
             deadline: Instant::now() + Duration::from_secs(60),
         },
-        snapshot: World::new(nothing, Hub::new(Bounds::default())).load(),
-        target: Target::Upstream(Route {
-            upstream: UpstreamId::parse(upstream).unwrap(),
-            local: local.into(),
-            headers: Arc::new([]),
-            task_only: false,
-        }),
+        snapshot: snapshot.clone(),
+        way: Way::Upstream(Passage::new(
+            Route {
+                upstream: UpstreamId::parse(upstream).unwrap(),
+                local: local.into(),
+                headers: Arc::new([]),
+                task_only: false,
+            },
+            snapshot.policy().unasked().unwrap(),
+        )),
         round: 0,
         brought: None,
+        declared: None,
+        consent: Consent::None,
     }
 }
 
-fn tool(upstream: &str, local: &str) -> Routed {
+fn tool(upstream: &str, local: &str) -> Permitted {
     routed(Op::CallTool("t".into()), upstream, local)
 }
 
 /// The same call, going on.
-fn again(mut routed: Routed, text: &Arc<str>, responses: Option<&str>) -> Routed {
+fn again(mut routed: Permitted, text: &Arc<str>, responses: Option<&str>) -> Permitted {
     routed.call.resume = Some(Resume {
         responses: responses.map(json),
         state: Some(State::Sealed(text.clone())),

@@ -1,8 +1,12 @@
 //! Listens: what of them is in force, and then changes for as long as somebody listens (PROTOCOL B7, D1).
 //!
 //! Guarantees: the acknowledgement is first, comes within [`PATIENCE`], and names only what will be told; nothing else is
-//! told afterwards; a call's deadline does not end a listen. Deliberately absent: tasks, which the dialect
-//! looks at by calls of their own.
+//! told afterwards; a call's deadline does not end a listen; where policies decide who hears of what, those decide that hold
+//! when something happens, and a listen that watches what its caller may not hear of any more ends, so that the next one says
+//! what is in force. Deliberately absent: tasks, which the dialect looks at by calls of
+//! their own.
+
+mod ward;
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,9 +21,11 @@ use crate::{
     json::Json,
     jsonrpc::RpcError,
     protocol::{codes, meta},
-    snapshot::Snapshot,
-    stage::Watched,
+    snapshot::{Snapshot, World},
+    stage::{Watchable, Watched},
 };
+
+use ward::Ward;
 
 /// How long an upstream may take to say what it tells of; what it has not said by then is not in force (PROTOCOL H16).
 const PATIENCE: Duration = Duration::from_millis(800);
@@ -28,6 +34,7 @@ const PATIENCE: Duration = Duration::from_millis(800);
 #[derive(Clone)]
 pub(super) struct Listens {
     hub: Arc<Hub>,
+    world: Arc<World>,
     closing: CancellationToken,
 }
 
@@ -35,13 +42,17 @@ pub(super) struct Listens {
 struct Open {
     listener: Listener,
     watched: Vec<Watched>,
+    /// Which of them are in force.
+    in_force: Vec<bool>,
     closing: CancellationToken,
+    ward: Option<Ward>,
 }
 
 impl Listens {
     pub(super) fn new(parts: &Parts) -> Self {
         Self {
             hub: parts.world.hub().clone(),
+            world: parts.world.clone(),
             closing: parts.closing.clone(),
         }
     }
@@ -49,11 +60,11 @@ impl Listens {
     /// Begins a listen; its reply begins with the acknowledgement.
     pub(super) async fn open(
         self,
-        call: &Call,
+        call: Call,
         snapshot: &Snapshot,
         watched: Vec<Watched>,
     ) -> Result<Reply, Error> {
-        let Op::Listen(asked) = &call.op else {
+        let Op::Listen(asked) = call.op.clone() else {
             return Err(Error::NotOffered(call.op.method().into()));
         };
         if snapshot
@@ -68,30 +79,32 @@ impl Listens {
         }
         let local = watched
             .iter()
-            .map(|it| (it.upstream.clone(), it.local.clone()));
+            .map(|it| (it.at.upstream.clone(), it.at.local.clone()));
         // A session's own listen is bounded with its session.
         let sessionless = call.caller.affinity.ended.is_none();
         let seat = sessionless.then_some(&call.caller.principal);
         let mut listener = self
             .hub
-            .listen(&call.scope, Lists::wanted(asked), local, seat)
+            .listen(&call.scope, Lists::wanted(&asked), local, seat)
             .map_err(|_| Error::Limited("too many listens at once; end one, or try again later"))?;
         let in_force = listener.settle(Instant::now() + PATIENCE).await;
         let subscriptions = watched
             .iter()
-            .zip(in_force)
-            .filter(|(_, kept)| *kept)
-            .map(|(watched, _)| watched.outward.clone())
+            .zip(&in_force)
+            .filter(|(_, kept)| **kept)
+            .map(|(watched, _)| watched.at.outward.clone())
             .collect();
         let acknowledged = Event::Acknowledged(Arc::new(Filter {
             subscriptions,
             tasks: Vec::new(),
-            ..**asked
+            ..*asked
         }));
         let open = Open {
             listener,
             watched,
+            in_force,
             closing: self.closing,
+            ward: Ward::of(call, snapshot, &self.world),
         };
         let changes = stream::unfold(Some(open), |open| async {
             let mut open = open?;
@@ -109,25 +122,63 @@ impl Listens {
 
 impl Open {
     async fn next(&mut self) -> Step {
-        let news = tokio::select! {
-            biased;
-            () = self.closing.cancelled() => {
-                return Step::Outcome(Outcome::Complete(Json::empty_object()));
-            }
-            news = self.listener.next() => news,
-        };
-        let change = match news {
-            Some(Ok(News::List(kind))) => Change::List(kind),
-            Some(Ok(News::Resource { watched, below })) => {
-                Change::Resource(self.watched[watched].outward_of(below))
-            }
-            Some(Err(_)) | None => return Step::Outcome(Outcome::Lost(too_slow())),
-        };
-        Step::Event(Event::Changed(change))
+        loop {
+            let unsure = self.ward.as_mut().and_then(Ward::unsure);
+            let news = match unsure {
+                Some(kind) => Some(Ok(News::List(kind))),
+                None => tokio::select! {
+                    biased;
+                    () = self.closing.cancelled() => return over(),
+                    () = regranted(&mut self.ward) => {
+                        match &self.ward {
+                            Some(ward) if !ward.may_hear_all(&self.watched, &self.in_force) => {
+                                return over();
+                            }
+                            // Lists that are others now are news of their own.
+                            _ => continue,
+                        }
+                    }
+                    news = self.listener.next() => news,
+                },
+            };
+            let change = match news {
+                Some(Ok(News::List(kind))) => {
+                    let ward = self.ward.as_mut();
+                    if ward.is_some_and(|ward| !ward.sees_another(kind)) {
+                        continue;
+                    }
+                    Change::List(kind)
+                }
+                Some(Ok(News::Resource { watched, below })) => {
+                    let at = &self.watched[watched].at;
+                    let local = below.clone().unwrap_or_else(|| at.local.clone());
+                    let outward = at.outward_of(below);
+                    match &self.ward {
+                        Some(ward) if !ward.may_hear(at, &outward, &local) => continue,
+                        _ => Change::Resource(outward),
+                    }
+                }
+                Some(Err(_)) | None => return Step::Outcome(Outcome::Lost(too_slow())),
+            };
+            return Step::Event(Event::Changed(change));
+        }
     }
 }
 
-impl Watched {
+/// Waits for other policies, where policies decide.
+async fn regranted(ward: &mut Option<Ward>) {
+    match ward {
+        Some(ward) => ward.regranted().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The end of a listen that was to end.
+const fn over() -> Step {
+    Step::Outcome(Outcome::Complete(Json::empty_object()))
+}
+
+impl Watchable {
     /// The URI to tell: the watched one as the client spelled it, or that of what lies below it.
     fn outward_of(&self, below: Option<Arc<str>>) -> Arc<str> {
         match below {

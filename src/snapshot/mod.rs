@@ -1,0 +1,229 @@
+//! The world one call sees: everything that may change while the program runs, behind one pointer and one revision number.
+//!
+//! Guarantees: one writer at a time; a call uses the snapshot it pinned to its end, so it never sees a mixture of old and
+//! new; reading takes no lock; whoever listens hears of a list only after the snapshot in which it is another one is live,
+//! and of no list that stayed the same; what is offered and who may use it change together. The only `ArcSwap` of shared
+//! state in the program.
+
+mod items;
+#[cfg(test)]
+mod tests;
+mod views;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use arc_swap::ArcSwap;
+use tokio::{sync::watch, time::Instant};
+
+use crate::{
+    call::Identity,
+    catalog::{Catalog, Contribution, View, rules::CatalogRules},
+    events::{Hub, Lists},
+    policy::{Policy, Prepared, Problem},
+    protocol::{UpstreamId, methods::ListKind, names::Scope},
+};
+
+pub use items::{kind_of, toolset_of};
+
+use views::{Known, Views};
+
+/// One state of the world.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// Counts up with each change.
+    pub revision: u64,
+    /// What is offered, and where each name leads.
+    pub catalog: Arc<Catalog>,
+    /// Who may use it.
+    policy: Prepared,
+    views: Views,
+}
+
+/// Holds the current snapshot and makes the next one.
+#[derive(Debug)]
+pub struct World {
+    current: ArcSwap<Snapshot>,
+    // Serialises writers and holds what they build from. A std mutex: never held across an await, and only upstream
+    // refreshes take it, never a call.
+    writer: Mutex<Writer>,
+    hub: Arc<Hub>,
+    /// Counts up when other policies hold.
+    regranted: watch::Sender<u64>,
+}
+
+#[derive(Debug)]
+struct Writer {
+    rules: CatalogRules,
+    contributions: BTreeMap<UpstreamId, Arc<Contribution>>,
+    /// Views that somebody still uses, of this snapshot or earlier ones.
+    known: Known,
+}
+
+impl Snapshot {
+    fn new(revision: u64, catalog: Arc<Catalog>, policy: Prepared, known: &Known) -> Self {
+        Self {
+            revision,
+            catalog,
+            policy,
+            views: Views::new(known),
+        }
+    }
+
+    /// Who may use what is offered.
+    pub const fn policy(&self) -> &Prepared {
+        &self.policy
+    }
+
+    /// What somebody sees of an endpoint; `None` when there is no such endpoint. Costs a look-up unless nobody of the same
+    /// class was here before. Where no policy is configured everybody sees everything, which [`Catalog`] answers itself.
+    pub fn view(&self, who: &Identity, scope: &Scope) -> Option<Arc<View>> {
+        self.views.of(&self.catalog, &self.policy, who, scope)
+    }
+}
+
+impl World {
+    /// A world in which no upstream has been reached yet, whose changes `hub` tells of, and in which everybody may use
+    /// everything.
+    pub fn new(rules: CatalogRules, hub: Arc<Hub>) -> Self {
+        Self::under(&Policy::unrestricted(), rules, hub)
+    }
+
+    /// The same, under these policies.
+    pub fn under(policy: &Policy, rules: CatalogRules, hub: Arc<Hub>) -> Self {
+        let writer = Writer {
+            rules,
+            contributions: BTreeMap::new(),
+            known: Known::default(),
+        };
+        let catalog = writer.build(None);
+        let policy = policy.prepare(items::of(&catalog), None);
+        let snapshot = Snapshot::new(1, Arc::new(catalog), policy, &writer.known);
+        Self {
+            current: ArcSwap::from_pointee(snapshot),
+            writer: Mutex::new(writer),
+            hub,
+            regranted: watch::Sender::new(0),
+        }
+    }
+
+    /// Who listens for its changes.
+    pub const fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    /// The world as it is now.
+    pub fn load(&self) -> Arc<Snapshot> {
+        self.current.load_full()
+    }
+
+    /// Takes in what an upstream offers now, and tells whoever listens to a list that is another one thereby. A
+    /// contribution equal to the last one changes nothing but until when clients may keep it.
+    pub fn publish(&self, upstream: &UpstreamId, contribution: Contribution) {
+        let mut writer = self.writer();
+        let known = writer.contributions.get(upstream);
+        if known.is_some_and(|known| known.offers_the_same(&contribution)) {
+            if let Some(read_at) = contribution.read_at {
+                self.confirmed(&mut writer, upstream, read_at);
+            }
+            return;
+        }
+        writer
+            .contributions
+            .insert(upstream.clone(), Arc::new(contribution));
+        let before = self.current.load_full();
+        let catalog = writer.build(Some(&before.catalog));
+        let policy = if before.policy.policy().is_unrestricted() {
+            before.policy.clone()
+        } else {
+            let policy = before.policy.policy();
+            policy.prepare(items::of(&catalog), Some(&before.policy))
+        };
+        let after = Snapshot::new(
+            before.revision + 1,
+            Arc::new(catalog),
+            policy,
+            &writer.known,
+        );
+        let after = Arc::new(after);
+        self.current.store(Arc::clone(&after));
+        // Still under the lock: those who listen hear of changes in the order in which they happened.
+        self.tell(&before.catalog, &after.catalog);
+    }
+
+    /// Puts other policies in force, for calls that begin from now on. Whoever listens looks again at what it sees, and at
+    /// what it may hear of.
+    ///
+    /// # Errors
+    /// When they do not fit what is offered; then those before stay in force.
+    pub fn govern(&self, policy: &Policy) -> Result<(), Vec<Problem>> {
+        let writer = self.writer();
+        let before = self.current.load_full();
+        let policy = policy.prepare(items::of(&before.catalog), Some(&before.policy));
+        if !policy.problems().is_empty() {
+            return Err(policy.problems().to_vec());
+        }
+        let revision = before.revision + 1;
+        let after = Snapshot::new(revision, before.catalog.clone(), policy, &writer.known);
+        self.current.store(Arc::new(after));
+        self.regranted.send_modify(|count| *count += 1);
+        // Who sees another list now, each listener finds out for itself.
+        for scope in before.catalog.scopes() {
+            self.hub.lists_changed(scope, Lists::ALL);
+        }
+        Ok(())
+    }
+
+    /// Tells when other policies are in force.
+    pub fn regranted(&self) -> watch::Receiver<u64> {
+        self.regranted.subscribe()
+    }
+
+    /// What an upstream offers was read again at `read_at` and is the same: clients may keep it for longer.
+    pub fn confirm(&self, upstream: &UpstreamId, read_at: Instant) {
+        self.confirmed(&mut self.writer(), upstream, read_at);
+    }
+
+    fn confirmed(&self, writer: &mut Writer, upstream: &UpstreamId, read_at: Instant) {
+        let Some(known) = writer.contributions.get_mut(upstream) else {
+            return;
+        };
+        // The lists are shared, so this copies little; the next build goes by it.
+        Arc::make_mut(known).read_at = Some(read_at);
+        self.current.load().catalog.confirm(upstream, read_at);
+    }
+
+    fn tell(&self, before: &Catalog, after: &Catalog) {
+        if self.hub.is_silent() {
+            return;
+        }
+        for scope in after.scopes() {
+            let changed = ListKind::EVERY
+                .into_iter()
+                .filter(|kind| !after.same_list(before, scope, *kind))
+                .fold(Lists::NONE, |set, kind| set | Lists::of(kind));
+            if !changed.is_empty() {
+                self.hub.lists_changed(scope, changed);
+            }
+        }
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Writer {
+    fn build(&self, previous: Option<&Catalog>) -> Catalog {
+        let parts: Vec<_> = self
+            .rules
+            .upstreams
+            .iter()
+            .filter_map(|naming| self.contributions.get_key_value(&naming.upstream))
+            .map(|(id, contribution)| (id.clone(), contribution.clone()))
+            .collect();
+        Catalog::build(&self.rules, &parts, previous)
+    }
+}

@@ -1,0 +1,109 @@
+//! Wards: a listen goes on under the policies that hold when something happens, not those that held when it began
+//! (SECURITY AUTHZ-10).
+//!
+//! Guarantees: a list is told of only when what its listener sees of it is another; a resource only while its listener may
+//! hear of it. Where no policy is configured there is no ward.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::{
+    call::Call,
+    catalog::View,
+    events::Lists,
+    protocol::methods::ListKind,
+    snapshot::{Snapshot, World},
+    stack::authorize,
+    stage::{Watchable, Watched},
+};
+
+/// What a listen goes by while it lasts.
+pub(super) struct Ward {
+    world: Arc<World>,
+    call: Call,
+    /// What was seen when each of the lists was told of last: tools, prompts, resources.
+    seen: [Option<Arc<View>>; 3],
+    /// Lists to be looked at without news: the world was another one already when the listen began.
+    unsure: Lists,
+    regranted: watch::Receiver<u64>,
+}
+
+impl Ward {
+    /// The ward of a call that listens, pinned to `snapshot`; `None` where no policy is configured.
+    pub(super) fn of(call: Call, snapshot: &Snapshot, world: &Arc<World>) -> Option<Self> {
+        if snapshot.policy().policy().is_unrestricted() {
+            return None;
+        }
+        let regranted = world.regranted();
+        let view = snapshot.view(&call.identity, &call.scope);
+        let unsure = if world.load().revision == snapshot.revision {
+            Lists::NONE
+        } else {
+            Lists::ALL
+        };
+        Some(Self {
+            world: world.clone(),
+            call,
+            seen: [view.clone(), view.clone(), view],
+            unsure,
+            regranted,
+        })
+    }
+
+    /// A list to be looked at without news.
+    pub(super) fn unsure(&mut self) -> Option<ListKind> {
+        self.unsure.take_one()
+    }
+
+    /// Waits for other policies.
+    pub(super) async fn regranted(&mut self) {
+        if self.regranted.changed().await.is_err() {
+            // The world is gone, and with it whoever could change anything.
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Whether the listener sees another list than when it was told last.
+    pub(super) fn sees_another(&mut self, kind: ListKind) -> bool {
+        let (at, kinds): (usize, &[ListKind]) = match kind {
+            ListKind::Tools => (0, &[ListKind::Tools]),
+            ListKind::Prompts => (1, &[ListKind::Prompts]),
+            ListKind::Resources | ListKind::Templates | ListKind::Skills => (
+                2,
+                &[ListKind::Resources, ListKind::Templates, ListKind::Skills],
+            ),
+        };
+        let now = self
+            .world
+            .load()
+            .view(&self.call.identity, &self.call.scope);
+        let same = match (&self.seen[at], &now) {
+            (Some(before), Some(now)) => kinds.iter().all(|kind| before.same_list(now, *kind)),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        self.seen[at] = now;
+        !same
+    }
+
+    /// Whether the listener may still hear of everything that it watches.
+    pub(super) fn may_hear_all(&self, watched: &[Watched], in_force: &[bool]) -> bool {
+        let snapshot = self.world.load();
+        let kept = watched.iter().zip(in_force).filter(|(_, kept)| **kept);
+        kept.into_iter().all(|(watched, _)| {
+            let at = &watched.at;
+            authorize::may_hear(&self.call, &snapshot, &at.outward, &at.route()).is_some()
+        })
+    }
+
+    /// Whether the listener may hear of a resource that it watches, or of `local`, which lies below that.
+    pub(super) fn may_hear(&self, at: &Watchable, outward: &str, local: &Arc<str>) -> bool {
+        let route = crate::catalog::Route {
+            local: local.clone(),
+            ..at.route()
+        };
+        let snapshot = self.world.load();
+        authorize::may_hear(&self.call, &snapshot, outward, &route).is_some()
+    }
+}
