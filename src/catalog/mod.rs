@@ -48,7 +48,7 @@ pub use namespace::Namespace;
 pub use offered::Offered;
 pub use schema::SchemaFault;
 pub use seen::View;
-pub use spelling::{Offence, is_twisted};
+pub use spelling::{Offence, is_hidden, is_twisted};
 
 /// What all upstreams offer together, laid out for every endpoint. Immutable; the next one is built beside it.
 #[derive(Debug)]

@@ -66,7 +66,8 @@ pub fn is_twisted(uri: &str) -> bool {
             .any(is_dots)
 }
 
-const fn is_hidden(c: char) -> bool {
+/// Whether a character shows as nothing, or as something else than it is.
+pub const fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{1680}' | '\u{17B4}' | '\u{17B5}'
         | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}'

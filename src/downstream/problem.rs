@@ -198,10 +198,6 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
     if let Some(needed) = needed_capabilities(error) {
         data.push(("requiredCapabilities", needed.clone()));
     }
-    if let Error::InsufficientScope(scopes) = error {
-        let scopes: Vec<_> = scopes.iter().map(|scope| Json::string(scope)).collect();
-        data.push(("scopes", Json::array(&scopes)));
-    }
     if let Some(after) = retry_millis(error) {
         data.push(("retryAfterMs", Json::of(&after)));
     }
@@ -273,9 +269,7 @@ pub(super) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<ToolErr
         Error::Denied { text, .. } => text.to_string(),
         Error::NotApproved => NOT_APPROVED.to_owned(),
         Error::CannotApprove => CANNOT_APPROVE.to_owned(),
-        // The client is to get another token; no model can.
-        Error::InsufficientScope(_)
-        | Error::Unknown(_)
+        Error::Unknown(_)
         | Error::NoScope
         | Error::BadCursor
         | Error::StateInvalid

@@ -1,6 +1,6 @@
 //! What needs no question of its own: where nobody is asked, and what goes on with something that was permitted.
 
-use super::{Class, Denied, Permit, Prepared, Subject};
+use super::{Class, Permit, Prepared, Subject};
 
 impl Prepared {
     /// The permit for everything, where no policy is configured.
@@ -9,20 +9,13 @@ impl Prepared {
     }
 
     /// Decides about what goes on with a call that was permitted when it began and whose arguments are not known any more: a
-    /// task. It may go on for as long as the item is listed.
-    ///
-    /// # Errors
-    /// [`Denied`], hidden: the item is not listed.
+    /// task. It may go on for as long as the item is listed; `None` when it is not.
     pub fn follow(
         &self,
         class: &Class,
         item: Subject<'_>,
         toolset: Option<&str>,
-    ) -> Result<Permit, Denied> {
-        if self.lists(class, item, toolset) {
-            Ok(Permit::unasked())
-        } else {
-            Err(Denied::hidden())
-        }
+    ) -> Option<Permit> {
+        self.lists(class, item, toolset).then(Permit::unasked)
     }
 }

@@ -37,6 +37,8 @@ impl Fault {
     }
 }
 
+const FOREIGN_KEY: &str = "asked for input under a key it may not use";
+
 impl Asked {
     /// What is asked in `requests`, an `inputRequests` object, of a caller with these capabilities.
     ///
@@ -44,6 +46,18 @@ impl Asked {
     /// [`Fault`] for whatever the caller did not declare, for shapes the protocol does not have, and for too much of
     /// anything (SECURITY STATE-3).
     pub fn of(requests: &Json, capabilities: &ClientCapabilities) -> Result<Self, Fault> {
+        let own = |key: &str| key.starts_with(meta::OWN_PREFIX);
+        if requests.root().members().any(|member| own(&member.key)) {
+            return Err(Fault(FOREIGN_KEY));
+        }
+        Self::ours(requests, capabilities)
+    }
+
+    /// The same where the gateway itself asks, under keys that no upstream may use.
+    ///
+    /// # Errors
+    /// As [`Asked::of`].
+    pub fn ours(requests: &Json, capabilities: &ClientCapabilities) -> Result<Self, Fault> {
         if requests.len() > REQUEST_BYTES {
             return Err(Fault("asked for input with too many bytes"));
         }
@@ -56,8 +70,8 @@ impl Asked {
             if asks.len() == INPUTS {
                 return Err(Fault("asked for too many inputs at once"));
             }
-            if member.key.len() > KEY_BYTES || member.key.starts_with(meta::OWN_PREFIX) {
-                return Err(Fault("asked for input under a key it may not use"));
+            if member.key.len() > KEY_BYTES {
+                return Err(Fault(FOREIGN_KEY));
             }
             let ask = can.ask(requests, member.value)?;
             asks.push((member.key.into_owned(), ask));

@@ -12,7 +12,7 @@ const PER_TRY: [&str; 3] = [meta::META, "inputResponses", "requestState"];
 
 /// The digest of everything that a caller asks for in `params`.
 // Numbers count as they are spelled: a client that repeats its arguments repeats their spelling.
-pub(super) fn of(params: &Json) -> [u8; 32] {
+pub fn of(params: &Json) -> [u8; 32] {
     let mut context = Context::new(&SHA256);
     let members = params
         .root()

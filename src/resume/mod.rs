@@ -4,17 +4,21 @@
 //! Guarantees: state opened by another principal, at another endpoint, for another call or other arguments, or late, is refused
 //! like state that was never ours; an upstream asks only for what the caller declared, within bounds; an answer that was not
 //! asked for goes no further, and one that does not fit is refused. Nothing is stored: all of it is in the sealed text.
-//! Deliberately absent: single use, which a parked exchange has by itself; what the questions look like to a client.
+//! A call that a person has to agree to counts that once. Deliberately absent: single use of all other state, which a parked
+//! exchange has by itself; what the questions look like to a client.
 
 mod answers;
 mod asked;
 mod digest;
 mod form;
+mod spent;
 mod ticket;
 
 pub use answers::BadAnswer;
 pub use asked::{Ask, Asked, Fault};
-pub use ticket::{BadState, Place, Ticket};
+pub use digest::of as arguments_digest;
+pub use spent::{NotAgain, Number, Spent};
+pub use ticket::{Approval, BadState, Place, Ticket};
 
 /// Seconds that state is good for (SECURITY 6): a person answers within that time or not at all.
 pub const LIFE: u64 = 600;

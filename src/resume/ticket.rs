@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Asked, LIFE, SEALED_CHARS, digest};
+use super::{Asked, LIFE, Number, SEALED_CHARS, digest};
 use crate::{
     call::{Op, State},
     json::{Json, Kind, Limits, Node},
@@ -36,6 +36,19 @@ pub struct Ticket {
     pub round: u32,
     /// What is to be answered.
     pub asked: Asked,
+    /// Where a person has to agree to the call before it leaves: how far that is.
+    pub approval: Option<Approval>,
+}
+
+/// That a person has to agree to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Approval {
+    /// What makes the ticket count once.
+    pub number: Number,
+    /// Whether the person agreed already, and the upstream asks; else the person is asked, and no upstream has heard of it.
+    pub given: bool,
+    /// Until when agreeing counts, in seconds since 1970.
+    pub until: u64,
 }
 
 /// State that is not good here: altered, another's, for another call, or late. Says no more on purpose.
@@ -68,6 +81,12 @@ impl Ticket {
             State::Upstream(Some(state)) => members.push(("s", state.clone())),
             State::Parked(slot) => members.push(("p", Json::of(slot))),
             State::Sealed(text) => members.push(("s", Json::string(text))),
+        }
+        if let Some(approval) = &self.approval {
+            let number = u128::from_le_bytes(approval.number);
+            members.push(("a", Json::string(&format!("{number:032x}"))));
+            members.push(("ag", Json::of(&approval.given)));
+            members.push(("au", Json::of(&approval.until)));
         }
         let plain = meta::object_of(&members);
         sealer.seal(Purpose::Resume, &place.binding().parts(), plain.bytes())
@@ -108,6 +127,14 @@ impl Ticket {
             state,
             round: number(root, "n")?.try_into().ok()?,
             asked: Asked::from_json(plain, root.member("k")?)?,
+            approval: match text("a") {
+                None => None,
+                Some(number) => Some(Approval {
+                    number: u128::from_str_radix(&number, 16).ok()?.to_le_bytes(),
+                    given: root.member("ag")?.as_bool()?,
+                    until: self::number(root, "au")?,
+                }),
+            },
         })
     }
 }
@@ -194,6 +221,7 @@ mod tests {
             state,
             round: 3,
             asked: Asked::of(&requests, &all).unwrap(),
+            approval: None,
         }
     }
 
@@ -245,6 +273,21 @@ mod tests {
                 Ticket::open(&sealer(), retried.place(), &text, 1_000),
                 Ok(ticket)
             );
+        }
+    }
+
+    #[test]
+    fn how_far_an_agreement_is_comes_back_too() {
+        for given in [false, true] {
+            let mut ticket = ticket(State::Upstream(None));
+            ticket.approval = Some(Approval {
+                number: [7; 16],
+                given,
+                until: 1_600,
+            });
+            let text = ticket.seal(&sealer(), at().place(), 1_000);
+            let opened = Ticket::open(&sealer(), at().place(), &text, 1_000);
+            assert_eq!(opened, Ok(ticket));
         }
     }
 

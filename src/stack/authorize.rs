@@ -134,7 +134,7 @@ pub(super) fn of_task(
     let class = policy.class(&call.identity);
     policy
         .follow(&class, item, toolset_of(&call.scope))
-        .map_err(|_| unknown())
+        .ok_or_else(unknown)
 }
 
 /// Whether a tool that the endpoint lists is seen by whoever calls.

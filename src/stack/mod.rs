@@ -3,6 +3,7 @@
 //! Gates admit or refuse synchronously and change the call's type; wraps see a call go in and its reply come out. All poll
 //! machinery is in `gate.rs` and `wrap.rs`.
 
+mod approve;
 mod asks;
 mod authorize;
 mod brought;
@@ -35,6 +36,7 @@ pub use error::{Error, Missing};
 pub use gate::{Gate, gate};
 pub use wrap::{Wrap, wrap};
 
+use approve::Approve;
 use authorize::Authorize;
 use directories::Directories;
 use handles::Handles;
@@ -71,6 +73,7 @@ pub fn mcp(parts: &Parts) -> McpService {
         .layer(gate(directories.clone())) // upstreams' cursors of directories are opened
         .layer(gate(CheckMirrored)) // headers agree with the body; needs the route, since the tool's schema names them
         .layer(gate(OpenResume::new(parts))) // opens the state of a call that goes on, bound to this call and route
+        .layer(gate(Approve::new(parts))) // where policy wants a person to agree: goes back to ask first
         .layer(wrap(SealResume::new(parts))) // holds questions to what was declared, seals what leaves
         .layer(wrap(handles.clone())) // upstreams' tasks become handles of ours
         .layer(wrap(directories)) // upstreams' cursors of directories are sealed

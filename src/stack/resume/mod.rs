@@ -12,15 +12,15 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use tokio::time::Instant;
 
-use super::{Error, Gate, Parts, Wrap};
+use super::{Error, Gate, Parts, Wrap, approve, approve::number};
 use crate::{
     call::{Caller, InputRequired, Op, Outcome, Reply, ReplyStream, Resume, State, Step},
     json::{Edits, Json},
     jsonrpc::RpcError,
-    protocol::{UpstreamId, codes, meta, methods, names::Scope},
-    resume::{Asked, Fault, Place, ROUNDS, STATE_BYTES, Ticket},
+    protocol::{ClientCapabilities, UpstreamId, codes, meta, methods, names::Scope},
+    resume::{Approval, Asked, Fault, NotAgain, Place, ROUNDS, STATE_BYTES, Spent, Ticket},
     seal::{Sealer, unix_seconds},
-    stage::{Passage, Permitted},
+    stage::{Consent, Passage, Permitted},
     upstream::{FromUpstream, UpstreamError},
 };
 
@@ -28,13 +28,27 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct OpenResume {
     sealer: Arc<Sealer>,
+    spent: Spent,
 }
 
 impl OpenResume {
     pub(super) fn new(parts: &Parts) -> Self {
         Self {
             sealer: parts.sealer.clone(),
+            spent: Spent::default(),
         }
+    }
+
+    /// Uses an approval.
+    fn spend(&self, approval: &Approval, caller: &Caller) -> Result<(), Error> {
+        let principal = caller.principal.shared();
+        let spent = self
+            .spent
+            .spend(approval.number, &principal, unix_seconds());
+        spent.map_err(|not| match not {
+            NotAgain::Used => Error::StateInvalid,
+            NotAgain::Full => Error::Limited("too many approvals at once; try again later"),
+        })
     }
 }
 
@@ -82,9 +96,22 @@ impl Gate<Permitted> for OpenResume {
         if routed.call.deadline <= Instant::now() && matches!(ticket.state, State::Upstream(_)) {
             return Err(Error::Deadline);
         }
+        if let Some(approval) = ticket.approval.filter(|approval| !approval.given) {
+            // No upstream has heard of the call: it begins now, or not at all.
+            routed.round = ticket.round;
+            routed.consent = approve::answer(responses.as_ref(), &approval, unix_seconds());
+            if routed.consent == Consent::Given {
+                self.spend(&approval, &routed.call.caller)?;
+            }
+            return Ok(routed);
+        }
         // What has no words for a refusal is not sent one: the call ends here (PROTOCOL D2b, H4).
         if !resume.refused.is_empty() && !matches!(ticket.state, State::Parked(_)) {
             return Err(Error::InputRefused);
+        }
+        if let Some(approval) = &ticket.approval {
+            self.spend(approval, &routed.call.caller)?;
+            routed.consent = Consent::Given;
         }
         routed.round = ticket.round;
         routed.call.resume = Some(Resume {
@@ -110,6 +137,9 @@ impl SealResume {
     }
 }
 
+/// The upstream asked for what the client can give and policy keeps from it.
+const MAY_NOT_ASK: Fault = Fault::new("asked for input that no policy lets it ask for");
+
 /// What of a call is needed to seal its state, should there be any.
 #[derive(Debug)]
 pub(super) struct Asker {
@@ -121,6 +151,10 @@ pub(super) struct Asker {
     local: Arc<str>,
     /// How often the caller has been asked already.
     round: u32,
+    /// Whether the person there agreed to the call.
+    approved: bool,
+    /// What the client declared, where the upstream may not ask for all of that.
+    declared: Option<ClientCapabilities>,
 }
 
 impl Wrap<Permitted> for SealResume {
@@ -137,14 +171,24 @@ impl Wrap<Permitted> for SealResume {
             upstream: route.upstream.clone(),
             local: route.local.clone(),
             round: routed.round,
+            approved: routed.consent == Consent::Given,
+            declared: routed.declared.clone(),
         })
     }
 
     fn leave(&self, mark: Self::Mark, result: Result<Reply, Error>) -> Result<Reply, Error> {
         let Some(asker) = mark else { return result };
-        match result? {
+        let reply = result.map_err(|error| {
+            if asker.was_kept_from(&error) {
+                asker.may_not_ask()
+            } else {
+                error
+            }
+        })?;
+        match reply {
             Reply::Done(outcome) => match asker.outcome(&self.sealer, outcome) {
                 Ok(outcome) => Ok(Reply::Done(outcome)),
+                Err(fault) if fault == MAY_NOT_ASK => Err(asker.may_not_ask()),
                 Err(fault) => Err(Error::Upstream(FromUpstream {
                     upstream: asker.upstream,
                     error: UpstreamError::Protocol(fault.to_string()),
@@ -191,6 +235,33 @@ impl Asker {
         }
     }
 
+    /// Whether the upstream failed for want of what policy keeps from it.
+    fn was_kept_from(&self, error: &Error) -> bool {
+        let Error::Upstream(FromUpstream {
+            error: UpstreamError::NeedsCapabilities(needed),
+            ..
+        }) = error
+        else {
+            return false;
+        };
+        let declared = self.declared.as_ref();
+        declared.is_some_and(|declared| declared.cover(needed))
+    }
+
+    fn may_not_ask(&self) -> Error {
+        Error::Denied {
+            reason: "policy_denied",
+            text: self.may_not_ask_text().into(),
+        }
+    }
+
+    fn may_not_ask_text(&self) -> String {
+        format!(
+            "the server `{}` needs to ask the client something that no policy lets it ask; whether the call took effect is unknown",
+            self.upstream
+        )
+    }
+
     /// Holds a question to the rules, and seals what it leaves behind.
     fn ask(&self, sealer: &Sealer, required: InputRequired) -> Result<InputRequired, Fault> {
         let InputRequired { requests, state } = required;
@@ -201,7 +272,13 @@ impl Asker {
         if round > ROUNDS {
             return Err(Fault::new("asked for input again and again"));
         }
-        let asked = Asked::of(&requests, &self.caller.capabilities)?;
+        let asked = Asked::of(&requests, &self.caller.capabilities).map_err(|fault| {
+            let declared = self.declared.as_ref();
+            match declared.map(|declared| Asked::of(&requests, declared)) {
+                Some(Ok(_)) => MAY_NOT_ASK,
+                Some(Err(_)) | None => fault,
+            }
+        })?;
         match &state {
             State::Upstream(None) if asked.is_empty() => {
                 return Err(Fault::new("asked for input without saying which"));
@@ -217,6 +294,11 @@ impl Asker {
             state,
             round,
             asked,
+            approval: self.approved.then(|| Approval {
+                number: number(),
+                given: true,
+                until: 0,
+            }),
         };
         let place = Place {
             principal: self.caller.principal.as_str(),
@@ -233,6 +315,16 @@ impl Asker {
 
     /// A fault that shows after events have gone out.
     fn lost(&self, fault: &Fault) -> Outcome {
+        if *fault == MAY_NOT_ASK {
+            let refusal = self.may_not_ask();
+            return Outcome::Lost(RpcError {
+                data: Some(meta::object_of(&[(
+                    "reason",
+                    Json::string(refusal.reason()),
+                )])),
+                ..RpcError::new(codes::DENIED, self.may_not_ask_text())
+            });
+        }
         tracing::debug!(upstream = %self.upstream, %fault, "a question was not passed on");
         let reason = Json::string("upstream_protocol_error");
         Outcome::Lost(RpcError {

@@ -31,6 +31,7 @@ impl Scene {
         Self {
             open: OpenResume {
                 sealer: sealer.clone(),
+                spent: Spent::default(),
             },
             seal: SealResume { sealer },
         }

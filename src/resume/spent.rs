@@ -1,0 +1,144 @@
+//! Approvals that were used: each counts once (PRODUCT 9).
+//!
+//! Guarantees: of two uses at once one is refused; what was used stays remembered for as long as it could be brought again.
+//! When there is no room for another, it is refused: at most [`TOTAL`] are remembered, and [`EACH`] of one principal.
+//! Deliberately absent: other replicas, which remember their own.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::LIFE;
+
+/// The most that are remembered.
+const TOTAL: usize = 65_536;
+/// The most that are remembered of one principal: as many as people agree to in ten minutes, and more.
+const EACH: usize = 1_024;
+/// Seconds that replicas' clocks may differ.
+const SKEW: u64 = 60;
+
+/// The number of one approval.
+pub type Number = [u8; 16];
+
+/// Why an approval does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotAgain {
+    /// It was used already.
+    #[error("was used already")]
+    Used,
+    /// There is no room to remember it.
+    #[error("too many are remembered")]
+    Full,
+}
+
+/// What was used.
+#[derive(Debug, Default)]
+pub struct Spent {
+    // A std mutex, never held across an await; only calls that need an approval take it.
+    books: Mutex<Books>,
+}
+
+#[derive(Debug, Default)]
+struct Books {
+    used: HashMap<Number, Arc<str>>,
+    /// By when they may be forgotten, which is the order in which they were used.
+    order: VecDeque<(u64, Number)>,
+    each: HashMap<Arc<str>, usize>,
+}
+
+impl Spent {
+    /// Uses an approval of `principal`, at `now` in seconds since 1970.
+    ///
+    /// # Errors
+    /// When it does not count any more.
+    pub fn spend(&self, number: Number, principal: &Arc<str>, now: u64) -> Result<(), NotAgain> {
+        let mut books = self.books.lock().unwrap_or_else(PoisonError::into_inner);
+        books.forget(now);
+        if books.used.contains_key(&number) {
+            return Err(NotAgain::Used);
+        }
+        let own = books.each.get(principal).copied().unwrap_or_default();
+        if books.used.len() >= TOTAL || own >= EACH {
+            return Err(NotAgain::Full);
+        }
+        books.used.insert(number, principal.clone());
+        books.each.insert(principal.clone(), own + 1);
+        books.order.push_back((now + LIFE + 2 * SKEW, number));
+        Ok(())
+    }
+}
+
+impl Books {
+    fn forget(&mut self, now: u64) {
+        while let Some((until, number)) = self.order.front()
+            && *until < now
+        {
+            if let Some(principal) = self.used.remove(number)
+                && let Some(own) = self.each.get_mut(&principal)
+            {
+                *own -= 1;
+                if *own == 0 {
+                    self.each.remove(&principal);
+                }
+            }
+            self.order.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(of: usize) -> Number {
+        let mut number = [0; 16];
+        number[..8].copy_from_slice(&(of as u64).to_le_bytes());
+        number
+    }
+
+    #[test]
+    fn an_approval_counts_once_for_as_long_as_it_can_be_brought() {
+        let (spent, ana) = (Spent::default(), Arc::from("ana"));
+        assert_eq!(spent.spend(number(1), &ana, 1_000), Ok(()));
+        assert_eq!(spent.spend(number(2), &ana, 1_000), Ok(()));
+        for later in [1_000, 1_000 + LIFE, 1_000 + LIFE + SKEW] {
+            assert_eq!(
+                spent.spend(number(1), &ana, later),
+                Err(NotAgain::Used),
+                "{later}"
+            );
+        }
+        // Its ticket opens nowhere by then.
+        assert_eq!(
+            spent.spend(number(1), &ana, 1_001 + LIFE + 2 * SKEW),
+            Ok(())
+        );
+        assert_eq!(spent.books.lock().unwrap().used.len(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_remembered_does_not_count() {
+        let (spent, ana, bob) = (Spent::default(), Arc::from("ana"), Arc::from("bob"));
+        for of in 0..EACH {
+            assert_eq!(spent.spend(number(of), &ana, 1_000), Ok(()));
+        }
+        assert_eq!(spent.spend(number(EACH), &ana, 1_000), Err(NotAgain::Full));
+        assert_eq!(spent.spend(number(EACH), &bob, 1_000), Ok(()));
+        for of in EACH + 1..TOTAL {
+            let who = Arc::from(format!("{}", of / EACH));
+            assert_eq!(spent.spend(number(of), &who, 1_000), Ok(()), "{of}");
+        }
+        let carl = Arc::from("carl");
+        assert_eq!(
+            spent.spend(number(TOTAL), &carl, 1_000),
+            Err(NotAgain::Full)
+        );
+        assert_eq!(spent.spend(number(TOTAL), &carl, 5_000), Ok(()));
+        let books = spent.books.lock().unwrap();
+        assert_eq!(
+            (books.used.len(), books.order.len(), books.each.len()),
+            (1, 1, 1)
+        );
+    }
+}

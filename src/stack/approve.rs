@@ -1,0 +1,219 @@
+//! Approve: a person agrees before the call leaves, where a policy says `@require("approval")` (PRODUCT 9).
+//!
+//! Guarantees: no upstream hears of such a call before the person at the client, asked by elicitation in whichever era the
+//! client speaks, said yes to just this call: this principal, this name, these arguments, once, within a time. Whoever
+//! declines, cancels, says no or nothing, or cannot be asked, has not agreed. What an upstream asks afterwards goes on as
+//! ever, and counts the same approval once a round. Deliberately absent: other approvers than the one who calls.
+
+use std::{fmt::Write as _, sync::Arc, time::Duration};
+
+use aws_lc_rs::rand;
+use tokio::time::Instant;
+
+use super::{Error, Gate, Parts};
+use crate::{
+    call::{Call, InputRequired, State},
+    catalog::Route,
+    json::{Json, Node},
+    policy,
+    protocol::{meta, methods},
+    resume::{Approval, Asked, LIFE, Number, Place, ROUNDS, Ticket, arguments_digest},
+    seal::{Sealer, unix_seconds},
+    stage::{Consent, Permitted, Way},
+};
+
+/// What the question is called: a key that no upstream may use.
+const KEY: &str = "dev.usher/approval";
+/// The one field of the form.
+const FIELD: &str = "approve";
+/// The most bytes of the arguments that the person is shown; the digest stands for the rest.
+const SHOWN: usize = 600;
+
+/// Asks where a policy wants it.
+#[derive(Debug)]
+pub(super) struct Approve {
+    sealer: Arc<Sealer>,
+}
+
+impl Approve {
+    pub(super) fn new(parts: &Parts) -> Self {
+        Self {
+            sealer: parts.sealer.clone(),
+        }
+    }
+}
+
+impl Gate<Permitted> for Approve {
+    type Pass = Permitted;
+
+    fn admit(&self, mut permitted: Permitted) -> Result<Permitted, Error> {
+        let passage = permitted.passage();
+        let Some(approval) = passage.and_then(|passage| passage.permit().approval()) else {
+            return Ok(permitted);
+        };
+        let call = &permitted.call;
+        match permitted.consent {
+            Consent::Given => {
+                tracing::info!(
+                    principal = call.caller.principal.as_str(),
+                    method = call.op.method(),
+                    policy = &*approval.policy,
+                    call = %call.id,
+                    "approved by the person at the client"
+                );
+                return Ok(permitted);
+            }
+            Consent::Declined => return Err(Error::NotApproved),
+            Consent::None => {}
+        }
+        if !methods::may_ask_back(call.op.method()) {
+            return Err(Error::CannotApprove);
+        }
+        // Began when nobody had to agree: the upstream's state cannot wait for that now.
+        if call.resume.is_some() {
+            return Err(Error::StateInvalid);
+        }
+        if call.deadline <= Instant::now() {
+            return Err(Error::Deadline);
+        }
+        if permitted.round >= ROUNDS {
+            return Err(Error::NotApproved);
+        }
+        let question = self.ask(&permitted, approval)?;
+        permitted.way = Way::Caller(Box::new(question));
+        Ok(permitted)
+    }
+}
+
+impl Approve {
+    fn ask(
+        &self,
+        permitted: &Permitted,
+        approval: &policy::Approval,
+    ) -> Result<InputRequired, Error> {
+        let call = &permitted.call;
+        let route = permitted
+            .passage()
+            .map(|passage| passage.route())
+            .ok_or(Error::CannotApprove)?;
+        let requests = question(call, route);
+        let declared = permitted.declared.as_ref();
+        let declared = declared.unwrap_or(&call.caller.capabilities);
+        let asked = Asked::ours(&requests, declared).map_err(|_| Error::CannotApprove)?;
+        let now = unix_seconds();
+        let within = approval.within.unwrap_or(Duration::from_secs(LIFE));
+        let ticket = Ticket {
+            upstream: route.upstream.clone(),
+            local: route.local.clone(),
+            state: State::Upstream(None),
+            round: permitted.round + 1,
+            asked,
+            approval: Some(Approval {
+                number: number(),
+                given: false,
+                until: now.saturating_add(within.as_secs().min(LIFE)),
+            }),
+        };
+        let place = Place {
+            principal: call.caller.principal.as_str(),
+            scope: &call.scope,
+            op: &call.op,
+            params: &call.params,
+        };
+        let text = ticket.seal(&self.sealer, place, now);
+        Ok(InputRequired {
+            requests,
+            state: State::Sealed(text.into()),
+        })
+    }
+}
+
+/// What the person answered: nothing yet, yes in time, or anything else.
+pub(super) fn answer(responses: Option<&Json>, approval: &Approval, now: u64) -> Consent {
+    let Some(answer) = responses.and_then(|responses| responses.root().member(KEY)) else {
+        return Consent::None;
+    };
+    let accepted = answer.member("action").and_then(Node::as_str).as_deref() == Some("accept");
+    let yes = answer
+        .member("content")
+        .and_then(|content| content.member(FIELD))
+        .and_then(Node::as_bool)
+        == Some(true);
+    if accepted && yes && now <= approval.until {
+        Consent::Given
+    } else {
+        Consent::Declined
+    }
+}
+
+/// A number for a ticket that counts once.
+#[expect(clippy::expect_used, reason = "see the invariant")]
+pub(super) fn number() -> Number {
+    let mut number = [0; 16];
+    // INVARIANT: the operating system's random source does not fail after boot; a process without one must not serve.
+    rand::fill(&mut number).expect("the system gives random bytes");
+    number
+}
+
+/// The question, as `inputRequests`.
+fn question(call: &Call, route: &Route) -> Json {
+    let field = meta::object_of(&[
+        ("type", Json::string("boolean")),
+        ("title", Json::string("Allow this once")),
+        ("default", Json::of(&false)),
+    ]);
+    let schema = meta::object_of(&[
+        ("type", Json::string("object")),
+        ("properties", meta::object_of(&[(FIELD, field)])),
+        ("required", Json::array(&[Json::string(FIELD)])),
+    ]);
+    let params = meta::object_of(&[
+        ("message", Json::string(&message(call, route))),
+        ("requestedSchema", schema),
+    ]);
+    let request = meta::object_of(&[
+        ("method", Json::string(methods::ELICITATION_CREATE)),
+        ("params", params),
+    ]);
+    meta::object_of(&[(KEY, request)])
+}
+
+/// What the person reads: what is about to be done where, and with what.
+fn message(call: &Call, route: &Route) -> String {
+    let what = match call.op.method() {
+        methods::TOOLS_CALL => "call the tool",
+        methods::PROMPTS_GET => "fetch the prompt",
+        _ => "read the resource",
+    };
+    let mut text = format!(
+        "[usher] Approval needed to {what} `{}` of the server `{}`.",
+        plain(&route.local, SHOWN),
+        route.upstream
+    );
+    if let Some(arguments) = call.params.root().member("arguments") {
+        let _ = write!(text, "\nArguments: {}", plain(arguments.raw(), SHOWN));
+    }
+    let digest = arguments_digest(&call.params);
+    let _ = write!(text, "\nDigest of the request: ");
+    for byte in &digest[..8] {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// A text in which nothing hides, cut to about `most` bytes.
+fn plain(text: &str, most: usize) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        if out.len() >= most {
+            let _ = write!(out, "… ({} bytes in all)", text.len());
+            break;
+        }
+        if c.is_control() || crate::catalog::is_hidden(c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
