@@ -129,6 +129,7 @@ fn rules(upstream: &UpstreamId) -> CatalogRules {
             tools: Selection::default(),
             rename: Default::default(),
             describe: Default::default(),
+            labels: Default::default(),
         }],
         toolsets: Vec::new(),
         names: NameRules::default(),

@@ -6,7 +6,12 @@
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
-use super::{Catalog, Route, check::Item};
+use super::{
+    Catalog, Route,
+    check::Item,
+    glob,
+    rules::{Labels, Pins},
+};
 use crate::{
     json::Json,
     protocol::{UpstreamId, methods::ListKind, names::Scope},
@@ -25,6 +30,10 @@ pub struct Fact {
     pub definition: Json,
     /// The toolsets it is in.
     pub toolsets: Vec<Arc<str>>,
+    /// Tags that the operator gave it, each once.
+    pub tags: Vec<Arc<str>>,
+    /// What the operator says that it does: of tools only.
+    pub pins: Pins,
 }
 
 /// Between upstream and local name where there is no outward name: no name and no address may hold it.
@@ -64,6 +73,11 @@ impl Catalog {
                         },
                         definition: item.raw.clone(),
                         toolsets: sets,
+                        tags: tags(&part.naming.labels, local),
+                        pins: match kind {
+                            ListKind::Tools => pins(&part.naming.labels, local),
+                            _ => Pins::default(),
+                        },
                     });
                 }
             }
@@ -111,6 +125,30 @@ impl Catalog {
                 .is_none_or(|rank| self.parts[rank].id() == upstream),
         }
     }
+}
+
+fn tags(labels: &Labels, local: &str) -> Vec<Arc<str>> {
+    let given = labels
+        .tags
+        .iter()
+        .filter(|(glob, _)| glob::matches(glob, local));
+    let mut tags: Vec<_> = given.flat_map(|(_, tags)| tags.iter().cloned()).collect();
+    tags.sort_unstable();
+    tags.dedup();
+    tags
+}
+
+fn pins(labels: &Labels, local: &str) -> Pins {
+    let given = labels
+        .pins
+        .iter()
+        .filter(|(glob, _)| glob::matches(glob, local));
+    given.fold(Pins::default(), |before, (_, pins)| Pins {
+        read_only: pins.read_only.or(before.read_only),
+        destructive: pins.destructive.or(before.destructive),
+        idempotent: pins.idempotent.or(before.idempotent),
+        open_world: pins.open_world.or(before.open_world),
+    })
 }
 
 fn apart(upstream: &UpstreamId, local: &str) -> String {

@@ -32,6 +32,30 @@ pub struct NamingRules {
     pub rename: BTreeMap<String, String>,
     /// Original tool name to the description shown instead.
     pub describe: BTreeMap<String, String>,
+    /// What the operator says of its items, for policies.
+    pub labels: Labels,
+}
+
+/// What the operator says of the items of an upstream, for whoever decides who may use them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Labels {
+    /// Tags, by glob over original names, URIs and templates; an item has those of every glob that it matches.
+    pub tags: Vec<(String, Vec<Arc<str>>)>,
+    /// What tools do, by glob over original names; of several the last that says something holds.
+    pub pins: Vec<(String, Pins)>,
+}
+
+/// What a tool does; `None` where the operator does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pins {
+    /// It changes nothing.
+    pub read_only: Option<bool>,
+    /// It may destroy.
+    pub destructive: Option<bool>,
+    /// Twice is as good as once.
+    pub idempotent: Option<bool>,
+    /// It reaches outside a closed world.
+    pub open_world: Option<bool>,
 }
 
 /// Globs over names: `*` is any run of characters, `?` any one.

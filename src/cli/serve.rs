@@ -5,7 +5,13 @@ use std::{collections::HashMap, io, pin::pin, time::Duration};
 use clap::Args as ClapArgs;
 use tokio::time::timeout;
 
-use super::{Ended, gateway::build, out, signals::Stop, source::Source};
+use super::{
+    Ended,
+    gateway::build,
+    out,
+    signals::{Again, Stop},
+    source::Source,
+};
 use crate::{
     app::{App, AppError, UpstreamStatus},
     config::Plan,
@@ -31,6 +37,7 @@ Examples:
   usher serve -c /etc/usher/usher.yaml --log debug
   usher serve --mcp-json ~/.cursor/mcp.json      the servers of an existing file
 
+SIGHUP reads the policies again, as a change of their directory does by itself.
 SIGTERM and SIGINT finish what is in flight, then end with exit code 0; a second one ends at once.")]
 pub(super) struct Args {
     #[command(flatten)]
@@ -47,8 +54,9 @@ pub(super) async fn run(args: Args) -> Ended {
 
 /// Serves `plan`; `ready` is called once the endpoint takes connections, with its URL.
 pub(super) async fn serve(plan: Plan, ready: impl AsyncFnOnce(&App, &str)) -> Ended {
-    let mut stop = match Stop::listen() {
-        Ok(stop) => stop,
+    let signals = Stop::listen().and_then(|stop| Ok((stop, Again::listen()?)));
+    let (mut stop, mut again) = match signals {
+        Ok(signals) => signals,
         Err(error) => {
             out::problem(&format!("signals: {error}"));
             return Ended::Failed;
@@ -88,6 +96,13 @@ pub(super) async fn serve(plan: Plan, ready: impl AsyncFnOnce(&App, &str)) -> En
     }
     tokio::select! {
         () = stop.asked() => {}
+        () = async {
+            loop {
+                again.asked().await;
+                // What is wrong goes to the log, as with a change that is found.
+                drop(app.reload_policies().await);
+            }
+        } => {}
         () = async {
             ready(&app, &url).await;
             if out::notes_to_terminal() {

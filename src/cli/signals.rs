@@ -1,8 +1,27 @@
-//! The stop signals: SIGTERM and SIGINT, the second of which does not wait.
+//! The stop signals: SIGTERM and SIGINT, the second of which does not wait; and SIGHUP, which reloads.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Waits for the signal to read again what may have changed: SIGHUP.
+#[derive(Debug)]
+pub(super) struct Again(Signal);
+
+impl Again {
+    /// Listens from now on.
+    ///
+    /// # Errors
+    /// When the operating system refuses.
+    pub(super) fn listen() -> io::Result<Self> {
+        signal(SignalKind::hangup()).map(Self)
+    }
+
+    /// Until the next one.
+    pub(super) async fn asked(&mut self) {
+        self.0.recv().await;
+    }
+}
 
 /// Waits for stop signals.
 #[derive(Debug)]

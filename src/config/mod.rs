@@ -24,7 +24,7 @@ use std::path::Path;
 
 pub(crate) use hint::distance;
 pub use mcp_json::{Export, Import, import, load_mcp_json};
-pub use plan::Plan;
+pub use plan::{Plan, PolicyPlan};
 pub use problem::{Problem, Rejected};
 pub use reference::Vars;
 pub use render::Colour;

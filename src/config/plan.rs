@@ -1,5 +1,7 @@
 //! The plan: what a configuration means, in each module's own validated types. Below this floor nobody has heard of a file.
 
+use std::path::PathBuf;
+
 use secrecy::SecretString;
 
 use crate::{
@@ -22,6 +24,8 @@ pub struct Plan {
     pub upstreams: Vec<UpstreamSpec>,
     /// Names, selections, pages.
     pub catalog: CatalogRules,
+    /// Where the policies are; `None`: whoever is let in may use everything.
+    pub policy: Option<PolicyPlan>,
     /// Secret that cursors are sealed with, at least 32 bytes; every replica needs the same one. `None`: one made at
     /// start, so that cursors end with the process.
     pub state_key: Option<SecretString>,
@@ -29,4 +33,13 @@ pub struct Plan {
     pub auth: Option<AuthSpec>,
     /// Legacy sessions downstream.
     pub sessions: crate::downstream::SessionBounds,
+}
+
+/// Where policies are read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyPlan {
+    /// The directory.
+    pub dir: PathBuf,
+    /// Whether a set is refused that a case of its own comes out wrong under. Default: false.
+    pub enforce_cases: bool,
 }

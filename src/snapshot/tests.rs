@@ -35,6 +35,7 @@ fn world() -> World {
             tools: Selection::default(),
             rename: BTreeMap::new(),
             describe: BTreeMap::new(),
+            labels: Default::default(),
         }],
         toolsets: vec![ToolsetRules {
             name: "one".into(),

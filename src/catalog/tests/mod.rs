@@ -46,6 +46,7 @@ pub(super) fn rules(upstreams: &[(&str, &str)]) -> CatalogRules {
                 tools: Selection::default(),
                 rename: BTreeMap::new(),
                 describe: BTreeMap::new(),
+                labels: Default::default(),
             })
             .collect(),
         toolsets: Vec::new(),

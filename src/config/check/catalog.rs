@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::{Check, globs, limits};
+use super::{Check, globs, limits, policy};
 use crate::{
     catalog::rules::{
         CatalogRules, Charset, NameRules, NamingRules, PageRules, Selection, ToolsetRules,
@@ -103,6 +103,7 @@ fn naming(check: &mut Check<'_>, upstreams: &Ordered<Upstream>) -> Vec<NamingRul
             },
             rename: raw.tools.rename.clone(),
             describe: raw.tools.describe.clone(),
+            labels: policy::labels(check, key, raw),
         });
     }
     all

@@ -9,6 +9,7 @@ mod grants;
 mod limits;
 mod listen;
 mod pem;
+mod policy;
 mod upstream;
 
 use std::{fmt, time::Duration};
@@ -54,6 +55,7 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
         legacy_sse,
         upstreams,
         catalog,
+        policy: policy::policy(&mut check, raw.policy),
         state_key: check.state_key(raw.state.key),
         sessions: limits::sessions(&mut check, &raw.bounds.sessions),
     }

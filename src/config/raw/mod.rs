@@ -5,6 +5,7 @@
 
 pub(super) mod auth;
 mod grants;
+mod policy;
 
 use std::{collections::BTreeMap, fmt};
 
@@ -20,6 +21,9 @@ use super::{
 };
 
 pub(super) use grants::{ClientProof, ListReader, SubjectToken, TokenGrant};
+pub(super) use policy::{DIR as POLICY_DIR, Policy};
+
+use policy::{Annotations, Tags};
 
 /// Default of `listen.address`.
 pub(super) const LISTEN_ADDRESS: &str = "127.0.0.1:8808";
@@ -51,6 +55,8 @@ pub(super) struct Raw {
     pub(super) names: Names,
     /// When a page of a list is full: whichever comes first.
     pub(super) page_size: PageSize,
+    /// Who may do what. Without this block whoever is let in may use everything.
+    pub(super) policy: Option<Policy>,
     /// Fixed bounds.
     pub(super) bounds: Bounds,
     /// What outlives a request.
@@ -126,6 +132,8 @@ pub(super) struct Upstream {
     pub(super) prefix: Option<String>,
     /// Which of its tools are taken, and how they are shown.
     pub(super) tools: Tools,
+    /// Tags for policies, by globs over original names and URIs: { "delete_*": [danger] }.
+    pub(super) tags: Tags,
     /// Deadlines.
     pub(super) timeout: Timeout,
     /// Calls in flight at once. Default: 64.
@@ -226,6 +234,8 @@ pub(super) struct Tools {
     pub(super) rename: BTreeMap<String, String>,
     /// New descriptions.
     pub(super) describe: BTreeMap<String, String>,
+    /// What tools do, for policies, by globs over original names: { "delete_*": { destructive: true } }.
+    pub(super) annotations: BTreeMap<String, Annotations>,
 }
 
 /// Deadlines toward an upstream.

@@ -1,5 +1,7 @@
 //! The app: a plan becomes upstreams, a world, a stack and listeners; and their orderly end.
 
+mod govern;
+
 use std::{collections::HashMap, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -22,6 +24,7 @@ use crate::{
     events::{self, Hub},
     json::{Edits, Json, Limits},
     jsonrpc::{Frame, Message, RequestId, RpcError, decode, encode},
+    policy::{self, Policy},
     protocol::{Revision, UpstreamId, codes, meta, methods::ListKind, names::Scope},
     seal::Sealer,
     server::{
@@ -34,6 +37,8 @@ use crate::{
     tasks::Tasks,
     upstream::{FromUpstream, Sink, State, Upstream, UpstreamError},
 };
+
+use govern::Governor;
 
 /// The most time an answer may take.
 const DEADLINE: Duration = Duration::from_secs(300);
@@ -51,6 +56,7 @@ struct Shared {
     fleet: Arc<Fleet>,
     door: Arc<Door>,
     guards: Option<Arc<Gatekeeper>>,
+    governor: Option<Arc<Governor>>,
     // Holds the listener from `bind` to `shutdown`; touched at start and end only.
     server: std::sync::Mutex<Option<Server>>,
 }
@@ -106,7 +112,15 @@ impl App {
     #[expect(clippy::unused_async, reason = "needs a runtime, and says so")]
     pub async fn build(plan: Plan, tasks: Tasks) -> Result<Self, AppError> {
         let hub = Hub::new(events::Bounds::default());
-        let world = Arc::new(World::new(plan.catalog.clone(), hub.clone()));
+        let policy = plan
+            .policy
+            .as_ref()
+            .map_or_else(Policy::unrestricted, govern::first);
+        let world = Arc::new(World::under(&policy, plan.catalog.clone(), hub.clone()));
+        let governor = plan
+            .policy
+            .clone()
+            .map(|policy| Governor::start(policy, world.clone(), &tasks));
         let closing = CancellationToken::new();
         let sealer = Arc::new(
             plan.state_key
@@ -148,6 +162,7 @@ impl App {
                 fleet,
                 door,
                 guards,
+                governor,
                 server,
             }),
         })
@@ -386,6 +401,29 @@ impl App {
             Ok(Message::One(Frame::Response(response))) => response.body,
             _ => Err(RpcError::new(codes::INTERNAL_ERROR, "no answer")),
         }
+    }
+
+    /// Reads the policies again, as a change of their directory does by itself.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them; then those before stay in force.
+    pub async fn reload_policies(&self) -> Result<(), Vec<policy::Problem>> {
+        match &self.shared.governor {
+            Some(governor) => governor.reloaded().await,
+            None => Ok(()),
+        }
+    }
+
+    /// What is wrong with the policies that were read last; nothing when they are in force, or none are configured.
+    pub fn policy_problems(&self) -> Vec<policy::Problem> {
+        let governor = self.shared.governor.as_ref();
+        governor.map_or_else(Vec::new, |governor| governor.problems())
+    }
+
+    /// The digest of the policies in force; empty where none are configured.
+    pub fn policy_digest(&self) -> String {
+        let snapshot = self.shared.world.load();
+        snapshot.policy().policy().digest().to_owned()
     }
 
     /// Begins to stop: listens end with a result, and [`App::stdio`] when what is in flight is answered.

@@ -1,0 +1,183 @@
+//! Governing: the policies of a directory, in force from the start and after every change of it (PRODUCT 9).
+//!
+//! Guarantees: a set is put in force whole or not at all (SECURITY AUTHZ-3); what is wrong with one is told with file and line,
+//! and the set before stays; a changed directory is in force within a second (AUTHZ-10), but not while it is being written;
+//! without a set that can be used nothing is permitted (AUTHZ-1). Deliberately absent: what is wrong, which `policy` says.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::{
+    config::PolicyPlan,
+    policy::{Policy, Problem},
+    snapshot::World,
+    tasks::Tasks,
+};
+
+/// How often the directory is looked at. A change is taken when two looks see the same, so that no set is read half written.
+const LOOK: Duration = Duration::from_millis(200);
+/// The most files of a directory that are looked at.
+const FILES: usize = 4_096;
+
+/// Keeps the policies of one directory in force.
+#[derive(Debug)]
+pub(super) struct Governor {
+    plan: PolicyPlan,
+    world: Arc<World>,
+    // Serialises reloads. Held while files are read, by at most two: the look-out and whoever asks for a reload.
+    standing: Mutex<Standing>,
+}
+
+/// How the directory stands.
+#[derive(Debug, Default)]
+struct Standing {
+    /// What is wrong with what was read last.
+    problems: Vec<Problem>,
+    /// The revision of the world that what was read last does not fit.
+    unfit: Option<u64>,
+}
+
+/// What is seen of a file without reading it: name, device, inode, length, times of content and of everything.
+type Look = Vec<(std::ffi::OsString, [i128; 5])>;
+
+/// The set to begin with: that of the directory, or nothing.
+pub(super) fn first(plan: &PolicyPlan) -> Policy {
+    read(plan).unwrap_or_else(|problems| {
+        tell(&problems, "nothing is permitted until this is mended");
+        Policy::deny_everything()
+    })
+}
+
+impl Governor {
+    /// Begins to look at the directory.
+    pub(super) fn start(plan: PolicyPlan, world: Arc<World>, tasks: &Tasks) -> Arc<Self> {
+        let governor = Arc::new(Self {
+            plan,
+            world,
+            standing: Mutex::default(),
+        });
+        let own = Arc::clone(&governor);
+        tasks.spawn(async move { own.look_out().await });
+        governor
+    }
+
+    /// Reads the directory now.
+    ///
+    /// # Errors
+    /// Everything that is wrong; then the set before stays in force.
+    fn reload(&self) -> Result<(), Vec<Problem>> {
+        let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        standing.unfit = None;
+        let before = self.world.load();
+        let result = read(&self.plan).and_then(|policy| {
+            let digest = policy.digest();
+            if digest == before.policy().policy().digest() {
+                return Ok(());
+            }
+            self.world.govern(&policy).inspect_err(|_| {
+                standing.unfit = Some(before.revision);
+            })?;
+            tracing::info!(digest, "other policies are in force");
+            Ok(())
+        });
+        match &result {
+            Ok(()) => standing.problems.clear(),
+            Err(problems) if *problems != standing.problems => {
+                tell(problems, "the policies before stay in force");
+                standing.problems.clone_from(problems);
+            }
+            Err(_) => {}
+        }
+        result
+    }
+
+    /// The same without holding up whoever waits: validating some hundred policies takes a while.
+    ///
+    /// # Errors
+    /// As [`Governor::reload`].
+    pub(super) async fn reloaded(self: &Arc<Self>) -> Result<(), Vec<Problem>> {
+        let own = Arc::clone(self);
+        let reload = tokio::task::spawn_blocking(move || own.reload());
+        // It ends only with the runtime, and everything with it.
+        reload.await.unwrap_or(Ok(()))
+    }
+
+    /// What is wrong with what was read last.
+    pub(super) fn problems(&self) -> Vec<Problem> {
+        let standing = self.standing.lock();
+        standing
+            .unwrap_or_else(PoisonError::into_inner)
+            .problems
+            .clone()
+    }
+
+    async fn look_out(self: Arc<Self>) {
+        let mut looks = interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // The set to begin with was read some time ago: whatever is there now is looked at once.
+        let (mut read, mut last) = (None, None);
+        loop {
+            looks.tick().await;
+            let now = Some(look(&self.plan.dir));
+            let settled = now == last;
+            if settled && (now != read || self.may_fit_now()) {
+                // What is wrong was told.
+                drop(self.reloaded().await);
+                read.clone_from(&now);
+            }
+            last = now;
+        }
+    }
+
+    /// Whether a set did not fit what was offered, which is something else now.
+    fn may_fit_now(&self) -> bool {
+        let standing = self.standing.lock();
+        let unfit = standing.unwrap_or_else(PoisonError::into_inner).unfit;
+        unfit.is_some_and(|revision| revision != self.world.load().revision)
+    }
+}
+
+fn read(plan: &PolicyPlan) -> Result<Policy, Vec<Problem>> {
+    Policy::load(&plan.dir)
+}
+
+fn tell(problems: &[Problem], outcome: &str) {
+    for problem in problems {
+        tracing::error!("policy: {problem}");
+    }
+    tracing::error!("{outcome}");
+}
+
+/// What is seen of a directory without reading its files; the same as before for as long as nothing is written.
+fn look(dir: &Path) -> Look {
+    let Ok(entries) = fs::read_dir(dir) else {
+        return Look::new();
+    };
+    let mut seen: Look = entries
+        .take(FILES)
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            // Through links: that is how mounted configuration is swapped.
+            let meta = fs::metadata(entry.path()).ok()?;
+            let nanos =
+                |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+            let facts = [
+                i128::from(meta.dev()),
+                i128::from(meta.ino()),
+                i128::from(meta.len()),
+                nanos(meta.mtime(), meta.mtime_nsec()),
+                nanos(meta.ctime(), meta.ctime_nsec()),
+            ];
+            Some((entry.file_name(), facts))
+        })
+        .collect();
+    seen.sort();
+    seen
+}

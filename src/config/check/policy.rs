@@ -1,0 +1,66 @@
+//! `policy:`, tags and annotations.
+
+use std::path::Path;
+
+use super::{Check, globs};
+use crate::{
+    catalog::rules::{Labels, Pins},
+    config::{
+        PolicyPlan,
+        raw::{POLICY_DIR, Policy, Upstream},
+        reference::directory_of,
+    },
+};
+
+/// The most characters of a tag.
+const TAG_CHARS: usize = 64;
+
+/// Where the policies are.
+pub(super) fn policy(check: &mut Check<'_>, raw: Option<Policy>) -> Option<PolicyPlan> {
+    let Policy { dir, enforce_cases } = raw?;
+    let path = ["policy", "dir"];
+    let place = check.tree.place_of(&path);
+    let written = dir.unwrap_or_else(|| POLICY_DIR.to_owned());
+    if written.is_empty() {
+        check.wrong(&path, "no directory", "such as `policies`");
+    }
+    let file = check.findings.sources.get(place.file);
+    let base = file.map_or_else(
+        || Path::new(".").to_owned(),
+        |source| directory_of(Path::new(&source.name)),
+    );
+    Some(PolicyPlan {
+        dir: base.join(written),
+        enforce_cases,
+    })
+}
+
+/// What the operator says of an upstream's items, for policies.
+pub(super) fn labels(check: &mut Check<'_>, key: &str, raw: &Upstream) -> Labels {
+    let mut tags = Vec::new();
+    for (glob, names) in &raw.tags {
+        let path = ["upstreams", key, "tags", glob.as_str()];
+        globs(check, &path[..3], std::slice::from_ref(glob));
+        for name in names {
+            let count = name.chars().count();
+            if count == 0 || count > TAG_CHARS || name.chars().any(char::is_control) {
+                check.wrong(&path, "not a tag", "a word of at most 64 characters");
+            }
+        }
+        let names = names.iter().map(|name| name.as_str().into()).collect();
+        tags.push((glob.clone(), names));
+    }
+    let mut pins = Vec::new();
+    for (glob, hints) in &raw.tools.annotations {
+        let path = ["upstreams", key, "tools", "annotations"];
+        globs(check, &path, std::slice::from_ref(glob));
+        let pinned = Pins {
+            read_only: hints.read_only,
+            destructive: hints.destructive,
+            idempotent: hints.idempotent,
+            open_world: hints.open_world,
+        };
+        pins.push((glob.clone(), pinned));
+    }
+    Labels { tags, pins }
+}
