@@ -297,7 +297,9 @@ pub(super) fn missing(op: &Op) -> Error {
 impl From<Denied> for Error {
     fn from(denied: Denied) -> Self {
         match denied.reason {
-            Refusal::Scope(scopes) => Self::InsufficientScope(scopes.into()),
+            Refusal::Scope(scopes) => Self::InsufficientScope {
+                scopes: scopes.into(),
+            },
             Refusal::Denied | Refusal::Error | Refusal::Unrepresentable => Self::Denied {
                 reason: denied.reason.word(),
                 text: denied.text.into(),

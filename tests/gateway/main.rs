@@ -12,6 +12,7 @@ mod harness;
 
 mod asking_down;
 mod asking_up;
+mod authorize;
 mod auth;
 mod catalog_limits;
 mod egress;

@@ -1,16 +1,21 @@
 //! A gateway, configured by the text that an operator would write, on a free port.
 
-use std::{fmt::Write as _, net::SocketAddr, time::Duration};
+use std::{fmt::Write as _, fs, net::SocketAddr, path::PathBuf, time::Duration};
 
+use tempfile::TempDir;
 use usher::{app::App, auth::spec::AuthSpec, config, server::spec::TlsServerSpec, tasks::Tasks};
 
-use super::{Client, PATIENCE, Revision, Upstream, client::HandshakeRefused};
+use super::{Client, PATIENCE, Revision, Upstream, client::HandshakeRefused, authority::Authority};
 
 /// A running gateway. It ends with the test.
 pub(crate) struct Gateway {
     pub(crate) app: App,
     pub(crate) address: SocketAddr,
     tasks: Tasks,
+    /// Where its policies are, if it has some.
+    policies: Option<TempDir>,
+    /// Whose tokens callers bring, where there are policies.
+    authority: Option<Authority>,
 }
 
 /// What a scenario says of its gateway.
@@ -24,6 +29,7 @@ pub(crate) struct GatewayBuilder {
     unsettled: bool,
     auth: Option<AuthSpec>,
     tls: Option<TlsServerSpec>,
+    policies: Option<TempDir>,
 }
 
 impl GatewayBuilder {
@@ -74,6 +80,22 @@ impl GatewayBuilder {
         self
     }
 
+    /// Under these policies, in one file; callers bring tokens of an authority of the gateway's own ([`Gateway::client_as`]).
+    pub(crate) fn policies(mut self, cedar: &str) -> Self {
+        let dir = TempDir::new().unwrap();
+        fs::write(dir.path().join("main.cedar"), cedar).unwrap();
+        let path = dir.path().display();
+        writeln!(self.settings, "policy: {{ dir: {path} }}").unwrap();
+        self.policies = Some(dir);
+        self
+    }
+
+    /// The directory of its policies is not there.
+    pub(crate) fn missing_policies(self) -> Self {
+        fs::remove_dir_all(self.policies.as_ref().unwrap().path()).unwrap();
+        self
+    }
+
     /// Does not wait for the upstreams.
     pub(crate) const fn unsettled(mut self) -> Self {
         self.unsettled = true;
@@ -103,6 +125,16 @@ impl GatewayBuilder {
         plan.state_key = self.key.map(Into::into);
         plan.auth = self.auth;
         plan.listen.tls = self.tls;
+        let authority = match (&self.policies, &plan.auth) {
+            (Some(_), None) => Some(Authority::start().await),
+            (None, _) | (_, Some(_)) => None,
+        };
+        if let Some(authority) = &authority {
+            plan.auth = Some(AuthSpec {
+                anonymous: true,
+                ..authority.spec()
+            });
+        }
         let tasks = Tasks::new();
         let app = App::build(plan, tasks.clone()).await.unwrap();
         let address = app.bind().await.unwrap();
@@ -113,6 +145,8 @@ impl GatewayBuilder {
             app,
             address,
             tasks,
+            policies: self.policies,
+            authority,
         }
     }
 }
@@ -145,6 +179,49 @@ impl Gateway {
         Client::connect_with(self.address, "/mcp", revision, "{}", &headers)
             .await
             .unwrap()
+    }
+
+    /// A client that proves to be somebody, with these capabilities: `ana group:dev group:ops scope:write` is in two groups and
+    /// has a scope. For a gateway with policies.
+    pub(crate) async fn client_as(
+        &self,
+        who: &str,
+        revision: Revision,
+        capabilities: &str,
+    ) -> Client {
+        self.client_as_at("/mcp", who, revision, capabilities)
+            .await
+            .unwrap()
+    }
+
+    /// The same at another endpoint, where the handshake may be refused.
+    pub(crate) async fn client_as_at(
+        &self,
+        path: &str,
+        who: &str,
+        revision: Revision,
+        capabilities: &str,
+    ) -> Result<Client, HandshakeRefused> {
+        let (name, words) = who.split_once(' ').unwrap_or((who, ""));
+        let of = |kind: &str| -> Vec<_> {
+            let words = words.split(' ');
+            words.filter_map(|word| word.strip_prefix(kind)).collect()
+        };
+        let (groups, scopes) = (of("group:"), of("scope:").join(" "));
+        let more = format!(r#","groups":{groups:?},"scope":"{scopes}""#);
+        let token = self.authority.as_ref().unwrap().token(name, &more);
+        let headers = [("authorization", format!("Bearer {token}"))];
+        Client::connect_with(self.address, path, revision, capabilities, &headers).await
+    }
+
+    /// The directory of its policies.
+    pub(crate) fn policy_dir(&self) -> PathBuf {
+        self.policies.as_ref().unwrap().path().to_owned()
+    }
+
+    /// Writes other policies in the place of the first ones; the gateway finds them by itself.
+    pub(crate) fn rewrite(&self, cedar: &str) {
+        fs::write(self.policy_dir().join("main.cedar"), cedar).unwrap();
     }
 
     /// The handshake, which may be refused.

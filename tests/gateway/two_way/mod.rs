@@ -23,18 +23,18 @@ use crate::harness::{
 };
 
 /// All that a client can do for a server.
-const ALL: &str = r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}"#;
+pub(crate) const ALL: &str = r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}"#;
 
 /// A question that a person answers by a form.
-const FORM: (&str, &str) = (
+pub(crate) const FORM: (&str, &str) = (
     "elicitation/create",
     r#"{"mode":"form","message":"Your name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}"#,
 );
 /// What a person says to it.
-const NAMED: &str = r#"{"action":"accept","content":{"name":"Ada"}}"#;
+pub(crate) const NAMED: &str = r#"{"action":"accept","content":{"name":"Ada"}}"#;
 
 /// A question that the client's model answers.
-const SAMPLE: (&str, &str) = (
+pub(crate) const SAMPLE: (&str, &str) = (
     "sampling/createMessage",
     r#"{"messages":[{"role":"user","content":{"type":"text","text":"What is the capital of France?"}}],"maxTokens":100}"#,
 );
@@ -42,7 +42,7 @@ const SAMPLE: (&str, &str) = (
 const PARIS: &str = r#"{"role":"assistant","content":{"type":"text","text":"Paris"},"model":"m","stopReason":"endTurn"}"#;
 
 /// A question that the client answers by itself.
-const ROOTS: (&str, &str) = ("roots/list", "{}");
+pub(crate) const ROOTS: (&str, &str) = ("roots/list", "{}");
 /// What it says.
 const HOME: &str = r#"{"roots":[{"uri":"file:///home/ada","name":"home"}]}"#;
 
@@ -56,7 +56,7 @@ const VISIT: (&str, &str) = (
 const STATE: &str = r#""the server's own: \"é\"""#;
 
 /// What the client says to each kind of question.
-fn usual(method: &str, params: &Value) -> Says {
+pub(crate) fn usual(method: &str, params: &Value) -> Says {
     Says::Result(
         match method {
             "elicitation/create" if params["mode"] == "url" => r#"{"action":"accept"}"#,
@@ -69,7 +69,10 @@ fn usual(method: &str, params: &Value) -> Says {
 }
 
 /// A server whose tool `ask` asks all of these, and then tells what was answered: an array of the results, as text.
-fn asking(pair: Pairing, questions: &'static [(&'static str, &'static str)]) -> Upstream {
+pub(crate) fn asking(
+    pair: Pairing,
+    questions: &'static [(&'static str, &'static str)],
+) -> Upstream {
     asking_at(pair.upstream(), pair, questions)
 }
 

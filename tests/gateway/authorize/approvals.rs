@@ -1,0 +1,326 @@
+//! Calls that a person has to agree to before they leave (PRODUCT 9).
+
+use std::future::IntoFuture as _;
+
+use serde_json::{Value, json};
+
+use super::{LEGACY, MODERN, governed};
+use crate::{
+    harness::{Pairing, Revision, Says, Upstream, again, member, parse, resource, tool},
+    two_way::{ALL, FORM, NAMED, asking},
+};
+
+/// A person agrees to `risky`, and everything else needs nobody.
+const CAREFUL: &str = r#"
+@id("all") permit(principal, action, resource) unless { resource is Tool && resource.name like "*risky*" };
+@id("risky") @require("approval") permit(principal, action, resource is Tool) when { resource.name like "*risky*" };
+"#;
+const FORMS: &str = r#"{"elicitation":{}}"#;
+
+fn risky(revision: Revision) -> Upstream {
+    Upstream::http(revision).tools([tool("risky"), tool("t")])
+}
+
+fn yes(_: &str, _: &Value) -> Says {
+    Says::Result(r#"{"action":"accept","content":{"approve":true}}"#.into())
+}
+
+pairings! {
+    /// PRODUCT 9
+    async fn a_person_is_asked_before_the_call_leaves_and_a_yes_lets_it_go(pair: Pairing) {
+        let notes = risky(pair.upstream);
+        let gateway = governed(&notes, CAREFUL).await;
+        let client = gateway.client_as("ana", pair.client, FORMS).await;
+        let arguments = r#"{"path":"/tmp/x","n":1.0}"#;
+        let talk = client.call("notes_risky", arguments).answering(|method, params| {
+            assert!(notes.heard("tools/call").is_empty(), "asked before it left");
+            yes(method, params)
+        }).await;
+        assert_eq!(talk.answer.text(), "called risky");
+        assert_eq!(talk.asked.len(), 1, "{talk:?}");
+        let (method, params) = &talk.asked[0];
+        assert_eq!(method, "elicitation/create");
+        let message = params["message"].as_str().unwrap();
+        for said in ["risky", "notes", "/tmp/x"] {
+            assert!(message.contains(said), "{message}");
+        }
+        assert_eq!(params["requestedSchema"]["properties"]["approve"]["type"], "boolean");
+        // The upstream gets the call as it was sent, and nothing of the asking.
+        let calls = notes.heard("tools/call");
+        assert_eq!(calls.len(), 1);
+        assert_eq!(calls[0].arguments(), arguments);
+        assert!(!calls[0].params.contains("approv"), "{}", calls[0].params);
+        assert_eq!(member(&calls[0].params, "requestState"), None);
+        // What needs nobody asks nobody.
+        assert_eq!(client.call("notes_t", "{}").await.text(), "called t");
+    }
+}
+
+pairings! {
+    /// PRODUCT 9
+    async fn whoever_declines_cancels_or_says_no_has_not_agreed(pair: Pairing) {
+        let notes = risky(pair.upstream);
+        let gateway = governed(&notes, CAREFUL).await;
+        let client = gateway.client_as("ana", pair.client, FORMS).await;
+        for no in [
+            r#"{"action":"decline"}"#,
+            r#"{"action":"cancel"}"#,
+            r#"{"action":"accept","content":{"approve":false}}"#,
+            r#"{"action":"decline","content":{"approve":true}}"#,
+        ] {
+            let talk = client.call("notes_risky", "{}").answering(|_, _| Says::Result(no.into())).await;
+            assert_eq!(talk.answer.tool_error(), "approval_declined", "{no}");
+        }
+        assert!(notes.heard("tools/call").is_empty());
+    }
+}
+
+pairings! {
+    /// PRODUCT 9
+    async fn a_client_that_cannot_ask_a_person_is_told_so_at_once(pair: Pairing) {
+        let notes = risky(pair.upstream);
+        let gateway = governed(&notes, CAREFUL).await;
+        for capabilities in ["{}", r#"{"sampling":{},"roots":{}}"#, r#"{"elicitation":{"url":{}}}"#] {
+            let client = gateway.client_as("ana", pair.client, capabilities).await;
+            let answer = client.call("notes_risky", "{}").await;
+            assert_eq!(answer.tool_error(), "approval_unavailable", "{capabilities}");
+            // It is listed all the same.
+            assert_eq!(client.tools().await, ["notes_risky", "notes_t"]);
+        }
+        assert!(notes.heard("tools/call").is_empty());
+    }
+}
+
+pairings! {
+    /// PRODUCT 9, PROTOCOL D2
+    async fn an_upstream_that_asks_for_itself_asks_after_the_approval(pair: Pairing) {
+        let notes = asking(pair, &[FORM]);
+        let gateway = governed(
+            &notes,
+            r#"@require("approval") permit(principal, action == Action::"call", resource);
+               permit(principal, action in Action::"ask", resource);"#,
+        ).await;
+        let client = gateway.client_as("ana", pair.client, ALL).await;
+        let talk = client.call("notes_ask", "{}").answering(|method, params| {
+            let message = params["message"].as_str().unwrap();
+            if message.contains("Approval needed") {
+                yes(method, params)
+            } else {
+                Says::Result(NAMED.into())
+            }
+        }).await;
+        assert_eq!(talk.asked.len(), 2, "{talk:?}");
+        assert!(talk.asked[1].1["message"].as_str().unwrap().contains("Your name?"));
+        assert_eq!(parse(&talk.answer.text()), json!([parse(NAMED)]));
+    }
+}
+
+pairings! {
+    /// PRODUCT 9
+    async fn policy_that_keeps_an_upstream_from_asking_does_not_keep_us(pair: Pairing) {
+        let notes = risky(pair.upstream);
+        let gateway = governed(
+            &notes,
+            r#"@require("approval") permit(principal, action == Action::"call", resource);"#,
+        ).await;
+        let client = gateway.client_as("ana", pair.client, FORMS).await;
+        let talk = client.call("notes_risky", "{}").answering(yes).await;
+        assert_eq!(talk.answer.text(), "called risky");
+    }
+}
+
+/// The params of the first round and what it asks: state, and the key of the question.
+async fn first_round(client: &crate::harness::Client, params: &str) -> (String, String) {
+    let result = client.ask("tools/call", params).await.result();
+    assert_eq!(
+        member(&result, "resultType").as_deref(),
+        Some(r#""input_required""#)
+    );
+    let asked = parse(&member(&result, "inputRequests").unwrap());
+    let key = asked.as_object().unwrap().keys().next().unwrap().clone();
+    (member(&result, "requestState").unwrap(), key)
+}
+
+#[tokio::test]
+async fn an_approval_counts_once_for_one_principal_one_tool_and_its_arguments() {
+    let notes = risky(MODERN);
+    let gateway = governed(&notes, CAREFUL).await;
+    let ana = gateway.client_as("ana", MODERN, FORMS).await;
+    let bob = gateway.client_as("bob", MODERN, FORMS).await;
+    let params = r#"{"name":"notes_risky","arguments":{"n":1}}"#;
+    let (state, key) = first_round(&ana, params).await;
+    let approve = format!(r#""{key}":{{"action":"accept","content":{{"approve":true}}}}"#);
+    let go = |params: &str| again(params, &approve, Some(&state));
+    let others = [
+        r#"{"name":"notes_risky","arguments":{"n":2}}"#,
+        r#"{"name":"notes_risky"}"#,
+    ];
+    for other in others {
+        let answer = ana.ask("tools/call", &go(other)).await;
+        assert_eq!(answer.refusal().1, "state_invalid", "{other}");
+    }
+    let answer = bob.ask("tools/call", &go(params)).await;
+    assert_eq!(answer.refusal().1, "state_invalid");
+    assert!(notes.heard("tools/call").is_empty());
+    assert_eq!(
+        ana.ask("tools/call", &go(params)).await.text(),
+        "called risky"
+    );
+    for _ in 0..3 {
+        let answer = ana.ask("tools/call", &go(params)).await;
+        assert_eq!(answer.refusal().1, "state_invalid");
+    }
+    assert_eq!(notes.heard("tools/call").len(), 1);
+}
+
+#[tokio::test]
+async fn of_many_uses_of_one_approval_at_once_one_goes_through() {
+    let notes = risky(MODERN);
+    let gateway = governed(&notes, CAREFUL).await;
+    let ana = gateway.client_as("ana", MODERN, FORMS).await;
+    let params = r#"{"name":"notes_risky","arguments":{}}"#;
+    let (state, key) = first_round(&ana, params).await;
+    let approve = format!(r#""{key}":{{"action":"accept","content":{{"approve":true}}}}"#);
+    let params = again(params, &approve, Some(&state));
+    let uses = (0..20).map(|_| ana.ask("tools/call", &params).into_future());
+    let answers = futures_util::future::join_all(uses).await;
+    let through = answers
+        .iter()
+        .filter(|answer| member(answer.message(), "result").is_some());
+    assert_eq!(through.count(), 1);
+    assert_eq!(notes.heard("tools/call").len(), 1);
+}
+
+#[tokio::test]
+async fn a_call_that_was_approved_once_and_asks_is_not_repeated_by_its_state() {
+    let pair = Pairing::MODERN_MODERN;
+    let notes = asking(pair, &[FORM]);
+    let gateway = governed(
+        &notes,
+        r#"@require("approval") permit(principal, action == Action::"call", resource);
+           permit(principal, action in Action::"ask", resource);"#,
+    )
+    .await;
+    let ana = gateway.client_as("ana", MODERN, ALL).await;
+    let params = r#"{"name":"notes_ask","arguments":{}}"#;
+    let (state, key) = first_round(&ana, params).await;
+    let approve = format!(r#""{key}":{{"action":"accept","content":{{"approve":true}}}}"#);
+    let second = ana
+        .ask("tools/call", &again(params, &approve, Some(&state)))
+        .await
+        .result();
+    let state = member(&second, "requestState").unwrap();
+    let third = again(params, &format!(r#""q0":{NAMED}"#), Some(&state));
+    assert_eq!(
+        parse(&ana.ask("tools/call", &third).await.text()),
+        json!([parse(NAMED)])
+    );
+    assert_eq!(
+        ana.ask("tools/call", &third).await.refusal().1,
+        "state_invalid"
+    );
+    assert_eq!(notes.heard("tools/call").len(), 2);
+}
+
+#[tokio::test]
+async fn answers_that_nobody_asked_for_approve_nothing() {
+    let notes = risky(MODERN);
+    let gateway = governed(&notes, CAREFUL).await;
+    let ana = gateway.client_as("ana", MODERN, FORMS).await;
+    let params = r#"{"name":"notes_risky","arguments":{}}"#;
+    let approve = r#""dev.usher/approval":{"action":"accept","content":{"approve":true}}"#;
+    let unasked = again(params, approve, None);
+    let (state, _) = first_round(&ana, &unasked).await;
+    // Without an answer the question is put again.
+    let empty = again(params, "", Some(&state));
+    let (state, _) = first_round(&ana, &empty).await;
+    for bad in [
+        r#""dev.usher/approval":{"action":"accept"}"#,
+        r#""dev.usher/approval":{"action":"accept","content":{"approve":"true"}}"#,
+        r#""dev.usher/approval":true"#,
+    ] {
+        let answer = ana
+            .ask("tools/call", &again(params, bad, Some(&state)))
+            .await;
+        assert_eq!(answer.refusal().1, "invalid_input_response", "{bad}");
+    }
+    assert!(notes.heard("tools/call").is_empty());
+}
+
+#[tokio::test]
+async fn a_policy_that_changes_while_a_person_thinks_is_the_one_that_counts() {
+    let notes = risky(MODERN);
+    let gateway = governed(&notes, CAREFUL).await;
+    let ana = gateway.client_as("ana", MODERN, FORMS).await;
+    let params = r#"{"name":"notes_risky","arguments":{}}"#;
+    let (state, key) = first_round(&ana, params).await;
+    gateway.rewrite(r#"permit(principal, action, resource == Tool::"notes_t");"#);
+    gateway.app.reload_policies().await.unwrap();
+    let approve = format!(r#""{key}":{{"action":"accept","content":{{"approve":true}}}}"#);
+    let answer = ana
+        .ask("tools/call", &again(params, &approve, Some(&state)))
+        .await;
+    assert_eq!(answer.refusal(), (-32602, "unknown_name".into()));
+    assert!(notes.heard("tools/call").is_empty());
+}
+
+#[tokio::test]
+async fn a_batch_or_an_answer_without_a_stream_cannot_ask_and_is_told_so() {
+    let notes = risky(MODERN);
+    let gateway = governed(&notes, CAREFUL).await;
+    let client = gateway.client_as("ana", LEGACY, FORMS).await;
+    let answer = client
+        .call("notes_risky", "{}")
+        .header("accept", "application/json")
+        .await;
+    assert_eq!(answer.tool_error(), "approval_unavailable");
+    for old in [Revision::V2025_03_26, Revision::V2024_11_05] {
+        let client = gateway.client_as("ana", old, FORMS).await;
+        let answer = client.call("notes_risky", "{}").await;
+        let value = answer.value();
+        assert_eq!(value["isError"], true, "{value}");
+        assert!(
+            value["content"][0]["text"]
+                .as_str()
+                .unwrap()
+                .contains("approval"),
+            "{value}"
+        );
+    }
+    let client = gateway.client_as("ana", Revision::V2025_06_18, FORMS).await;
+    let talk = client.call("notes_risky", "{}").answering(yes).await;
+    assert_eq!(talk.answer.text(), "called risky");
+}
+
+#[tokio::test]
+async fn prompts_and_resources_may_need_a_person_too() {
+    let notes = Upstream::http(MODERN)
+        .prompts(&["p"])
+        .resources([resource("note://r")]);
+    let gateway = governed(
+        &notes,
+        r#"@require("approval") permit(principal, action, resource);"#,
+    )
+    .await;
+    for revision in [MODERN, LEGACY] {
+        let client = gateway.client_as("ana", revision, FORMS).await;
+        for (method, params) in [
+            ("prompts/get", r#"{"name":"notes_p"}"#),
+            ("resources/read", r#"{"uri":"notes+note://r"}"#),
+        ] {
+            let heard = notes.heard(method).len();
+            let talk = client.ask(method, params).answering(yes).await;
+            assert_eq!(talk.asked.len(), 1, "{method} {talk:?}");
+            talk.answer.result();
+            assert_eq!(notes.heard(method).len(), heard + 1);
+            let says_no = |_: &str, _: &Value| Says::Result(r#"{"action":"decline"}"#.into());
+            let talk = client.ask(method, params).answering(says_no).await;
+            assert_eq!(talk.answer.refusal(), (-31010, "approval_declined".into()));
+        }
+        // Nobody can be asked in the middle of a completion.
+        let argument = r#""argument":{"name":"x","value":"1"}"#;
+        let params = format!(r#"{{"ref":{{"type":"ref/prompt","name":"notes_p"}},{argument}}}"#);
+        let answer = client.ask("completion/complete", &params).await;
+        assert_eq!(answer.refusal(), (-31010, "approval_unavailable".into()));
+    }
+}

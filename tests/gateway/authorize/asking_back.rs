@@ -1,0 +1,93 @@
+//! Whether an upstream may ask the client for something is policy's to say, kind by kind.
+
+use crate::{
+    authorize::governed,
+    harness::{Pairing, Play, Upstream, member, parse, tool},
+    two_way::{ALL, FORM, ROOTS, SAMPLE, asking, usual},
+};
+
+/// Everything may be used, and these may be asked for.
+fn may(asks: &str) -> String {
+    format!(
+        r#"permit(principal, action in Action::"use", resource);
+           permit(principal, action in [{asks}], resource);"#
+    )
+}
+
+pairings! {
+    /// PRODUCT 9
+    async fn what_policy_lets_an_upstream_ask_for_is_asked(pair: Pairing) {
+        let notes = asking(pair, &[FORM, SAMPLE, ROOTS]);
+        let gateway = governed(&notes, &may(r#"Action::"ask""#)).await;
+        let client = gateway.client_as("ana", pair.client, ALL).await;
+        let talk = client.call("notes_ask", "{}").answering(usual).await;
+        assert_eq!(talk.asked.len(), 3, "{talk:?}");
+        assert_eq!(parse(&talk.answer.text()).as_array().unwrap().len(), 3);
+    }
+}
+
+pairings! {
+    /// PRODUCT 9
+    async fn what_it_does_not_never_reaches_the_client_and_the_call_ends(pair: Pairing) {
+        let gateway_for = async |notes: &Upstream| {
+            governed(notes, &may(r#"Action::"elicit""#)).await
+        };
+        for questions in [&[SAMPLE] as &[_], &[ROOTS], &[FORM, ROOTS]] {
+            let questions: &'static [(&str, &str)] = Box::leak(questions.to_vec().into());
+            let notes = asking(pair, questions);
+            let gateway = gateway_for(&notes).await;
+            let client = gateway.client_as("ana", pair.client, ALL).await;
+            let talk = client.call("notes_ask", "{}").answering(usual).await;
+            let kinds: Vec<_> = talk.asked.iter().map(|(method, _)| method.as_str()).collect();
+            assert!(kinds.iter().all(|kind| *kind == "elicitation/create"), "{talk:?}");
+            if pair.upstream_is_modern() {
+                // It was told what it may not ask for, and asked all the same.
+                assert_eq!(talk.answer.tool_error(), "policy_denied", "{talk:?}");
+            } else {
+                // It was refused at once, and said what it made of that.
+                let told = parse(&talk.answer.text());
+                let refused = told.as_array().unwrap().iter().filter(|it| it["code"].is_i64());
+                assert_eq!(refused.count(), 1, "{told}");
+            }
+        }
+        let plain = Upstream::http(pair.upstream).tools([tool("t")]);
+        let gateway = gateway_for(&plain).await;
+        let client = gateway.client_as("ana", pair.client, ALL).await;
+        assert_eq!(client.call("notes_t", "{}").await.text(), "called t");
+    }
+}
+
+pairings! {
+    /// PROTOCOL D0.2
+    async fn an_upstream_is_told_only_of_what_it_may_ask_for(pair: Pairing) {
+        let notes = asking(pair, &[FORM]);
+        let gateway = governed(&notes, &may(r#"Action::"elicit""#)).await;
+        let client = gateway.client_as("ana", pair.client, ALL).await;
+        client.call("notes_ask", "{}").answering(usual).await.answer.text();
+        let told = if pair.upstream_is_modern() {
+            notes.last("tools/call").meta("io.modelcontextprotocol/clientCapabilities").unwrap()
+        } else {
+            let heard = notes.heard("initialize");
+            let declared = heard.iter().map(|heard| member(&heard.params, "capabilities").unwrap());
+            // Sessions that only list offer everything, and nobody is asked on them.
+            declared.last().unwrap()
+        };
+        assert!(told.contains("elicitation"), "{told}");
+        assert!(!told.contains("sampling") && !told.contains("roots"), "{told}");
+    }
+}
+
+pairings! {
+    only [legacy_client_modern_server = LEGACY_MODERN, modern_client_modern_server = MODERN_MODERN]
+        because "only the stateless era has an error for capabilities that were not declared";
+    /// PROTOCOL B3
+    async fn an_upstream_that_cannot_go_on_without_asking_fails_by_policy_and_not_for_the_client(pair: Pairing) {
+        let notes = Upstream::http(pair.upstream).tools([tool("ask")]).on("tools/call", |_| {
+            Play::Error(r#"{"code":-32021,"message":"needs roots","data":{"requiredCapabilities":{"roots":{}}}}"#.into())
+        });
+        let gateway = governed(&notes, &may(r#"Action::"elicit""#)).await;
+        let client = gateway.client_as("ana", pair.client, ALL).await;
+        let answer = client.call("notes_ask", "{}").await;
+        assert_eq!(answer.tool_error(), "policy_denied", "{}", answer.body);
+    }
+}

@@ -1,0 +1,225 @@
+//! Policies that change while clients listen and call (SECURITY AUTHZ-3, AUTHZ-10).
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{ANA_AND_BOB, LEGACY, MODERN, governed, notes};
+use crate::harness::{Gateway, Pairing, eventually, parse, tool, within};
+
+const ALL: &str = "permit(principal, action, resource);";
+const ONLY_B: &str = r#"permit(principal, action, resource == Tool::"notes_b");"#;
+
+/// How soon a change must be in force.
+const SOON: Duration = Duration::from_secs(1);
+
+#[tokio::test]
+async fn a_change_of_the_directory_is_in_force_within_a_second() {
+    let notes = notes(MODERN);
+    let gateway = governed(&notes, ALL).await;
+    let client = gateway.client_as("ana", MODERN, "{}").await;
+    assert_eq!(client.call("notes_a", "{}").await.text(), "called a");
+    gateway.rewrite(ONLY_B);
+    let changed = Instant::now();
+    eventually("the tool is not seen any more", || async {
+        let answer = client.call("notes_a", "{}").await;
+        parse(answer.message())["error"].is_object().then_some(())
+    })
+    .await;
+    assert!(changed.elapsed() < SOON, "{:?}", changed.elapsed());
+    assert_eq!(client.tools().await, ["notes_b"]);
+}
+
+#[tokio::test]
+async fn a_reload_that_was_asked_for_is_in_force_when_it_is_answered() {
+    let notes = notes(MODERN);
+    let gateway = governed(&notes, ALL).await;
+    let client = gateway.client_as("ana", MODERN, "{}").await;
+    let before = gateway.app.policy_digest();
+    gateway.rewrite(ONLY_B);
+    gateway.app.reload_policies().await.unwrap();
+    assert_ne!(gateway.app.policy_digest(), before);
+    assert_eq!(client.tools().await, ["notes_b"]);
+}
+
+#[tokio::test]
+async fn a_set_with_anything_wrong_changes_nothing_and_says_where() {
+    let notes = notes(MODERN);
+    let gateway = governed(&notes, ONLY_B).await;
+    let client = gateway.client_as("ana", MODERN, "{}").await;
+    let before = gateway.app.policy_digest();
+    for spoilt in [
+        "permit(principal, action, resource);\npermit(principal",
+        "permit(principal, action, resource);\npermit(principal, action, resource) when { resource.colour == 1 };",
+        "",
+    ] {
+        gateway.rewrite(spoilt);
+        let problems = gateway.app.reload_policies().await.unwrap_err();
+        assert_eq!(gateway.app.policy_digest(), before, "{spoilt}");
+        assert_eq!(client.tools().await, ["notes_b"], "{spoilt}");
+        let told = problems[0].to_string();
+        assert!(
+            spoilt.is_empty() || told.contains("main.cedar:2:"),
+            "{told}"
+        );
+    }
+    // What is not there any more does not permit everything either.
+    std::fs::remove_dir_all(gateway.policy_dir()).unwrap();
+    gateway.app.reload_policies().await.unwrap_err();
+    assert_eq!(client.tools().await, ["notes_b"]);
+    std::fs::create_dir(gateway.policy_dir()).unwrap();
+    gateway.rewrite(ALL);
+    gateway.app.reload_policies().await.unwrap();
+    assert_eq!(client.tools().await, ["notes_a", "notes_b"]);
+    assert_eq!(gateway.app.policy_problems(), []);
+}
+
+pairings! {
+    /// SECURITY AUTHZ-10
+    async fn whoever_listens_hears_that_its_own_list_changed_and_of_no_other(pair: Pairing) {
+        let notes = notes(pair.upstream);
+        let gateway = governed(&notes, ANA_AND_BOB).await;
+        let ana = gateway.client_as("ana", pair.client, "{}").await;
+        let bob = gateway.client_as("bob", pair.client, "{}").await;
+        let (mut anas, mut bobs) = (ana.watch(&["tools"], &[]).await, bob.watch(&["tools"], &[]).await);
+        // Only ana sees what comes.
+        notes.offer(0, [tool("a"), tool("b"), tool("c")]);
+        notes.announce("tools").await;
+        assert_eq!(anas.change().await.0, "tools/list_changed");
+        assert_eq!(ana.tools().await.len(), 3);
+        // Only bob sees other tools by other policies; what he hears first is that.
+        gateway.rewrite(&format!(r#"{ANA_AND_BOB} permit(principal == User::"bob", action, resource == Tool::"notes_c");"#));
+        assert_eq!(bobs.change().await.0, "tools/list_changed");
+        assert_eq!(bob.tools().await, ["notes_b", "notes_c"]);
+        // The next that ana hears is the next that she sees.
+        notes.offer(0, [tool("b")]);
+        notes.announce("tools").await;
+        assert_eq!(anas.change().await.0, "tools/list_changed");
+        assert_eq!(ana.tools().await, ["notes_b"]);
+        assert_eq!(bobs.change().await.0, "tools/list_changed");
+    }
+}
+
+const READERS: &str = r#"permit(principal == User::"ana", action, resource in Upstream::"notes");
+                         permit(principal == User::"bob", action, resource) when { resource is Resource && resource.uri like "note://a*" };"#;
+
+#[tokio::test]
+async fn a_listen_for_what_may_not_be_heard_any_more_ends_with_a_result() {
+    let notes = notes(MODERN);
+    let gateway = governed(&notes, READERS).await;
+    let bob = gateway.client_as("bob", MODERN, "{}").await;
+    let ana = gateway.client_as("ana", MODERN, "{}").await;
+    let mut bobs = bob.watch(&[], &["notes+note://a"]).await;
+    let mut anas = ana.watch(&[], &["notes+note://a"]).await;
+    notes.updated("note://a", "note://a").await;
+    assert_eq!(bobs.resource().await, "notes+note://a");
+    assert_eq!(anas.resource().await, "notes+note://a");
+    let limit = Duration::from_secs(5);
+    gateway.rewrite(
+        r#"permit(principal == User::"ana", action, resource in Upstream::"notes");
+           permit(principal == User::"bob", action, resource == Tool::"notes_b");"#,
+    );
+    let end = within(limit, "the listen ends", bobs.end()).await.unwrap();
+    assert!(end["result"].is_object(), "{end}");
+    // Others go on, and the next listen says what is in force.
+    notes.updated("note://a", "note://a").await;
+    assert_eq!(anas.resource().await, "notes+note://a");
+    let next = bob.partial_watch(&["tools"], &["notes+note://a"]).await;
+    assert!(next.acknowledged["resourceSubscriptions"].is_null());
+}
+
+#[tokio::test]
+async fn a_sessions_subscription_ends_when_its_resource_may_not_be_heard_of_any_more() {
+    let notes = notes(LEGACY);
+    let gateway = governed(&notes, READERS).await;
+    let bob = gateway.client_as("bob", LEGACY, "{}").await;
+    let mut watch = bob.watch(&[], &["notes+note://a"]).await;
+    notes.updated("note://a", "note://a").await;
+    assert_eq!(watch.resource().await, "notes+note://a");
+    notes.until_heard("resources/subscribe", 1).await;
+    gateway.rewrite(r#"permit(principal == User::"bob", action, resource == Tool::"notes_b");"#);
+    // Nobody watches it any more, so the upstream hears that.
+    within(
+        Duration::from_secs(5),
+        "the upstream is told",
+        notes.until_heard("resources/unsubscribe", 1),
+    )
+    .await;
+    let params = r#"{"uri":"notes+note://a"}"#;
+    let refused = bob.ask("resources/subscribe", params).await;
+    assert_eq!(refused.refusal(), (-32602, "not_subscribable".into()));
+    let unknown = bob
+        .ask("resources/subscribe", r#"{"uri":"notes+note://z"}"#)
+        .await;
+    assert_eq!(unknown.refusal(), refused.refusal());
+}
+
+#[tokio::test]
+async fn what_lies_below_a_watched_resource_is_told_only_to_who_may_hear_of_it() {
+    let notes = notes(MODERN);
+    let gateway = governed(
+        &notes,
+        r#"permit(principal, action, resource is Resource) when { resource.uri like "note://a*" };
+           forbid(principal == User::"bob", action, resource is Resource) when { resource.uri like "note://a/secret*" };"#,
+    )
+    .await;
+    let bob = gateway.client_as("bob", MODERN, "{}").await;
+    let mut watch = bob.watch(&[], &["notes+note://a"]).await;
+    notes.updated("note://a", "note://a/secret/1").await;
+    notes.updated("note://a", "note://a/open").await;
+    assert_eq!(watch.resource().await, "notes+note://a/open");
+}
+
+#[tokio::test]
+async fn a_task_is_its_owners_for_as_long_as_its_tool_is_seen() {
+    const EXTENSION: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+    let notes = notes(MODERN)
+        .capabilities(r#"{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#)
+        .on("tools/call", |_| {
+            crate::harness::Play::Raw(
+                r#"{"jsonrpc":"2.0","id":$id,"result":{"resultType":"task","taskId":"l","status":"working","createdAt":"c","lastUpdatedAt":"l","ttlMs":null,"pollIntervalMs":5}}"#.into(),
+            )
+        })
+        .on("tasks/get", |_| {
+            crate::harness::Play::Result(
+                r#"{"taskId":"l","status":"working","createdAt":"c","lastUpdatedAt":"l","ttlMs":null}"#.into(),
+            )
+        });
+    let gateway = governed(&notes, ANA_AND_BOB).await;
+    let ana = gateway.client_as("ana", MODERN, EXTENSION).await;
+    let bob = gateway.client_as("bob", MODERN, EXTENSION).await;
+    let task = ana.call("notes_a", "{}").await.value()["taskId"].to_string();
+    let params = format!(r#"{{"taskId":{task}}}"#);
+    assert_eq!(
+        ana.ask("tasks/get", &params).await.value()["status"],
+        "working"
+    );
+    let stolen = bob.ask("tasks/get", &params).await;
+    assert_eq!(stolen.refusal(), (-32602, "unknown_name".into()));
+    gateway.rewrite(ONLY_B);
+    gateway.app.reload_policies().await.unwrap();
+    for method in ["tasks/get", "tasks/cancel", "tasks/update"] {
+        let params = match method {
+            "tasks/update" => format!(r#"{{"taskId":{task},"inputResponses":{{}}}}"#),
+            _ => params.clone(),
+        };
+        let answer = ana.ask(method, &params).await;
+        assert_eq!(
+            answer.refusal(),
+            (-32602, "unknown_name".into()),
+            "{method}"
+        );
+        assert!(answer.body.contains("no such task"), "{}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn without_a_policy_block_everything_is_as_it_was() {
+    let notes = notes(MODERN).cached(60_000, "public");
+    let gateway = Gateway::of().upstream("notes", &notes).start().await;
+    let client = gateway.client(MODERN).await;
+    assert_eq!(client.tools().await, ["notes_a", "notes_b"]);
+    assert_eq!(gateway.app.policy_digest(), "");
+    gateway.app.reload_policies().await.unwrap();
+    assert_eq!(client.call("notes_a", "{}").await.text(), "called a");
+}
