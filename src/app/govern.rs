@@ -47,21 +47,32 @@ struct Standing {
 /// What is seen of a file without reading it: name, device, inode, length, times of content and of everything.
 type Look = Vec<(std::ffi::OsString, [i128; 5])>;
 
-/// The set to begin with: that of the directory, or nothing.
-pub(super) fn first(plan: &PolicyPlan) -> Policy {
-    read(plan).unwrap_or_else(|problems| {
-        tell(&problems, "nothing is permitted until this is mended");
-        Policy::deny_everything()
-    })
+/// The set to begin with: that of the directory, or nothing and what is wrong.
+pub(super) fn first(plan: &PolicyPlan) -> (Policy, Vec<Problem>) {
+    match read(plan) {
+        Ok(policy) => (policy, Vec::new()),
+        Err(problems) => {
+            tell(&problems, "nothing is permitted until this is mended");
+            (Policy::deny_everything(), problems)
+        }
+    }
 }
 
 impl Governor {
     /// Begins to look at the directory.
-    pub(super) fn start(plan: PolicyPlan, world: Arc<World>, tasks: &Tasks) -> Arc<Self> {
+    pub(super) fn start(
+        plan: PolicyPlan,
+        problems: Vec<Problem>,
+        world: Arc<World>,
+        tasks: &Tasks,
+    ) -> Arc<Self> {
         let governor = Arc::new(Self {
             plan,
             world,
-            standing: Mutex::default(),
+            standing: Mutex::new(Standing {
+                problems,
+                unfit: None,
+            }),
         });
         let own = Arc::clone(&governor);
         tasks.spawn(async move { own.look_out().await });

@@ -112,15 +112,15 @@ impl App {
     #[expect(clippy::unused_async, reason = "needs a runtime, and says so")]
     pub async fn build(plan: Plan, tasks: Tasks) -> Result<Self, AppError> {
         let hub = Hub::new(events::Bounds::default());
-        let policy = plan
+        let (policy, problems) = plan
             .policy
             .as_ref()
-            .map_or_else(Policy::unrestricted, govern::first);
+            .map_or_else(|| (Policy::unrestricted(), Vec::new()), govern::first);
         let world = Arc::new(World::under(&policy, plan.catalog.clone(), hub.clone()));
         let governor = plan
             .policy
             .clone()
-            .map(|policy| Governor::start(policy, world.clone(), &tasks));
+            .map(|policy| Governor::start(policy, problems, world.clone(), &tasks));
         let closing = CancellationToken::new();
         let sealer = Arc::new(
             plan.state_key

@@ -137,9 +137,6 @@ impl SealResume {
     }
 }
 
-/// The upstream asked for what the client can give and policy keeps from it.
-const MAY_NOT_ASK: Fault = Fault::new("asked for input that no policy lets it ask for");
-
 /// What of a call is needed to seal its state, should there be any.
 #[derive(Debug)]
 pub(super) struct Asker {
@@ -188,7 +185,6 @@ impl Wrap<Permitted> for SealResume {
         match reply {
             Reply::Done(outcome) => match asker.outcome(&self.sealer, outcome) {
                 Ok(outcome) => Ok(Reply::Done(outcome)),
-                Err(fault) if fault == MAY_NOT_ASK => Err(asker.may_not_ask()),
                 Err(fault) => Err(Error::Upstream(FromUpstream {
                     upstream: asker.upstream,
                     error: UpstreamError::Protocol(fault.to_string()),
@@ -251,15 +247,12 @@ impl Asker {
     fn may_not_ask(&self) -> Error {
         Error::Denied {
             reason: "policy_denied",
-            text: self.may_not_ask_text().into(),
+            text: format!(
+                "the server `{}` needs to ask the client something that no policy lets it ask for",
+                self.upstream
+            )
+            .into(),
         }
-    }
-
-    fn may_not_ask_text(&self) -> String {
-        format!(
-            "the server `{}` needs to ask the client something that no policy lets it ask; whether the call took effect is unknown",
-            self.upstream
-        )
     }
 
     /// Holds a question to the rules, and seals what it leaves behind.
@@ -272,13 +265,7 @@ impl Asker {
         if round > ROUNDS {
             return Err(Fault::new("asked for input again and again"));
         }
-        let asked = Asked::of(&requests, &self.caller.capabilities).map_err(|fault| {
-            let declared = self.declared.as_ref();
-            match declared.map(|declared| Asked::of(&requests, declared)) {
-                Some(Ok(_)) => MAY_NOT_ASK,
-                Some(Err(_)) | None => fault,
-            }
-        })?;
+        let asked = Asked::of(&requests, &self.caller.capabilities)?;
         match &state {
             State::Upstream(None) if asked.is_empty() => {
                 return Err(Fault::new("asked for input without saying which"));
@@ -315,16 +302,6 @@ impl Asker {
 
     /// A fault that shows after events have gone out.
     fn lost(&self, fault: &Fault) -> Outcome {
-        if *fault == MAY_NOT_ASK {
-            let refusal = self.may_not_ask();
-            return Outcome::Lost(RpcError {
-                data: Some(meta::object_of(&[(
-                    "reason",
-                    Json::string(refusal.reason()),
-                )])),
-                ..RpcError::new(codes::DENIED, self.may_not_ask_text())
-            });
-        }
         tracing::debug!(upstream = %self.upstream, %fault, "a question was not passed on");
         let reason = Json::string("upstream_protocol_error");
         Outcome::Lost(RpcError {

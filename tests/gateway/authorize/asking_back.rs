@@ -42,7 +42,7 @@ pairings! {
             assert!(kinds.iter().all(|kind| *kind == "elicitation/create"), "{talk:?}");
             if pair.upstream_is_modern() {
                 // It was told what it may not ask for, and asked all the same.
-                assert_eq!(talk.answer.tool_error(), "policy_denied", "{talk:?}");
+                assert_eq!(talk.answer.tool_error(), "upstream_protocol_error", "{talk:?}");
             } else {
                 // It was refused at once, and said what it made of that.
                 let told = parse(&talk.answer.text());
@@ -78,7 +78,7 @@ pairings! {
 }
 
 pairings! {
-    only [legacy_client_modern_server = LEGACY_MODERN, modern_client_modern_server = MODERN_MODERN]
+    only [modern_client_modern_server = MODERN_MODERN]
         because "only the stateless era has an error for capabilities that were not declared";
     /// PROTOCOL B3
     async fn an_upstream_that_cannot_go_on_without_asking_fails_by_policy_and_not_for_the_client(pair: Pairing) {

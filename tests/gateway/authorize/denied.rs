@@ -6,9 +6,9 @@ use crate::harness::{Gateway, Pairing, Upstream, parse};
 const TYPED: &str = r#"{"name":"t","inputSchema":{"type":"object","properties":{"repo":{"type":"string"},"n":{"type":"integer"}}}}"#;
 
 const BY_ARGUMENTS: &str = r#"
-@id("acme") permit(principal == User::"ana", action, resource == Tool::"notes_t")
+@id("acme") permit(principal == User::"ana", action == Action::"call", resource == Tool::"notes_t")
     when { context.args has repo && context.args.repo like "acme/*" };
-@id("sums") permit(principal == User::"sue", action, resource == Tool::"notes_t")
+@id("sums") permit(principal == User::"sue", action == Action::"call", resource == Tool::"notes_t")
     when { context.args has n && context.args.n + 9223372036854775807 > 0 };
 "#;
 

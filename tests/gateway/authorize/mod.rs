@@ -35,9 +35,11 @@ fn notes(revision: Revision) -> Upstream {
 
 /// That server behind a gateway under these policies.
 async fn governed(notes: &Upstream, cedar: &str) -> Gateway {
-    Gateway::of()
+    let gateway = Gateway::of()
         .upstream("notes", notes)
         .policies(cedar)
         .start()
-        .await
+        .await;
+    assert_eq!(gateway.app.policy_problems(), []);
+    gateway
 }
