@@ -76,7 +76,10 @@ impl Catalog {
                         tags: tags(&part.naming.labels, local),
                         pins: match kind {
                             ListKind::Tools => pins(&part.naming.labels, local),
-                            _ => Pins::default(),
+                            ListKind::Prompts
+                            | ListKind::Resources
+                            | ListKind::Templates
+                            | ListKind::Skills => Pins::default(),
                         },
                     });
                 }
@@ -108,6 +111,11 @@ impl Catalog {
             Some(name) if self.may_hold(kind, &name, &route.upstream, &route.local) => name,
             _ => Cow::Owned(apart(&route.upstream, &route.local)),
         }
+    }
+
+    /// One of the upstreams, if there are any.
+    pub fn some_upstream(&self) -> Option<&UpstreamId> {
+        self.parts.first().map(super::build::Part::id)
     }
 
     /// Whether an outward name is that of just this item.

@@ -143,4 +143,37 @@ mod tests {
             assert_eq!(of_name(name), want, "{name:?}");
         }
     }
+
+    #[test]
+    fn authz_9_addresses_that_may_mean_others_are_told_from_those_that_do_not() {
+        for twisted in [
+            "file:///a/../b",
+            "file:///a/./b",
+            "file:///a/..",
+            "..",
+            "note:..",
+            "file:///a/%2e%2e/b",
+            "file:///a/%2E./b",
+            "file:///a/..%2Fb",
+            "file:///a/..%5cb",
+            "file:///a\\..\\b",
+            "file:///100%",
+            "file:///%g0",
+            "file:///%1",
+        ] {
+            assert!(is_twisted(twisted), "{twisted}");
+        }
+        for plain in [
+            "file:///a/b",
+            "file:///a/...",
+            "file:///a/..b/.c",
+            "file:///a.b/c..",
+            "note://x%20y%2Fz",
+            "https://host/p?next=../x#.",
+            "",
+            "a",
+        ] {
+            assert!(!is_twisted(plain), "{plain}");
+        }
+    }
 }

@@ -1,13 +1,12 @@
 //! What to suggest for a word that is not known.
 
 /// Keys that the product describes and this version does not have.
-const NOT_BUILT_YET: [&str; 9] = [
+const NOT_BUILT_YET: [&str; 8] = [
     "admin",
     "approvals",
     "audit",
     "definitions",
     "limits",
-    "policy",
     "sanitize",
     "telemetry",
     "valkey",

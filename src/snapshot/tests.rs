@@ -7,7 +7,7 @@ use futures_util::{FutureExt, StreamExt};
 
 use super::*;
 use crate::{
-    call::ServerCard,
+    call::{Identity, IdentityKind, Principal, ServerCard},
     catalog::{
         Position,
         rules::{CatalogBounds, NameRules, NamingRules, PageRules, Selection, ToolsetRules},
@@ -125,4 +125,128 @@ async fn what_is_the_same_is_not_built_again_and_may_be_kept_for_longer() {
     world.publish(&id(), more);
     assert_eq!(ttl(), [10_000, 10_000]);
     assert_eq!(world.load().revision, revision + 1);
+}
+
+/// A user in these groups.
+fn user(name: &str, groups: &[&str]) -> Identity {
+    Identity {
+        principal: Principal::new(name),
+        kind: IdentityKind::User,
+        name: name.into(),
+        issuer: None,
+        groups: groups.iter().map(|group| Arc::from(*group)).collect(),
+        tenant: None,
+        scopes: Default::default(),
+        client: None,
+        until: None,
+        revoked: Default::default(),
+        assertion: None,
+    }
+}
+
+fn governed(cedar: &str, tools: &[&str]) -> World {
+    let world = world();
+    world.publish(&id(), offering(tools, Instant::now()));
+    let policy = Policy::of(&[("main.cedar", cedar)]).unwrap();
+    world.govern(&policy).unwrap();
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_people_of_twenty_groups_cost_twenty_views() {
+    use std::fmt::Write as _;
+
+    let mut cedar = String::new();
+    for n in 0..20 {
+        writeln!(
+            cedar,
+            r#"permit(principal in Group::"g{n}", action, resource == Tool::"a_t{n}");"#
+        )
+        .unwrap();
+    }
+    let tools: Vec<_> = (0..20).map(|n| format!("t{n}")).collect();
+    let tools: Vec<_> = tools.iter().map(String::as_str).collect();
+    let world = governed(&cedar, &tools);
+    let snapshot = world.load();
+    let views: Vec<_> = (0..1_000)
+        .map(|n| {
+            let group = format!("g{}", n % 20);
+            let who = user(&format!("user{n}"), &[&group, "nothing is said of this"]);
+            snapshot.view(&who, &Scope::All).unwrap()
+        })
+        .collect();
+    for (n, view) in views.iter().enumerate() {
+        assert!(Arc::ptr_eq(view, &views[n % 20]), "{n}");
+        assert_eq!(view.count(ListKind::Tools), 1);
+    }
+    assert!(!Arc::ptr_eq(&views[0], &views[1]));
+    assert!(
+        snapshot
+            .view(&user("x", &[]), &Scope::Toolset("none".into()))
+            .is_none()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_sees_the_same_shares_its_encoding_across_classes_and_snapshots() {
+    let cedar = r#"
+        permit(principal in Group::"one", action, resource == Tool::"a_x");
+        permit(principal in Group::"two", action, resource == Tool::"a_x");
+        permit(principal in Group::"two", action, resource == Tool::"a_z");
+    "#;
+    let world = governed(cedar, &["x", "y"]);
+    let page = |snapshot: &Snapshot, group: &str| {
+        let view = snapshot.view(&user("u", &[group]), &Scope::All).unwrap();
+        let start = Position::start();
+        let page =
+            snapshot
+                .catalog
+                .seen_page(&view, ListKind::Tools, Revision::V2026_07_28, &start);
+        (view, page.items)
+    };
+    let first = world.load();
+    let (one, ones) = page(&first, "one");
+    let (_two, twos) = page(&first, "two");
+    assert_eq!(ones.as_ptr(), twos.as_ptr());
+    assert!(
+        ones.windows(3).any(|part| part == b"a_x") && !ones.windows(3).any(|part| part == b"a_y")
+    );
+    // Another tool comes, of which only the second group sees something.
+    world.publish(&id(), offering(&["x", "y", "z"], Instant::now()));
+    let second = world.load();
+    let (later, laters) = page(&second, "one");
+    assert_eq!(ones.as_ptr(), laters.as_ptr());
+    assert!(one.same_list(&later, ListKind::Tools));
+    let (_, twos) = page(&second, "two");
+    assert!(twos.windows(3).any(|part| part == b"a_z"));
+    // Nobody may keep it for others, and for no longer than its upstreams let.
+    let hints = second
+        .catalog
+        .seen_hints(&later, ListKind::Tools, Instant::now());
+    assert_eq!((hints.public, hints.ttl_millis), (false, 10_000));
+    tokio::time::advance(Duration::from_secs(4)).await;
+    world.confirm(&id(), Instant::now());
+    let hints = second
+        .catalog
+        .seen_hints(&later, ListKind::Tools, Instant::now());
+    assert_eq!(hints.ttl_millis, 10_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_policies_are_told_to_whoever_listens_and_a_call_keeps_those_it_began_with() {
+    let world = governed("permit(principal, action, resource);", &["x"]);
+    let mut regranted = world.regranted();
+    let mut all = listening(&world, Scope::All);
+    let before = world.load();
+    let none = Policy::of(&[("main.cedar", "forbid(principal, action, resource);")]).unwrap();
+    world.govern(&none).unwrap();
+    assert!(regranted.changed().now_or_never().is_some());
+    let kinds = [ListKind::Tools, ListKind::Prompts, ListKind::Resources];
+    assert_eq!(heard(&mut all), kinds.map(News::List));
+    let seen = |snapshot: &Snapshot| {
+        let view = snapshot.view(&user("u", &[]), &Scope::All).unwrap();
+        view.count(ListKind::Tools)
+    };
+    assert_eq!((seen(&before), seen(&world.load())), (1, 0));
+    assert_eq!(world.load().revision, before.revision + 1);
 }

@@ -97,12 +97,40 @@ fn judge(call: &Call, snapshot: &Snapshot, route: &Route) -> Result<Permit, Erro
     let arguments = arguments.map(|arguments| call.params.slice(arguments));
     let item = Item { kind, route, asked };
     decide(call, snapshot, action, &item, arguments.as_ref()).map_err(|denied| {
-        if denied.hidden {
-            missing(&call.op)
-        } else {
-            Error::from(denied)
+        if !denied.hidden {
+            return Error::from(denied);
         }
+        if catalog.listed(&call.scope, kind, asked).is_some() {
+            linger(call, snapshot);
+        }
+        missing(&call.op)
     })
+}
+
+/// Takes as long as judging something that no list has: what was judged is remembered of items of lists alone, and what does
+/// not exist is not judged at all, which would tell them apart (SECURITY AUTHZ-7).
+pub(super) fn linger(call: &Call, snapshot: &Snapshot) {
+    if snapshot.policy().policy().is_unrestricted() {
+        return;
+    }
+    let (Some((action, kind, asked)), Some(upstream)) =
+        (wanted(&call.op), snapshot.catalog.some_upstream())
+    else {
+        return;
+    };
+    let nothing = Route {
+        upstream: upstream.clone(),
+        // No name and no address may hold this.
+        local: "\u{1}".into(),
+        headers: Arc::new([]),
+        task_only: false,
+    };
+    let item = Item {
+        kind,
+        route: &nothing,
+        asked,
+    };
+    drop(decide(call, snapshot, action, &item, None));
 }
 
 /// Whether something about a task may go along: as long as the tool that it came from is seen.

@@ -30,17 +30,29 @@ impl Gate<Pinned> for Resolve {
     type Pass = Routed;
 
     fn admit(&self, call: Pinned) -> Result<Routed, Error> {
-        let catalog = &call.snapshot().catalog;
-        let scope = &call.call().scope;
-        let unknown = |missing| Error::Unknown(missing);
         if matches!(call.op(), Op::Complete(_)) && !offers_completions(&call) {
             return Err(Error::NotOffered(call.op().method().into()));
         }
         if !offers_extension(&call) {
             return Err(Error::NotOffered(call.op().method().into()));
         }
-        let target = match call.op() {
-            Op::Listen(filter) => Target::Hub(watchable(&call, filter)?),
+        let target = self.find(&call).inspect_err(|error| {
+            if matches!(error, Error::Unknown(_)) {
+                authorize::linger(call.call(), call.snapshot());
+            }
+        })?;
+        Ok(call.into_routed(target))
+    }
+}
+
+impl Resolve {
+    /// Where a call leads.
+    fn find(&self, call: &Pinned) -> Result<Target, Error> {
+        let catalog = &call.snapshot().catalog;
+        let scope = &call.call().scope;
+        let unknown = |missing| Error::Unknown(missing);
+        Ok(match call.op() {
+            Op::Listen(filter) => Target::Hub(watchable(call, filter)?),
             Op::GetSkill(uri) => Target::Upstream(
                 catalog
                     .skill(scope, uri)
@@ -51,7 +63,7 @@ impl Gate<Pinned> for Resolve {
                     .directory(scope, uri)
                     .ok_or_else(|| unknown(Missing::Resource(uri.clone())))?,
             ),
-            Op::Task(..) | Op::ListTasks(_) => self.handles.route(&call)?,
+            Op::Task(..) | Op::ListTasks(_) => self.handles.route(call)?,
             Op::Discover | Op::List(..) => Target::Snapshot,
             Op::CallTool(name) => Target::Upstream(
                 catalog
@@ -83,8 +95,7 @@ impl Gate<Pinned> for Resolve {
                     .template(scope, uri)
                     .ok_or_else(|| unknown(Missing::Resource(uri.clone())))?,
             ),
-        };
-        Ok(call.into_routed(target))
+        })
     }
 }
 

@@ -248,3 +248,32 @@ fn a_program_has_a_minute_to_start_unless_said_otherwise() {
         Duration::from_secs(120)
     );
 }
+
+#[test]
+fn policies_lie_beside_the_file_and_labels_are_kept_for_them() {
+    let files = Files::with(
+        r#"
+policy: { enforce_cases: true }
+upstreams:
+  github:
+    url: https://api.githubcopilot.com/mcp/
+    tags: { "*secret*": [internal, careful] }
+    tools: { annotations: { "delete_*": { destructive: true, idempotent: false } } }
+"#,
+    );
+    let plan = files.plan();
+    let policy = plan.policy.unwrap();
+    assert_eq!(policy.dir, files.path("policies"));
+    assert!(policy.enforce_cases);
+    let labels = &plan.catalog.upstreams[0].labels;
+    assert_eq!(labels.tags[0].0, "*secret*");
+    assert_eq!(labels.tags[0].1, ["internal".into(), "careful".into()]);
+    assert_eq!(labels.pins[0].1.destructive, Some(true));
+    assert_eq!(labels.pins[0].1.idempotent, Some(false));
+    assert_eq!(labels.pins[0].1.read_only, None);
+    let files = Files::with("policy: { dir: /etc/usher/policies }\nupstreams: {}\n");
+    let policy = files.plan().policy.unwrap();
+    assert_eq!(policy.dir, Path::new("/etc/usher/policies"));
+    assert!(!policy.enforce_cases);
+    assert_eq!(Files::with("upstreams: {}\n").plan().policy, None);
+}

@@ -77,8 +77,8 @@ fn hints_say_what_was_meant_or_what_to_do() {
     let hint = |yaml: &str| only(yaml).hint.unwrap_or_default();
     assert_eq!(hint("lisen: {}\n"), "did you mean `listen`?");
     assert_eq!(
-        hint("policy: { dir: policies }\n"),
-        "`policy` is not built yet; leave it out"
+        hint("sanitize: { pii: off }\n"),
+        "`sanitize` is not built yet; leave it out"
     );
     assert_eq!(
         hint("listen: { address: \"localhost:80\" }\n"),
@@ -369,4 +369,33 @@ fn the_drawing_marks_the_place_and_gives_the_hint() {
     let first = json.root().elements().next().expect("one");
     assert_eq!(first.member("line").and_then(|node| node.as_i64()), Some(2));
     assert!(first.member("place").is_none());
+}
+
+#[test]
+fn what_is_said_for_policies_is_checked_where_it_stands() {
+    let rejected = Files::with(
+        r#"policy: { dir: "", enforce_case: true }
+upstreams:
+  a:
+    url: https://example.com/mcp
+    tags: { "x": [""] }
+    tools: { annotations: { "": { destructive: true }, y: { deadly: true } } }
+"#,
+    )
+    .rejected();
+    let told: Vec<_> = rejected
+        .problems
+        .iter()
+        .map(|problem| (problem.line, problem.path.as_str()))
+        .collect();
+    for wanted in [(1, "policy.dir"), (5, "upstreams.a.tags.x")] {
+        assert!(told.contains(&wanted), "{wanted:?} {told:?}");
+    }
+    for word in ["enforce_case", "deadly"] {
+        let named = rejected
+            .problems
+            .iter()
+            .any(|problem| problem.message.contains(word) || problem.path.contains(word));
+        assert!(named, "{word} {told:?}");
+    }
 }
