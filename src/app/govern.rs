@@ -1,15 +1,16 @@
 //! Governing: the policies of a directory, in force from the start and after every change of it (PRODUCT 9).
 //!
 //! Guarantees: a set is put in force whole or not at all (SECURITY AUTHZ-3); what is wrong with one is told with file and line,
-//! and the set before stays; a changed directory is in force within a second (AUTHZ-10), but not while it is being written;
-//! without a set that can be used nothing is permitted (AUTHZ-1). Deliberately absent: what is wrong, which `policy` says.
+//! and the set before stays, also where a case comes out wrong and that is enforced; a changed directory is in force within a
+//! second (AUTHZ-10), but not while it is being written; without a set that can be used nothing is permitted (AUTHZ-1).
+//! Deliberately absent: what is wrong, which `policy` says.
 
 use std::{
     fs,
     os::unix::fs::MetadataExt,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use tokio::time::{MissedTickBehavior, interval};
@@ -17,7 +18,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::{
     config::PolicyPlan,
     policy::{Policy, Problem},
-    snapshot::World,
+    snapshot::{Snapshot, World},
     tasks::Tasks,
 };
 
@@ -49,7 +50,7 @@ type Look = Vec<(std::ffi::OsString, [i128; 5])>;
 
 /// The set to begin with: that of the directory, or nothing and what is wrong.
 pub(super) fn first(plan: &PolicyPlan) -> (Policy, Vec<Problem>) {
-    match read(plan) {
+    match Policy::load(&plan.dir) {
         Ok(policy) => (policy, Vec::new()),
         Err(problems) => {
             tell(&problems, "nothing is permitted until this is mended");
@@ -87,10 +88,15 @@ impl Governor {
         let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
         standing.unfit = None;
         let before = self.world.load();
-        let result = read(&self.plan).and_then(|policy| {
+        let result = Policy::load(&self.plan.dir).and_then(|policy| {
             let digest = policy.digest();
             if digest == before.policy().policy().digest() {
                 return Ok(());
+            }
+            if self.plan.enforce_cases {
+                self.cases(&policy, &before).inspect_err(|_| {
+                    standing.unfit = Some(before.revision);
+                })?;
             }
             self.world.govern(&policy).inspect_err(|_| {
                 standing.unfit = Some(before.revision);
@@ -129,6 +135,28 @@ impl Governor {
             .clone()
     }
 
+    /// Whether the cases of a set come out as they say, over what is offered now and what they tell of.
+    fn cases(&self, policy: &Policy, snapshot: &Snapshot) -> Result<(), Vec<Problem>> {
+        let file = self.plan.dir.join("cases.yaml").display().to_string();
+        let outcomes = policy.run_cases(&snapshot.items(), SystemTime::now());
+        let broken = outcomes.into_iter().filter_map(|outcome| {
+            let failure = outcome.failure?;
+            Some(Problem {
+                file: file.clone(),
+                line: outcome.line,
+                column: 1,
+                message: format!("case `{}`: {failure}", outcome.name),
+                hint: Some("mend the policies or the case; `policy.enforce_cases` is on".into()),
+            })
+        });
+        let broken: Vec<_> = broken.collect();
+        if broken.is_empty() {
+            Ok(())
+        } else {
+            Err(broken)
+        }
+    }
+
     async fn look_out(self: Arc<Self>) {
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -153,10 +181,6 @@ impl Governor {
         let unfit = standing.unwrap_or_else(PoisonError::into_inner).unfit;
         unfit.is_some_and(|revision| revision != self.world.load().revision)
     }
-}
-
-fn read(plan: &PolicyPlan) -> Result<Policy, Vec<Problem>> {
-    Policy::load(&plan.dir)
 }
 
 fn tell(problems: &[Problem], outcome: &str) {

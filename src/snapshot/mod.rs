@@ -22,7 +22,7 @@ use crate::{
     call::Identity,
     catalog::{Catalog, Contribution, View, rules::CatalogRules},
     events::{Hub, Lists},
-    policy::{Policy, Prepared, Problem},
+    policy::{Item, Policy, Prepared, Problem},
     protocol::{UpstreamId, methods::ListKind, names::Scope},
 };
 
@@ -70,6 +70,11 @@ impl Snapshot {
             policy,
             views: Views::new(known),
         }
+    }
+
+    /// Everything that is offered, as policies see it.
+    pub fn items(&self) -> Vec<Item> {
+        items::of(&self.catalog)
     }
 
     /// Who may use what is offered.

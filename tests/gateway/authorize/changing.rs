@@ -74,6 +74,32 @@ async fn a_set_with_anything_wrong_changes_nothing_and_says_where() {
     assert_eq!(gateway.app.policy_problems(), []);
 }
 
+#[tokio::test]
+async fn a_change_that_breaks_a_case_is_refused_where_cases_are_enforced() {
+    let notes = notes(MODERN);
+    let cases = "cases:\n  - { name: ana keeps b, user: ana, call: notes_b, expect: allow }\n";
+    let gateway = Gateway::of()
+        .upstream("notes", &notes)
+        .policies(ONLY_B)
+        .enforced_cases(cases)
+        .start()
+        .await;
+    let client = gateway.client_as("ana", MODERN, "{}").await;
+    gateway.app.reload_policies().await.unwrap();
+    assert_eq!(client.tools().await, ["notes_b"]);
+    gateway.rewrite(r#"permit(principal, action, resource == Tool::"notes_a");"#);
+    let problems = gateway.app.reload_policies().await.unwrap_err();
+    let told = problems[0].to_string();
+    assert!(
+        told.contains("cases.yaml:2:") && told.contains("ana keeps b"),
+        "{told}"
+    );
+    assert_eq!(client.tools().await, ["notes_b"]);
+    gateway.rewrite(ALL);
+    gateway.app.reload_policies().await.unwrap();
+    assert_eq!(client.tools().await.len(), 2);
+}
+
 pairings! {
     /// SECURITY AUTHZ-10
     async fn whoever_listens_hears_that_its_own_list_changed_and_of_no_other(pair: Pairing) {

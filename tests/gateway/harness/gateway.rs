@@ -90,6 +90,16 @@ impl GatewayBuilder {
         self
     }
 
+    /// With these cases, which must come out as they say when the policies change.
+    pub(crate) fn enforced_cases(mut self, yaml: &str) -> Self {
+        let dir = self.policies.as_ref().unwrap().path();
+        fs::write(dir.join("cases.yaml"), yaml).unwrap();
+        self.settings = self
+            .settings
+            .replace("policy: {", "policy: { enforce_cases: true,");
+        self
+    }
+
     /// The directory of its policies is not there.
     pub(crate) fn missing_policies(self) -> Self {
         fs::remove_dir_all(self.policies.as_ref().unwrap().path()).unwrap();
