@@ -186,12 +186,12 @@ async fn what_lies_below_a_watched_resource_is_told_only_to_who_may_hear_of_it()
     let gateway = governed(
         &notes,
         r#"permit(principal, action, resource is Resource) when { resource.uri like "note://a*" };
-           forbid(principal == User::"bob", action, resource is Resource) when { resource.uri like "note://a/secret*" };"#,
+           forbid(principal == User::"bob", action, resource is Resource) when { resource.uri like "note://a/hush*" };"#,
     )
     .await;
     let bob = gateway.client_as("bob", MODERN, "{}").await;
     let mut watch = bob.watch(&[], &["notes+note://a"]).await;
-    notes.updated("note://a", "note://a/secret/1").await;
+    notes.updated("note://a", "note://a/hush/1").await;
     notes.updated("note://a", "note://a/open").await;
     assert_eq!(watch.resource().await, "notes+note://a/open");
 }
