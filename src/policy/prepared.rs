@@ -3,7 +3,7 @@
 //! A decision is one look into a bounded cache when no policy of its slice reads the context, and otherwise what Cedar needs for
 //! the policies of the slice. Any error that Cedar reports denies, whatever it decided (SECURITY AUTHZ-2).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cedar_policy::{Context, Decision, Response};
 use moka::sync::Cache;
@@ -34,6 +34,8 @@ pub struct Prepared {
 struct Over {
     items: Items,
     slices: Cache<(Class, u32, Action), Arc<Ready>>,
+    /// What does not fit, found out when somebody asks.
+    problems: OnceLock<Vec<Problem>>,
 }
 
 /// A slice, and what is known of it beforehand.
@@ -59,6 +61,7 @@ impl Prepared {
             laid: Arc::new(Over {
                 items,
                 slices: Cache::new(SLICES),
+                problems: OnceLock::new(),
             }),
         }
     }
@@ -70,11 +73,13 @@ impl Prepared {
 
     /// Policies that do not fit the items: arguments that a tool does not have, or has of another type. A reload that brings
     /// any is refused; when an upstream brings them later, calls of the items they are about are denied.
-    pub fn problems(&self) -> Vec<Problem> {
-        match self.policy.set() {
-            Some(set) => super::fit::problems(&set.compiled, &set.classes, &self.laid.items),
-            None => Vec::new(),
-        }
+    pub fn problems(&self) -> &[Problem] {
+        let Some(set) = self.policy.set() else {
+            return &[];
+        };
+        let items = &self.laid.items;
+        let fit = || super::fit::problems(&set.compiled, &set.classes, items);
+        self.laid.problems.get_or_init(fit)
     }
 
     pub(super) fn laid(&self) -> &Items {

@@ -49,7 +49,7 @@ pub(super) async fn run(args: Args) -> Ended {
     if args.json {
         let outcome = Outcome {
             ok: problems.is_empty(),
-            problems: &problems,
+            problems,
             notes: &notes,
         };
         out::line(Json::of(&outcome).as_str());
@@ -65,7 +65,7 @@ pub(super) async fn run(args: Args) -> Ended {
                 policy.count(),
             ));
         } else {
-            tell(&problems);
+            tell(problems);
         }
     }
     if problems.is_empty() {
