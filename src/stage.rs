@@ -43,7 +43,7 @@ pub struct Permitted {
     /// Answers that it brings though nobody is known to have asked.
     pub brought: Option<Json>,
     /// What the client declared, where policy lets the upstream know of less: [`Call::caller`] then says the less.
-    pub declared: Option<ClientCapabilities>,
+    pub declared: Option<Box<ClientCapabilities>>,
     /// Whether the person at the client agreed to it, where policy wants that.
     pub consent: Consent,
 }

@@ -97,7 +97,7 @@ impl Approve {
             .map(|passage| passage.route())
             .ok_or(Error::CannotApprove)?;
         let requests = question(call, route);
-        let declared = permitted.declared.as_ref();
+        let declared = permitted.declared.as_deref();
         let declared = declared.unwrap_or(&call.caller.capabilities);
         let asked = Asked::ours(&requests, declared).map_err(|_| Error::CannotApprove)?;
         let now = unix_seconds();

@@ -82,12 +82,12 @@ fn judge(call: &Call, snapshot: &Snapshot, route: &Route) -> Result<Permit, Erro
         return Err(Error::NotOffered(call.op.method().into()));
     };
     let catalog = &snapshot.catalog;
-    let kind = match kind {
-        // A variable of something that is no template.
-        ListKind::Templates if catalog.listed(&call.scope, kind, asked).is_none() => {
-            ListKind::Resources
-        }
-        other => other,
+    let listed = catalog.listed(&call.scope, kind, asked);
+    // A variable of something that is no template.
+    let kind = if kind == ListKind::Templates && listed.is_none() {
+        ListKind::Resources
+    } else {
+        kind
     };
     // What is sent upstream must read there as it reads here (SECURITY AUTHZ-9).
     if kind_of(kind) == ItemKind::Resource && is_twisted(&route.local) {
@@ -215,7 +215,7 @@ pub(super) fn may_hear(
 }
 
 /// Hides from the upstream what it may not ask of the caller. What the caller did declare, if that is more.
-fn muted(call: &mut Call, snapshot: &Snapshot, route: &Route) -> Option<ClientCapabilities> {
+fn muted(call: &mut Call, snapshot: &Snapshot, route: &Route) -> Option<Box<ClientCapabilities>> {
     const ASKING: [(&str, Action); 3] = [
         ("elicitation", Action::Elicit),
         ("sampling", Action::Sample),
@@ -240,7 +240,7 @@ fn muted(call: &mut Call, snapshot: &Snapshot, route: &Route) -> Option<ClientCa
         return None;
     }
     let less = declared.without(|capability| denied.contains(&capability));
-    let declared = declared.clone();
+    let declared = Box::new(declared.clone());
     call.caller = Arc::new(Caller {
         capabilities: less,
         ..(*call.caller).clone()

@@ -151,7 +151,7 @@ pub(super) struct Asker {
     /// Whether the person there agreed to the call.
     approved: bool,
     /// What the client declared, where the upstream may not ask for all of that.
-    declared: Option<ClientCapabilities>,
+    declared: Option<Box<ClientCapabilities>>,
 }
 
 impl Wrap<Permitted> for SealResume {

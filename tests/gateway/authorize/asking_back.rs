@@ -70,7 +70,7 @@ pairings! {
             let heard = notes.heard("initialize");
             let declared = heard.iter().map(|heard| member(&heard.params, "capabilities").unwrap());
             // Sessions that only list offer everything, and nobody is asked on them.
-            declared.last().unwrap()
+            declared.collect::<Vec<_>>().pop().unwrap()
         };
         assert!(told.contains("elicitation"), "{told}");
         assert!(!told.contains("sampling") && !told.contains("roots"), "{told}");
