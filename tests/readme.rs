@@ -155,10 +155,11 @@ fn the_first_restricted_group_is_restricted_as_it_is_said() {
         assert_eq!(errors, "", "{line}");
         String::from_utf8(out.stdout).expect("UTF-8")
     };
-    let lines: Vec<String> = commands()
+    let block = blocks("sh")
         .into_iter()
-        .filter(|line| line.starts_with("usher policy"))
-        .collect();
+        .find(|block| block.starts_with("usher policy"))
+        .expect("commands");
+    let lines: Vec<String> = block.lines().map(str::to_owned).collect();
     assert_eq!(lines.len(), 3, "{lines:?}");
     let said: Vec<String> = lines.iter().map(|line| run(line)).collect();
     let shown = blocks("text");
