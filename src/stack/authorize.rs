@@ -97,6 +97,17 @@ fn judge(call: &Call, snapshot: &Snapshot, route: &Route) -> Result<Permit, Erro
     let arguments = arguments.map(|arguments| call.params.slice(arguments));
     let item = Item { kind, route, asked };
     decide(call, snapshot, action, &item, arguments.as_ref()).map_err(|denied| {
+        // Until there is an audit record: which policies, never which arguments.
+        tracing::debug!(
+            call = %call.id,
+            principal = call.caller.principal.as_str(),
+            method = call.op.method(),
+            reason = denied.reason.word(),
+            hidden = denied.hidden,
+            policies = ?denied.policies,
+            digest = &*denied.digest,
+            "denied"
+        );
         if !denied.hidden {
             return Error::from(denied);
         }
