@@ -22,7 +22,7 @@
 //! 6  server  downstream            listeners, TLS, what HTTP must refuse; bindings and dialects facing clients
 //! 5  stack                         gates, wraps, dispatch: the tower layers and their one composition
 //! 4  upstream                      peers, transports, probing, health, refreshing
-//! 3  snapshot  stage               the world one call sees; the types that prove how far a call has come
+//! 3  snapshot  stage  connect      the world one call sees; the types that prove how far a call has come
 //! 2  auth  catalog  policy  resume  events   domain decisions: no tower, no I/O
 //! 1  call  tasks  seal             the canonical call and reply; the one owner of tasks; sealed cursors
 //! 0  json  jsonrpc  protocol       bytes, frames, the specification's words: no I/O, no clock
@@ -69,6 +69,7 @@ pub mod policy;
 pub mod resume;
 
 // Floor 3: one world, and how far a call has come in it.
+pub mod connect;
 pub mod snapshot;
 pub mod stage;
 

@@ -25,10 +25,12 @@ pub enum Purpose {
     Resume,
     /// Handles of tasks (PROTOCOL D3, SECURITY STATE-7).
     Task,
+    /// What is kept on disk of people's connections to upstreams (SECURITY EGR-10).
+    Connection,
 }
 
 impl Purpose {
-    const ALL: [Self; 3] = [Self::Cursor, Self::Resume, Self::Task];
+    const ALL: [Self; 4] = [Self::Cursor, Self::Resume, Self::Task, Self::Connection];
 
     /// The label its key is derived under; changing one invalidates everything sealed for it.
     const fn label(self) -> &'static [u8] {
@@ -36,6 +38,7 @@ impl Purpose {
             Self::Cursor => b"usher cursor v1",
             Self::Resume => b"usher resume v1",
             Self::Task => b"usher task v1",
+            Self::Connection => b"usher connection v1",
         }
     }
 }

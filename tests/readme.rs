@@ -537,6 +537,8 @@ fn etc() -> TempDir {
     write("tls/ca.pem", &issued.cert.pem());
     write("tls/key.pem", &issued.signing_key.serialize_pem());
     write("state-key", "0123456789abcdef0123456789abcdef\n");
+    write("connections-key", "0123456789abcdef0123456789abcdef\n");
+    write("github-secret", "0123456789abcdef\n");
     etc
 }
 

@@ -25,7 +25,7 @@ const FLOORS: [(u8, &[&str]); 8] = [
             "catalog", "auth", "policy", "limits", "sanitize", "audit", "resume", "events",
         ],
     ),
-    (3, &["snapshot", "stage"]),
+    (3, &["snapshot", "stage", "connect"]),
     (4, &["upstream"]),
     (5, &["stack"]),
     (6, &["server", "downstream"]),

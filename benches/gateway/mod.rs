@@ -56,6 +56,7 @@ impl Gateway {
             world,
             sealer: Arc::new(Sealer::ephemeral()),
             upstreams: Arc::new(Answers(json(result.to_owned()))),
+            connections: None,
             closing: CancellationToken::new(),
         };
         let tasks = Tasks::new();

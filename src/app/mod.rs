@@ -17,11 +17,13 @@ use crate::{
     call::{Call, Identity, Reply},
     catalog::{Contribution, Position},
     config::Plan,
+    connect::{self, Connections, OpenError},
     downstream::{
-        Accepts, Answer, Door, EventsEndpoint, Inbound, Lines, McpEndpoint, MessagesEndpoint,
-        Sessions, serve_stdio,
+        Accepts, Answer, ConnectPage, ConnectPart, Door, EventsEndpoint, Inbound, Lines,
+        McpEndpoint, MessagesEndpoint, Sessions, serve_stdio,
     },
     events::{self, Hub},
+    fetch::Fetcher,
     json::{Edits, Json, Limits},
     jsonrpc::{Frame, Message, RequestId, RpcError, decode, encode},
     policy::{self, Policy},
@@ -57,6 +59,7 @@ struct Shared {
     door: Arc<Door>,
     guards: Option<Arc<Gatekeeper>>,
     governor: Option<Arc<Governor>>,
+    connections: Option<Connections>,
     // Holds the listener from `bind` to `shutdown`; touched at start and end only.
     server: std::sync::Mutex<Option<Server>>,
 }
@@ -64,6 +67,9 @@ struct Shared {
 /// Why a gateway could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
+    /// Connections of people to upstreams cannot be used.
+    #[error(transparent)]
+    Connections(#[from] OpenError),
     /// The listener could not be bound.
     #[error("cannot listen on {address}: {cause}")]
     Bind {
@@ -98,8 +104,8 @@ pub struct UpstreamStatus {
 /// Every upstream, by key.
 struct Fleet(HashMap<UpstreamId, Arc<Upstream>>);
 
-/// Takes what upstreams offer into the world.
-struct Publisher(Arc<World>);
+/// Takes what upstreams offer into the world; where nothing is known, the login that leads to it.
+struct Publisher(Arc<World>, Option<(Connections, Tasks)>);
 
 /// The endpoints, by exact path.
 struct Paths(HashMap<String, Arc<dyn Endpoint>>);
@@ -108,7 +114,7 @@ impl App {
     /// Builds everything and begins to connect to the upstreams; listens nowhere yet.
     ///
     /// # Errors
-    /// [`AppError::Auth`]: what else can be wrong with a plan was said when it was made.
+    /// [`AppError::Auth`], [`AppError::Connections`]: what else can be wrong with a plan was said when it was made.
     #[expect(clippy::unused_async, reason = "needs a runtime, and says so")]
     pub async fn build(plan: Plan, tasks: Tasks) -> Result<Self, AppError> {
         let hub = Hub::new(events::Bounds::default());
@@ -122,6 +128,7 @@ impl App {
             .clone()
             .map(|policy| Governor::start(policy, problems, world.clone(), &tasks));
         let closing = CancellationToken::new();
+        let connections = connections(&plan, &tasks)?;
         let sealer = Arc::new(
             plan.state_key
                 .as_ref()
@@ -129,10 +136,19 @@ impl App {
                     Sealer::new(key.expose_secret().as_bytes())
                 }),
         );
-        let sink: Arc<dyn Sink> = Arc::new(Publisher(world.clone()));
+        let publisher = Arc::new(Publisher(
+            world.clone(),
+            connections.clone().map(|all| (all, tasks.child())),
+        ));
+        for id in plan.connect.accounts.keys() {
+            publisher.publish(id, Contribution::default());
+        }
+        let sink: Arc<dyn Sink> = publisher;
         let start = |spec: &crate::upstream::spec::UpstreamSpec| {
             let (bounds, desk) = (plan.catalog.bounds, hub.desk(&spec.id));
-            let upstream = Upstream::start(spec.clone(), bounds, sink.clone(), desk, &tasks);
+            let (spec_of, sink) = (spec.clone(), sink.clone());
+            let upstream =
+                Upstream::start_connected(spec_of, bounds, sink, desk, connections.clone(), &tasks);
             (spec.id.clone(), upstream)
         };
         let fleet = Arc::new(Fleet(plan.upstreams.iter().map(start).collect()));
@@ -140,6 +156,7 @@ impl App {
             world: world.clone(),
             sealer,
             upstreams: fleet.clone(),
+            connections: connections.clone(),
             closing: closing.clone(),
         };
         let door = Arc::new(Door {
@@ -149,6 +166,9 @@ impl App {
             deadline: DEADLINE,
             closing,
         });
+        if let Some(connections) = &connections {
+            tasks.spawn(follow(connections.clone(), fleet.clone()));
+        }
         let guards = plan.auth.clone();
         let guards = guards
             .map(|spec| Gatekeeper::start(spec, &tasks))
@@ -163,6 +183,7 @@ impl App {
                 door,
                 guards,
                 governor,
+                connections,
                 server,
             }),
         })
@@ -174,11 +195,15 @@ impl App {
     /// When the address cannot be bound.
     #[expect(clippy::unused_async, reason = "needs a runtime, and says so")]
     pub async fn bind(&self) -> Result<SocketAddr, AppError> {
-        let spec = self.shared.plan.listen.clone();
+        let plan = &self.shared.plan;
+        let spec = plan.listen.clone();
         let address = spec.address;
         let server = Server::bind(spec, Arc::new(self.paths()), &self.shared.tasks)
             .map_err(|cause| AppError::Bind { address, cause })?;
         let address = server.address();
+        if let Some(connections) = &self.shared.connections {
+            connections.reached_at(own_url(address, plan.listen.tls.is_some()));
+        }
         *self
             .shared
             .server
@@ -219,6 +244,20 @@ impl App {
                 guard,
             };
             paths.insert(path, Arc::new(endpoint) as Arc<dyn Endpoint>);
+        }
+        if let Some(connections) = &self.shared.connections {
+            for (path, part) in [
+                (connect::PATH, ConnectPart::Start),
+                (connect::CALLBACK, ConnectPart::Callback),
+                (connect::DOCUMENT, ConnectPart::Document),
+            ] {
+                let page = ConnectPage {
+                    connections: connections.clone(),
+                    bounds: plan.listen.bounds,
+                    part,
+                };
+                paths.insert(path.to_owned(), Arc::new(page));
+            }
         }
         Paths(paths)
     }
@@ -455,6 +494,38 @@ impl App {
     }
 }
 
+/// What people log in to, where there is anything.
+fn connections(plan: &Plan, tasks: &Tasks) -> Result<Option<Connections>, AppError> {
+    if plan.connect.accounts.is_empty() {
+        return Ok(None);
+    }
+    let fetcher = Fetcher::new(plan.connect.ca.as_deref()).map_err(OpenError::from)?;
+    let connections = Connections::open(plan.connect.clone(), fetcher, tasks)?;
+    Ok(Some(connections))
+}
+
+/// Has upstreams tried again that nothing could be read of without a connection, when there is one.
+async fn follow(connections: Connections, fleet: Arc<Fleet>) {
+    let mut changes = connections.watch();
+    while changes.changed().await.is_ok() {
+        for (id, upstream) in &fleet.0 {
+            if connections.covers(id) && connections.anybody(id).is_some() {
+                upstream.nudge();
+            }
+        }
+    }
+}
+
+/// Where a browser on this machine reaches the listener.
+fn own_url(address: SocketAddr, encrypted: bool) -> String {
+    let scheme = if encrypted { "https" } else { "http" };
+    if address.ip().is_loopback() {
+        format!("{scheme}://{address}")
+    } else {
+        format!("{scheme}://localhost:{}", address.port())
+    }
+}
+
 impl Upstreams for Fleet {
     fn call(
         &self,
@@ -482,7 +553,21 @@ impl Upstreams for Fleet {
 
 impl Sink for Publisher {
     fn publish(&self, id: &UpstreamId, contribution: Contribution) {
+        let Some((connections, tasks)) = &self.1 else {
+            self.0.publish(id, contribution);
+            return;
+        };
+        let (contribution, until) = connections.stand_in(id, contribution);
         self.0.publish(id, contribution);
+        if let Some(until) = until {
+            let (world, connections, id) = (self.0.clone(), connections.clone(), id.clone());
+            tasks.spawn(async move {
+                tokio::time::sleep_until(until).await;
+                if let Some(known) = connections.known(&id) {
+                    world.publish(&id, known);
+                }
+            });
+        }
     }
 
     fn confirm(&self, id: &UpstreamId, read_at: Instant) {

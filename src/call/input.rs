@@ -23,6 +23,9 @@ pub enum State {
     Upstream(Option<Json>),
     /// The upstream's exchange is held open in this process, under this number.
     Parked(u64),
+    /// The gateway asks for itself, in a round of its own before the upstream is contacted (PROTOCOL D2a): the note of whoever
+    /// asks, at most 1 KiB. That such a note comes back proves that all above the asker admitted this call before.
+    Own(Arc<str>),
     /// One of the others, sealed: all that a client ever sees (SECURITY STATE-2).
     Sealed(Arc<str>),
 }

@@ -8,6 +8,7 @@ mod catalog;
 mod check;
 mod client;
 mod completions;
+mod connections;
 mod demo;
 mod gateway;
 mod import;
@@ -67,6 +68,8 @@ enum Command {
     Keys(keys::Args),
     #[command(subcommand)]
     Policy(policy::Args),
+    #[command(subcommand)]
+    Connections(connections::Command),
     #[command(subcommand)]
     Schema(schema::Args),
     Completions(completions::Args),
@@ -141,6 +144,7 @@ async fn obey(command: Command) -> Ended {
         Command::Init(args) => init::run(&args),
         Command::Keys(args) => keys::run(&args),
         Command::Policy(args) => Box::pin(policy::run(args)).await,
+        Command::Connections(command) => Box::pin(connections::run(command)).await,
         Command::Schema(args) => schema::run(args),
         Command::Completions(args) => completions::run(args),
         Command::DemoTravel => match crate::demo::travel_stdio().await {

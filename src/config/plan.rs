@@ -31,6 +31,8 @@ pub struct Plan {
     pub state_key: Option<SecretString>,
     /// Who is admitted. `None`: whoever reaches the listener, which is then on loopback.
     pub auth: Option<AuthSpec>,
+    /// What people log in to, each with an account of their own.
+    pub connect: crate::connect::spec::ConnectSpec,
     /// Legacy sessions downstream.
     pub sessions: crate::downstream::SessionBounds,
 }

@@ -128,6 +128,12 @@ impl Exchange {
     fn told(&self, result: Result<Outcome, Error>) -> Told {
         let outcome = match result {
             Ok(outcome) => outcome,
+            Err(error)
+                if self.shows_urls()
+                    && let Some(visit) = problem::visit(&error, self.call) =>
+            {
+                return Told::ok(vec![encode::error(Some(&self.id), &visit)]);
+            }
             Err(error) => match problem::tool_error(&error, &self.op, self.call) {
                 Some(failed) => return self.tool_error(failed),
                 None => {
@@ -189,6 +195,13 @@ impl Exchange {
         let mut edits = Edits::new();
         meta::stamp(&mut edits, result.root(), &failed.about);
         Told::ok(self.result(&result.splice(&edits)))
+    }
+
+    /// Whether its client, of a session, has declared that it shows URLs.
+    fn shows_urls(&self) -> bool {
+        self.flight
+            .as_ref()
+            .is_some_and(|flight| flight.session().shows_urls())
     }
 
     const fn is_listen(&self) -> bool {

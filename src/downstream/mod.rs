@@ -5,6 +5,7 @@
 //! tokens, session ids and status codes end here: nothing below knows them.
 
 mod channel;
+mod connect;
 mod exchange;
 mod extensions;
 mod http;
@@ -35,6 +36,7 @@ use crate::{
     tasks::Tasks,
 };
 
+pub use connect::{ConnectPage, ConnectPart};
 pub use exchange::Running;
 pub use http::McpEndpoint;
 pub use legacy::{SessionBounds, Sessions};

@@ -11,7 +11,7 @@ use crate::{
     json::Json,
     jsonrpc::{DecodeError, RequestId, RpcError, decode::Fault},
     protocol::{Era, codes, meta},
-    stack::{Error, Missing},
+    stack::{Error, LoginNeeded, Missing},
     upstream::{FromUpstream, UpstreamError},
 };
 
@@ -83,6 +83,49 @@ const NOT_APPROVED: &str =
 
 /// What is said when nobody can be asked to agree.
 const CANNOT_APPROVE: &str = "this needs the approval of a person, and this client cannot ask one (it declares no `elicitation`, or takes no event stream); it was not done";
+/// What is said to somebody who has to log in first.
+fn login(needed: &LoginNeeded) -> String {
+    let upstream = &needed.upstream;
+    match &needed.url {
+        Some(url) => format!(
+            "the server `{upstream}` needs its user to log in first: the user has to open {url} in a browser within 10 minutes; then make the call again"
+        ),
+        None if needed.notice.is_empty() => format!(
+            "the server `{upstream}` needs its user to log in first, and this gateway has no page for that here: it has to run with `usher serve`, and with `connections.url` set where it is not reached at its own address"
+        ),
+        None => format!(
+            "the server `{upstream}` waits for its user to finish the login that was begun; then make the call again"
+        ),
+    }
+}
+
+/// For a client of 2025-11-25 that shows URLs, but not while it waits for this answer: the error that its revision has for it.
+pub(super) fn visit(error: &Error, call: CallId) -> Option<RpcError> {
+    let Error::LoginNeeded(LoginNeeded {
+        upstream,
+        url: Some(url),
+        notice,
+    }) = error
+    else {
+        return None;
+    };
+    let message = format!("Log in to `{upstream}` to let this call go on.");
+    let visit = meta::object_of(&[
+        ("mode", Json::literal("\"url\"")),
+        ("elicitationId", Json::string(notice)),
+        ("url", Json::string(url)),
+        ("message", Json::string(&message)),
+    ]);
+    let data = meta::object_of(&[
+        ("elicitations", Json::array(&[visit])),
+        ("reason", Json::string(error.reason())),
+        ("ref", Json::string(&call.to_string())),
+    ]);
+    Some(RpcError {
+        data: Some(data),
+        ..RpcError::new(codes::URL_ELICITATION_REQUIRED, message)
+    })
+}
 
 /// Maps an error of the stack, for one request in one era.
 pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> Problem {
@@ -133,6 +176,7 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
             ),
         ),
         Error::InputRefused => (StatusCode::OK, codes::INPUT_REFUSED, REFUSED.to_owned()),
+        Error::LoginNeeded(needed) => (StatusCode::OK, codes::LOGIN_REQUIRED, login(needed)),
         Error::HeaderMismatch { header } => (
             modern_status(StatusCode::BAD_REQUEST),
             codes::HEADER_MISMATCH,
@@ -194,6 +238,9 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
     ];
     if let Error::Unknown(Missing::Resource(uri)) = error {
         data.push(("uri", Json::string(uri)));
+    }
+    if let Error::LoginNeeded(LoginNeeded { url: Some(url), .. }) = error {
+        data.push(("url", Json::string(url)));
     }
     if let Some(needed) = needed_capabilities(error) {
         data.push(("requiredCapabilities", needed.clone()));
@@ -269,6 +316,7 @@ pub(super) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<ToolErr
         Error::Denied { text, .. } => text.to_string(),
         Error::NotApproved => NOT_APPROVED.to_owned(),
         Error::CannotApprove => CANNOT_APPROVE.to_owned(),
+        Error::LoginNeeded(needed) => login(needed),
         Error::Unknown(_)
         | Error::NoScope
         | Error::BadCursor
@@ -387,6 +435,7 @@ const fn needed_capabilities(error: &Error) -> Option<&Json> {
         | Error::StateInvalid
         | Error::BadAnswer { .. }
         | Error::InputRefused
+        | Error::LoginNeeded(_)
         | Error::HeaderMismatch { .. }
         | Error::NotOffered(_)
         | Error::OnlyForApps
@@ -422,6 +471,7 @@ fn retry_millis(error: &Error) -> Option<u64> {
         | Error::StateInvalid
         | Error::BadAnswer { .. }
         | Error::InputRefused
+        | Error::LoginNeeded(_)
         | Error::HeaderMismatch { .. }
         | Error::NotOffered(_)
         | Error::OnlyForApps

@@ -41,6 +41,9 @@ struct Shared {
     lookup: Lookup,
 }
 
+/// The type of a form.
+const FORM: &str = "application/x-www-form-urlencoded";
+
 /// Finds the addresses of a host and port.
 type Lookup =
     Box<dyn Fn(String, u16) -> BoxFuture<'static, std::io::Result<Vec<SocketAddr>>> + Send + Sync>;
@@ -86,7 +89,8 @@ impl Fetcher {
     /// # Errors
     /// [`FetchError`]; a status is none, but for redirects.
     pub async fn document(&self, at: &Address, max: usize) -> Result<Document, FetchError> {
-        self.bounded(at, Method::GET, None, Bytes::new(), max).await
+        self.bounded(at, Method::GET, None, (None, Bytes::new()), max)
+            .await
     }
 
     /// POSTs a form, with an `Authorization` header if there is one, and reads an answer of at most `max` bytes.
@@ -105,10 +109,24 @@ impl Fetcher {
             at,
             Method::POST,
             authorization,
-            Bytes::from_owner(form),
+            (Some(FORM), Bytes::from_owner(form)),
             max,
         )
         .await
+    }
+
+    /// POSTs a JSON text and reads an answer of at most `max` bytes.
+    ///
+    /// # Errors
+    /// As [`Fetcher::document`].
+    pub async fn json(
+        &self,
+        at: &Address,
+        body: Bytes,
+        max: usize,
+    ) -> Result<Document, FetchError> {
+        let body = (Some("application/json"), body);
+        self.bounded(at, Method::POST, None, body, max).await
     }
 
     async fn bounded(
@@ -116,7 +134,7 @@ impl Fetcher {
         at: &Address,
         method: Method,
         authorization: Option<HeaderValue>,
-        body: Bytes,
+        body: (Option<&'static str>, Bytes),
         max: usize,
     ) -> Result<Document, FetchError> {
         let fetching = async {

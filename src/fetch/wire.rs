@@ -59,9 +59,8 @@ pub(super) fn request(
     at: &Address,
     method: Method,
     authorization: Option<HeaderValue>,
-    body: Bytes,
+    (kind, body): (Option<&'static str>, Bytes),
 ) -> Request<Full<Bytes>> {
-    let is_form = method == Method::POST;
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = method;
     *request.uri_mut() = at
@@ -80,11 +79,8 @@ pub(super) fn request(
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
     headers.insert(USER_AGENT, HeaderValue::from_static("usher"));
-    if is_form {
-        headers.insert(
-            CONTENT_TYPE,
-            HeaderValue::from_static("application/x-www-form-urlencoded"),
-        );
+    if let Some(kind) = kind {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     }
     if let Some(mut value) = authorization {
         value.set_sensitive(true);

@@ -47,3 +47,5 @@ pub const FORBIDDEN: i64 = -31009;
 pub const DENIED: i64 = -31030;
 /// The client would not give the input that the upstream needs.
 pub const INPUT_REFUSED: i64 = -31020;
+/// The user has to log in to the upstream first, at the URL in `data.url`.
+pub const LOGIN_REQUIRED: i64 = -31021;

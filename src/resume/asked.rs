@@ -46,18 +46,26 @@ impl Asked {
     /// [`Fault`] for whatever the caller did not declare, for shapes the protocol does not have, and for too much of
     /// anything (SECURITY STATE-3).
     pub fn of(requests: &Json, capabilities: &ClientCapabilities) -> Result<Self, Fault> {
-        let own = |key: &str| key.starts_with(meta::OWN_PREFIX);
-        if requests.root().members().any(|member| own(&member.key)) {
-            return Err(Fault(FOREIGN_KEY));
-        }
-        Self::ours(requests, capabilities)
+        Self::under(requests, capabilities, |key| {
+            !key.starts_with(meta::OWN_PREFIX)
+        })
     }
 
-    /// The same where the gateway itself asks, under keys that no upstream may use.
+    /// The same for questions of the gateway's own, whose keys nobody else may use (PROTOCOL D2a).
     ///
     /// # Errors
-    /// As [`Asked::of`].
-    pub fn ours(requests: &Json, capabilities: &ClientCapabilities) -> Result<Self, Fault> {
+    /// As [`Asked::of`], and for a key that is not ours.
+    pub fn of_own(requests: &Json, capabilities: &ClientCapabilities) -> Result<Self, Fault> {
+        Self::under(requests, capabilities, |key| {
+            key.starts_with(meta::OWN_PREFIX)
+        })
+    }
+
+    fn under(
+        requests: &Json,
+        capabilities: &ClientCapabilities,
+        may_use: impl Fn(&str) -> bool,
+    ) -> Result<Self, Fault> {
         if requests.len() > REQUEST_BYTES {
             return Err(Fault("asked for input with too many bytes"));
         }
@@ -70,7 +78,7 @@ impl Asked {
             if asks.len() == INPUTS {
                 return Err(Fault("asked for too many inputs at once"));
             }
-            if member.key.len() > KEY_BYTES {
+            if member.key.len() > KEY_BYTES || !may_use(&member.key) {
                 return Err(Fault(FOREIGN_KEY));
             }
             let ask = can.ask(requests, member.value)?;
@@ -337,6 +345,8 @@ mod tests {
         assert!(named(&"k".repeat(KEY_BYTES)).is_ok());
         assert!(named(&"k".repeat(KEY_BYTES + 1)).is_err());
         assert!(named("dev.usher/consent").is_err(), "ours");
+        let own = |key: &str| Asked::of_own(&json(&format!("{{\"{key}\":{ROOTS}}}")), &roots);
+        assert!(own("dev.usher/consent").is_ok() && own("consent").is_err());
         let form = |length: usize| {
             let choice = "x".repeat(length);
             Asked::of(

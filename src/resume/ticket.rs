@@ -80,6 +80,7 @@ impl Ticket {
             State::Upstream(None) => {}
             State::Upstream(Some(state)) => members.push(("s", state.clone())),
             State::Parked(slot) => members.push(("p", Json::of(slot))),
+            State::Own(note) => members.push(("o", Json::string(note))),
             State::Sealed(text) => members.push(("s", Json::string(text))),
         }
         if let Some(approval) = &self.approval {
@@ -112,14 +113,15 @@ impl Ticket {
     fn read(plain: &Json) -> Option<Self> {
         let root = plain.root();
         let text = |key: &str| root.member(key).and_then(Node::as_str);
-        let state = match (root.member("p"), root.member("s")) {
+        let state = match (root.member("p"), root.member("o"), root.member("s")) {
             // What waits must never be taken for something to be sent again.
-            (Some(_), _) => State::Parked(number(root, "p")?),
-            (None, Some(state)) if state.kind() == Kind::String => {
+            (Some(_), _, _) => State::Parked(number(root, "p")?),
+            (None, Some(_), _) => State::Own(text("o")?.as_ref().into()),
+            (None, None, Some(state)) if state.kind() == Kind::String => {
                 State::Upstream(Some(plain.slice(state)))
             }
-            (None, Some(_)) => return None,
-            (None, None) => State::Upstream(None),
+            (None, None, Some(_)) => return None,
+            (None, None, None) => State::Upstream(None),
         };
         Some(Self {
             upstream: UpstreamId::parse(&text("u")?)?,
@@ -258,6 +260,7 @@ mod tests {
             State::Parked(0),
             State::Parked(7),
             State::Parked(u64::MAX),
+            State::Own("a note \u{e4}".into()),
         ] {
             let ticket = ticket(state);
             let text = ticket.seal(&sealer(), at().place(), 1_000);

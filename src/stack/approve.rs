@@ -99,7 +99,7 @@ impl Approve {
         let requests = question(call, route);
         let declared = permitted.declared.as_deref();
         let declared = declared.unwrap_or(&call.caller.capabilities);
-        let asked = Asked::ours(&requests, declared).map_err(|_| Error::CannotApprove)?;
+        let asked = Asked::of_own(&requests, declared).map_err(|_| Error::CannotApprove)?;
         let now = unix_seconds();
         let within = approval.within.unwrap_or(Duration::from_secs(LIFE));
         let ticket = Ticket {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{json::Json, jsonrpc::Method, upstream::FromUpstream};
+use crate::{json::Json, jsonrpc::Method, protocol::UpstreamId, upstream::FromUpstream};
 
 /// A refusal or failure of ours. An upstream's own JSON-RPC error is an `Outcome::Failed` instead.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -28,6 +28,9 @@ pub enum Error {
     /// The client would not, or did not in time, give what the upstream needs.
     #[error("the client refused input")]
     InputRefused,
+    /// The principal has to log in to the upstream, and the client cannot be asked to send somebody there.
+    #[error("somebody has to log in to `{}`", .0.upstream)]
+    LoginNeeded(LoginNeeded),
     /// A mirrored header disagrees with the body (SECURITY MSG-9).
     #[error("header `{header}` disagrees with the body")]
     HeaderMismatch {
@@ -77,6 +80,17 @@ pub enum Error {
     ShuttingDown,
 }
 
+/// Where somebody has to log in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoginNeeded {
+    /// To what.
+    pub upstream: UpstreamId,
+    /// The page; `None` where there is none, or where it was told before and may still be open.
+    pub url: Option<Arc<str>>,
+    /// A name for the login that gives nobody anything.
+    pub notice: Arc<str>,
+}
+
 /// What is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
@@ -104,6 +118,7 @@ impl Error {
             Self::StateInvalid => "state_invalid",
             Self::BadAnswer { .. } => "invalid_input_response",
             Self::InputRefused => "input_refused",
+            Self::LoginNeeded(_) => "login_required",
             Self::HeaderMismatch { .. } => "header_mismatch",
             Self::NotOffered(_) => "method_not_offered",
             Self::OnlyForApps => "only_for_apps",

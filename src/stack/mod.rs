@@ -13,6 +13,7 @@ mod error;
 mod gate;
 mod handles;
 mod listen;
+mod login;
 mod mirrored;
 mod pin;
 mod relabel;
@@ -27,12 +28,13 @@ use tower::{ServiceBuilder, util::BoxCloneSyncService};
 
 use crate::{
     call::{Call, Reply},
+    connect::Connections,
     seal::Sealer,
     snapshot::World,
 };
 
 pub use dispatch::{Dispatch, Upstreams};
-pub use error::{Error, Missing};
+pub use error::{Error, LoginNeeded, Missing};
 pub use gate::{Gate, gate};
 pub use wrap::{Wrap, wrap};
 
@@ -40,6 +42,7 @@ use approve::Approve;
 use authorize::Authorize;
 use directories::Directories;
 use handles::Handles;
+use login::LoginLayer;
 use mirrored::CheckMirrored;
 use pin::Pin;
 use relabel::Relabel;
@@ -55,6 +58,8 @@ pub struct Parts {
     pub sealer: Arc<Sealer>,
     /// Where calls go.
     pub upstreams: Arc<dyn Upstreams>,
+    /// The upstreams that people log in to, where there are any.
+    pub connections: Option<Connections>,
     /// Cancelled when the gateway begins to drain: listens end then.
     pub closing: CancellationToken,
 }
@@ -75,6 +80,7 @@ pub fn mcp(parts: &Parts) -> McpService {
         .layer(gate(OpenResume::new(parts))) // opens the state of a call that goes on, bound to this call and route
         .layer(gate(Approve::new(parts))) // where policy wants a person to agree: goes back to ask first
         .layer(wrap(SealResume::new(parts))) // holds questions to what was declared, seals what leaves
+        .layer(LoginLayer(parts.connections.clone())) // who has to log in first is asked to, before the upstream hears of the call
         .layer(wrap(handles.clone())) // upstreams' tasks become handles of ours
         .layer(wrap(directories)) // upstreams' cursors of directories are sealed
         .layer(wrap(Relabel)) // inward URIs in what comes back become outward ones

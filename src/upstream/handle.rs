@@ -12,7 +12,10 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use tokio::time::{Instant, timeout_at};
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout_at},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -26,6 +29,7 @@ use super::{
 use crate::{
     call::{Call, Reply},
     catalog::{Route, rules::CatalogBounds},
+    connect::Connections,
     events::{Desk, Lists},
     protocol::{Revision, UpstreamId},
     tasks::Tasks,
@@ -47,6 +51,8 @@ pub(super) struct Shared {
     /// Cancelled when everything is closed.
     pub(super) closed: CancellationToken,
     pub(super) circuit: Circuit,
+    /// Ends the wait before the next attempt to connect.
+    pub(super) nudged: Notify,
     pub(super) restarts: AtomicU64,
 }
 
@@ -106,10 +112,22 @@ impl Upstream {
         desk: Arc<Desk>,
         tasks: &Tasks,
     ) -> Arc<Self> {
+        Self::start_connected(spec, bounds, sink, desk, None, tasks)
+    }
+
+    /// The same where people may log in to it: `connections` has what they were given.
+    pub fn start_connected(
+        spec: UpstreamSpec,
+        bounds: CatalogBounds,
+        sink: Arc<dyn Sink>,
+        desk: Arc<Desk>,
+        connections: Option<Connections>,
+        tasks: &Tasks,
+    ) -> Arc<Self> {
         // A family of its own: transports must outlive the stop signal for as long as an orderly end takes. The supervisor,
         // which belongs to `tasks`, ends this family and waits for it.
         let inner = Tasks::new();
-        let terms = Terms::new(&spec, bounds, desk, inner.clone());
+        let terms = Terms::with(&spec, bounds, desk, inner.clone(), connections);
         let connector = Arc::new(Dialer {
             spec: spec.clone(),
             credentials: terms.credentials.clone(),
@@ -138,6 +156,7 @@ impl Upstream {
             settled: CancellationToken::new(),
             closed: CancellationToken::new(),
             circuit: Circuit::default(),
+            nudged: Notify::new(),
             restarts: AtomicU64::new(0),
         });
         let supervisor = Supervisor::new(Arc::clone(&shared), connector, sink);
@@ -148,6 +167,13 @@ impl Upstream {
     /// Its configured key.
     pub fn id(&self) -> &UpstreamId {
         &self.shared.spec.id
+    }
+
+    /// Something has changed that may let an attempt succeed: if the next one is waited for, it is made now.
+    pub fn nudge(&self) {
+        if matches!(self.shared.presence.load().state, Being::Away { .. }) {
+            self.shared.nudged.notify_one();
+        }
     }
 
     /// The peer, while there is one. Takes no lock.

@@ -19,10 +19,13 @@ use tokio::{
 use super::{
     UpstreamError,
     bell::Bell,
-    credentials::Credentials,
+    credentials::{Connected, Credentials},
     spec::{Endpoint, Timeouts, UpstreamSpec},
 };
-use crate::{catalog::rules::CatalogBounds, events::Desk, protocol::UpstreamId, tasks::Tasks};
+use crate::{
+    catalog::rules::CatalogBounds, connect::Connections, events::Desk, protocol::UpstreamId,
+    tasks::Tasks,
+};
 
 /// One upstream's terms, shared by its supervisor, peers and sessions.
 #[derive(Debug)]
@@ -51,12 +54,27 @@ pub(super) struct Terms {
 
 impl Terms {
     /// The terms that a specification asks for.
+    #[cfg(test)]
     pub(super) fn new(
         spec: &UpstreamSpec,
         bounds: CatalogBounds,
         desk: Arc<Desk>,
         tasks: Tasks,
     ) -> Arc<Self> {
+        Self::with(spec, bounds, desk, tasks, None)
+    }
+
+    /// The terms that a specification asks for, and what people were given where they log in to the upstream.
+    pub(super) fn with(
+        spec: &UpstreamSpec,
+        bounds: CatalogBounds,
+        desk: Arc<Desk>,
+        tasks: Tasks,
+        connections: Option<Connections>,
+    ) -> Arc<Self> {
+        let connected = connections
+            .filter(|connections| connections.covers(&spec.id))
+            .map(|connections| Connected::new(spec.id.clone(), connections));
         let grant = match &spec.endpoint {
             Endpoint::Http(http) => http.grant.clone(),
             Endpoint::Stdio(_) => None,
@@ -65,6 +83,7 @@ impl Terms {
             let tasks = tasks.clone();
             Credentials::new(spec.id.clone(), *grant, tasks)
         });
+        let credentials = credentials.or(connected.map(Credentials::Connected));
         Arc::new(Self {
             id: spec.id.clone(),
             timeouts: spec.timeouts,

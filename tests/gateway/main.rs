@@ -12,9 +12,10 @@ mod harness;
 
 mod asking_down;
 mod asking_up;
-mod authorize;
 mod auth;
+mod authorize;
 mod catalog_limits;
+mod connect;
 mod egress;
 mod extensions;
 mod hostile;

@@ -16,6 +16,7 @@
 
 mod client;
 mod compare;
+mod connect;
 mod exchange;
 mod import;
 mod login;

@@ -5,6 +5,7 @@
 
 mod auth;
 mod catalog;
+mod connections;
 mod grants;
 mod limits;
 mod listen;
@@ -48,7 +49,15 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
         &raw.page_size,
         &raw.bounds.catalog,
     );
+    let connect = connections::connections(
+        &mut check,
+        raw.connections,
+        &raw.upstreams,
+        &listen,
+        &endpoint,
+    );
     Plan {
+        connect,
         listen,
         auth,
         endpoint,

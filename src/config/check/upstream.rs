@@ -430,6 +430,8 @@ fn credential(check: &mut Check<'_>, key: &str, auth: &Auth) -> Option<(HeaderNa
             let value = format!("Basic {}", STANDARD.encode(pair));
             Some((header::AUTHORIZATION, value.into()))
         }
+        // Each caller has another one; see `connections`.
+        Auth::AuthorizationCode(_) => None,
         Auth::Header(raw) => {
             if raw.name.is_none() {
                 needed(check, &below("header", "name"));
@@ -451,7 +453,9 @@ fn credential(check: &mut Check<'_>, key: &str, auth: &Auth) -> Option<(HeaderNa
 /// The grant by which tokens are got, if that is the credential.
 fn grant(check: &mut Check<'_>, key: &str, upstream: &Upstream) -> Option<GrantSpec> {
     let (kind, raw) = match upstream.auth.as_ref()? {
-        Auth::Bearer(_) | Auth::Basic(_) | Auth::Header(_) => return None,
+        Auth::Bearer(_) | Auth::Basic(_) | Auth::Header(_) | Auth::AuthorizationCode(_) => {
+            return None;
+        }
         Auth::ClientCredentials(raw) => (grants::Kind::ClientCredentials, raw),
         Auth::TokenExchange(raw) => (grants::Kind::TokenExchange, raw),
         Auth::IdJag(raw) => (grants::Kind::IdJag, raw),

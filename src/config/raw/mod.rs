@@ -4,6 +4,7 @@
 //! twice. Nothing is validated here beyond shape; [`super::check`] does that.
 
 pub(super) mod auth;
+mod connections;
 mod grants;
 mod policy;
 
@@ -20,6 +21,7 @@ use super::{
     units::{Ordered, Secret, Size, Time},
 };
 
+pub(super) use connections::{AuthorizationCode, Connections, Registering};
 pub(super) use grants::{ClientProof, ListReader, SubjectToken, TokenGrant};
 pub(super) use policy::{DIR as POLICY_DIR, Policy};
 
@@ -59,6 +61,8 @@ pub(super) struct Raw {
     pub(super) policy: Option<Policy>,
     /// Fixed bounds.
     pub(super) bounds: Bounds,
+    /// What people are given for upstreams that they log in to.
+    pub(super) connections: Option<Connections>,
     /// What outlives a request.
     pub(super) state: State,
     /// Further files, relative to this one. Their keys are added; no key may be set twice.
@@ -178,6 +182,8 @@ pub(super) enum Auth {
     Basic(Basic),
     /// A header of its own.
     Header(AuthHeader),
+    /// People log in, each with an account of their own.
+    AuthorizationCode(AuthorizationCode),
     /// A token of the gateway's own (OAuth client credentials).
     ClientCredentials(TokenGrant),
     /// A token for each user, exchanged for the one that they came with (RFC 8693).

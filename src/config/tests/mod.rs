@@ -2,6 +2,7 @@
 
 mod accepted;
 mod auth;
+mod connections;
 mod grants;
 mod refused;
 mod secrets;

@@ -106,6 +106,12 @@ impl Session {
         }
     }
 
+    /// Whether its client can send somebody to a page, by its revision and by what it declared.
+    pub(in crate::downstream) fn shows_urls(&self) -> bool {
+        let urls = Json::literal(r#"{"elicitation":{"url":{}}}"#);
+        self.revision == Revision::V2025_11_25 && self.caller.load().capabilities.cover(&urls)
+    }
+
     /// Its principal has proved itself anew: what it does of its own accord, it does by this proof.
     pub(super) fn identified(&self, identity: &Arc<Identity>) {
         if !Arc::ptr_eq(&self.identity.load(), identity) {

@@ -93,7 +93,7 @@ impl Gate<Permitted> for OpenResume {
                 key: bad.key.map(Into::into),
             })?;
         // A call that is held open still has to be let go of, which its peer does when it finds the deadline passed.
-        if routed.call.deadline <= Instant::now() && matches!(ticket.state, State::Upstream(_)) {
+        if routed.call.deadline <= Instant::now() && !matches!(ticket.state, State::Parked(_)) {
             return Err(Error::Deadline);
         }
         if let Some(approval) = ticket.approval.filter(|approval| !approval.given) {
@@ -265,7 +265,12 @@ impl Asker {
         if round > ROUNDS {
             return Err(Fault::new("asked for input again and again"));
         }
-        let asked = Asked::of(&requests, &self.caller.capabilities)?;
+        let asked = match &state {
+            State::Own(_) => Asked::of_own(&requests, &self.caller.capabilities)?,
+            State::Upstream(_) | State::Parked(_) | State::Sealed(_) => {
+                Asked::of(&requests, &self.caller.capabilities)?
+            }
+        };
         match &state {
             State::Upstream(None) if asked.is_empty() => {
                 return Err(Fault::new("asked for input without saying which"));
@@ -273,7 +278,7 @@ impl Asker {
             State::Upstream(Some(state)) if state.len() > STATE_BYTES => {
                 return Err(Fault::new("gave a state of too many bytes"));
             }
-            State::Upstream(_) | State::Parked(_) | State::Sealed(_) => {}
+            State::Upstream(_) | State::Parked(_) | State::Sealed(_) | State::Own(_) => {}
         }
         let ticket = Ticket {
             upstream: self.upstream.clone(),

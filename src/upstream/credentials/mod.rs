@@ -7,6 +7,7 @@
 //! like others and cost a call nothing.
 
 mod ask;
+mod connected;
 mod place;
 mod slot;
 pub(super) mod spec;
@@ -18,6 +19,8 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use http::header::AUTHORIZATION;
 use moka::sync::Cache;
+
+pub(super) use self::connected::Connected;
 
 use self::{
     place::Endpoint,
@@ -41,8 +44,17 @@ const MAX: u64 = 10_000;
 const IDLE: Duration = Duration::from_secs(15 * 60);
 
 /// The tokens of one upstream. Clones share them.
+#[derive(Clone, Debug)]
+pub(super) enum Credentials {
+    /// Got by a grant of the gateway's own, or on behalf of the principal.
+    Granted(Granted),
+    /// Given to each principal where they logged in.
+    Connected(Connected),
+}
+
+/// Tokens that are got by a grant.
 #[derive(Clone)]
-pub(super) struct Credentials(Arc<Shared>);
+pub(super) struct Granted(Arc<Shared>);
 
 struct Shared {
     upstream: UpstreamId,
@@ -90,6 +102,12 @@ pub enum CredentialError {
     /// Its metadata is not usable.
     #[error("the authorization server {0}")]
     Metadata(MetadataError),
+    /// The principal is not connected, or not any more.
+    #[error("the caller has not logged in to the upstream")]
+    NotConnected,
+    /// What the principal was given when they logged in cannot be renewed now.
+    #[error("a connection: {0}")]
+    Connection(String),
 }
 
 impl CredentialError {
@@ -98,18 +116,23 @@ impl CredentialError {
         match self {
             Self::Fetch(FetchError::Redirect)
             | Self::Metadata(MetadataError::Fetch(FetchError::Redirect)) => "upstream_redirect",
+            Self::NotConnected => "login_required",
             Self::NoSubject
             | Self::SubjectRefused
             | Self::Refused(_)
             | Self::Answer(_)
             | Self::Fetch(_)
+            | Self::Connection(_)
             | Self::Metadata(_) => "upstream_auth_failed",
         }
     }
 
     /// Whether the caller could do something about it: log in, or log in again.
     pub const fn is_the_callers(&self) -> bool {
-        matches!(self, Self::NoSubject | Self::SubjectRefused)
+        matches!(
+            self,
+            Self::NoSubject | Self::SubjectRefused | Self::NotConnected
+        )
     }
 }
 
@@ -128,9 +151,50 @@ impl Credentials {
     /// Tokens as `spec` says; nothing is asked for yet. What is under way lives in `tasks`.
     pub(super) fn new(upstream: UpstreamId, spec: GrantSpec, tasks: Tasks) -> Self {
         let fetcher = Fetcher::new(spec.ca.as_deref());
-        Self::over(upstream, spec, fetcher, tasks)
+        Self::Granted(Granted::over(upstream, spec, fetcher, tasks))
     }
 
+    /// Whether each principal has tokens of its own.
+    pub(super) fn is_per_principal(&self) -> bool {
+        match self {
+            Self::Granted(granted) => granted.is_per_principal(),
+            Self::Connected(_) => true,
+        }
+    }
+
+    /// Sends `out` with the token of whoever it is on behalf of, the gateway itself where that is nobody. A request that is
+    /// refused with 401 was not looked at, and is sent once more if a fresh token can be had (SECURITY REL-6).
+    ///
+    /// # Errors
+    /// [`UpstreamError::Credential`], and what the transport fails with.
+    pub(super) async fn carry(
+        &self,
+        transport: &dyn Transport,
+        out: Outbound,
+        on_behalf: Option<&Arc<Identity>>,
+    ) -> Result<Answer, UpstreamError> {
+        match self {
+            Self::Granted(granted) => granted.carry(transport, out, on_behalf).await,
+            Self::Connected(connected) => connected.carry(transport, out, on_behalf).await,
+        }
+    }
+
+    /// The header for what is sent beside requests; `None` where none is to be sent.
+    ///
+    /// # Errors
+    /// [`CredentialError`].
+    pub(super) async fn header(
+        &self,
+        on_behalf: Option<&Arc<Identity>>,
+    ) -> Result<Option<http::HeaderValue>, CredentialError> {
+        match self {
+            Self::Granted(granted) => granted.header(on_behalf).await,
+            Self::Connected(connected) => connected.header(on_behalf).await,
+        }
+    }
+}
+
+impl Granted {
     fn over(
         upstream: UpstreamId,
         spec: GrantSpec,
@@ -155,17 +219,11 @@ impl Credentials {
         }))
     }
 
-    /// Whether each principal has tokens of its own.
-    pub(super) fn is_per_principal(&self) -> bool {
+    fn is_per_principal(&self) -> bool {
         self.0.spec.grant.is_per_principal()
     }
 
-    /// Sends `out` with the token of whoever it is on behalf of, the gateway itself where that is nobody. A request that is
-    /// refused with 401 was not looked at, and is sent once more if a fresh token can be had (SECURITY REL-6).
-    ///
-    /// # Errors
-    /// [`UpstreamError::Credential`], and what the transport fails with.
-    pub(super) async fn carry(
+    async fn carry(
         &self,
         transport: &dyn Transport,
         mut out: Outbound,
@@ -188,11 +246,7 @@ impl Credentials {
         transport.send(out).await
     }
 
-    /// The header for what is sent beside requests; `None` where none is to be sent.
-    ///
-    /// # Errors
-    /// [`CredentialError`].
-    pub(super) async fn header(
+    async fn header(
         &self,
         on_behalf: Option<&Arc<Identity>>,
     ) -> Result<Option<http::HeaderValue>, CredentialError> {
@@ -272,8 +326,8 @@ impl Shared {
     }
 }
 
-impl std::fmt::Debug for Credentials {
+impl std::fmt::Debug for Granted {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Credentials({})", self.0.upstream)
+        write!(f, "Granted({})", self.0.upstream)
     }
 }

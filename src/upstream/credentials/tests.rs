@@ -556,8 +556,12 @@ async fn nothing_of_a_token_shows_in_debug_output() {
     let issuer = Answering::with(ok(&TOKEN.replace("TOKEN", "MARKER"))).await;
     let tokens = credentials(spec(exchanging(), endpoint(&issuer)));
     let ana = somebody("ana", Some("MARKER-A"));
-    let (slot, token) = tokens.token(Some(&ana)).await.unwrap().unwrap();
-    let shown = format!("{tokens:?} {token:?} {slot:?} {ana:?} {:?}", tokens.0.spec);
+    let Credentials::Granted(granted) = &tokens else {
+        panic!("{tokens:?}");
+    };
+    let (slot, token) = granted.token(Some(&ana)).await.unwrap().unwrap();
+    let spec = &granted.0.spec;
+    let shown = format!("{tokens:?} {token:?} {slot:?} {ana:?} {spec:?}");
     assert!(!shown.contains("MARKER"), "{shown}");
     assert!(!shown.contains("s3cr"), "{shown}");
 }

@@ -244,7 +244,7 @@ impl Legacy {
         {
             Some(State::Parked(number)) => return self.go_on(*number, call, deadline).await,
             // Opened above, or nowhere.
-            Some(State::Sealed(_)) => return Err(UpstreamError::OutcomeUnknown),
+            Some(State::Sealed(_) | State::Own(_)) => return Err(UpstreamError::OutcomeUnknown),
             // Nothing is held open: the request is sent again, as this era says (PROTOCOL D2d).
             Some(State::Upstream(_)) | None => {}
         }

@@ -306,7 +306,9 @@ fn round(resume: &Resume) -> Result<(Option<&Json>, Option<&Json>), UpstreamErro
     match &resume.state {
         None => Ok((resume.responses.as_ref(), None)),
         Some(State::Upstream(state)) => Ok((resume.responses.as_ref(), state.as_ref())),
-        Some(State::Parked(_) | State::Sealed(_)) => Err(UpstreamError::OutcomeUnknown),
+        Some(State::Parked(_) | State::Sealed(_) | State::Own(_)) => {
+            Err(UpstreamError::OutcomeUnknown)
+        }
     }
 }
 

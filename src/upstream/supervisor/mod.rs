@@ -145,7 +145,14 @@ impl Supervisor {
             tracing::warn!(upstream = %self.shared.spec.id, %error, "upstream cannot be reached");
             self.gone(error, Instant::now() + wait);
             self.shared.settled.cancel();
-            self.board.meanwhile(sleep(wait)).await;
+            let shared = Arc::clone(&self.shared);
+            let wait = async {
+                tokio::select! {
+                    () = sleep(wait) => {}
+                    () = shared.nudged.notified() => {}
+                }
+            };
+            self.board.meanwhile(wait).await;
         }
     }
 

@@ -224,6 +224,7 @@ async fn lists_equal_calls_for_ten_thousand_random_uses() {
         world,
         sealer: Arc::new(Sealer::ephemeral()),
         upstreams: counting.clone(),
+        connections: None,
         closing: CancellationToken::new(),
     });
     let people = [

@@ -5,7 +5,7 @@ use std::{fmt::Write as _, fs, net::SocketAddr, path::PathBuf, time::Duration};
 use tempfile::TempDir;
 use usher::{app::App, auth::spec::AuthSpec, config, server::spec::TlsServerSpec, tasks::Tasks};
 
-use super::{Client, PATIENCE, Revision, Upstream, client::HandshakeRefused, authority::Authority};
+use super::{Client, PATIENCE, Revision, Upstream, authority::Authority, client::HandshakeRefused};
 
 /// A running gateway. It ends with the test.
 pub(crate) struct Gateway {

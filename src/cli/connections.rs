@@ -1,0 +1,238 @@
+//! `usher connections`: who has logged in to which upstream, and taking that back.
+
+use clap::{Args as ClapArgs, Subcommand};
+
+use super::{Ended, out, source::Source, table};
+use crate::{
+    config::Plan,
+    connect::{Connection, Connections},
+    fetch::Fetcher,
+    json::Json,
+    protocol::meta,
+    seal::unix_seconds,
+    tasks::Tasks,
+};
+
+/// Who has logged in to which upstream: list and revoke
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  usher connections list                       everybody, and what they have logged in to
+  usher connections revoke github ana          ana logs in to github again at her next call
+  usher connections revoke github --all        everybody does
+
+A running gateway that uses the same store follows within a second.")]
+pub(super) enum Command {
+    /// Show who has logged in to which upstream
+    List(ListArgs),
+    /// Remove what somebody was given for an upstream, here and at its authorization server
+    Revoke(RevokeArgs),
+}
+
+/// See [`Command::List`].
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  usher connections list                       of the store that usher.yaml names
+  usher connections list --json | jq -r '.[] | select(.renews | not) | .who'")]
+pub(super) struct ListArgs {
+    #[command(flatten)]
+    source: Source,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// See [`Command::Revoke`].
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  usher connections revoke github ana          ana logs in to github again at her next call
+  usher connections revoke github --all        everybody does")]
+pub(super) struct RevokeArgs {
+    /// The upstream's key
+    upstream: String,
+    /// Who, as in the columns WHO or PRINCIPAL of `usher connections list`
+    #[arg(required_unless_present = "all")]
+    who: Option<String>,
+    /// Everybody
+    #[arg(long, conflicts_with = "who")]
+    all: bool,
+    #[command(flatten)]
+    source: Source,
+}
+
+/// Runs it.
+pub(super) async fn run(command: Command) -> Ended {
+    match command {
+        Command::List(args) => list(&args),
+        Command::Revoke(args) => revoke(&args).await,
+    }
+}
+
+fn list(args: &ListArgs) -> Ended {
+    let (connections, _tasks) = match open(&args.source) {
+        Ok(opened) => opened,
+        Err(ended) => return ended,
+    };
+    let all = connections.list();
+    if args.json {
+        let all: Vec<Json> = all.iter().map(as_json).collect();
+        out::line(Json::array(&all).as_str());
+        return Ended::Well;
+    }
+    if all.is_empty() {
+        out::note("nobody has logged in to anything");
+        return Ended::Well;
+    }
+    let rows: Vec<Vec<String>> = all.iter().map(row).collect();
+    let heading = ["UPSTREAM", "WHO", "SINCE", "TOKEN", "SCOPE", "PRINCIPAL"];
+    out::line(&table::aligned(&heading, &rows));
+    Ended::Well
+}
+
+async fn revoke(args: &RevokeArgs) -> Ended {
+    let (connections, tasks) = match open(&args.source) {
+        Ok(opened) => opened,
+        Err(ended) => return ended,
+    };
+    let of_upstream: Vec<_> = connections
+        .list()
+        .into_iter()
+        .filter(|one| one.account.upstream.as_str() == args.upstream)
+        .collect();
+    let (mut revoked, mut failed) = (0, false);
+    for one in of_upstream {
+        let named = args
+            .who
+            .as_deref()
+            .is_none_or(|who| who == one.who || who == one.account.principal.as_str());
+        if !named {
+            continue;
+        }
+        match connections.revoke(&one.account).await {
+            Ok(_) => revoked += 1,
+            Err(error) => {
+                out::problem(&error.to_string());
+                failed = true;
+            }
+        }
+    }
+    tasks.finish().await;
+    match (failed, revoked) {
+        (true, _) => Ended::Failed,
+        (false, 0) => {
+            out::problem(&format!(
+                "nobody of that name has logged in to `{}`; `usher connections list` shows who has",
+                out::tame(&args.upstream)
+            ));
+            Ended::Failed
+        }
+        (false, 1) => {
+            out::note("1 connection revoked");
+            Ended::Well
+        }
+        (false, many) => {
+            out::note(&format!("{many} connections revoked"));
+            Ended::Well
+        }
+    }
+}
+
+/// The store of a configuration.
+fn open(source: &Source) -> Result<(Connections, Tasks), Ended> {
+    let Plan { connect, .. } = source.plan().ok_or(Ended::Misused)?;
+    if connect.accounts.is_empty() {
+        out::problem("nobody logs in to any upstream of this configuration");
+        return Err(Ended::Failed);
+    }
+    if connect.store.is_none() {
+        out::problem(
+            "`connections.store` is not set: connections are in the memory of the running gateway, and end with it",
+        );
+        return Err(Ended::Failed);
+    }
+    let tasks = Tasks::new();
+    let opened = Fetcher::new(connect.ca.as_deref())
+        .map_err(Into::into)
+        .and_then(|fetcher| Connections::open(connect, fetcher, &tasks));
+    match opened {
+        Ok(connections) => Ok((connections, tasks)),
+        Err(error) => {
+            out::problem(&error.to_string());
+            Err(Ended::Failed)
+        }
+    }
+}
+
+fn row(one: &Connection) -> Vec<String> {
+    let token = match (one.renews, one.until) {
+        (true, _) => "renews itself".to_owned(),
+        (false, None) => "does not end".to_owned(),
+        (false, Some(until)) if until <= unix_seconds() => "has ended".to_owned(),
+        (false, Some(until)) => format!("until {}", date(until)),
+    };
+    vec![
+        one.account.upstream.to_string(),
+        out::tame(&one.who),
+        date(one.since),
+        token,
+        out::tame(one.scope.as_deref().unwrap_or("-")),
+        out::tame(one.account.principal.as_str()),
+    ]
+}
+
+fn as_json(one: &Connection) -> Json {
+    let mut members = vec![
+        ("upstream", Json::string(one.account.upstream.as_str())),
+        ("principal", Json::string(one.account.principal.as_str())),
+        ("who", Json::string(&one.who)),
+        ("issuer", Json::string(&one.issuer)),
+        ("since", Json::of(&one.since)),
+        ("renews", Json::of(&one.renews)),
+    ];
+    members.extend(one.until.map(|until| ("until", Json::of(&until))));
+    members.extend(
+        one.scope
+            .as_deref()
+            .map(|scope| ("scope", Json::string(scope))),
+    );
+    meta::object_of(&members)
+}
+
+/// `2026-11-21 10:30`, in UTC.
+fn date(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Counted from 1 March of the year 0, in cycles of 400 years: then a leap day is the last of its year.
+    let days = days + 719_468;
+    let (cycle, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let of_year = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let of_month = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + cycle * 400 + u64::from(month <= 2);
+    format!(
+        "{year}-{month:02}-{of_month:02} {:02}:{:02}",
+        rest / 3_600,
+        rest / 60 % 60
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_are_shown_as_dates() {
+        for (seconds, want) in [
+            (0, "1970-01-01 00:00"),
+            (951_782_399, "2000-02-28 23:59"),
+            (951_782_400, "2000-02-29 00:00"),
+            (1_795_257_000, "2026-11-21 10:30"),
+            (4_107_542_400, "2100-03-01 00:00"),
+        ] {
+            assert_eq!(date(seconds), want);
+        }
+    }
+}

@@ -1,0 +1,625 @@
+//! Connections: what each principal was given for upstreams that people log in to with accounts of their own (PRODUCT 7).
+//!
+//! Guarantees: tokens of one principal are used for that principal, at the upstream that they were given for; they are on disk
+//! sealed or not at all; codes and tokens go to the one server whose metadata was checked, with PKCE; a login ends in the
+//! browser in which it began, once, within ten minutes (PROTOCOL F6, F7; SECURITY EGR-5, EGR-10). Deliberately absent: what the
+//! pages look like, how a client is asked, and how a token gets into a request.
+
+mod accounts;
+mod discover;
+mod flows;
+mod grant;
+mod pages;
+mod register;
+pub mod spec;
+mod stand_in;
+pub mod store;
+mod token;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use secrecy::SecretString;
+use tokio::{
+    sync::{oneshot, watch},
+    time::Instant,
+};
+use zeroize::Zeroizing;
+
+use crate::{
+    call::Principal,
+    fetch::{FetchError, Fetcher},
+    protocol::UpstreamId,
+    seal::unix_seconds,
+    tasks::Tasks,
+};
+
+pub use discover::DiscoverError;
+pub use flows::{Account, BadVisit, LIFE};
+pub use grant::{Freshness, Grant};
+pub use pages::{Callback, Done, Prompt, Refusal};
+pub use register::RegisterError;
+pub use token::TokenError;
+
+use accounts::{Grants, Slot};
+use discover::{Login, Server};
+use flows::Flows;
+use spec::{AccountSpec, ConnectSpec};
+use stand_in::StandIn;
+use store::{CLIENT, Key, StoreError};
+use token::{Client, Tokens};
+
+/// Every connection, and every login under way. Clones share everything.
+#[derive(Clone)]
+pub struct Connections {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    spec: ConnectSpec,
+    grants: Grants,
+    flows: Flows,
+    /// Where people log in to each upstream, as found out last.
+    logins: HashMap<UpstreamId, Found>,
+    /// What each upstream offers while nothing is known of it.
+    stand_ins: HashMap<UpstreamId, StandIn>,
+    /// What was kept of registrations. Held for a lookup, never across an await.
+    clients: Mutex<Registrations>,
+    /// One registration at a time.
+    registering: tokio::sync::Mutex<()>,
+    fetcher: Fetcher,
+    base: OnceLock<String>,
+    tasks: Tasks,
+}
+
+/// Where people log in to one upstream, and when that was found out. Held while it is looked for, so that it is looked for once.
+type Found = tokio::sync::Mutex<Option<(Instant, Arc<Login>)>>;
+
+/// What was kept of registrations, by issuer and redirect URI.
+type Registrations = HashMap<(String, String), Zeroizing<Vec<u8>>>;
+
+/// Where a person logs in.
+#[derive(Debug, Clone)]
+pub struct Link {
+    /// The page.
+    pub url: String,
+    /// A name for the login that gives nobody anything.
+    pub notice: Arc<str>,
+}
+
+/// What became of a login that somebody waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// There is a grant.
+    Granted,
+    /// It came to nothing.
+    Failed,
+    /// It may still come to something.
+    Pending,
+}
+
+/// A connection as operators see it.
+#[derive(Debug, Clone)]
+pub struct Connection {
+    /// Whose and for what.
+    pub account: Account,
+    /// What people call the principal.
+    pub who: String,
+    /// Who gave it.
+    pub issuer: String,
+    /// When somebody logged in, in seconds since 1970.
+    pub since: u64,
+    /// When its token ends, in seconds since 1970; a renewed one has another end.
+    pub until: Option<u64>,
+    /// Whether it renews itself.
+    pub renews: bool,
+    /// What was granted.
+    pub scope: Option<String>,
+}
+
+/// Why something about a connection failed. For logs and operators; nothing of a peer's text is in it.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ConnectError {
+    /// No such upstream, or none that people log in to.
+    #[error("people do not log in to this upstream")]
+    Unknown,
+    /// The connect page is served nowhere.
+    #[error("the connect page is served nowhere: this gateway listens at no address")]
+    NoPage,
+    /// More logins under way than may be.
+    #[error("too many logins under way")]
+    Busy,
+    /// Where people log in cannot be found out.
+    #[error(transparent)]
+    Discover(#[from] DiscoverError),
+    /// We are nobody there.
+    #[error(transparent)]
+    Register(#[from] RegisterError),
+    /// The token endpoint.
+    #[error("token endpoint: {0}")]
+    Token(#[from] TokenError),
+    /// The store.
+    #[error("connection store: {0}")]
+    Store(Arc<StoreError>),
+    /// The gateway is stopping.
+    #[error("shutting down")]
+    Stopping,
+}
+
+impl From<StoreError> for ConnectError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(Arc::new(error))
+    }
+}
+
+/// Why connections cannot be used at all.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The store.
+    #[error("connection store: {0}")]
+    Store(#[from] StoreError),
+    /// The roots.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+}
+
+/// How long what was found out about a server is believed.
+const KNOWN_FOR: Duration = Duration::from_secs(600);
+/// How often the store is looked at for what another process did there (SECURITY 10).
+const LOOK: Duration = Duration::from_secs(1);
+/// Where pages are, below the base.
+pub const PATH: &str = "/connect";
+/// Where browsers come back to, below the base.
+pub const CALLBACK: &str = "/connect/callback";
+/// Where the document about ourselves is, below the base.
+pub const DOCUMENT: &str = "/connect/client.json";
+
+impl Connections {
+    /// Reads the store, and keeps an eye on it until `tasks` is stopped.
+    ///
+    /// # Errors
+    /// [`OpenError`] when the store cannot be used.
+    pub fn open(spec: ConnectSpec, fetcher: Fetcher, tasks: &Tasks) -> Result<Self, OpenError> {
+        let (grants, others) = Grants::open(&spec)?;
+        let clients = others
+            .into_iter()
+            .filter(|record| record.key.kind == CLIENT)
+            .map(|record| ((record.key.whose, record.key.place), record.plain))
+            .collect();
+        let base = OnceLock::new();
+        if let Some(url) = &spec.url {
+            // Empty a moment ago.
+            drop(base.set(url.clone()));
+        }
+        let logins = spec.accounts.keys().cloned();
+        let shared = Arc::new(Shared {
+            logins: logins
+                .map(|id| (id, tokio::sync::Mutex::default()))
+                .collect(),
+            stand_ins: spec
+                .accounts
+                .keys()
+                .map(|id| (id.clone(), StandIn::default()))
+                .collect(),
+            grants,
+            flows: Flows::default(),
+            clients: Mutex::new(clients),
+            registering: tokio::sync::Mutex::default(),
+            fetcher,
+            base,
+            tasks: tasks.clone(),
+            spec,
+        });
+        let this = Self { shared };
+        if this.shared.grants.store().is_some() {
+            tasks.spawn(this.clone().look());
+        }
+        Ok(this)
+    }
+
+    /// Where browsers reach this gateway, for a configuration that does not say: the first word counts.
+    pub fn reached_at(&self, base: String) {
+        drop(self.shared.base.set(base));
+    }
+
+    /// Whether people log in to this upstream.
+    pub fn covers(&self, upstream: &UpstreamId) -> bool {
+        self.shared.spec.accounts.contains_key(upstream)
+    }
+
+    /// The grant as it is, without renewing anything. Takes no lock that is waited for.
+    pub fn current(&self, account: &Account) -> Option<Arc<Grant>> {
+        let slot = self.shared.grants.slot(account)?;
+        Some(slot.grant.load_full())
+    }
+
+    /// Anybody's grant for this upstream: for reading what it offers.
+    pub fn anybody(&self, upstream: &UpstreamId) -> Option<Account> {
+        self.shared.grants.any(upstream)
+    }
+
+    /// The grant, renewed where it must be; `None` when there is none, and somebody has to log in. One that ends soon is renewed
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// [`ConnectError`] when it must be renewed and cannot be now.
+    pub async fn grant(&self, account: &Account) -> Result<Option<Arc<Grant>>, ConnectError> {
+        let Some(slot) = self.shared.grants.slot(account) else {
+            return Ok(None);
+        };
+        let grant = slot.grant.load_full();
+        match grant.freshness(unix_seconds()) {
+            Freshness::Fresh => Ok(Some(grant)),
+            Freshness::Due => {
+                if slot.refreshing.try_lock().is_ok() {
+                    drop(self.begin_renewal(account, slot, &grant));
+                }
+                Ok(Some(grant))
+            }
+            Freshness::Over => self.renewed(account, slot, &grant).await,
+        }
+    }
+
+    /// The upstream refused the token of `used`. The grant to try again with, if there is another one; else it is removed.
+    ///
+    /// # Errors
+    /// As [`Connections::grant`].
+    pub async fn refused(
+        &self,
+        account: &Account,
+        used: &Arc<Grant>,
+    ) -> Result<Option<Arc<Grant>>, ConnectError> {
+        match self.shared.grants.slot(account) {
+            Some(slot) => self.renewed(account, slot, used).await,
+            None => Ok(None),
+        }
+    }
+
+    /// A page where this principal logs in; `who` is what people call it. The same one until a browser has taken it.
+    ///
+    /// # Errors
+    /// [`ConnectError::NoPage`], [`ConnectError::Busy`], [`ConnectError::Unknown`].
+    pub fn link(&self, account: &Account, who: &Arc<str>) -> Result<Link, ConnectError> {
+        if !self.covers(&account.upstream) {
+            return Err(ConnectError::Unknown);
+        }
+        let base = self.base()?;
+        let (link, notice) = self
+            .shared
+            .flows
+            .link(account, who)
+            .ok_or(ConnectError::Busy)?;
+        Ok(Link {
+            url: format!("{base}{PATH}?login={link}"),
+            notice,
+        })
+    }
+
+    /// Waits until `until` for what becomes of the login of this name.
+    pub async fn settled(&self, account: &Account, notice: &str, until: Instant) -> Settled {
+        let mut changes = self.shared.grants.watch();
+        loop {
+            changes.mark_unchanged();
+            if self.shared.grants.slot(account).is_some() {
+                return Settled::Granted;
+            }
+            if !self.shared.flows.is_open(notice) {
+                return Settled::Failed;
+            }
+            // A link that grows old makes no noise.
+            let soon = until.min(Instant::now() + Duration::from_secs(5));
+            match tokio::time::timeout_at(soon, changes.changed()).await {
+                Ok(Ok(())) => {}
+                Err(_) if soon < until => {}
+                Ok(Err(_)) | Err(_) => return Settled::Pending,
+            }
+        }
+    }
+
+    /// The person does not want to.
+    pub fn give_up(&self, account: &Account, notice: &str) {
+        self.shared.flows.give_up(account, notice);
+        self.shared.grants.tell();
+    }
+
+    /// Hears of every change of grants.
+    pub fn watch(&self) -> watch::Receiver<u64> {
+        self.shared.grants.watch()
+    }
+
+    /// Every connection, by upstream and principal.
+    pub fn list(&self) -> Vec<Connection> {
+        let all = self.shared.grants.all().into_iter();
+        all.map(|(account, grant)| Connection {
+            account,
+            who: grant.who.clone(),
+            issuer: grant.issuer.clone(),
+            since: grant.since,
+            until: grant.until,
+            renews: grant.refresh.is_some(),
+            scope: grant.scope.clone(),
+        })
+        .collect()
+    }
+
+    /// Removes a connection, has its server take the tokens back where it can, and ends logins under way; `false` when there was
+    /// none.
+    ///
+    /// # Errors
+    /// [`ConnectError::Store`].
+    pub async fn revoke(&self, account: &Account) -> Result<bool, ConnectError> {
+        self.shared.flows.settle(account);
+        let Some(grant) = self.shared.grants.remove(account)? else {
+            return Ok(false);
+        };
+        self.take_back(account, &grant).await;
+        Ok(true)
+    }
+
+    async fn take_back(&self, account: &Account, grant: &Grant) {
+        let Ok(login) = self.login(&account.upstream).await else {
+            return;
+        };
+        if login.server.issuer != grant.issuer {
+            return;
+        }
+        let client = match self.client(&account.upstream, &login.server, false).await {
+            Ok(client) => client,
+            Err(_) => return,
+        };
+        let token = grant.refresh.as_ref().unwrap_or(&grant.access);
+        token::take_back(&login.server, &client, token, &self.shared.fetcher).await;
+    }
+
+    /// Looks at the store for what another process did there.
+    async fn look(self) {
+        let mut seen = None;
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let Some(store) = self.shared.grants.store() else {
+                return;
+            };
+            let stamp = store.stamp();
+            if stamp == seen {
+                continue;
+            }
+            seen = stamp;
+            let this = self.clone();
+            let load = move || this.shared.grants.load(&this.shared.spec).map(drop);
+            match tokio::task::spawn_blocking(load).await {
+                Ok(Ok(())) | Err(_) => {}
+                Ok(Err(error)) => tracing::error!(%error, "the connection store cannot be read"),
+            }
+        }
+    }
+
+    fn account(&self, upstream: &UpstreamId) -> Result<&AccountSpec, ConnectError> {
+        let account = self.shared.spec.accounts.get(upstream);
+        account.ok_or(ConnectError::Unknown)
+    }
+
+    fn base(&self) -> Result<&str, ConnectError> {
+        let base = self.shared.base.get();
+        base.map(|base| base.trim_end_matches('/'))
+            .ok_or(ConnectError::NoPage)
+    }
+
+    /// Where people log in to this upstream.
+    async fn login(&self, upstream: &UpstreamId) -> Result<Arc<Login>, ConnectError> {
+        let account = self.account(upstream)?;
+        let known = self.shared.logins.get(upstream);
+        let mut known = known.ok_or(ConnectError::Unknown)?.lock().await;
+        if let Some((at, login)) = &*known
+            && at.elapsed() < KNOWN_FOR
+        {
+            return Ok(Arc::clone(login));
+        }
+        let login = Arc::new(discover::login(account, &self.shared.fetcher).await?);
+        *known = Some((Instant::now(), Arc::clone(&login)));
+        Ok(login)
+    }
+
+    /// Who we are at `server`; `may_ask` says whether we may register to become somebody.
+    async fn client(
+        &self,
+        upstream: &UpstreamId,
+        server: &Server,
+        may_ask: bool,
+    ) -> Result<Client, ConnectError> {
+        let account = self.account(upstream)?;
+        let base = self.base().unwrap_or_default();
+        match register::way(&account.client, server, base)? {
+            register::Way::Known(client) => return Ok(client),
+            register::Way::Document => {
+                return Ok(Client {
+                    id: format!("{base}{DOCUMENT}"),
+                    secret: None,
+                    method: None,
+                });
+            }
+            register::Way::Ask => {}
+        }
+        let redirect = format!("{base}{CALLBACK}");
+        let place = (server.issuer.clone(), redirect.clone());
+        let _one = self.shared.registering.lock().await;
+        let known = self
+            .clients()
+            .get(&place)
+            .and_then(|text| register::kept(text, unix_seconds()));
+        if let Some(client) = known {
+            return Ok(client);
+        }
+        if !may_ask {
+            return Err(RegisterError::NotOffered.into());
+        }
+        let (client, text) = register::ask(server, &redirect, &self.shared.fetcher).await?;
+        if let Some(store) = self.shared.grants.store() {
+            store.put(&client_key(&place), &text)?;
+        }
+        self.clients().insert(place, text);
+        Ok(client)
+    }
+
+    /// The server does not know us any more: the next login registers again.
+    fn forget_client(&self, server: &Server) {
+        let Ok(base) = self.base() else { return };
+        let place = (server.issuer.clone(), format!("{base}{CALLBACK}"));
+        if self.clients().remove(&place).is_some()
+            && let Some(store) = self.shared.grants.store()
+            && let Err(error) = store.remove(&client_key(&place))
+        {
+            tracing::warn!(%error, "a registration could not be removed");
+        }
+    }
+
+    fn clients(&self) -> MutexGuard<'_, Registrations> {
+        let clients = self.shared.clients.lock();
+        clients.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn renewed(
+        &self,
+        account: &Account,
+        slot: Arc<Slot>,
+        stale: &Arc<Grant>,
+    ) -> Result<Option<Arc<Grant>>, ConnectError> {
+        let done = self.begin_renewal(account, slot, stale);
+        done.await.unwrap_or(Err(ConnectError::Stopping))
+    }
+
+    /// Renews to the end, whoever waits for it: half a renewal loses the grant, since servers take a refresh token once.
+    fn begin_renewal(
+        &self,
+        account: &Account,
+        slot: Arc<Slot>,
+        stale: &Arc<Grant>,
+    ) -> oneshot::Receiver<Result<Option<Arc<Grant>>, ConnectError>> {
+        let (done, outcome) = oneshot::channel();
+        let (this, account, stale) = (self.clone(), account.clone(), Arc::clone(stale));
+        self.shared.tasks.spawn(async move {
+            let result = this.renew(&account, &slot, &stale).await;
+            if let Err(error) = &result {
+                let upstream = &account.upstream;
+                tracing::warn!(%upstream, %error, "a connection could not be renewed");
+            }
+            // Whoever began it may have gone.
+            drop(done.send(result));
+        });
+        outcome
+    }
+
+    async fn renew(
+        &self,
+        account: &Account,
+        slot: &Slot,
+        stale: &Arc<Grant>,
+    ) -> Result<Option<Arc<Grant>>, ConnectError> {
+        let _one = Arc::clone(&slot.refreshing).lock_owned().await;
+        let current = slot.grant.load_full();
+        if !Arc::ptr_eq(&current, stale) {
+            return Ok(self.current(account));
+        }
+        let Some(refresh) = &current.refresh else {
+            return self.ended(account);
+        };
+        let login = self.login(&account.upstream).await?;
+        // What one server gave is shown to no other.
+        if login.server.issuer != current.issuer {
+            return self.ended(account);
+        }
+        let client = self.client(&account.upstream, &login.server, false).await?;
+        let tokens = refreshed(&login, &client, &current, refresh, &self.shared.fetcher).await;
+        let tokens = match tokens {
+            Ok(tokens) => tokens,
+            Err(TokenError::InvalidGrant) => return self.ended(account),
+            Err(TokenError::InvalidClient) => {
+                self.forget_client(&login.server);
+                return self.ended(account);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let next = Grant {
+            refresh: tokens.refresh.or_else(|| current.refresh.clone()),
+            until: tokens.life.map(|life| unix_seconds().saturating_add(life)),
+            life: tokens.life,
+            scope: tokens.scope.or_else(|| current.scope.clone()),
+            access: tokens.access,
+            issuer: current.issuer.clone(),
+            address: current.address.clone(),
+            resource: current.resource.clone(),
+            since: current.since,
+            who: current.who.clone(),
+        };
+        let kept = self.keep(account, next).await;
+        match kept {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(error) => {
+                tracing::error!(%error, "a renewed connection could not be written; it is lost with this process");
+            }
+        }
+        Ok(self.current(account))
+    }
+
+    async fn keep(&self, account: &Account, next: Grant) -> Result<bool, StoreError> {
+        let (this, account) = (self.clone(), account.clone());
+        let keep = move || this.shared.grants.renew(&account, next);
+        tokio::task::spawn_blocking(keep).await.unwrap_or(Ok(false))
+    }
+
+    /// Nothing follows this grant: somebody has to log in again.
+    fn ended(&self, account: &Account) -> Result<Option<Arc<Grant>>, ConnectError> {
+        tracing::info!(upstream = %account.upstream, "a connection has ended; its principal has to log in again");
+        self.shared.grants.remove(account)?;
+        Ok(None)
+    }
+}
+
+impl std::fmt::Debug for Connections {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Connections")
+    }
+}
+
+async fn refreshed(
+    login: &Login,
+    client: &Client,
+    grant: &Grant,
+    refresh: &SecretString,
+    fetcher: &Fetcher,
+) -> Result<Tokens, TokenError> {
+    use secrecy::ExposeSecret;
+    let mut fields = vec![
+        ("grant_type", "refresh_token"),
+        ("refresh_token", refresh.expose_secret()),
+    ];
+    fields.extend(
+        grant
+            .resource
+            .as_deref()
+            .map(|resource| ("resource", resource)),
+    );
+    token::ask(&login.server, client, &fields, fetcher).await
+}
+
+fn client_key(place: &(String, String)) -> Key {
+    Key {
+        kind: CLIENT,
+        whose: place.0.clone(),
+        place: place.1.clone(),
+    }
+}
+
+/// Whose account it is, in a word.
+impl Account {
+    /// The account of `principal` at `upstream`.
+    pub fn of(upstream: &UpstreamId, principal: &Principal) -> Self {
+        Self {
+            upstream: upstream.clone(),
+            principal: principal.clone(),
+        }
+    }
+}

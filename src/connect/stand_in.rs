@@ -1,0 +1,224 @@
+//! What an upstream offers while nobody has logged in to it and nothing is known of it: one tool that leads to the login.
+//!
+//! Without it there would be nothing that a client could call, and so no way to log in. As soon as somebody has, the upstream is
+//! read with their connection, and what it offers takes the place of this; the login stays beside it for a little, for those who
+//! are just calling it.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::Connections;
+use crate::{
+    call::ServerCard,
+    catalog::{Contribution, Listing},
+    json::{Json, Node},
+    protocol::{Revision, UpstreamId, meta},
+};
+
+/// The tool's own name; the upstream's prefix comes before it.
+pub(super) const LOGIN: &str = "login";
+/// How long it stays once there is something else: a client that was asked calls again within that time.
+const LINGER: Duration = Duration::from_secs(120);
+
+/// What stands in for one upstream.
+#[derive(Debug, Default)]
+// Held for a few reads and writes, never across an await.
+pub(super) struct StandIn(Mutex<Standing>);
+
+#[derive(Debug, Default)]
+struct Standing {
+    /// Nothing is known of the upstream.
+    alone: bool,
+    /// Somebody has called the login meanwhile.
+    called: bool,
+    /// Until when the login stays beside what is known.
+    until: Option<Instant>,
+    /// What is known.
+    known: Contribution,
+}
+
+impl StandIn {
+    fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Connections {
+    /// What `upstream` offers, given what is known of it: the login, where that is nothing and people log in to it. If it is to
+    /// stay for a while, until when: then [`Connections::known`] is to be offered.
+    pub fn stand_in(
+        &self,
+        upstream: &UpstreamId,
+        known: Contribution,
+    ) -> (Contribution, Option<Instant>) {
+        let Some(stand_in) = self.shared.stand_ins.get(upstream) else {
+            return (known, None);
+        };
+        let mut standing = stand_in.standing();
+        standing.known = known.clone();
+        let was_alone = std::mem::replace(&mut standing.alone, known.card.is_none());
+        if standing.alone {
+            return (alone(upstream), None);
+        }
+        let called = std::mem::take(&mut standing.called);
+        let began = (was_alone && called).then(|| Instant::now() + LINGER);
+        standing.until = began.or(standing.until);
+        let lingers = standing.until.is_some_and(|until| until > Instant::now());
+        if !lingers || has_login(&known) {
+            standing.until = None;
+            return (known, None);
+        }
+        let items = known.tools.items.iter().cloned();
+        let items = items.chain([tool(upstream)]).collect();
+        let tools = Listing {
+            items,
+            ..known.tools.clone()
+        };
+        (Contribution { tools, ..known }, began)
+    }
+
+    /// What is known of `upstream` and nothing beside it, from now on; `None` where that is nothing.
+    pub fn known(&self, upstream: &UpstreamId) -> Option<Contribution> {
+        let mut standing = self.shared.stand_ins.get(upstream)?.standing();
+        standing.until = None;
+        (!standing.alone).then(|| standing.known.clone())
+    }
+
+    /// Whether a call of this tool of `upstream` is one of the login that stands in, or stays, for what is not known.
+    pub fn is_login(&self, upstream: &UpstreamId, local: &str) -> bool {
+        let stand_in = self.shared.stand_ins.get(upstream);
+        local == LOGIN
+            && stand_in.is_some_and(|stand_in| {
+                let mut standing = stand_in.standing();
+                standing.called |= standing.alone;
+                standing.alone || standing.until.is_some()
+            })
+    }
+}
+
+/// Whether the upstream has a tool of that name itself.
+fn has_login(known: &Contribution) -> bool {
+    let name = |tool: &Json| {
+        let name = tool.root().member("name").and_then(Node::as_str);
+        name.as_deref() == Some(LOGIN)
+    };
+    known.tools.items.iter().any(name)
+}
+
+fn alone(upstream: &UpstreamId) -> Contribution {
+    Contribution {
+        card: Some(ServerCard {
+            revision: Revision::LATEST_MODERN,
+            capabilities: Json::literal(r#"{"tools":{"listChanged":true}}"#),
+            instructions: None,
+            server_info: None,
+            ttl_millis: 0,
+        }),
+        tools: Listing {
+            items: [tool(upstream)].into(),
+            ..Listing::default()
+        },
+        ..Contribution::default()
+    }
+}
+
+fn tool(upstream: &UpstreamId) -> Json {
+    let description = format!(
+        "Logs the user in to {upstream}. Its other tools are listed once somebody has logged in; call this first, and list tools again when it is done."
+    );
+    let schema = Json::literal(r#"{"type":"object","properties":{},"additionalProperties":false}"#);
+    meta::object_of(&[
+        ("name", Json::string(LOGIN)),
+        ("title", Json::string(&format!("Log in to {upstream}"))),
+        ("description", Json::string(&description)),
+        ("inputSchema", schema),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        connect::spec::{AccountSpec, ClientSpec, ConnectSpec, ServerSpec},
+        fetch::Fetcher,
+        tasks::Tasks,
+    };
+
+    fn github() -> UpstreamId {
+        UpstreamId::parse("github").unwrap()
+    }
+
+    fn connections() -> Connections {
+        let account = AccountSpec {
+            address: "https://mcp.example/mcp".into(),
+            resource: None,
+            server: ServerSpec::Discovered,
+            client: ClientSpec::Given {
+                id: "c".into(),
+                secret: None,
+            },
+            scopes: None,
+        };
+        let spec = ConnectSpec {
+            accounts: [(github(), account)].into(),
+            ..ConnectSpec::default()
+        };
+        Connections::open(spec, Fetcher::new(None).unwrap(), &Tasks::new()).unwrap()
+    }
+
+    fn offering(names: &[&str]) -> Contribution {
+        let tools = names.iter().map(|name| {
+            let name = Json::string(name);
+            meta::object_of(&[("name", name)])
+        });
+        Contribution {
+            tools: Listing {
+                items: tools.collect(),
+                ..Listing::default()
+            },
+            ..alone(&github())
+        }
+    }
+
+    fn names(contribution: &Contribution) -> Vec<String> {
+        let name = |tool: &Json| tool.root().member("name").unwrap().as_str().unwrap().into();
+        contribution.tools.items.iter().map(name).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_login_stands_alone_then_stays_for_a_while_and_comes_back_with_ignorance() {
+        let connections = connections();
+        let offer = |known| connections.stand_in(&github(), known);
+        let (nothing, until) = offer(Contribution::default());
+        assert_eq!((names(&nothing), until), (vec![LOGIN.to_owned()], None));
+        assert!(connections.known(&github()).is_none());
+        assert_eq!(names(&offer(offering(&["a"])).0), ["a"], "nobody calls it");
+        offer(Contribution::default());
+        assert!(connections.is_login(&github(), LOGIN));
+        let (both, until) = offer(offering(&["a"]));
+        assert_eq!(names(&both), ["a", LOGIN]);
+        assert_eq!(until, Some(Instant::now() + LINGER));
+        let (more, again) = offer(offering(&["a", "b"]));
+        assert_eq!((names(&more).len(), again), (3, None), "timed once");
+        assert!(connections.is_login(&github(), LOGIN) && !connections.is_login(&github(), "a"));
+        tokio::time::advance(LINGER).await;
+        assert_eq!(names(&connections.known(&github()).unwrap()), ["a", "b"]);
+        assert!(!connections.is_login(&github(), LOGIN));
+        assert_eq!(names(&offer(offering(&["a"])).0), ["a"]);
+        assert_eq!(names(&offer(Contribution::default()).0), [LOGIN]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tool_of_the_upstreams_own_is_never_taken_for_the_login() {
+        let connections = connections();
+        connections.stand_in(&github(), Contribution::default());
+        assert!(connections.is_login(&github(), LOGIN));
+        let (own, until) = connections.stand_in(&github(), offering(&["login"]));
+        assert_eq!((names(&own).len(), until), (1, None));
+        assert!(!connections.is_login(&github(), LOGIN));
+    }
+}

@@ -1,0 +1,322 @@
+//! The store: records sealed one by one, in memory or in a directory of files.
+//!
+//! Guarantees: nothing is on disk but sealed text, not even whose it is; a file opens only under its own name and with one of
+//! our keys; each is written whole or not at all, mode 0600; what a revocation removed is not brought back by a refresh that
+//! was under way; two processes may use one directory. Bound: 10,000 records; then no new one is taken. Deliberately absent:
+//! what the records mean.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use aws_lc_rs::digest::{SHA256, digest};
+use nix::fcntl::{Flock, FlockArg};
+use secrecy::ExposeSecret;
+use zeroize::Zeroizing;
+
+use super::spec::StoreSpec;
+use crate::seal::{Purpose, Sealer};
+
+/// The most records.
+pub const RECORDS: usize = 10_000;
+/// The most bytes of one file; ours are shorter.
+const FILE_BYTES: u64 = 256 << 10;
+/// What every file begins with.
+const HEAD: &str = "usher-connection-1 ";
+/// How the names of files end.
+const ENDING: &str = ".sealed";
+
+/// What a record is known by: its kind, and two texts of that kind's own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// The kind of record.
+    pub kind: &'static str,
+    /// Whose it is.
+    pub whose: String,
+    /// What it is for.
+    pub place: String,
+}
+
+/// A record that was read.
+#[derive(Debug)]
+pub struct Record {
+    /// Whose and what for.
+    pub key: Key,
+    /// What it says.
+    pub plain: Zeroizing<Vec<u8>>,
+}
+
+/// Why something could not be kept or read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The directory or a file in it.
+    #[error("`{}`: {cause}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        cause: io::Error,
+    },
+    /// Others may look into the directory.
+    #[error("others may look into `{}`: chmod 700", .0.display())]
+    Open(PathBuf),
+    /// There is no room for another record.
+    #[error("the store is full")]
+    Full,
+}
+
+/// Sealed records on disk.
+#[derive(Debug)]
+pub struct Store {
+    directory: PathBuf,
+    /// The first seals, all open.
+    sealers: Vec<Sealer>,
+    /// Makes names of unfinished files differ.
+    next: AtomicU64,
+}
+
+/// When a directory was last changed: differs after every change but a file's own contents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp(i64, i64);
+
+impl Store {
+    /// Opens the directory, and makes it if it is not there.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be used, or others may look into it.
+    pub fn open(spec: &StoreSpec) -> Result<Self, StoreError> {
+        let directory = spec.directory.clone();
+        let at = |cause| StoreError::File {
+            path: directory.clone(),
+            cause,
+        };
+        match fs::metadata(&directory) {
+            Ok(found) if found.permissions().mode() & 0o077 != 0 => {
+                return Err(StoreError::Open(directory));
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&directory)
+                .map_err(at)?,
+            Err(error) => return Err(at(error)),
+        }
+        let store = Self {
+            sealers: spec
+                .keys
+                .iter()
+                .map(|key| Sealer::new(key.expose_secret().as_bytes()))
+                .collect(),
+            directory,
+            next: AtomicU64::new(0),
+        };
+        drop(store.lock()?);
+        Ok(store)
+    }
+
+    /// Everything that opens, and how many files do not.
+    ///
+    /// # Errors
+    /// [`StoreError::File`] when the directory cannot be read.
+    pub fn read(&self) -> Result<(Vec<Record>, usize), StoreError> {
+        let (mut records, mut strange) = (Vec::new(), 0);
+        for name in self.names()? {
+            match self.record(&name) {
+                Some(record) if records.len() < RECORDS => records.push(record),
+                Some(_) => strange += 1,
+                // Removed meanwhile.
+                None if !self.directory.join(&name).exists() => {}
+                None => strange += 1,
+            }
+        }
+        Ok((records, strange))
+    }
+
+    /// When the directory was changed last.
+    pub fn stamp(&self) -> Option<Stamp> {
+        let found = fs::metadata(&self.directory).ok()?;
+        Some(Stamp(found.mtime(), found.mtime_nsec()))
+    }
+
+    /// Keeps a record, in the place of the one before.
+    ///
+    /// # Errors
+    /// [`StoreError`]; then what was kept before is still kept.
+    pub fn put(&self, key: &Key, plain: &[u8]) -> Result<(), StoreError> {
+        let _lock = self.lock()?;
+        let name = name_of(key);
+        if !self.directory.join(&name).exists() && self.names()?.len() >= RECORDS {
+            return Err(StoreError::Full);
+        }
+        self.write(&name, key, plain)
+    }
+
+    /// Keeps a record in the place of the one before; `false` when there is none any more, because somebody removed it.
+    ///
+    /// # Errors
+    /// As [`Store::put`].
+    pub fn replace(&self, key: &Key, plain: &[u8]) -> Result<bool, StoreError> {
+        let _lock = self.lock()?;
+        let name = name_of(key);
+        if !self.directory.join(&name).exists() {
+            return Ok(false);
+        }
+        self.write(&name, key, plain).map(|()| true)
+    }
+
+    /// Removes a record; `false` when there is none.
+    ///
+    /// # Errors
+    /// [`StoreError::File`].
+    pub fn remove(&self, key: &Key) -> Result<bool, StoreError> {
+        let _lock = self.lock()?;
+        let path = self.directory.join(name_of(key));
+        match fs::remove_file(&path) {
+            Ok(()) => {
+                self.sync()?;
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(cause) => Err(StoreError::File { path, cause }),
+        }
+    }
+
+    fn write(&self, name: &str, key: &Key, plain: &[u8]) -> Result<(), StoreError> {
+        let mut text = Zeroizing::new(Vec::with_capacity(plain.len() + 256));
+        for part in [key.kind, &key.whose, &key.place] {
+            text.extend_from_slice(&u32::try_from(part.len()).unwrap_or(u32::MAX).to_le_bytes());
+            text.extend_from_slice(part.as_bytes());
+        }
+        text.extend_from_slice(plain);
+        let Some(sealer) = self.sealers.first() else {
+            return Err(self.failed(io::Error::other("no key")));
+        };
+        let sealed = sealer.seal(Purpose::Connection, &[name.as_bytes()], &text);
+        let count = self.next.fetch_add(1, Ordering::Relaxed);
+        let unfinished = format!(".{}-{count}", std::process::id());
+        let unfinished = self.directory.join(unfinished);
+        let written = (|| {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&unfinished)?;
+            file.write_all(HEAD.as_bytes())?;
+            file.write_all(sealed.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&unfinished, self.directory.join(name))
+        })();
+        if let Err(cause) = written {
+            drop(fs::remove_file(&unfinished));
+            return Err(self.failed(cause));
+        }
+        self.sync()
+    }
+
+    fn record(&self, name: &str) -> Option<Record> {
+        let path = self.directory.join(name);
+        if fs::metadata(&path).ok()?.len() > FILE_BYTES {
+            return None;
+        }
+        let text = fs::read_to_string(&path).ok()?;
+        let sealed = text.strip_prefix(HEAD)?;
+        let plain = self.sealers.iter().find_map(|sealer| {
+            sealer
+                .open(Purpose::Connection, &[name.as_bytes()], sealed)
+                .ok()
+        })?;
+        let plain = Zeroizing::new(plain);
+        let mut rest = plain.as_slice();
+        let mut part = || {
+            let (length, after) = rest.split_first_chunk::<4>()?;
+            let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+            let (part, after) = after.split_at_checked(length)?;
+            rest = after;
+            std::str::from_utf8(part).ok()
+        };
+        let (kind, whose, place) = (part()?, part()?, part()?);
+        let key = Key {
+            kind: KINDS.into_iter().find(|known| *known == kind)?,
+            whose: whose.to_owned(),
+            place: place.to_owned(),
+        };
+        let plain = Zeroizing::new(rest.to_vec());
+        (name_of(&key) == name).then_some(Record { key, plain })
+    }
+
+    fn names(&self) -> Result<Vec<String>, StoreError> {
+        let list = fs::read_dir(&self.directory).map_err(|cause| self.failed(cause))?;
+        let mut names: Vec<_> = list
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter(|name| name.ends_with(ENDING))
+            .collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// One who writes at a time, over all processes.
+    fn lock(&self) -> Result<Flock<File>, StoreError> {
+        let path = self.directory.join(".lock");
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path);
+        let locked = file.and_then(|file| {
+            Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, error)| error.into())
+        });
+        locked.map_err(|cause| StoreError::File { path, cause })
+    }
+
+    /// Has the directory itself survive a crash.
+    fn sync(&self) -> Result<(), StoreError> {
+        File::open(&self.directory)
+            .and_then(|directory| directory.sync_all())
+            .map_err(|cause| self.failed(cause))
+    }
+
+    fn failed(&self, cause: io::Error) -> StoreError {
+        StoreError::File {
+            path: self.directory.clone(),
+            cause,
+        }
+    }
+
+    /// Where it is.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+}
+
+/// Grants of principals, by principal and upstream.
+pub const GRANT: &str = "grant";
+/// Registrations of ours, by issuer and redirect URI.
+pub const CLIENT: &str = "client";
+const KINDS: [&str; 2] = [GRANT, CLIENT];
+
+/// A file's name: tells nothing of whose it is but to those who can guess it.
+fn name_of(key: &Key) -> String {
+    let mut text = Vec::new();
+    for part in [key.kind, &key.whose, &key.place] {
+        text.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        text.extend_from_slice(part.as_bytes());
+    }
+    let mut name = String::with_capacity(64 + ENDING.len());
+    for byte in digest(&SHA256, &text).as_ref() {
+        name.push(char::from_digit(u32::from(byte >> 4), 16).unwrap_or('0'));
+        name.push(char::from_digit(u32::from(byte & 15), 16).unwrap_or('0'));
+    }
+    name.push_str(ENDING);
+    name
+}

@@ -1,0 +1,147 @@
+//! The store: sealed on disk, bound to its name, keys that rotate, revocations that last.
+
+use std::collections::HashSet;
+
+use base64::{Engine, engine::general_purpose};
+
+use super::*;
+
+const MARKER: &str = "MARKER-8c1f~tok.en/of+ana";
+const OLD: &str = "an old key of thirty-two bytes!!";
+const NEW: &str = "a new key of thirty-two bytes!!!";
+
+fn spec(directory: &Path, keys: &[&str]) -> StoreSpec {
+    StoreSpec {
+        directory: directory.join("connections"),
+        keys: keys.iter().map(|key| (*key).into()).collect(),
+    }
+}
+
+fn key(whose: &str) -> Key {
+    Key {
+        kind: GRANT,
+        whose: whose.into(),
+        place: "github".into(),
+    }
+}
+
+fn whose(store: &Store) -> HashSet<String> {
+    let (records, _) = store.read().unwrap();
+    records.into_iter().map(|record| record.key.whose).collect()
+}
+
+/// Every way in which a text may be found in bytes.
+fn spellings(text: &str) -> Vec<String> {
+    let bytes = text.as_bytes();
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let percent: String = bytes.iter().map(|byte| format!("%{byte:02X}")).collect();
+    let mut all = vec![text.to_owned(), hex.to_uppercase(), hex, percent];
+    // Base64 of the text wherever it begins within three bytes; the outer characters depend on what is around.
+    for shift in 0..3 {
+        let mut padded = vec![b'x'; shift];
+        padded.extend_from_slice(bytes);
+        for engine in [&general_purpose::STANDARD, &general_purpose::URL_SAFE] {
+            let encoded = engine.encode(&padded);
+            let inner = encoded.get(4..encoded.len() - 4).unwrap_or_default();
+            all.extend((inner.len() > 6).then(|| inner.to_owned()));
+        }
+    }
+    all
+}
+
+#[test]
+fn what_is_kept_opens_after_a_restart_and_nothing_of_it_can_be_read_on_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(&spec(directory.path(), &[NEW])).unwrap();
+    let ana = key("user:https://login.example:ana-PRINCIPAL-MARKER");
+    store.put(&ana, MARKER.as_bytes()).unwrap();
+    let again = Store::open(&spec(directory.path(), &[NEW])).unwrap();
+    let (records, strange) = again.read().unwrap();
+    assert_eq!(strange, 0);
+    assert_eq!(records[0].key, ana);
+    assert_eq!(records[0].plain.as_slice(), MARKER.as_bytes());
+    let mut looked_at = 0;
+    for entry in fs::read_dir(store.directory()).unwrap() {
+        let entry = entry.unwrap();
+        let mut bytes = fs::read(entry.path()).unwrap();
+        bytes.extend_from_slice(entry.file_name().as_encoded_bytes());
+        let mode = entry.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{}", entry.path().display());
+        for marker in [MARKER, "ana-PRINCIPAL-MARKER", "github"] {
+            for spelling in spellings(marker) {
+                assert!(
+                    !bytes
+                        .windows(spelling.len())
+                        .any(|window| window == spelling.as_bytes()),
+                    "{spelling} in {}",
+                    entry.path().display()
+                );
+            }
+        }
+        looked_at += usize::from(bytes.starts_with(HEAD.as_bytes()));
+    }
+    assert_eq!(looked_at, 1);
+    let mode = fs::metadata(store.directory()).unwrap().permissions();
+    assert_eq!(mode.mode() & 0o777, 0o700);
+}
+
+#[test]
+fn old_keys_open_and_the_first_one_seals_what_is_written_next() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    Store::open(&spec(at, &[OLD]))
+        .unwrap()
+        .put(&key("ana"), b"1")
+        .unwrap();
+    let both = Store::open(&spec(at, &[NEW, OLD])).unwrap();
+    assert_eq!(whose(&both), HashSet::from(["ana".to_owned()]));
+    let new = Store::open(&spec(at, &[NEW])).unwrap();
+    assert_eq!(new.read().unwrap().1, 1, "not sealed again by reading");
+    assert!(both.replace(&key("ana"), b"2").unwrap());
+    assert_eq!(whose(&new), HashSet::from(["ana".to_owned()]));
+    let old = Store::open(&spec(at, &[OLD])).unwrap();
+    assert!(whose(&old).is_empty());
+}
+
+#[test]
+fn a_record_does_not_open_under_the_name_of_another() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(&spec(directory.path(), &[NEW])).unwrap();
+    store.put(&key("mallory"), b"m").unwrap();
+    store.put(&key("ana"), b"a").unwrap();
+    let path = |whose: &str| store.directory().join(name_of(&key(whose)));
+    fs::copy(path("mallory"), path("ana")).unwrap();
+    assert_eq!(whose(&store), HashSet::from(["mallory".to_owned()]));
+    assert_eq!(store.read().unwrap().1, 1);
+    // Nor when any byte of it was changed.
+    let sealed = fs::read(path("mallory")).unwrap();
+    for at in 0..sealed.len() {
+        let mut changed = sealed.clone();
+        changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
+        fs::write(path("mallory"), &changed).unwrap();
+        assert!(whose(&store).is_empty(), "byte {at}");
+    }
+}
+
+#[test]
+fn what_was_removed_is_not_brought_back_by_a_refresh_under_way() {
+    let directory = tempfile::tempdir().unwrap();
+    let gateway = Store::open(&spec(directory.path(), &[NEW])).unwrap();
+    let operator = Store::open(&spec(directory.path(), &[NEW])).unwrap();
+    gateway.put(&key("ana"), b"1").unwrap();
+    let before = gateway.stamp().unwrap();
+    assert!(operator.remove(&key("ana")).unwrap());
+    assert_ne!(gateway.stamp().unwrap(), before, "which the gateway sees");
+    assert!(!gateway.replace(&key("ana"), b"2").unwrap());
+    assert!(whose(&gateway).is_empty());
+    assert!(!operator.remove(&key("ana")).unwrap());
+}
+
+#[test]
+fn a_directory_that_others_may_look_into_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let spec = spec(directory.path(), &[NEW]);
+    drop(Store::open(&spec).unwrap());
+    fs::set_permissions(&spec.directory, fs::Permissions::from_mode(0o750)).unwrap();
+    assert!(matches!(Store::open(&spec), Err(StoreError::Open(_))));
+}

@@ -1,0 +1,107 @@
+//! Tokens that principals were given where they logged in (PRODUCT 7): what `connect` keeps, put into requests.
+//!
+//! Guarantees: a request on behalf of a principal carries that principal's token or none at all, whoever else is connected
+//! (PROTOCOL F9). What is on behalf of nobody, which is reading what the upstream offers, goes with whichever connection there is.
+
+use std::sync::Arc;
+
+use http::{HeaderValue, header::AUTHORIZATION};
+use secrecy::ExposeSecret;
+use zeroize::Zeroizing;
+
+use super::CredentialError;
+use crate::{
+    call::Identity,
+    connect::{Account, ConnectError, Connections, Grant},
+    protocol::UpstreamId,
+    upstream::{
+        UpstreamError,
+        transport::{Answer, Outbound, Transport},
+    },
+};
+
+/// The connections of one upstream.
+#[derive(Debug, Clone)]
+pub(in crate::upstream) struct Connected {
+    upstream: UpstreamId,
+    connections: Connections,
+}
+
+impl Connected {
+    /// Those of `connections` that are of `upstream`.
+    pub(in crate::upstream) const fn new(upstream: UpstreamId, connections: Connections) -> Self {
+        Self {
+            upstream,
+            connections,
+        }
+    }
+
+    /// As [`super::Credentials::carry`].
+    pub(super) async fn carry(
+        &self,
+        transport: &dyn Transport,
+        mut out: Outbound,
+        on_behalf: Option<&Arc<Identity>>,
+    ) -> Result<Answer, UpstreamError> {
+        let again = out.clone();
+        let Some((account, grant)) = self.grant(on_behalf).await? else {
+            // Whoever has not logged in is as good as refused; the gateway itself may find an upstream that lists for everybody.
+            return match on_behalf {
+                Some(_) => Err(CredentialError::NotConnected.into()),
+                None => transport.send(out).await,
+            };
+        };
+        out.headers.insert(AUTHORIZATION, header(&grant)?);
+        let answer = transport.send(out).await;
+        if !matches!(answer, Err(UpstreamError::Auth(401))) {
+            return answer;
+        }
+        let renewed = self.connections.refused(&account, &grant).await;
+        match renewed.map_err(cannot_renew)? {
+            Some(grant) => {
+                let mut out = again;
+                out.headers.insert(AUTHORIZATION, header(&grant)?);
+                transport.send(out).await
+            }
+            None if on_behalf.is_some() => Err(CredentialError::NotConnected.into()),
+            None => answer,
+        }
+    }
+
+    /// As [`super::Credentials::header`].
+    pub(super) async fn header(
+        &self,
+        on_behalf: Option<&Arc<Identity>>,
+    ) -> Result<Option<HeaderValue>, CredentialError> {
+        let found = self.grant(on_behalf).await?;
+        found.map(|(_, grant)| header(&grant)).transpose()
+    }
+
+    async fn grant(
+        &self,
+        on_behalf: Option<&Arc<Identity>>,
+    ) -> Result<Option<(Account, Arc<Grant>)>, CredentialError> {
+        let account = match on_behalf {
+            Some(identity) => Some(Account::of(&self.upstream, &identity.principal)),
+            None => self.connections.anybody(&self.upstream),
+        };
+        let Some(account) = account else {
+            return Ok(None);
+        };
+        let grant = self.connections.grant(&account).await;
+        let grant = grant.map_err(cannot_renew)?;
+        Ok(grant.map(|grant| (account, grant)))
+    }
+}
+
+fn cannot_renew(error: ConnectError) -> CredentialError {
+    CredentialError::Connection(error.to_string())
+}
+
+fn header(grant: &Grant) -> Result<HeaderValue, CredentialError> {
+    let text = Zeroizing::new(format!("Bearer {}", grant.access.expose_secret()));
+    let mut value = HeaderValue::from_str(&text)
+        .map_err(|_| CredentialError::Answer("holds no usable token"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
