@@ -126,6 +126,9 @@ pub(super) fn scan_noting(
     Ok((span, notes))
 }
 
+/// How far into a string a run without a stop is one of many blocks, probably.
+const LONG: usize = 4 << 10;
+
 /// Names compared pair by pair.
 const FEW: usize = 12;
 
@@ -364,11 +367,15 @@ impl Scanner<'_> {
     /// Reads a string at its opening quote; says whether it holds an escape.
     fn string(&mut self) -> Result<bool, ScanError> {
         let mut at = self.at + 1;
+        let long = at + LONG;
         let mut escaped = false;
         'block: loop {
             let mut stops = stops(self.text, at);
             if stops == 0 {
-                at = next_stop(self.text, at + BLOCK, self.plain);
+                at += BLOCK;
+                if at > long {
+                    at = next_stop(self.text, at, self.plain);
+                }
                 continue;
             }
             // An escape in every line is common: what is known of the block is used to its end.
