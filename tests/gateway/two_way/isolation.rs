@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::ALL;
 use crate::harness::{
+    Authority,
     Client, Gateway, Heard, Pairing, Play, Says, Turn, Upstream, Watch, member, parse, quote,
     resource, text_result, tool,
 };
@@ -140,21 +141,29 @@ async fn news(notes: &Upstream, ears: &mut [Watch; 2], over: &AtomicBool) {
     }
 }
 
-/// Two who share nothing but the server. That they are told apart by their sessions or not at all makes it the harder;
-/// where there is authentication, they are two principals.
-async fn strangers(gateway: &Gateway, pair: Pairing) -> [Client; 2] {
-    [
-        gateway.client_able(pair.client, ALL).await,
-        gateway.client_able(pair.client, ALL).await,
-    ]
+/// Two principals, who share nothing but the server.
+async fn strangers(gateway: &Gateway, authority: &Authority, pair: Pairing) -> [Client; 2] {
+    let stranger = async |name| {
+        let token = authority.token(name, "");
+        let headers = [("authorization", format!("Bearer {token}"))];
+        Client::connect_with(gateway.address, "/mcp", pair.client, ALL, &headers)
+            .await
+            .unwrap()
+    };
+    [stranger("ana").await, stranger("bob").await]
 }
 
 pairings! {
     /// Feature: Isolation
     async fn two_clients_who_collide_in_everything_never_meet(pair: Pairing) {
         let notes = echo(pair);
-        let gateway = Gateway::of().upstream("notes", &notes).start().await;
-        let clients = strangers(&gateway, pair).await;
+        let authority = Authority::start().await;
+        let gateway = Gateway::of()
+            .upstream("notes", &notes)
+            .auth(authority.spec())
+            .start()
+            .await;
+        let clients = strangers(&gateway, &authority, pair).await;
         let [one, two] = &clients;
         let mut ears = [
             one.watch(&[], &["notes+note://mark-of-one"]).await,
