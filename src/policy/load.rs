@@ -15,7 +15,7 @@ use super::{
     groups::{self, Groups},
     infer::infer,
     problem::{Problem, position},
-    rule::{Literal, Rule, Scope, permits},
+    rule::{Literal, Rule, Scope, permits, without_scope},
     schema,
 };
 
@@ -266,8 +266,14 @@ fn read_rules(index: usize, file: &File, rules: &mut Vec<Rule>, problems: &mut V
             }
             _ => line.into(),
         };
+        let cedar = policy.new_id(PolicyId::new(&name));
+        let Some(bare) = without_scope(&cedar) else {
+            say("not understood by this version", "write it more simply");
+            continue;
+        };
         found.push(Rule {
-            cedar: policy.new_id(PolicyId::new(&name)),
+            cedar,
+            bare,
             name,
             permits,
             principal: scope.principal,

@@ -172,11 +172,7 @@ impl Value<'_> {
 impl<'a> World<'a> {
     /// What a policy may come to: `TRUE` is that it is satisfied.
     pub(super) fn rule(&self, rule: &'a Rule) -> Outcomes {
-        let scope = self
-            .principal(&rule.principal)
-            .and(|| Outcomes::of(rule.actions.has(self.action)))
-            .and(|| self.resource(&rule.resource));
-        let mut all = scope;
+        let mut all = self.scope(rule);
         for (expr, holds) in &rule.conditions {
             if !all.has(Outcomes::TRUE) {
                 break;
@@ -187,6 +183,13 @@ impl<'a> World<'a> {
             });
         }
         all
+    }
+
+    /// What the scope of a policy comes to.
+    pub(super) fn scope(&self, rule: &Rule) -> Outcomes {
+        self.principal(&rule.principal)
+            .and(|| Outcomes::of(rule.actions.has(self.action)))
+            .and(|| self.resource(&rule.resource))
     }
 
     /// Whether the principal may be what a scope says.

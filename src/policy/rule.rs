@@ -16,6 +16,8 @@ pub(super) struct Rule {
     pub(super) name: Arc<str>,
     /// The policy itself, with `name` as its id.
     pub(super) cedar: cedar_policy::Policy,
+    /// The same with an empty scope: for where the scope is known to hold, which Cedar need not find out again.
+    pub(super) bare: cedar_policy::Policy,
     pub(super) permits: bool,
     pub(super) principal: Constraint,
     pub(super) actions: Actions,
@@ -167,6 +169,16 @@ fn literal(uid: &EntityOrSlot) -> Option<Literal> {
         EntityOrSlot::Entity(uid) => Some((uid.ty.to_string().into(), uid.eid.as_str().into())),
         EntityOrSlot::Slot(_) => None,
     }
+}
+
+/// A policy without its scope: its effect and its conditions.
+pub(super) fn without_scope(policy: &cedar_policy::Policy) -> Option<cedar_policy::Policy> {
+    let mut body = policy.to_pst().ok()?.body().clone();
+    body.principal = pst::PrincipalConstraint::Any;
+    body.action = pst::ActionConstraint::Any;
+    body.resource = pst::ResourceConstraint::Any;
+    let body = pst::StaticPolicy::try_from(body).ok()?;
+    cedar_policy::Policy::from_pst(pst::Policy::Static(body)).ok()
 }
 
 /// An entity's uid from exact bytes (SECURITY AUTHZ-4). `ty` is one of our own types.

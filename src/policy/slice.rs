@@ -127,7 +127,13 @@ impl Slice {
         for rule in &rules {
             let rule = &compiled.rules[*rule as usize];
             mentions.join(&rule.mentions);
-            policies.add(rule.cedar.clone()).ok()?;
+            let scope = world.scope(rule);
+            let policy = if scope == Outcomes::TRUE {
+                &rule.bare
+            } else {
+                &rule.cedar
+            };
+            policies.add(policy.clone()).ok()?;
         }
         let principal = uid(type_of(world.who.kind), world.classes.id(world.who));
         let resource = uid(world.item.type_name(), &world.item.item.outward);
