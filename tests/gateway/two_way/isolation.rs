@@ -11,9 +11,8 @@ use serde_json::Value;
 
 use super::ALL;
 use crate::harness::{
-    Authority,
-    Client, Gateway, Heard, Pairing, Play, Says, Turn, Upstream, Watch, member, parse, quote,
-    resource, text_result, tool,
+    Authority, Client, Gateway, Heard, Pairing, Play, Says, Turn, Upstream, Watch, member, parse,
+    quote, resource, text_result, tool,
 };
 
 /// Calls of one client in one pairing; four pairings and two clients make ten thousand.
