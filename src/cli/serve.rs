@@ -121,12 +121,15 @@ pub(super) async fn serve(plan: Plan, ready: impl AsyncFnOnce(&App, &str)) -> En
     }
 }
 
-/// Who is let in without being asked, if anybody is.
+/// Who is let in without being asked, or may do all without being judged, if anybody is.
 fn admitted(plan: &Plan) -> Option<&'static str> {
     match &plan.auth {
         None => Some("without `auth` whoever can use this machine's loopback can use it"),
         Some(auth) if auth.anonymous => {
             Some("`auth.anonymous` lets in whoever brings no credential")
+        }
+        Some(_) if plan.policy.is_none() => {
+            Some("without `policy` whoever is let in may use everything")
         }
         Some(_) => None,
     }
