@@ -153,18 +153,27 @@ fn used_file(file: &Path) -> PathBuf {
 
 /// When each key was used last, by id, as far as is known.
 pub fn last_used(file: &Path) -> BTreeMap<String, u64> {
-    let text = std::fs::read(used_file(file)).unwrap_or_default();
-    serde_json::from_slice(&text).unwrap_or_default()
+    // It is only looked at: what cannot be read is not known.
+    read_used(file).unwrap_or_default()
+}
+
+fn read_used(file: &Path) -> io::Result<BTreeMap<String, u64>> {
+    match std::fs::read(used_file(file)) {
+        Ok(text) => Ok(serde_json::from_slice(&text)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeMap::new()),
+        Err(error) => Err(error),
+    }
 }
 
 fn note_use(file: &Path, used: &BTreeMap<String, u64>) -> io::Result<()> {
     // Other replicas write the same file: the latest counts, of each.
-    let mut all = last_used(file);
+    // What is there and cannot be read is not written over.
+    let mut all = read_used(file)?;
     for (id, at) in used {
         let known = all.entry(id.clone()).or_insert(*at);
         *known = (*known).max(*at);
     }
-    let text = serde_json::to_string(&all).unwrap_or_default();
+    let text = serde_json::to_string(&all)?;
     replace(&used_file(file), text.as_bytes())
 }
 
@@ -210,6 +219,11 @@ mod tests {
         note_use(&file, &used(&[("a", 5), ("b", 7)])).unwrap();
         note_use(&file, &used(&[("a", 4), ("c", 1)])).unwrap();
         assert_eq!(last_used(&file), used(&[("a", 5), ("b", 7), ("c", 1)]));
+        let beside = used_file(&file);
+        std::fs::write(&beside, "{\"a\":").unwrap();
+        assert!(note_use(&file, &used(&[("a", 6)])).is_err());
+        let kept = std::fs::read(&beside).unwrap();
+        assert_eq!(kept, b"{\"a\":", "what cannot be read is not written over");
         let mode = std::fs::metadata(used_file(&file))
             .unwrap()
             .permissions()

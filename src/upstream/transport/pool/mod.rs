@@ -199,20 +199,20 @@ impl Pool {
 
     /// A connection that is open and free.
     fn free(&self) -> Option<Line> {
-        match &mut *self.kept() {
-            Kept::Unknown => None,
-            Kept::Two(line) => (!line.is_closed()).then(|| Line::Two(line.clone())),
-            Kept::One(idle) => loop {
-                let Idle { mut line, since } = idle.pop()?;
-                if since.elapsed() > IDLE {
-                    // Those below are older still.
-                    idle.clear();
-                    return None;
-                }
-                if line.is_free() {
-                    return Some(Line::One(line));
-                }
-            },
+        loop {
+            // One is taken out under the lock, and looked at without it: that may read from its socket.
+            let Idle { mut line, since } = match &mut *self.kept() {
+                Kept::Unknown => return None,
+                Kept::Two(line) => return (!line.is_closed()).then(|| Line::Two(line.clone())),
+                Kept::One(idle) => idle.pop()?,
+            };
+            // Those below are older still; the sweep closes them.
+            if since.elapsed() > IDLE {
+                return None;
+            }
+            if line.is_free() {
+                return Some(Line::One(line));
+            }
         }
     }
 
@@ -276,8 +276,26 @@ impl Pool {
 
     /// Closes idle connections that are too old, or that the peer has closed: nobody else looks at them.
     fn sweep(&self) {
+        // Looked at without the lock, as in `free`: calls in the meantime open connections of their own.
+        let mut sound = match &mut *self.kept() {
+            Kept::One(idle) => mem::take(idle),
+            Kept::Unknown | Kept::Two(_) => return,
+        };
+        sound.retain_mut(|idle| idle.since.elapsed() <= IDLE && idle.line.is_free());
         if let Kept::One(idle) = &mut *self.kept() {
-            idle.retain_mut(|idle| idle.since.elapsed() <= IDLE && idle.line.is_free());
+            // What was given back in the meantime is younger, and lies above.
+            sound.truncate(MAX_IDLE.saturating_sub(idle.len()));
+            sound.append(idle);
+            *idle = sound;
+        }
+    }
+
+    /// How many idle connections are kept.
+    #[cfg(test)]
+    pub(super) fn idle(&self) -> usize {
+        match &*self.kept() {
+            Kept::One(idle) => idle.len(),
+            Kept::Unknown | Kept::Two(_) => 0,
         }
     }
 

@@ -291,6 +291,12 @@ async fn a_connection_that_died_unused_costs_the_next_call_nothing() {
         while id % 2 == 0 && !pool.is_stale() {
             tokio::task::yield_now().await;
         }
+        pool.sweep();
+        assert_eq!(
+            pool.idle(),
+            usize::from(id % 2 == 1),
+            "a sweep closes the dead alone"
+        );
     }
 }
 
