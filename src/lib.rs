@@ -23,7 +23,7 @@
 //! 5  stack                         gates, wraps, dispatch: the tower layers and their one composition
 //! 4  upstream                      peers, transports, probing, health, refreshing
 //! 3  snapshot  stage  connect      the world one call sees; the types that prove how far a call has come
-//! 2  auth  catalog  policy  resume  events   domain decisions: no tower, no I/O
+//! 2  auth catalog policy resume events sanitize  domain decisions: no tower, no I/O
 //! 1  call  tasks  seal             the canonical call and reply; the one owner of tasks; sealed cursors
 //! 0  json  jsonrpc  protocol       bytes, frames, the specification's words: no I/O, no clock
 //! ```
@@ -67,6 +67,7 @@ pub mod catalog;
 pub mod events;
 pub mod policy;
 pub mod resume;
+pub mod sanitize;
 
 // Floor 3: one world, and how far a call has come in it.
 pub mod connect;
