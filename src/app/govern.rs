@@ -2,7 +2,8 @@
 //!
 //! Guarantees: a set is put in force whole or not at all (SECURITY AUTHZ-3); what is wrong with one is told with file and line,
 //! and the set before stays, also where a case comes out wrong and that is enforced; a changed directory is in force within a
-//! second (AUTHZ-10), but not while it is being written; without a set that can be used nothing is permitted (AUTHZ-1).
+//! second (AUTHZ-10), but not while it is being written; without a set that can be used nothing is permitted (AUTHZ-1), and none at all counts
+//! as such where callers are asked who they are (SECURITY 9).
 //! Deliberately absent: what is wrong, which `policy` says.
 
 use std::{
@@ -16,7 +17,7 @@ use std::{
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{
-    config::PolicyPlan,
+    config::{Plan, PolicyPlan},
     policy::{Policy, Problem},
     snapshot::{Snapshot, World},
     tasks::Tasks,
@@ -48,14 +49,38 @@ struct Standing {
 /// What is seen of a file without reading it: name, device, inode, length, times of content and of everything.
 type Look = Vec<(std::ffi::OsString, [i128; 5])>;
 
-/// The set to begin with: that of the directory, or nothing and what is wrong.
-pub(super) fn first(plan: &PolicyPlan) -> (Policy, Vec<Problem>) {
+/// The set to begin with: that of the directory, or nothing and what is wrong. Without a directory everything is permitted
+/// where nobody is asked who they are, and nothing where somebody is (SECURITY 9, AUTHZ-1).
+pub(super) fn first(plan: &Plan) -> (Policy, Vec<Problem>) {
+    match (&plan.policy, &plan.auth) {
+        (Some(policy), _) => loaded(policy),
+        (None, Some(_)) => (Policy::deny_everything(), vec![none()]),
+        (None, None) => (Policy::unrestricted(), Vec::new()),
+    }
+}
+
+fn loaded(plan: &PolicyPlan) -> (Policy, Vec<Problem>) {
     match Policy::load(&plan.dir) {
         Ok(policy) => (policy, Vec::new()),
         Err(problems) => {
             tell(&problems, "nothing is permitted until this is mended");
             (Policy::deny_everything(), problems)
         }
+    }
+}
+
+/// What is wrong where callers are asked who they are and no policy says what they may do.
+fn none() -> Problem {
+    Problem {
+        file: "policy".to_owned(),
+        line: 0,
+        column: 0,
+        message: "`auth` without `policy`: nobody may use anything".to_owned(),
+        hint: Some(
+            "`usher init --operator YOU` writes policies that permit you alone; then name their directory: \
+             `policy: { dir: policies }`"
+                .to_owned(),
+        ),
     }
 }
 

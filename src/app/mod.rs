@@ -26,7 +26,7 @@ use crate::{
     fetch::Fetcher,
     json::{Edits, Json, Limits},
     jsonrpc::{Frame, Message, RequestId, RpcError, decode, encode},
-    policy::{self, Policy},
+    policy,
     protocol::{Revision, UpstreamId, codes, meta, methods::ListKind, names::Scope},
     seal::Sealer,
     server::{
@@ -59,6 +59,8 @@ struct Shared {
     door: Arc<Door>,
     guards: Option<Arc<Gatekeeper>>,
     governor: Option<Arc<Governor>>,
+    /// What is wrong where there are no policies to be kept in force.
+    unguided: Vec<policy::Problem>,
     connections: Option<Connections>,
     // Holds the listener from `bind` to `shutdown`; touched at start and end only.
     server: std::sync::Mutex<Option<Server>>,
@@ -118,11 +120,12 @@ impl App {
     #[expect(clippy::unused_async, reason = "needs a runtime, and says so")]
     pub async fn build(plan: Plan, tasks: Tasks) -> Result<Self, AppError> {
         let hub = Hub::new(events::Bounds::default());
-        let (policy, problems) = plan
-            .policy
-            .as_ref()
-            .map_or_else(|| (Policy::unrestricted(), Vec::new()), govern::first);
+        let (policy, problems) = govern::first(&plan);
         let world = Arc::new(World::under(&policy, plan.catalog.clone(), hub.clone()));
+        let unguided = match &plan.policy {
+            None => problems.clone(),
+            Some(_) => Vec::new(),
+        };
         let governor = plan
             .policy
             .clone()
@@ -183,6 +186,7 @@ impl App {
                 door,
                 guards,
                 governor,
+                unguided,
                 connections,
                 server,
             }),
@@ -453,13 +457,16 @@ impl App {
         }
     }
 
-    /// What is wrong with the policies that were read last; nothing when they are in force, or none are configured.
+    /// What is wrong with the policies that were read last, or that there are none and callers are asked who they are; nothing
+    /// when they are in force, or nobody is asked anything (SECURITY AUTHZ-1).
     pub fn policy_problems(&self) -> Vec<policy::Problem> {
-        let governor = self.shared.governor.as_ref();
-        governor.map_or_else(Vec::new, |governor| governor.problems())
+        match &self.shared.governor {
+            Some(governor) => governor.problems(),
+            None => self.shared.unguided.clone(),
+        }
     }
 
-    /// The digest of the policies in force; empty where none are configured.
+    /// The digest of the policies in force; empty where none are.
     pub fn policy_digest(&self) -> String {
         let snapshot = self.shared.world.load();
         snapshot.policy().policy().digest().to_owned()

@@ -61,6 +61,13 @@ pub(super) async fn run(args: Args) -> Ended {
                 .to_owned(),
         );
     }
+    if plan.auth.is_some() && plan.policy.is_none() {
+        notes.push(
+            "`auth` without `policy`: nobody may use anything; `usher init --operator YOU` writes policies that permit you alone, \
+             `policy: { dir: policies }` puts them in force"
+                .to_owned(),
+        );
+    }
     let mut members = vec![("ok", Json::of(&true)), ("notes", Json::of(&notes))];
     if !args.connect {
         if args.json {

@@ -101,8 +101,15 @@ impl Where {
 pub(super) async fn build(source: &Source) -> Result<(App, Tasks), super::Ended> {
     let plan = source.plan().ok_or(super::Ended::Misused)?;
     let tasks = Tasks::new();
+    // What is wrong with those of a directory is in the log.
+    let unguided = plan.policy.is_none();
     match App::build(plan, tasks.child()).await {
-        Ok(app) => Ok((app, tasks)),
+        Ok(app) => {
+            for problem in app.policy_problems().iter().filter(|_| unguided) {
+                out::note(&problem.to_string());
+            }
+            Ok((app, tasks))
+        }
         Err(error) => {
             out::problem(&error.to_string());
             Err(super::Ended::Failed)

@@ -121,15 +121,19 @@ pub(super) async fn serve(plan: Plan, ready: impl AsyncFnOnce(&App, &str)) -> En
     }
 }
 
-/// Who is let in without being asked, or may do all without being judged, if anybody is.
+/// Who is let in without being asked, or that nobody may do anything, where that is so.
 fn admitted(plan: &Plan) -> Option<&'static str> {
     match &plan.auth {
+        None if plan.policy.is_some() => Some(
+            "without `auth` everybody is `Anonymous` to the policies, and no user, agent or key",
+        ),
         None => Some("without `auth` whoever can use this machine's loopback can use it"),
+        Some(_) if plan.policy.is_none() => Some(
+            "`auth` without `policy`: nobody may use anything; `usher init --operator YOU` writes policies that permit you alone, \
+             `policy: { dir: policies }` puts them in force",
+        ),
         Some(auth) if auth.anonymous => {
             Some("`auth.anonymous` lets in whoever brings no credential")
-        }
-        Some(_) if plan.policy.is_none() => {
-            Some("without `policy` whoever is let in may use everything")
         }
         Some(_) => None,
     }

@@ -63,6 +63,17 @@ async fn commands_end_with_the_code_of_what_happened() {
     assert_eq!(run(&["usher", "init", &good]).await, Ended::Well);
     assert_eq!(run(&["usher", "init", &good]).await, Ended::Failed);
     assert_eq!(run(&["usher", "check", "-c", &good]).await, Ended::Well);
+    for command in ["check", "test"] {
+        let arguments = ["usher", "policy", command, "--dir", &file("policies")];
+        assert_eq!(run(&arguments).await, Ended::Well, "{command}");
+    }
+    // Beside a configuration of one's own only the policies are written, and those that exist stay.
+    std::fs::remove_dir_all(file("policies")).expect("removed");
+    let ana = ["usher", "init", &good, "--operator", "ana"];
+    assert_eq!(run(&ana).await, Ended::Well);
+    assert_eq!(run(&ana).await, Ended::Failed);
+    let arguments = ["usher", "policy", "test", "--dir", &file("policies")];
+    assert_eq!(run(&arguments).await, Ended::Well);
     crate::config::write_new(bad.as_ref(), "zebra: 1\n").expect("written");
     assert_eq!(
         run(&["usher", "check", "-c", &bad, "--json"]).await,

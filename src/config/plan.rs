@@ -24,7 +24,7 @@ pub struct Plan {
     pub upstreams: Vec<UpstreamSpec>,
     /// Names, selections, pages.
     pub catalog: CatalogRules,
-    /// Where the policies are; `None`: whoever is let in may use everything.
+    /// Where the policies are. `None`: with `auth` nobody may use anything, without it everybody everything (SECURITY 9).
     pub policy: Option<PolicyPlan>,
     /// Secret that cursors are sealed with, at least 32 bytes; every replica needs the same one. `None`: one made at
     /// start, so that cursors end with the process.

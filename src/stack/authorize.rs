@@ -292,7 +292,7 @@ fn decide(
         arguments,
         circumstances: Circumstances {
             revision: call.caller.revision,
-            address: None,
+            address: call.address,
             toolset: toolset_of(&call.scope),
             now: SystemTime::now(),
         },

@@ -8,7 +8,7 @@ use serde::Deserialize;
 /// Default of `policy.dir`.
 pub(in crate::config) const DIR: &str = "policies";
 
-/// Who may do what. Without this block whoever is let in may use everything.
+/// Who may do what. Without this block nobody may use anything where there is `auth`, and everybody everything where there is not.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(in crate::config) struct Policy {

@@ -84,16 +84,20 @@ fn an_empty_file_is_every_default() {
 
 #[test]
 fn the_starter_loads_as_it_is() {
-    assert!(Files::with(STARTER).plan().upstreams.is_empty());
+    for operator in [None, Some("ana")] {
+        let plan = Files::with(&starter(operator)).plan();
+        assert!(plan.upstreams.is_empty() && plan.auth.is_none());
+        assert_eq!(plan.policy.is_some(), operator.is_some());
+    }
 }
 
 #[test]
 fn the_starter_is_not_written_over_a_file_that_exists() {
     let files = Files::new();
     let path = files.path("usher.yaml");
-    write_new(&path, STARTER).expect("written");
+    write_new(&path, &starter(None)).expect("written");
     assert!(write_new(&path, "other").is_err());
-    assert_eq!(fs::read_to_string(&path).expect("read"), STARTER);
+    assert_eq!(fs::read_to_string(&path).expect("read"), starter(None));
 }
 
 #[test]

@@ -134,8 +134,10 @@ async fn no_credential_is_in_any_answer_log_or_file_whatever_became_of_it() {
     std::fs::write(&secret_file, secret).unwrap();
     let closed = std::os::unix::fs::PermissionsExt::from_mode(0o600);
     std::fs::set_permissions(&secret_file, closed).unwrap();
+    let everything = "permit(principal, action, resource);";
+    std::fs::write(directory.path().join("all.cedar"), everything).unwrap();
     let configuration = format!(
-        "listen: {{ address: \"ADDRESS\" }}\nauth:\n  jwt: [{{ audience: [\"{}/mcp\"], issuer: \"{}\" }}]\n  keys: {{ file: keys.json, secret: \"${{file:secret}}\" }}\n  introspection: {{ url: \"{}/introspect\", client_id: usher, client_secret: \"${{file:secret}}\", issuer: \"{}\" }}\nupstreams: {{ notes: {{ {} }} }}\n",
+        "listen: {{ address: \"ADDRESS\" }}\nauth:\n  jwt: [{{ audience: [\"{}/mcp\"], issuer: \"{}\" }}]\n  keys: {{ file: keys.json, secret: \"${{file:secret}}\" }}\n  introspection: {{ url: \"{}/introspect\", client_id: usher, client_secret: \"${{file:secret}}\", issuer: \"{}\" }}\npolicy: {{ dir: . }}\nupstreams: {{ notes: {{ {} }} }}\n",
         crate::harness::RESOURCE,
         authority.issuer,
         "http://127.0.0.1:9",

@@ -30,7 +30,11 @@ pub(crate) struct GatewayBuilder {
     auth: Option<AuthSpec>,
     tls: Option<TlsServerSpec>,
     policies: Option<TempDir>,
+    unguided: bool,
 }
+
+/// What holds where a scenario is about who calls, and says nothing of what they may do.
+const EVERYTHING: &str = "permit(principal, action, resource);";
 
 impl GatewayBuilder {
     /// An upstream under this key.
@@ -68,9 +72,16 @@ impl GatewayBuilder {
         self
     }
 
-    /// Asks who calls, by this: it holds secrets and addresses of the test's own.
+    /// Asks who calls, by this: it holds secrets and addresses of the test's own. Unless there are policies, whoever is let in
+    /// may use everything.
     pub(crate) fn auth(mut self, auth: AuthSpec) -> Self {
         self.auth = Some(auth);
+        self
+    }
+
+    /// Says nothing of what whoever is let in may do.
+    pub(crate) const fn unguided(mut self) -> Self {
+        self.unguided = true;
         self
     }
 
@@ -122,7 +133,10 @@ impl GatewayBuilder {
         text
     }
 
-    pub(crate) async fn start(self) -> Gateway {
+    pub(crate) async fn start(mut self) -> Gateway {
+        if self.auth.is_some() && self.policies.is_none() && !self.unguided {
+            self = self.policies(EVERYTHING);
+        }
         let text = self.text();
         let mut plan =
             config::of_text(&text).unwrap_or_else(|rejected| panic!("{rejected:?} in\n{text}"));
