@@ -70,6 +70,7 @@ impl World {
                 tenant: None,
                 scopes: Default::default(),
                 client: None,
+                owner: None,
                 until: None,
                 revoked: CancellationToken::new(),
                 assertion: None,

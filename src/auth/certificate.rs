@@ -96,6 +96,7 @@ impl Certificate {
             tenant: spec.tenant.clone(),
             scopes: BTreeSet::new(),
             client: None,
+            owner: None,
             until: time(self.not_after),
             revoked: CancellationToken::new(),
             assertion: None,

@@ -68,6 +68,7 @@ pub(super) fn identity(
         tenant,
         scopes,
         client,
+        owner: None,
         until: facts.expires.and_then(time),
         revoked: facts.revoked,
         assertion: Some(Assertion(SecretString::from(facts.token.to_owned()))),

@@ -211,6 +211,7 @@ impl KeyRecord {
             tenant: self.tenant.as_deref().map(Arc::from),
             scopes: texts(&self.scopes),
             client: None,
+            owner: Some(self.owner.as_str().into()),
             until: self.expires.and_then(time),
             revoked: CancellationToken::new(),
             assertion: None,
@@ -311,6 +312,7 @@ mod tests {
         KeyTable::of(&KeyFile::parse(text.as_bytes()).unwrap())
     }
 
+    // SECURITY AUTHN-9
     #[test]
     fn a_key_is_known_by_its_hash_and_no_other_text_is() {
         let key = made("ci", Some(2_000));
@@ -319,6 +321,7 @@ mod tests {
         let find = |text: &str, now| table.find(text, &secret(), now);
         let found = find(text, 1_500).unwrap();
         assert_eq!((found.kind, &*found.name), (IdentityKind::Key, "ci"));
+        assert_eq!(found.owner.as_deref(), Some("ana"));
         assert_eq!(table.last_used()[&key.record.id], 1_500);
         assert!(find(text, 2_000).is_none(), "expired");
         assert!(table.find(text, &"x".repeat(32).into(), 1_500).is_none());
@@ -335,6 +338,7 @@ mod tests {
         }
     }
 
+    // SECURITY AUTHN-9
     #[test]
     fn the_file_of_keys_holds_no_key() {
         let key = made("ci", None);
@@ -344,14 +348,15 @@ mod tests {
         let secret_part = key
             .text
             .expose_secret()
-            .rsplit_once('_')
+            .splitn(3, '_')
+            .nth(2)
             .unwrap()
-            .1
             .to_owned();
         assert!(!file.text().contains(&secret_part));
         assert!(!format!("{key:?}").contains(&secret_part));
     }
 
+    // SECURITY AUTHN-5
     #[test]
     fn keys_that_are_revoked_or_changed_end_what_hangs_on_them_and_others_do_not() {
         let (one, two, three) = (made("a", None), made("b", None), made("c", None));

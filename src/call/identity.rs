@@ -34,6 +34,8 @@ pub struct Identity {
     pub scopes: BTreeSet<Arc<str>>,
     /// The OAuth client that acts, where the token names one.
     pub client: Option<Arc<str>>,
+    /// Who answers for an API key; `None` for everybody else (SECURITY AUTHN-9).
+    pub owner: Option<Arc<str>>,
     /// When the proof ends; streams opened under it end with it (SECURITY AUTHN-5).
     pub until: Option<SystemTime>,
     /// Cancelled when the proof is withdrawn before its time: a revoked key, an issuer that is gone.
@@ -77,6 +79,7 @@ impl Identity {
                 tenant: None,
                 scopes: BTreeSet::new(),
                 client: None,
+                owner: None,
                 until: None,
                 revoked: CancellationToken::new(),
                 assertion: None,

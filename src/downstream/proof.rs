@@ -126,6 +126,7 @@ mod tests {
             tenant: None,
             scopes: BTreeSet::new(),
             client: None,
+            owner: None,
             until,
             revoked: CancellationToken::new(),
             assertion: None,

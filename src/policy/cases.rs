@@ -117,6 +117,8 @@ pub struct Somebody {
     pub client: Option<String>,
     /// Who vouches.
     pub issuer: Option<String>,
+    /// Who answers for the key.
+    pub owner: Option<String>,
 }
 
 impl Somebody {
@@ -150,6 +152,7 @@ impl Somebody {
             tenant: self.tenant.as_ref().map(shared),
             scopes: self.scopes.iter().map(shared).collect(),
             client: self.client.as_ref().map(shared),
+            owner: self.owner.as_ref().map(shared),
             until: None,
             revoked: CancellationToken::new(),
             assertion: None,
@@ -204,6 +207,7 @@ struct RawCase {
     scopes: Vec<String>,
     client: Option<String>,
     issuer: Option<String>,
+    owner: Option<String>,
     call: Option<String>,
     get: Option<String>,
     read: Option<String>,
@@ -362,6 +366,7 @@ impl RawCase {
             scopes: self.scopes,
             client: self.client,
             issuer: self.issuer,
+            owner: self.owner,
         };
         let who = who
             .identity()

@@ -29,6 +29,7 @@ impl Class {
                 name: None,
                 issuer: None,
                 tenant: None,
+                owner: None,
             }))
         });
         ONLY.clone()
@@ -46,6 +47,7 @@ pub(super) struct Grants {
     pub(super) name: Option<Arc<str>>,
     pub(super) issuer: Option<Arc<str>>,
     pub(super) tenant: Option<Arc<str>>,
+    pub(super) owner: Option<Arc<str>>,
 }
 
 /// What identities are sorted by.
@@ -148,6 +150,7 @@ impl Classes {
             reads.name |= rule.mentions.principal.name;
             reads.issuer |= rule.mentions.principal.issuer;
             reads.tenant |= rule.mentions.principal.tenant;
+            reads.owner |= rule.mentions.principal.owner;
         }
         let mut nobody = String::from("somebody");
         while literals.iter().any(|(_, id)| **id == *nobody) {
@@ -200,6 +203,7 @@ impl Classes {
             name: self.reads.name.then(|| who.name.clone()),
             issuer: who.issuer.clone().filter(|_| self.reads.issuer),
             tenant: who.tenant.clone().filter(|_| self.reads.tenant),
+            owner: who.owner.clone().filter(|_| self.reads.owner),
         }))
     }
 

@@ -57,6 +57,7 @@ pub(super) struct Attributes {
     pub(super) name: bool,
     pub(super) issuer: bool,
     pub(super) tenant: bool,
+    pub(super) owner: bool,
 }
 
 /// Type and id of an entity that a policy names.
@@ -100,6 +101,7 @@ impl Mentions {
         self.principal.name |= other.principal.name;
         self.principal.issuer |= other.principal.issuer;
         self.principal.tenant |= other.principal.tenant;
+        self.principal.owner |= other.principal.owner;
         self.claimed |= other.claimed;
         self.tags.extend(other.tags.iter().cloned());
         self.scopes.extend(other.scopes.iter().cloned());
@@ -214,6 +216,7 @@ impl Mentions {
             (Var::Principal, ["name", ..]) => self.principal.name = true,
             (Var::Principal, ["issuer", ..]) => self.principal.issuer = true,
             (Var::Principal, ["tenant", ..]) => self.principal.tenant = true,
+            (Var::Principal, ["owner", ..]) => self.principal.owner = true,
             (Var::Resource, ["claimed", ..]) => self.claimed = true,
             (Var::Principal | Var::Resource | Var::Action, _) => {}
         }

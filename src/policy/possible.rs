@@ -531,6 +531,7 @@ impl<'a> World<'a> {
             "name" => who.name.as_deref(),
             "issuer" => who.issuer.as_deref(),
             "tenant" => who.tenant.as_deref(),
+            "owner" => who.owner.as_deref(),
             _ => None,
         }
     }

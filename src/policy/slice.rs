@@ -181,6 +181,7 @@ fn principal_entity(uid: &EntityUid, classes: &Classes, who: &Grants) -> Option<
         ("name", &who.name),
         ("issuer", &who.issuer),
         ("tenant", &who.tenant),
+        ("owner", &who.owner),
     ] {
         if let Some(value) = value {
             attributes.insert(key.to_owned(), text(value));

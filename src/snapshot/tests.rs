@@ -138,6 +138,7 @@ fn user(name: &str, groups: &[&str]) -> Identity {
         tenant: None,
         scopes: Default::default(),
         client: None,
+        owner: None,
         until: None,
         revoked: Default::default(),
         assertion: None,

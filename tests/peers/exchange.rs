@@ -70,6 +70,7 @@ impl Issuers {
             tenant: None,
             scopes: Default::default(),
             client: None,
+            owner: None,
             until: None,
             revoked: Default::default(),
             assertion: Some(Assertion(token.to_owned().into())),

@@ -76,6 +76,9 @@ pub(super) struct Who {
     /// The issuer of the token
     #[arg(long)]
     issuer: Option<String>,
+    /// Who answers for the API key
+    #[arg(long)]
+    owner: Option<String>,
 }
 
 /// Runs it.
@@ -114,6 +117,7 @@ pub(super) async fn run(args: Args) -> Ended {
         scopes: args.who.scope,
         client: args.who.client,
         issuer: args.who.issuer,
+        owner: args.who.owner,
     };
     let Some(identity) = who.identity() else {
         out::problem("one of --user, --agent and --key, not several");

@@ -248,6 +248,7 @@ mod tests {
             tenant: None,
             scopes: anonymous.scopes.clone(),
             client: None,
+            owner: None,
             until: None,
             revoked: CancellationToken::new(),
             assertion: None,

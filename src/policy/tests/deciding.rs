@@ -12,6 +12,7 @@ fn the_schema_is_one() {
     );
 }
 
+// SECURITY AUTHZ-1
 #[test]
 fn what_nothing_permits_is_denied_and_hidden() {
     let over = Over::new(
@@ -31,6 +32,7 @@ fn what_nothing_permits_is_denied_and_hidden() {
     assert_eq!(over.word(&key, "docs_search", "{}"), "policy_denied");
 }
 
+// SECURITY AUTHZ-1
 #[test]
 fn without_policies_everything_is_permitted_and_with_broken_ones_nothing() {
     let ana = user("ana", &[]);
@@ -43,6 +45,7 @@ fn without_policies_everything_is_permitted_and_with_broken_ones_nothing() {
     assert!(!over.lists(&ana, "docs_search"));
 }
 
+// SECURITY AUTHZ-5
 #[test]
 fn arguments_are_compared_as_their_schema_types_them() {
     let over = Over::new(
@@ -121,6 +124,7 @@ fn arguments_are_compared_as_their_schema_types_them() {
     assert!(denied.text.contains("`repo`"), "{}", denied.text);
 }
 
+// SECURITY AUTHZ-5
 #[test]
 fn an_argument_that_its_schema_does_not_declare_denies_where_a_policy_looks_at_it() {
     let over = Over::new(
@@ -183,6 +187,7 @@ fn arguments_without_a_type_are_read_as_exact_text() {
     }
 }
 
+// SECURITY AUTHZ-2
 #[test]
 fn a_policy_that_errs_denies_even_where_another_permits() {
     let over = Over::new(
@@ -255,6 +260,7 @@ fn a_scope_that_would_help_is_named() {
     );
 }
 
+// SECURITY AUTHZ-9
 #[test]
 fn resources_are_known_by_the_exact_uri_that_is_sent() {
     let over = Over::new(
@@ -291,9 +297,9 @@ fn resources_are_known_by_the_exact_uri_that_is_sent() {
     }
 }
 
+// SECURITY AUTHZ-4: no folding, trimming, escaping or normalising.
 #[test]
 fn distinct_names_never_share_an_entity() {
-    // SECURITY AUTHZ-4: no folding, trimming, escaping or normalising.
     let over = Over::new(
         r#"permit(principal in Group::"a\"b", action, resource); permit(principal == User::"caf\u{e9}", action, resource);"#,
     );
@@ -482,4 +488,29 @@ fn a_tool_that_comes_later_and_does_not_fit_is_denied_and_told() {
     );
     let denied = over.decide(&ana, "docs_search", "{}").expect_err("denied");
     assert!(denied.hidden);
+}
+
+// SECURITY AUTHN-9
+#[test]
+fn who_answers_for_a_key_may_decide() {
+    let policy = Policy::of(&[
+        (
+            "p.cedar",
+            r#"permit(principal is Key, action, resource) when { principal has owner && principal.owner == "ana" };"#,
+        ),
+        (
+            "cases.yaml",
+            "items: [{ tool: t, upstream: u }]\ncases:\n\
+             - { name: hers, key: ci, owner: ana, call: t, expect: allow }\n\
+             - { name: his, key: ci, owner: bob, call: t, expect: hidden }\n\
+             - { name: nobodys, key: ci, call: t, expect: hidden }\n\
+             - { name: herself, user: ana, call: t, expect: hidden }\n",
+        ),
+    ]);
+    let outcomes = policy.unwrap().run_cases(&[], SystemTime::now());
+    let failed: Vec<_> = outcomes
+        .iter()
+        .filter(|case| case.failure.is_some())
+        .collect();
+    assert!(failed.is_empty() && outcomes.len() == 4, "{failed:#?}");
 }

@@ -6,6 +6,7 @@ fn refused(text: &str) -> Vec<Problem> {
     Policy::of(&[("p.cedar", text)]).expect_err("refused")
 }
 
+// SECURITY AUTHZ-3
 #[test]
 fn what_the_schema_does_not_have_is_refused_with_line_and_column() {
     for (text, place, words) in [
@@ -114,6 +115,7 @@ fn what_could_not_be_kept_to_is_refused() {
     }
 }
 
+// SECURITY AUTHZ-1
 #[test]
 fn nothing_at_all_and_nothing_readable_are_refused() {
     assert!(

@@ -39,6 +39,7 @@ fn somebody(kind: IdentityKind, name: &str, groups: &[&str]) -> Identity {
         tenant: None,
         scopes: Default::default(),
         client: None,
+        owner: None,
         until: None,
         revoked: CancellationToken::new(),
         assertion: None,

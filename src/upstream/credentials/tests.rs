@@ -68,6 +68,7 @@ fn somebody(name: &str, assertion: Option<&str>) -> Arc<Identity> {
         tenant: None,
         scopes: BTreeSet::new(),
         client: None,
+        owner: None,
         until: None,
         revoked: CancellationToken::new(),
         assertion: assertion.map(|text| Assertion(text.to_owned().into())),

@@ -292,6 +292,7 @@ fn identity(described: &str) -> Identity {
         tenant: None,
         scopes: Default::default(),
         client: None,
+        owner: None,
         until: None,
         revoked: Default::default(),
         assertion: None,

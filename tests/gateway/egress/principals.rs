@@ -66,6 +66,7 @@ pub(super) fn somebody(name: &str, assertion: Option<&str>) -> Arc<Identity> {
         tenant: None,
         scopes: Default::default(),
         client: None,
+        owner: None,
         until: None,
         revoked: Default::default(),
         assertion: assertion.map(|text| Assertion(text.to_owned().into())),
