@@ -134,9 +134,7 @@ async fn post(
 
 /// Where a request came from, if that is known.
 pub(super) fn peer_address(extensions: &Extensions) -> Option<IpAddr> {
-    extensions
-        .get::<Peer>()
-        .map(|peer| peer.address.ip().to_canonical())
+    extensions.get::<Peer>().map(|peer| peer.client)
 }
 
 /// The body of a POST that may hold a message, or its refusal by headers alone, size or time (SECURITY HTTP-6, HTTP-10).

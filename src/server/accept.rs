@@ -68,6 +68,7 @@ impl Server {
                 hosts: spec.hosts,
             },
             bounds,
+            trusted: spec.trusted_proxies,
         });
         let protocols = Arc::new(Protocols::new(site, tls, tasks));
         let server = Self {

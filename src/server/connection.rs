@@ -158,7 +158,11 @@ pub(super) async fn serve(protocols: Arc<Protocols>, stream: TcpStream, address:
     let watch = Watch::new(bounds);
     let service = Serve {
         site: Arc::clone(&protocols.site),
-        peer: Peer { address, encrypted },
+        peer: Peer {
+            address,
+            client: address.ip().to_canonical(),
+            encrypted,
+        },
         certified: certified(&socket),
         watch: Arc::clone(&watch),
     };

@@ -9,6 +9,7 @@ pub mod spec;
 
 mod accept;
 mod connection;
+mod forwarded;
 mod framing;
 mod gate;
 mod io;
@@ -16,7 +17,10 @@ mod serve;
 mod tls;
 mod watch;
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
@@ -45,11 +49,14 @@ pub trait Routes: Send + Sync + 'static {
 #[derive(Debug, Clone)]
 pub struct Certified(pub Arc<Certificate>);
 
-/// Who is on the other end of the connection that carried a request. Never taken from a header.
+/// Who is on the other end of the connection that carried a request. Never taken from a header, but for
+/// [`Peer::client`] where it is a trusted proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
     /// The peer address of the socket.
     pub address: SocketAddr,
+    /// Whose request it is: the same address, or the one that trusted proxies tell of.
+    pub client: IpAddr,
     /// Whether TLS is ended here.
     pub encrypted: bool,
 }

@@ -16,9 +16,10 @@ use futures_util::future::BoxFuture;
 use http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::{body::Incoming, service::Service};
+use ipnet::IpNet;
 
 use super::{
-    Body, Certified, Peer, Routes, body,
+    Body, Certified, Peer, Routes, body, forwarded,
     gate::{self, Names, Refusal},
     spec::ServerBounds,
     watch::{Flight, Phase, Turn, Watch},
@@ -29,6 +30,7 @@ pub(super) struct Site {
     pub(super) routes: Arc<dyn Routes>,
     pub(super) names: Names,
     pub(super) bounds: ServerBounds,
+    pub(super) trusted: Vec<IpNet>,
 }
 
 /// The service of one connection.
@@ -50,6 +52,11 @@ impl Service<Request<Incoming>> for Serve {
         if version == Version::HTTP_2 {
             self.watch.enter(Phase::Idle); // on HTTP/1 the framing guard says what is being read
         }
+        let mut peer = self.peer;
+        if !self.site.trusted.is_empty() {
+            peer.client =
+                forwarded::client(peer.address.ip(), request.headers(), &self.site.trusted);
+        }
         let judged = match self.watch.call() {
             Ok(()) => gate::judge(&mut request, &self.site.names, &self.site.bounds),
             Err(violation) => Err(Refusal::from(violation)),
@@ -63,7 +70,7 @@ impl Service<Request<Incoming>> for Serve {
         let state = match endpoint {
             Err(refusal) => State::Refused(refusal),
             Ok(endpoint) => {
-                request.extensions_mut().insert(self.peer);
+                request.extensions_mut().insert(peer);
                 if let Some(certified) = &self.certified {
                     request.extensions_mut().insert(certified.clone());
                 }

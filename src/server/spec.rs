@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use ipnet::IpNet;
 use secrecy::SecretString;
 
 /// One listener.
@@ -12,6 +13,9 @@ pub struct ListenSpec {
     pub address: SocketAddr,
     /// Host names accepted in `Host` and as the host of `Origin`, beside the loopback names on a loopback bind. Lower case, no port.
     pub hosts: Vec<String>,
+    /// Proxies in front whose `X-Forwarded-For` says whence a request comes (SECURITY HTTP-12). Default: none, then the header is
+    /// dropped unread.
+    pub trusted_proxies: Vec<IpNet>,
     /// TLS, if it is ended here.
     pub tls: Option<TlsServerSpec>,
     /// Bounds.

@@ -74,6 +74,7 @@ impl Edge {
         let mut spec = ListenSpec {
             address: "127.0.0.1:0".parse().unwrap(),
             hosts: vec!["gateway.example".to_owned()],
+            trusted_proxies: Vec::new(),
             tls: None,
             bounds: ServerBounds::default(),
         };

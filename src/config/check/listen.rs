@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use ipnet::IpNet;
+
 use super::{Check, limits, pem};
 use crate::{
     config::raw::{ENDPOINT, HttpBounds, LISTEN_ADDRESS, Listen, ListenTls},
@@ -65,12 +67,32 @@ pub(super) fn listen(
             );
         }
     }
+    let trusted_proxies = trusted(check, &raw.trusted_proxies);
     ListenSpec {
         address,
         hosts,
+        trusted_proxies,
         tls: raw.tls.and_then(|tls| identity(check, tls)),
         bounds: limits::http(check, bounds),
     }
+}
+
+/// The networks of trusted proxies. Everybody is none: whoever writes the header could be anybody (SECURITY HTTP-12).
+fn trusted(check: &mut Check<'_>, raw: &[String]) -> Vec<IpNet> {
+    let mut nets = Vec::new();
+    for (index, text) in raw.iter().enumerate() {
+        let net = text.parse::<IpNet>().ok();
+        let net = net.or_else(|| Some(IpNet::from(text.parse::<IpAddr>().ok()?)));
+        match net.filter(|net| net.prefix_len() > 0) {
+            Some(net) => nets.push(net),
+            None => check.wrong(
+                &["listen", "trusted_proxies", &index.to_string()],
+                "not the address or network of a proxy",
+                "such as `127.0.0.1` or `10.1.0.0/16`; not everybody, who could then write any address",
+            ),
+        }
+    }
+    nets
 }
 
 /// The path of the endpoint; with `legacy_sse` it must leave room for that transport's two.

@@ -77,6 +77,8 @@ pub(super) struct Listen {
     pub(super) address: Option<String>,
     /// Host names that clients may use, beside the loopback names.
     pub(super) hosts: Vec<String>,
+    /// Proxies in front, as addresses or networks such as 10.0.0.0/8: of these alone X-Forwarded-For is read. Default: none.
+    pub(super) trusted_proxies: Vec<String>,
     /// TLS.
     pub(super) tls: Option<ListenTls>,
     /// Serves the transport of 2024-11-05 too: streams at /sse, messages to /messages. Default: false.

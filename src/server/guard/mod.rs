@@ -172,10 +172,7 @@ impl Guard {
             Ok(brought) => brought,
             Err(misplaced) => return Admission::Out(challenge::misplaced(misplaced).into()),
         };
-        let address = head
-            .extensions
-            .get::<Peer>()
-            .map(|peer| peer.address.ip().to_canonical());
+        let address = head.extensions.get::<Peer>().map(|peer| peer.client);
         let verdict = post.keeper.authenticator.judge(
             brought.presented(),
             &post.audiences,

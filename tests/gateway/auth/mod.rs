@@ -5,6 +5,7 @@ mod certificates;
 mod hops;
 mod keys;
 mod providers;
+mod proxies;
 mod refusals;
 mod step_up;
 mod streams;

@@ -69,6 +69,7 @@ async fn a_call_that_needs_more_scopes_is_403_and_names_all_of_them_in_every_rev
     let listen = ListenSpec {
         address: SocketAddr::from(([127, 0, 0, 1], 0)),
         hosts: Vec::new(),
+        trusted_proxies: Vec::new(),
         tls: None,
         bounds: ServerBounds::default(),
     };
