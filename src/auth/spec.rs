@@ -21,6 +21,10 @@ pub const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::EdDSA,
 ];
 
+/// The longest [`IssuerSpec::refresh`]: with the 10 s that a fetch may take, the streams of a key that is removed end within
+/// 60 s (SECURITY AUTHN-5).
+pub const MOST_REFRESH: Duration = Duration::from_secs(50);
+
 /// Who is admitted, and by what.
 #[derive(Debug, Clone)]
 pub struct AuthSpec {
@@ -56,7 +60,7 @@ pub struct IssuerSpec {
     pub algorithms: Vec<Algorithm>,
     /// Where its keys are.
     pub keys: KeySource,
-    /// How often they are read: default 45 s.
+    /// How often they are read, at most [`MOST_REFRESH`]: default 45 s.
     pub refresh: Duration,
     /// How long keys serve while they cannot be read: default 1 h.
     pub lifetime: Duration,

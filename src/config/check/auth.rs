@@ -8,11 +8,11 @@ use super::{Check, MIN_KEY_BYTES, secs};
 use crate::{
     auth::spec::{
         ALGORITHMS, Algorithm, AuthSpec, CertificateName, CertificateSpec, ClaimNames,
-        IntrospectionSpec, IssuerSpec, KeySource, KeysSpec,
+        IntrospectionSpec, IssuerSpec, KeySource, KeysSpec, MOST_REFRESH,
     },
     config::{
         raw::auth::{self as raw, Auth},
-        units::Secret,
+        units::{Secret, Time},
     },
     fetch::Address,
     server::spec::ListenSpec,
@@ -177,12 +177,7 @@ fn issuer(check: &mut Check<'_>, index: &str, raw: &raw::Issuer) -> Option<Issue
         audiences: audiences(check, &at("audience"), &raw.audience),
         algorithms,
         keys: keys?,
-        refresh: check.time(
-            &at("refresh"),
-            raw.refresh,
-            REFRESH,
-            (secs(10), secs(3_600)),
-        ),
+        refresh: refresh(check, &at("refresh"), raw.refresh),
         lifetime: check.time(
             &at("lifetime"),
             raw.lifetime,
@@ -191,6 +186,20 @@ fn issuer(check: &mut Check<'_>, index: &str, raw: &raw::Issuer) -> Option<Issue
         ),
         claims: claims(&raw.claims),
     })
+}
+
+/// How often keys are read. What is longer than may be gets words of its own: it is what other software takes.
+fn refresh(check: &mut Check<'_>, path: &[&str], raw: Option<Time>) -> Duration {
+    let most = MOST_REFRESH;
+    if raw.as_ref().is_some_and(|time| time.0 > most) {
+        check.wrong(
+            path,
+            format!("longer than {} s: streams would outlive a key that is removed", most.as_secs()),
+            "between 10s and 50s, so that they end within a minute; the default is 45s, one small document each time",
+        );
+        return REFRESH;
+    }
+    check.time(path, raw, REFRESH, (secs(10), most))
 }
 
 fn claims(raw: &raw::Claims) -> ClaimNames {

@@ -149,6 +149,10 @@ fn what_cannot_be_meant_is_told_at_its_place() {
             "auth.jwt[0].algorithms[0]",
         ),
         (
+            "auth: { jwt: [{ issuer: i, jwks_file: k, refresh: 51s }] }\n",
+            "auth.jwt[0].refresh",
+        ),
+        (
             "auth: { jwt: [{ issuer: i, jwks_file: k, refresh: 1s }] }\n",
             "auth.jwt[0].refresh",
         ),
@@ -211,4 +215,41 @@ fn a_secret_of_auth_is_blotted_out_of_drawings_and_an_issuer_is_not() {
     let drawn = files.rejected().drawn(Colour::Plain);
     assert!(!drawn.contains("a-secret-that"), "{drawn}");
     assert!(drawn.contains("http://id.example.com"), "{drawn}");
+}
+
+// SECURITY AUTHN-5
+#[test]
+fn keys_are_read_often_enough_that_one_that_is_removed_ends_its_streams_within_a_minute() {
+    let of = |refresh: &str| {
+        format!("auth: {{ jwt: [{{ issuer: i, jwks_file: k, refresh: {refresh} }}] }}\n")
+    };
+    assert_eq!(auth(&of("50s")).issuers[0].refresh.as_secs(), 50);
+    for long in ["51s", "10m"] {
+        let [problem] = &files(&of(long)).rejected().problems[..] else {
+            panic!("one problem");
+        };
+        assert!(
+            problem.message.starts_with("longer than 50 s"),
+            "{problem:?}"
+        );
+    }
+}
+
+// SECURITY HTTP-12
+#[test]
+fn trusted_proxies_are_addresses_and_networks_and_never_everybody() {
+    let of = |proxies: &str| format!("listen: {{ trusted_proxies: [{proxies}] }}\n");
+    let plan = files(&of("127.0.0.1, 10.1.0.0/16, \"::1\"")).plan();
+    let nets: Vec<_> = plan
+        .listen
+        .trusted_proxies
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(nets, ["127.0.0.1/32", "10.1.0.0/16", "::1/128"]);
+    assert!(files("{}\n").plan().listen.trusted_proxies.is_empty());
+    for everybody in ["0.0.0.0/0", "\"::/0\"", "proxy.example", "10.1.0.0/33"] {
+        let found = wrong(&of(everybody));
+        assert_eq!(found[0].0, "listen.trusted_proxies[0]", "{everybody}");
+    }
 }

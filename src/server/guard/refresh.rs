@@ -20,7 +20,7 @@ use tokio::{sync::Mutex, sync::watch, time::Instant};
 use crate::{
     auth::{
         Authenticator, KeySet,
-        spec::{IssuerSpec, KeySource},
+        spec::{IssuerSpec, KeySource, MOST_REFRESH},
     },
     fetch::{Address, Fetcher},
     json::Node,
@@ -79,13 +79,9 @@ impl KeyKeeper {
             loop {
                 kept.fetch(&mut *kept.state.lock().await).await;
                 kept.first.send_replace(true);
-                let pause = match kept.spec() {
-                    _ if !kept.authenticator.has_keys(number, unix_seconds()) => EAGER,
-                    Some(spec) if matches!(spec.keys, KeySource::File(_)) => LOOK,
-                    Some(spec) => spec.refresh,
-                    None => return,
-                };
-                tokio::time::sleep(pause).await;
+                let Some(spec) = kept.spec() else { return };
+                let has_keys = kept.authenticator.has_keys(number, unix_seconds());
+                tokio::time::sleep(pause(spec, has_keys)).await;
             }
         });
         keeper
@@ -197,6 +193,15 @@ impl KeyKeeper {
     }
 }
 
+/// How long until keys are read again. Whoever removes one waits a minute at most for its streams to end (SECURITY AUTHN-5).
+fn pause(spec: &IssuerSpec, has_keys: bool) -> Duration {
+    match &spec.keys {
+        _ if !has_keys => EAGER,
+        KeySource::File(_) => LOOK,
+        KeySource::Url(_) | KeySource::Discovered(_) => spec.refresh.min(MOST_REFRESH),
+    }
+}
+
 /// Where metadata may be, in the order of PROTOCOL F6: RFC 8414, then OpenID with the path inserted and appended.
 fn well_known(path: &str) -> Vec<String> {
     let path = path.trim_end_matches('/');
@@ -229,6 +234,27 @@ fn bounded(path: &Path) -> std::io::Result<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // SECURITY AUTHN-5
+    #[test]
+    fn keys_are_read_again_within_a_minute_however_seldom_it_was_asked_for() {
+        let address = Address::configured("https://id.example.com/keys", false).unwrap();
+        let mut spec = IssuerSpec {
+            issuer: "i".into(),
+            audiences: Vec::new(),
+            algorithms: Vec::new(),
+            keys: KeySource::Url(address),
+            refresh: Duration::from_secs(3_600),
+            lifetime: Duration::from_secs(3_600),
+            claims: crate::auth::spec::ClaimNames::default(),
+        };
+        assert!(pause(&spec, true) + Fetcher::LIMIT <= Duration::from_secs(60));
+        assert_eq!(pause(&spec, false), EAGER);
+        spec.refresh = Duration::from_secs(20);
+        assert_eq!(pause(&spec, true), spec.refresh);
+        spec.keys = KeySource::File("keys.json".into());
+        assert_eq!(pause(&spec, true), LOOK);
+    }
 
     #[test]
     fn metadata_is_looked_for_where_clients_look() {

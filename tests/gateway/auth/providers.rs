@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use usher::{
-    auth::spec::{ClaimNames, IntrospectionSpec, KeySource},
+    auth::spec::{AuthSpec, ClaimNames, IntrospectionSpec, KeySource},
     fetch::Address,
 };
 
-use super::{call, scene, scene_with};
+use super::{call, call_with, scene, scene_with};
 use crate::harness::{Authority, Gateway, RESOURCE, Revision, Upstream, eventually, tool};
 
 // SECURITY AUTHN-6
@@ -130,26 +130,31 @@ async fn keys_of_a_file_are_read_anew_when_it_changes_and_metadata_of_another_is
     assert_eq!(call(&gateway, &token).await.status, 503);
 }
 
+/// Tokens that only the authority can read; its answers are kept this long.
+fn introspected(spec: &mut AuthSpec, cache: Duration) {
+    let issuer = spec.issuers.remove(0).issuer;
+    spec.introspection = Some(IntrospectionSpec {
+        url: Address::configured(&format!("{issuer}/introspect"), false).unwrap(),
+        client_id: "usher".into(),
+        client_secret: "s/cret".into(),
+        issuer,
+        audiences: Vec::new(),
+        require_audience: true,
+        cache,
+        claims: ClaimNames::default(),
+    });
+}
+
+/// What the authority says of a token that is Ana's.
+fn active() -> String {
+    format!(r#"{{"active":true,"sub":"ana","aud":"{RESOURCE}/mcp"}}"#)
+}
+
 #[tokio::test]
 async fn a_token_that_only_its_server_can_read_is_asked_about_once_and_counts_as_it_says() {
-    let (_notes, authority, gateway) = scene_with(|spec| {
-        let issuer = spec.issuers.remove(0).issuer;
-        spec.introspection = Some(IntrospectionSpec {
-            url: Address::configured(&format!("{issuer}/introspect"), false).unwrap(),
-            client_id: "usher".into(),
-            client_secret: "s/cret".into(),
-            issuer,
-            audiences: Vec::new(),
-            require_audience: true,
-            cache: Duration::from_secs(45),
-            claims: ClaimNames::default(),
-        });
-    })
-    .await;
-    authority.worth(
-        "opaque",
-        &format!(r#"{{"active":true,"sub":"ana","aud":"{RESOURCE}/mcp"}}"#),
-    );
+    let (_notes, authority, gateway) =
+        scene_with(|spec| introspected(spec, Duration::from_secs(45))).await;
+    authority.worth("opaque", &active());
     authority.worth(
         "elsewhere",
         r#"{"active":true,"sub":"ana","aud":"https://other.example"}"#,
@@ -167,4 +172,52 @@ async fn a_token_that_only_its_server_can_read_is_asked_about_once_and_counts_as
         (unknown.status, unknown.refusal().1.as_str()),
         (503, "identity_unavailable")
     );
+}
+
+// SECURITY AUTHN-1, AUTHN-5
+#[tokio::test]
+async fn a_flood_of_one_token_is_one_question_to_its_server_whether_it_is_good_or_bad() {
+    let (notes, authority, gateway) =
+        scene_with(|spec| introspected(spec, Duration::from_secs(45))).await;
+    authority.worth("opaque", &active());
+    for (token, status, questions) in [("unheard-of", 401, 1), ("opaque", 200, 2)] {
+        authority.hold(true);
+        let flood = (0..40).map(|_| async { call(&gateway, token).await.status });
+        let release = async {
+            eventually("it is asked", || async {
+                (authority.asked() == questions).then_some(())
+            })
+            .await;
+            // As many again as could be on the way at once come while the first one waits.
+            let late = (0..16).map(|_| call_with(&gateway, &[]));
+            join_all(late).await;
+            authority.hold(false);
+        };
+        let (statuses, ()) = tokio::join!(join_all(flood), release);
+        assert!(statuses.iter().all(|it| *it == status), "{statuses:?}");
+        assert_eq!(authority.asked(), questions, "{token}");
+        assert_eq!(call(&gateway, token).await.status, status);
+        assert_eq!(authority.asked(), questions, "{token}, a moment later");
+    }
+    assert_eq!(notes.heard("tools/call").len(), 41);
+    // What was worth nothing may be worth something soon.
+    authority.worth("unheard-of", &active());
+    eventually("it is asked about again", || async {
+        (call(&gateway, "unheard-of").await.status == 200).then_some(())
+    })
+    .await;
+}
+
+// SECURITY AUTHN-5
+#[tokio::test]
+async fn authn_5_a_token_that_its_server_takes_back_ends_the_streams_that_hang_on_it() {
+    let (_notes, authority, gateway) =
+        scene_with(|spec| introspected(spec, Duration::from_secs(1))).await;
+    authority.worth("opaque", &active());
+    let client = gateway.client_with(Revision::V2026_07_28, "opaque").await;
+    let mut watch = client.watch(&["tools"], &[]).await;
+    authority.worth("opaque", r#"{"active":false}"#);
+    let ended = watch.end().await.expect("a last word");
+    assert_eq!(ended["error"]["data"]["reason"], "credential_revoked");
+    assert_eq!(call(&gateway, "opaque").await.status, 401);
 }

@@ -22,7 +22,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::rt::TokioIo;
 use jsonwebtoken::{Algorithm, EncodingKey, crypto::sign};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::watch};
 use usher::{
     auth::spec::{ALGORITHMS, AuthSpec, ClaimNames, IssuerSpec, KeySource},
     fetch::Address,
@@ -45,6 +45,8 @@ struct Shared {
     down: AtomicBool,
     fetches: AtomicUsize,
     asked: AtomicUsize,
+    /// Whether what it is asked about tokens waits for its answer.
+    held: watch::Sender<bool>,
     /// What introspection answers, by token.
     worth: Mutex<HashMap<String, String>>,
 }
@@ -88,6 +90,7 @@ impl Authority {
             down: AtomicBool::new(false),
             fetches: AtomicUsize::new(0),
             asked: AtomicUsize::new(0),
+            held: watch::Sender::new(false),
             worth: Mutex::default(),
         });
         let tasks = Tasks::new();
@@ -130,6 +133,11 @@ impl Authority {
     /// How often it was asked about tokens.
     pub(crate) fn asked(&self) -> usize {
         self.shared.asked.load(Ordering::SeqCst)
+    }
+
+    /// Holds its answers about tokens back, or lets them go.
+    pub(crate) fn hold(&self, held: bool) {
+        self.shared.held.send_replace(held);
     }
 
     /// From now on it signs with another key, and the old one is gone.
@@ -221,6 +229,7 @@ async fn answer(
         }
         "/introspect" => {
             shared.asked.fetch_add(1, Ordering::SeqCst);
+            drop(shared.held.subscribe().wait_for(|held| !held).await);
             let who = request.headers()["authorization"]
                 .to_str()
                 .unwrap()
