@@ -1,5 +1,6 @@
 //! The official SDKs log in: a real authorization server, found through metadata, with PKCE; then a tool call with a token
-//! that lacks a scope, the challenge, a second login, and the call succeeds (PROTOCOL F1, F4, F5).
+//! that lacks a scope, the challenge, a second login, and the call succeeds (PROTOCOL F1, F4, F5). The scope is one that
+//! everything needs by configuration, or one that a policy asks for.
 
 use std::{
     fs,
@@ -30,25 +31,59 @@ struct Scene {
     _processes: [Child; 2],
 }
 
+/// Everything needs both scopes.
+const BY_CONFIGURATION: Needs = Needs {
+    required: &["mcp", "tools"],
+    policy: "permit(principal, action, resource);",
+    asked_first: "mcp tools",
+};
+
+/// Everything needs one scope, and policies permit nothing without the other, of which they alone know.
+const BY_POLICY: Needs = Needs {
+    required: &["mcp"],
+    policy: r#"permit(principal == User::"ana", action, resource) when { context.scopes.contains("tools") };"#,
+    asked_first: "mcp",
+};
+
+struct Needs {
+    required: &'static [&'static str],
+    policy: &'static str,
+    /// What a client asks for that has heard nothing but the first challenge.
+    asked_first: &'static str,
+}
+
 #[tokio::test]
 async fn typescript_1_logs_in_steps_up_and_calls_a_tool() {
-    let scene = Scene::set().await;
-    logs_in(&scene, vec![node(), script("login-1.mjs")]).await;
+    logs_in(&BY_CONFIGURATION, vec![node(), script("login-1.mjs")]).await;
 }
 
 #[tokio::test]
 async fn typescript_2_logs_in_steps_up_and_calls_a_tool() {
-    let scene = Scene::set().await;
-    logs_in(&scene, vec![node(), script("login-2.mjs")]).await;
+    logs_in(&BY_CONFIGURATION, vec![node(), script("login-2.mjs")]).await;
 }
 
 #[tokio::test]
 async fn python_logs_in_steps_up_and_calls_a_tool() {
-    let scene = Scene::set().await;
-    logs_in(&scene, vec![venv("python"), script("login.py")]).await;
+    logs_in(&BY_CONFIGURATION, vec![venv("python"), script("login.py")]).await;
 }
 
-async fn logs_in(scene: &Scene, program: Vec<PathBuf>) {
+#[tokio::test]
+async fn typescript_1_steps_up_to_the_scope_that_a_policy_asks_for() {
+    logs_in(&BY_POLICY, vec![node(), script("login-1.mjs")]).await;
+}
+
+#[tokio::test]
+async fn typescript_2_steps_up_to_the_scope_that_a_policy_asks_for() {
+    logs_in(&BY_POLICY, vec![node(), script("login-2.mjs")]).await;
+}
+
+#[tokio::test]
+async fn python_steps_up_to_the_scope_that_a_policy_asks_for() {
+    logs_in(&BY_POLICY, vec![venv("python"), script("login.py")]).await;
+}
+
+async fn logs_in(needs: &Needs, program: Vec<PathBuf>) {
+    let scene = Scene::set(needs).await;
     let mut command = Command::new(&program[0]);
     command
         .args(&program[1..])
@@ -68,14 +103,14 @@ async fn logs_in(scene: &Scene, program: Vec<PathBuf>) {
         .filter_map(Value::as_str)
         .filter(|line| !line.starts_with("again"))
         .collect();
-    let login = format!("login for mcp tools at {} with PKCE", scene.url);
+    let login = |scopes: &str| format!("login for {scopes} at {} with PKCE", scene.url);
     assert_eq!(
         log,
         [
             "registered",
-            login.as_str(),
+            login(needs.asked_first).as_str(),
             "token for mcp",
-            login.as_str(),
+            login("mcp tools").as_str(),
             "token for mcp tools"
         ],
         "{told}\n{errors}"
@@ -85,7 +120,7 @@ async fn logs_in(scene: &Scene, program: Vec<PathBuf>) {
 }
 
 impl Scene {
-    async fn set() -> Self {
+    async fn set(needs: &Needs) -> Self {
         let directory = TempDir::new().expect("a directory");
         let (port, authority) = (free_port(), free_port());
         let url = format!("http://127.0.0.1:{port}/mcp");
@@ -111,10 +146,12 @@ impl Scene {
             "listen": {"address": format!("127.0.0.1:{port}")},
             "auth": {
                 "jwt": [{"issuer": issuer, "algorithms": ["RS256"]}],
-                "scopes": {"required": ["mcp", "tools"]},
+                "scopes": {"required": needs.required},
             },
+            "policy": {"dir": "."},
             "upstreams": {"files": {"command": [node(), files, directory.path()]}},
         });
+        fs::write(directory.path().join("only.cedar"), needs.policy).expect("it can be written to");
         let file = directory.path().join("usher.yaml");
         // JSON is YAML.
         fs::write(&file, configuration.to_string()).expect("the directory can be written to");

@@ -39,6 +39,13 @@ const provider = new Provider(issuer, {
       useGrantedResource: async () => true,
     },
   },
+  // Clients register with the scopes of the first challenge; a later one may name more.
+  extraClientMetadata: {
+    properties: ["any_scope"],
+    validator: (_, __, ___, metadata) => {
+      delete metadata.scope;
+    },
+  },
   interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
   // Only so that it starts without complaints.
   cookies: { keys: ["not a secret"] },
