@@ -385,6 +385,7 @@ fn claims_of_wrong_types_missing_or_twice_are_refused() {
     assert!(!refused(&claims("")));
 }
 
+// SECURITY AUTHN-5
 #[test]
 fn keys_that_are_gone_prove_nothing_any_more_and_end_what_they_proved() {
     let (old, new) = (Signer::ed("old"), Signer::ed("new"));

@@ -110,6 +110,40 @@ async fn authn_1_2_3_a_token_that_proves_nothing_is_401_and_which_check_failed_i
             claims(&format!(r#"{fits},"exp":{soon},"exp":{soon}"#)),
         ),
         (
+            "with an issuer that is a list",
+            authority.signed(&format!(
+                r#"{{"iss":["{issuer}"],"sub":"ana",{fits},"exp":{soon}}}"#
+            )),
+        ),
+        (
+            "with a user that is a number",
+            authority.signed(&format!(
+                r#"{{"iss":"{issuer}","sub":7,{fits},"exp":{soon}}}"#
+            )),
+        ),
+        (
+            "with a user twice, once in disguise",
+            claims(&format!(r#"{fits},"exp":{soon},"s\u0075b":"eve""#)),
+        ),
+        (
+            "with two audiences of which one is this one",
+            claims(&format!(
+                r#"{fits},"aud":"https://other.example","exp":{soon}"#
+            )),
+        ),
+        (
+            "with groups that are an object",
+            claims(&format!(r#"{fits},"exp":{soon},"groups":{{"admin":true}}"#)),
+        ),
+        (
+            "with scopes that are numbers",
+            claims(&format!(r#"{fits},"exp":{soon},"scope":[1]"#)),
+        ),
+        (
+            "with a start that is text",
+            claims(&format!(r#"{fits},"exp":{soon},"nbf":"0""#)),
+        ),
+        (
             "unsigned",
             format!(
                 "{}.",

@@ -50,6 +50,7 @@ async fn last_error(mut stream: EventStream) -> serde_json::Value {
     parse(&last.unwrap())["error"].clone()
 }
 
+// SECURITY AUTHN-5
 #[tokio::test]
 async fn authn_5_a_listen_and_a_long_call_end_with_their_token_and_are_told_so() {
     let notes = endless();
@@ -70,6 +71,7 @@ async fn authn_5_a_listen_and_a_long_call_end_with_their_token_and_are_told_so()
     drop(call);
 }
 
+// SECURITY AUTHN-5
 #[tokio::test]
 async fn authn_5_a_long_call_of_either_era_ends_with_its_token_and_is_cancelled_upstream() {
     let notes = endless();
@@ -96,6 +98,7 @@ async fn authn_5_a_long_call_of_either_era_ends_with_its_token_and_is_cancelled_
     }
 }
 
+// SECURITY AUTHN-5
 #[tokio::test]
 async fn authn_5_streams_of_sessions_end_with_their_token_and_a_new_token_goes_on() {
     let (_notes, authority, gateway) = scene().await;
@@ -123,6 +126,7 @@ async fn authn_5_streams_of_sessions_end_with_their_token_and_a_new_token_goes_o
     assert_eq!(client.reading(None).await.status, 200);
 }
 
+// SECURITY AUTHN-5
 #[tokio::test]
 async fn authn_5_streams_end_when_the_key_that_signed_their_token_is_gone() {
     let (_notes, authority, gateway) =
@@ -135,6 +139,7 @@ async fn authn_5_streams_end_when_the_key_that_signed_their_token_is_gone() {
     assert_eq!(client.call("notes_t", "{}").await.status, 401);
 }
 
+// SECURITY AUTHN-5
 #[tokio::test]
 async fn authn_5_a_call_that_a_client_fetches_later_ends_with_the_token_that_it_was_made_by() {
     let notes = endless();

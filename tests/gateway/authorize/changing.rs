@@ -13,6 +13,7 @@ const ONLY_B: &str = r#"permit(principal, action, resource == Tool::"notes_b");"
 /// How soon a change must be in force.
 const SOON: Duration = Duration::from_secs(1);
 
+// SECURITY AUTHZ-10
 #[tokio::test]
 async fn a_change_of_the_directory_is_in_force_within_a_second() {
     let notes = notes(MODERN);
@@ -42,6 +43,7 @@ async fn a_reload_that_was_asked_for_is_in_force_when_it_is_answered() {
     assert_eq!(client.tools().await, ["notes_b"]);
 }
 
+// SECURITY AUTHZ-3
 #[tokio::test]
 async fn a_set_with_anything_wrong_changes_nothing_and_says_where() {
     let notes = notes(MODERN);
@@ -129,6 +131,7 @@ pairings! {
 const READERS: &str = r#"permit(principal == User::"ana", action, resource in Upstream::"notes");
                          permit(principal == User::"bob", action, resource) when { resource is Resource && resource.uri like "note://a*" };"#;
 
+// SECURITY AUTHZ-10
 #[tokio::test]
 async fn a_listen_for_what_may_not_be_heard_any_more_ends_with_a_result() {
     let notes = notes(MODERN);

@@ -1,7 +1,7 @@
 //! What is denied though it is seen: with which word, and in a form that its reader can act on.
 
 use super::{LEGACY, MODERN, governed, notes};
-use crate::harness::{Gateway, Pairing, Upstream, parse};
+use crate::harness::{Authority, Gateway, Pairing, Upstream, parse};
 
 const TYPED: &str = r#"{"name":"t","inputSchema":{"type":"object","properties":{"repo":{"type":"string"},"n":{"type":"integer"}}}}"#;
 
@@ -55,6 +55,7 @@ async fn a_denied_resource_or_prompt_is_an_error_of_our_own_with_the_reason() {
     }
 }
 
+// SECURITY AUTHZ-1
 #[tokio::test]
 async fn a_token_that_lacks_a_scope_is_answered_with_403_and_the_scope() {
     let notes = notes(MODERN);
@@ -76,6 +77,39 @@ async fn a_token_that_lacks_a_scope_is_answered_with_403_and_the_scope() {
     }
 }
 
+// SECURITY 9, AUTHZ-1
+#[tokio::test]
+async fn authz_1_with_auth_and_no_policy_nobody_may_use_anything_and_it_is_reported() {
+    let notes = notes(MODERN);
+    let authority = Authority::start().await;
+    let gateway = Gateway::of()
+        .upstream("notes", &notes)
+        .auth(authority.spec())
+        .unguided()
+        .start()
+        .await;
+    for revision in [MODERN, LEGACY] {
+        let client = gateway
+            .client_with(revision, &authority.token("ana", ""))
+            .await;
+        assert_eq!(client.tools().await, Vec::<String>::new());
+        for (method, params) in [
+            ("tools/call", r#"{"name":"notes_a","arguments":{}}"#),
+            ("prompts/get", r#"{"name":"notes_a"}"#),
+            ("resources/read", r#"{"uri":"notes+note://a"}"#),
+        ] {
+            let answer = client.ask(method, params).await;
+            assert_eq!(answer.refusal().1, "unknown_name", "{method}");
+            assert!(notes.heard(method).is_empty());
+        }
+    }
+    let [problem] = &gateway.app.policy_problems()[..] else {
+        panic!("{:?}", gateway.app.policy_problems());
+    };
+    assert!(problem.to_string().contains("usher init"), "{problem}");
+}
+
+// SECURITY AUTHZ-1
 #[tokio::test]
 async fn policies_that_cannot_be_used_permit_nothing_and_are_reported() {
     for spoil in ["nothing", "no policy", "not Cedar", "not valid"] {
@@ -99,6 +133,7 @@ async fn policies_that_cannot_be_used_permit_nothing_and_are_reported() {
     }
 }
 
+// SECURITY AUTHZ-9
 #[tokio::test]
 async fn policy_sees_the_very_string_that_is_sent_and_twisted_ones_lead_nowhere() {
     let notes = notes(MODERN);

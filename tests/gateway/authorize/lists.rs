@@ -131,6 +131,7 @@ async fn an_endpoint_speaks_only_of_upstreams_of_which_something_is_seen() {
     );
 }
 
+// SECURITY AUTHZ-8
 #[tokio::test]
 async fn a_toolset_and_an_upstreams_own_endpoint_are_under_the_same_policies() {
     let notes = notes(MODERN);
@@ -158,7 +159,7 @@ async fn a_toolset_and_an_upstreams_own_endpoint_are_under_the_same_policies() {
         own.call("b", "{}").await.refusal(),
         (-32602, "unknown_name".into())
     );
-    // No endpoint that is not there falls back to a wider one (SECURITY AUTHZ-8).
+    // No endpoint that is not there falls back to a wider one.
     for path in ["/mcp/other", "/mcp/u/other", "/mcp/u/notes/x"] {
         let client = gateway.client_as_at(path, "ana", MODERN, "{}");
         let answer = client.await.unwrap().ask("tools/list", "{}").await;
@@ -166,6 +167,32 @@ async fn a_toolset_and_an_upstreams_own_endpoint_are_under_the_same_policies() {
     }
 }
 
+// SECURITY AUTHZ-11
+#[tokio::test]
+async fn authz_11_what_a_client_calls_itself_and_what_a_server_calls_itself_permits_nothing() {
+    let notes = notes(MODERN);
+    // `raw` is what these clients call themselves, `scripted` what the server does.
+    let gateway = governed(
+        &notes,
+        r#"permit(principal == User::"raw", action, resource);
+           permit(principal == Agent::"raw", action, resource);
+           permit(principal == Key::"raw", action, resource);
+           permit(principal, action, resource) when { context has client && context.client == "raw" };
+           permit(principal, action, resource in Upstream::"scripted");"#,
+    )
+    .await;
+    for revision in [MODERN, LEGACY] {
+        let bob = gateway.client_as("bob", revision, "{}").await;
+        let answer = bob
+            .call("notes_a", "{}")
+            .meta(r#""io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},"user":"raw","client":"raw""#)
+            .await;
+        assert_eq!(answer.tool_error(), "policy_denied");
+    }
+    assert!(notes.heard("tools/call").is_empty());
+}
+
+// SECURITY AUTHZ-11
 #[tokio::test]
 async fn what_an_upstream_claims_of_its_tools_permits_nothing_until_the_operator_says_it() {
     let claimed =
