@@ -106,7 +106,9 @@ impl Inquiry {
         match self.judge(token, audiences) {
             Verdict::NeedsIntrospection => match answer {
                 Verdict::Refused(error) => Verdict::Refused(error),
-                _ => Verdict::Refused(AuthError::Unavailable),
+                Verdict::Proved(_) | Verdict::NeedsKeys(_) | Verdict::NeedsIntrospection => {
+                    Verdict::Refused(AuthError::Unavailable)
+                }
             },
             known @ (Verdict::Proved(_) | Verdict::Refused(_) | Verdict::NeedsKeys(_)) => known,
         }

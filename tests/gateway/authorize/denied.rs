@@ -176,3 +176,22 @@ async fn policy_sees_the_very_string_that_is_sent_and_twisted_ones_lead_nowhere(
     }
     assert_eq!(notes.heard("resources/read").len(), read);
 }
+
+// SECURITY AUTHZ-9
+#[tokio::test]
+async fn a_twisted_address_leads_nowhere_even_where_its_server_lists_it() {
+    let notes = Upstream::http(MODERN).resources([
+        crate::harness::resource("file:///pub/../secret"),
+        crate::harness::resource("file:///pub/x"),
+    ]);
+    let gateway = governed(
+        &notes,
+        r#"permit(principal, action, resource is Resource) when { resource.uri like "file:///pub/*" };"#,
+    )
+    .await;
+    let client = gateway.client_as("ana", MODERN, "{}").await;
+    client.read("notes+file:///pub/x").await.result();
+    let answer = client.read("notes+file:///pub/../secret").await;
+    assert_eq!(answer.refusal().1, "unknown_name");
+    assert_eq!(notes.heard("resources/read").len(), 1);
+}
