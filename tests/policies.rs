@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::Path, process::Command, time::SystemTime};
 
-use usher::policy::Policy;
+use usher::policy::{Configured, Policy};
 
 fn dir() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/policies"))
@@ -17,7 +17,7 @@ fn shipped_policies_are_right_and_fit_their_items() {
     let policy = shipped();
     let prepared = policy.prepare(policy.case_items().to_vec(), None);
     assert_eq!(prepared.problems(), []);
-    assert_eq!(prepared.review(), []);
+    assert_eq!(prepared.review(&Configured::default()), []);
 }
 
 #[test]

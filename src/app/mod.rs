@@ -33,7 +33,7 @@ use crate::{
         Endpoint, Routes, Server,
         guard::{Gatekeeper, Guard, GuardError, metadata_path},
     },
-    snapshot::World,
+    snapshot::{Snapshot, World},
     stack::{self, Upstreams},
     stage::Passage,
     tasks::Tasks,
@@ -384,6 +384,11 @@ impl App {
             })
         };
         self.shared.plan.upstreams.iter().filter_map(one).collect()
+    }
+
+    /// The world as calls see it that begin now.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.shared.world.load()
     }
 
     /// Everything the main endpoint lists of one kind, as clients of the newest revision see it.

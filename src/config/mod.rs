@@ -20,7 +20,7 @@ mod typed;
 mod units;
 mod yaml;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) use hint::distance;
 pub use mcp_json::{Export, Import, import, load_mcp_json};
@@ -40,6 +40,14 @@ pub fn load(path: &Path, vars: Vars<'_>) -> Result<Plan, Rejected> {
     let plan =
         files::gather(path, vars, &mut findings).map(|tree| check::check(tree, &mut findings));
     findings.settle(plan)
+}
+
+/// The directory of policies that the configuration at `path` names, whatever else is wrong with it: policies can be worked on
+/// where its secrets are not. The inner `None`: it has no `policy` block. `None`: it cannot be read.
+pub fn policy_dir(path: &Path, vars: Vars<'_>) -> Option<Option<PathBuf>> {
+    let mut findings = problem::Findings::default();
+    let tree = files::gather(path, vars, &mut findings)?;
+    Some(check::policy::dir(&tree, &findings))
 }
 
 /// Checks the text of a configuration that we wrote ourselves: no file, no references.

@@ -33,6 +33,10 @@ pub struct Explanation {
     pub decision: &'static str,
     /// Whether the item is listed for them.
     pub listed: bool,
+    /// The groups and the tenant they are in, as far as policies name them: `Group::"dev"`.
+    pub within: Vec<String>,
+    /// What policies know of the item.
+    pub item: About,
     /// What a caller is told when it is denied.
     pub text: Option<String>,
     /// The policies that decide.
@@ -41,6 +45,37 @@ pub struct Explanation {
     pub policies: Vec<Weighed>,
     /// What would change it, a sentence each.
     pub changes: Vec<String>,
+}
+
+/// What policies know of an item.
+#[derive(Debug, Serialize)]
+pub struct About {
+    /// Its name in policies: `Tool::"github_whoami"`.
+    pub name: String,
+    /// Whose it is.
+    pub upstream: String,
+    /// Its tags.
+    pub tags: Vec<Arc<str>>,
+    /// What is pinned of it, such as `read_only: true`.
+    pub pinned: Vec<String>,
+    /// The toolsets it is in.
+    pub toolsets: Vec<Arc<str>>,
+}
+
+impl About {
+    fn of(laid: &Laid) -> Self {
+        let item = &laid.item;
+        let pinned = item.pinned.pairs().into_iter();
+        Self {
+            name: format!("{}::{:?}", laid.type_name(), &*item.outward),
+            upstream: item.upstream.as_str().to_owned(),
+            tags: item.tags.clone(),
+            pinned: pinned
+                .filter_map(|(key, flag)| Some(format!("{key}: {}", flag?)))
+                .collect(),
+            toolsets: item.toolsets.clone(),
+        }
+    }
 }
 
 /// A policy, and what it has to say here.
@@ -106,9 +141,15 @@ impl Prepared {
                 denied.policies.clone(),
             ),
         };
+        let known = match self.policy().set() {
+            Some(set) => self.item(set, &ask.item),
+            None => Arc::new(Laid::alone(&ask.item)),
+        };
         let mut explanation = Explanation {
             decision,
             listed,
+            within: Vec::new(),
+            item: About::of(&known),
             text,
             by,
             policies: Vec::new(),
@@ -123,7 +164,9 @@ impl Prepared {
             explanation.changes.push(change.to_owned());
             return explanation;
         };
-        let item = self.item(set, &ask.item);
+        let item = known;
+        let within = set.classes.ancestors(&class.0);
+        explanation.within = within.map(|(ty, id)| format!("{ty}::{:?}", &**id)).collect();
         let world = World {
             classes: &set.classes,
             who: &class.0,

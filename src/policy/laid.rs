@@ -35,7 +35,21 @@ impl Laid {
 
     /// One that nobody handed in.
     pub(super) fn unlisted(subject: &Subject<'_>, classes: &Classes) -> Self {
-        let item = Item {
+        Self::of(Self::bare(subject), classes)
+    }
+
+    /// The same where there are no policies.
+    pub(super) fn alone(subject: &Subject<'_>) -> Self {
+        Self {
+            keys: Vec::new(),
+            parts: Parts::of(subject.local),
+            item: Self::bare(subject),
+            shapes: OnceLock::new(),
+        }
+    }
+
+    fn bare(subject: &Subject<'_>) -> Item {
+        Item {
             kind: subject.kind,
             upstream: subject.upstream.clone(),
             outward: subject.outward.into(),
@@ -45,8 +59,7 @@ impl Laid {
             claimed: super::Hints::default(),
             toolsets: Vec::new(),
             schema: None,
-        };
-        Self::of(item, classes)
+        }
     }
 
     /// Its type in policies.

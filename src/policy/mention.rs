@@ -75,6 +75,8 @@ pub(super) struct Mentions {
     pub(super) tags: BTreeSet<Arc<str>>,
     /// Scopes that are looked for by name.
     pub(super) scopes: BTreeSet<Arc<str>>,
+    /// Tags of items that are looked for by name.
+    pub(super) item_tags: BTreeSet<Arc<str>>,
     /// Entities named in conditions.
     pub(super) entities: BTreeSet<Named>,
     /// What cannot be followed.
@@ -105,6 +107,7 @@ impl Mentions {
         self.claimed |= other.claimed;
         self.tags.extend(other.tags.iter().cloned());
         self.scopes.extend(other.scopes.iter().cloned());
+        self.item_tags.extend(other.item_tags.iter().cloned());
         self.entities.extend(other.entities.iter().cloned());
     }
 
@@ -128,11 +131,16 @@ impl Mentions {
                     BinaryOp::ContainsAll,
                     BinaryOp::ContainsAny,
                 ];
-                if contains.contains(op)
-                    && path(left)
-                        .is_some_and(|(var, path)| *var == Var::Context && path == ["scopes"])
-                {
-                    self.wanted_scopes(right);
+                if contains.contains(op) {
+                    match path(left) {
+                        Some((Var::Context, path)) if path == ["scopes"] => {
+                            words(right, &mut self.scopes);
+                        }
+                        Some((Var::Resource, path)) if path == ["tags"] => {
+                            words(right, &mut self.item_tags);
+                        }
+                        _ => {}
+                    }
                 }
                 if matches!(op, BinaryOp::GetTag | BinaryOp::HasTag) {
                     match &**right {
@@ -180,16 +188,6 @@ impl Mentions {
         }
     }
 
-    fn wanted_scopes(&mut self, expr: &Expr) {
-        match expr {
-            Expr::Literal(Literal::String(scope)) => {
-                self.scopes.insert(scope.as_str().into());
-            }
-            Expr::Set(exprs) => exprs.iter().for_each(|expr| self.wanted_scopes(expr)),
-            _ => {}
-        }
-    }
-
     fn path(&mut self, var: &Var, path: &[&str]) {
         match (var, path) {
             (Var::Context, []) => self
@@ -220,6 +218,17 @@ impl Mentions {
             (Var::Resource, ["claimed", ..]) => self.claimed = true,
             (Var::Principal | Var::Resource | Var::Action, _) => {}
         }
+    }
+}
+
+/// The texts that are looked for.
+fn words(expr: &Expr, found: &mut BTreeSet<Arc<str>>) {
+    match expr {
+        Expr::Literal(Literal::String(word)) => {
+            found.insert(word.as_str().into());
+        }
+        Expr::Set(exprs) => exprs.iter().for_each(|expr| words(expr, found)),
+        _ => {}
     }
 }
 

@@ -54,10 +54,11 @@ use slice::ClassRules;
 pub use ask::{Action, Approval, Ask, Circumstances, Denied, Permit, Refusal};
 pub use cases::{Outcome, Somebody, moment};
 pub use class::Class;
-pub use explain::{Able, Explanation, State, Weighed};
+pub use explain::{Able, About, Explanation, State, Weighed};
 pub use item::{Hints, Item, ItemKind, Subject};
 pub use prepared::Prepared;
 pub use problem::Problem;
+pub use review::Configured;
 
 /// Classes whose policies are kept; the least used are forgotten.
 const CLASSES: u64 = 4_096;

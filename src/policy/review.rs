@@ -12,20 +12,34 @@ use super::{
     load::Compiled,
     rule::{Constraint, Literal, Rule},
 };
+use crate::protocol::UpstreamId;
+
+/// What is configured, whether it offers anything or not.
+#[derive(Debug, Clone, Default)]
+pub struct Configured {
+    /// Every upstream.
+    pub upstreams: Vec<UpstreamId>,
+    /// Those of them that cannot be reached: what they offer is not among the items.
+    pub away: Vec<UpstreamId>,
+    /// Every toolset.
+    pub toolsets: Vec<Arc<str>>,
+}
 
 impl Prepared {
-    /// What is strange: names that none of the items has, and policies that others make needless or idle. In the order of the
-    /// files.
-    pub fn review(&self) -> Vec<Problem> {
+    /// What is strange: names and tags that none of the items has, and policies that others make needless or idle. Of what an
+    /// upstream that is away may have, nothing is said. In the order of the files.
+    pub fn review(&self, configured: &Configured) -> Vec<Problem> {
         let Some(set) = self.policy().set() else {
             return Vec::new();
         };
         let (compiled, items) = (&set.compiled, self.laid());
         let mut notes = self.policy().notes().to_vec();
-        let names = Names::of(items);
+        let names = Names::of(items, configured);
         for rule in &compiled.rules {
             unknown(compiled, rule, items, &names, &mut notes);
-            idle(compiled, &set.classes, rule, items, &mut notes);
+            if names.complete {
+                idle(compiled, &set.classes, rule, items, &mut notes);
+            }
             shadowed(compiled, rule, items, &mut notes);
         }
         notes.sort();
@@ -35,23 +49,37 @@ impl Prepared {
 }
 
 /// The ids that there are.
-struct Names(BTreeSet<(&'static str, String)>);
+struct Names {
+    all: BTreeSet<(&'static str, String)>,
+    /// Whether nobody is away who may have more.
+    complete: bool,
+}
 
 impl Names {
-    fn of(items: &Items) -> Self {
-        let mut names = BTreeSet::new();
+    fn of(items: &Items, configured: &Configured) -> Self {
+        let upstreams = configured.upstreams.iter();
+        let toolsets = configured.toolsets.iter();
+        let mut names: BTreeSet<_> = upstreams
+            .map(|upstream| ("Upstream", upstream.as_str().to_owned()))
+            .chain(toolsets.map(|name| ("Toolset", name.to_string())))
+            .collect();
         for laid in &items.all {
             names.insert((laid.type_name(), laid.item.outward.to_string()));
             names.insert(("Upstream", laid.item.upstream.as_str().to_owned()));
             let toolsets = laid.item.toolsets.iter();
             names.extend(toolsets.map(|name| ("Toolset", name.to_string())));
+            let tags = laid.item.tags.iter();
+            names.extend(tags.map(|tag| ("tag", tag.to_string())));
         }
-        Self(names)
+        Self {
+            all: names,
+            complete: configured.away.is_empty(),
+        }
     }
 
     /// The one that is spelled most like it, if one is.
     fn near(&self, ty: &str, id: &str) -> Option<&str> {
-        let same = self.0.iter().filter(|(other, _)| *other == ty);
+        let same = self.all.iter().filter(|(other, _)| *other == ty);
         same.map(|(_, name)| (distance(id, name), name.as_str()))
             .filter(|(distance, _)| *distance <= id.len() / 3 + 1)
             .min()
@@ -76,13 +104,24 @@ fn unknown(
             // Resources need not be listed, and who there is only credentials tell.
             continue;
         };
-        if names.0.contains(&(ty, id.to_string())) {
+        let of_items = ["Tool", "Prompt"].contains(&ty);
+        if names.all.contains(&(ty, id.to_string())) || of_items && !names.complete {
             continue;
         }
         let problem = note(compiled, rule, &format!("{ty}::{:?} is not there", &**id));
         notes.push(match names.near(ty, id) {
             Some(near) => problem.hint(format!("{near:?} is")),
             None => problem.hint("see `usher catalog` for what is"),
+        });
+    }
+    for tag in &rule.mentions.item_tags {
+        if names.all.contains(&("tag", tag.to_string())) || !names.complete {
+            continue;
+        }
+        let problem = note(compiled, rule, &format!("nothing is tagged {:?}", &**tag));
+        notes.push(match names.near("tag", tag) {
+            Some(near) => problem.hint(format!("{near:?} is a tag")),
+            None => problem.hint("tags are given in the configuration, under `tags` of an upstream"),
         });
     }
 }

@@ -1,15 +1,30 @@
 //! What policies are about: the items of `cases.yaml`, of a gateway, or of a catalog that was written down.
+//!
+//! With `--connect` names lead where the gateway's own snapshot leads them, and items are those that it decides on, tags, pins
+//! and toolsets included. Lists alone, of a file or of a gateway elsewhere, tell less; that is said.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use clap::Args;
 
+use super::noted;
 use crate::{
-    cli::{Ended, gateway::Where, near::near, out, shown},
+    app::App,
+    catalog::is_twisted,
+    cli::{
+        Ended,
+        gateway::{Gateway, Where},
+        near::near,
+        out, shown,
+    },
     json::{Json, Limits, Node},
-    policy::{Action, Hints, Item, ItemKind, Policy, Subject},
-    protocol::{UpstreamId, methods::ListKind},
+    policy::{Action, Configured, Hints, Item, ItemKind, Policy, Subject},
+    protocol::{UpstreamId, methods::ListKind, names::Scope},
+    snapshot::{Snapshot, kind_of, toolset_of},
 };
 
 /// The most of a catalog that is read from a file.
@@ -20,12 +35,23 @@ const CATALOG_BYTES: u64 = 256 * 1024 * 1024;
 pub(super) struct About {
     #[command(flatten)]
     place: Where,
-    /// Ask the upstreams of the configuration what they offer
+    /// Reach the upstreams of the configuration, and decide as the gateway does about what they offer
     #[arg(long)]
     connect: bool,
     /// A catalog that was written down: the output of `usher catalog --json`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["connect", "url"])]
     catalog: Option<PathBuf>,
+}
+
+/// What there is that policies can be about.
+#[derive(Default)]
+pub(super) struct Offered {
+    /// As policy sees it: of a gateway of ours just what its own decisions are made from.
+    pub(super) items: Vec<Item>,
+    /// What is configured, so that a policy about it is not about nothing.
+    pub(super) configured: Configured,
+    /// The world of that gateway.
+    snapshot: Option<Arc<Snapshot>>,
 }
 
 impl About {
@@ -39,31 +65,204 @@ impl About {
         self.connect || self.place.is_running() || self.catalog.is_some()
     }
 
-    /// The items; those of `cases.yaml` are not among them.
-    pub(super) async fn items(&self) -> Result<Vec<Item>, Ended> {
+    /// What is offered; what `cases.yaml` tells of is not among it.
+    pub(super) async fn offered(&self) -> Result<Offered, Ended> {
         if let Some(path) = &self.catalog {
-            return written(path).map_err(|error| {
+            let items = written(path).map_err(|error| {
                 out::problem(&format!("{}: {error}", path.display()));
                 Ended::Misused
-            });
+            })?;
+            return Ok(Offered::listed(items));
         }
         if !self.is_live() {
-            return Ok(Vec::new());
+            return Ok(Offered::default());
         }
         let gateway = self.place.gateway().await?;
-        let mut items = Vec::new();
-        for kind in ListKind::ALL {
-            match gateway.list(kind).await {
-                Ok(list) => items.extend(list.iter().filter_map(|json| item(kind, json))),
-                Err(refused) => {
-                    shown::refusal(&refused, false);
-                    gateway.close().await;
-                    return Err(Ended::Failed);
-                }
+        let offered = match &gateway {
+            Gateway::AdHoc(app, _) => Ok(Offered::of(app)),
+            Gateway::Running(_) => listed(&gateway).await,
+        };
+        gateway.close().await;
+        offered
+    }
+}
+
+/// What a gateway that runs elsewhere lists.
+async fn listed(gateway: &Gateway) -> Result<Offered, Ended> {
+    let mut items = Vec::new();
+    for kind in ListKind::ALL {
+        match gateway.list(kind).await {
+            Ok(list) => items.extend(list.iter().filter_map(|json| item(kind, json))),
+            Err(refused) => {
+                shown::refusal(&refused, false);
+                return Err(Ended::Failed);
             }
         }
-        gateway.close().await;
-        Ok(items)
+    }
+    Ok(Offered::listed(items))
+}
+
+impl Offered {
+    /// Of a gateway of our own.
+    fn of(app: &App) -> Self {
+        let snapshot = app.snapshot();
+        let statuses = app.statuses();
+        let away = statuses.iter().filter(|status| status.state != "ready");
+        let toolsets = snapshot.catalog.scopes().filter_map(toolset_of);
+        Self {
+            items: snapshot.items(),
+            configured: Configured {
+                upstreams: statuses.iter().map(|status| status.id.clone()).collect(),
+                away: away.map(|status| status.id.clone()).collect(),
+                toolsets: toolsets.map(Arc::from).collect(),
+            },
+            snapshot: Some(snapshot),
+        }
+    }
+
+    /// Of lists alone, which tell neither tags nor pins nor toolsets.
+    fn listed(items: Vec<Item>) -> Self {
+        noted(
+            "lists tell neither tags nor pinned annotations nor toolsets, and of an upstream only its prefix; `--connect` knows all of it",
+        );
+        Self {
+            items,
+            ..Self::default()
+        }
+    }
+
+    /// Everything there is to ask about: what is offered by a gateway of ours, and nothing else; otherwise also what `cases.yaml`
+    /// tells of.
+    pub(super) fn with_cases(mut self, policy: &Policy) -> Self {
+        if self.snapshot.is_some() {
+            return self;
+        }
+        for item in policy.case_items() {
+            let same = |other: &Item| (other.kind, &other.outward) == (item.kind, &item.outward);
+            if !self.items.iter().any(same) {
+                self.items.push(item.clone());
+            }
+        }
+        self
+    }
+
+    /// What a name at an endpoint stands for; where it stands for nothing, that has been told.
+    pub(super) fn named(
+        &self,
+        action: Action,
+        name: &str,
+        toolset: Option<&str>,
+    ) -> Result<Named, Ended> {
+        match &self.snapshot {
+            Some(snapshot) => self.routed(snapshot, action, name, toolset),
+            None => self.guessed(action, name),
+        }
+    }
+
+    /// The way that a call of that name takes in the gateway.
+    fn routed(
+        &self,
+        snapshot: &Snapshot,
+        action: Action,
+        name: &str,
+        toolset: Option<&str>,
+    ) -> Result<Named, Ended> {
+        let catalog = &snapshot.catalog;
+        let scope = toolset.map_or(Scope::All, |name| Scope::Toolset(name.into()));
+        if !catalog.scopes().any(|known| *known == scope) {
+            let toolset = toolset.unwrap_or_default();
+            out::problem(&format!("there is no toolset `{}`", out::tame(toolset)));
+            return Err(Ended::Misused);
+        }
+        let kind = list_of(action);
+        let route = match kind {
+            ListKind::Tools => catalog.tool(&scope, name).cloned(),
+            ListKind::Prompts => catalog.prompt(&scope, name).cloned(),
+            ListKind::Resources | ListKind::Templates | ListKind::Skills => {
+                catalog.resource(&scope, name)
+            }
+        };
+        let Some(route) = route else {
+            let away: Vec<_> = self.configured.away.iter().map(UpstreamId::as_str).collect();
+            let away = match &away[..] {
+                [] => String::new(),
+                away => format!(" (and these upstreams are away: {})", away.join(", ")),
+            };
+            let place = toolset.map_or(String::new(), |name| format!(" in the toolset `{name}`"));
+            out::problem(&out::tame(&format!(
+                "`{name}` is not there{place}{away}{}",
+                self.meant(name)
+            )));
+            return Err(Ended::Misused);
+        };
+        if kind == ListKind::Resources && is_twisted(&route.local) {
+            out::problem(&format!(
+                "`{}` is refused whoever asks: dot segments, control characters or broken percent-encoding",
+                out::tame(name)
+            ));
+            return Err(Ended::Misused);
+        }
+        Ok(Named {
+            kind: kind_of(kind),
+            outward: catalog.name_of(kind, &route, name).into_owned(),
+            local: route.local.to_string(),
+            upstream: route.upstream,
+        })
+    }
+
+    /// The item of a name; one that is not among the items by its prefix alone, with a note on it.
+    fn guessed(&self, action: Action, name: &str) -> Result<Named, Ended> {
+        let kind = kind_of(list_of(action));
+        let mut same = self.items.iter().filter(|item| item.kind == kind);
+        if let Some(item) = same.find(|item| *item.outward == *name) {
+            return Ok(Named {
+                kind,
+                upstream: item.upstream.clone(),
+                local: item.local.to_string(),
+                outward: name.to_owned(),
+            });
+        }
+        let meant = self.meant(name);
+        let Some((upstream, local)) = apart(kind, name) else {
+            out::problem(&out::tame(&format!(
+                "`{name}` is not there, and no prefix tells whose it would be{meant}"
+            )));
+            return Err(Ended::Misused);
+        };
+        // What is not listed may be read all the same.
+        if kind != ItemKind::Resource {
+            noted(&format!(
+                "nothing is known of `{name}`, so its arguments have no types; `--connect` or `items` in cases.yaml would tell{meant}"
+            ));
+        }
+        Ok(Named {
+            kind,
+            local: local.to_owned(),
+            upstream,
+            outward: name.to_owned(),
+        })
+    }
+
+    /// What somebody may have meant, as the end of a sentence.
+    fn meant(&self, name: &str) -> String {
+        let names: Vec<String> = self.items.iter().map(|item| item.outward.to_string()).collect();
+        let near = near(name, &names);
+        near.first()
+            .map_or(String::new(), |name| format!("; did you mean `{name}`?"))
+    }
+}
+
+/// The list that what an action is done with stands in.
+const fn list_of(action: Action) -> ListKind {
+    match action {
+        Action::Call => ListKind::Tools,
+        Action::Get => ListKind::Prompts,
+        Action::Read
+        | Action::Subscribe
+        | Action::Complete
+        | Action::Elicit
+        | Action::Sample
+        | Action::ListRoots => ListKind::Resources,
     }
 }
 
@@ -86,7 +285,6 @@ fn written(path: &Path) -> Result<Vec<Item>, String> {
 }
 
 /// A listed item as policy sees it. Its upstream is told by its prefix.
-// Tags, pins and toolsets are not listed; with a configuration at hand they are the gateway's to add.
 fn item(kind: ListKind, json: &Json) -> Option<Item> {
     let root = json.root();
     let (kind, name, schema) = match kind {
@@ -163,7 +361,7 @@ impl Done {
     }
 }
 
-/// An item to ask about.
+/// An item to ask about, as the gateway's decision is asked about it.
 pub(super) struct Named {
     kind: ItemKind,
     upstream: UpstreamId,
@@ -180,66 +378,4 @@ impl Named {
             outward: &self.outward,
         }
     }
-}
-
-/// Everything there is to ask about: `live` first, then what `cases.yaml` tells of.
-pub(super) fn all(policy: &Policy, live: Vec<Item>) -> Vec<Item> {
-    let mut items = live;
-    for item in policy.case_items() {
-        let same = |other: &Item| (other.kind, &other.outward) == (item.kind, &item.outward);
-        if !items.iter().any(same) {
-            items.push(item.clone());
-        }
-    }
-    items
-}
-
-/// The item of a name; one that is not among `items` by its prefix alone, with a note on it.
-pub(super) fn named(items: &[Item], action: Action, name: &str) -> Result<Named, Ended> {
-    let found = items
-        .iter()
-        .filter(|item| *item.outward == *name)
-        .find(|item| item.kind.uses().contains(&action));
-    if let Some(item) = found {
-        return Ok(Named {
-            kind: item.kind,
-            upstream: item.upstream.clone(),
-            local: item.local.to_string(),
-            outward: name.to_owned(),
-        });
-    }
-    let names: Vec<String> = items.iter().map(|item| item.outward.to_string()).collect();
-    let kind = match action {
-        Action::Call => ItemKind::Tool,
-        Action::Get => ItemKind::Prompt,
-        Action::Read
-        | Action::Subscribe
-        | Action::Complete
-        | Action::Elicit
-        | Action::Sample
-        | Action::ListRoots => ItemKind::Resource,
-    };
-    let meant = match near(name, &names)[..] {
-        [] => String::new(),
-        [first, ..] => format!("; did you mean `{first}`?"),
-    };
-    let Some((upstream, local)) = apart(kind, name) else {
-        out::problem(&format!(
-            "`{name}` is not there, and no prefix tells whose it would be{meant}"
-        ));
-        return Err(Ended::Misused);
-    };
-    // What is not listed may be read all the same.
-    if kind != ItemKind::Resource {
-        out::note(&format!(
-            "{}: nothing is known of `{name}`, so its arguments have no types; `--connect` or `items` in cases.yaml would tell{meant}",
-            out::paint(out::YELLOW, "note")
-        ));
-    }
-    Ok(Named {
-        kind,
-        local: local.to_owned(),
-        upstream,
-        outward: name.to_owned(),
-    })
 }

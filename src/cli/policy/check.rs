@@ -2,7 +2,7 @@
 
 use clap::Args as ClapArgs;
 
-use super::{Outcome, Set, about::About, tell, told};
+use super::{Basis, Outcome, tell, told};
 use crate::{
     cli::{Ended, out},
     json::Json,
@@ -19,34 +19,24 @@ Examples:
 Exit codes: 0 fine, 1 an upstream is away (--connect), 2 the policies are wrong or do not fit")]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
-    set: Set,
-    #[command(flatten)]
-    about: About,
-    /// Print the outcome as JSON
-    #[arg(long)]
-    json: bool,
+    basis: Basis,
 }
 
 /// Runs it.
-pub(super) async fn run(args: Args) -> Ended {
-    let config = args.about.config();
-    let policy = match args.set.load(&config, args.json) {
-        Ok(policy) => policy,
+pub(super) async fn run(Args { basis }: Args) -> Ended {
+    let (policy, offered) = match basis.read().await {
+        Ok(read) => read,
         Err(ended) => return ended,
     };
-    let live = match args.about.items().await {
-        Ok(live) => live,
-        Err(ended) => return ended,
-    };
-    let items = if args.about.is_live() {
-        live
+    let items = if basis.about.is_live() {
+        offered.items
     } else {
         policy.case_items().to_vec()
     };
-    let count = items.len();
+    let (count, away) = (items.len(), &offered.configured.away);
     let prepared = policy.prepare(items, None);
-    let (problems, notes) = (prepared.problems(), prepared.review());
-    if args.json {
+    let (problems, notes) = (prepared.problems(), prepared.review(&offered.configured));
+    if basis.json {
         let outcome = Outcome {
             ok: problems.is_empty(),
             problems,
@@ -58,19 +48,31 @@ pub(super) async fn run(args: Args) -> Ended {
             told(note, &out::paint(out::YELLOW, "note"));
         }
         if problems.is_empty() {
+            let of = match (basis.about.is_live(), count) {
+                (true, _) => format!("over {count} tools, prompts and resources that are offered"),
+                (false, 0) => "by itself; `--connect` looks at it with what your servers offer".into(),
+                (false, _) => format!(
+                    "over the {count} items of its cases.yaml; `--connect` looks at what your servers offer"
+                ),
+            };
             out::line(&format!(
-                "{}: {}, {} policies, looked at with {count} items",
-                args.set.path(&config).display(),
+                "{}: {}, {} policies, {of}",
+                basis.dir().display(),
                 out::paint(out::GREEN, "fine"),
                 policy.count(),
             ));
         } else {
             tell(problems);
         }
+        for upstream in away {
+            out::problem(&format!(
+                "`{upstream}` is away, so policies about it could not be looked at"
+            ));
+        }
     }
-    if problems.is_empty() {
-        Ended::Well
-    } else {
-        Ended::Misused
+    match (problems.is_empty(), away.is_empty()) {
+        (false, _) => Ended::Misused,
+        (true, false) => Ended::Failed,
+        (true, true) => Ended::Well,
     }
 }

@@ -1,14 +1,11 @@
 //! `usher policy explain`: why somebody may do a thing or not, and what would change it.
 
-use std::{net::IpAddr, time::SystemTime};
+use std::{net::IpAddr, sync::Arc, time::SystemTime};
 
 use bytes::Bytes;
 use clap::Args as ClapArgs;
 
-use super::{
-    Set,
-    about::{About, Done, all, named},
-};
+use super::Question;
 use crate::{
     cli::{Ended, out, table},
     json::{Json, Kind, Limits},
@@ -27,26 +24,16 @@ pub(in crate::cli) struct Args {
     #[command(flatten)]
     who: Who,
     #[command(flatten)]
-    done: Done,
+    question: Question,
     /// The arguments, as a JSON object
     #[arg(long, value_name = "JSON", default_value = "{}")]
     args: String,
-    /// The toolset of the endpoint
-    #[arg(long)]
-    toolset: Option<String>,
     /// Whence the client connects
     #[arg(long, value_name = "IP")]
     address: Option<IpAddr>,
     /// When, such as 2026-11-21T12:00:00Z [default: now]
     #[arg(long, value_name = "TIME", value_parser = moment)]
     at: Option<SystemTime>,
-    #[command(flatten)]
-    set: Set,
-    #[command(flatten)]
-    about: About,
-    /// Print the outcome as JSON
-    #[arg(long)]
-    json: bool,
 }
 
 /// Who asks; nobody named is somebody anonymous.
@@ -94,20 +81,11 @@ pub(super) async fn run(args: Args) -> Ended {
             return Ended::Misused;
         }
     };
-    let policy = match args.set.load(&args.about.config(), args.json) {
-        Ok(policy) => policy,
+    let (prepared, action, item) = match args.question.read().await {
+        Ok(read) => read,
         Err(ended) => return ended,
     };
-    let live = match args.about.items().await {
-        Ok(live) => live,
-        Err(ended) => return ended,
-    };
-    let items = all(&policy, live);
-    let (action, name) = args.done.action();
-    let item = match named(&items, action, name) {
-        Ok(item) => item,
-        Err(ended) => return ended,
-    };
+    let (_, name) = args.question.done.action();
     let who = Somebody {
         user: args.who.user,
         agent: args.who.agent,
@@ -123,7 +101,6 @@ pub(super) async fn run(args: Args) -> Ended {
         out::problem("one of --user, --agent and --key, not several");
         return Ended::Misused;
     };
-    let prepared = policy.prepare(items, None);
     let explanation = prepared.explain(&Ask {
         who: &identity,
         action,
@@ -132,11 +109,11 @@ pub(super) async fn run(args: Args) -> Ended {
         circumstances: Circumstances {
             revision: Revision::LATEST_MODERN,
             address: args.address,
-            toolset: args.toolset.as_deref(),
+            toolset: args.question.toolset.as_deref(),
             now: args.at.unwrap_or_else(SystemTime::now),
         },
     });
-    if args.json {
+    if args.question.basis.json {
         out::line(Json::of(&explanation).as_str());
     } else {
         print(
@@ -174,6 +151,20 @@ fn print(explanation: &Explanation, sentence: &str) {
             out::line("  it is not listed for them, and answers as if it were not there");
         }
     }
+    let item = &explanation.item;
+    let mut known = vec![format!("{} of {}", item.name, item.upstream)];
+    known.extend(item.pinned.iter().cloned());
+    let listed = |word: &str, names: &[Arc<str>]| {
+        (!names.is_empty()).then(|| format!("{word} {}", names.join(", ")))
+    };
+    known.extend(listed("tagged", &item.tags));
+    known.extend(listed("in the toolset", &item.toolsets));
+    out::line(&format!("\n  what  {}", out::tame(&known.join("; "))));
+    let within = match &explanation.within[..] {
+        [] => "in no group that policies name".to_owned(),
+        within => format!("in {}", within.join(", ")),
+    };
+    out::line(&format!("  who   {}", out::tame(&within)));
     let rows: Vec<Vec<String>> = explanation
         .policies
         .iter()

@@ -1,7 +1,8 @@
 //! `usher policy`: tools for those who write policies.
 //!
 //! Every subcommand works on a directory alone; what `cases.yaml` tells of items stands in for a catalog, until `--connect`,
-//! `--url` or `--catalog` brings a real one.
+//! `--url` or `--catalog` brings a real one. With `--connect` the answer is the gateway's: the same policies are laid over
+//! the same items by the same code.
 
 mod about;
 mod check;
@@ -16,9 +17,12 @@ use clap::{Args as ClapArgs, Subcommand};
 
 use super::{Ended, out};
 use crate::{
+    config,
     json::Json,
-    policy::{Policy, Problem},
+    policy::{Action, Policy, Prepared, Problem},
 };
+
+use about::{About, Done, Named, Offered};
 
 /// The directory that is read if none is named.
 const DEFAULT_DIR: &str = "policies";
@@ -54,26 +58,86 @@ pub(super) async fn run(args: Args) -> Ended {
     }
 }
 
+/// What a question about policies is asked of.
+#[derive(Debug, ClapArgs)]
+struct Basis {
+    #[command(flatten)]
+    set: Set,
+    #[command(flatten)]
+    about: About,
+    /// Print the outcome as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Basis {
+    /// The policies, and what is offered; if there are none, everything that is wrong has been told.
+    async fn read(&self) -> Result<(Policy, Offered), Ended> {
+        let policy = self.set.load(&self.about.config(), self.json)?;
+        Ok((policy, self.about.offered().await?))
+    }
+
+    /// The directory of the policies.
+    fn dir(&self) -> PathBuf {
+        self.set.path(&self.about.config())
+    }
+}
+
+/// Which item of it is asked about.
+#[derive(Debug, ClapArgs)]
+struct Question {
+    #[command(flatten)]
+    done: Done,
+    /// At the endpoint of this toolset
+    #[arg(long)]
+    toolset: Option<String>,
+    #[command(flatten)]
+    basis: Basis,
+}
+
+impl Question {
+    /// The policies over what is offered, and the item; what is not there has been told.
+    async fn read(&self) -> Result<(Prepared, Action, Named), Ended> {
+        let (policy, offered) = self.basis.read().await?;
+        let (action, name) = self.done.action();
+        let offered = offered.with_cases(&policy);
+        let named = offered.named(action, name, self.toolset.as_deref())?;
+        let prepared = policy.prepare(offered.items, None);
+        if !prepared.problems().is_empty() {
+            noted("these policies do not fit what is offered, and would not be put in force like this: see `usher policy check`");
+        }
+        Ok((prepared, action, named))
+    }
+}
+
 /// Which set of policies.
 #[derive(Debug, ClapArgs)]
 struct Set {
-    /// The directory of the policies [default: policies, beside the configuration]
+    /// The directory of the policies [default: `policy.dir` of the configuration; without one, policies beside it]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
 impl Set {
-    /// The directory: as named, or beside the configuration.
+    /// The directory: as named here, or in the configuration, or beside it.
     fn path(&self, config: &Path) -> PathBuf {
+        let named = || config::policy_dir(config, &config::process_vars).flatten();
         let beside = || {
             let parent = config.parent().unwrap_or_else(|| Path::new(""));
             parent.join(DEFAULT_DIR)
         };
-        self.dir.clone().unwrap_or_else(beside)
+        let dir = self.dir.clone().or_else(named);
+        dir.unwrap_or_else(beside)
     }
 
     /// The set; if there is none, everything that is wrong has been told.
     fn load(&self, config: &Path, json: bool) -> Result<Policy, Ended> {
+        if config.exists() && config::policy_dir(config, &config::process_vars) == Some(None) {
+            noted(&format!(
+                "{} has no `policy` block, so a gateway of it asks none of these: add `policy: {{ dir: policies }}`",
+                config.display()
+            ));
+        }
         Policy::load(&self.path(config)).map_err(|problems| {
             if json {
                 let outcome = Outcome {
@@ -88,6 +152,12 @@ impl Set {
             Ended::Misused
         })
     }
+}
+
+/// Something that a reader of the answer should know.
+fn noted(text: &str) {
+    let word = out::paint(out::YELLOW, "note");
+    out::note(&format!("{word}: {}", out::tame(text)));
 }
 
 /// What a check comes to, as JSON.

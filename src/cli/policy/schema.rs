@@ -4,7 +4,7 @@ use clap::Args as ClapArgs;
 
 use super::{
     Set,
-    about::{About, all},
+    about::About,
 };
 use crate::{
     cli::{Ended, near::near, out},
@@ -33,15 +33,15 @@ pub(super) async fn run(args: Args) -> Ended {
         out::raw(Policy::schema(None).as_bytes());
         return Ended::Well;
     };
-    let live = match args.about.items().await {
-        Ok(live) => live,
+    let offered = match args.about.offered().await {
+        Ok(offered) => offered,
         Err(ended) => return ended,
     };
     let items = if args.about.is_live() {
-        live
+        offered.items
     } else {
         match args.set.load(&args.about.config(), false) {
-            Ok(policy) => all(&policy, live),
+            Ok(policy) => offered.with_cases(&policy).items,
             Err(ended) => return ended,
         }
     };

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use clap::Args as ClapArgs;
 
-use super::{Set, about::About};
+use super::Basis;
 use crate::{
     cli::{Ended, out},
     json::Json,
@@ -21,31 +21,21 @@ Examples:
 Exit codes: 0 every case as expected, 1 one is not, 2 the policies are wrong")]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
-    set: Set,
-    #[command(flatten)]
-    about: About,
-    /// Print the outcome as JSON
-    #[arg(long)]
-    json: bool,
+    basis: Basis,
 }
 
 /// Runs it.
-pub(super) async fn run(args: Args) -> Ended {
-    let config = args.about.config();
-    let policy = match args.set.load(&config, args.json) {
-        Ok(policy) => policy,
+pub(super) async fn run(Args { basis }: Args) -> Ended {
+    let (policy, offered) = match basis.read().await {
+        Ok(read) => read,
         Err(ended) => return ended,
     };
-    let live = match args.about.items().await {
-        Ok(live) => live,
-        Err(ended) => return ended,
-    };
-    let outcomes = policy.run_cases(&live, SystemTime::now());
+    let outcomes = policy.run_cases(&offered.items, SystemTime::now());
     let failed = outcomes
         .iter()
         .filter(|case| case.failure.is_some())
         .count();
-    if args.json {
+    if basis.json {
         #[derive(serde::Serialize)]
         struct Report<'a> {
             ok: bool,
@@ -57,7 +47,7 @@ pub(super) async fn run(args: Args) -> Ended {
         };
         out::line(Json::of(&report).as_str());
     } else {
-        let file = args.set.path(&config).join("cases.yaml");
+        let file = basis.dir().join("cases.yaml");
         for case in &outcomes {
             match &case.failure {
                 None => out::line(&format!("{}  {}", out::paint(out::GREEN, "ok"), case.name)),

@@ -2,10 +2,7 @@
 
 use clap::Args as ClapArgs;
 
-use super::{
-    Set,
-    about::{About, Done, all, named},
-};
+use super::Question;
 use crate::{
     cli::{Ended, out, table},
     json::Json,
@@ -21,38 +18,18 @@ Examples:
 `depends` is for what arguments, scopes, time or address decide; the conditions follow.")]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
-    done: Done,
-    /// The toolset of the endpoint
-    #[arg(long)]
-    toolset: Option<String>,
-    #[command(flatten)]
-    set: Set,
-    #[command(flatten)]
-    about: About,
-    /// Print the outcome as JSON
-    #[arg(long)]
-    json: bool,
+    question: Question,
 }
 
 /// Runs it.
-pub(super) async fn run(args: Args) -> Ended {
-    let policy = match args.set.load(&args.about.config(), args.json) {
-        Ok(policy) => policy,
+pub(super) async fn run(Args { question }: Args) -> Ended {
+    let (prepared, action, item) = match question.read().await {
+        Ok(read) => read,
         Err(ended) => return ended,
     };
-    let live = match args.about.items().await {
-        Ok(live) => live,
-        Err(ended) => return ended,
-    };
-    let items = all(&policy, live);
-    let (action, name) = args.done.action();
-    let item = match named(&items, action, name) {
-        Ok(item) => item,
-        Err(ended) => return ended,
-    };
-    let prepared = policy.prepare(items, None);
-    let able = prepared.who_can(action, item.subject(), args.toolset.as_deref());
-    if args.json {
+    let (_, name) = question.done.action();
+    let able = prepared.who_can(action, item.subject(), question.toolset.as_deref());
+    if question.basis.json {
         out::line(Json::of(&able).as_str());
         return Ended::Well;
     }

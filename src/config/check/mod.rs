@@ -10,7 +10,7 @@ mod grants;
 mod limits;
 mod listen;
 mod pem;
-mod policy;
+pub(super) mod policy;
 mod upstream;
 
 use std::{fmt, time::Duration};

@@ -1,38 +1,51 @@
 //! `policy:`, tags and annotations.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Check, globs};
 use crate::{
     catalog::rules::{Labels, Pins},
     config::{
         PolicyPlan,
+        problem::Findings,
         raw::{POLICY_DIR, Policy, Upstream},
         reference::directory_of,
+        tree::Node,
     },
 };
 
+/// Where the directory is written.
+const DIR: [&str; 2] = ["policy", "dir"];
 /// The most characters of a tag.
 const TAG_CHARS: usize = 64;
 
 /// Where the policies are.
 pub(super) fn policy(check: &mut Check<'_>, raw: Option<Policy>) -> Option<PolicyPlan> {
     let Policy { dir, enforce_cases } = raw?;
-    let path = ["policy", "dir"];
-    let place = check.tree.place_of(&path);
-    let written = dir.unwrap_or_else(|| POLICY_DIR.to_owned());
-    if written.is_empty() {
-        check.wrong(&path, "no directory", "such as `policies`");
+    if dir.as_deref() == Some("") {
+        check.wrong(&DIR, "no directory", "such as `policies`");
     }
-    let file = check.findings.sources.get(place.file);
+    Some(PolicyPlan {
+        dir: place(&check.tree, check.findings, dir.as_deref()),
+        enforce_cases,
+    })
+}
+
+/// The directory that a tree names, whatever else is wrong with it; `None` where it has no `policy` block.
+pub(in crate::config) fn dir(tree: &Node, findings: &Findings) -> Option<PathBuf> {
+    let block = tree.member("policy")?;
+    let written = block.member("dir").and_then(Node::as_text);
+    Some(place(tree, findings, written))
+}
+
+/// A directory as it is written, from the file that writes it.
+fn place(tree: &Node, findings: &Findings, written: Option<&str>) -> PathBuf {
+    let file = findings.sources.get(tree.place_of(&DIR).file);
     let base = file.map_or_else(
         || Path::new(".").to_owned(),
         |source| directory_of(Path::new(&source.name)),
     );
-    Some(PolicyPlan {
-        dir: base.join(written),
-        enforce_cases,
-    })
+    base.join(written.unwrap_or(POLICY_DIR))
 }
 
 /// What the operator says of an upstream's items, for policies.

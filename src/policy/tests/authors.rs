@@ -120,7 +120,7 @@ fn a_review_tells_of_names_that_nothing_has_and_of_policies_that_add_nothing() {
     );
     let notes: Vec<String> = over
         .prepared
-        .review()
+        .review(&Configured::default())
         .iter()
         .map(|note| {
             format!(
@@ -148,7 +148,7 @@ fn a_review_tells_of_names_that_nothing_has_and_of_policies_that_add_nothing() {
         );
     }
     assert_eq!(notes.len(), wanted.len(), "{notes:#?}");
-    assert_eq!(Over::new(POLICIES).prepared.review(), []);
+    assert_eq!(Over::new(POLICIES).prepared.review(&Configured::default()), []);
 }
 
 #[test]
