@@ -163,3 +163,124 @@ fn the_commands_for_authors_end_as_they_say_and_print_what_parses() {
     let (code, _, errors) = run(&["who-can", "--call", "nonsense"]);
     assert_eq!((code, errors.contains("nonsense")), (Some(2), true));
 }
+
+/// A folder with a configuration of the demo's travel server, and its policies where the configuration says.
+struct Travelling(tempfile::TempDir);
+
+impl Travelling {
+    fn under(policy_block: &str, cedar: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let config = format!(
+            "{policy_block}upstreams:
+  travel:
+    command: [{:?}, demo-travel]
+    tags: {{ \"search_*\": [shared] }}
+    tools: {{ annotations: {{ clear_trip: {{ destructive: true }} }} }}
+  gone: {{ url: \"http://127.0.0.1:1/mcp\" }}
+toolsets:
+  trips: {{ tools: [\"travel_*_trip\"] }}
+",
+            env!("CARGO_BIN_EXE_usher")
+        );
+        std::fs::write(folder.path().join("usher.yaml"), config).expect("a file");
+        let rules = folder.path().join("rules");
+        std::fs::create_dir(&rules).expect("a folder");
+        std::fs::write(rules.join("main.cedar"), cedar).expect("a file");
+        Self(folder)
+    }
+
+    /// Exit code, stdout and stderr of a policy command with `--connect`.
+    fn run(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        let out = Command::new(env!("CARGO_BIN_EXE_usher"))
+            .arg("policy")
+            .args(arguments)
+            .arg("--connect")
+            .current_dir(self.0.path())
+            .output()
+            .expect("usher runs");
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        (out.status.code(), text(out.stdout), text(out.stderr))
+    }
+}
+
+#[test]
+fn with_a_gateway_at_hand_tags_pins_and_toolsets_decide_as_they_do_there() {
+    let travelling = Travelling::under(
+        "policy: { dir: rules }\n",
+        r#"@id("shared") permit(principal is User, action in Action::"use", resource) when { resource.tags.contains("shared") };
+@id("careful") @require("approval") permit(principal is User, action, resource is Tool) when { resource has destructive && resource.destructive };
+@id("trips") permit(principal is Key, action, resource in Toolset::"trips");
+@id("away") permit(principal is Key, action, resource in Upstream::"gone");
+@id("typo") permit(principal is Key, action, resource) when { resource.tags.contains("shraed") };
+"#,
+    );
+    let decision = |arguments: &[&str]| {
+        let (code, text, errors) = travelling.run(&[&["explain", "--json"], arguments].concat());
+        assert_eq!(code, Some(0), "{arguments:?} {errors}");
+        let found = text.split(r#""decision":""#).nth(1).expect("a decision");
+        found.split('"').next().expect("a word").to_owned()
+    };
+    for (arguments, wanted) in [
+        (
+            ["--user", "ana", "--call", "travel_search_flights"],
+            "allow",
+        ),
+        (["--user", "ana", "--call", "travel_clear_trip"], "approval"),
+        (
+            ["--user", "ana", "--call", "travel_view_trip"],
+            "policy_denied",
+        ),
+        (["--key", "ci", "--call", "travel_view_trip"], "allow"),
+        (
+            ["--key", "ci", "--call", "travel_search_flights"],
+            "policy_denied",
+        ),
+    ] {
+        assert_eq!(decision(&arguments), wanted, "{arguments:?}");
+    }
+    let (code, _, errors) = travelling.run(&[
+        "explain",
+        "--key",
+        "ci",
+        "--toolset",
+        "trips",
+        "--call",
+        "travel_search_flights",
+    ]);
+    assert_eq!(code, Some(2));
+    assert!(
+        errors.contains("not there in the toolset `trips`"),
+        "{errors}"
+    );
+    let (_, text, _) = travelling.run(&["who-can", "--call", "travel_clear_trip"]);
+    assert!(
+        text.contains("any user") && text.contains("careful"),
+        "{text}"
+    );
+    // What is away may have anything, so that nothing is said of it; and the check says that it was away.
+    let (code, text, errors) = travelling.run(&["check"]);
+    assert_eq!(code, Some(1), "{errors}");
+    assert!(text.contains("rules: fine"), "{text}");
+    assert!(errors.contains("`gone` is away"), "{errors}");
+    assert!(
+        !errors.contains("is not there") && !errors.contains("shraed"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn policies_that_no_configuration_asks_are_told_to_be_so() {
+    let travelling = Travelling::under("", "permit(principal, action, resource);");
+    let (code, _, errors) = travelling.run(&["check", "--dir", "rules"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        errors.contains("usher.yaml has no `policy` block"),
+        "{errors}"
+    );
+    let (code, _, errors) = travelling.run(&["check"]);
+    assert_eq!(
+        (code, errors.contains("cannot be read")),
+        (Some(2), true),
+        "{errors}"
+    );
+}

@@ -33,6 +33,8 @@ pub struct Explanation {
     pub decision: &'static str,
     /// Whether the item is listed for them.
     pub listed: bool,
+    /// Who: `User::"ana"`.
+    pub who: String,
     /// The groups and the tenant they are in, as far as policies name them: `Group::"dev"`.
     pub within: Vec<String>,
     /// What policies know of the item.
@@ -148,6 +150,11 @@ impl Prepared {
         let mut explanation = Explanation {
             decision,
             listed,
+            who: format!(
+                "{}::{:?}",
+                super::class::type_of(ask.who.kind),
+                &*ask.who.name
+            ),
             within: Vec::new(),
             item: About::of(&known),
             text,
@@ -166,7 +173,9 @@ impl Prepared {
         };
         let item = known;
         let within = set.classes.ancestors(&class.0);
-        explanation.within = within.map(|(ty, id)| format!("{ty}::{:?}", &**id)).collect();
+        explanation.within = within
+            .map(|(ty, id)| format!("{ty}::{:?}", &**id))
+            .collect();
         let world = World {
             classes: &set.classes,
             who: &class.0,

@@ -121,7 +121,9 @@ fn unknown(
         let problem = note(compiled, rule, &format!("nothing is tagged {:?}", &**tag));
         notes.push(match names.near("tag", tag) {
             Some(near) => problem.hint(format!("{near:?} is a tag")),
-            None => problem.hint("tags are given in the configuration, under `tags` of an upstream"),
+            None => {
+                problem.hint("tags are given in the configuration, under `tags` of an upstream")
+            }
         });
     }
 }

@@ -183,7 +183,12 @@ impl Offered {
             }
         };
         let Some(route) = route else {
-            let away: Vec<_> = self.configured.away.iter().map(UpstreamId::as_str).collect();
+            let away: Vec<_> = self
+                .configured
+                .away
+                .iter()
+                .map(UpstreamId::as_str)
+                .collect();
             let away = match &away[..] {
                 [] => String::new(),
                 away => format!(" (and these upstreams are away: {})", away.join(", ")),
@@ -245,7 +250,11 @@ impl Offered {
 
     /// What somebody may have meant, as the end of a sentence.
     fn meant(&self, name: &str) -> String {
-        let names: Vec<String> = self.items.iter().map(|item| item.outward.to_string()).collect();
+        let names: Vec<String> = self
+            .items
+            .iter()
+            .map(|item| item.outward.to_string())
+            .collect();
         let near = near(name, &names);
         near.first()
             .map_or(String::new(), |name| format!("; did you mean `{name}`?"))

@@ -50,13 +50,20 @@ pub(super) async fn run(Args { basis }: Args) -> Ended {
         if problems.is_empty() {
             let of = match (basis.about.is_live(), count) {
                 (true, _) => format!("over {count} tools, prompts and resources that are offered"),
-                (false, 0) => "by itself; `--connect` looks at it with what your servers offer".into(),
+                (false, 0) => {
+                    "by itself; `--connect` looks at it with what your servers offer".into()
+                }
                 (false, _) => format!(
                     "over the {count} items of its cases.yaml; `--connect` looks at what your servers offer"
                 ),
             };
+            let noted = match notes.len() {
+                0 => String::new(),
+                1 => " but for the note above".to_owned(),
+                count => format!(" but for the {count} notes above"),
+            };
             out::line(&format!(
-                "{}: {}, {} policies, {of}",
+                "{}: {}{noted}: {} policies, {of}",
                 basis.dir().display(),
                 out::paint(out::GREEN, "fine"),
                 policy.count(),

@@ -18,8 +18,13 @@ use crate::{
 #[command(after_help = "\
 Examples:
   usher policy explain --user ana --call github_delete_repo --args '{\"repo\":\"acme/site\"}'
+  usher policy explain --connect --user ana --group staff --read docs+file:///handbook.md
   usher policy explain --user ana --group oncall --at 2026-11-21T03:00:00Z --call db_run_query
-  usher policy explain --key ci --call github_create_issue --connect --json | jq -r .decision")]
+  usher policy explain --key ci --call github_create_issue --connect --json | jq -r .decision
+
+With --connect the answer is the one that the gateway gives: the same items with their tags, pinned annotations and
+toolsets. Without it, items are those of cases.yaml. Groups of groups.yaml are known; those that a token brings are given
+with --group.")]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
     who: Who,
@@ -152,7 +157,7 @@ fn print(explanation: &Explanation, sentence: &str) {
         }
     }
     let item = &explanation.item;
-    let mut known = vec![format!("{} of {}", item.name, item.upstream)];
+    let mut known = vec![format!("{} of the upstream {}", item.name, item.upstream)];
     known.extend(item.pinned.iter().cloned());
     let listed = |word: &str, names: &[Arc<str>]| {
         (!names.is_empty()).then(|| format!("{word} {}", names.join(", ")))
@@ -161,10 +166,13 @@ fn print(explanation: &Explanation, sentence: &str) {
     known.extend(listed("in the toolset", &item.toolsets));
     out::line(&format!("\n  what  {}", out::tame(&known.join("; "))));
     let within = match &explanation.within[..] {
-        [] => "in no group that policies name".to_owned(),
+        [] => "in no group that a policy names".to_owned(),
         within => format!("in {}", within.join(", ")),
     };
-    out::line(&format!("  who   {}", out::tame(&within)));
+    out::line(&format!(
+        "  who   {}",
+        out::tame(&format!("{}, {within}", explanation.who))
+    ));
     let rows: Vec<Vec<String>> = explanation
         .policies
         .iter()

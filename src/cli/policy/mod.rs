@@ -31,10 +31,11 @@ const DEFAULT_DIR: &str = "policies";
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:
-  usher policy check                       is policies/ right, and does it fit what is offered?
-  usher policy test                        runs policies/cases.yaml
-  usher policy explain --user ana --call github_delete_repo --args '{\"repo\":\"acme/site\"}'
-  usher policy who-can --call github_delete_repo
+  usher policy check                       is the directory of policies right?
+  usher policy check --connect             and does it fit what your servers offer?
+  usher policy test                        runs its cases.yaml
+  usher policy explain --connect --user ana --call github_delete_repo --args '{\"repo\":\"acme/site\"}'
+  usher policy who-can --connect --call github_delete_repo
   usher policy schema                      what policies may speak of
 
 A first policy, in policies/first.cedar:
@@ -104,7 +105,9 @@ impl Question {
         let named = offered.named(action, name, self.toolset.as_deref())?;
         let prepared = policy.prepare(offered.items, None);
         if !prepared.problems().is_empty() {
-            noted("these policies do not fit what is offered, and would not be put in force like this: see `usher policy check`");
+            noted(
+                "these policies do not fit what is offered, and would not be put in force like this: see `usher policy check`",
+            );
         }
         Ok((prepared, action, named))
     }
@@ -127,7 +130,12 @@ impl Set {
             parent.join(DEFAULT_DIR)
         };
         let dir = self.dir.clone().or_else(named);
-        dir.unwrap_or_else(beside)
+        let dir = dir.unwrap_or_else(beside);
+        let short = dir.strip_prefix(".").map(Path::to_owned);
+        short
+            .ok()
+            .filter(|dir| !dir.as_os_str().is_empty())
+            .unwrap_or(dir)
     }
 
     /// The set; if there is none, everything that is wrong has been told.

@@ -2,10 +2,7 @@
 
 use clap::Args as ClapArgs;
 
-use super::{
-    Set,
-    about::About,
-};
+use super::{Set, about::About};
 use crate::{
     cli::{Ended, near::near, out},
     policy::{ItemKind, Policy},

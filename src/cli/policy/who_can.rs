@@ -13,6 +13,7 @@ use crate::{
 #[command(after_help = "\
 Examples:
   usher policy who-can --call github_delete_repo
+  usher policy who-can --connect --call github_delete_repo
   usher policy who-can --read docs+file:///handbook.md --json | jq -r '.[].who'
 
 `depends` is for what arguments, scopes, time or address decide; the conditions follow.")]

@@ -148,7 +148,10 @@ fn a_review_tells_of_names_that_nothing_has_and_of_policies_that_add_nothing() {
         );
     }
     assert_eq!(notes.len(), wanted.len(), "{notes:#?}");
-    assert_eq!(Over::new(POLICIES).prepared.review(&Configured::default()), []);
+    assert_eq!(
+        Over::new(POLICIES).prepared.review(&Configured::default()),
+        []
+    );
 }
 
 #[test]
