@@ -9,69 +9,28 @@
     reason = "Cedar's syntax grows; what is not known here may come to anything"
 )]
 
+mod text;
+mod value;
+
 use std::{borrow::Cow, collections::BTreeMap, ops::BitOr};
 
-use cedar_policy::pst::{BinaryOp, Expr, Literal, PatternElem, UnaryOp, Var};
+use cedar_policy::pst::{BinaryOp, Expr, Literal, UnaryOp, Var};
 
 use super::{
     Action, ItemKind,
     class::{Classes, Grants, type_of},
     laid::Laid,
     rule::{Constraint, Rule},
-    shape::{Shape, Shapes},
+    shape::Shape,
 };
 
-/// What may come out, as a set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Outcomes(u8);
+pub(super) use value::Outcomes;
 
-impl Outcomes {
-    pub(super) const TRUE: Self = Self(1);
-    pub(super) const FALSE: Self = Self(2);
-    pub(super) const ERROR: Self = Self(4);
-    const EITHER: Self = Self(3);
-    const ANY: Self = Self(7);
-
-    pub(super) const fn has(self, other: Self) -> bool {
-        self.0 & other.0 != 0
-    }
-
-    const fn of(value: bool) -> Self {
-        if value { Self::TRUE } else { Self::FALSE }
-    }
-
-    const fn only(self, other: Self) -> Self {
-        Self(self.0 & other.0)
-    }
-
-    fn not(self) -> Self {
-        let mut out = self.only(Self::ERROR);
-        if self.has(Self::TRUE) {
-            out = out | Self::FALSE;
-        }
-        if self.has(Self::FALSE) {
-            out = out | Self::TRUE;
-        }
-        out
-    }
-
-    /// `self && other`, where the other is looked at only if the first is true.
-    fn and(self, other: impl FnOnce() -> Self) -> Self {
-        let mut out = Self(self.0 & !Self::TRUE.0);
-        if self.has(Self::TRUE) {
-            out = out | other();
-        }
-        out
-    }
-}
-
-impl BitOr for Outcomes {
-    type Output = Self;
-
-    fn bitor(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-}
+use text::like;
+use value::{
+    Depth,
+    Value::{self, Bool, Fails, Open},
+};
 
 /// What is known when something is asked without its context.
 #[derive(Clone, Copy)]
@@ -82,91 +41,6 @@ pub(super) struct World<'a> {
     pub(super) item: &'a Laid,
     /// The toolset of the endpoint, where it is known.
     pub(super) toolset: Option<Option<&'a str>>,
-}
-
-/// What an expression may come to.
-#[derive(Debug, Clone, PartialEq)]
-enum Value<'a> {
-    Bool(Outcomes),
-    Long(i64),
-    Text(Cow<'a, str>),
-    Entity(Cow<'a, str>, &'a str),
-    Principal,
-    Resource,
-    Context,
-    /// A record of arguments: these members have a type, others deny if they are there. One inside another may itself be absent.
-    Arguments(&'a Shapes, Depth),
-    Set(Vec<Self>),
-    Record(BTreeMap<&'a str, Self>),
-    /// Anything, or an error.
-    Open,
-    Fails,
-}
-
-/// Where a record of arguments is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Depth {
-    Top,
-    Inside,
-}
-
-use Value::{Bool, Fails, Open};
-
-impl Value<'_> {
-    const fn outcomes(&self) -> Outcomes {
-        match self {
-            Bool(outcomes) => *outcomes,
-            Open => Outcomes::ANY,
-            // Anything else where a truth value is wanted is an error, as in Cedar.
-            _ => Outcomes::ERROR,
-        }
-    }
-
-    /// Whether it is all there is to know.
-    fn is_known(&self) -> bool {
-        match self {
-            Bool(outcomes) => *outcomes == Outcomes::TRUE || *outcomes == Outcomes::FALSE,
-            Self::Long(_) | Self::Text(_) | Self::Entity(..) => true,
-            Self::Set(values) => values.iter().all(Value::is_known),
-            Self::Record(fields) => fields.values().all(Value::is_known),
-            Self::Principal
-            | Self::Resource
-            | Self::Context
-            | Self::Arguments(..)
-            | Open
-            | Fails => false,
-        }
-    }
-
-    /// Whether coming to it may be an error.
-    const fn may_fail(&self) -> bool {
-        match self {
-            Bool(outcomes) => outcomes.has(Outcomes::ERROR),
-            Open | Fails | Self::Arguments(_, Depth::Inside) => true,
-            // Sets and records with anything inside that may fail are open themselves.
-            _ => false,
-        }
-    }
-
-    /// Whether two known values are equal.
-    fn equals(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Set(one), Self::Set(two)) => {
-                let within = |one: &[Self], two: &[Self]| {
-                    one.iter()
-                        .all(|value| two.iter().any(|other| value.equals(other)))
-                };
-                within(one, two) && within(two, one)
-            }
-            (Self::Record(one), Self::Record(two)) => {
-                one.len() == two.len()
-                    && one
-                        .iter()
-                        .all(|(key, value)| two.get(key).is_some_and(|other| value.equals(other)))
-            }
-            _ => self == other,
-        }
-    }
 }
 
 impl<'a> World<'a> {
@@ -578,35 +452,4 @@ impl<'a> World<'a> {
 
 fn named((ty, id): &super::rule::Literal) -> (&str, &str) {
     (ty, id)
-}
-
-/// Whether a pattern matches all of a text. At most the product of both lengths in steps.
-fn like(pattern: &[PatternElem], text: &str) -> bool {
-    let (mut pattern, mut text) = (pattern, text);
-    let mut retry: Option<(&[PatternElem], &str)> = None;
-    loop {
-        let mut rest = text.chars();
-        match (pattern.split_first(), rest.next()) {
-            (Some((PatternElem::Wildcard, after)), _) => {
-                pattern = after;
-                retry = Some((pattern, text));
-                continue;
-            }
-            (Some((PatternElem::Char(want), after)), Some(have)) if *want == have => {
-                (pattern, text) = (after, rest.as_str());
-                continue;
-            }
-            (None, None) => return true,
-            _ => {}
-        }
-        let Some((past, run)) = retry else {
-            return false;
-        };
-        let mut longer = run.chars();
-        if longer.next().is_none() {
-            return false;
-        }
-        (pattern, text) = (past, longer.as_str());
-        retry = Some((past, text));
-    }
 }
