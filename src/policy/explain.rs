@@ -144,7 +144,7 @@ impl Prepared {
             ),
         };
         let known = match self.policy().set() {
-            Some(set) => self.item(set, &ask.item),
+            Some(set) => self.item(set, &ask.item.as_used(ask.action)),
             None => Arc::new(Laid::alone(&ask.item)),
         };
         let mut explanation = Explanation {
@@ -232,7 +232,7 @@ impl Prepared {
             let open = self.policy().is_unrestricted();
             return open.then_some(able).into_iter().collect();
         };
-        let laid = self.item(set, &item);
+        let laid = self.item(set, &item.as_used(action));
         let able = |who: String, identity: &Identity| {
             let class = self.class(identity);
             let world = World {

@@ -78,6 +78,19 @@ impl Hints {
     }
 }
 
+impl Subject<'_> {
+    /// As what it is decided about: what a template's text is read as, is a resource.
+    pub(super) const fn as_used(self, action: Action) -> Self {
+        match (self.kind, action) {
+            (ItemKind::Template, Action::Read | Action::Subscribe) => Self {
+                kind: ItemKind::Resource,
+                ..self
+            },
+            _ => self,
+        }
+    }
+}
+
 /// Which item is asked about. One that was not handed in, such as a URI that no list has, has neither tags nor toolsets.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {

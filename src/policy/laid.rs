@@ -5,7 +5,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::{Action, Item, ItemKind, Subject, class::Classes, shape::Shapes};
+use super::{
+    Action, Item, ItemKind, Subject,
+    class::Classes,
+    expand::{Expansions, Listed},
+    shape::Shapes,
+};
 use crate::protocol::UpstreamId;
 
 /// One item.
@@ -15,12 +20,14 @@ pub(super) struct Laid {
     /// Numbers of the entities that policies name and that this is, or is in.
     pub(super) keys: Vec<u32>,
     pub(super) parts: Parts,
+    /// Of a template: what it may expand to.
+    pub(super) expansions: Option<Expansions>,
     /// Read when a policy first looks at arguments.
     shapes: OnceLock<Shapes>,
 }
 
 impl Laid {
-    pub(super) fn of(item: Item, classes: &Classes) -> Self {
+    fn of(item: Item, expansions: Option<Expansions>, classes: &Classes) -> Self {
         let own = classes.number(type_name(item.kind), &item.outward);
         let upstream = classes.number("Upstream", item.upstream.as_str());
         let toolsets = item.toolsets.iter();
@@ -29,13 +36,17 @@ impl Laid {
             keys: own.into_iter().chain(upstream).chain(toolsets).collect(),
             parts: Parts::of(&item.local),
             item,
+            expansions,
             shapes: OnceLock::new(),
         }
     }
 
     /// One that nobody handed in.
     pub(super) fn unlisted(subject: &Subject<'_>, classes: &Classes) -> Self {
-        Self::of(Self::bare(subject), classes)
+        let item = Self::bare(subject);
+        let template = item.kind == ItemKind::Template;
+        let expansions = template.then(|| Expansions::of(&item, &Listed::of(&[])));
+        Self::of(item, expansions, classes)
     }
 
     /// The same where there are no policies.
@@ -44,6 +55,7 @@ impl Laid {
             keys: Vec::new(),
             parts: Parts::of(subject.local),
             item: Self::bare(subject),
+            expansions: None,
             shapes: OnceLock::new(),
         }
     }
@@ -90,6 +102,15 @@ pub(super) const fn type_name(kind: ItemKind) -> &'static str {
     }
 }
 
+/// How much of a text is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Known {
+    /// All of it.
+    Whole,
+    /// How it begins.
+    Begins,
+}
+
 /// Where the parts of a URI are. Found by its punctuation alone: nothing is decoded, folded or resolved (SECURITY AUTHZ-9).
 #[derive(Debug, Default)]
 pub(super) struct Parts {
@@ -99,7 +120,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    fn of(uri: &str) -> Self {
+    pub(super) fn of(uri: &str) -> Self {
         let Some(colon) = uri.find(':') else {
             return Self {
                 path: 0..uri.len(),
@@ -139,6 +160,38 @@ impl Parts {
         }
     }
 
+    /// What is known of the parts of every address that begins with `head`: each whole, or how it begins.
+    pub(super) fn of_head(head: &str) -> [(&str, Known); 3] {
+        let parts = Self::of(head);
+        let Some(colon) = head.find(':') else {
+            return [
+                ("", Known::Begins),
+                ("", Known::Begins),
+                ("", Known::Begins),
+            ];
+        };
+        let rest = &head[colon + 1..];
+        let scheme = (parts.scheme(head), Known::Whole);
+        if rest.len() < 2 && "//".starts_with(rest) {
+            return [scheme, ("", Known::Begins), ("", Known::Begins)];
+        }
+        let ends = |marks: &[char], from: usize| head[from..].contains(marks);
+        let authority = rest.starts_with("//");
+        if authority && !ends(&['/', '?', '#'], colon + 3) {
+            return [scheme, ("", Known::Begins), ("", Known::Begins)];
+        }
+        let path = if ends(&['?', '#'], parts.path.start) {
+            Known::Whole
+        } else {
+            Known::Begins
+        };
+        [
+            scheme,
+            (parts.host(head), Known::Whole),
+            (parts.path(head), path),
+        ]
+    }
+
     pub(super) fn scheme<'a>(&self, uri: &'a str) -> &'a str {
         uri.get(self.scheme.clone()).unwrap_or_default()
     }
@@ -163,16 +216,22 @@ impl Items {
     /// Lays items out; those that are the same in `previous` are taken from there.
     pub(super) fn of(items: Vec<Item>, classes: &Classes, previous: Option<&Self>) -> Self {
         let mut laid = Self::default();
-        for (item, number) in items.into_iter().zip(0..) {
+        let mut expansions = Vec::with_capacity(items.len());
+        let listed = Listed::of(&items);
+        for item in &items {
+            let template = item.kind == ItemKind::Template;
+            expansions.push(template.then(|| Expansions::of(item, &listed)));
+        }
+        for ((item, expansions), number) in items.into_iter().zip(expansions).zip(0..) {
             let known = previous.and_then(|items| {
                 let known = items.find(item.kind, &item.upstream, &item.local)?;
                 let known = &items.all[known as usize];
-                (known.item == item).then(|| known.clone())
+                (known.item == item && known.expansions == expansions).then(|| known.clone())
             });
             laid.index.entry(item.upstream.clone()).or_default()[item.kind as usize]
                 .insert(item.local.clone(), number);
             laid.all
-                .push(known.unwrap_or_else(|| Arc::new(Laid::of(item, classes))));
+                .push(known.unwrap_or_else(|| Arc::new(Laid::of(item, expansions, classes))));
         }
         laid
     }
@@ -186,6 +245,45 @@ impl Items {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_a_head_are_those_of_everything_that_begins_with_it() {
+        let tails = [
+            "", "/", "//", "a", "@b/", ":1/", "?q", "#f", "/x/y?z", "/a:b", ":", "//h/p",
+        ];
+        for head in [
+            "",
+            "f",
+            "file",
+            "file:",
+            "file:/",
+            "file://",
+            "file:///",
+            "file:///a",
+            "a://h",
+            "a://h:8",
+            "a://h:80/",
+            "a://h/p?",
+            "note:x",
+            "a://u@",
+            "a:/p",
+            "a://h#f",
+        ] {
+            let told = Parts::of_head(head);
+            for tail in tails {
+                let uri = format!("{head}{tail}");
+                let parts = Parts::of(&uri);
+                let found = [parts.scheme(&uri), parts.host(&uri), parts.path(&uri)];
+                for (part, (told, known)) in found.into_iter().zip(told) {
+                    let right = match known {
+                        Known::Whole => part == told,
+                        Known::Begins => part.starts_with(told),
+                    };
+                    assert!(right, "{uri}: {part:?}, but {told:?} {known:?} of {head}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn parts_of_a_uri_are_what_its_punctuation_says() {

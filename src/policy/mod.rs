@@ -22,6 +22,7 @@ mod ask;
 mod cases;
 mod class;
 mod context;
+mod expand;
 mod explain;
 mod fit;
 mod follow;

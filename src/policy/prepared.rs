@@ -124,8 +124,9 @@ impl Prepared {
         };
         let class = set.classes.class(ask.who);
         let items = &self.laid.items;
-        let Some(number) = items.find(ask.item.kind, ask.item.upstream, ask.item.local) else {
-            let laid = Laid::unlisted(&ask.item, &set.classes);
+        let subject = ask.item.as_used(ask.action);
+        let Some(number) = items.find(subject.kind, subject.upstream, subject.local) else {
+            let laid = Laid::unlisted(&subject, &set.classes);
             let ready = self.ready(set, &class, &laid, ask.action);
             return self.settle(set, &class, &laid, &ready, ask);
         };

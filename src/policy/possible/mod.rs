@@ -19,14 +19,15 @@ use cedar_policy::pst::{BinaryOp, Expr, Literal, UnaryOp, Var};
 use super::{
     Action, ItemKind,
     class::{Classes, Grants, type_of},
-    laid::Laid,
+    expand::Expansions,
+    laid::{Known, Laid, Parts},
     rule::{Constraint, Rule},
     shape::Shape,
 };
 
 pub(super) use value::Outcomes;
 
-use text::like;
+use text::{like, like_from};
 use value::{
     Depth,
     Value::{self, Bool, Fails, Open},
@@ -93,18 +94,29 @@ impl<'a> World<'a> {
 
     fn item_is(&self, (ty, id): (&str, &str)) -> Outcomes {
         if ty != self.item.type_name() {
-            Outcomes::FALSE
-        } else if self.item.item.kind == ItemKind::Template {
-            Outcomes::EITHER
-        } else {
-            Outcomes::of(*self.item.item.outward == *id)
+            return Outcomes::FALSE;
         }
+        match self.expansions() {
+            Some(expansions) if expansions.may_be(id) => Outcomes::EITHER,
+            Some(_) => Outcomes::FALSE,
+            None => Outcomes::of(*self.item.item.outward == *id),
+        }
+    }
+
+    /// What the item may expand to, where that and not the item itself is used.
+    fn expansions(&self) -> Option<&'a Expansions> {
+        let expanded = matches!(self.action, Action::Read | Action::Subscribe);
+        self.item.expansions.as_ref().filter(|_| expanded)
     }
 
     fn item_in(&self, (ty, id): (&str, &str)) -> Outcomes {
         match ty {
             "Upstream" => Outcomes::of(self.item.item.upstream.as_str() == id),
-            "Toolset" => Outcomes::of(self.item.item.toolsets.iter().any(|name| **name == *id)),
+            "Toolset" => match self.expansions() {
+                Some(expansions) if expansions.may_be_in(id) => Outcomes::EITHER,
+                Some(_) => Outcomes::FALSE,
+                None => Outcomes::of(self.item.item.toolsets.iter().any(|name| **name == *id)),
+            },
             _ => self.item_is((ty, id)),
         }
     }
@@ -140,6 +152,10 @@ impl<'a> World<'a> {
             }
             Expr::Like { expr, pattern } => match self.value(expr) {
                 Value::Text(text) => Bool(Outcomes::of(like(pattern, &text))),
+                Value::Begins(heads) => {
+                    let each = heads.iter().map(|head| like_from(pattern, head));
+                    Bool(each.fold(Outcomes(0), Outcomes::bitor))
+                }
                 Open => Open,
                 _ => Fails,
             },
@@ -221,6 +237,7 @@ impl<'a> World<'a> {
             (_, Fails) => Fails,
             (UnaryOp::Not, value) => Bool(value.outcomes().not()),
             (UnaryOp::Neg, Value::Long(long)) => long.checked_neg().map_or(Fails, Value::Long),
+            (UnaryOp::IsEmpty, Value::Some(_)) => Bool(Outcomes::EITHER),
             (UnaryOp::IsEmpty, Value::Set(values)) => Bool(Outcomes::of(values.is_empty())),
             _ => Open,
         }
@@ -260,19 +277,19 @@ impl<'a> World<'a> {
             BinaryOp::Mul => number(i64::checked_mul),
             BinaryOp::In => Bool(self.within(&one, &two)),
             BinaryOp::Contains => match &one {
-                Value::Set(values) => Bool(self.among(values, &two)),
+                Value::Set(_) | Value::Some(_) => Bool(self.among(&one, &two)),
                 _ => Open,
             },
             BinaryOp::ContainsAll => match (&one, &two) {
-                (Value::Set(one), Value::Set(two)) => {
-                    let all = two.iter().map(|value| self.among(one, value));
+                (Value::Set(_) | Value::Some(_), Value::Set(two)) => {
+                    let all = two.iter().map(|value| self.among(&one, value));
                     Bool(all.fold(Outcomes::TRUE, |all, this| all.and(|| this)))
                 }
                 _ => Open,
             },
             BinaryOp::ContainsAny => match (&one, &two) {
-                (Value::Set(one), Value::Set(two)) => {
-                    let none = two.iter().map(|value| self.among(one, value).not());
+                (Value::Set(_) | Value::Some(_), Value::Set(two)) => {
+                    let none = two.iter().map(|value| self.among(&one, value).not());
                     Bool(
                         none.fold(Outcomes::TRUE, |all, this| all.and(|| this))
                             .not(),
@@ -288,7 +305,15 @@ impl<'a> World<'a> {
         }
     }
 
-    fn among(&self, values: &[Value<'a>], wanted: &Value<'a>) -> Outcomes {
+    fn among(&self, set: &Value<'a>, wanted: &Value<'a>) -> Outcomes {
+        let values = match (set, wanted) {
+            (Value::Set(values), _) => values,
+            (Value::Some(texts), Value::Text(text)) if !texts.contains(&**text) => {
+                return Outcomes::FALSE;
+            }
+            (Value::Some(_), _) => return Outcomes::EITHER,
+            _ => return Outcomes::ANY,
+        };
         let none = values.iter().map(|value| self.equal(value, wanted).not());
         none.fold(Outcomes::TRUE, |all, this| all.and(|| this))
             .not()
@@ -303,6 +328,15 @@ impl<'a> World<'a> {
             }
             (Resource, Entity(ty, id)) | (Entity(ty, id), Resource) => self.item_is((ty, id)),
             (Principal, Resource) | (Resource, Principal) => Outcomes::FALSE,
+            (Value::Begins(heads), Value::Text(text))
+            | (Value::Text(text), Value::Begins(heads)) => {
+                let may = heads.iter().any(|head| text.starts_with(head));
+                if may {
+                    Outcomes::EITHER
+                } else {
+                    Outcomes::FALSE
+                }
+            }
             _ if one.is_known() && two.is_known() => Outcomes::of(one.equals(two)),
             _ => Outcomes::ANY,
         }
@@ -418,21 +452,18 @@ impl<'a> World<'a> {
         let resource = matches!(item.kind, ItemKind::Resource | ItemKind::Template);
         match name {
             "upstream" => text(item.upstream.as_str()),
+            "name" | "tags" | "uri" | "scheme" | "host" | "path" if self.expansions().is_some() => {
+                self.expansion_attribute(name)
+            }
             "tags" => Value::Set(item.tags.iter().map(|tag| text(tag)).collect()),
-            "name" if item.kind == ItemKind::Template => Open,
             "name" => text(&item.outward),
             "local" if !resource => text(&item.local),
-            "uri" | "scheme" | "host" | "path" if resource => {
-                if item.kind == ItemKind::Template {
-                    return Open;
-                }
-                text(match name {
-                    "uri" => &item.local,
-                    "scheme" => self.item.parts.scheme(&item.local),
-                    "host" => self.item.parts.host(&item.local),
-                    _ => self.item.parts.path(&item.local),
-                })
-            }
+            "uri" | "scheme" | "host" | "path" if resource => text(match name {
+                "uri" => &item.local,
+                "scheme" => self.item.parts.scheme(&item.local),
+                "host" => self.item.parts.host(&item.local),
+                _ => self.item.parts.path(&item.local),
+            }),
             "claimed" if tool => {
                 let claimed = item.claimed.pairs();
                 let known = claimed
@@ -446,6 +477,33 @@ impl<'a> World<'a> {
                 flag(found.and_then(|(_, flag)| flag))
             }
             _ => Fails,
+        }
+    }
+}
+
+impl<'a> World<'a> {
+    /// An attribute of what a template may expand to.
+    fn expansion_attribute(&self, name: &str) -> Value<'a> {
+        let Some(expansions) = self.expansions() else {
+            return Open;
+        };
+        let [scheme, host, path] = Parts::of_head(&expansions.head);
+        let part = |(text, known)| match known {
+            Known::Whole => Value::Text(Cow::Borrowed(text)),
+            Known::Begins => Value::Begins(vec![text]),
+        };
+        match name {
+            "name" => Value::Begins(expansions.names.iter().map(|head| &**head).collect()),
+            "uri" => Value::Begins(vec![&*expansions.head]),
+            "scheme" => part(scheme),
+            "host" => part(host),
+            "path" => part(path),
+            "tags" => match &expansions.tags {
+                Some(tags) if tags.is_empty() => Value::Set(Vec::new()),
+                Some(tags) => Value::Some(tags),
+                None => Open,
+            },
+            _ => Open,
         }
     }
 }

@@ -1,6 +1,11 @@
 //! What may come out of a condition, and what an expression in one may come to.
 
-use std::{borrow::Cow, collections::BTreeMap, ops::BitOr};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    ops::BitOr,
+    sync::Arc,
+};
 
 use crate::policy::shape::Shapes;
 
@@ -69,6 +74,10 @@ pub(super) enum Value<'a> {
     /// A record of arguments: these members have a type, others deny if they are there. One inside another may itself be absent.
     Arguments(&'a Shapes, Depth),
     Set(Vec<Self>),
+    /// A text that begins with one of these.
+    Begins(Vec<&'a str>),
+    /// A set of some of these texts, or of none.
+    Some(&'a BTreeSet<Arc<str>>),
     Record(BTreeMap<&'a str, Self>),
     /// Anything, or an error.
     Open,
@@ -105,6 +114,8 @@ impl Value<'_> {
             | Self::Resource
             | Self::Context
             | Self::Arguments(..)
+            | Self::Begins(_)
+            | Self::Some(_)
             | Open
             | Fails => false,
         }

@@ -5,6 +5,7 @@ mod deciding;
 mod loading;
 mod naive;
 mod properties;
+mod templates;
 
 use std::{sync::Arc, time::SystemTime};
 
