@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    call::{Call, InputRequired, Op},
+    call::{Approved, Call, InputRequired, Op},
     catalog::{Namespace, Route},
     json::Json,
     policy::Permit,
@@ -69,13 +69,13 @@ pub struct Passage {
 }
 
 /// Whether the person at the client agreed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Consent {
     /// Was not asked, or did not answer.
     #[default]
     None,
-    /// Agreed.
-    Given,
+    /// Agreed: who, when, to what.
+    Given(Arc<Approved>),
     /// Did not agree.
     Declined,
 }
@@ -164,6 +164,14 @@ impl Watched {
 }
 
 impl Permitted {
+    /// The approval that it goes by, for the record; `None` where policy wants none, or nobody has agreed yet.
+    pub const fn approved(&self) -> Option<&Arc<Approved>> {
+        match &self.consent {
+            Consent::Given(approved) => Some(approved),
+            Consent::None | Consent::Declined => None,
+        }
+    }
+
     /// The passage, if it goes to an upstream.
     pub const fn passage(&self) -> Option<&Passage> {
         match &self.way {

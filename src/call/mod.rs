@@ -3,6 +3,7 @@
 //! A call carries everything needed to judge and serve it; a reply is zero or more events and then exactly one outcome;
 //! dropping the reply cancels. Request ids, progress tokens, session ids and status codes do not exist here.
 
+mod approved;
 mod caller;
 mod identity;
 mod input;
@@ -23,6 +24,7 @@ use crate::{
     protocol::{methods::ListKind, names::Scope},
 };
 
+pub use approved::{Approved, Means, Reference};
 pub use caller::{Affinity, Caller, LogLevel, Principal};
 pub use identity::{Assertion, Identity, IdentityKind};
 pub use input::{InputRequired, Resume, State};

@@ -24,6 +24,8 @@ pub const IMMEDIATE_RESPONSE: &str = "io.modelcontextprotocol/model-immediate-re
 pub const PROGRESS_TOKEN: &str = "progressToken";
 /// Where our own keys live.
 pub const OWN_PREFIX: &str = "dev.usher/";
+/// The question whether a person agrees to a call; in the result of such a call the reference of the approval.
+pub const APPROVAL: &str = "dev.usher/approval";
 
 /// Whether the specification keeps `key` for itself: its prefix's second label is `mcp` or `modelcontextprotocol`.
 pub fn is_reserved(key: &str) -> bool {

@@ -18,7 +18,7 @@ pub use answers::BadAnswer;
 pub use asked::{Ask, Asked, Fault};
 pub use digest::of as arguments_digest;
 pub use spent::{NotAgain, Number, Spent};
-pub use ticket::{Approval, BadState, Place, Ticket};
+pub use ticket::{Approval, BadState, Given, Place, Ticket};
 
 /// Seconds that state is good for (SECURITY 6): a person answers within that time or not at all.
 pub const LIFE: u64 = 600;

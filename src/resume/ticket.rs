@@ -45,10 +45,19 @@ pub struct Ticket {
 pub struct Approval {
     /// What makes the ticket count once.
     pub number: Number,
-    /// Whether the person agreed already, and the upstream asks; else the person is asked, and no upstream has heard of it.
-    pub given: bool,
+    /// That the person agreed already, and the upstream asks; else the person is asked, and no upstream has heard of it.
+    pub given: Option<Given>,
     /// Until when agreeing counts, in seconds since 1970.
     pub until: u64,
+}
+
+/// The approval that a call goes by which goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Given {
+    /// The number of the ticket by which the person agreed.
+    pub reference: Number,
+    /// When, in seconds since 1970.
+    pub at: u64,
 }
 
 /// State that is not good here: altered, another's, for another call, or late. Says no more on purpose.
@@ -84,9 +93,11 @@ impl Ticket {
             State::Sealed(text) => members.push(("s", Json::string(text))),
         }
         if let Some(approval) = &self.approval {
-            let number = u128::from_le_bytes(approval.number);
-            members.push(("a", Json::string(&format!("{number:032x}"))));
-            members.push(("ag", Json::of(&approval.given)));
+            members.push(("a", digits(approval.number)));
+            if let Some(given) = approval.given {
+                members.push(("ag", digits(given.reference)));
+                members.push(("aw", Json::of(&given.at)));
+            }
             members.push(("au", Json::of(&approval.until)));
         }
         let plain = meta::object_of(&members);
@@ -132,13 +143,27 @@ impl Ticket {
             approval: match text("a") {
                 None => None,
                 Some(number) => Some(Approval {
-                    number: u128::from_str_radix(&number, 16).ok()?.to_le_bytes(),
-                    given: root.member("ag")?.as_bool()?,
+                    number: of_digits(&number)?,
+                    given: match text("ag") {
+                        None => None,
+                        Some(reference) => Some(Given {
+                            reference: of_digits(&reference)?,
+                            at: self::number(root, "aw")?,
+                        }),
+                    },
                     until: self::number(root, "au")?,
                 }),
             },
         })
     }
+}
+
+fn digits(number: Number) -> Json {
+    Json::string(&format!("{:032x}", u128::from_be_bytes(number)))
+}
+
+fn of_digits(text: &str) -> Option<Number> {
+    Some(u128::from_str_radix(text, 16).ok()?.to_be_bytes())
 }
 
 fn number(object: Node<'_>, key: &str) -> Option<u64> {
@@ -281,7 +306,11 @@ mod tests {
 
     #[test]
     fn how_far_an_agreement_is_comes_back_too() {
-        for given in [false, true] {
+        let earlier = Given {
+            reference: [0x80; 16],
+            at: 1_700_000_000,
+        };
+        for given in [None, Some(earlier)] {
             let mut ticket = ticket(State::Upstream(None));
             ticket.approval = Some(Approval {
                 number: [7; 16],

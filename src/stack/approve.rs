@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::{Error, Gate, Parts};
 use crate::{
-    call::{Call, InputRequired, State},
+    call::{Approved, Call, InputRequired, Means, Reference, State},
     catalog::Route,
     json::{Json, Node},
     policy,
@@ -22,8 +22,6 @@ use crate::{
     stage::{Consent, Permitted, Way},
 };
 
-/// What the question is called: a key that no upstream may use.
-const KEY: &str = "dev.usher/approval";
 /// The one field of the form.
 const FIELD: &str = "approve";
 /// The most bytes of the arguments that the person is shown; the digest stands for the rest.
@@ -52,13 +50,15 @@ impl Gate<Permitted> for Approve {
             return Ok(permitted);
         };
         let call = &permitted.call;
-        match permitted.consent {
-            Consent::Given => {
+        match &permitted.consent {
+            Consent::Given(approved) => {
                 tracing::info!(
-                    principal = call.caller.principal.as_str(),
+                    principal = approved.by.as_str(),
                     method = call.op.method(),
                     policy = &*approval.policy,
                     call = %call.id,
+                    approval = %approved.reference,
+                    means = approved.how.word(),
                     "approved by the person at the client"
                 );
                 return Ok(permitted);
@@ -110,7 +110,7 @@ impl Approve {
             asked,
             approval: Some(Approval {
                 number: number(),
-                given: false,
+                given: None,
                 until: now.saturating_add(within.as_secs().min(LIFE)),
             }),
         };
@@ -128,10 +128,22 @@ impl Approve {
     }
 }
 
-/// What the person answered: nothing yet, yes in time, or anything else.
-pub(super) fn answer(responses: Option<&Json>, approval: &Approval, now: u64) -> Consent {
-    let Some(answer) = responses.and_then(|responses| responses.root().member(KEY)) else {
-        return Consent::None;
+/// What the person answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// Nothing yet.
+    None,
+    /// Yes, in time.
+    Yes,
+    /// Anything else.
+    No,
+}
+
+/// What the person answered to the question of an approval.
+pub(super) fn answer(responses: Option<&Json>, approval: &Approval, now: u64) -> Answer {
+    let answer = responses.and_then(|responses| responses.root().member(meta::APPROVAL));
+    let Some(answer) = answer else {
+        return Answer::None;
     };
     let accepted = answer.member("action").and_then(Node::as_str).as_deref() == Some("accept");
     let yes = answer
@@ -140,10 +152,21 @@ pub(super) fn answer(responses: Option<&Json>, approval: &Approval, now: u64) ->
         .and_then(Node::as_bool)
         == Some(true);
     if accepted && yes && now <= approval.until {
-        Consent::Given
+        Answer::Yes
     } else {
-        Consent::Declined
+        Answer::No
     }
+}
+
+/// The fact that whoever makes a call agreed to it, by the answer to this question at this time.
+pub(super) fn approved(call: &Call, reference: Number, at: u64) -> Consent {
+    Consent::Given(Arc::new(Approved {
+        reference: Reference(reference),
+        by: call.caller.principal.clone(),
+        at,
+        digest: arguments_digest(&call.params),
+        how: Means::Elicitation,
+    }))
 }
 
 /// A number for a ticket that counts once.
@@ -175,7 +198,7 @@ fn question(call: &Call, route: &Route) -> Json {
         ("method", Json::string(methods::ELICITATION_CREATE)),
         ("params", params),
     ]);
-    meta::object_of(&[(KEY, request)])
+    meta::object_of(&[(meta::APPROVAL, request)])
 }
 
 /// What the person reads: what is about to be done where, and with what.

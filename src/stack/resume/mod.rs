@@ -12,13 +12,16 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use tokio::time::Instant;
 
-use super::{Error, Gate, Parts, Wrap, approve, approve::number};
+use super::{
+    Error, Gate, Parts, Wrap,
+    approve::{self, Answer, number},
+};
 use crate::{
-    call::{Caller, InputRequired, Op, Outcome, Reply, ReplyStream, Resume, State, Step},
+    call::{Approved, Caller, InputRequired, Op, Outcome, Reply, ReplyStream, Resume, State, Step},
     json::{Edits, Json},
     jsonrpc::RpcError,
     protocol::{ClientCapabilities, UpstreamId, codes, meta, methods, names::Scope},
-    resume::{Approval, Asked, Fault, NotAgain, Place, ROUNDS, STATE_BYTES, Spent, Ticket},
+    resume::{Approval, Asked, Fault, Given, NotAgain, Place, ROUNDS, STATE_BYTES, Spent, Ticket},
     seal::{Sealer, unix_seconds},
     stage::{Consent, Passage, Permitted},
     upstream::{FromUpstream, UpstreamError},
@@ -96,13 +99,18 @@ impl Gate<Permitted> for OpenResume {
         if routed.call.deadline <= Instant::now() && !matches!(ticket.state, State::Parked(_)) {
             return Err(Error::Deadline);
         }
-        if let Some(approval) = ticket.approval.filter(|approval| !approval.given) {
+        if let Some(approval) = ticket.approval.filter(|approval| approval.given.is_none()) {
             // No upstream has heard of the call: it begins now, or not at all.
             routed.round = ticket.round;
-            routed.consent = approve::answer(responses.as_ref(), &approval, unix_seconds());
-            if routed.consent == Consent::Given {
-                self.spend(&approval, &routed.call.caller)?;
-            }
+            let now = unix_seconds();
+            routed.consent = match approve::answer(responses.as_ref(), &approval, now) {
+                Answer::None => Consent::None,
+                Answer::No => Consent::Declined,
+                Answer::Yes => {
+                    self.spend(&approval, &routed.call.caller)?;
+                    approve::approved(&routed.call, approval.number, now)
+                }
+            };
             return Ok(routed);
         }
         // What has no words for a refusal is not sent one: the call ends here (PROTOCOL D2b, H4).
@@ -111,7 +119,9 @@ impl Gate<Permitted> for OpenResume {
         }
         if let Some(approval) = &ticket.approval {
             self.spend(approval, &routed.call.caller)?;
-            routed.consent = Consent::Given;
+            if let Some(given) = approval.given {
+                routed.consent = approve::approved(&routed.call, given.reference, given.at);
+            }
         }
         routed.round = ticket.round;
         routed.call.resume = Some(Resume {
@@ -148,8 +158,8 @@ pub(super) struct Asker {
     local: Arc<str>,
     /// How often the caller has been asked already.
     round: u32,
-    /// Whether the person there agreed to the call.
-    approved: bool,
+    /// That the person there agreed to the call.
+    approved: Option<Arc<Approved>>,
     /// What the client declared, where the upstream may not ask for all of that.
     declared: Option<Box<ClientCapabilities>>,
 }
@@ -168,7 +178,7 @@ impl Wrap<Permitted> for SealResume {
             upstream: route.upstream.clone(),
             local: route.local.clone(),
             round: routed.round,
-            approved: routed.consent == Consent::Given,
+            approved: routed.approved().cloned(),
             declared: routed.declared.clone(),
         })
     }
@@ -220,15 +230,27 @@ impl Asker {
                 let result = result.splice(&edits);
                 let mut edits = Edits::new();
                 edits.set(result.root(), "cacheScope", Json::string("private"));
-                Ok(Outcome::Complete(result.splice(&edits)))
+                Ok(Outcome::Complete(self.stamped(result.splice(&edits))))
             }
-            other @ (Outcome::Complete(_)
-            | Outcome::Listed(_)
+            Outcome::Complete(result) => Ok(Outcome::Complete(self.stamped(result))),
+            other @ (Outcome::Listed(_)
             | Outcome::Card(_)
             | Outcome::Task(_)
             | Outcome::Failed(_)
             | Outcome::Lost(_)) => Ok(other),
         }
+    }
+
+    /// A result, with the reference of the approval that its call went by: it is in the record under that.
+    fn stamped(&self, result: Json) -> Json {
+        let Some(approved) = &self.approved else {
+            return result;
+        };
+        let reference = Json::string(&approved.reference.to_string());
+        let own = [(meta::APPROVAL, meta::object_of(&[("ref", reference)]))];
+        let mut edits = Edits::new();
+        meta::stamp(&mut edits, result.root(), &own);
+        result.splice(&edits)
     }
 
     /// Whether the upstream failed for want of what policy keeps from it.
@@ -286,9 +308,12 @@ impl Asker {
             state,
             round,
             asked,
-            approval: self.approved.then(|| Approval {
+            approval: self.approved.as_ref().map(|approved| Approval {
                 number: number(),
-                given: true,
+                given: Some(Given {
+                    reference: approved.reference.0,
+                    at: approved.at,
+                }),
                 until: 0,
             }),
         };

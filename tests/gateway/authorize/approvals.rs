@@ -51,8 +51,13 @@ pairings! {
         assert_eq!(calls[0].arguments(), arguments);
         assert!(!calls[0].params.contains("approv"), "{}", calls[0].params);
         assert_eq!(member(&calls[0].params, "requestState"), None);
-        // What needs nobody asks nobody.
-        assert_eq!(client.call("notes_t", "{}").await.text(), "called t");
+        // The result names the approval, under which it is in the record; what needs nobody asks nobody and names none.
+        let reference = talk.answer.value()["_meta"]["dev.usher/approval"]["ref"].clone();
+        let reference = reference.as_str().unwrap();
+        assert!(reference.len() == 32 && reference.bytes().all(|byte| byte.is_ascii_hexdigit()), "{reference}");
+        let plain = client.call("notes_t", "{}").await;
+        assert_eq!(plain.text(), "called t");
+        assert!(!plain.body.contains("dev.usher/approval"), "{}", plain.body);
     }
 }
 
