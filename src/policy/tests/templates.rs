@@ -198,7 +198,13 @@ fn a_template_of_which_no_expansion_can_be_permitted_is_hidden() {
         (r#"resource.scheme == "note""#, &["note:{id}", any]),
         (
             r#"resource.host == "docs.example""#,
-            &["https://docs.example/{page}", "https://{host}/x", any],
+            // After the colon an authority may still come.
+            &[
+                "https://docs.example/{page}",
+                "https://{host}/x",
+                "note:{id}",
+                any,
+            ],
         ),
         (
             r#"resource.tags.contains("open")"#,
