@@ -23,7 +23,7 @@
 //! 5  stack                         gates, wraps, dispatch: the tower layers and their one composition
 //! 4  upstream                      peers, transports, probing, health, refreshing
 //! 3  snapshot  stage  connect      the world one call sees; the types that prove how far a call has come
-//! 2  auth catalog policy resume events sanitize  domain decisions: no tower, no I/O
+//! 2  audit auth catalog policy resume events sanitize  domain decisions: no tower, no I/O
 //! 1  call  tasks  seal             the canonical call and reply; the one owner of tasks; sealed cursors
 //! 0  json  jsonrpc  protocol       bytes, frames, the specification's words: no I/O, no clock
 //! ```
@@ -62,6 +62,7 @@ pub mod tasks;
 
 // Floor 2: who calls; what is offered under which name; who may use it; how a call that asked for input goes on; who hears of
 // changes.
+pub mod audit;
 pub mod auth;
 pub mod catalog;
 pub mod events;

@@ -1,0 +1,74 @@
+//! A record of an operation as it is read back: by queries, by the admin API and by exports.
+//!
+//! The members are those that [`super::record`] writes; what a newer version adds is not lost, since the text is at hand.
+
+use serde::Deserialize;
+
+/// One record. Members that a kind of record does not have are empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Entry {
+    /// What happened: `call`, or the kind of another event.
+    pub event: String,
+    /// `decision` or `outcome`, of a call.
+    pub stage: Option<String>,
+    /// When, in UTC.
+    pub time: String,
+    /// Which call: the two records of one share it, and so does what the client was told.
+    pub call: Option<String>,
+    /// The method.
+    pub method: Option<String>,
+    /// Who.
+    pub principal: Who,
+    /// Where it went.
+    pub target: Target,
+    /// `permit` or `deny`.
+    pub decision: Option<String>,
+    /// Why not.
+    pub reason: Option<String>,
+    /// How it ended.
+    pub outcome: Option<String>,
+    /// What was found in the content.
+    pub findings: Vec<Found>,
+}
+
+/// Who, in a record.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Who {
+    /// Who vouches for them.
+    pub issuer: Option<String>,
+    /// Their name.
+    pub name: String,
+    /// Their tenant.
+    pub tenant: Option<String>,
+}
+
+/// Where it went, in a record.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Target {
+    /// The name or the URI that the client used.
+    pub exposed: Option<String>,
+    /// The name that the upstream knows.
+    pub name: Option<String>,
+    /// The upstream.
+    pub upstream: Option<String>,
+}
+
+/// What was found, in a record.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Found {
+    /// Its class.
+    pub class: String,
+    /// Its rule.
+    pub rule: String,
+}
+
+impl Entry {
+    /// Reads an event back; `None` if it is none of ours.
+    pub fn parse(event: &[u8]) -> Option<Self> {
+        serde_json::from_slice(event).ok()
+    }
+}

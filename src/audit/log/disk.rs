@@ -1,0 +1,92 @@
+//! What the log needs of a disk, so that tests can put faults in between.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::{FileExt as _, OpenOptionsExt as _},
+    path::Path,
+    sync::Arc,
+};
+
+/// Opens files. The real one is [`Disk`].
+pub trait Storage: Send + Sync + 'static {
+    /// A new file, which only its owner may read; it must not be there yet. Its name is durable when this returns.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn Appender>>;
+}
+
+/// A file that grows at its end.
+pub trait Appender: Send + Sync + 'static {
+    /// Hands all of `bytes` to the operating system, to stand at `at`, which is the end of the file.
+    ///
+    /// # Errors
+    /// What the system says; some of the bytes may have been taken then.
+    fn append(&self, bytes: &[u8], at: u64) -> io::Result<()>;
+
+    /// Returns when everything that was appended survives the loss of power.
+    ///
+    /// # Errors
+    /// What the system says. Nobody knows then what survives.
+    fn sync(&self) -> io::Result<()>;
+
+    /// Cuts the file off.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn truncate(&self, length: u64) -> io::Result<()>;
+}
+
+/// The file system.
+#[derive(Debug, Clone, Copy)]
+pub struct Disk;
+
+impl Storage for Disk {
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn Appender>> {
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)?;
+        sync_directory(path)?;
+        Ok(Arc::new(file))
+    }
+}
+
+impl Appender for File {
+    fn append(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        self.write_all_at(bytes, at)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+}
+
+/// Makes the name of a file durable, or that it is gone.
+pub(in crate::audit) fn sync_directory(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(directory) => File::open(directory)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+/// Writes a small file in one step: whoever reads sees the old one or the new one.
+pub(in crate::audit) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    let beside = path.with_extension("new");
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&beside)?;
+    file.write_all(text)?;
+    file.sync_all()?;
+    fs::rename(&beside, path)?;
+    sync_directory(path)
+}

@@ -1,0 +1,545 @@
+//! The log: records in segments on disk, chained, signed, rotated, and never written over.
+//!
+//! Guarantees: what was appended is in the chain in that order; a write that fails leaves no half record behind; a sync that
+//! fails ends the segment, and everything not known to be durable is written again in the next one (SECURITY AUD-7); a
+//! torn tail of the process before is cut at its last whole record and the chain goes on from there (AUD-5). One thread at a time
+//! writes; it is not this module that sees to it. Deliberately absent: queues, waiting, and what is recorded.
+
+mod disk;
+mod segment;
+
+#[cfg(test)]
+pub(super) mod testing;
+#[cfg(test)]
+pub(super) mod tests;
+
+use std::{
+    collections::VecDeque,
+    fs,
+    io::{self, Read as _},
+    mem,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+pub use disk::{Appender, Disk, Storage};
+pub(in crate::audit) use disk::{replace, sync_directory};
+pub use segment::{EXTENSION, Segment, segments};
+
+use super::{
+    canonical::Object,
+    chain::{Origin, Place, Tree, link},
+    key::{Checkpoint, SigningKey},
+    query::Index,
+    stamp,
+};
+
+/// An event: the text of one canonical JSON object.
+pub type Event = Box<[u8]>;
+
+/// How the log is cut and signed (SECURITY 6).
+#[derive(Debug, Clone, Copy)]
+pub struct Cuts {
+    /// A segment ends when it is this long, in bytes. Default 64 MiB.
+    pub segment: u64,
+    /// A checkpoint is due after so many records. Default 1,000.
+    pub records: u64,
+    /// And after this time, if there was any record. Default 10 s.
+    pub interval: Duration,
+    /// Segments that ended longer ago are removed. Default 190 days (SECURITY AUD-10).
+    pub retention: Duration,
+}
+
+impl Default for Cuts {
+    fn default() -> Self {
+        Self {
+            segment: 64 << 20,
+            records: 1_000,
+            interval: Duration::from_secs(10),
+            retention: Duration::from_secs(190 * 24 * 3_600),
+        }
+    }
+}
+
+/// The log, open for writing.
+pub struct Log {
+    storage: Arc<dyn Storage>,
+    directory: PathBuf,
+    origin: Origin,
+    key: SigningKey,
+    cuts: Cuts,
+    /// The segment that is written to; `None` after one was given up and before the next.
+    open: Option<Open>,
+    /// The last record that the operating system has.
+    written: Place,
+    /// The last record that survives a loss of power.
+    synced: Place,
+    /// The events of the records after `synced`, for writing them again.
+    unsynced: VecDeque<Event>,
+    /// Over the records after the last checkpoint.
+    tree: Tree,
+    checkpoint: Option<Signed>,
+    /// What is written, before it is.
+    buffer: Vec<u8>,
+}
+
+struct Open {
+    file: Arc<dyn Appender>,
+    path: PathBuf,
+    length: u64,
+}
+
+/// A checkpoint and its signature, for keeping elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signed {
+    /// What is signed.
+    pub checkpoint: Checkpoint,
+    /// The signature, in Base64.
+    pub signature: String,
+}
+
+/// What was found of the process before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recovered {
+    /// The last record.
+    pub last: Place,
+    /// How many bytes of no whole record were cut off after it.
+    pub cut: u64,
+}
+
+/// How far the log is.
+pub struct Syncing {
+    file: Arc<dyn Appender>,
+    upto: Place,
+}
+
+impl Syncing {
+    /// Waits for the disk. Needs no access to the log, which others may write to meanwhile.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn wait(&self) -> io::Result<()> {
+        self.file.sync()
+    }
+}
+
+impl Log {
+    /// Opens the log in `directory`, which is made if it is not there, and begins a segment.
+    ///
+    /// # Errors
+    /// What the system says; nothing that was there is changed then, but for a torn tail.
+    pub fn open(
+        storage: Arc<dyn Storage>,
+        directory: &Path,
+        origin: Origin,
+        key: SigningKey,
+        cuts: Cuts,
+    ) -> io::Result<(Self, Option<Recovered>)> {
+        fs::create_dir_all(directory)?;
+        let recovered = recover(directory)?;
+        let last = recovered.map_or(Place::START, |recovered| recovered.last);
+        let mut log = Self {
+            storage,
+            directory: directory.to_owned(),
+            origin,
+            key,
+            cuts,
+            open: None,
+            written: last,
+            synced: last,
+            unsynced: VecDeque::new(),
+            tree: Tree::default(),
+            checkpoint: None,
+            buffer: Vec::new(),
+        };
+        let torn = recovered.map_or(0, |recovered| recovered.cut);
+        log.begin(Begin {
+            torn,
+            given_up: None,
+        })?;
+        Ok((log, recovered))
+    }
+
+    /// Hands events to the operating system, in this order. When it returns they survive the death of this process.
+    ///
+    /// # Errors
+    /// What the system says, and the events: none of them is in the log then.
+    pub fn append(&mut self, events: Vec<Event>) -> Result<(), (io::Error, Vec<Event>)> {
+        if let Err(error) = self.room().and_then(|()| self.write(&events)) {
+            return Err((error, events));
+        }
+        self.unsynced.extend(events);
+        if self.tree.count() >= self.cuts.records {
+            // The events are in the log, whatever becomes of this; it is tried again with the next ones.
+            _ = self.sign();
+        }
+        Ok(())
+    }
+
+    /// A segment that has room.
+    fn room(&mut self) -> io::Result<()> {
+        if self
+            .open
+            .as_ref()
+            .is_some_and(|open| open.length >= self.cuts.segment)
+        {
+            self.rotate()?;
+        }
+        self.reopen()
+    }
+
+    /// Signs what is not signed yet, if there is anything.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub fn sign(&mut self) -> io::Result<()> {
+        if self.tree.count() == 0 {
+            return Ok(());
+        }
+        self.reopen()?;
+        let checkpoint = Checkpoint {
+            first: self.written.seq + 1 - self.tree.count(),
+            last: self.written,
+            root: self.tree.root(),
+        };
+        let signature = self.key.sign(&checkpoint);
+        let event = checkpoint_event(&checkpoint, &signature, &self.key.public().to_string());
+        // It covers what is before it; the next one begins with it.
+        let before = mem::take(&mut self.tree);
+        if let Err(error) = self.write(std::slice::from_ref(&event)) {
+            self.tree = before;
+            return Err(error);
+        }
+        self.unsynced.push_back(event);
+        self.checkpoint = Some(Signed {
+            checkpoint,
+            signature,
+        });
+        Ok(())
+    }
+
+    /// The newest checkpoint that has not been taken yet.
+    pub const fn take_checkpoint(&mut self) -> Option<Signed> {
+        self.checkpoint.take()
+    }
+
+    /// What to wait for so that all that is written now becomes durable; `None` if it is.
+    pub fn syncing(&self) -> Option<Syncing> {
+        let open = self.open.as_ref()?;
+        (self.synced != self.written).then(|| Syncing {
+            file: open.file.clone(),
+            upto: self.written,
+        })
+    }
+
+    /// Tells what became of a wait.
+    ///
+    /// # Errors
+    /// When the next segment cannot be begun after a sync that failed; it is tried again with the next record.
+    pub fn synced(&mut self, syncing: &Syncing, result: &io::Result<()>) -> io::Result<()> {
+        let ours = self
+            .open
+            .as_ref()
+            .is_some_and(|open| Arc::ptr_eq(&open.file, &syncing.file));
+        if !ours {
+            // The segment was ended or given up meanwhile, and what was in it taken care of then.
+            return Ok(());
+        }
+        match result {
+            Ok(()) => {
+                let more = syncing.upto.seq.saturating_sub(self.synced.seq);
+                let more = usize::try_from(more).unwrap_or(usize::MAX);
+                self.unsynced.drain(..more.min(self.unsynced.len()));
+                self.synced = syncing.upto;
+                Ok(())
+            }
+            Err(_) => {
+                self.give_up();
+                self.reopen()
+            }
+        }
+    }
+
+    /// How many bytes wait to become durable.
+    pub fn unsynced(&self) -> usize {
+        self.unsynced.iter().map(|event| event.len()).sum()
+    }
+
+    /// The last record that the operating system has.
+    pub const fn written(&self) -> Place {
+        self.written
+    }
+
+    /// The last record that survives a loss of power.
+    pub const fn durable(&self) -> Place {
+        self.synced
+    }
+
+    /// Ends the segment, durable and signed, and removes those that are too old.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub fn rotate(&mut self) -> io::Result<()> {
+        self.sign()?;
+        if let Some(syncing) = self.syncing() {
+            let result = syncing.wait();
+            self.synced(&syncing, &result)?;
+            result?;
+        }
+        let Some(open) = self.open.take() else {
+            return Ok(());
+        };
+        self.begin(Begin {
+            torn: 0,
+            given_up: None,
+        })?;
+        // Queries read the segment where its index is missing.
+        _ = Index::write(&open.path);
+        self.retire(&open.path)
+    }
+
+    /// Removes segments whose last change is older than is kept; that they are gone is recorded before they are.
+    fn retire(&mut self, ended: &Path) -> io::Result<()> {
+        let now = SystemTime::now();
+        let mut old = Vec::new();
+        for segment in segments(&self.directory)? {
+            let current = self
+                .open
+                .as_ref()
+                .is_some_and(|open| open.path == segment.path);
+            if current || segment.path == ended {
+                break;
+            }
+            let changed = fs::metadata(&segment.path)?.modified()?;
+            let age = now.duration_since(changed).unwrap_or_default();
+            if age < self.cuts.retention {
+                break;
+            }
+            let last = segment::tail(&fs::read(&segment.path)?).last;
+            old.push((segment, last.unwrap_or(Place::START)));
+        }
+        let Some((_, last)) = old.last() else {
+            return Ok(());
+        };
+        let event = retention_event(&old, last);
+        self.write(std::slice::from_ref(&event))?;
+        self.unsynced.push_back(event);
+        if let Some(syncing) = self.syncing() {
+            let result = syncing.wait();
+            self.synced(&syncing, &result)?;
+            result?;
+        }
+        for (segment, _) in &old {
+            fs::remove_file(&segment.path)?;
+            _ = fs::remove_file(segment.path.with_extension("idx"));
+        }
+        sync_directory(ended)
+    }
+
+    /// A segment to write to, where the last one was given up.
+    fn reopen(&mut self) -> io::Result<()> {
+        if self.open.is_some() {
+            return Ok(());
+        }
+        // As if nothing after the last durable record had been: it is written again, as what follows. Checkpoints and
+        // beginnings spoke of hashes that are no more.
+        self.written = self.synced;
+        self.tree = Tree::default();
+        let mut again: Vec<Event> = mem::take(&mut self.unsynced).into();
+        again.retain(|event| !is_of_the_log(event));
+        let given_up = Some(self.synced);
+        let begun = self.begin(Begin { torn: 0, given_up });
+        match begun.and_then(|()| self.write(&again)) {
+            Ok(()) => {
+                self.unsynced.extend(again);
+                Ok(())
+            }
+            Err(error) => {
+                if let Some(open) = self.open.take() {
+                    _ = fs::remove_file(open.path);
+                }
+                self.written = self.synced;
+                self.tree = Tree::default();
+                self.unsynced = again.into();
+                Err(error)
+            }
+        }
+    }
+
+    /// Nothing more goes to this segment; what of it is not durable will be written again.
+    fn give_up(&mut self) {
+        self.open = None;
+    }
+
+    fn begin(&mut self, begin: Begin) -> io::Result<()> {
+        let first = self.written.seq + 1;
+        let mut turn = 0;
+        let (file, path) = loop {
+            let path = self.directory.join(segment::name(first, turn));
+            match self.storage.create(&path) {
+                Ok(file) => break (file, path),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && turn < 9_999 => {
+                    turn += 1
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        self.open = Some(Open {
+            file,
+            path: path.clone(),
+            length: 0,
+        });
+        let event = segment_event(&begin, self.written, &self.key.public().to_string());
+        if let Err(error) = self.write(std::slice::from_ref(&event)) {
+            self.open = None;
+            _ = fs::remove_file(path);
+            return Err(error);
+        }
+        self.unsynced.push_back(event);
+        Ok(())
+    }
+
+    /// Writes records and counts them in; all of them or none.
+    fn write(&mut self, events: &[Event]) -> io::Result<()> {
+        let Some(open) = &mut self.open else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        self.buffer.clear();
+        let mut last = self.written;
+        let mut hashes = Vec::with_capacity(events.len());
+        for event in events {
+            last = link(&mut self.buffer, event, &last, &self.origin);
+            hashes.push(last.hash);
+        }
+        if let Err(error) = open.file.append(&self.buffer, open.length) {
+            // Half a record must not stay; where it cannot be cut off, the segment ends here.
+            if open.file.truncate(open.length).is_err() {
+                self.open = None;
+            }
+            return Err(error);
+        }
+        open.length += self.buffer.len() as u64;
+        self.buffer.shrink_to(BUFFER);
+        self.written = last;
+        for hash in &hashes {
+            self.tree.push(hash);
+        }
+        Ok(())
+    }
+}
+
+/// What is kept of the buffer between writes.
+const BUFFER: usize = 1 << 20;
+
+/// Why a segment begins.
+#[derive(Clone, Copy)]
+struct Begin {
+    /// Bytes that were cut off the one before.
+    torn: u64,
+    /// The last record of the one before that counts, where a sync of it failed.
+    given_up: Option<Place>,
+}
+
+fn segment_event(begin: &Begin, after: Place, key: &str) -> Event {
+    let reason = match begin {
+        Begin {
+            given_up: Some(_), ..
+        } => "sync_failed",
+        Begin { torn: 1.., .. } => "recovery",
+        Begin { .. } if after.seq == 0 => "first",
+        Begin { .. } => "next",
+    };
+    event(|object| {
+        object.text("event", "segment").object("segment", |inside| {
+            inside
+                .number("after", after.seq)
+                .text("after_hash", &after.hash.to_string())
+                .text("key", key)
+                .text("reason", reason)
+                .number("torn_bytes", begin.torn);
+        });
+        object
+            .text("time", &stamp(SystemTime::now()))
+            .number("v", 1);
+    })
+}
+
+fn checkpoint_event(checkpoint: &Checkpoint, signature: &str, key: &str) -> Event {
+    event(|object| {
+        object.object("checkpoint", |inside| {
+            inside
+                .number("first", checkpoint.first)
+                .text("key", key)
+                .number("last", checkpoint.last.seq)
+                .text("last_hash", &checkpoint.last.hash.to_string())
+                .text("root", &checkpoint.root.to_string())
+                .text("signature", signature);
+        });
+        object
+            .text("event", "checkpoint")
+            .text("time", &stamp(SystemTime::now()))
+            .number("v", 1);
+    })
+}
+
+fn retention_event(old: &[(Segment, Place)], last: &Place) -> Event {
+    event(|object| {
+        object
+            .text("event", "retention")
+            .object("retention", |inside| {
+                inside
+                    .number("last", last.seq)
+                    .text("last_hash", &last.hash.to_string())
+                    .objects("segments", old, 1_000, |one, (segment, last)| {
+                        let name = segment.path.file_name().unwrap_or_default();
+                        one.number("first", segment.first)
+                            .number("last", last.seq)
+                            .text("name", &name.to_string_lossy());
+                    });
+            });
+        object
+            .text("time", &stamp(SystemTime::now()))
+            .number("v", 1);
+    })
+}
+
+/// Whether an event tells of the log itself, and is made anew where the log is.
+pub(super) fn is_of_the_log(event: &[u8]) -> bool {
+    event.starts_with(CHECKPOINT) || event.starts_with(SEGMENT)
+}
+
+/// How the event of a checkpoint begins, and no other.
+pub(super) const CHECKPOINT: &[u8] = b"{\"checkpoint\":{";
+/// How the event of a segment's beginning begins, and no other.
+pub(super) const SEGMENT: &[u8] = b"{\"event\":\"segment\",\"segment\":{";
+
+pub(super) fn event(fill: impl FnOnce(&mut Object<'_>)) -> Event {
+    let mut text = String::with_capacity(512);
+    let mut object = Object::begin(&mut text);
+    fill(&mut object);
+    object.end();
+    text.into_bytes().into_boxed_slice()
+}
+
+/// Finds where the process before has ended, and cuts off what it did not finish.
+fn recover(directory: &Path) -> io::Result<Option<Recovered>> {
+    let mut cut = 0;
+    for segment in segments(directory)?.into_iter().rev() {
+        let mut text = Vec::new();
+        fs::File::open(&segment.path)?.read_to_end(&mut text)?;
+        let tail = segment::tail(&text);
+        if tail.torn > 0 {
+            let file = fs::OpenOptions::new().write(true).open(&segment.path)?;
+            file.set_len(tail.length)?;
+            file.sync_all()?;
+            cut += tail.torn;
+        }
+        if let Some(last) = tail.last {
+            return Ok(Some(Recovered { last, cut }));
+        }
+        // Not even its first record was finished.
+        fs::remove_file(&segment.path)?;
+    }
+    Ok(None)
+}

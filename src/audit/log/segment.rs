@@ -1,0 +1,151 @@
+//! Segments: the files that the log is cut into, their names, and what is left of one after a crash.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::audit::chain::{Hash, Line, Place};
+
+/// What a segment's name ends in.
+pub const EXTENSION: &str = "jsonl";
+
+/// One segment on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// Where.
+    pub path: PathBuf,
+    /// The number of its first record.
+    pub first: u64,
+}
+
+/// The segments in a directory, oldest first. Other files are not looked at.
+///
+/// # Errors
+/// When the directory cannot be read.
+pub fn segments(directory: &Path) -> io::Result<Vec<Segment>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if let Some(first) = first_of(&path) {
+            found.push(Segment { path, first });
+        }
+    }
+    // The second part of a name rises with time, for those that begin at one number.
+    found.sort_by(|one, two| (one.first, &one.path).cmp(&(two.first, &two.path)));
+    Ok(found)
+}
+
+/// The name of the segment that begins with record `first`; `turn` tells those apart that begin at one number.
+pub(super) fn name(first: u64, turn: u32) -> String {
+    format!("{first:020}-{turn:04}.{EXTENSION}")
+}
+
+fn first_of(path: &Path) -> Option<u64> {
+    let name = path.file_name()?.to_str()?;
+    let (first, turn) = name
+        .strip_suffix(EXTENSION)?
+        .strip_suffix('.')?
+        .split_once('-')?;
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if first.len() != 20 || turn.len() != 4 || !digits(first) || !digits(turn) {
+        return None;
+    }
+    first.parse().ok()
+}
+
+/// What a process that died has left at the end of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tail {
+    /// The last whole record; `None` if there is none at all.
+    pub(super) last: Option<Place>,
+    /// How many bytes it and those before it take.
+    pub(super) length: u64,
+    /// How many bytes after that are no whole record.
+    pub(super) torn: u64,
+}
+
+/// Finds the last record of `text` that is whole: its line ends, and its hash is right. Records before it are not judged: that
+/// is what verifying is for.
+pub(super) fn tail(text: &[u8]) -> Tail {
+    let mut end = text.len();
+    loop {
+        let Some(feed) = memchr::memrchr(b'\n', text.get(..end).unwrap_or_default()) else {
+            return Tail {
+                last: None,
+                length: 0,
+                torn: text.len() as u64,
+            };
+        };
+        let before = text.get(..feed).unwrap_or_default();
+        let begin = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
+        let line = before.get(begin..).unwrap_or_default();
+        if let Some(line) = Line::parse(line)
+            && Hash::of(line.record) == line.hash
+        {
+            return Tail {
+                last: Some(line.place()),
+                length: feed as u64 + 1,
+                torn: (text.len() - feed - 1) as u64,
+            };
+        }
+        end = feed;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::chain::{Origin, link};
+
+    #[test]
+    fn the_tail_ends_with_the_last_whole_record_wherever_it_is_torn() {
+        let origin = Origin {
+            node: "n".to_owned(),
+            boot: "b".to_owned(),
+        };
+        let mut text = Vec::new();
+        let mut places = vec![(0, Place::START)];
+        for _ in 0..3 {
+            let last = places.last().unwrap().1;
+            let place = link(&mut text, b"{\"v\":1}", &last, &origin);
+            places.push((text.len(), place));
+        }
+        for cut in 0..=text.len() {
+            let whole = places.iter().rev().find(|(end, _)| *end <= cut).unwrap();
+            let found = tail(&text[..cut]);
+            let place = (whole.0 > 0).then_some(whole.1);
+            assert_eq!((found.last, found.length), (place, whole.0 as u64), "{cut}");
+            assert_eq!(found.length + found.torn, cut as u64);
+        }
+    }
+
+    #[test]
+    fn only_our_own_names_are_segments() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in [
+            &name(12, 0),
+            &name(3, 1),
+            &name(3, 0),
+            "audit.pub",
+            "00000000000000000001-0000.idx",
+            "1-1.jsonl",
+        ] {
+            fs::write(directory.path().join(name), "").unwrap();
+        }
+        let found = segments(directory.path()).unwrap();
+        let names: Vec<_> = found
+            .iter()
+            .map(|segment| {
+                segment
+                    .path
+                    .file_name()
+                    .unwrap()
+                    .to_str()
+                    .unwrap()
+                    .to_owned()
+            })
+            .collect();
+        assert_eq!(names, [name(3, 0), name(3, 1), name(12, 0)]);
+    }
+}

@@ -1,0 +1,105 @@
+//! A disk that fails when told to, and something to write on it.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+use super::{Appender, Event, Storage, event};
+use crate::audit::chain::Origin;
+
+/// A disk that fails when told to.
+#[derive(Default)]
+pub(in crate::audit) struct Faulty {
+    /// Appends take half of what they get, and fail.
+    pub(in crate::audit) full: AtomicBool,
+    /// Cutting off fails as well.
+    pub(in crate::audit) stuck: AtomicBool,
+    /// So many syncs fail, and throw away what was not durable.
+    pub(in crate::audit) lying: AtomicUsize,
+    /// A sync that fails throws nothing away.
+    pub(in crate::audit) keeps: AtomicBool,
+    /// How far each file is durable.
+    durable: Mutex<Vec<(PathBuf, u64)>>,
+}
+
+impl Faulty {
+    /// How many bytes of the newest file are not durable.
+    pub(in crate::audit) fn volatile(&self) -> u64 {
+        let durable = self.durable.lock().unwrap();
+        let (path, known) = durable.last().unwrap();
+        fs::metadata(path).unwrap().len() - known
+    }
+}
+
+struct FaultyFile {
+    disk: Arc<Faulty>,
+    file: fs::File,
+    path: PathBuf,
+}
+
+/// Shared, so that a test can turn its knobs.
+pub(in crate::audit) struct Shared(pub(in crate::audit) Arc<Faulty>);
+
+impl Storage for Shared {
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn Appender>> {
+        let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        self.0.durable.lock().unwrap().push((path.to_owned(), 0));
+        Ok(Arc::new(FaultyFile {
+            disk: self.0.clone(),
+            file,
+            path: path.to_owned(),
+        }))
+    }
+}
+
+impl Appender for FaultyFile {
+    fn append(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        if self.disk.full.load(Relaxed) {
+            self.file.append(&bytes[..bytes.len() / 2], at)?;
+            return Err(ErrorKind::StorageFull.into());
+        }
+        self.file.append(bytes, at)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut durable = self.disk.durable.lock().unwrap();
+        let known = durable
+            .iter_mut()
+            .find(|(path, _)| *path == self.path)
+            .unwrap();
+        if self.disk.lying.load(Relaxed) > 0 {
+            self.disk.lying.fetch_sub(1, Relaxed);
+            if !self.disk.keeps.load(Relaxed) {
+                // What the disk had in its cache is gone.
+                self.file.set_len(known.1)?;
+            }
+            return Err(ErrorKind::Other.into());
+        }
+        known.1 = self.file.metadata()?.len();
+        Ok(())
+    }
+
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        if self.disk.stuck.load(Relaxed) {
+            return Err(ErrorKind::Other.into());
+        }
+        self.file.truncate(length)
+    }
+}
+
+pub(in crate::audit) fn origin() -> Origin {
+    Origin {
+        node: "node".to_owned(),
+        boot: "boot".to_owned(),
+    }
+}
+
+pub(in crate::audit) fn happened(n: usize) -> Event {
+    event(|object| _ = object.text("event", "call").number("n", n as u64))
+}

@@ -1,0 +1,178 @@
+//! The log against disks that fail.
+
+use std::{fs, sync::atomic::Ordering::Relaxed};
+
+use super::{
+    testing::{Faulty, Shared, happened, origin},
+    *,
+};
+use crate::audit::chain::{Hash, Line};
+
+fn open(disk: &Arc<Faulty>, directory: &Path, cuts: Cuts) -> (Log, Option<Recovered>) {
+    let key = SigningKey::generate().0;
+    Log::open(
+        Arc::new(Shared(disk.clone())),
+        directory,
+        origin(),
+        key,
+        cuts,
+    )
+    .unwrap()
+}
+
+/// Every record in the directory that counts: what stands in a segment after where the next one goes on does not.
+pub(in crate::audit) fn records(directory: &Path) -> Vec<String> {
+    let mut all: Vec<(u64, Hash, String)> = Vec::new();
+    for segment in segments(directory).unwrap() {
+        for (n, line) in fs::read_to_string(&segment.path)
+            .unwrap()
+            .lines()
+            .enumerate()
+        {
+            let Some(line) = Line::parse(line.as_bytes()) else {
+                continue;
+            };
+            assert_eq!(Hash::of(line.record), line.hash);
+            if n == 0 {
+                all.retain(|(seq, ..)| *seq < line.seq);
+            }
+            let last = all
+                .last()
+                .map_or((0, Hash::ZERO), |(seq, hash, _)| (*seq, *hash));
+            assert_eq!((line.seq, line.prev), (last.0 + 1, last.1), "{segment:?}");
+            let event = String::from_utf8(line.event.to_vec()).unwrap();
+            all.push((line.seq, line.hash, event));
+        }
+    }
+    all.into_iter().map(|(.., event)| event).collect()
+}
+
+pub(in crate::audit) fn calls(directory: &Path) -> Vec<usize> {
+    let number = |event: &str| {
+        Some(
+            event
+                .strip_prefix(r#"{"event":"call","n":"#)?
+                .strip_suffix('}')?
+                .parse()
+                .unwrap(),
+        )
+    };
+    records(directory)
+        .iter()
+        .filter_map(|event| number(event))
+        .collect()
+}
+
+#[test]
+fn records_go_on_where_the_process_before_has_ended() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    for life in 0..3 {
+        let (mut log, recovered) = open(&disk, directory.path(), Cuts::default());
+        assert_eq!(recovered.is_some(), life > 0);
+        log.append(vec![happened(2 * life), happened(2 * life + 1)])
+            .unwrap();
+    }
+    assert_eq!(calls(directory.path()), [0, 1, 2, 3, 4, 5]);
+}
+
+/// SECURITY AUD-5
+#[test]
+fn a_torn_tail_is_cut_at_its_last_whole_record_and_that_is_recorded() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let (mut log, _) = open(&disk, directory.path(), Cuts::default());
+    log.append(vec![happened(0), happened(1)]).unwrap();
+    let path = log.open.as_ref().unwrap().path.clone();
+    drop(log);
+    let whole = fs::read(&path).unwrap();
+    for torn in [1, 100, whole.len() / 3] {
+        let mut text = whole.clone();
+        text.extend_from_slice(&whole[..torn]);
+        fs::write(&path, &text).unwrap();
+        let (log, recovered) = open(&disk, directory.path(), Cuts::default());
+        assert_eq!(recovered.unwrap().cut, torn as u64);
+        let new = log.open.as_ref().unwrap().path.clone();
+        drop(log);
+        let last = records(directory.path()).pop().unwrap();
+        assert!(last.contains(r#""reason":"recovery""#), "{last}");
+        assert!(last.contains(&format!(r#""torn_bytes":{torn}"#)), "{last}");
+        fs::remove_file(new).unwrap();
+    }
+}
+
+#[test]
+fn a_write_that_fails_half_way_leaves_nothing_and_the_next_one_goes_on() {
+    for stuck in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Faulty::default());
+        let (mut log, _) = open(&disk, directory.path(), Cuts::default());
+        log.append(vec![happened(0)]).unwrap();
+        disk.full.store(true, Relaxed);
+        disk.stuck.store(stuck, Relaxed);
+        let (_, back) = log.append(vec![happened(1), happened(2)]).unwrap_err();
+        let (_, back) = log.append(back).unwrap_err();
+        assert_eq!(back.len(), 2);
+        disk.full.store(false, Relaxed);
+        disk.stuck.store(false, Relaxed);
+        log.append(back).unwrap();
+        assert_eq!(calls(directory.path()), [0, 1, 2], "stuck: {stuck}");
+    }
+}
+
+/// SECURITY AUD-7
+#[test]
+fn after_a_sync_that_failed_what_was_not_durable_is_written_again_in_the_next_segment() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let cuts = Cuts {
+        records: 3,
+        ..Cuts::default()
+    };
+    let (mut log, _) = open(&disk, directory.path(), cuts);
+    log.append(vec![happened(0)]).unwrap();
+    let syncing = log.syncing().unwrap();
+    log.synced(&syncing, &syncing.wait()).unwrap();
+    log.append(vec![happened(1), happened(2), happened(3)])
+        .unwrap();
+    disk.lying.store(2, Relaxed);
+    for _ in 0..2 {
+        let syncing = log.syncing().unwrap();
+        let result = syncing.wait();
+        assert!(result.is_err());
+        log.synced(&syncing, &result).unwrap();
+    }
+    log.append(vec![happened(4)]).unwrap();
+    let syncing = log.syncing().unwrap();
+    log.synced(&syncing, &syncing.wait()).unwrap();
+    assert_eq!(log.durable(), log.written());
+    assert_eq!(log.unsynced(), 0);
+    assert_eq!(calls(directory.path()), [0, 1, 2, 3, 4]);
+    let all = records(directory.path()).join("\n");
+    assert!(all.contains(r#""reason":"sync_failed""#), "{all}");
+}
+
+/// SECURITY AUD-10
+#[test]
+fn whole_segments_are_removed_after_their_time_and_that_is_recorded() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let cuts = Cuts {
+        segment: 1,
+        retention: Duration::ZERO,
+        ..Cuts::default()
+    };
+    let (mut log, _) = open(&disk, directory.path(), cuts);
+    for n in 0..4 {
+        log.append(vec![happened(n)]).unwrap();
+    }
+    let left = segments(directory.path()).unwrap();
+    assert_eq!(
+        left.len(),
+        2,
+        "the one that is written to, and the one before"
+    );
+    let text = fs::read_to_string(&left[1].path).unwrap();
+    assert!(text.contains(r#""event":"retention""#), "{text}");
+    assert!(text.contains(r#""last_hash":""#), "{text}");
+}

@@ -1,0 +1,213 @@
+//! Looking records up, segment by segment, the newest or the oldest first.
+//!
+//! Guarantees: what matches is found, whatever an index says of its segment, since an index only ever rules segments out that
+//! certainly hold nothing. Cost: a segment that is ruled out costs nothing but its small index; in the others a line is
+//! only taken apart when the rarest text that is asked for stands in it. Deliberately absent: proof. That is what
+//! [`verify`](super::verify) is for.
+
+mod index;
+
+#[cfg(test)]
+mod tests;
+
+use std::{fs, io, ops::ControlFlow, path::Path};
+
+use memchr::memmem::Finder;
+
+pub(super) use index::Index;
+
+use super::{
+    chain::Line,
+    entry::Entry,
+    log::{Segment, segments},
+};
+
+/// What is looked for. What is `None` does not matter; what is given has to match exactly.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Not before this time, as records have it (UTC, RFC 3339; compared as text).
+    pub since: Option<String>,
+    /// Before this time.
+    pub until: Option<String>,
+    /// The name of who called.
+    pub principal: Option<String>,
+    /// The upstream.
+    pub upstream: Option<String>,
+    /// The name of the tool, the prompt or the resource, as the client or as the upstream has it.
+    pub name: Option<String>,
+    /// The method.
+    pub method: Option<String>,
+    /// How it ended.
+    pub outcome: Option<String>,
+    /// `permit` or `deny`.
+    pub decision: Option<String>,
+    /// The class or the rule of a finding.
+    pub finding: Option<String>,
+    /// The kind of event.
+    pub event: Option<String>,
+    /// The reference of a call.
+    pub call: Option<String>,
+}
+
+/// Which end of the log comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// The oldest record first.
+    Oldest,
+    /// The newest record first.
+    Newest,
+}
+
+/// A record that was found.
+#[derive(Debug)]
+pub struct Hit<'a> {
+    /// Its number.
+    pub seq: u64,
+    /// Its line, without its end.
+    pub line: &'a [u8],
+    /// Its event.
+    pub event: &'a [u8],
+    /// What of it is read back.
+    pub entry: Entry,
+}
+
+/// Gives `found` every record that matches, until it breaks off.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn query(
+    directory: &Path,
+    filter: &Filter,
+    order: Order,
+    mut found: impl FnMut(Hit<'_>) -> ControlFlow<()>,
+) -> io::Result<Scanned> {
+    let mut scanned = Scanned::default();
+    let mut all = segments(directory)?;
+    if order == Order::Newest {
+        all.reverse();
+    }
+    for segment in &all {
+        if Index::beside(segment).is_some_and(|index| !index.may_hold(filter)) {
+            scanned.skipped += 1;
+            continue;
+        }
+        let text = match fs::read(&segment.path) {
+            // Retention may take it away meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            text => text?,
+        };
+        scanned.read += 1;
+        scanned.bytes += text.len() as u64;
+        if filter.scan(&text, order, &mut found).is_break() {
+            break;
+        }
+    }
+    Ok(scanned)
+}
+
+/// What a query cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Scanned {
+    /// Segments that were read.
+    pub read: u64,
+    /// Segments that an index ruled out.
+    pub skipped: u64,
+    /// Bytes that were read.
+    pub bytes: u64,
+}
+
+impl Filter {
+    fn scan(
+        &self,
+        text: &[u8],
+        order: Order,
+        found: &mut impl FnMut(Hit<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let needle = self.needle();
+        let finder = needle.as_deref().map(Finder::new);
+        let mut line = |line: &[u8]| {
+            if finder
+                .as_ref()
+                .is_some_and(|finder| finder.find(line).is_none())
+            {
+                return ControlFlow::Continue(());
+            }
+            match self.matched(line) {
+                Some(hit) => found(hit),
+                None => ControlFlow::Continue(()),
+            }
+        };
+        let mut rest = text;
+        match order {
+            Order::Oldest => {
+                while let Some(feed) = memchr::memchr(b'\n', rest) {
+                    let (this, after) = rest.split_at(feed);
+                    line(this)?;
+                    rest = after.get(1..).unwrap_or_default();
+                }
+            }
+            Order::Newest => {
+                while let Some(feed) = memchr::memrchr(b'\n', rest) {
+                    rest = rest.get(..feed).unwrap_or_default();
+                    let begin = memchr::memrchr(b'\n', rest).map_or(0, |at| at + 1);
+                    line(rest.get(begin..).unwrap_or_default())?;
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// The longest text that stands in every line that matches, as it is written there.
+    fn needle(&self) -> Option<Vec<u8>> {
+        let asked = [
+            &self.principal,
+            &self.upstream,
+            &self.name,
+            &self.method,
+            &self.outcome,
+            &self.decision,
+            &self.finding,
+            &self.event,
+            &self.call,
+        ];
+        let longest = asked.into_iter().flatten().max_by_key(|text| text.len())?;
+        let mut written = String::new();
+        super::canonical::text(&mut written, longest, super::canonical::TEXT);
+        Some(written.into_bytes())
+    }
+
+    fn matched<'a>(&self, line: &'a [u8]) -> Option<Hit<'a>> {
+        let parsed = Line::parse(line)?;
+        let entry = Entry::parse(parsed.event)?;
+        self.matches(&entry).then_some(Hit {
+            seq: parsed.seq,
+            line,
+            event: parsed.event,
+            entry,
+        })
+    }
+
+    /// Whether a record is one of those that are looked for.
+    pub fn matches(&self, entry: &Entry) -> bool {
+        let is = |asked: &Option<String>, there: Option<&str>| {
+            asked.as_deref().is_none_or(|asked| there == Some(asked))
+        };
+        let names = [&entry.target.exposed, &entry.target.name];
+        let named = |asked: &str| names.iter().any(|name| name.as_deref() == Some(asked));
+        let found = |asked: &str| {
+            let mut findings = entry.findings.iter();
+            findings.any(|found| found.class == asked || found.rule == asked)
+        };
+        is(&self.principal, Some(&entry.principal.name))
+            && is(&self.upstream, entry.target.upstream.as_deref())
+            && is(&self.method, entry.method.as_deref())
+            && is(&self.outcome, entry.outcome.as_deref())
+            && is(&self.decision, entry.decision.as_deref())
+            && is(&self.event, Some(&entry.event))
+            && is(&self.call, entry.call.as_deref())
+            && self.name.as_deref().is_none_or(named)
+            && self.finding.as_deref().is_none_or(found)
+            && self.since.as_ref().is_none_or(|since| entry.time >= *since)
+            && self.until.as_ref().is_none_or(|until| entry.time < *until)
+    }
+}

@@ -1,0 +1,177 @@
+//! What is found is what matches, with an index and without.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::audit::{
+    key::SigningKey,
+    log::{
+        Cuts, Log, event,
+        testing::{Faulty, Shared, origin},
+    },
+};
+
+/// Records of 200 calls in several segments, of which all but the last have an index.
+fn written() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let cuts = Cuts {
+        segment: 8_000,
+        ..Cuts::default()
+    };
+    let disk = Arc::new(Shared(Arc::new(Faulty::default())));
+    let key = SigningKey::generate().0;
+    let (mut log, _) = Log::open(disk, directory.path(), origin(), key, cuts).unwrap();
+    for n in 0..200_usize {
+        let call = event(|object| {
+            object
+                .text("call", &n.to_string())
+                .text("decision", if n % 7 == 0 { "deny" } else { "permit" })
+                .text("event", "call")
+                .objects("findings", (n % 50 == 3).then_some(()), 9, |found, ()| {
+                    found.text("class", "secret").text("rule", "a\"b");
+                })
+                .object("principal", |who| {
+                    _ = who.text("name", if n < 100 { "ana" } else { "bo\n" })
+                })
+                .text("stage", "decision")
+                .object("target", |target| {
+                    target
+                        .text("exposed", "x_tool")
+                        .text("name", &format!("tool{}", n / 20))
+                        .text("upstream", "x");
+                })
+                .text("time", &format!("2026-11-21T00:{:02}:00.000000000Z", n / 4));
+        });
+        log.append(vec![call]).unwrap();
+    }
+    directory
+}
+
+fn asked(directory: &Path, filter: &Filter, order: Order) -> (Vec<usize>, Scanned) {
+    let mut all = Vec::new();
+    let scanned = query(directory, filter, order, |hit| {
+        if let Some(call) = hit.entry.call {
+            all.push(call.parse().unwrap());
+        }
+        ControlFlow::Continue(())
+    });
+    (all, scanned.unwrap())
+}
+
+#[test]
+fn every_filter_finds_what_matches_and_an_index_rules_only_others_out() {
+    let directory = written();
+    let some = |text: &str| Some(text.to_owned());
+    type Wanted = fn(usize) -> bool;
+    let filters: [(Filter, Wanted); 9] = [
+        (
+            Filter {
+                principal: some("bo\n"),
+                ..Filter::default()
+            },
+            |n| n >= 100,
+        ),
+        (
+            Filter {
+                decision: some("deny"),
+                ..Filter::default()
+            },
+            |n| n % 7 == 0,
+        ),
+        (
+            Filter {
+                name: some("tool3"),
+                ..Filter::default()
+            },
+            |n| n / 20 == 3,
+        ),
+        (
+            Filter {
+                name: some("x_tool"),
+                ..Filter::default()
+            },
+            |_| true,
+        ),
+        (
+            Filter {
+                finding: some("a\"b"),
+                ..Filter::default()
+            },
+            |n| n % 50 == 3,
+        ),
+        (
+            Filter {
+                finding: some("secret"),
+                principal: some("ana"),
+                ..Filter::default()
+            },
+            |n| n % 50 == 3 && n < 100,
+        ),
+        (
+            Filter {
+                upstream: some("y"),
+                ..Filter::default()
+            },
+            |_| false,
+        ),
+        (
+            Filter {
+                call: some("150"),
+                ..Filter::default()
+            },
+            |n| n == 150,
+        ),
+        (
+            Filter {
+                since: some("2026-11-21T00:10"),
+                until: some("2026-11-21T00:12"),
+                ..Filter::default()
+            },
+            |n| (10..12).contains(&(n / 4)),
+        ),
+    ];
+    for (filter, wanted) in &filters {
+        let wanted: Vec<usize> = (0..200).filter(|n| wanted(*n)).collect();
+        let (mut found, with) = asked(directory.path(), filter, Order::Newest);
+        found.reverse();
+        assert_eq!(found, wanted, "{filter:?}");
+        assert_eq!(asked(directory.path(), filter, Order::Oldest).0, wanted);
+        for segment in segments(directory.path()).unwrap() {
+            let index = segment.path.with_extension("idx");
+            if index.exists() {
+                fs::rename(&index, index.with_extension("away")).unwrap();
+            }
+        }
+        let (found, without) = asked(directory.path(), filter, Order::Oldest);
+        assert_eq!((found, without.skipped), (wanted, 0));
+        for segment in segments(directory.path()).unwrap() {
+            let index = segment.path.with_extension("idx");
+            _ = fs::rename(index.with_extension("away"), &index);
+        }
+        assert_eq!(
+            with.read + with.skipped,
+            without.read,
+            "every segment is read or ruled out"
+        );
+    }
+    let tool = Filter {
+        name: some("tool3"),
+        ..Filter::default()
+    };
+    assert!(asked(directory.path(), &tool, Order::Newest).1.skipped > 2);
+}
+
+#[test]
+fn a_query_stops_when_it_has_enough() {
+    let directory = written();
+    let mut count = 0;
+    let scanned = query(directory.path(), &Filter::default(), Order::Newest, |_| {
+        count += 1;
+        if count == 3 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    assert_eq!((count, scanned.unwrap().read), (3, 1));
+}

@@ -1,0 +1,436 @@
+//! Putting records into the log from many calls at once, and knowing when they are safe.
+//!
+//! Guarantees: what was put is written in the order it was put; a call that waits for its record goes on only when the record
+//! is as safe as the durability promises (SECURITY AUD-1); what cannot be written now is kept and written later, within
+//! bounds, and what is beyond the bounds is counted and told in a gap record (AUD-2). Cost: under `kernel` whoever finds nobody
+//! writing writes for all who are waiting, so that a call alone costs one system call and no thread is woken; under
+//! `strict` a thread writes and syncs for all who came meanwhile.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+    thread::{self, JoinHandle},
+    time::{Duration, SystemTime},
+};
+
+use super::{
+    log::{Event, Log, Signed, event},
+    stamp,
+};
+
+/// When a record counts as safe (PRODUCT 12).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// When it survives a loss of power. One sync serves all who wait for it.
+    Strict,
+    /// When the operating system has it: it survives the death of this process. Synced at most [`LATER`] later.
+    Kernel,
+    /// At once: it is written when there is time.
+    Async,
+}
+
+/// How long after a record the disk is told to keep it, under [`Durability::Kernel`].
+pub const LATER: Duration = Duration::from_millis(50);
+/// How often it is tried again to write where writing fails.
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// How much may wait to be written (SECURITY 6).
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Records. Default 8,192.
+    pub records: usize,
+    /// Bytes of their events. Default 32 MiB.
+    pub bytes: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            records: 8_192,
+            bytes: 32 << 20,
+        }
+    }
+}
+
+/// Records cannot be written now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("audit records cannot be written")]
+pub struct Unavailable;
+
+/// Whether a record may be left out when there is no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// It stands before something that is not done without it: without room, that is refused.
+    Permit,
+    /// It tells what has happened already, of something that was let in: there is room for it always.
+    Fact,
+}
+
+/// Takes records in. Clones put into the same log.
+#[derive(Clone)]
+pub struct Recorder(Arc<Shared>);
+
+struct Shared {
+    durability: Durability,
+    bounds: Bounds,
+    interval: Duration,
+    /// Protects what waits; held to push and to take.
+    queue: Mutex<Queue>,
+    /// Held by the one that writes.
+    log: Mutex<Log>,
+    /// Wakes the thread.
+    work: Condvar,
+    /// Gets every checkpoint, to keep it elsewhere (SECURITY AUD-4).
+    outside: Box<dyn Fn(&Signed) + Send + Sync>,
+}
+
+#[derive(Default)]
+struct Queue {
+    events: Vec<Event>,
+    bytes: usize,
+    /// How many were ever put, of those how many are written, and of those how many are safe.
+    put: u64,
+    written: u64,
+    safe: u64,
+    /// Whether something is written that is not durable.
+    dirty: bool,
+    /// Whether somebody is writing.
+    writing: bool,
+    /// Whether the last attempt to write or to sync failed, or the disk is too full.
+    failing: bool,
+    /// Whether the disk is too full to go on.
+    full: bool,
+    waiting: Vec<(u64, Waker)>,
+    /// Records that were left out since the last gap record.
+    lost: u64,
+    closing: bool,
+}
+
+impl Recorder {
+    /// Takes records in for `log`; `interval` is the time between checkpoints, each of which is also given to `outside`.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn start(
+        log: Log,
+        durability: Durability,
+        bounds: Bounds,
+        interval: Duration,
+        outside: Box<dyn Fn(&Signed) + Send + Sync>,
+    ) -> io::Result<(Self, Keeper)> {
+        let shared = Arc::new(Shared {
+            durability,
+            bounds,
+            interval,
+            queue: Mutex::new(Queue::default()),
+            log: Mutex::new(log),
+            work: Condvar::new(),
+            outside,
+        });
+        let ours = shared.clone();
+        let thread = thread::Builder::new()
+            .name("audit".to_owned())
+            .spawn(move || ours.keep())?;
+        let keeper = Keeper {
+            shared: shared.clone(),
+            thread: Some(thread),
+        };
+        Ok((Self(shared), keeper))
+    }
+
+    /// Puts a record. What comes back is ready when the record is safe.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when writing fails now; the record is kept, if there is room, and written when it can be. A
+    /// [`Weight::Fact`] is never refused.
+    pub fn put(&self, event: Event, weight: Weight) -> Result<Safe, Unavailable> {
+        let shared = &self.0;
+        let mut queue = shared.queue();
+        let full = queue.events.len() >= shared.bounds.records
+            || queue.bytes + event.len() > shared.bounds.bytes;
+        if full && (weight == Weight::Permit || shared.durability == Durability::Async) {
+            queue.lost += 1;
+            return match shared.durability {
+                Durability::Async => Ok(self.safe(0)),
+                Durability::Strict | Durability::Kernel => Err(Unavailable),
+            };
+        }
+        queue.bytes += event.len();
+        queue.events.push(event);
+        queue.put += 1;
+        let ticket = queue.put;
+        match shared.durability {
+            Durability::Async => {
+                shared.work.notify_one();
+                return Ok(self.safe(0));
+            }
+            Durability::Strict => shared.work.notify_one(),
+            Durability::Kernel if queue.writing || queue.failing => {}
+            Durability::Kernel => {
+                queue.writing = true;
+                drop(queue);
+                shared.write();
+                queue = shared.queue();
+            }
+        }
+        if weight == Weight::Permit && (queue.failing || queue.full) && queue.safe < ticket {
+            return Err(Unavailable);
+        }
+        Ok(self.safe(ticket))
+    }
+
+    fn safe(&self, ticket: u64) -> Safe {
+        Safe {
+            shared: self.0.clone(),
+            ticket,
+        }
+    }
+
+    /// Whether records can be written.
+    pub fn is_available(&self) -> bool {
+        let queue = self.0.queue();
+        !queue.failing && !queue.full
+    }
+
+    /// Refuses new operations while the disk is too full, or ends that.
+    pub fn set_full(&self, full: bool) {
+        self.0.queue().full = full;
+    }
+
+    /// How many records wait to become safe.
+    pub fn lag(&self) -> u64 {
+        let queue = self.0.queue();
+        queue.put - queue.safe
+    }
+}
+
+/// Ready when a record is safe.
+pub struct Safe {
+    shared: Arc<Shared>,
+    /// 0 for one that need not be waited for.
+    ticket: u64,
+}
+
+impl Future for Safe {
+    type Output = Result<(), Unavailable>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.ticket == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        let mut queue = self.shared.queue();
+        if queue.safe >= self.ticket {
+            return Poll::Ready(Ok(()));
+        }
+        if queue.failing {
+            return Poll::Ready(Err(Unavailable));
+        }
+        let ticket = self.ticket;
+        queue.waiting.retain(|(other, _)| *other != ticket);
+        queue.waiting.push((ticket, cx.waker().clone()));
+        Poll::Pending
+    }
+}
+
+/// Ends the recording: dropped, it writes what is there, signs and syncs it, and waits for that.
+pub struct Keeper {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.shared.queue().closing = true;
+        self.shared.work.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // It panics only where the log does, and then there is nothing left to wait for.
+            _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    /// Writes what waits until nothing does. Whoever calls it has set `writing`.
+    fn write(&self) {
+        let mut log = self.log();
+        loop {
+            let (batch, gap) = {
+                let mut queue = self.queue();
+                let gap = std::mem::take(&mut queue.lost);
+                if queue.events.is_empty() && gap == 0 {
+                    queue.writing = false;
+                    return;
+                }
+                queue.bytes = 0;
+                (std::mem::take(&mut queue.events), gap)
+            };
+            let count = batch.len() as u64;
+            let result = self.append(&mut log, batch, gap);
+            let mut queue = self.queue();
+            match result {
+                Ok(()) => {
+                    queue.failing = false;
+                    queue.written += count;
+                    if self.durability != Durability::Strict {
+                        queue.safe = queue.written;
+                        self.wake(&mut queue);
+                    }
+                    if !std::mem::replace(&mut queue.dirty, true) {
+                        // The thread sleeps long while there is nothing to sync.
+                        self.work.notify_one();
+                    }
+                }
+                Err((mut batch, lost)) => {
+                    // Kept in front of those that came meanwhile.
+                    batch.append(&mut queue.events);
+                    queue.bytes = batch.iter().map(|event| event.len()).sum();
+                    queue.events = batch;
+                    queue.lost += lost;
+                    queue.failing = true;
+                    queue.writing = false;
+                    self.wake(&mut queue);
+                    self.work.notify_one();
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Writes one batch, and makes it as safe as is promised; gives back what is not in the log.
+    fn append(&self, log: &mut Log, batch: Vec<Event>, gap: u64) -> Result<(), (Vec<Event>, u64)> {
+        if gap > 0 && log.append(vec![gap_event(gap)]).is_err() {
+            return Err((batch, gap));
+        }
+        log.append(batch).map_err(|(_, batch)| (batch, 0))?;
+        if let Some(signed) = log.take_checkpoint() {
+            (self.outside)(&signed);
+        }
+        Ok(())
+    }
+
+    /// The thread: syncs, signs, tries again, and writes where the callers do not.
+    fn keep(&self) {
+        let mut signed = SystemTime::now();
+        loop {
+            let closing = self.wait();
+            self.write_if_nobody_does();
+            self.sync();
+            let due = signed.elapsed().unwrap_or_default() >= self.interval;
+            if due || closing {
+                signed = SystemTime::now();
+                let mut log = self.log();
+                // Tried again with the next turn.
+                _ = log.sign();
+                if let Some(signed) = log.take_checkpoint() {
+                    (self.outside)(&signed);
+                }
+            }
+            if closing {
+                self.sync();
+                return;
+            }
+        }
+    }
+
+    /// Until there is something to do; whether it is to end.
+    fn wait(&self) -> bool {
+        let mut queue = self.queue();
+        let idle = |queue: &Queue| !queue.dirty && queue.events.is_empty() && queue.lost == 0;
+        if idle(&queue) && !queue.closing {
+            queue = self.sleep(queue, self.interval);
+        }
+        let pause = match self.durability {
+            _ if queue.failing => AGAIN,
+            Durability::Kernel => LATER,
+            Durability::Strict | Durability::Async => Duration::ZERO,
+        };
+        if !queue.closing && !idle(&queue) && !pause.is_zero() {
+            queue = self.sleep(queue, pause);
+        }
+        queue.closing
+    }
+
+    fn sleep<'a>(&self, queue: MutexGuard<'a, Queue>, most: Duration) -> MutexGuard<'a, Queue> {
+        self.work
+            .wait_timeout(queue, most)
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+    }
+
+    fn write_if_nobody_does(&self) {
+        {
+            let mut queue = self.queue();
+            if queue.writing || (queue.events.is_empty() && queue.lost == 0) {
+                return;
+            }
+            queue.writing = true;
+        }
+        self.write();
+    }
+
+    /// Tells the disk to keep what is written. The log is free meanwhile.
+    fn sync(&self) {
+        loop {
+            let (syncing, written) = {
+                let log = self.log();
+                let mut queue = self.queue();
+                let Some(syncing) = log.syncing() else {
+                    queue.dirty = false;
+                    return;
+                };
+                (syncing, queue.written)
+            };
+            let result = syncing.wait();
+            let next = self.log().synced(&syncing, &result);
+            let mut queue = self.queue();
+            if result.is_ok() {
+                queue.dirty = queue.written != written;
+                queue.safe = queue.safe.max(written);
+                self.wake(&mut queue);
+                return;
+            }
+            if next.is_err() {
+                // Nor can it be written anew: later, then.
+                queue.failing = true;
+                self.wake(&mut queue);
+                return;
+            }
+            // It stands in the next segment, and has to become durable there.
+        }
+    }
+
+    fn wake(&self, queue: &mut Queue) {
+        let (safe, failing) = (queue.safe, queue.failing);
+        queue.waiting.retain(|(ticket, waker)| {
+            let ready = failing || *ticket <= safe;
+            if ready {
+                waker.wake_by_ref();
+            }
+            !ready
+        });
+    }
+
+    /// A panic under the lock leaves a queue that is still whole, so poison says nothing.
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn gap_event(lost: u64) -> Event {
+    event(|object| {
+        object
+            .text("event", "gap")
+            .number("lost", lost)
+            .text("time", &stamp(SystemTime::now()))
+            .number("v", 1);
+    })
+}

@@ -1,0 +1,186 @@
+//! Many who record at once, on disks that fail.
+
+use std::{path::Path, sync::atomic::Ordering::Relaxed, task::Waker};
+
+use super::*;
+use crate::audit::{
+    key::SigningKey,
+    log::{
+        Cuts,
+        testing::{Faulty, Shared as Storage, happened, origin},
+        tests::calls,
+    },
+};
+
+fn start(
+    disk: &Arc<Faulty>,
+    directory: &Path,
+    durability: Durability,
+    bounds: Bounds,
+) -> (Recorder, Keeper) {
+    let storage = Arc::new(Storage(disk.clone()));
+    let key = SigningKey::generate().0;
+    let (log, _) = Log::open(storage, directory, origin(), key, Cuts::default()).unwrap();
+    Recorder::start(
+        log,
+        durability,
+        bounds,
+        Duration::from_secs(10),
+        Box::new(|_| {}),
+    )
+    .unwrap()
+}
+
+/// Waits as a task would, on this thread.
+fn block(mut safe: Safe) -> Result<(), Unavailable> {
+    struct Unpark(thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    loop {
+        match Pin::new(&mut safe).poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(result) => return result,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+fn put(recorder: &Recorder, n: usize) -> Result<(), Unavailable> {
+    block(recorder.put(happened(n), Weight::Permit)?)
+}
+
+#[test]
+fn what_many_put_at_once_is_there_once_and_in_each_ones_order() {
+    for durability in [Durability::Strict, Durability::Kernel, Durability::Async] {
+        let directory = tempfile::tempdir().unwrap();
+        let (recorder, keeper) = start(
+            &Arc::default(),
+            directory.path(),
+            durability,
+            Bounds::default(),
+        );
+        thread::scope(|scope| {
+            for who in 0..4 {
+                let recorder = recorder.clone();
+                scope.spawn(move || {
+                    for n in 0..50 {
+                        put(&recorder, who * 100 + n).unwrap();
+                    }
+                });
+            }
+        });
+        drop(keeper);
+        let all = calls(directory.path());
+        assert_eq!(all.len(), 200, "{durability:?}");
+        for who in 0..4 {
+            let theirs: Vec<usize> = all.iter().copied().filter(|n| n / 100 == who).collect();
+            assert_eq!(theirs, (who * 100..who * 100 + 50).collect::<Vec<_>>());
+        }
+    }
+}
+
+/// SECURITY AUD-1: under `kernel` the operating system has it when the call goes on, under `strict` the disk.
+#[test]
+fn who_has_waited_finds_the_record_in_the_file() {
+    for durability in [Durability::Strict, Durability::Kernel] {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Faulty::default());
+        let (recorder, keeper) = start(&disk, directory.path(), durability, Bounds::default());
+        for n in 0..20 {
+            put(&recorder, n).unwrap();
+            assert_eq!(calls(directory.path()).last(), Some(&n));
+            if durability == Durability::Strict {
+                assert_eq!(disk.volatile(), 0, "{n}");
+            }
+        }
+        drop(keeper);
+        assert_eq!(disk.volatile(), 0);
+    }
+}
+
+/// SECURITY AUD-2
+#[test]
+fn what_cannot_be_written_is_refused_kept_and_written_later() {
+    for durability in [Durability::Strict, Durability::Kernel] {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Faulty::default());
+        let bounds = Bounds {
+            records: 4,
+            ..Bounds::default()
+        };
+        let (recorder, keeper) = start(&disk, directory.path(), durability, bounds);
+        put(&recorder, 0).unwrap();
+        disk.full.store(true, Relaxed);
+        for n in 1..8 {
+            assert_eq!(put(&recorder, n), Err(Unavailable), "{n}");
+        }
+        assert!(!recorder.is_available());
+        drop(recorder.put(happened(8), Weight::Fact).unwrap());
+        disk.full.store(false, Relaxed);
+        while !recorder.is_available() {
+            thread::yield_now();
+        }
+        put(&recorder, 9).unwrap();
+        drop(keeper);
+        assert_eq!(
+            calls(directory.path()),
+            [0, 1, 2, 3, 4, 8, 9],
+            "{durability:?}"
+        );
+        let all = crate::audit::log::tests::records(directory.path());
+        let gaps: Vec<_> = all
+            .iter()
+            .filter(|event| event.contains(r#""event":"gap""#))
+            .collect();
+        assert_eq!(gaps.len(), 1, "{all:?}");
+        assert!(gaps[0].contains(r#""lost":3"#), "{gaps:?}");
+    }
+}
+
+#[test]
+fn a_gap_of_a_queue_that_was_full_is_told_exactly() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let bounds = Bounds {
+        records: 10,
+        ..Bounds::default()
+    };
+    let (recorder, keeper) = start(&disk, directory.path(), Durability::Async, bounds);
+    disk.full.store(true, Relaxed);
+    put(&recorder, 0).unwrap();
+    while recorder.is_available() {
+        thread::yield_now();
+    }
+    for n in 1..100 {
+        put(&recorder, n).unwrap();
+    }
+    disk.full.store(false, Relaxed);
+    drop(keeper);
+    let there = calls(directory.path()).len();
+    let all = crate::audit::log::tests::records(directory.path()).join("\n");
+    assert!(all.contains(&format!(r#""lost":{}"#, 100 - there)), "{all}");
+}
+
+/// SECURITY AUD-7
+#[test]
+fn a_sync_that_fails_makes_nobody_go_on_before_it_is_written_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let (recorder, keeper) = start(
+        &disk,
+        directory.path(),
+        Durability::Strict,
+        Bounds::default(),
+    );
+    for n in 0..30 {
+        disk.lying.store(n % 3, Relaxed);
+        put(&recorder, n).unwrap();
+        assert_eq!(disk.volatile(), 0);
+        assert_eq!(calls(directory.path()).last(), Some(&n));
+    }
+    drop(keeper);
+    assert_eq!(calls(directory.path()), (0..30).collect::<Vec<_>>());
+}

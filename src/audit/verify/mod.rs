@@ -1,0 +1,442 @@
+//! Verifying a log offline, with the public key and nothing else (SECURITY AUD-3, AUD-4).
+//!
+//! Guarantees: a byte that was changed, a record that was removed, put in, moved or doubled, a tail that was cut off before a
+//! checkpoint held elsewhere, and a signature of another key are found, and the first of them is located. What cannot be proved
+//! is said: records after the last checkpoint are only chained, and whoever can write the file could write others.
+
+mod fault;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize;
+
+pub use fault::{Fault, Kind};
+
+use super::{
+    chain::{Hash, Line, Place, Tree},
+    key::{Checkpoint, VerifyingKey},
+    log::{CHECKPOINT, SEGMENT, Segment, Signed, is_of_the_log, segments},
+};
+
+/// The most faults told; the first of them is the one that matters.
+const FAULTS: usize = 100;
+/// The most records after the last checkpoint that an honest log can have: those of one more, and what was written at once.
+const UNSIGNED: u64 = 20_000;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Segments read.
+    pub segments: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Records read, those that were written again not counted twice.
+    pub records: u64,
+    /// The first record that is there.
+    pub first: u64,
+    /// The last one.
+    pub last: Option<Place>,
+    /// Checkpoints whose signature is right.
+    pub checkpoints: u64,
+    /// The last record that one of them covers; what is after it is chained and not signed.
+    pub signed: u64,
+    /// What is wrong, in the order of the log; none if the log is whole.
+    pub faults: Vec<Fault>,
+}
+
+/// Verifies the log in `directory`. `outside` are checkpoints that were kept elsewhere.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn verify(
+    directory: &Path,
+    keys: &[VerifyingKey],
+    outside: &[Signed],
+    mut progress: impl FnMut(u64),
+) -> io::Result<Report> {
+    let mut verifier = Verifier::new(keys, outside);
+    for segment in &segments(directory)? {
+        let text = fs::read(&segment.path)?;
+        verifier.segment(segment, &text);
+        progress(verifier.report.bytes);
+    }
+    Ok(verifier.end())
+}
+
+struct Verifier<'a> {
+    keys: &'a [VerifyingKey],
+    outside: BTreeMap<u64, &'a Signed>,
+    report: Report,
+    last: Option<Place>,
+    boot: String,
+    /// Over the records since the last checkpoint; `None` where it cannot be known, or where a fault was told already.
+    tree: Option<Tree>,
+    /// What the first record of all names as the one before, where that is not there any more.
+    removed: Option<Place>,
+    /// Events that have to come again, in this order, since the segment they stood in was given up.
+    again: VecDeque<Vec<u8>>,
+    /// The segment before.
+    before: Option<PathBuf>,
+    file: PathBuf,
+    line: u64,
+    offset: u64,
+}
+
+impl<'a> Verifier<'a> {
+    fn new(keys: &'a [VerifyingKey], outside: &'a [Signed]) -> Self {
+        let place = |signed: &'a Signed| (signed.checkpoint.last.seq, signed);
+        Self {
+            keys,
+            outside: outside.iter().map(place).collect(),
+            report: Report::default(),
+            last: None,
+            boot: String::new(),
+            tree: None,
+            removed: None,
+            again: VecDeque::new(),
+            before: None,
+            file: PathBuf::new(),
+            line: 0,
+            offset: 0,
+        }
+    }
+
+    fn segment(&mut self, segment: &Segment, text: &[u8]) {
+        self.before = Some(std::mem::replace(&mut self.file, segment.path.clone()));
+        self.line = 0;
+        self.offset = 0;
+        self.report.segments += 1;
+        let mut rest = text;
+        while let Some(feed) = memchr::memchr(b'\n', rest) {
+            let (line, after) = rest.split_at(feed);
+            self.line += 1;
+            self.record(line, segment);
+            self.offset += feed as u64 + 1;
+            rest = after.get(1..).unwrap_or_default();
+        }
+        self.report.bytes += text.len() as u64;
+        if !rest.is_empty() {
+            self.line += 1;
+            self.fault(None, Kind::Torn);
+        }
+    }
+
+    fn record(&mut self, text: &[u8], segment: &Segment) {
+        let Some(line) = Line::parse(text) else {
+            self.fault(None, Kind::Malformed);
+            return;
+        };
+        if Hash::of(line.record) != line.hash {
+            self.fault(Some(line.seq), Kind::Changed);
+        }
+        let begins = line.event.starts_with(SEGMENT);
+        let opening = begins.then(|| parse::<Opening>(line.event)).flatten();
+        match self.last {
+            None => self.first(&line, segment),
+            Some(last) => self.follow(&line, last, opening.as_ref()),
+        }
+        if begins {
+            let given_up = opening.is_some_and(|opening| opening.segment.reason == GIVEN_UP);
+            if self.boot != line.boot || given_up {
+                // What was signed with records that are gone is only chained.
+                let whole = self.last.is_some() || line.seq == 1;
+                self.tree = whole.then(Tree::default);
+            }
+        } else if self.boot != line.boot {
+            self.fault(Some(line.seq), Kind::Foreign);
+        }
+        if self.boot != line.boot {
+            line.boot.clone_into(&mut self.boot);
+        }
+        if line.event.starts_with(CHECKPOINT) {
+            self.checkpoint(&line);
+        } else if line.event.starts_with(RETENTION) {
+            self.retention(&line);
+        } else if !begins
+            && let Some(expected) = self.again.pop_front()
+            && expected != line.event
+        {
+            self.again.clear();
+            self.fault(Some(line.seq), Kind::NotAgain);
+        }
+        if let Some(tree) = &mut self.tree {
+            tree.push(&line.hash);
+        }
+        if let Some(outside) = self.outside.remove(&line.seq)
+            && outside.checkpoint.last.hash != line.hash
+        {
+            self.fault(Some(line.seq), Kind::NotAsOutside);
+        }
+        self.last = Some(line.place());
+        self.report.records += 1;
+    }
+
+    fn first(&mut self, line: &Line<'_>, segment: &Segment) {
+        self.report.first = line.seq;
+        if line.seq != segment.first {
+            self.fault(
+                Some(line.seq),
+                Kind::Missing {
+                    from: segment.first,
+                    to: line.seq.saturating_sub(1),
+                },
+            );
+        }
+        if line.seq != 1 {
+            self.removed = Some(Place {
+                seq: line.seq - 1,
+                hash: line.prev,
+            });
+        } else if line.prev != Hash::ZERO {
+            self.fault(Some(1), Kind::Broken);
+        }
+    }
+
+    fn follow(&mut self, line: &Line<'_>, last: Place, opening: Option<&Opening>) {
+        if line.seq == last.seq + 1 && line.prev == last.hash {
+            return;
+        }
+        if let Some(opening) = opening
+            && opening.segment.reason == GIVEN_UP
+            && line.seq <= last.seq
+            && self.line == 1
+        {
+            self.rewind(line);
+            return;
+        }
+        let kind = match line.seq.cmp(&(last.seq + 1)) {
+            std::cmp::Ordering::Greater => Kind::Missing {
+                from: last.seq + 1,
+                to: line.seq - 1,
+            },
+            std::cmp::Ordering::Less => Kind::OutOfOrder { after: last.seq },
+            std::cmp::Ordering::Equal => Kind::Broken,
+        };
+        self.fault(Some(line.seq), kind);
+    }
+
+    /// The segment before was given up after a sync that failed: this one goes on at its last durable record.
+    fn rewind(&mut self, line: &Line<'_>) {
+        let from = line.seq - 1;
+        let text = self.before.as_deref().map(fs::read);
+        let text = text.and_then(Result::ok).unwrap_or_default();
+        let mut again = VecDeque::new();
+        let mut goes_on = false;
+        for (n, old) in text.split(|byte| *byte == b'\n').enumerate() {
+            let Some(old) = Line::parse(old) else {
+                continue;
+            };
+            let here = if n == 0 && old.seq == line.seq {
+                // Nothing of that segment was durable.
+                old.prev == line.prev
+            } else {
+                old.seq == from && old.hash == line.prev
+            };
+            goes_on |= here;
+            if old.seq > from {
+                self.report.records -= 1;
+                if !is_of_the_log(old.event) {
+                    again.push_back(old.event.to_vec());
+                }
+            }
+        }
+        if !goes_on {
+            self.fault(Some(line.seq), Kind::Broken);
+            return;
+        }
+        again.append(&mut self.again);
+        self.again = again;
+    }
+
+    fn checkpoint(&mut self, line: &Line<'_>) {
+        let last = self.last.unwrap_or(Place::START);
+        let tree = self.tree.replace(Tree::default());
+        let Some(told) = parse::<Told>(line.event).map(|told| told.checkpoint) else {
+            self.fault(Some(line.seq), Kind::Malformed);
+            return;
+        };
+        let Some(checkpoint) = told.checkpoint() else {
+            self.fault(Some(line.seq), Kind::Malformed);
+            return;
+        };
+        if !self
+            .keys
+            .iter()
+            .any(|key| key.verifies(&checkpoint, &told.signature))
+        {
+            self.fault(
+                Some(line.seq),
+                Kind::NotSigned {
+                    first: told.first,
+                    last: told.last,
+                },
+            );
+            return;
+        }
+        let ours = tree.is_none_or(|tree| {
+            tree.root() == checkpoint.root
+                && tree.count() == (checkpoint.last.seq + 1).saturating_sub(checkpoint.first)
+        });
+        if checkpoint.last != last || !ours {
+            self.fault(
+                Some(line.seq),
+                Kind::NotAsSigned {
+                    first: told.first,
+                    last: told.last,
+                },
+            );
+            return;
+        }
+        self.report.checkpoints += 1;
+        self.report.signed = told.last;
+    }
+
+    fn retention(&mut self, line: &Line<'_>) {
+        let told = parse::<Retention>(line.event).map(|told| told.retention);
+        if let (Some(removed), Some(told)) = (self.removed, told)
+            && told.last == removed.seq
+            && Hash::parse(told.last_hash.as_bytes()) == Some(removed.hash)
+        {
+            self.removed = None;
+        }
+    }
+
+    fn fault(&mut self, seq: Option<u64>, kind: Kind) {
+        // What is signed over a fault does not fit: that is told already.
+        self.tree = None;
+        if self.report.faults.len() < FAULTS {
+            self.report.faults.push(Fault {
+                file: self.file.clone(),
+                line: self.line,
+                offset: self.offset,
+                seq,
+                kind,
+            });
+        }
+    }
+
+    fn end(mut self) -> Report {
+        let last = self.last.unwrap_or(Place::START);
+        if let Some(removed) = self.removed {
+            self.fault(
+                None,
+                Kind::Missing {
+                    from: 1,
+                    to: removed.seq,
+                },
+            );
+        }
+        if !self.again.is_empty() {
+            self.fault(None, Kind::NotAgain);
+        }
+        for (seq, signed) in std::mem::take(&mut self.outside) {
+            let Signed {
+                checkpoint,
+                signature,
+            } = signed;
+            if !self
+                .keys
+                .iter()
+                .any(|key| key.verifies(checkpoint, signature))
+            {
+                self.fault(None, Kind::OutsideNotSigned { seq });
+            } else if seq > last.seq {
+                self.fault(
+                    None,
+                    Kind::Cut {
+                        last: last.seq,
+                        known: seq,
+                    },
+                );
+            }
+        }
+        if last
+            .seq
+            .saturating_sub(self.report.signed.max(self.report.first))
+            > UNSIGNED
+        {
+            self.fault(
+                None,
+                Kind::Unsigned {
+                    after: self.report.signed,
+                },
+            );
+        }
+        self.report.last = self.last;
+        self.report
+    }
+}
+
+/// How the event of removed segments begins, and no other.
+const RETENTION: &[u8] = b"{\"event\":\"retention\",\"retention\":{";
+/// The reason of a segment that begins since the one before was given up.
+const GIVEN_UP: &str = "sync_failed";
+
+fn parse<'a, T: Deserialize<'a>>(event: &'a [u8]) -> Option<T> {
+    serde_json::from_slice(event).ok()
+}
+
+#[derive(Deserialize)]
+struct Opening {
+    segment: OpeningFields,
+}
+
+#[derive(Deserialize)]
+struct OpeningFields {
+    reason: String,
+}
+
+#[derive(Deserialize)]
+struct Told {
+    checkpoint: ToldFields,
+}
+
+/// A checkpoint as it is written.
+#[derive(Deserialize)]
+struct ToldFields {
+    first: u64,
+    last: u64,
+    last_hash: String,
+    root: String,
+    signature: String,
+}
+
+impl ToldFields {
+    fn checkpoint(&self) -> Option<Checkpoint> {
+        Some(Checkpoint {
+            first: self.first,
+            last: Place {
+                seq: self.last,
+                hash: Hash::parse(self.last_hash.as_bytes())?,
+            },
+            root: Hash::parse(self.root.as_bytes())?,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct Retention {
+    retention: RetentionFields,
+}
+
+#[derive(Deserialize)]
+struct RetentionFields {
+    last: u64,
+    last_hash: String,
+}
+
+/// The checkpoint in an event, or in a line of one that was kept elsewhere.
+pub fn checkpoint_in(event: &[u8]) -> Option<Signed> {
+    let told = parse::<Told>(event)?.checkpoint;
+    Some(Signed {
+        checkpoint: told.checkpoint()?,
+        signature: told.signature,
+    })
+}

@@ -1,0 +1,274 @@
+//! A log that was tampered with, in each of the ways that there are.
+
+use std::{ops::Range, sync::Arc};
+
+use super::*;
+use crate::audit::{
+    chain::{Origin, link},
+    key::SigningKey,
+    log::{
+        Cuts, Log,
+        testing::{Faulty, Shared, happened, origin},
+    },
+};
+
+struct Written {
+    directory: tempfile::TempDir,
+    key: VerifyingKey,
+    newest: Signed,
+}
+
+/// A log of about 60 records, with a checkpoint after every ten, in segments of at least `segment` bytes.
+fn written(segment: u64) -> Written {
+    let directory = tempfile::tempdir().unwrap();
+    let (key, _) = SigningKey::generate();
+    let public = key.public();
+    let cuts = Cuts {
+        segment,
+        records: 10,
+        ..Cuts::default()
+    };
+    let disk = Arc::new(Shared(Arc::new(Faulty::default())));
+    let (mut log, _) = Log::open(disk, directory.path(), origin(), key, cuts).unwrap();
+    let mut newest = None;
+    for n in 0..53 {
+        log.append(vec![happened(n)]).unwrap();
+        newest = log.take_checkpoint().or(newest);
+    }
+    Written {
+        directory,
+        key: public,
+        newest: newest.unwrap(),
+    }
+}
+
+impl Written {
+    fn report(&self, outside: &[Signed]) -> Report {
+        verify(self.directory.path(), &[self.key], outside, |_| {}).unwrap()
+    }
+
+    fn only(&self) -> PathBuf {
+        segments(self.directory.path()).unwrap().remove(0).path
+    }
+
+    /// The first fault after the lines were changed.
+    fn fault_after(&self, change: impl FnOnce(&mut Vec<String>)) -> Option<(Option<u64>, Kind)> {
+        let path = self.only();
+        let text = fs::read_to_string(&path).unwrap();
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        change(&mut lines);
+        fs::write(&path, lines.join("\n") + "\n").unwrap();
+        let report = self.report(std::slice::from_ref(&self.newest));
+        fs::write(&path, text).unwrap();
+        report.faults.first().map(|fault| (fault.seq, fault.kind))
+    }
+}
+
+/// Links lines anew from `range.start` on, as somebody without the key could.
+fn rechain(lines: &mut [String], range: Range<usize>) {
+    let origin: Origin = origin();
+    for n in range {
+        let last = Line::parse(lines[n - 1].as_bytes()).unwrap().place();
+        let event = Line::parse(lines[n].as_bytes()).unwrap().event.to_vec();
+        let mut out = Vec::new();
+        link(&mut out, &event, &last, &origin);
+        lines[n] = String::from_utf8(out).unwrap().trim_end().to_owned();
+    }
+}
+
+#[test]
+fn an_untouched_log_is_whole_whatever_its_segments() {
+    for segment in [u64::MAX, 4_000, 1] {
+        let written = written(segment);
+        let report = written.report(std::slice::from_ref(&written.newest));
+        assert_eq!(report.faults, [], "{segment}");
+        assert_eq!(report.last.unwrap().seq, report.records);
+        assert!(report.checkpoints >= 5, "{report:?}");
+        assert_eq!(report.signed, written.newest.checkpoint.last.seq);
+    }
+}
+
+/// SECURITY AUD-3
+#[test]
+fn a_changed_byte_anywhere_is_found_where_it_is() {
+    let written = written(u64::MAX);
+    let path = written.only();
+    let text = fs::read(&path).unwrap();
+    // Each byte would take long.
+    for at in (0..text.len()).filter(|at| at % 7 == 0 || text[*at] == b'\n') {
+        let mut other = text.clone();
+        other[at] ^= 1;
+        fs::write(&path, &other).unwrap();
+        let report = written.report(&[]);
+        let first = report
+            .faults
+            .first()
+            .unwrap_or_else(|| panic!("byte {at} may be changed"));
+        let line = 1 + text[..at].iter().filter(|byte| **byte == b'\n').count() as u64;
+        assert_eq!(first.line, line, "byte {at}: {first}");
+    }
+}
+
+/// SECURITY AUD-3
+#[test]
+fn records_that_were_removed_put_in_moved_or_doubled_are_found() {
+    let written = written(u64::MAX);
+    let removed = written.fault_after(|lines| drop(lines.drain(20..22)));
+    assert_eq!(
+        removed,
+        Some((Some(23), Kind::Missing { from: 21, to: 22 }))
+    );
+    let doubled = written.fault_after(|lines| lines.insert(20, lines[19].clone()));
+    assert_eq!(doubled, Some((Some(20), Kind::OutOfOrder { after: 20 })));
+    let swapped = written.fault_after(|lines| lines.swap(20, 21));
+    assert_eq!(
+        swapped,
+        Some((Some(22), Kind::Missing { from: 21, to: 21 }))
+    );
+    let inserted = written.fault_after(|lines| {
+        let event = lines[20].clone();
+        lines.insert(20, event);
+        rechain(lines, 20..21);
+    });
+    assert_eq!(inserted, Some((Some(21), Kind::OutOfOrder { after: 21 })));
+    assert_eq!(written.fault_after(|_| {}), None);
+}
+
+/// SECURITY AUD-3
+#[test]
+fn a_chain_that_was_made_anew_does_not_fit_what_was_signed() {
+    let written = written(u64::MAX);
+    let last = fs::read_to_string(written.only()).unwrap().lines().count();
+    let replaced = written.fault_after(|lines| {
+        lines[4] = lines[4].replace("\"n\":3", "\"n\":4");
+        rechain(lines, 4..last);
+    });
+    assert_eq!(
+        replaced,
+        Some((Some(11), Kind::NotAsSigned { first: 1, last: 10 }))
+    );
+    let stripped = written.fault_after(|lines| {
+        lines.retain(|line| !line.contains("\"checkpoint\""));
+        let last = lines.len();
+        rechain(lines, 4..last);
+    });
+    assert!(
+        matches!(stripped, Some((_, Kind::NotAsOutside | Kind::Cut { .. }))),
+        "{stripped:?}"
+    );
+}
+
+#[test]
+fn another_key_is_not_ours() {
+    let written = written(u64::MAX);
+    let other = SigningKey::generate().0.public();
+    let report = verify(written.directory.path(), &[other], &[], |_| {}).unwrap();
+    let first = report.faults.first().unwrap();
+    assert_eq!(
+        (first.seq, first.kind),
+        (Some(11), Kind::NotSigned { first: 1, last: 10 })
+    );
+    assert_eq!(report.checkpoints, 0);
+}
+
+/// SECURITY AUD-4
+#[test]
+fn a_tail_cut_off_before_a_checkpoint_held_elsewhere_is_missed() {
+    let written = written(u64::MAX);
+    let known = written.newest.checkpoint.last.seq;
+    let keep = usize::try_from(known).unwrap();
+    assert_eq!(written.fault_after(|lines| lines.truncate(keep)), None);
+    let cut = written.fault_after(|lines| lines.truncate(keep - 1));
+    assert_eq!(
+        cut,
+        Some((
+            None,
+            Kind::Cut {
+                last: known - 1,
+                known
+            }
+        ))
+    );
+    let all = written.fault_after(|lines| lines.truncate(3));
+    assert_eq!(all, Some((None, Kind::Cut { last: 3, known })));
+}
+
+#[test]
+fn whole_segments_that_are_gone_are_missed_unless_their_removal_was_recorded() {
+    let whole = written(2_000);
+    let all = segments(whole.directory.path()).unwrap();
+    fs::remove_file(&all[0].path).unwrap();
+    let report = whole.report(&[]);
+    let kind = Kind::Missing {
+        from: 1,
+        to: all[1].first - 1,
+    };
+    assert_eq!(report.faults.first().map(|fault| fault.kind), Some(kind));
+    fs::remove_file(&all[2].path).unwrap();
+    assert!(
+        whole
+            .report(&[])
+            .faults
+            .iter()
+            .any(|fault| matches!(fault.kind, Kind::Missing { from, .. } if from == all[2].first))
+    );
+
+    let directory = tempfile::tempdir().unwrap();
+    let (key, _) = SigningKey::generate();
+    let public = key.public();
+    let cuts = Cuts {
+        segment: 1,
+        retention: std::time::Duration::ZERO,
+        ..Cuts::default()
+    };
+    let disk = Arc::new(Shared(Arc::new(Faulty::default())));
+    let (mut log, _) = Log::open(disk, directory.path(), origin(), key, cuts).unwrap();
+    for n in 0..5 {
+        log.append(vec![happened(n)]).unwrap();
+    }
+    let report = verify(directory.path(), &[public], &[], |_| {}).unwrap();
+    assert!(report.first > 1);
+    assert_eq!(report.faults, []);
+}
+
+/// SECURITY AUD-7
+#[test]
+fn a_segment_that_was_given_up_is_whole_if_its_records_come_again() {
+    use std::sync::atomic::Ordering::Relaxed;
+    let directory = tempfile::tempdir().unwrap();
+    let (key, _) = SigningKey::generate();
+    let public = key.public();
+    let faulty = Arc::new(Faulty::default());
+    let cuts = Cuts {
+        records: 4,
+        ..Cuts::default()
+    };
+    let disk = Arc::new(Shared(faulty.clone()));
+    let (mut log, _) = Log::open(disk, directory.path(), origin(), key, cuts).unwrap();
+    faulty.keeps.store(true, Relaxed);
+    for n in 0..12 {
+        log.append(vec![happened(n)]).unwrap();
+        if n % 3 == 2 {
+            faulty.lying.store(usize::from(n % 2 == 0), Relaxed);
+            let syncing = log.syncing().unwrap();
+            let result = syncing.wait();
+            log.synced(&syncing, &result).unwrap();
+        }
+    }
+    let report = verify(directory.path(), &[public], &[], |_| {}).unwrap();
+    assert_eq!(report.faults, []);
+    assert_eq!(report.records, report.last.unwrap().seq);
+    // Without one of the records that came again it is not.
+    let newest = segments(directory.path()).unwrap().pop().unwrap().path;
+    let text = fs::read_to_string(&newest).unwrap();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines.remove(1);
+    let last = lines.len();
+    rechain(&mut lines, 1..last);
+    fs::write(&newest, lines.join("\n") + "\n").unwrap();
+    let report = verify(directory.path(), &[public], &[], |_| {}).unwrap();
+    assert_eq!(
+        report.faults.first().map(|fault| fault.kind),
+        Some(Kind::NotAgain)
+    );
+}
