@@ -116,7 +116,7 @@ fn tells(head: &str) -> bool {
         let same = beginning.get(..head.len());
         same.is_some_and(|same| same.len() < beginning.len() && same.eq_ignore_ascii_case(head))
     };
-    !TELLING.iter().any(|beginning| may_come(&beginning))
+    !TELLING.iter().any(may_come)
 }
 
 /// What every expansion of a template begins with: its text up to the first expression, or to what expanding would write otherwise

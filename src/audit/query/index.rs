@@ -10,7 +10,7 @@ use super::Filter;
 use crate::audit::{
     chain::Line,
     entry::Entry,
-    log::{Segment, replace},
+    log::replace,
 };
 
 /// The most different texts listed of one sort; where there are more, they rule nothing out.
