@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    call::{Call, Identity, Reply},
+    call::{Call, Grantee, Identity, Reply},
     catalog::{Contribution, Position},
     config::Plan,
     connect::{self, Connections, OpenError},
@@ -37,7 +37,7 @@ use crate::{
     stack::{self, Upstreams},
     stage::Passage,
     tasks::Tasks,
-    upstream::{FromUpstream, Sink, State, Upstream, UpstreamError},
+    upstream::{Claim, FromUpstream, Sink, State, Upstream, UpstreamError},
 };
 
 use govern::Governor;
@@ -104,7 +104,11 @@ pub struct UpstreamStatus {
 }
 
 /// Every upstream, by key.
-struct Fleet(HashMap<UpstreamId, Arc<Upstream>>);
+struct Fleet {
+    all: HashMap<UpstreamId, Arc<Upstream>>,
+    /// Those that offer each principal their own.
+    own: Vec<Arc<Upstream>>,
+}
 
 /// Takes what upstreams offer into the world; where nothing is known, the login that leads to it.
 struct Publisher(Arc<World>, Option<(Connections, Tasks)>);
@@ -154,7 +158,13 @@ impl App {
                 Upstream::start_connected(spec_of, bounds, sink, desk, connections.clone(), &tasks);
             (spec.id.clone(), upstream)
         };
-        let fleet = Arc::new(Fleet(plan.upstreams.iter().map(start).collect()));
+        let all: HashMap<_, _> = plan.upstreams.iter().map(start).collect();
+        let own = all.values().filter(|it| it.offers_each_their_own());
+        let own: Vec<_> = own.cloned().collect();
+        if !own.is_empty() {
+            world.expect_own();
+        }
+        let fleet = Arc::new(Fleet { all, own });
         let parts = stack::Parts {
             world: world.clone(),
             sealer,
@@ -329,7 +339,7 @@ impl App {
         let all = join_all(
             self.shared
                 .fleet
-                .0
+                .all
                 .values()
                 .map(|upstream| upstream.settled()),
         );
@@ -354,7 +364,7 @@ impl App {
     pub fn statuses(&self) -> Vec<UpstreamStatus> {
         let snapshot = self.shared.world.load();
         let one = |spec: &crate::upstream::spec::UpstreamSpec| {
-            let status = self.shared.fleet.0.get(&spec.id)?.status();
+            let status = self.shared.fleet.all.get(&spec.id)?.status();
             let scope = Scope::Upstream(spec.id.clone());
             let reports = snapshot
                 .catalog
@@ -497,7 +507,7 @@ impl App {
         join_all(
             self.shared
                 .fleet
-                .0
+                .all
                 .values()
                 .map(|upstream| upstream.close()),
         )
@@ -516,13 +526,13 @@ fn connections(plan: &Plan, tasks: &Tasks) -> Result<Option<Connections>, AppErr
     Ok(Some(connections))
 }
 
-/// Has upstreams tried again that nothing could be read of without a connection, when there is one.
+/// Has looked at again what was read for those who have logged in, or are no longer connected.
 async fn follow(connections: Connections, fleet: Arc<Fleet>) {
     let mut changes = connections.watch();
     while changes.changed().await.is_ok() {
-        for (id, upstream) in &fleet.0 {
-            if connections.covers(id) && connections.anybody(id).is_some() {
-                upstream.nudge();
+        for (id, upstream) in &fleet.all {
+            if connections.covers(id) {
+                upstream.regranted();
             }
         }
     }
@@ -547,7 +557,7 @@ impl Upstreams for Fleet {
         let route = passage.into_route();
         let name = route.upstream.clone();
         let from = |upstream, error| stack::Error::from(FromUpstream { upstream, error });
-        match self.0.get(&name).cloned() {
+        match self.all.get(&name).cloned() {
             Some(upstream) => async move {
                 upstream
                     .call(call, route)
@@ -560,6 +570,16 @@ impl Upstreams for Fleet {
                 std::future::ready(Err(from(name, gone))).boxed()
             }
         }
+    }
+
+    fn claim(
+        &self,
+        identity: &Arc<Identity>,
+        of: &dyn Fn(&UpstreamId) -> bool,
+    ) -> Vec<(Claim, Duration)> {
+        let own = self.own.iter().filter(|upstream| of(upstream.id()));
+        own.filter_map(|upstream| Some((upstream.claim(identity)?, upstream.patience())))
+            .collect()
     }
 }
 
@@ -584,6 +604,26 @@ impl Sink for Publisher {
 
     fn confirm(&self, id: &UpstreamId, read_at: Instant) {
         self.0.confirm(id, read_at);
+    }
+
+    fn publish_to(&self, who: &Grantee, id: &UpstreamId, contribution: Option<Contribution>) {
+        let (Some((connections, tasks)), Some(contribution)) = (&self.1, contribution.clone())
+        else {
+            self.0.publish_to(who, id, contribution);
+            return;
+        };
+        let (contribution, until) = connections.stand_in_for(id, who, contribution);
+        self.0.publish_to(who, id, Some(contribution));
+        if let Some(until) = until {
+            let (world, connections) = (self.0.clone(), connections.clone());
+            let (who, id) = (who.clone(), id.clone());
+            tasks.spawn(async move {
+                tokio::time::sleep_until(until).await;
+                if let Some(known) = connections.known_to(&id, &who) {
+                    world.publish_to(&who, &id, Some(known));
+                }
+            });
+        }
     }
 }
 

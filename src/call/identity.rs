@@ -66,7 +66,38 @@ impl fmt::Debug for Assertion {
     }
 }
 
+/// Whom an upstream is asked for: a principal, and what it was granted here. The latter is part of it, so that who comes with
+/// less does not get what was given for more.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Grantee {
+    /// Who.
+    pub principal: Principal,
+    client: Option<Arc<str>>,
+    scopes: BTreeSet<Arc<str>>,
+}
+
+impl Grantee {
+    /// A text that differs for different ones.
+    pub fn text(&self) -> Arc<str> {
+        let client = self.client.as_deref();
+        let scopes = self.scopes.iter().map(|scope| &**scope);
+        let parts = [self.principal.as_str(), client.unwrap_or_default()];
+        let parts: Vec<_> = parts.into_iter().chain(scopes).collect();
+        // None of them may hold this.
+        parts.join("\u{1}").into()
+    }
+}
+
 impl Identity {
+    /// Whom upstreams are asked for on its behalf.
+    pub fn grantee(&self) -> Grantee {
+        Grantee {
+            principal: self.principal.clone(),
+            client: self.client.clone(),
+            scopes: self.scopes.clone(),
+        }
+    }
+
     /// Whoever comes in where no authentication is configured.
     pub fn anonymous() -> Arc<Self> {
         static ANONYMOUS: LazyLock<Arc<Identity>> = LazyLock::new(|| {

@@ -6,9 +6,11 @@
 //! name stays reserved, so that nobody slips in. A program that starts anew has no holders and goes by the order.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
+
+use tokio::time::Instant;
 
 use super::{
     Catalog, Contribution, Report,
@@ -49,6 +51,37 @@ pub(super) type Held = HashMap<Arc<str>, Holder>;
 pub(super) type Prefixes = HashMap<Arc<str>, Option<usize>>;
 
 impl Part {
+    /// What an upstream brings, checked. What is as in `before` is taken over.
+    fn stocked(
+        rules: &CatalogRules,
+        naming: &NamingRules,
+        namespace: &Arc<Namespace>,
+        contribution: Option<Arc<Contribution>>,
+        before: Option<&Self>,
+    ) -> Self {
+        let nothing = Contribution::default();
+        let lists = contribution.as_deref().unwrap_or(&nothing);
+        let shelves = ListKind::EVERY.map(|kind| {
+            let before = before.map(|part| &part.shelves[kind as usize]);
+            Shelf::stock(rules, naming, namespace, kind, lists.listing(kind), before)
+        });
+        Self {
+            naming: naming.clone(),
+            namespace: namespace.clone(),
+            offers: offers(contribution.as_deref()),
+            read_at: Moment::default(),
+            contribution,
+            shelves,
+            kept: Default::default(),
+            shown: Default::default(),
+        }
+    }
+
+    fn read_at(mut self, at: Option<Instant>) -> Self {
+        self.read_at = Moment::new(at);
+        self
+    }
+
     /// Whose it is.
     pub(super) const fn id(&self) -> &UpstreamId {
         &self.naming.upstream
@@ -67,7 +100,37 @@ pub(super) fn build(
     contributions: &[(UpstreamId, Arc<Contribution>)],
     previous: Option<&Catalog>,
 ) -> Catalog {
-    let mut parts = parts(rules, contributions, previous);
+    laid_out(rules, parts(rules, contributions, previous), previous)
+}
+
+/// `shared`, with what some upstreams offer to somebody in the place of what they offer to everybody.
+pub(super) fn join(
+    shared: &Catalog,
+    own: &BTreeMap<UpstreamId, Arc<Contribution>>,
+    previous: Option<&Catalog>,
+) -> Catalog {
+    let rules = &shared.rules;
+    let parts = shared.parts.iter().map(|part| {
+        let own = own.get(part.id());
+        let before = previous
+            .filter(|_| own.is_some())
+            .and_then(|previous| previous.parts.iter().find(|it| it.naming == part.naming))
+            .unwrap_or(part);
+        let contribution = own.cloned().or_else(|| part.contribution.clone());
+        let read_at = if own.is_some() {
+            // Shared by all who are offered the same, whenever it was read for each of them: so nobody is to keep it.
+            None
+        } else {
+            part.read_at.get()
+        };
+        Part::stocked(rules, &part.naming, &part.namespace, contribution, Some(before))
+            .read_at(read_at)
+    });
+    laid_out(rules, parts.collect(), Some(previous.unwrap_or(shared)))
+}
+
+/// Names are given out, and scopes laid out.
+fn laid_out(rules: &CatalogRules, mut parts: Vec<Part>, previous: Option<&Catalog>) -> Catalog {
     let prefixes = prefixes(rules);
     let mut budget = Budget {
         limit: rules.bounds.total_bytes,
@@ -106,7 +169,6 @@ fn parts(
     previous: Option<&Catalog>,
 ) -> Vec<Part> {
     let brought: HashMap<_, _> = contributions.iter().map(|(id, it)| (id, it)).collect();
-    let nothing = Contribution::default();
     let part = |naming: &NamingRules| {
         let before = previous
             .filter(|previous| {
@@ -118,21 +180,8 @@ fn parts(
             |part| part.namespace.clone(),
         );
         let contribution = brought.get(&naming.upstream).map(|it| (*it).clone());
-        let lists = contribution.as_deref().unwrap_or(&nothing);
-        let shelves = ListKind::EVERY.map(|kind| {
-            let before = before.map(|part| &part.shelves[kind as usize]);
-            Shelf::stock(rules, naming, &namespace, kind, lists.listing(kind), before)
-        });
-        Part {
-            naming: naming.clone(),
-            namespace,
-            offers: offers(contribution.as_deref()),
-            read_at: Moment::new(contribution.as_ref().and_then(|it| it.read_at)),
-            contribution,
-            shelves,
-            kept: Default::default(),
-            shown: Default::default(),
-        }
+        let read_at = contribution.as_ref().and_then(|it| it.read_at);
+        Part::stocked(rules, naming, &namespace, contribution, before).read_at(read_at)
     };
     rules.upstreams.iter().map(part).collect()
 }

@@ -26,7 +26,11 @@ mod template;
 mod tests;
 mod view;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -107,6 +111,45 @@ impl Catalog {
         previous: Option<&Self>,
     ) -> Self {
         build::build(rules, contributions, previous)
+    }
+
+    /// The same catalog with what some upstreams offer to somebody in the place of what they offer to everybody. Names are
+    /// given out as in [`Catalog::build`]; `previous` is what that somebody saw before.
+    pub fn join(
+        &self,
+        own: &BTreeMap<UpstreamId, Arc<Contribution>>,
+        previous: Option<&Self>,
+    ) -> Self {
+        build::join(self, own, previous)
+    }
+
+    /// Whether something of this kind and this outward name could be `upstream`'s, whether or not it exists: by its spelling
+    /// alone, so that nothing can be told from the answer.
+    pub fn could_be_of(
+        &self,
+        scope: &Scope,
+        upstream: &UpstreamId,
+        kind: ListKind,
+        name: &str,
+    ) -> bool {
+        if let Scope::Upstream(id) = scope {
+            return id == upstream;
+        }
+        let Some(naming) = self.rules.upstreams.iter().find(|it| it.upstream == *upstream) else {
+            return false;
+        };
+        let spelled = match kind {
+            ListKind::Tools | ListKind::Prompts => name.split_once('_').map(|(prefix, _)| prefix),
+            ListKind::Resources | ListKind::Templates | ListKind::Skills => {
+                namespace::prefix_of(name)
+            }
+        };
+        match spelled.filter(|prefix| self.prefixes.contains_key(*prefix)) {
+            Some(prefix) if *prefix == *naming.prefix => true,
+            Some(_) => naming.rename.values().any(|given| **given == *name),
+            // Without a prefix that is anybody's it may be anybody's.
+            None => true,
+        }
     }
 
     /// What is not offered, and why, in deterministic order. At most about a hundred a list.

@@ -93,15 +93,6 @@ impl Grants {
         self.slots.get(account).map(|slot| Arc::clone(&slot))
     }
 
-    /// Anybody's grant for this upstream: the one of the first account in order, so that it does not change from one moment to
-    /// the next.
-    pub(super) fn any(&self, upstream: &UpstreamId) -> Option<Account> {
-        let accounts = self.slots.iter().map(|slot| slot.key().clone());
-        accounts
-            .filter(|account| account.upstream == *upstream)
-            .min_by(|a, b| a.principal.as_str().cmp(b.principal.as_str()))
-    }
-
     /// Keeps a grant that somebody was just given.
     ///
     /// # Errors

@@ -236,11 +236,6 @@ impl Connections {
         Some(slot.grant.load_full())
     }
 
-    /// Anybody's grant for this upstream: for reading what it offers.
-    pub fn anybody(&self, upstream: &UpstreamId) -> Option<Account> {
-        self.shared.grants.any(upstream)
-    }
-
     /// The grant, renewed where it must be; `None` when there is none, and somebody has to log in. One that ends soon is renewed
     /// meanwhile.
     ///

@@ -1,10 +1,11 @@
 //! What an upstream offers while nobody has logged in to it and nothing is known of it: one tool that leads to the login.
 //!
 //! Without it there would be nothing that a client could call, and so no way to log in. As soon as somebody has, the upstream is
-//! read with their connection, and what it offers takes the place of this; the login stays beside it for a little, for those who
-//! are just calling it.
+//! read with their connection, and what it offers takes the place of this for them alone; the login stays beside it for a little,
+//! since they are just calling it.
 
 use std::{
+    collections::{HashMap, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -13,7 +14,7 @@ use tokio::time::Instant;
 
 use super::Connections;
 use crate::{
-    call::ServerCard,
+    call::{Grantee, Principal, ServerCard},
     catalog::{Contribution, Listing},
     json::{Json, Node},
     protocol::{Revision, UpstreamId, meta},
@@ -39,7 +40,14 @@ struct Standing {
     until: Option<Instant>,
     /// What is known.
     known: Contribution,
+    /// Who has called the login while it stood alone.
+    callers: HashSet<Principal>,
+    /// Beside whose own it stays, until when, and what that is.
+    beside: HashMap<Grantee, (Instant, Contribution)>,
 }
+
+/// The most callers that are remembered; beyond them all are forgotten, and find the login gone a little early.
+const CALLERS: usize = 1_000;
 
 impl StandIn {
     fn standing(&self) -> MutexGuard<'_, Standing> {
@@ -72,13 +80,40 @@ impl Connections {
             standing.until = None;
             return (known, None);
         }
-        let items = known.tools.items.iter().cloned();
-        let items = items.chain([tool(upstream)]).collect();
-        let tools = Listing {
-            items,
-            ..known.tools.clone()
+        (with_login(upstream, known), began)
+    }
+
+    /// The same for what `upstream` offers to one principal alone: the login stays beside it for a while if they have just
+    /// called it. Then, [`Connections::known_to`] is to be offered.
+    pub fn stand_in_for(
+        &self,
+        upstream: &UpstreamId,
+        who: &Grantee,
+        own: Contribution,
+    ) -> (Contribution, Option<Instant>) {
+        let Some(stand_in) = self.shared.stand_ins.get(upstream) else {
+            return (own, None);
         };
-        (Contribution { tools, ..known }, began)
+        let mut standing = stand_in.standing();
+        let now = Instant::now();
+        standing.beside.retain(|_, (until, _)| *until > now);
+        let called = standing.callers.remove(&who.principal);
+        let lingering = standing.beside.get(who).map(|(until, _)| *until);
+        if has_login(&own) || !called && lingering.is_none() {
+            standing.beside.remove(who);
+            return (own, None);
+        }
+        let until = lingering.unwrap_or(now + LINGER);
+        standing.beside.insert(who.clone(), (until, own.clone()));
+        let timed = lingering.is_none().then_some(until);
+        (with_login(upstream, own), timed)
+    }
+
+    /// What `upstream` offers to one principal alone, and nothing beside it, from now on; `None` where the login does not stay
+    /// beside it.
+    pub fn known_to(&self, upstream: &UpstreamId, who: &Grantee) -> Option<Contribution> {
+        let mut standing = self.shared.stand_ins.get(upstream)?.standing();
+        standing.beside.remove(who).map(|(_, own)| own)
     }
 
     /// What is known of `upstream` and nothing beside it, from now on; `None` where that is nothing.
@@ -88,13 +123,23 @@ impl Connections {
         (!standing.alone).then(|| standing.known.clone())
     }
 
-    /// Whether a call of this tool of `upstream` is one of the login that stands in, or stays, for what is not known.
-    pub fn is_login(&self, upstream: &UpstreamId, local: &str) -> bool {
+    /// Whether a call of this tool of `upstream` is one of the login that stands in, or stays, for what is not known; `own`
+    /// says whether whoever calls sees what is offered to them alone.
+    pub fn is_login(&self, upstream: &UpstreamId, local: &str, who: &Grantee, own: bool) -> bool {
         let stand_in = self.shared.stand_ins.get(upstream);
         local == LOGIN
             && stand_in.is_some_and(|stand_in| {
                 let mut standing = stand_in.standing();
+                if own {
+                    return standing.beside.contains_key(who);
+                }
                 standing.called |= standing.alone;
+                if standing.alone {
+                    if standing.callers.len() >= CALLERS {
+                        standing.callers.clear();
+                    }
+                    standing.callers.insert(who.principal.clone());
+                }
                 standing.alone || standing.until.is_some()
             })
     }
@@ -107,6 +152,16 @@ fn has_login(known: &Contribution) -> bool {
         name.as_deref() == Some(LOGIN)
     };
     known.tools.items.iter().any(name)
+}
+
+/// What is known, and the login after it.
+fn with_login(upstream: &UpstreamId, known: Contribution) -> Contribution {
+    let items = known.tools.items.iter().cloned();
+    let tools = Listing {
+        items: items.chain([tool(upstream)]).collect(),
+        ..known.tools.clone()
+    };
+    Contribution { tools, ..known }
 }
 
 fn alone(upstream: &UpstreamId) -> Contribution {
@@ -128,7 +183,7 @@ fn alone(upstream: &UpstreamId) -> Contribution {
 
 fn tool(upstream: &UpstreamId) -> Json {
     let description = format!(
-        "Logs the user in to {upstream}. Its other tools are listed once somebody has logged in; call this first, and list tools again when it is done."
+        "Logs the user in to {upstream}. Its other tools are listed once the user has logged in; call this first, and list tools again when it is done."
     );
     let schema = Json::literal(r#"{"type":"object","properties":{},"additionalProperties":false}"#);
     meta::object_of(&[
@@ -184,6 +239,39 @@ mod tests {
         }
     }
 
+    fn ana() -> Grantee {
+        crate::call::Identity::anonymous().grantee()
+    }
+
+    fn is_login(connections: &Connections, local: &str) -> bool {
+        connections.is_login(&github(), local, &ana(), false)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_login_stays_for_a_while_beside_the_own_of_who_has_just_called_it() {
+        let connections = connections();
+        connections.stand_in(&github(), Contribution::default());
+        let offer = |own| connections.stand_in_for(&github(), &ana(), own);
+        let own_login = || connections.is_login(&github(), LOGIN, &ana(), true);
+        let (own, until) = offer(offering(&["a"]));
+        assert_eq!((names(&own), until), (vec!["a".to_owned()], None));
+        assert!(!own_login());
+        assert!(is_login(&connections, LOGIN));
+        let (both, until) = offer(offering(&["a"]));
+        assert_eq!(names(&both), ["a", LOGIN]);
+        assert_eq!(until, Some(Instant::now() + LINGER));
+        assert!(own_login());
+        assert_eq!(offer(offering(&["a", "b"])).1, None, "timed once");
+        tokio::time::advance(LINGER).await;
+        let known = connections.known_to(&github(), &ana()).unwrap();
+        assert_eq!(names(&known), ["a", "b"]);
+        assert!(!own_login() && connections.known_to(&github(), &ana()).is_none());
+        // A tool of their own of that name is theirs.
+        assert!(is_login(&connections, LOGIN));
+        assert_eq!(names(&offer(offering(&[LOGIN])).0), [LOGIN]);
+        assert!(!own_login());
+    }
+
     fn names(contribution: &Contribution) -> Vec<String> {
         let name = |tool: &Json| tool.root().member("name").unwrap().as_str().unwrap().into();
         contribution.tools.items.iter().map(name).collect()
@@ -198,16 +286,16 @@ mod tests {
         assert!(connections.known(&github()).is_none());
         assert_eq!(names(&offer(offering(&["a"])).0), ["a"], "nobody calls it");
         offer(Contribution::default());
-        assert!(connections.is_login(&github(), LOGIN));
+        assert!(is_login(&connections, LOGIN));
         let (both, until) = offer(offering(&["a"]));
         assert_eq!(names(&both), ["a", LOGIN]);
         assert_eq!(until, Some(Instant::now() + LINGER));
         let (more, again) = offer(offering(&["a", "b"]));
         assert_eq!((names(&more).len(), again), (3, None), "timed once");
-        assert!(connections.is_login(&github(), LOGIN) && !connections.is_login(&github(), "a"));
+        assert!(is_login(&connections, LOGIN) && !is_login(&connections, "a"));
         tokio::time::advance(LINGER).await;
         assert_eq!(names(&connections.known(&github()).unwrap()), ["a", "b"]);
-        assert!(!connections.is_login(&github(), LOGIN));
+        assert!(!is_login(&connections, LOGIN));
         assert_eq!(names(&offer(offering(&["a"])).0), ["a"]);
         assert_eq!(names(&offer(Contribution::default()).0), [LOGIN]);
     }
@@ -216,9 +304,9 @@ mod tests {
     async fn a_tool_of_the_upstreams_own_is_never_taken_for_the_login() {
         let connections = connections();
         connections.stand_in(&github(), Contribution::default());
-        assert!(connections.is_login(&github(), LOGIN));
+        assert!(is_login(&connections, LOGIN));
         let (own, until) = connections.stand_in(&github(), offering(&["login"]));
         assert_eq!((names(&own).len(), until), (1, None));
-        assert!(!connections.is_login(&github(), LOGIN));
+        assert!(!is_login(&connections, LOGIN));
     }
 }

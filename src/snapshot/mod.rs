@@ -6,6 +6,7 @@
 //! state in the program.
 
 mod items;
+mod joins;
 #[cfg(test)]
 mod tests;
 mod views;
@@ -19,7 +20,7 @@ use arc_swap::ArcSwap;
 use tokio::{sync::watch, time::Instant};
 
 use crate::{
-    call::Identity,
+    call::{Grantee, Identity},
     catalog::{Catalog, Contribution, View, rules::CatalogRules},
     events::{Hub, Lists},
     policy::{Item, Policy, Prepared, Problem},
@@ -28,6 +29,7 @@ use crate::{
 
 pub use items::{kind_of, toolset_of};
 
+use joins::Joins;
 use views::{Known, Views};
 
 /// One state of the world.
@@ -40,6 +42,8 @@ pub struct Snapshot {
     /// Who may use it.
     policy: Prepared,
     views: Views,
+    /// The upstreams of which it shows what they offer to somebody alone.
+    own: Box<[UpstreamId]>,
 }
 
 /// Holds the current snapshot and makes the next one.
@@ -52,6 +56,8 @@ pub struct World {
     hub: Arc<Hub>,
     /// Counts up when other policies hold.
     regranted: watch::Sender<u64>,
+    joins: Joins,
+    known: Known,
 }
 
 #[derive(Debug)]
@@ -69,7 +75,13 @@ impl Snapshot {
             catalog,
             policy,
             views: Views::new(known),
+            own: Box::default(),
         }
+    }
+
+    /// Whether what it shows of an upstream is what that offers to one principal alone.
+    pub fn is_own(&self, upstream: &UpstreamId) -> bool {
+        self.own.contains(upstream)
     }
 
     /// Everything that is offered, as policies see it.
@@ -107,6 +119,8 @@ impl World {
         let policy = policy.prepare(items::of(&catalog), None);
         let snapshot = Snapshot::new(1, Arc::new(catalog), policy, &writer.known);
         Self {
+            known: writer.known.clone(),
+            joins: Joins::default(),
             current: ArcSwap::from_pointee(snapshot),
             writer: Mutex::new(writer),
             hub,
@@ -122,6 +136,42 @@ impl World {
     /// The world as it is now.
     pub fn load(&self) -> Arc<Snapshot> {
         self.current.load_full()
+    }
+
+    /// Some upstreams offer each principal something of their own from now on. Where none does, [`World::seen_by`] is
+    /// [`World::load`].
+    pub fn expect_own(&self) {
+        self.joins.expect();
+    }
+
+    /// Whether some upstream offers each principal something of their own.
+    pub fn expects_own(&self) -> bool {
+        self.joins.are_expected()
+    }
+
+    /// The world as somebody sees it now: what upstreams offer to them alone is in the place of what those offer to everybody.
+    pub fn seen_by(&self, who: &Identity) -> Arc<Snapshot> {
+        let shared = self.load();
+        if !self.joins.are_expected() {
+            return shared;
+        }
+        self.joins.seen(&who.grantee(), shared, &self.known)
+    }
+
+    /// Takes in what an upstream offers to one principal now, or that it offers them nothing of their own any more. Whoever
+    /// listens looks whether that is another list to them; for all others nothing has changed.
+    pub fn publish_to(
+        &self,
+        who: &Grantee,
+        upstream: &UpstreamId,
+        contribution: Option<Contribution>,
+    ) {
+        let changed = self
+            .joins
+            .put(who, upstream, contribution, &self.load(), &self.known);
+        if let Some((before, after)) = changed {
+            self.tell(&before.catalog, &after.catalog);
+        }
     }
 
     /// Takes in what an upstream offers now, and tells whoever listens to a list that is another one thereby. A
@@ -198,6 +248,11 @@ impl World {
         // The lists are shared, so this copies little; the next build goes by it.
         Arc::make_mut(known).read_at = Some(read_at);
         self.current.load().catalog.confirm(upstream, read_at);
+        self.joins.each(|snapshot| {
+            if !snapshot.is_own(upstream) {
+                snapshot.catalog.confirm(upstream, read_at);
+            }
+        });
     }
 
     fn tell(&self, before: &Catalog, after: &Catalog) {

@@ -91,7 +91,12 @@ where
         };
         let account = Account::of(&route.upstream, &permitted.call.caller.principal);
         let logs_in = matches!(permitted.call.op, Op::CallTool(_))
-            && connections.is_login(&route.upstream, &route.local);
+            && connections.is_login(
+                &route.upstream,
+                &route.local,
+                &permitted.call.identity.grantee(),
+                permitted.snapshot.is_own(&route.upstream),
+            );
         let visit = Visit {
             logs_in,
             connections: connections.clone(),

@@ -15,6 +15,7 @@ mod handles;
 mod listen;
 mod login;
 mod mirrored;
+mod own;
 mod pin;
 mod relabel;
 mod resolve;
@@ -44,6 +45,7 @@ use directories::Directories;
 use handles::Handles;
 use login::LoginLayer;
 use mirrored::CheckMirrored;
+use own::OwnLayer;
 use pin::Pin;
 use relabel::Relabel;
 use resolve::Resolve;
@@ -72,6 +74,7 @@ pub fn mcp(parts: &Parts) -> McpService {
     let handles = Handles::new(&parts.sealer);
     let directories = Directories::new(&parts.sealer);
     let stack = ServiceBuilder::new()
+        .layer(OwnLayer::new(parts)) // what upstreams offer to the caller alone is there before the call looks
         .layer(gate(Pin::new(parts))) // Call -> Pinned: from here on the call sees one world
         .layer(gate(Resolve::new(&handles))) // Pinned -> Routed: a lookup, never a parse of the name
         .layer(gate(Authorize)) // Routed -> Permitted: policy, before anything is said of what is hidden

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Error, Gate, Parts};
 use crate::{call::Call, snapshot::World, stage::Pinned};
 
-/// Ties a call to the current snapshot.
+/// Ties a call to the snapshot that its sender sees now.
 #[derive(Debug)]
 pub(super) struct Pin {
     world: Arc<World>,
@@ -23,6 +23,7 @@ impl Gate<Call> for Pin {
     type Pass = Pinned;
 
     fn admit(&self, call: Call) -> Result<Pinned, Error> {
-        Ok(Pinned::new(call, self.world.load()))
+        let snapshot = self.world.seen_by(&call.identity);
+        Ok(Pinned::new(call, snapshot))
     }
 }

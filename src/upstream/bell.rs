@@ -23,7 +23,7 @@ const EACH: [Lists; 3] = [
 
 /// The bell of one upstream. One supervisor listens.
 #[derive(Debug, Default)]
-pub(super) struct Bell {
+pub struct Bell {
     /// Lists that are said to be others now.
     changed: AtomicU8,
     /// Lists whose changes may have been missed.

@@ -9,6 +9,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
@@ -19,7 +20,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Peer, UpstreamError,
+    Claim, Peer, UpstreamError,
+    credentials::Credentials,
     health::Circuit,
     probe::{Connector, Dialer},
     spec::UpstreamSpec,
@@ -27,7 +29,7 @@ use super::{
     terms::Terms,
 };
 use crate::{
-    call::{Call, Reply},
+    call::{Call, Identity, Reply},
     catalog::{Route, rules::CatalogBounds},
     connect::Connections,
     events::{Desk, Lists},
@@ -51,6 +53,10 @@ pub(super) struct Shared {
     /// Cancelled when everything is closed.
     pub(super) closed: CancellationToken,
     pub(super) circuit: Circuit,
+    /// Where it is told what the upstream offers.
+    pub(super) sink: Arc<dyn Sink>,
+    /// Tells that the upstream is there.
+    pub(super) arrived: Notify,
     /// Ends the wait before the next attempt to connect.
     pub(super) nudged: Notify,
     pub(super) restarts: AtomicU64,
@@ -156,6 +162,8 @@ impl Upstream {
             settled: CancellationToken::new(),
             closed: CancellationToken::new(),
             circuit: Circuit::default(),
+            sink: Arc::clone(&sink),
+            arrived: Notify::new(),
             nudged: Notify::new(),
             restarts: AtomicU64::new(0),
         });
@@ -167,13 +175,6 @@ impl Upstream {
     /// Its configured key.
     pub fn id(&self) -> &UpstreamId {
         &self.shared.spec.id
-    }
-
-    /// Something has changed that may let an attempt succeed: if the next one is waited for, it is made now.
-    pub fn nudge(&self) {
-        if matches!(self.shared.presence.load().state, Being::Away { .. }) {
-            self.shared.nudged.notify_one();
-        }
     }
 
     /// The peer, while there is one. Takes no lock.
@@ -196,6 +197,28 @@ impl Upstream {
         }
     }
 
+    /// Whether what it offers differs from principal to principal.
+    pub fn offers_each_their_own(&self) -> bool {
+        let credentials = self.shared.terms.credentials.as_ref();
+        credentials.is_some_and(Credentials::lists_are_own)
+    }
+
+    /// What it offers to one principal alone is wanted, and begins to be read unless it is known. `None` where what it offers
+    /// is everybody's, or there is no token to read it with.
+    pub fn claim(&self, identity: &Arc<Identity>) -> Option<Claim> {
+        self.shared.claim(identity)
+    }
+
+    /// Some principals have logged in, or are no longer connected: what was read for them is looked at again.
+    pub fn regranted(&self) {
+        self.shared.regranted();
+    }
+
+    /// How long a list may take.
+    pub fn patience(&self) -> Duration {
+        self.shared.spec.timeouts.list
+    }
+
     /// Carries one call. While the very first attempt to connect is under way, waits for it up to the connect deadline.
     ///
     /// # Errors
@@ -210,9 +233,22 @@ impl Upstream {
                 .await
                 .map_err(|_| UpstreamError::Timeout("connect"))?;
         }
+        if self.shared.is_closed() {
+            self.arrived_for(&call).await;
+        }
         let reply = self.peer()?.call(call, route).await;
         self.shared.circuit.learn(&reply);
         reply
+    }
+
+    /// Has it reached with the caller's own token, and waits for that up to the connect deadline.
+    async fn arrived_for(&self, call: &Call) {
+        let lends = self.shared.lend(&call.identity);
+        if lends {
+            let timeouts = &self.shared.spec.timeouts;
+            let until = call.deadline.min(Instant::now() + timeouts.connect);
+            drop(Box::pin(timeout_at(until, self.shared.came())).await);
+        }
     }
 
     /// Asks for the lists to be read again: at once, or when 2 s have passed since they were last read because of that.
@@ -247,6 +283,33 @@ impl Upstream {
     pub async fn close(&self) {
         self.tasks.stop();
         self.shared.closed.cancelled().await;
+    }
+}
+
+impl Shared {
+    pub(super) fn is_ready(&self) -> bool {
+        matches!(self.presence.load().state, Being::Ready(_))
+    }
+
+    /// Whether it answered to nobody without a token, so that somebody who has one may open it.
+    pub(super) fn is_closed(&self) -> bool {
+        let presence = self.presence.load();
+        matches!(presence.state, Being::Away { .. })
+            && matches!(
+                presence.error,
+                Some(UpstreamError::Auth(_) | UpstreamError::Credential(_))
+            )
+    }
+
+    /// The peer, when there is one.
+    pub(super) async fn came(&self) -> Arc<dyn Peer> {
+        loop {
+            let arrived = self.arrived.notified();
+            if let Being::Ready(peer) = &self.presence.load().state {
+                return Arc::clone(peer);
+            }
+            arrived.await;
+        }
     }
 }
 

@@ -170,7 +170,7 @@ impl Line {
     /// heard from whoever says so, since it only means that the gateway's own conversation asks again.
     pub(super) fn hear(&self, notification: &Notification) {
         if let Some(kind) = ListKind::of_changed(&notification.method) {
-            self.terms.bell.ring(Lists::of(kind));
+            self.changed(Lists::of(kind));
             return;
         }
         let updated = (&*notification.method == methods::RESOURCE_UPDATED && self.service)
@@ -180,6 +180,26 @@ impl Line {
             .and_then(Node::as_str);
         if !updated.is_some_and(|uri| self.terms.desk.updated(&uri)) {
             self.terms.drop_frame();
+        }
+    }
+
+    /// These lists are others now, for whom the line is where each has their own.
+    fn changed(&self, lists: Lists) {
+        let credentials = self.terms.credentials.as_ref();
+        let owner = self.behalf.load();
+        match &*owner {
+            Some(owner) if credentials.is_some_and(Credentials::lists_are_own) => {
+                self.terms.own.ring(owner, lists);
+            }
+            _ => self.terms.bell.ring(lists),
+        }
+    }
+
+    /// From now on it speaks for somebody as they came last, of their own accord.
+    pub(super) fn speaks_for(&self, identity: &Arc<Identity>) {
+        let owner = self.behalf.load();
+        if owner.as_ref().is_some_and(|it| it.principal == identity.principal) {
+            self.behalf.store(Some(Arc::clone(identity)));
         }
     }
 

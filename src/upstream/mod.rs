@@ -14,6 +14,7 @@ mod legacy;
 mod line;
 mod lists;
 mod modern;
+mod own;
 mod params;
 mod probe;
 mod promised;
@@ -26,19 +27,24 @@ mod visits;
 #[cfg(test)]
 mod scripted;
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 use crate::{
-    call::{Call, Reply, ServerCard},
-    catalog::{Listing, Route},
+    call::{Call, Identity, Reply, ServerCard},
+    catalog::{Contribution, Listing, Route},
     json::Json,
     jsonrpc::RpcError,
     protocol::{UpstreamId, methods::ListKind},
 };
 
+use bell::Bell;
+
 pub use credentials::CredentialError;
 pub use handle::{State, Status, Upstream};
+pub use own::Claim;
 pub use supervisor::Sink;
 
 /// One upstream, spoken to in the era it understands.
@@ -50,6 +56,16 @@ pub trait Peer: Send + Sync + 'static {
 
     /// Every page of one list; empty when the server does not offer the kind.
     fn list(&self, kind: ListKind) -> BoxFuture<'_, Result<Listing, UpstreamError>>;
+
+    /// What it offers to one principal, read with their token. Nothing of it is to be told of anybody else.
+    fn offer_to<'a>(
+        &'a self,
+        who: &'a Arc<Identity>,
+    ) -> BoxFuture<'a, Result<Contribution, UpstreamError>>;
+
+    /// Rings `bell` when the upstream tells this principal that lists have changed, or may have without a word, for as long as
+    /// the future is polled. It does not end by itself.
+    fn watch_for<'a>(&'a self, who: &'a Arc<Identity>, bell: &'a Bell) -> BoxFuture<'a, ()>;
 
     /// Carries one call to the upstream. The name or URI in `call.params` is still the outward one; the peer puts
     /// `route.local` in its place. Dropping the future, or the reply, cancels upstream.

@@ -20,6 +20,7 @@ use super::{
     UpstreamError,
     bell::Bell,
     credentials::{Connected, Credentials},
+    own::Own,
     spec::{Endpoint, Timeouts, UpstreamSpec},
 };
 use crate::{
@@ -42,6 +43,8 @@ pub(super) struct Terms {
     pub(super) gate: Gate,
     /// The tokens for it, where they are got by a grant.
     pub(super) credentials: Option<Credentials>,
+    /// What it offers to each principal alone, where that differs.
+    pub(super) own: Own,
     /// Who owns the tasks started for it.
     pub(super) tasks: Tasks,
     /// Where it is told that lists are to be read again.
@@ -94,6 +97,7 @@ impl Terms {
             bounds,
             gate: Gate::new(spec.concurrency),
             credentials,
+            own: Own::default(),
             tasks,
             bell: Bell::default(),
             desk,

@@ -12,7 +12,7 @@ use tokio::{
 };
 use usher::{
     call::{
-        Affinity, Assertion, Call, CallId, Caller, Identity, IdentityKind, Op, Outcome, Principal,
+        Affinity, Assertion, Call, CallId, Caller, Grantee, Identity, IdentityKind, Op, Outcome, Principal,
         Reply, Step,
     },
     catalog::{Contribution, Route, rules::CatalogBounds},
@@ -107,6 +107,8 @@ impl Sink for Nowhere {
     fn publish(&self, _id: &UpstreamId, _contribution: Contribution) {}
 
     fn confirm(&self, _id: &UpstreamId, _read_at: Instant) {}
+
+    fn publish_to(&self, _who: &Grantee, _id: &UpstreamId, _own: Option<Contribution>) {}
 }
 
 /// The upstream behind a gateway.

@@ -94,7 +94,8 @@ pub(super) fn grant(
         audience,
         scopes: raw.scopes.clone(),
         lists: match raw.lists {
-            None | Some(ListReader::Service) => ListsAs::Service,
+            None | Some(ListReader::Principal) => ListsAs::Principal,
+            Some(ListReader::Service) => ListsAs::Service,
             Some(ListReader::Nobody) => ListsAs::Nobody,
         },
         ca,

@@ -33,8 +33,8 @@ pub(in crate::config) struct TokenGrant {
     pub(in crate::config) ca: Option<String>,
     /// What the token is that a user came with; not in client_credentials. Default: access_token.
     pub(in crate::config) subject_token_type: Option<SubjectToken>,
-    /// With what this gateway itself reads the upstream's lists, which are then shown to all users; not in client_credentials.
-    /// Default: service.
+    /// With what the upstream's lists are read: as each user, who alone then sees what was listed, or as this gateway, which
+    /// then shows it to all users; not in client_credentials. Default: principal.
     pub(in crate::config) lists: Option<ListReader>,
     /// Where users log in, and what this gateway is there; only in id_jag.
     pub(in crate::config) idp: Option<IdentityProvider>,
@@ -84,6 +84,8 @@ pub(in crate::config) enum SubjectToken {
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::config) enum ListReader {
+    /// Each user's own token: the lists are theirs alone.
+    Principal,
     /// A token of the gateway's own, by client credentials at the same server.
     Service,
     /// No credential.

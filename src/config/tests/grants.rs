@@ -57,7 +57,7 @@ fn each_grant_loads_with_its_defaults() {
     };
     assert_eq!(audience, "https://auth.files.example");
     assert_eq!(subject, SubjectType::AccessToken);
-    assert_eq!(spec.lists, ListsAs::Service);
+    assert_eq!(spec.lists, ListsAs::Principal);
 }
 
 #[test]

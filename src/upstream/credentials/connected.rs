@@ -1,7 +1,7 @@
 //! Tokens that principals were given where they logged in (PRODUCT 7): what `connect` keeps, put into requests.
 //!
 //! Guarantees: a request on behalf of a principal carries that principal's token or none at all, whoever else is connected
-//! (PROTOCOL F9). What is on behalf of nobody, which is reading what the upstream offers, goes with whichever connection there is.
+//! (PROTOCOL F9); what is on behalf of nobody goes without a token.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use http::{HeaderValue, header::AUTHORIZATION};
 use secrecy::ExposeSecret;
 use zeroize::Zeroizing;
 
-use super::CredentialError;
+use super::{CredentialError, Loan};
 use crate::{
     call::Identity,
     connect::{Account, ConnectError, Connections, Grant},
@@ -25,15 +25,27 @@ use crate::{
 pub(in crate::upstream) struct Connected {
     upstream: UpstreamId,
     connections: Connections,
+    loan: Arc<Loan>,
 }
 
 impl Connected {
     /// Those of `connections` that are of `upstream`.
-    pub(in crate::upstream) const fn new(upstream: UpstreamId, connections: Connections) -> Self {
+    pub(in crate::upstream) fn new(upstream: UpstreamId, connections: Connections) -> Self {
         Self {
             upstream,
             connections,
+            loan: Arc::default(),
         }
+    }
+
+    /// When this principal logged in; `None` when they are not connected.
+    pub(super) fn mark(&self, identity: &Identity) -> Option<u64> {
+        let account = Account::of(&self.upstream, &identity.principal);
+        Some(self.connections.current(&account)?.since)
+    }
+
+    pub(super) fn loan(&self) -> &Loan {
+        &self.loan
     }
 
     /// As [`super::Credentials::carry`].
@@ -45,7 +57,7 @@ impl Connected {
     ) -> Result<Answer, UpstreamError> {
         let again = out.clone();
         let Some((account, grant)) = self.grant(on_behalf).await? else {
-            // Whoever has not logged in is as good as refused; the gateway itself may find an upstream that lists for everybody.
+            // Whoever has not logged in is as good as refused; nobody may find an upstream that lists for everybody.
             return match on_behalf {
                 Some(_) => Err(CredentialError::NotConnected.into()),
                 None => transport.send(out).await,
@@ -63,8 +75,7 @@ impl Connected {
                 out.headers.insert(AUTHORIZATION, header(&grant)?);
                 transport.send(out).await
             }
-            None if on_behalf.is_some() => Err(CredentialError::NotConnected.into()),
-            None => answer,
+            None => Err(CredentialError::NotConnected.into()),
         }
     }
 
@@ -81,13 +92,10 @@ impl Connected {
         &self,
         on_behalf: Option<&Arc<Identity>>,
     ) -> Result<Option<(Account, Arc<Grant>)>, CredentialError> {
-        let account = match on_behalf {
-            Some(identity) => Some(Account::of(&self.upstream, &identity.principal)),
-            None => self.connections.anybody(&self.upstream),
-        };
-        let Some(account) = account else {
+        let Some(identity) = on_behalf else {
             return Ok(None);
         };
+        let account = Account::of(&self.upstream, &identity.principal);
         let grant = self.connections.grant(&account).await;
         let grant = grant.map_err(cannot_renew)?;
         Ok(grant.map(|grant| (account, grant)))

@@ -8,6 +8,7 @@
 
 mod ask;
 mod connected;
+mod loan;
 mod place;
 mod slot;
 pub(super) mod spec;
@@ -15,12 +16,12 @@ pub(super) mod spec;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use http::header::AUTHORIZATION;
 use moka::sync::Cache;
 
-pub(super) use self::connected::Connected;
+pub(super) use self::{connected::Connected, loan::Loan};
 
 use self::{
     place::Endpoint,
@@ -32,7 +33,7 @@ use super::{
     transport::{Answer, Outbound, Transport},
 };
 use crate::{
-    call::{Assertion, Identity, Principal},
+    call::{Assertion, Grantee, Identity},
     fetch::{FetchError, Fetcher, MetadataError},
     protocol::UpstreamId,
     tasks::Tasks,
@@ -64,21 +65,17 @@ struct Shared {
     endpoint: Endpoint,
     idp: Option<Endpoint>,
     slots: Cache<Whose, Arc<Slot>>,
+    loan: Loan,
     tasks: Tasks,
 }
 
-/// Whose a token is. What its holder was granted here is part of it, so that who comes with less does not get what was
-/// exchanged for more.
+/// Whose a token is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Whose {
     /// The gateway's own.
     Service,
     /// A principal's.
-    Principal {
-        principal: Principal,
-        client: Option<Arc<str>>,
-        scopes: BTreeSet<Arc<str>>,
-    },
+    Principal(Grantee),
 }
 
 /// Why there is no token. For logs and operators; no text of a peer's is in it but registered words.
@@ -162,12 +159,67 @@ impl Credentials {
         }
     }
 
+    /// Whether lists are read for each principal with their own token: then the gateway itself has none.
+    pub(super) fn lists_are_own(&self) -> bool {
+        match self {
+            Self::Granted(granted) => {
+                granted.is_per_principal() && granted.0.spec.lists == ListsAs::Principal
+            }
+            Self::Connected(_) => true,
+        }
+    }
+
+    /// What a token of this principal's stands on: another number when that is another login; `None` when there is nothing to
+    /// ask for one with.
+    pub(super) fn mark(&self, identity: &Identity) -> Option<u64> {
+        match self {
+            Self::Granted(_) => identity.assertion.as_ref().map(|_| 0),
+            Self::Connected(connected) => connected.mark(identity),
+        }
+    }
+
+    /// Whose token may be borrowed while the upstream is reached.
+    pub(super) fn loan(&self) -> &Loan {
+        match self {
+            Self::Granted(granted) => &granted.0.loan,
+            Self::Connected(connected) => connected.loan(),
+        }
+    }
+
     /// Sends `out` with the token of whoever it is on behalf of, the gateway itself where that is nobody. A request that is
     /// refused with 401 was not looked at, and is sent once more if a fresh token can be had (SECURITY REL-6).
+    ///
+    /// Where lists are each principal's own, what is on behalf of nobody goes without a token; while the upstream is reached,
+    /// once more with a borrowed one if it is refused: whether there is a server and what it speaks is nobody's secret.
     ///
     /// # Errors
     /// [`UpstreamError::Credential`], and what the transport fails with.
     pub(super) async fn carry(
+        &self,
+        transport: &dyn Transport,
+        out: Outbound,
+        on_behalf: Option<&Arc<Identity>>,
+    ) -> Result<Answer, UpstreamError> {
+        if on_behalf.is_some() || !self.lists_are_own() {
+            return self.carry_for(transport, out, on_behalf).await;
+        }
+        let Some(lender) = self.loan().lender() else {
+            return transport.send(out).await;
+        };
+        let again = out.clone();
+        match transport.send(out).await {
+            Err(UpstreamError::Auth(_)) => {
+                let answer = self.carry_for(transport, again, Some(&lender)).await;
+                if answer.is_ok() {
+                    self.loan().taken();
+                }
+                answer
+            }
+            answer => answer,
+        }
+    }
+
+    async fn carry_for(
         &self,
         transport: &dyn Transport,
         out: Outbound,
@@ -210,6 +262,7 @@ impl Granted {
             fetcher,
             endpoint: Endpoint::new(spec.server.place.clone()),
             idp,
+            loan: Loan::default(),
             slots: Cache::builder()
                 .max_capacity(MAX)
                 .time_to_idle(IDLE)
@@ -263,13 +316,9 @@ impl Granted {
                 if identity.assertion.is_none() {
                     return Err(CredentialError::NoSubject);
                 }
-                Whose::Principal {
-                    principal: identity.principal.clone(),
-                    client: identity.client.clone(),
-                    scopes: identity.scopes.clone(),
-                }
+                Whose::Principal(identity.grantee())
             }
-            None if self.is_per_principal() && shared.spec.lists == ListsAs::Nobody => {
+            None if self.is_per_principal() && shared.spec.lists != ListsAs::Service => {
                 return Ok(None);
             }
             None => Whose::Service,

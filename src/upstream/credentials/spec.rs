@@ -60,8 +60,11 @@ pub enum SubjectType {
 /// With what the gateway itself reads the lists of an upstream whose tokens are each user's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ListsAs {
-    /// A token of its own, by client credentials at the same server.
+    /// Nothing of its own: what the upstream shows to anybody is everybody's, and what it shows to a principal, read with that
+    /// principal's token when it is needed first, is theirs alone.
     #[default]
+    Principal,
+    /// A token of its own, by client credentials at the same server.
     Service,
     /// No credential at all: the upstream shows its lists to anybody.
     Nobody,

@@ -1,6 +1,9 @@
 //! Grants at a scripted authorization server, over real sockets of this machine.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use futures_util::future::{BoxFuture, join_all};
 use http::StatusCode;
@@ -11,7 +14,7 @@ use super::{
     *,
 };
 use crate::{
-    call::IdentityKind,
+    call::{IdentityKind, Principal},
     fetch::{
         Address,
         answering::{Answering, answer, ok},

@@ -32,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Peer, UpstreamError,
     asking::Offer,
+    bell::Bell,
     exchange::{self, Exchange, Opened, Told, Wants},
     line::Wire,
     lists,
@@ -43,7 +44,7 @@ use super::{
 };
 use crate::{
     call::{Call, Identity, LogLevel, Op, Reply, ServerCard, State},
-    catalog::{Listing, Route},
+    catalog::{Contribution, Listing, Route},
     json::{Json, Limits},
     jsonrpc::RpcError,
     protocol::{
@@ -420,15 +421,42 @@ impl Legacy {
         }
     }
 
-    async fn listing(&self, kind: ListKind) -> Result<Listing, UpstreamError> {
-        if !offers(&self.card, kind) {
-            return Ok(Listing::default());
-        }
+    /// The session on which the lists of one principal are read, and heard of.
+    fn own_slot(&self, who: &Identity) -> Result<Arc<Slot>, UpstreamError> {
+        let key = SessionKey {
+            owner: who.grantee().text(),
+            offer: Offer::LISTING,
+        };
+        self.keyed.slot(&key, None)
+    }
+
+    /// What a principal sees of the server, on a session of their own.
+    async fn offered(&self, who: &Arc<Identity>) -> Result<Contribution, UpstreamError> {
+        let slot = self.own_slot(who)?;
         let deadline = Instant::now() + self.terms.timeouts.list;
-        match self.drain(kind, deadline).await {
+        let session = self.session(&slot, Some(who), deadline).await?;
+        session.line.speaks_for(who);
+        let mut contribution = Contribution::default();
+        for kind in ListKind::EVERY {
+            if offers(&session.card, kind) {
+                *contribution.listing_mut(kind) = self.listing(&slot, Some(who), kind).await?;
+            }
+        }
+        contribution.card = Some(session.card.clone());
+        Ok(contribution)
+    }
+
+    async fn listing(
+        &self,
+        slot: &Arc<Slot>,
+        behalf: Option<&Arc<Identity>>,
+        kind: ListKind,
+    ) -> Result<Listing, UpstreamError> {
+        let deadline = Instant::now() + self.terms.timeouts.list;
+        match self.drain(slot, behalf, kind, deadline).await {
             // Pages belong to one session, so the walk begins again with a new one.
             Ok(None) => self
-                .drain(kind, deadline)
+                .drain(slot, behalf, kind, deadline)
                 .await?
                 .ok_or_else(|| UpstreamError::unavailable("its session ended at once")),
             Ok(Some(listing)) => Ok(listing),
@@ -439,10 +467,12 @@ impl Legacy {
     /// The whole list; `None` when the session turned out to be gone.
     async fn drain(
         &self,
+        slot: &Arc<Slot>,
+        behalf: Option<&Arc<Identity>>,
         kind: ListKind,
         deadline: Instant,
     ) -> Result<Option<Listing>, UpstreamError> {
-        let session = self.session(&self.service, None, deadline).await?;
+        let session = self.session(slot, behalf, deadline).await?;
         let page = |cursor: Option<String>| {
             let session = &session;
             async move {
@@ -500,7 +530,24 @@ impl Peer for Legacy {
     }
 
     fn list(&self, kind: ListKind) -> BoxFuture<'_, Result<Listing, UpstreamError>> {
-        Box::pin(self.listing(kind))
+        Box::pin(async move {
+            if offers(&self.card, kind) {
+                self.listing(&self.service, None, kind).await
+            } else {
+                Ok(Listing::default())
+            }
+        })
+    }
+
+    fn offer_to<'a>(
+        &'a self,
+        who: &'a Arc<Identity>,
+    ) -> BoxFuture<'a, Result<Contribution, UpstreamError>> {
+        Box::pin(self.offered(who))
+    }
+
+    fn watch_for<'a>(&'a self, who: &'a Arc<Identity>, bell: &'a Bell) -> BoxFuture<'a, ()> {
+        Box::pin(self.keep_watch_for(who, bell))
     }
 
     fn call(&self, call: Call, route: Route) -> BoxFuture<'_, Result<Reply, UpstreamError>> {

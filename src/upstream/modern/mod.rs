@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::{
     Peer, UpstreamError,
     asking::Offer,
+    bell::Bell,
     exchange::{self, Exchange, Opened, Told, Wants},
     line::{Line, Wire},
     lists,
@@ -21,8 +22,8 @@ use super::{
     terms::Terms,
 };
 use crate::{
-    call::{Call, Op, Reply, Resume, ServerCard, State},
-    catalog::{Listing, Route},
+    call::{Call, Identity, Op, Reply, Resume, ServerCard, State},
+    catalog::{Contribution, Listing, Route},
     json::{Edits, Json, Kind, Limits, Node},
     protocol::{
         Era, Revision, codes,
@@ -263,11 +264,52 @@ impl Modern {
         Ok(headers)
     }
 
-    async fn listing(&self, kind: ListKind) -> Result<Listing, UpstreamError> {
-        if !offers(&self.card, kind) {
+    /// A line of somebody's own on the same wire.
+    fn line_of(&self, who: &Arc<Identity>) -> Arc<Line> {
+        let terms = Arc::clone(&self.line.terms);
+        let line = Line::new(
+            Arc::clone(&self.line.wire),
+            Era::Modern,
+            self.line.headers.clone(),
+            terms,
+        );
+        Arc::new(line.in_service(false).on_behalf(Some(who)))
+    }
+
+    /// What a principal sees of the server: what that says of itself to them, and its lists.
+    async fn offered(&self, who: &Arc<Identity>) -> Result<Contribution, UpstreamError> {
+        let line = self.line_of(who);
+        let deadline = Instant::now() + line.terms.timeouts.list;
+        let revision = self.card.revision;
+        let told = ask(&line, revision, methods::DISCOVER, &[], deadline, false).await?;
+        let card = match told {
+            Told::Result(_, result) => card(&exchange::complete(result)?, revision),
+            Told::Error(_, error) => return Err(UpstreamError::Refused(error)),
+            Told::Status(head) => return Err(exchange::bare(head.status)),
+        };
+        let card = card.ok_or_else(|| UpstreamError::Protocol("no discovery".into()))?;
+        let mut contribution = Contribution::default();
+        for kind in ListKind::EVERY {
+            let listing = self.listing(&line, &card, kind).await?;
+            // Who sees it is decided here and not by what it says.
+            *contribution.listing_mut(kind) = Listing {
+                public: false,
+                ..listing
+            };
+        }
+        contribution.card = Some(card);
+        Ok(contribution)
+    }
+
+    async fn listing(
+        &self,
+        line: &Arc<Line>,
+        card: &ServerCard,
+        kind: ListKind,
+    ) -> Result<Listing, UpstreamError> {
+        if !offers(card, kind) {
             return Ok(Listing::default());
         }
-        let line = &self.line;
         let deadline = Instant::now() + line.terms.timeouts.list;
         lists::drain(kind, &line.terms.bounds, |cursor| async move {
             let members: Vec<_> = cursor
@@ -331,7 +373,20 @@ impl Peer for Modern {
     }
 
     fn list(&self, kind: ListKind) -> BoxFuture<'_, Result<Listing, UpstreamError>> {
-        Box::pin(self.listing(kind))
+        Box::pin(self.listing(&self.line, &self.card, kind))
+    }
+
+    fn offer_to<'a>(
+        &'a self,
+        who: &'a Arc<Identity>,
+    ) -> BoxFuture<'a, Result<Contribution, UpstreamError>> {
+        Box::pin(self.offered(who))
+    }
+
+    fn watch_for<'a>(&'a self, who: &'a Arc<Identity>, bell: &'a Bell) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            listen::watch_lists(&self.line_of(who), &self.card, bell).await;
+        })
     }
 
     fn call(&self, call: Call, route: Route) -> BoxFuture<'_, Result<Reply, UpstreamError>> {

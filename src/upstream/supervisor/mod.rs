@@ -17,12 +17,14 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Peer, UpstreamError,
     bell::Spacing,
+    credentials::Credentials,
     handle::{Being, Presence, Shared},
     health::{Backoff, jittered},
     probe::{Connector, Probe},
     spec::Endpoint,
 };
 use crate::{
+    call::Grantee,
     catalog::Contribution,
     events::Lists,
     protocol::{UpstreamId, methods::ListKind},
@@ -35,10 +37,13 @@ pub trait Sink: Send + Sync {
 
     /// What upstream `id` offers was read again at `read_at`, and is what was published last. Must not block.
     fn confirm(&self, id: &UpstreamId, read_at: Instant);
+
+    /// Upstream `id` now offers this to one principal and to nobody else; `None`: nothing of their own. Must not block.
+    fn publish_to(&self, who: &Grantee, id: &UpstreamId, contribution: Option<Contribution>);
 }
 
 /// The shortest time between two reads of a list that was said to have changed.
-const COALESCE: Duration = Duration::from_secs(2);
+pub(super) const COALESCE: Duration = Duration::from_secs(2);
 /// The shortest time between two reads that a time to live asks for, and the first wait after a list failed.
 const SOONEST: Duration = Duration::from_secs(5);
 /// How long an orderly end of a peer may take, and of its tasks after that.
@@ -51,6 +56,8 @@ pub(super) struct Supervisor {
     board: Board,
     backoff: Backoff,
     current: Option<Arc<dyn Peer>>,
+    /// Whether the upstream answers to nobody without a token, so that there is nothing to read for everybody.
+    closed: bool,
 }
 
 /// How a read of the lists went.
@@ -61,6 +68,8 @@ enum Read {
     Partly,
     /// None could be reached.
     Unreachable,
+    /// It shows them to nobody without a token.
+    Closed,
 }
 
 impl Supervisor {
@@ -78,11 +87,13 @@ impl Supervisor {
                 sink,
                 known: Contribution::default(),
                 stale_at: None,
+                own: (shared.terms.credentials.as_ref()).is_some_and(Credentials::lists_are_own),
             },
             shared,
             probe,
             backoff: Backoff::default(),
             current: None,
+            closed: false,
         }
     }
 
@@ -137,7 +148,16 @@ impl Supervisor {
             if self.shared.settled.is_cancelled() {
                 self.shared.restarts.fetch_add(1, Ordering::Relaxed);
             }
-            let error = match self.board.meanwhile(self.probe.peer()).await {
+            let own = self.shared.terms.credentials.as_ref();
+            let loan = own.map(Credentials::loan);
+            if let Some(loan) = loan {
+                loan.begin();
+            }
+            let found = self.board.meanwhile(self.probe.peer()).await;
+            if let Some(loan) = loan {
+                self.closed = loan.end(found.is_ok());
+            }
+            let error = match found {
                 Ok(peer) => return peer,
                 Err(error) => error,
             };
@@ -158,6 +178,9 @@ impl Supervisor {
 
     /// Reads the lists now and then, and watches for changes, until the peer is lost or the circuit trips.
     async fn serve(&mut self, peer: &Arc<dyn Peer>) -> UpstreamError {
+        if self.closed {
+            return self.stand_by(peer).await;
+        }
         let watch = async {
             peer.watch().await;
             std::future::pending().await
@@ -165,6 +188,17 @@ impl Supervisor {
         tokio::select! {
             error = self.read_on(peer) => error,
             never = watch => never,
+        }
+    }
+
+    /// Where there is nothing to read for everybody, waits until the peer is lost or the circuit trips.
+    async fn stand_by(&mut self, peer: &Arc<dyn Peer>) -> UpstreamError {
+        self.board.nothing();
+        self.shared.settled.cancel();
+        tokio::select! {
+            biased;
+            error = peer.lost() => error,
+            () = self.shared.circuit.tripped() => UpstreamError::unavailable("calls cannot reach it"),
         }
     }
 
@@ -195,6 +229,7 @@ impl Supervisor {
             failures = match read {
                 Read::Whole => 0,
                 Read::Partly => failures + 1,
+                Read::Closed => return self.stand_by(peer).await,
                 Read::Unreachable => return UpstreamError::unavailable("its lists cannot be read"),
             };
             if lists == Lists::ALL || failures > 0 {
@@ -236,6 +271,7 @@ impl Supervisor {
             since,
             error,
         }));
+        self.shared.arrived.notify_waiters();
     }
 
     /// Ends a peer that serves no more, beside everything else.
@@ -254,9 +290,18 @@ struct Board {
     known: Contribution,
     /// When what is known of an upstream that is away is no longer told.
     stale_at: Option<Instant>,
+    /// Whether each principal's lists are read with their own token, and nobody's with none.
+    own: bool,
 }
 
 impl Board {
+    /// It is there, and shows nothing to everybody.
+    fn nothing(&mut self) {
+        self.known = Contribution::default();
+        self.stale_at = None;
+        self.publish();
+    }
+
     fn publish(&self) {
         self.sink.publish(&self.id, self.known.clone());
     }
@@ -277,6 +322,7 @@ impl Board {
                         *self.known.listing_mut(kind) = listing;
                     }
                 }
+                Err(UpstreamError::Auth(_)) if self.own => return Read::Closed,
                 Err(error) => {
                     tracing::warn!(upstream = %self.id, list = kind.method(), %error, "a list could not be read");
                     failed += 1;
@@ -313,21 +359,8 @@ impl Board {
         }
     }
 
-    /// How long until the lists are read again: the smallest time to live, or the poll; sooner after a failure. Jittered,
-    /// because a time to live is no polling interval (PROTOCOL D5).
     fn pace(&self, poll: Duration, failures: u32) -> Duration {
-        let told = ListKind::EVERY
-            .iter()
-            .filter_map(|kind| self.known.listing(*kind).ttl)
-            // Zero says that nothing is known about how long it lasts.
-            .filter(|ttl| !ttl.is_zero())
-            .min();
-        let pace = told.map_or(poll, |ttl| ttl.max(SOONEST).min(poll));
-        let pace = match failures {
-            0 => pace,
-            _ => pace.min(SOONEST * 2_u32.saturating_pow(failures.min(10) - 1)),
-        };
-        jittered(pace).max(SOONEST.min(poll))
+        pace(Some(&self.known), poll, failures)
     }
 
     /// What is known is stale from now on.
@@ -360,6 +393,23 @@ impl Board {
         }
         work.await
     }
+}
+
+/// How long until lists are read again: the smallest time to live, or the poll; sooner after a failure. Jittered, because a
+/// time to live is no polling interval (PROTOCOL D5).
+pub(super) fn pace(known: Option<&Contribution>, poll: Duration, failures: u32) -> Duration {
+    let told = ListKind::EVERY
+        .iter()
+        .filter_map(|kind| known?.listing(*kind).ttl)
+        // Zero says that nothing is known about how long it lasts.
+        .filter(|ttl| !ttl.is_zero())
+        .min();
+    let pace = told.map_or(poll, |ttl| ttl.max(SOONEST).min(poll));
+    let pace = match failures {
+        0 => pace,
+        _ => pace.min(SOONEST * 2_u32.saturating_pow(failures.min(10) - 1)),
+    };
+    jittered(pace).max(SOONEST.min(poll))
 }
 
 #[cfg(test)]

@@ -41,6 +41,8 @@ impl Sink for Kept {
         assert_eq!(id.as_str(), "u");
         self.confirmed.lock().unwrap().push(read_at);
     }
+
+    fn publish_to(&self, _: &Grantee, _: &UpstreamId, _: Option<Contribution>) {}
 }
 
 impl Kept {

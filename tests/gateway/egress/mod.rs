@@ -75,6 +75,11 @@ fn grant(kind: &str, issuer: &Issuer) -> String {
     )
 }
 
+/// The same where lists are read once, for everybody.
+fn for_all(kind: &str, issuer: &Issuer) -> String {
+    grant(kind, issuer).replace("scopes:", "lists: service, scopes:")
+}
+
 /// Everything an upstream was sent over HTTP, by method.
 const SAID: [&str; 7] = [
     "server/discover",

@@ -12,7 +12,7 @@ use futures_util::{StreamExt as _, future::join_all};
 use tokio::time::Instant;
 use usher::{
     call::{
-        Affinity, Assertion, Call, CallId, Caller, Identity, IdentityKind, Op, Outcome, Principal,
+        Affinity, Assertion, Call, CallId, Caller, Grantee, Identity, IdentityKind, Op, Outcome, Principal,
         Reply, Step,
     },
     catalog::{Contribution, Route, rules::CatalogBounds},
@@ -31,6 +31,8 @@ impl Sink for Nowhere {
     fn publish(&self, _id: &UpstreamId, _contribution: Contribution) {}
 
     fn confirm(&self, _id: &UpstreamId, _read_at: Instant) {}
+
+    fn publish_to(&self, _who: &Grantee, _id: &UpstreamId, _own: Option<Contribution>) {}
 }
 
 /// The gateway's side of one upstream. It ends with the test.
@@ -126,7 +128,7 @@ pairings! {
     async fn egr_10_each_call_goes_with_its_own_principals_token_and_sessions_are_not_shared(pair: Pairing) {
         let issuer = Issuer::start();
         let notes = pair.upstream().tools([tool("t")]);
-        let side = side(&notes, &grant("token_exchange", &issuer), &[]).await;
+        let side = side(&notes, &for_all("token_exchange", &issuer), &[]).await;
         let people = ["ana", "ben", "eve"].map(|name| somebody(name, Some(&format!("of-{name}"))));
         let calls = (0..60).map(|at| side.call(&people[at % 3], pair.client));
         for outcome in join_all(calls).await {
@@ -162,7 +164,7 @@ pairings! {
     async fn who_came_without_a_token_is_told_and_nothing_is_sent_for_them(pair: Pairing) {
         let issuer = Issuer::start();
         let notes = pair.upstream().tools([tool("t")]);
-        let side = side(&notes, &grant("token_exchange", &issuer), &[]).await;
+        let side = side(&notes, &for_all("token_exchange", &issuer), &[]).await;
         let outcome = side.call(&somebody("key", None), pair.client).await;
         let Err(error @ UpstreamError::Credential(_)) = outcome else {
             panic!("{outcome:?}")
@@ -178,7 +180,7 @@ pairings! {
     async fn a_subject_token_that_the_issuer_refuses_is_not_taken_for_a_fault_of_the_upstream(pair: Pairing) {
         let issuer = Issuer::start();
         let notes = pair.upstream().tools([tool("t")]);
-        let side = side(&notes, &grant("token_exchange", &issuer), &[]).await;
+        let side = side(&notes, &for_all("token_exchange", &issuer), &[]).await;
         issuer.answer(400, r#"{"error":"invalid_grant","error_description":"$asked"}"#);
         for _ in 0..8 {
             let outcome = side.call(&somebody("ana", Some("old")), pair.client).await;

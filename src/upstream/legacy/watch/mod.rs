@@ -16,12 +16,14 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{Legacy, forgotten, session::Session};
 use crate::{
+    call::Identity,
     events::Wanted,
     json::Json,
     jsonrpc::Frame,
     protocol::{codes, meta, methods},
     upstream::{
         UpstreamError,
+        bell::Bell,
         exchange::{self, Told},
         health::Pause,
         promised::Promised,
@@ -42,10 +44,14 @@ impl Legacy {
             let deadline = Instant::now() + self.terms.timeouts.connect;
             let began = Instant::now();
             if let Ok(session) = self.session(&self.service, None, deadline).await {
+                let opened = || {
+                    self.terms.bell.missed(Promised::of(&session.card).lists);
+                    self.terms.desk.look_again();
+                };
                 tokio::select! {
                     biased;
                     () = session.gone.cancelled() => {}
-                    () = hear(&session) => {}
+                    () = hear(&session, opened) => {}
                     () = Subscriptions::of(&session, Arc::clone(&self.terms)).keep() => {}
                 }
                 self.terms.desk.lost();
@@ -55,8 +61,31 @@ impl Legacy {
     }
 }
 
+impl Legacy {
+    /// Watches for changes of one principal's lists, on the session that they are read on.
+    pub(super) async fn keep_watch_for(&self, who: &Arc<Identity>, bell: &Bell) {
+        let mut pause = Pause::default();
+        loop {
+            let deadline = Instant::now() + self.terms.timeouts.connect;
+            let began = Instant::now();
+            if let Ok(slot) = self.own_slot(who)
+                && let Ok(session) = self.session(&slot, Some(who), deadline).await
+            {
+                let opened = || bell.missed(Promised::of(&session.card).lists);
+                tokio::select! {
+                    biased;
+                    () = session.gone.cancelled() => {}
+                    () = hear(&session, opened) => {}
+                }
+            }
+            sleep(pause.after(began.elapsed())).await;
+        }
+    }
+}
+
 /// Reads the session's own stream, opened again whenever it ends. On a pipe the session itself reads what comes unasked.
-async fn hear(session: &Session) {
+/// `opened` hears of each time: what happened before may have been said to nobody.
+async fn hear(session: &Session, opened: impl Fn()) {
     let line = &session.line;
     let (wire, terms) = (&line.wire, &line.terms);
     if !wire.streamable {
@@ -71,9 +100,7 @@ async fn hear(session: &Session) {
         };
         match opening.await {
             Ok(mut frames) => {
-                // What happened while it was not open may have been said to nobody.
-                terms.bell.missed(Promised::of(&session.card).lists);
-                terms.desk.look_again();
+                opened();
                 while let Some(Ok(frame)) = frames.next().await {
                     match frame {
                         Frame::Request(request) => line.answer(&request).await,

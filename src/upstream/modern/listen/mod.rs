@@ -28,6 +28,7 @@ use crate::{
     protocol::{Revision, codes, meta, methods, methods::ListKind, mirror},
     upstream::{
         UpstreamError,
+        bell::Bell,
         exchange::bare,
         health::Pause,
         line::Line,
@@ -91,6 +92,38 @@ pub(super) async fn watch(line: &Arc<Line>, card: &ServerCard) {
         unwanted_since: None,
     };
     watch.run().await;
+}
+
+/// Listens for changes of lists alone, on a line of somebody's own, for as long as it is polled.
+pub(super) async fn watch_lists(line: &Arc<Line>, card: &ServerCard, bell: &Bell) {
+    let lists = Promised::of(card).lists;
+    if lists.is_empty() {
+        return pending().await;
+    }
+    let mut pause = Pause::default();
+    loop {
+        let began = Instant::now();
+        match open(Arc::clone(line), card.revision, lists, HashSet::new()).await {
+            Ok(mut live) => {
+                // What happened before is not told.
+                bell.missed(lists);
+                while let Ok(notification) = live.next().await {
+                    if let Some(kind) = ListKind::of_changed(&notification.method) {
+                        bell.ring(Lists::of(kind));
+                    }
+                }
+            }
+            Err(NotListening::Unknown) => return pending().await,
+            Err(NotListening::Refused(error)) => {
+                tracing::info!(?error, "an upstream refuses to be listened to");
+                return pending().await;
+            }
+            Err(NotListening::Failed(error)) => {
+                tracing::debug!(%error, "an upstream cannot be listened to");
+            }
+        }
+        sleep_until(Instant::now() + pause.after(began.elapsed())).await;
+    }
 }
 
 struct Watch<'a> {

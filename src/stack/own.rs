@@ -1,0 +1,145 @@
+//! Own: what upstreams offer to a principal alone is read before the first call that may need it sees the world (PROTOCOL D4).
+//!
+//! Guarantees: a list waits for what was not read yet for its principal, once and for no longer than a list may take; a call by
+//! name waits only for upstreams whose the name could be by its spelling, so that how long it takes tells nothing of what
+//! exists; whatever was read already, or could not be, is waited for by nobody. Where nothing differs from principal to
+//! principal it is one branch.
+
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures_util::{
+    FutureExt, StreamExt,
+    future::{BoxFuture, Either, join_all},
+};
+use tokio::time::{Instant, timeout_at};
+use tower::{Layer, Service};
+
+use super::{Error, Parts, Upstreams};
+use crate::{
+    call::{Call, CompletionRef, Op, Reply, ReplyStream},
+    protocol::{UpstreamId, methods::ListKind},
+    snapshot::World,
+    upstream::Claim,
+};
+
+/// The layer.
+#[derive(Clone)]
+pub(super) struct OwnLayer {
+    world: Arc<World>,
+    upstreams: Arc<dyn Upstreams>,
+}
+
+impl OwnLayer {
+    pub(super) fn new(parts: &Parts) -> Self {
+        Self {
+            world: parts.world.clone(),
+            upstreams: parts.upstreams.clone(),
+        }
+    }
+}
+
+impl<S> Layer<S> for OwnLayer {
+    type Service = Own<S>;
+
+    fn layer(&self, inner: S) -> Own<S> {
+        Own {
+            layer: self.clone(),
+            inner,
+        }
+    }
+}
+
+/// A service that sees what its callers are offered alone.
+#[derive(Clone)]
+pub(super) struct Own<S> {
+    layer: OwnLayer,
+    inner: S,
+}
+
+impl<S> Service<Call> for Own<S>
+where
+    S: Service<Call, Response = Reply, Error = Error> + Clone + Send + 'static,
+    S::Future: Unpin + Send + 'static,
+{
+    type Response = Reply;
+    type Error = Error;
+    type Future = Either<S::Future, BoxFuture<'static, Result<Reply, Error>>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, call: Call) -> Self::Future {
+        if !self.layer.world.expects_own() {
+            return Either::Left(self.inner.call(call));
+        }
+        let claims = self.layer.claims(&call);
+        let listens = matches!(call.op, Op::Listen(_));
+        let waits = !listens && !matches!(call.op, Op::Discover);
+        let unsettled = |(claim, _): &(Claim, Duration)| !claim.is_settled();
+        if !listens && !(waits && claims.iter().any(unsettled)) {
+            return Either::Left(self.inner.call(call));
+        }
+        // The clone is not ready; the one that is goes along, and the clone stays.
+        let clone = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, clone);
+        Either::Right(
+            async move {
+                if waits {
+                    settled(&claims, call.deadline).await;
+                    return inner.call(call).await;
+                }
+                // Changes are told for as long as somebody waits for them.
+                Ok(match inner.call(call).await? {
+                    Reply::Stream(steps) => {
+                        let steps = steps.inspect(move |_| {
+                            let _ = &claims;
+                        });
+                        Reply::Stream(ReplyStream::new(steps.boxed()))
+                    }
+                    done @ Reply::Done(_) => done,
+                })
+            }
+            .boxed(),
+        )
+    }
+}
+
+impl OwnLayer {
+    /// What may be needed to see what a call sees.
+    fn claims(&self, call: &Call) -> Vec<(Claim, Duration)> {
+        let named: Option<(ListKind, &str)> = match &call.op {
+            Op::Discover | Op::List(..) | Op::Listen(_) => None,
+            Op::CallTool(name) => Some((ListKind::Tools, name)),
+            Op::GetPrompt(name) | Op::Complete(CompletionRef::Prompt(name)) => {
+                Some((ListKind::Prompts, name))
+            }
+            Op::ReadResource(uri)
+            | Op::GetSkill(uri)
+            | Op::ReadDirectory(uri, _)
+            | Op::Complete(CompletionRef::Resource(uri)) => Some((ListKind::Resources, uri)),
+            // They are found by what their handles say.
+            Op::Task(..) | Op::ListTasks(_) => return Vec::new(),
+        };
+        let catalog = &self.world.load().catalog;
+        let of = |upstream: &UpstreamId| match named {
+            Some((kind, name)) => catalog.could_be_of(&call.scope, upstream, kind, name),
+            None => catalog.namespace(&call.scope, upstream).is_some(),
+        };
+        self.upstreams.claim(&call.identity, &of)
+    }
+}
+
+/// Waits until all were read or could not be, each for as long as a list of its upstream may take.
+async fn settled(claims: &[(Claim, Duration)], deadline: Instant) {
+    let now = Instant::now();
+    let each = claims.iter().map(|(claim, patience)| async move {
+        // Whoever is late is not seen this time.
+        drop(timeout_at(deadline.min(now + *patience), claim.settled()).await);
+    });
+    join_all(each).await;
+}

@@ -1,0 +1,439 @@
+//! What an upstream offers to each principal alone, read with their own token (PROTOCOL D4, D5, SECURITY STATE-5).
+//!
+//! Guarantees: a list that was read for somebody is told of them and of nobody else; it is read when they need it first, again
+//! when its time is up and they still come, when their own connection says that it changed, and at the latest when they come
+//! after that; reading never waits in front of somebody who has been read for; when their token is refused nothing is left.
+//! Bounds: [`MAX`] principals an upstream, of whom those who came least lately go first, forgotten after [`IDLE`]; [`TURNS`]
+//! readings at once.
+
+use std::{
+    pin::pin,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use dashmap::DashMap;
+use tokio::{
+    sync::{Notify, Semaphore},
+    time::{Instant, sleep_until, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Peer, UpstreamError,
+    bell::{Bell, Spacing},
+    handle::Shared,
+    supervisor::{COALESCE, pace},
+};
+use crate::{
+    call::{Grantee, Identity},
+    catalog::Contribution,
+    events::Lists,
+};
+
+/// The most principals of one upstream whose lists are kept.
+const MAX: usize = 1_000;
+/// How long lists are kept that nobody comes for.
+const IDLE: Duration = Duration::from_secs(15 * 60);
+/// How many principals are read for at once.
+const TURNS: usize = 8;
+
+/// Everybody whose lists of one upstream are kept.
+#[derive(Debug)]
+pub(super) struct Own {
+    kept: DashMap<Grantee, Arc<Kept>>,
+    /// Held while somebody is added, so that the bound holds.
+    adding: Mutex<()>,
+    most: usize,
+    turns: Semaphore,
+    began: Instant,
+}
+
+/// The lists of one principal, or that they are being read.
+#[derive(Debug)]
+pub(super) struct Kept {
+    who: Grantee,
+    /// As they came last.
+    identity: ArcSwap<Identity>,
+    /// Where it is told that they are others now.
+    bell: Bell,
+    /// Cancelled when they were read once, or could not be.
+    settled: CancellationToken,
+    /// Cancelled when they are not to be kept any longer.
+    over: CancellationToken,
+    /// When they were wanted last, in milliseconds since the beginning.
+    used: AtomicU64,
+    wanted: Notify,
+    /// What the token stands on that they were read with, as its credentials say.
+    mark: AtomicU64,
+    /// One more for each who waits for changes.
+    held: Arc<()>,
+}
+
+/// Lists that somebody wants. They are kept at least for as long as it is held.
+#[derive(Debug)]
+pub struct Claim {
+    kept: Arc<Kept>,
+    _held: Arc<()>,
+}
+
+impl Claim {
+    /// Whether they were read, or could not be.
+    pub fn is_settled(&self) -> bool {
+        self.kept.settled.is_cancelled()
+    }
+
+    /// Waits until they were read, or could not be, or are not kept any longer.
+    pub async fn settled(&self) {
+        tokio::select! {
+            () = self.kept.settled.cancelled() => {}
+            () = self.kept.over.cancelled() => {}
+        }
+    }
+}
+
+impl Default for Own {
+    fn default() -> Self {
+        Self::of(MAX)
+    }
+}
+
+impl Own {
+    fn of(most: usize) -> Self {
+        Self {
+            kept: DashMap::new(),
+            adding: Mutex::default(),
+            most,
+            turns: Semaphore::new(TURNS),
+            began: Instant::now(),
+        }
+    }
+
+    /// The lists of this principal, which comes with a token that stands on `mark`; who is new is handed to `begin`.
+    fn claim(
+        &self,
+        identity: &Arc<Identity>,
+        mark: u64,
+        begin: impl FnOnce(Arc<Kept>),
+    ) -> Claim {
+        let who = identity.grantee();
+        let known = self.kept.get(&who).map(|kept| Arc::clone(&kept));
+        let kept = known.unwrap_or_else(|| {
+            let _one = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(kept) = self.kept.get(&who) {
+                return Arc::clone(&kept);
+            }
+            while self.kept.len() >= self.most && self.let_one_go() {}
+            let kept = Arc::new(Kept {
+                who: who.clone(),
+                identity: ArcSwap::new(Arc::clone(identity)),
+                bell: Bell::default(),
+                settled: CancellationToken::new(),
+                over: CancellationToken::new(),
+                used: AtomicU64::new(0),
+                wanted: Notify::new(),
+                mark: AtomicU64::new(mark),
+                held: Arc::default(),
+            });
+            self.kept.insert(who, Arc::clone(&kept));
+            begin(Arc::clone(&kept));
+            kept
+        });
+        if !Arc::ptr_eq(&kept.identity.load(), identity) {
+            kept.identity.store(Arc::clone(identity));
+        }
+        kept.used.store(self.now(), Ordering::Relaxed);
+        kept.look(Some(mark));
+        kept.wanted.notify_one();
+        Claim {
+            _held: Arc::clone(&kept.held),
+            kept,
+        }
+    }
+
+    /// Lets go of who came least lately.
+    fn let_one_go(&self) -> bool {
+        let used = |kept: &Arc<Kept>| kept.used.load(Ordering::Relaxed);
+        let oldest = self.kept.iter().min_by_key(|kept| used(kept));
+        let Some(oldest) = oldest.map(|kept| Arc::clone(&kept)) else {
+            return false;
+        };
+        self.forget(&oldest);
+        true
+    }
+
+    fn forget(&self, kept: &Arc<Kept>) {
+        kept.over.cancel();
+        self.kept
+            .remove_if(&kept.who, |_, other| Arc::ptr_eq(other, kept));
+    }
+
+    /// Somebody's own connection says that these lists are others now.
+    pub(super) fn ring(&self, who: &Identity, lists: Lists) {
+        if let Some(kept) = self.kept.get(&who.grantee()) {
+            kept.bell.ring(lists);
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// When somebody came last.
+    fn last(&self, kept: &Kept) -> Instant {
+        self.began + Duration::from_millis(kept.used.load(Ordering::Relaxed))
+    }
+}
+
+impl Kept {
+    /// They stand on something else now, or on nothing: what was read is read again.
+    fn look(&self, mark: Option<u64>) {
+        let mark = mark.unwrap_or(u64::MAX);
+        if self.mark.swap(mark, Ordering::Relaxed) != mark {
+            self.bell.missed(Lists::ALL);
+        }
+    }
+
+    fn is_held(&self) -> bool {
+        Arc::strong_count(&self.held) > 1
+    }
+}
+
+impl Shared {
+    /// The lists of one principal alone are wanted: they begin to be read unless they are known. `None` where lists are
+    /// everybody's, or there is nothing to ask for this principal's with.
+    pub(super) fn claim(self: &Arc<Self>, identity: &Arc<Identity>) -> Option<Claim> {
+        let credentials = self.terms.credentials.as_ref()?;
+        if !credentials.lists_are_own() {
+            return None;
+        }
+        let mark = credentials.mark(identity)?;
+        self.lend(identity);
+        let begin = |kept: Arc<Kept>| {
+            let shared = Arc::clone(self);
+            let tasks = self.terms.tasks.clone();
+            tasks.spawn(async move { shared.keep(kept).await });
+        };
+        Some(self.terms.own.claim(identity, mark, begin))
+    }
+
+    /// Where the upstream is not there and may be reached with this principal's token, has that tried; whether it is so.
+    pub(super) fn lend(&self, identity: &Arc<Identity>) -> bool {
+        let credentials = self.terms.credentials.as_ref();
+        let Some(credentials) = credentials.filter(|it| it.lists_are_own()) else {
+            return false;
+        };
+        if self.is_ready() || credentials.mark(identity).is_none() {
+            return false;
+        }
+        credentials.loan().offer(identity);
+        let closed = self.is_closed();
+        if closed {
+            self.nudged.notify_one();
+        }
+        closed
+    }
+
+    /// Looks whether those whose lists are kept still have what these were read with.
+    pub(super) fn regranted(&self) {
+        if let Some(credentials) = &self.terms.credentials {
+            for kept in &self.terms.own.kept {
+                kept.look(credentials.mark(&kept.identity.load()));
+            }
+        }
+    }
+
+    /// Keeps the lists of one principal until they are not wanted any more.
+    async fn keep(&self, kept: Arc<Kept>) {
+        tokio::select! {
+            biased;
+            () = kept.over.cancelled() => {}
+            () = self.read_on(&kept) => {}
+        }
+        self.terms.own.forget(&kept);
+        // Who came back meanwhile is told again by whoever reads for them now.
+        if !self.terms.own.kept.contains_key(&kept.who) {
+            self.sink.publish_to(&kept.who, &self.spec.id, None);
+        }
+        kept.settled.cancel();
+    }
+
+    async fn read_on(&self, kept: &Kept) {
+        let mut known = Known::default();
+        let mut spacing = Spacing::new(Instant::now());
+        loop {
+            let identity = kept.identity.load_full();
+            let deadline = Instant::now() + self.terms.timeouts.list;
+            let peer = timeout_at(deadline, self.came()).await.ok();
+            let mut ended = pin!(async {
+                match &peer {
+                    Some(peer) => tokio::select! {
+                        _ = peer.lost() => sleep_until(Instant::now() + COALESCE).await,
+                        () = peer.watch_for(&identity, &kept.bell) => {}
+                    },
+                    None => std::future::pending().await,
+                }
+            });
+            loop {
+                let began = Instant::now();
+                let read = self.read(peer.as_ref(), kept).await;
+                if known.learn(read, began, self.spec.stale_for) {
+                    let told = known.offered.clone();
+                    self.sink.publish_to(&kept.who, &self.spec.id, told);
+                }
+                kept.settled.cancel();
+                let wait = pace(known.offered.as_ref(), self.spec.poll, known.failures);
+                tokio::select! {
+                    biased;
+                    rung = kept.bell.rung(&spacing) => spacing.after(rung.changed, COALESCE),
+                    // With the token that they came with last.
+                    wanted = self.due(kept, began, wait) => if wanted { break } else { return },
+                    () = &mut ended => break,
+                }
+            }
+        }
+    }
+
+    /// Reads for somebody, within the deadline of a list.
+    async fn read(
+        &self,
+        peer: Option<&Arc<dyn Peer>>,
+        kept: &Kept,
+    ) -> Result<Contribution, UpstreamError> {
+        let peer = peer.ok_or_else(|| UpstreamError::unavailable("not connected"))?;
+        let deadline = Instant::now() + self.terms.timeouts.list;
+        let identity = kept.identity.load_full();
+        let reading = async {
+            let _turn = self.terms.own.turns.acquire().await;
+            peer.offer_to(&identity).await
+        };
+        let late = |_| UpstreamError::Timeout("list");
+        timeout_at(deadline, reading).await.map_err(late).flatten().inspect_err(|error| {
+            tracing::info!(upstream = %self.spec.id, %error, "a principal's own lists could not be read");
+        })
+    }
+
+    /// Waits until they are to be read again; whether they still are.
+    async fn due(&self, kept: &Kept, read_at: Instant, wait: Duration) -> bool {
+        sleep_until(Instant::now() + wait).await;
+        loop {
+            let last = self.terms.own.last(kept);
+            if kept.is_held() || last > read_at {
+                return true;
+            }
+            tokio::select! {
+                () = kept.wanted.notified() => {}
+                () = sleep_until(last + IDLE) => return false,
+            }
+        }
+    }
+}
+
+/// What is known of what one principal is offered.
+#[derive(Default)]
+struct Known {
+    offered: Option<Contribution>,
+    /// When that was read.
+    good_at: Option<Instant>,
+    /// Readings that have failed since.
+    failures: u32,
+}
+
+impl Known {
+    /// Takes in how a reading went; whether something else is known now. What was read last stays for `stale_for`, marked,
+    /// unless it was refused.
+    fn learn(
+        &mut self,
+        read: Result<Contribution, UpstreamError>,
+        began: Instant,
+        stale_for: Duration,
+    ) -> bool {
+        let next = match read {
+            Ok(contribution) => {
+                (self.failures, self.good_at) = (0, Some(began));
+                Some(contribution)
+            }
+            Err(error) => {
+                self.failures = self.failures.saturating_add(1);
+                let fresh = self.good_at.is_some_and(|at| at.elapsed() < stale_for);
+                let kept = self.offered.clone().filter(|_| fresh && !is_refusal(&error));
+                kept.map(|known| Contribution { away: true, ..known })
+            }
+        };
+        let same = match (&self.offered, &next) {
+            (Some(known), Some(next)) => known.offers_the_same(next),
+            (None, None) => true,
+            _ => false,
+        };
+        if !same {
+            self.offered = next;
+        }
+        !same
+    }
+}
+
+/// Whether an upstream, or who issues tokens for it, does not know this principal any more.
+fn is_refusal(error: &UpstreamError) -> bool {
+    match error {
+        UpstreamError::Auth(_) => true,
+        UpstreamError::Credential(error) => error.is_the_callers(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::{IdentityKind, Principal};
+
+    fn somebody(name: &str) -> Arc<Identity> {
+        Arc::new(Identity {
+            principal: Principal::new(name),
+            kind: IdentityKind::User,
+            name: name.into(),
+            issuer: None,
+            groups: Default::default(),
+            tenant: None,
+            scopes: Default::default(),
+            client: None,
+            until: None,
+            revoked: Default::default(),
+            assertion: None,
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_came_least_lately_goes_when_there_are_too_many() {
+        let own = Own::of(3);
+        let mut begun = 0;
+        for name in ["ana", "ben", "eve", "ana", "kim"] {
+            tokio::time::advance(Duration::from_millis(5)).await;
+            drop(own.claim(&somebody(name), 0, |_| begun += 1));
+        }
+        assert_eq!((own.kept.len(), begun), (3, 4));
+        let is_kept = |name: &str| own.kept.contains_key(&somebody(name).grantee());
+        assert_eq!(["ana", "ben", "eve", "kim"].map(is_kept), [true, false, true, true]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_stands_on_something_else_is_read_for_again_and_nobody_else_is() {
+        let own = Own::of(3);
+        let first = own.claim(&somebody("ana"), 1, |_| {});
+        let other = own.claim(&somebody("ben"), 1, |_| {});
+        let spacing = Spacing::new(Instant::now());
+        drop(own.claim(&somebody("ana"), 1, |_| {}));
+        let silent = |claim: &Claim| {
+            let rung = futures_util::FutureExt::now_or_never(claim.kept.bell.rung(&spacing));
+            rung.is_none()
+        };
+        assert!(silent(&first));
+        drop(own.claim(&somebody("ana"), 2, |_| {}));
+        assert!(!silent(&first) && silent(&other));
+        own.ring(&somebody("ben"), Lists::ALL);
+        assert!(silent(&first) && !silent(&other));
+    }
+}
