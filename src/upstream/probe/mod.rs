@@ -68,7 +68,9 @@ impl Connector for Dialer {
                 }
                 _ => None,
             };
-            transport::connect(&self.spec, http, token, &self.tasks).await
+            let own = self.credentials.as_ref();
+            let own = own.is_some_and(Credentials::is_per_principal);
+            transport::connect(&self.spec, http, token, own, &self.tasks).await
         })
     }
 }

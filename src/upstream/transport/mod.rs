@@ -30,7 +30,7 @@ use crate::{
 
 /// Reaches an upstream over the transport that its endpoint has. `http` says which of the two over HTTP; `Auto` counts as
 /// `Streamable`, which opens no connection before it is used. `token` is what `Sse` opens its stream with, beside what is
-/// configured. What the transport runs lives in `tasks`.
+/// configured; `each_their_own` says that requests carry users' own. What the transport runs lives in `tasks`.
 ///
 /// # Errors
 /// `Unavailable` when a child cannot be started or TLS material cannot be read; for `Sse`, whatever kept the stream from
@@ -39,13 +39,15 @@ pub async fn connect(
     spec: &UpstreamSpec,
     http: HttpTransport,
     token: Option<HeaderValue>,
+    each_their_own: bool,
     tasks: &Tasks,
 ) -> Result<Arc<dyn Transport>, UpstreamError> {
     Ok(match &spec.endpoint {
         Endpoint::Stdio(child) => Arc::new(Stdio::spawn(&spec.id, child, tasks).await?),
         Endpoint::Http(address) => match http {
             HttpTransport::Auto | HttpTransport::Streamable => {
-                Arc::new(Http::new(address, spec.timeouts, tasks)?)
+                let http = Http::new(address, spec.timeouts, tasks)?;
+                Arc::new(if each_their_own { http.apart() } else { http })
             }
             HttpTransport::Sse => {
                 Arc::new(Sse::open(&spec.id, address, token, spec.timeouts, tasks).await?)

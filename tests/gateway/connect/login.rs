@@ -138,6 +138,12 @@ impl LoginServer {
         self.state().tokens.clone()
     }
 
+    /// Says at any time which tokens it has given, in order.
+    pub(super) fn teller(&self) -> impl Fn() -> Vec<String> + Send + Sync + use<> {
+        let state = Arc::clone(&self.state);
+        move || state.lock().unwrap().tokens.clone()
+    }
+
     /// Forgets every refresh token.
     pub(super) fn forget(&self) {
         self.state().refresh.clear();

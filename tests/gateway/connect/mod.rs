@@ -3,6 +3,7 @@
 
 mod browser;
 mod login;
+mod own;
 mod principals;
 mod refused;
 mod renewing;

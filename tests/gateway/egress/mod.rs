@@ -2,7 +2,9 @@
 
 mod issuer;
 mod markers;
+mod own;
 mod principals;
+mod tls;
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -26,6 +28,10 @@ impl Secretive {
     /// One upstream called `notes` with this `auth`; `${env:NAME}` is what `vars` says.
     async fn start(notes: &Upstream, auth: &str, vars: &[(&str, &str)]) -> Self {
         let (plan, directory) = plan(notes, auth, vars);
+        Self::of(plan, directory).await
+    }
+
+    async fn of(plan: config::Plan, directory: tempfile::TempDir) -> Self {
         let tasks = Tasks::new();
         let app = App::build(plan, tasks.clone()).await.unwrap();
         let address = app.bind().await.unwrap();
@@ -52,10 +58,20 @@ impl Drop for Secretive {
 }
 
 fn plan(notes: &Upstream, auth: &str, vars: &[(&str, &str)]) -> (config::Plan, tempfile::TempDir) {
+    plan_with(notes, auth, vars, "")
+}
+
+/// The same with lines at the top.
+fn plan_with(
+    notes: &Upstream,
+    auth: &str,
+    vars: &[(&str, &str)],
+    settings: &str,
+) -> (config::Plan, tempfile::TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let path: PathBuf = directory.path().join("usher.yaml");
     let place = notes.place();
-    let text = format!("upstreams: {{ notes: {{ {place}, auth: {{ {auth} }} }} }}\n");
+    let text = format!("{settings}upstreams: {{ notes: {{ {place}, auth: {{ {auth} }} }} }}\n");
     std::fs::write(&path, text).unwrap();
     let vars = |name: &str| {
         let found = vars.iter().find(|(key, _)| *key == name);

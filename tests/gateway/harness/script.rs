@@ -141,6 +141,8 @@ pub(super) struct Script {
     pub(super) capabilities: String,
     /// Whether it tells of changes: on streams of its own, on listens, or on the pipe.
     pub(super) tells: bool,
+    /// Whether it answers to nobody without a credential.
+    pub(super) closed: bool,
 }
 
 impl Default for Script {
@@ -153,6 +155,7 @@ impl Default for Script {
             down: false,
             instructions: None,
             tells: false,
+            closed: false,
             capabilities: r#"{"tools":{},"prompts":{},"resources":{},"completions":{}}"#.to_owned(),
         }
     }
@@ -167,7 +170,15 @@ pub(super) const LISTS: [(&str, &str); 4] = [
 ];
 
 impl Script {
+    /// Whether a request is refused before it is looked at.
+    pub(super) fn shuts_out(&self, heard: &Heard) -> bool {
+        self.closed && heard.header("authorization").is_none()
+    }
+
     pub(super) fn play(&self, heard: &Heard) -> Play {
+        if self.shuts_out(heard) {
+            return Play::Status(401);
+        }
         if let Some(answer) = self.answers.get(&heard.method) {
             return answer(heard);
         }

@@ -342,7 +342,7 @@ impl Stage {
         }
         if heard.method == "server/discover" {
             let script = self.script.lock().unwrap();
-            if !script.answers.contains_key(&heard.method) {
+            if !script.answers.contains_key(&heard.method) && !script.shuts_out(heard) {
                 let instructions = instructions(&script);
                 let result = format!(
                     r#"{{"supportedVersions":["{}"],"capabilities":{}{instructions},"ttlMs":0,"cacheScope":"private"}}"#,
@@ -401,7 +401,7 @@ impl Stage {
         if heard.method == "initialize" {
             let scripted = {
                 let script = self.script.lock().unwrap();
-                script.answers.contains_key(&heard.method)
+                script.answers.contains_key(&heard.method) || script.shuts_out(heard)
             };
             if scripted {
                 return self.play(heard, id);

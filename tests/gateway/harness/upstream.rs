@@ -123,6 +123,12 @@ impl Upstream {
         self
     }
 
+    /// Answers to nobody without a credential.
+    pub(crate) fn closed(self) -> Self {
+        self.script().closed = true;
+        self
+    }
+
     pub(crate) fn instructions(self, text: &str) -> Self {
         self.script().instructions = Some(text.to_owned());
         self

@@ -5,6 +5,7 @@
 //! (EGR-3), compression is neither asked for nor taken. Deliberately absent: resuming broken streams, and what a
 //! status means to a session or an era.
 
+mod apart;
 #[cfg(test)]
 mod tests;
 
@@ -36,6 +37,8 @@ use crate::{
     },
 };
 
+use apart::Apart;
+
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
@@ -48,6 +51,8 @@ pub struct Http {
     /// Every header that each POST has.
     template: HeaderMap,
     pool: Pool,
+    /// Connections for each credential that is a user's own.
+    apart: Option<Apart>,
     drain: Drain,
     timeouts: Timeouts,
     tasks: Tasks,
@@ -67,10 +72,31 @@ impl Http {
             url: spec.url.clone(),
             template,
             pool: Pool::new(&spec.url, &spec.tls, timeouts.connect, &tasks)?,
+            apart: None,
             drain: Drain::new(&tasks),
             timeouts,
             tasks,
         })
+    }
+
+    /// The same where requests carry credentials of users' own: those of one go over no connection that another's went over
+    /// (SECURITY STATE-8).
+    #[must_use]
+    pub fn apart(mut self) -> Self {
+        self.apart = Some(Apart::default());
+        self
+    }
+
+    async fn carry(
+        &self,
+        request: Outgoing,
+        length: Length,
+    ) -> Result<Response<Arriving>, UpstreamError> {
+        let own = self.apart.as_ref().and_then(|apart| apart.pool(&self.pool, &request));
+        match own {
+            None => self.pool.send(request, length).await,
+            Some(pool) => Box::pin(async move { pool.send(request, length).await }).await,
+        }
     }
 
     async fn post(&self, out: Outbound) -> Result<Answer, UpstreamError> {
@@ -85,7 +111,7 @@ impl Http {
             headers.extend(self.template.clone());
         }
         let request = assemble(Method::POST, &self.url, headers, out.frame);
-        let response = self.pool.send(request, length).await?;
+        let response = self.carry(request, length).await?;
         let (head, kind, body) = inspect(response)?;
         if matches!(head.status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             self.drain.take(body);
@@ -128,7 +154,7 @@ impl Http {
         all.remove(CONTENT_TYPE);
         all.insert(ACCEPT, EVENTS);
         let request = assemble(Method::GET, &self.url, all, Bytes::new());
-        let response = self.pool.send(request, Length::Long).await?;
+        let response = self.carry(request, Length::Long).await?;
         let (head, kind, body) = inspect(response)?;
         match (kind, head.status) {
             (Content::Events, status) if status.is_success() => {
@@ -171,7 +197,7 @@ impl Transport for Http {
             all.remove(CONTENT_TYPE);
             let request = assemble(Method::DELETE, &self.url, all, Bytes::new());
             let leaving = async {
-                if let Ok(response) = self.pool.send(request, Length::Short).await {
+                if let Ok(response) = self.carry(request, Length::Short).await {
                     rest(response.into_body()).await;
                 }
             };

@@ -403,3 +403,52 @@ async fn leaving_a_session_deletes_it() {
     http.leave(headers).await;
     assert_eq!(*seen.lock().unwrap(), ["DELETE s"]);
 }
+
+/// SECURITY STATE-8
+#[tokio::test]
+async fn a_connection_that_carried_one_users_token_carries_no_others() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    let tasks = Tasks::new();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    // What each connection carried.
+    let carried: Arc<Mutex<Vec<Vec<String>>>> = Arc::default();
+    let (all, family) = (Arc::clone(&carried), tasks.clone());
+    tasks.spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let number = {
+                let mut all = all.lock().unwrap();
+                all.push(Vec::new());
+                all.len() - 1
+            };
+            let all = Arc::clone(&all);
+            family.spawn(async move {
+                let mut part = [0; 4_096];
+                while let Ok(read @ 1..) = stream.read(&mut part).await {
+                    let text = String::from_utf8_lossy(&part[..read]).into_owned();
+                    let token = text.lines().find_map(|it| it.strip_prefix("authorization: "));
+                    let token = token.unwrap_or("none").to_owned();
+                    all.lock().unwrap()[number].push(token);
+                    let body = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+                    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json";
+                    let answer = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+                    drop(stream.write_all(answer.as_bytes()).await);
+                }
+            });
+        }
+    });
+    let http = Http::new(&spec("http", "127.0.0.1", address, "/mcp"), timeouts(), &tasks);
+    let http = http.unwrap().apart();
+    for token in ["Bearer ana", "Bearer ben", "none", "Bearer ana", "Bearer ben", "none"] {
+        let mut out = request(1);
+        if token != "none" {
+            out.headers.insert(header::AUTHORIZATION, HeaderValue::from_static(token));
+        }
+        ask(&http, out).await.unwrap();
+    }
+    let mut carried = carried.lock().unwrap().clone();
+    carried.sort();
+    let twice = |token: &str| vec![token.to_owned(); 2];
+    assert_eq!(carried, [twice("Bearer ana"), twice("Bearer ben"), twice("none")]);
+}

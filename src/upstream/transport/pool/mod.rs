@@ -103,8 +103,17 @@ impl Pool {
         connect: Duration,
         tasks: &Tasks,
     ) -> Result<Self, UpstreamError> {
+        Ok(Self::over(Dial::new(url, tls, connect)?, tasks))
+    }
+
+    /// Another pool to the same origin, which shares no connection with this one.
+    pub(super) fn apart(&self) -> Self {
+        Self::over(self.0.dial.clone(), &self.0.tasks)
+    }
+
+    fn over(dial: Dial, tasks: &Tasks) -> Self {
         let shared = Arc::new(Shared {
-            dial: Dial::new(url, tls, connect)?,
+            dial,
             tasks: tasks.clone(),
             kept: Mutex::new(Kept::Unknown),
             first: tokio::sync::Mutex::new(()),
@@ -119,7 +128,7 @@ impl Pool {
                 }
             }
         });
-        Ok(Self(shared))
+        Self(shared)
     }
 
     /// Sends one request, whose URI is absolute, and waits for the head of its answer.

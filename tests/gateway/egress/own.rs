@@ -1,0 +1,202 @@
+//! Lists that differ from user to user: read with each user's token, shown to them and to nobody else (SECURITY STATE-1, STATE-5,
+//! AUTHZ-7, PROTOCOL D4, D5).
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+
+use super::*;
+use crate::harness::{Answer, Authority, Heard, eventually, text_result};
+
+/// What the server offers to whom; to whom it is not said, nothing.
+type Offered = Arc<Mutex<BTreeMap<String, Vec<&'static str>>>>;
+
+/// A server where people see what is theirs, a gateway that exchanges their tokens, and whose tokens those are.
+struct Scene {
+    notes: Upstream,
+    authority: Authority,
+    offered: Offered,
+    gateway: Secretive,
+    _issuer: Issuer,
+}
+
+/// Who a request is on behalf of: the issuer of the tests puts what it was shown into what it gives.
+fn subject(heard: &Heard) -> Option<String> {
+    let token = heard.header("authorization")?;
+    let claims = token.strip_prefix("Bearer t0k-")?.split('.').nth(1)?;
+    let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
+    let claims: serde_json::Value = serde_json::from_slice(&claims).ok()?;
+    Some(claims["sub"].as_str()?.to_owned())
+}
+
+/// `settings` are lines at the top, `more` is of the upstream's block.
+async fn scene(notes: Upstream, settings: &str, lists: &str) -> Scene {
+    let offered: Offered = Arc::default();
+    let mine = Arc::clone(&offered);
+    let notes = notes
+        .on("tools/list", move |heard| {
+            let offered = mine.lock().unwrap();
+            let own = subject(heard).and_then(|who| offered.get(&who).cloned());
+            let tools: Vec<_> = own.unwrap_or_default().into_iter().map(tool).collect();
+            Play::Result(format!(r#"{{"tools":[{}]}}"#, tools.join(",")))
+        })
+        .on("tools/call", |heard| {
+            Play::Result(text_result(&subject(heard).unwrap_or_default()))
+        });
+    for (who, tools) in [("ana", vec!["a", "b", "c"]), ("ben", vec!["b"])] {
+        offered.lock().unwrap().insert(who.to_owned(), tools);
+    }
+    let (issuer, authority) = (Issuer::start(), Authority::start().await);
+    let auth = grant("token_exchange", &issuer).replace("scopes:", &format!("{lists} scopes:"));
+    let (mut plan, directory) = plan_with(&notes, &auth, &[], settings);
+    plan.auth = Some(authority.spec());
+    let gateway = Secretive::of(plan, directory).await;
+    Scene { notes, authority, offered, gateway, _issuer: issuer }
+}
+
+impl Scene {
+    async fn person(&self, name: &str, revision: Revision) -> Client {
+        let token = self.authority.token(name, "");
+        let headers = [("authorization", format!("Bearer {token}"))];
+        Client::connect_with(self.gateway.address, "/mcp", revision, "{}", &headers)
+            .await
+            .unwrap()
+    }
+
+    fn offer(&self, who: &str, tools: &[&'static str]) {
+        self.offered.lock().unwrap().insert(who.to_owned(), tools.to_vec());
+    }
+}
+
+/// An error without what is new each time.
+fn said(answer: &Answer, name: &str) -> String {
+    let mut error = answer.error();
+    if let Some(data) = error["data"].as_object_mut() {
+        data.remove("ref");
+    }
+    format!("{} {}", answer.status, error.to_string().replace(name, "$name"))
+}
+
+pairings! {
+    /// STATE-5, whether the server answers to nobody without a token or has nothing for them.
+    async fn state_5_each_sees_what_was_read_with_their_own_token_and_calls_what_they_see(pair: Pairing) {
+        for closed in [false, true] {
+            let notes = if closed { pair.upstream().closed() } else { pair.upstream() };
+            let scene = scene(notes, "", "").await;
+            let (ana, ben) = (scene.person("ana", pair.client).await, scene.person("ben", pair.client).await);
+            let eve = scene.person("eve", pair.client).await;
+            assert_eq!(ana.tools().await, ["notes_a", "notes_b", "notes_c"]);
+            assert_eq!(ben.tools().await, ["notes_b"]);
+            assert!(eve.tools().await.is_empty());
+            // From memory, and still each their own.
+            let asked = scene.notes.heard("tools/list").len();
+            for _ in 0..3 {
+                assert_eq!(ben.tools().await, ["notes_b"]);
+                assert_eq!(ana.tools().await.len(), 3);
+            }
+            assert_eq!(scene.notes.heard("tools/list").len(), asked, "a list is answered from memory");
+            assert_eq!(ana.call("notes_a", "{}").await.text(), "ana");
+            assert_eq!(ben.call("notes_b", "{}").await.text(), "ben");
+            // What is only another's does not exist.
+            let hidden = said(&ben.call("notes_a", "{}").await, "notes_a");
+            assert_eq!(hidden, said(&ben.call("notes_q", "{}").await, "notes_q"));
+            assert_eq!(scene.notes.heard("tools/call").len(), 2);
+            for heard in scene.notes.heard("tools/list") {
+                assert!(subject(&heard).is_some() || !closed, "{heard:?}");
+            }
+        }
+    }
+}
+
+pairings! {
+    /// A call needs no list before it.
+    async fn who_calls_first_is_read_for_first(pair: Pairing) {
+        let scene = scene(pair.upstream().closed(), "", "").await;
+        let ana = scene.person("ana", pair.client).await;
+        assert_eq!(ana.call("notes_c", "{}").await.text(), "ana");
+    }
+}
+
+/// STATE-1, where the pages are of one's own.
+#[tokio::test]
+async fn pages_of_ones_own_go_on_for_oneself_alone() {
+    let revision = Revision::V2026_07_28;
+    let scene = scene(Upstream::http(revision), "page_size: { items: 1 }\n", "").await;
+    let (ana, ben) = (scene.person("ana", revision).await, scene.person("ben", revision).await);
+    let first = ana.ask("tools/list", "{}").await.value();
+    assert_eq!(first["tools"][0]["name"], "notes_a");
+    assert_eq!(first["cacheScope"], "private");
+    let cursor = format!(r#"{{"cursor":{}}}"#, first["nextCursor"]);
+    let second = ana.ask("tools/list", &cursor).await.value();
+    assert_eq!(second["tools"][0]["name"], "notes_b");
+    assert_eq!(ben.ask("tools/list", &cursor).await.refusal().0, -32602);
+    let only = ben.ask("tools/list", "{}").await.value();
+    assert_eq!((&only["tools"][0]["name"], &only["nextCursor"]), (&"notes_b".into(), &serde_json::Value::Null));
+    // What goes before the mark changes nothing of what follows.
+    assert_eq!(ana.tools().await.len(), 3);
+}
+
+pairings! {
+    /// Who is told, and who is not, when a server says that lists have changed.
+    async fn a_change_is_read_for_whom_it_is_told_and_told_to_who_sees_it(pair: Pairing) {
+        let scene = scene(pair.upstream().telling(), "", "").await;
+        let (ana, ben) = (scene.person("ana", pair.client).await, scene.person("ben", pair.client).await);
+        let (mut to_ana, mut to_ben) =
+            (ana.watch(&["tools"], &[]).await, ben.watch(&["tools"], &[]).await);
+        assert_eq!((ana.tools().await.len(), ben.tools().await.len()), (3, 1));
+        scene.offer("ana", &["a", "d"]);
+        eventually("ana is told", async || {
+            scene.notes.announce("tools").await;
+            let new = ana.tools().await == ["notes_a", "notes_d"];
+            new.then_some(())
+        })
+        .await;
+        assert_eq!(to_ana.change().await.0, "tools/list_changed");
+        assert_eq!(ben.tools().await, ["notes_b"]);
+        scene.offer("ben", &["e"]);
+        eventually("ben is told", async || {
+            scene.notes.announce("tools").await;
+            (ben.tools().await == ["notes_e"]).then_some(())
+        })
+        .await;
+        assert_eq!(to_ben.change().await.0, "tools/list_changed");
+        assert_eq!(ana.call("notes_d", "{}").await.text(), "ana");
+    }
+}
+
+/// Whoever is not known at the server any more sees nothing of what was read for them.
+#[tokio::test]
+async fn who_is_refused_keeps_nothing_of_what_was_read_for_them() {
+    let revision = Revision::V2026_07_28;
+    let scene = scene(Upstream::http(revision).telling(), "", "").await;
+    let (ana, ben) = (scene.person("ana", revision).await, scene.person("ben", revision).await);
+    assert_eq!((ana.tools().await.len(), ben.tools().await.len()), (3, 1));
+    scene.notes.now_on("tools/list", |heard| match subject(heard).as_deref() {
+        Some("ana") => Play::Status(403),
+        _ => Play::Result(format!(r#"{{"tools":[{}]}}"#, tool("b"))),
+    });
+    eventually("it is looked at", async || {
+        scene.notes.announce("tools").await;
+        ana.tools().await.iter().all(|name| name == "notes_b").then_some(())
+    })
+    .await;
+    assert_eq!(ben.tools().await, ["notes_b"]);
+}
+
+/// Where configuration says that lists are everybody's, they are.
+#[tokio::test]
+async fn lists_that_are_everybodys_are_read_once_by_the_gateway() {
+    let revision = Revision::V2026_07_28;
+    let scene = scene(Upstream::http(revision), "", "lists: service,").await;
+    scene.notes.as_usual("tools/list");
+    let heard = scene.notes.heard("tools/list").len();
+    for name in ["ana", "ben", "eve"] {
+        scene.person(name, revision).await.tools().await;
+    }
+    assert_eq!(scene.notes.heard("tools/list").len(), heard);
+    let listed = scene.notes.last("tools/list");
+    assert!(listed.header("authorization").unwrap().starts_with("Bearer t0k-service-"));
+}
