@@ -14,6 +14,12 @@ pub(super) struct Browser {
 }
 
 impl Browser {
+    /// Every value that it has been given to bring back.
+    pub(super) fn cookies(&self) -> Vec<String> {
+        let jars = self.jar.values();
+        jars.flat_map(|jar| jar.values().cloned()).collect()
+    }
+
     pub(super) async fn open(&mut self, url: &str) -> Answer {
         self.send(Method::GET, url, &[], "").await
     }

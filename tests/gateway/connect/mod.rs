@@ -3,6 +3,7 @@
 
 mod browser;
 mod login;
+mod markers;
 mod own;
 mod principals;
 mod refused;

@@ -145,6 +145,7 @@ async fn a_state_is_good_once_and_no_other_is() {
     assert_eq!(scene.server.told("/token").len(), 1);
 }
 
+/// SECURITY EGR-5
 #[tokio::test]
 async fn an_answer_of_another_server_or_of_nobody_is_not_taken() {
     for iss in [Iss::Wrong, Iss::Missing] {
@@ -206,6 +207,7 @@ async fn what_a_server_says_of_its_errors_is_repeated_nowhere() {
     }
 }
 
+/// SECURITY EGR-4 and EGR-5
 #[tokio::test]
 async fn nobody_is_sent_to_a_server_whose_metadata_is_not_as_it_must_be() {
     let changes: [fn(String) -> String; 3] = [

@@ -26,7 +26,7 @@ const GIVEN: &str = "t0k-service-";
 
 /// Everything that is written.
 #[derive(Clone, Default)]
-struct Written(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Written(Arc<Mutex<Vec<u8>>>);
 
 impl io::Write for Written {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -48,18 +48,40 @@ impl<'a> MakeWriter<'a> for Written {
 }
 
 impl Written {
-    fn text(&self) -> String {
+    /// Every log line of this thread, at every level, for as long as the guards live; with one line at the beginning.
+    pub(crate) fn hears_everything(&self) -> impl Drop + use<> {
+        // While there is one subscriber only, what other tests' threads log first is taken for unwanted everywhere.
+        struct Hearing(#[expect(dead_code, reason = "held")] tracing::Dispatch, Option<tracing::subscriber::DefaultGuard>);
+
+        impl Drop for Hearing {
+            fn drop(&mut self) {
+                self.1.take();
+            }
+        }
+
+        let second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::TRACE)
+            .with_writer(self.clone())
+            .finish();
+        // Every task of such a test runs on its thread.
+        let logs = tracing::subscriber::set_default(subscriber);
+        tracing::trace!("the log is heard");
+        Hearing(second, Some(logs))
+    }
+
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
     }
 
-    fn note(&self, text: &str) {
+    pub(crate) fn note(&self, text: &str) {
         self.0.lock().unwrap().extend_from_slice(text.as_bytes());
     }
 }
 
 /// Whether a text holds a marker, plainly or in an encoding. Of Base64 the part is looked for that does not depend on what
 /// stands before and after.
-fn finds(text: &str, marker: &str) -> Option<String> {
+pub(crate) fn finds(text: &str, marker: &str) -> Option<String> {
     let bytes = marker.as_bytes();
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let percent: String = form_urlencoded::byte_serialize(bytes).collect();
@@ -96,15 +118,7 @@ fn a_marker_is_found_in_every_spelling() {
 #[tokio::test]
 async fn no_credential_of_this_hop_is_in_any_answer_log_or_file() {
     let written = Written::default();
-    // While there is one subscriber only, what other tests' threads log first is taken for unwanted everywhere.
-    let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_writer(written.clone())
-        .finish();
-    // Every task of this test runs on this thread.
-    let _logs = tracing::subscriber::set_default(subscriber);
-    tracing::trace!("the log is heard");
+    let _logs = written.hears_everything();
     let vars = [
         ("BEARER", BEARER),
         ("PASSWORD", PASSWORD),

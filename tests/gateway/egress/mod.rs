@@ -1,7 +1,7 @@
 //! What leaves toward upstreams, and what of their answers comes back: credentials, headers, challenges (SECURITY 5.7).
 
 mod issuer;
-mod markers;
+pub(crate) mod markers;
 mod own;
 mod principals;
 mod tls;
