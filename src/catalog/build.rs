@@ -123,8 +123,14 @@ pub(super) fn join(
         } else {
             part.read_at.get()
         };
-        Part::stocked(rules, &part.naming, &part.namespace, contribution, Some(before))
-            .read_at(read_at)
+        Part::stocked(
+            rules,
+            &part.naming,
+            &part.namespace,
+            contribution,
+            Some(before),
+        )
+        .read_at(read_at)
     });
     laid_out(rules, parts.collect(), Some(previous.unwrap_or(shared)))
 }

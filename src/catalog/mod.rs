@@ -135,7 +135,12 @@ impl Catalog {
         if let Scope::Upstream(id) = scope {
             return id == upstream;
         }
-        let Some(naming) = self.rules.upstreams.iter().find(|it| it.upstream == *upstream) else {
+        let Some(naming) = self
+            .rules
+            .upstreams
+            .iter()
+            .find(|it| it.upstream == *upstream)
+        else {
             return false;
         };
         let spelled = match kind {

@@ -84,7 +84,12 @@ impl Joins {
     }
 
     /// What somebody sees, where everybody else sees `shared`.
-    pub(super) fn seen(&self, who: &Grantee, shared: Arc<Snapshot>, known: &Known) -> Arc<Snapshot> {
+    pub(super) fn seen(
+        &self,
+        who: &Grantee,
+        shared: Arc<Snapshot>,
+        known: &Known,
+    ) -> Arc<Snapshot> {
         let own = self.own.get(who).map(|own| Arc::clone(&own));
         match own {
             Some(own) => own.seen(shared, known, self),
@@ -164,9 +169,11 @@ impl Joins {
         let same = |made: &&Made| {
             made.base == base
                 && made.parts.len() == parts.len()
-                && made.parts.iter().zip(parts).all(|(one, other)| {
-                    one.0 == other.0 && Arc::ptr_eq(one.1, other.1)
-                })
+                && made
+                    .parts
+                    .iter()
+                    .zip(parts)
+                    .all(|(one, other)| one.0 == other.0 && Arc::ptr_eq(one.1, other.1))
         };
         made.iter().find(same)?.snapshot.upgrade()
     }

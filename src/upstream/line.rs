@@ -198,7 +198,10 @@ impl Line {
     /// From now on it speaks for somebody as they came last, of their own accord.
     pub(super) fn speaks_for(&self, identity: &Arc<Identity>) {
         let owner = self.behalf.load();
-        if owner.as_ref().is_some_and(|it| it.principal == identity.principal) {
+        if owner
+            .as_ref()
+            .is_some_and(|it| it.principal == identity.principal)
+        {
             self.behalf.store(Some(Arc::clone(identity)));
         }
     }

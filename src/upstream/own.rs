@@ -114,12 +114,7 @@ impl Own {
     }
 
     /// The lists of this principal, which comes with a token that stands on `mark`; who is new is handed to `begin`.
-    fn claim(
-        &self,
-        identity: &Arc<Identity>,
-        mark: u64,
-        begin: impl FnOnce(Arc<Kept>),
-    ) -> Claim {
+    fn claim(&self, identity: &Arc<Identity>, mark: u64, begin: impl FnOnce(Arc<Kept>)) -> Claim {
         let who = identity.grantee();
         let known = self.kept.get(&who).map(|kept| Arc::clone(&kept));
         let kept = known.unwrap_or_else(|| {
@@ -360,8 +355,14 @@ impl Known {
             Err(error) => {
                 self.failures = self.failures.saturating_add(1);
                 let fresh = self.good_at.is_some_and(|at| at.elapsed() < stale_for);
-                let kept = self.offered.clone().filter(|_| fresh && !is_refusal(&error));
-                kept.map(|known| Contribution { away: true, ..known })
+                let kept = self
+                    .offered
+                    .clone()
+                    .filter(|_| fresh && !is_refusal(&error));
+                kept.map(|known| Contribution {
+                    away: true,
+                    ..known
+                })
             }
         };
         let same = match (&self.offered, &next) {
@@ -416,7 +417,10 @@ mod tests {
         }
         assert_eq!((own.kept.len(), begun), (3, 4));
         let is_kept = |name: &str| own.kept.contains_key(&somebody(name).grantee());
-        assert_eq!(["ana", "ben", "eve", "kim"].map(is_kept), [true, false, true, true]);
+        assert_eq!(
+            ["ana", "ben", "eve", "kim"].map(is_kept),
+            [true, false, true, true]
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -12,8 +12,8 @@ use tokio::{
 };
 use usher::{
     call::{
-        Affinity, Assertion, Call, CallId, Caller, Grantee, Identity, IdentityKind, Op, Outcome, Principal,
-        Reply, Step,
+        Affinity, Assertion, Call, CallId, Caller, Grantee, Identity, IdentityKind, Op, Outcome,
+        Principal, Reply, Step,
     },
     catalog::{Contribution, Route, rules::CatalogBounds},
     config,

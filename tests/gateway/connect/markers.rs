@@ -72,7 +72,9 @@ async fn no_grant_code_secret_or_cookie_of_a_login_is_in_any_answer_log_or_file(
     app.settled(crate::harness::PATIENCE).await;
     let token = authority.token("ana", "");
     let headers = [("authorization", format!("Bearer {token}"))];
-    let client = Client::connect_with(address, "/mcp", MODERN, "{}", &headers).await.unwrap();
+    let client = Client::connect_with(address, "/mcp", MODERN, "{}", &headers)
+        .await
+        .unwrap();
     let mut browser = Browser::default();
     // A login that comes to nothing, one that does, and calls that go well and wrong.
     server.manners(|manners| manners.token_error = Some((400, "invalid_grant")));
@@ -95,7 +97,10 @@ async fn no_grant_code_secret_or_cookie_of_a_login_is_in_any_answer_log_or_file(
         written.note(&format!("{:?} {}", answer.headers, answer.body));
     }
     written.note(&format!("{:?}", app.statuses()));
-    assert!(files(directory.path(), &written) >= 2, "the store is written");
+    assert!(
+        files(directory.path(), &written) >= 2,
+        "the store is written"
+    );
     tasks.stop();
     let mut markers = vec![CLIENT_SECRET.to_owned(), STORE_KEY.to_owned(), token];
     markers.extend(server.tokens());
@@ -111,8 +116,13 @@ async fn no_grant_code_secret_or_cookie_of_a_login_is_in_any_answer_log_or_file(
     for marker in markers {
         if let Some(spelling) = finds(&text, &marker) {
             let at = text.find(&spelling).unwrap();
-            let from = (0..=at.saturating_sub(300)).rev().find(|at| text.is_char_boundary(*at));
-            panic!("`{marker}` is there as `{spelling}`: …{}", &text[from.unwrap()..at]);
+            let from = (0..=at.saturating_sub(300))
+                .rev()
+                .find(|at| text.is_char_boundary(*at));
+            panic!(
+                "`{marker}` is there as `{spelling}`: …{}",
+                &text[from.unwrap()..at]
+            );
         }
     }
 }

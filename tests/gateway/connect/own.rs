@@ -12,7 +12,9 @@ fn private(server: &LoginServer) -> Upstream {
         .on("tools/list", move |heard| {
             let tokens = tokens();
             let shown = heard.header("authorization").unwrap_or_default();
-            let number = tokens.iter().position(|token| shown == format!("Bearer {token}"));
+            let number = tokens
+                .iter()
+                .position(|token| shown == format!("Bearer {token}"));
             match number {
                 Some(number) => {
                     let own = tool(&format!("of-login-{number}"));
@@ -31,9 +33,16 @@ fn private(server: &LoginServer) -> Upstream {
 async fn state_5_what_one_connection_shows_is_nobody_elses() {
     let (server, authority) = (LoginServer::start(), Authority::start().await);
     let github = private(&server);
-    let gateway = gateway(&github, &server).auth(authority.spec()).start().await;
-    let ana = gateway.client_with(MODERN, &authority.token("ana", "")).await;
-    let ben = gateway.client_with(MODERN, &authority.token("ben", "")).await;
+    let gateway = gateway(&github, &server)
+        .auth(authority.spec())
+        .start()
+        .await;
+    let ana = gateway
+        .client_with(MODERN, &authority.token("ana", ""))
+        .await;
+    let ben = gateway
+        .client_with(MODERN, &authority.token("ben", ""))
+        .await;
     assert_eq!(ana.tools().await, ["github_login"]);
     let log_in = async |client: &Client| {
         let told = client.call("github_login", "{}").await;
@@ -48,7 +57,10 @@ async fn state_5_what_one_connection_shows_is_nobody_elses() {
     // Of that nothing is seen, called or told by Ben, who is asked to log in himself.
     assert_eq!(ben.tools().await, ["github_login"]);
     let refused = ben.call("github_of-login-0", "{}").await;
-    assert_eq!(refused.refusal(), ben.call("github_of-login-9", "{}").await.refusal());
+    assert_eq!(
+        refused.refusal(),
+        ben.call("github_of-login-9", "{}").await.refusal()
+    );
     log_in(&ben).await;
     assert_eq!(ben.tools().await, ["github_of-login-1", "github_login"]);
     assert_eq!(ana.tools().await, ["github_of-login-0", "github_login"]);

@@ -51,7 +51,10 @@ impl Written {
     /// Every log line of this thread, at every level, for as long as the guards live; with one line at the beginning.
     pub(crate) fn hears_everything(&self) -> impl Drop + use<> {
         // While there is one subscriber only, what other tests' threads log first is taken for unwanted everywhere.
-        struct Hearing(#[expect(dead_code, reason = "held")] tracing::Dispatch, Option<tracing::subscriber::DefaultGuard>);
+        struct Hearing(
+            #[expect(dead_code, reason = "held")] tracing::Dispatch,
+            Option<tracing::subscriber::DefaultGuard>,
+        );
 
         impl Drop for Hearing {
             fn drop(&mut self) {

@@ -54,7 +54,13 @@ async fn scene(notes: Upstream, settings: &str, lists: &str) -> Scene {
     let (mut plan, directory) = plan_with(&notes, &auth, &[], settings);
     plan.auth = Some(authority.spec());
     let gateway = Secretive::of(plan, directory).await;
-    Scene { notes, authority, offered, gateway, _issuer: issuer }
+    Scene {
+        notes,
+        authority,
+        offered,
+        gateway,
+        _issuer: issuer,
+    }
 }
 
 impl Scene {
@@ -67,7 +73,10 @@ impl Scene {
     }
 
     fn offer(&self, who: &str, tools: &[&'static str]) {
-        self.offered.lock().unwrap().insert(who.to_owned(), tools.to_vec());
+        self.offered
+            .lock()
+            .unwrap()
+            .insert(who.to_owned(), tools.to_vec());
     }
 }
 
@@ -77,7 +86,11 @@ fn said(answer: &Answer, name: &str) -> String {
     if let Some(data) = error["data"].as_object_mut() {
         data.remove("ref");
     }
-    format!("{} {}", answer.status, error.to_string().replace(name, "$name"))
+    format!(
+        "{} {}",
+        answer.status,
+        error.to_string().replace(name, "$name")
+    )
 }
 
 pairings! {
@@ -125,7 +138,10 @@ pairings! {
 async fn pages_of_ones_own_go_on_for_oneself_alone() {
     let revision = Revision::V2026_07_28;
     let scene = scene(Upstream::http(revision), "page_size: { items: 1 }\n", "").await;
-    let (ana, ben) = (scene.person("ana", revision).await, scene.person("ben", revision).await);
+    let (ana, ben) = (
+        scene.person("ana", revision).await,
+        scene.person("ben", revision).await,
+    );
     let first = ana.ask("tools/list", "{}").await.value();
     assert_eq!(first["tools"][0]["name"], "notes_a");
     assert_eq!(first["cacheScope"], "private");
@@ -134,7 +150,10 @@ async fn pages_of_ones_own_go_on_for_oneself_alone() {
     assert_eq!(second["tools"][0]["name"], "notes_b");
     assert_eq!(ben.ask("tools/list", &cursor).await.refusal().0, -32602);
     let only = ben.ask("tools/list", "{}").await.value();
-    assert_eq!((&only["tools"][0]["name"], &only["nextCursor"]), (&"notes_b".into(), &serde_json::Value::Null));
+    assert_eq!(
+        (&only["tools"][0]["name"], &only["nextCursor"]),
+        (&"notes_b".into(), &serde_json::Value::Null)
+    );
     // What goes before the mark changes nothing of what follows.
     assert_eq!(ana.tools().await.len(), 3);
 }
@@ -172,15 +191,24 @@ pairings! {
 async fn who_is_refused_keeps_nothing_of_what_was_read_for_them() {
     let revision = Revision::V2026_07_28;
     let scene = scene(Upstream::http(revision).telling(), "", "").await;
-    let (ana, ben) = (scene.person("ana", revision).await, scene.person("ben", revision).await);
+    let (ana, ben) = (
+        scene.person("ana", revision).await,
+        scene.person("ben", revision).await,
+    );
     assert_eq!((ana.tools().await.len(), ben.tools().await.len()), (3, 1));
-    scene.notes.now_on("tools/list", |heard| match subject(heard).as_deref() {
-        Some("ana") => Play::Status(403),
-        _ => Play::Result(format!(r#"{{"tools":[{}]}}"#, tool("b"))),
-    });
+    scene
+        .notes
+        .now_on("tools/list", |heard| match subject(heard).as_deref() {
+            Some("ana") => Play::Status(403),
+            _ => Play::Result(format!(r#"{{"tools":[{}]}}"#, tool("b"))),
+        });
     eventually("it is looked at", async || {
         scene.notes.announce("tools").await;
-        ana.tools().await.iter().all(|name| name == "notes_b").then_some(())
+        ana.tools()
+            .await
+            .iter()
+            .all(|name| name == "notes_b")
+            .then_some(())
     })
     .await;
     assert_eq!(ben.tools().await, ["notes_b"]);
@@ -198,5 +226,10 @@ async fn lists_that_are_everybodys_are_read_once_by_the_gateway() {
     }
     assert_eq!(scene.notes.heard("tools/list").len(), heard);
     let listed = scene.notes.last("tools/list");
-    assert!(listed.header("authorization").unwrap().starts_with("Bearer t0k-service-"));
+    assert!(
+        listed
+            .header("authorization")
+            .unwrap()
+            .starts_with("Bearer t0k-service-")
+    );
 }

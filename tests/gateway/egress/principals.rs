@@ -12,8 +12,8 @@ use futures_util::{StreamExt as _, future::join_all};
 use tokio::time::Instant;
 use usher::{
     call::{
-        Affinity, Assertion, Call, CallId, Caller, Grantee, Identity, IdentityKind, Op, Outcome, Principal,
-        Reply, Step,
+        Affinity, Assertion, Call, CallId, Caller, Grantee, Identity, IdentityKind, Op, Outcome,
+        Principal, Reply, Step,
     },
     catalog::{Contribution, Route, rules::CatalogBounds},
     json::{Json, Limits},

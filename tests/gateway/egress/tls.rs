@@ -82,7 +82,9 @@ async fn egr_9_an_upstream_whose_certificate_is_not_of_our_roots_or_not_its_own_
 #[test]
 fn egr_9_plain_http_is_for_this_machine_or_written_down() {
     let with = |url: &str, more: &str| {
-        config::of_text(&format!("upstreams: {{ notes: {{ url: \"{url}\", {more} }} }}\n"))
+        config::of_text(&format!(
+            "upstreams: {{ notes: {{ url: \"{url}\", {more} }} }}\n"
+        ))
     };
     assert!(with("http://127.0.0.1:1/mcp", "").is_ok());
     assert!(with("http://notes.example/mcp", "plain_http: true").is_ok());

@@ -92,7 +92,10 @@ impl Http {
         request: Outgoing,
         length: Length,
     ) -> Result<Response<Arriving>, UpstreamError> {
-        let own = self.apart.as_ref().and_then(|apart| apart.pool(&self.pool, &request));
+        let own = self
+            .apart
+            .as_ref()
+            .and_then(|apart| apart.pool(&self.pool, &request));
         match own {
             None => self.pool.send(request, length).await,
             Some(pool) => Box::pin(async move { pool.send(request, length).await }).await,

@@ -427,7 +427,9 @@ async fn a_connection_that_carried_one_users_token_carries_no_others() {
                 let mut part = [0; 4_096];
                 while let Ok(read @ 1..) = stream.read(&mut part).await {
                     let text = String::from_utf8_lossy(&part[..read]).into_owned();
-                    let token = text.lines().find_map(|it| it.strip_prefix("authorization: "));
+                    let token = text
+                        .lines()
+                        .find_map(|it| it.strip_prefix("authorization: "));
                     let token = token.unwrap_or("none").to_owned();
                     all.lock().unwrap()[number].push(token);
                     let body = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
@@ -438,17 +440,32 @@ async fn a_connection_that_carried_one_users_token_carries_no_others() {
             });
         }
     });
-    let http = Http::new(&spec("http", "127.0.0.1", address, "/mcp"), timeouts(), &tasks);
+    let http = Http::new(
+        &spec("http", "127.0.0.1", address, "/mcp"),
+        timeouts(),
+        &tasks,
+    );
     let http = http.unwrap().apart();
-    for token in ["Bearer ana", "Bearer ben", "none", "Bearer ana", "Bearer ben", "none"] {
+    for token in [
+        "Bearer ana",
+        "Bearer ben",
+        "none",
+        "Bearer ana",
+        "Bearer ben",
+        "none",
+    ] {
         let mut out = request(1);
         if token != "none" {
-            out.headers.insert(header::AUTHORIZATION, HeaderValue::from_static(token));
+            out.headers
+                .insert(header::AUTHORIZATION, HeaderValue::from_static(token));
         }
         ask(&http, out).await.unwrap();
     }
     let mut carried = carried.lock().unwrap().clone();
     carried.sort();
     let twice = |token: &str| vec![token.to_owned(); 2];
-    assert_eq!(carried, [twice("Bearer ana"), twice("Bearer ben"), twice("none")]);
+    assert_eq!(
+        carried,
+        [twice("Bearer ana"), twice("Bearer ben"), twice("none")]
+    );
 }
