@@ -79,9 +79,10 @@ where
         }
         let claims = self.layer.claims(&call);
         let listens = matches!(call.op, Op::Listen(_));
-        let waits = !listens && !matches!(call.op, Op::Discover);
         let unsettled = |(claim, _): &(Claim, Duration)| !claim.is_settled();
-        if !listens && !(waits && claims.iter().any(unsettled)) {
+        let is_quick = listens || matches!(call.op, Op::Discover);
+        let waits = !is_quick && claims.iter().any(unsettled);
+        if !listens && !waits {
             return Either::Left(self.inner.call(call));
         }
         // The clone is not ready; the one that is goes along, and the clone stays.

@@ -382,7 +382,16 @@ fn is_refusal(error: &UpstreamError) -> bool {
     match error {
         UpstreamError::Auth(_) => true,
         UpstreamError::Credential(error) => error.is_the_callers(),
-        _ => false,
+        UpstreamError::Unavailable { .. }
+        | UpstreamError::Timeout(_)
+        | UpstreamError::Protocol(_)
+        | UpstreamError::Redirect
+        | UpstreamError::TooLarge(_)
+        | UpstreamError::RequestTooLarge
+        | UpstreamError::Overloaded
+        | UpstreamError::NeedsCapabilities(_)
+        | UpstreamError::OutcomeUnknown
+        | UpstreamError::Refused(_) => false,
     }
 }
 
