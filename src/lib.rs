@@ -23,8 +23,8 @@
 //! 5  stack                         gates, wraps, dispatch: the tower layers and their one composition
 //! 4  upstream                      peers, transports, probing, health, refreshing
 //! 3  snapshot  stage  connect      the world one call sees; the types that prove how far a call has come
-//! 2  audit auth catalog policy resume events sanitize  domain decisions: no tower, no I/O
-//! 1  call  tasks  seal             the canonical call and reply; the one owner of tasks; sealed cursors
+//! 2  audit auth catalog events limits pins policy resume sanitize schema  domain decisions: no tower
+//! 1  call findings metrics tasks seal  the canonical call and reply; what was found and counted; tasks; sealed cursors
 //! 0  json  jsonrpc  protocol       bytes, frames, the specification's words: no I/O, no clock
 //! ```
 //!
@@ -54,9 +54,10 @@ pub mod json;
 pub mod jsonrpc;
 pub mod protocol;
 
-// Floor 1: what is asked and answered, how small documents are fetched, and who owns what runs.
+// Floor 1: what is asked and answered, how small documents are fetched, what is counted, and who owns what runs.
 pub mod call;
 pub mod fetch;
+pub mod metrics;
 pub mod seal;
 pub mod tasks;
 

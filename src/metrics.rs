@@ -1,0 +1,511 @@
+//! Every instrument of the gateway: the one place that spells metric names and their labels.
+//!
+//! Guarantees: each instrument is made once, from the global meter as it stands at first use, so whoever exports installs
+//! its provider before anything is served; noting something takes no lock of ours and, where the labels are known
+//! beforehand, builds none. Labels hold configured names and fixed words only: never a principal, an address, an argument.
+//! Deliberately absent: exporters and readers (`telemetry`), and what is measured but not counted here (spans).
+//!
+//! | metric | labels | counts |
+//! |---|---|---|
+//! | `usher.limits.refused` | `usher.rule`, `usher.reason` | calls that a configured rule refused |
+//! | `usher.limits.wait` | `usher.rule` | seconds that admitted calls stood in a rule's queue |
+//! | `usher.limits.overflowed` | `usher.rule` | calls met by the shared meter, where there was no room for one of their own |
+//! | `usher.bounds.reached` | `usher.bound` | what a fixed bound (SECURITY 6) kept out |
+//! | `usher.findings` | `usher.class`, `usher.rule`, `usher.action` | findings in content |
+//! | `usher.validation.failed` | `usher.side`, `usher.action` | arguments and results that do not fit their schema |
+//! | `usher.definitions.changed` | `gateway.upstream`, `usher.action` | definitions that are not what was pinned |
+
+use std::{borrow::Cow, sync::LazyLock};
+
+use opentelemetry::{
+    KeyValue, global,
+    metrics::{Counter, Histogram, Meter},
+};
+
+/// The instruments of this process.
+pub fn instruments() -> &'static Instruments {
+    static ALL: LazyLock<Instruments> = LazyLock::new(|| Instruments::new(&global::meter("usher")));
+    &ALL
+}
+
+/// Notes that a fixed bound kept something out.
+pub fn reached(bound: Bound) {
+    instruments().reached(bound);
+}
+
+/// All of them.
+#[derive(Debug)]
+pub struct Instruments {
+    refused: Counter<u64>,
+    waited: Histogram<f64>,
+    overflowed: Counter<u64>,
+    reached: Counter<u64>,
+    findings: Counter<u64>,
+    invalid: Counter<u64>,
+    changed: Counter<u64>,
+    /// The labels of each bound, by its number.
+    bounds: Vec<[KeyValue; 1]>,
+}
+
+/// What labels of one rule are made of, built once for each: cloning an `Arc` of the name is all that a note costs.
+#[derive(Debug, Clone)]
+pub struct RuleLabels {
+    rule: KeyValue,
+}
+
+impl RuleLabels {
+    /// Of the rule with this name.
+    pub fn of(rule: &str) -> Self {
+        let name: std::sync::Arc<str> = rule.into();
+        Self {
+            rule: KeyValue::new(RULE, name),
+        }
+    }
+}
+
+/// What a rule has refused for; the published reason words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// `rate_limited`
+    Rate,
+    /// `overloaded`
+    Overload,
+    /// `quota_exceeded`
+    Quota,
+}
+
+impl Refusal {
+    /// The word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rate => "rate_limited",
+            Self::Overload => "overloaded",
+            Self::Quota => "quota_exceeded",
+        }
+    }
+}
+
+/// Which side of a call did not fit its schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// What the client sent.
+    Arguments,
+    /// What the upstream sent.
+    Result,
+}
+
+const RULE: &str = "usher.rule";
+
+impl Instruments {
+    /// Made from this meter; [`instruments`] has those of the process.
+    pub fn new(meter: &Meter) -> Self {
+        let counter = |name: &'static str, unit: &'static str, about: &'static str| {
+            meter
+                .u64_counter(name)
+                .with_unit(unit)
+                .with_description(about)
+                .build()
+        };
+        Self {
+            refused: counter(
+                "usher.limits.refused",
+                "{call}",
+                "Calls that a configured rule refused.",
+            ),
+            waited: meter
+                .f64_histogram("usher.limits.wait")
+                .with_unit("s")
+                .with_description("Time that admitted calls stood in a rule's queue.")
+                .build(),
+            overflowed: counter(
+                "usher.limits.overflowed",
+                "{call}",
+                "Calls met by a rule's shared meter, where there was no room for one of their own.",
+            ),
+            reached: counter(
+                "usher.bounds.reached",
+                "{event}",
+                "What a fixed bound kept out.",
+            ),
+            findings: counter("usher.findings", "{finding}", "Findings in content."),
+            invalid: counter(
+                "usher.validation.failed",
+                "{message}",
+                "Arguments and results that do not fit their schema.",
+            ),
+            changed: counter(
+                "usher.definitions.changed",
+                "{definition}",
+                "Definitions that are not what was pinned.",
+            ),
+            bounds: Bound::ALL
+                .iter()
+                .map(|(_, word)| [KeyValue::new("usher.bound", *word)])
+                .collect(),
+        }
+    }
+
+    /// A rule refused a call.
+    pub fn refused(&self, rule: &RuleLabels, why: Refusal) {
+        let labels = [
+            rule.rule.clone(),
+            KeyValue::new("usher.reason", why.as_str()),
+        ];
+        self.refused.add(1, &labels);
+    }
+
+    /// An admitted call stood in a rule's queue for so many seconds.
+    pub fn waited(&self, rule: &RuleLabels, seconds: f64) {
+        self.waited
+            .record(seconds, std::slice::from_ref(&rule.rule));
+    }
+
+    /// A call was met by a rule's shared meter.
+    pub fn overflowed(&self, rule: &RuleLabels) {
+        self.overflowed.add(1, std::slice::from_ref(&rule.rule));
+    }
+
+    /// A fixed bound kept something out.
+    pub fn reached(&self, bound: Bound) {
+        // INVARIANT: there are labels for each of `Bound::ALL`, which holds each bound at its number.
+        if let Some(labels) = self.bounds.get(bound as usize) {
+            self.reached.add(1, labels);
+        }
+    }
+
+    /// So many findings of a class, by one detector rule, dealt with in one way; words of SECURITY 7, such as `C4`, `redact`.
+    pub fn found(
+        &self,
+        class: &'static str,
+        rule: impl Into<Cow<'static, str>>,
+        action: &'static str,
+        count: u64,
+    ) {
+        let labels = [
+            KeyValue::new("usher.class", class),
+            KeyValue::new(RULE, rule.into()),
+            KeyValue::new("usher.action", action),
+        ];
+        self.findings.add(count, &labels);
+    }
+
+    /// Arguments or a result did not fit their schema; the action is `refuse` or `flag`.
+    pub fn invalid(&self, side: Side, action: &'static str) {
+        let side = match side {
+            Side::Arguments => "arguments",
+            Side::Result => "result",
+        };
+        let labels = [
+            KeyValue::new("usher.side", side),
+            KeyValue::new("usher.action", action),
+        ];
+        self.invalid.add(1, &labels);
+    }
+
+    /// A definition of an upstream (its configured key) is not what was pinned; the action is `watch` or `quarantine`.
+    pub fn changed(&self, upstream: &str, action: &'static str) {
+        let labels = [
+            KeyValue::new("gateway.upstream", upstream.to_owned()),
+            KeyValue::new("usher.action", action),
+        ];
+        self.changed.add(1, &labels);
+    }
+}
+
+/// A fixed bound of SECURITY 6.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Bound {
+    /// A request body.
+    HttpBody,
+    /// A request target.
+    HttpTarget,
+    /// One header field.
+    HttpField,
+    /// All header fields.
+    HttpHead,
+    /// Number of header fields.
+    HttpFields,
+    /// Connections at once: accepting paused.
+    Connections,
+    /// Connections of one peer address.
+    ConnectionsPerPeer,
+    /// A TLS handshake.
+    HandshakeTime,
+    /// Until headers are complete.
+    HeadersTime,
+    /// Until a body is complete.
+    BodyTime,
+    /// A connection without a request.
+    IdleTime,
+    /// A client that does not read.
+    WriteStall,
+    /// Requests in flight after the stop signal.
+    Drain,
+    /// Nesting of a client's message.
+    JsonDepth,
+    /// Values in a message.
+    JsonValues,
+    /// Members of one object.
+    JsonMembers,
+    /// Bytes of one key.
+    JsonKey,
+    /// Digits of one number.
+    JsonNumber,
+    /// Requests in flight of one principal.
+    InFlightPrincipal,
+    /// Requests in flight of one principal to one upstream.
+    InFlightPrincipalUpstream,
+    /// Requests in flight to one upstream.
+    InFlightUpstream,
+    /// Requests in flight in the process.
+    InFlightProcess,
+    /// Calls that wait for one upstream.
+    QueueLength,
+    /// How long a call waits for its upstream.
+    QueueTime,
+    /// Failed authentications of one address in a minute.
+    FailedAuthentications,
+    /// A connection to an upstream.
+    DeadlineConnect,
+    /// A list of an upstream.
+    DeadlineList,
+    /// A call to an upstream.
+    DeadlineCall,
+    /// An upstream that owes an outcome and is silent.
+    DeadlineSilence,
+    /// Nesting of an upstream's message.
+    UpstreamDepth,
+    /// One message of an upstream.
+    UpstreamMessage,
+    /// One response stream of an upstream.
+    UpstreamAnswer,
+    /// Subscription streams of one principal.
+    StreamsPrincipal,
+    /// Subscription streams of the process.
+    StreamsProcess,
+    /// Addresses of one subscription stream.
+    StreamAddresses,
+    /// What waits for a subscriber that does not keep up.
+    StreamBuffer,
+    /// Legacy sessions of one principal.
+    SessionsPrincipal,
+    /// Legacy sessions of the process.
+    SessionsProcess,
+    /// A legacy session that nobody uses.
+    SessionIdle,
+    /// A legacy session in any case.
+    SessionAbsolute,
+    /// Items of one list of an upstream.
+    CatalogItems,
+    /// One definition.
+    CatalogDefinition,
+    /// One description.
+    CatalogDescription,
+    /// All definitions of an upstream.
+    CatalogTotal,
+    /// Pages of one list.
+    CatalogPages,
+    /// Nesting of a schema.
+    SchemaDepth,
+    /// Subschemas of a schema.
+    Subschemas,
+    /// Characters of a pattern in a schema.
+    SchemaPattern,
+    /// Time for one check against a schema.
+    SchemaTime,
+    /// A cursor of an upstream.
+    UpstreamCursor,
+    /// An upstream's `requestState`.
+    RequestState,
+    /// How long a call may wait for its answers.
+    ResumeLife,
+    /// How often one call may ask.
+    Rounds,
+    /// How much one round may ask for.
+    Inputs,
+    /// A token that a client presents.
+    Token,
+    /// A line of a process.
+    StdioLine,
+    /// What is kept of the last words of a process.
+    StdioStderr,
+    /// Quick restarts of a process.
+    StdioRestarts,
+    /// Time for one scan of content.
+    ScanTime,
+}
+
+impl Bound {
+    /// Each bound at its number, with its word: as a rule the key under `bounds:` that sets it.
+    const ALL: [(Self, &'static str); 59] = [
+        (Self::HttpBody, "http.body"),
+        (Self::HttpTarget, "http.target"),
+        (Self::HttpField, "http.field"),
+        (Self::HttpHead, "http.head"),
+        (Self::HttpFields, "http.fields"),
+        (Self::Connections, "http.connections"),
+        (Self::ConnectionsPerPeer, "http.connections_per_peer"),
+        (Self::HandshakeTime, "http.handshake_time"),
+        (Self::HeadersTime, "http.headers_time"),
+        (Self::BodyTime, "http.body_time"),
+        (Self::IdleTime, "http.idle_time"),
+        (Self::WriteStall, "http.write_stall"),
+        (Self::Drain, "http.drain"),
+        (Self::JsonDepth, "json.depth"),
+        (Self::JsonValues, "json.values"),
+        (Self::JsonMembers, "json.members"),
+        (Self::JsonKey, "json.key"),
+        (Self::JsonNumber, "json.number"),
+        (Self::InFlightPrincipal, "in_flight.principal"),
+        (
+            Self::InFlightPrincipalUpstream,
+            "in_flight.principal_upstream",
+        ),
+        (Self::InFlightUpstream, "in_flight.upstream"),
+        (Self::InFlightProcess, "in_flight.process"),
+        (Self::QueueLength, "queue.length"),
+        (Self::QueueTime, "queue.time"),
+        (Self::FailedAuthentications, "auth.failed_per_minute"),
+        (Self::DeadlineConnect, "timeout.connect"),
+        (Self::DeadlineList, "timeout.list"),
+        (Self::DeadlineCall, "timeout.call"),
+        (Self::DeadlineSilence, "timeout.silence"),
+        (Self::UpstreamDepth, "upstream.depth"),
+        (Self::UpstreamMessage, "upstream.message"),
+        (Self::UpstreamAnswer, "upstream.answer"),
+        (Self::StreamsPrincipal, "subscriptions.per_principal"),
+        (Self::StreamsProcess, "subscriptions.total"),
+        (Self::StreamAddresses, "subscriptions.addresses"),
+        (Self::StreamBuffer, "subscriptions.buffer"),
+        (Self::SessionsPrincipal, "sessions.per_principal"),
+        (Self::SessionsProcess, "sessions.total"),
+        (Self::SessionIdle, "sessions.idle"),
+        (Self::SessionAbsolute, "sessions.absolute"),
+        (Self::CatalogItems, "catalog.items"),
+        (Self::CatalogDefinition, "catalog.definition"),
+        (Self::CatalogDescription, "catalog.description"),
+        (Self::CatalogTotal, "catalog.total"),
+        (Self::CatalogPages, "catalog.pages"),
+        (Self::SchemaDepth, "catalog.schema_depth"),
+        (Self::Subschemas, "catalog.subschemas"),
+        (Self::SchemaPattern, "catalog.pattern"),
+        (Self::SchemaTime, "catalog.schema_time"),
+        (Self::UpstreamCursor, "upstream.cursor"),
+        (Self::RequestState, "resume.state"),
+        (Self::ResumeLife, "resume.life"),
+        (Self::Rounds, "resume.rounds"),
+        (Self::Inputs, "resume.inputs"),
+        (Self::Token, "auth.token"),
+        (Self::StdioLine, "stdio.line"),
+        (Self::StdioStderr, "stdio.stderr"),
+        (Self::StdioRestarts, "stdio.restarts"),
+        (Self::ScanTime, "sanitize.time"),
+    ];
+}
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry::metrics::MeterProvider as _;
+    use opentelemetry_sdk::metrics::{
+        InMemoryMetricExporter, SdkMeterProvider,
+        data::{AggregatedMetrics, MetricData},
+    };
+
+    use super::*;
+
+    /// What was noted: `name{label=value,…}` and the sum.
+    fn noted(note: impl FnOnce(&Instruments)) -> Vec<(String, u64)> {
+        let exporter = InMemoryMetricExporter::default();
+        let provider = SdkMeterProvider::builder()
+            .with_periodic_exporter(exporter.clone())
+            .build();
+        note(&Instruments::new(&provider.meter("usher")));
+        provider.force_flush().unwrap();
+        let mut sums = Vec::new();
+        for metrics in exporter.get_finished_metrics().unwrap() {
+            for metric in metrics.scope_metrics().flat_map(|scope| scope.metrics()) {
+                match metric.data() {
+                    AggregatedMetrics::U64(MetricData::Sum(sum)) => {
+                        for point in sum.data_points() {
+                            sums.push((written(metric.name(), point.attributes()), point.value()));
+                        }
+                    }
+                    AggregatedMetrics::F64(MetricData::Histogram(histogram)) => {
+                        for point in histogram.data_points() {
+                            sums.push((written(metric.name(), point.attributes()), point.count()));
+                        }
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        sums.sort();
+        sums
+    }
+
+    fn written<'a>(name: &str, labels: impl Iterator<Item = &'a KeyValue>) -> String {
+        let mut labels: Vec<String> = labels
+            .map(|label| format!("{}={}", label.key, label.value))
+            .collect();
+        labels.sort();
+        format!("{name}{{{}}}", labels.join(","))
+    }
+
+    #[test]
+    fn what_is_noted_is_counted_under_its_labels() {
+        let sums = noted(|all| {
+            let rule = RuleLabels::of("per tenant");
+            all.refused(&rule, Refusal::Quota);
+            all.refused(&rule, Refusal::Quota);
+            all.refused(&rule, Refusal::Rate);
+            all.waited(&rule, 0.5);
+            all.overflowed(&rule);
+            all.reached(Bound::HttpBody);
+            all.reached(Bound::ScanTime);
+            all.found("C4", "aws_key", "redact", 3);
+            all.invalid(Side::Result, "flag");
+            all.changed("github", "quarantine");
+        });
+        let sums: Vec<(&str, u64)> = sums.iter().map(|(name, sum)| (&**name, *sum)).collect();
+        assert_eq!(
+            sums,
+            [
+                ("usher.bounds.reached{usher.bound=http.body}", 1),
+                ("usher.bounds.reached{usher.bound=sanitize.time}", 1),
+                (
+                    "usher.definitions.changed{gateway.upstream=github,usher.action=quarantine}",
+                    1
+                ),
+                (
+                    "usher.findings{usher.action=redact,usher.class=C4,usher.rule=aws_key}",
+                    3
+                ),
+                ("usher.limits.overflowed{usher.rule=per tenant}", 1),
+                (
+                    "usher.limits.refused{usher.reason=quota_exceeded,usher.rule=per tenant}",
+                    2
+                ),
+                (
+                    "usher.limits.refused{usher.reason=rate_limited,usher.rule=per tenant}",
+                    1
+                ),
+                ("usher.limits.wait{usher.rule=per tenant}", 1),
+                (
+                    "usher.validation.failed{usher.action=flag,usher.side=result}",
+                    1
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn each_bound_stands_at_its_number_under_a_word_of_its_own() {
+        let mut words: Vec<&str> = Bound::ALL.iter().map(|(_, word)| *word).collect();
+        for (number, (bound, _)) in Bound::ALL.iter().enumerate() {
+            assert_eq!(*bound as usize, number);
+        }
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), Bound::ALL.len());
+    }
+}
