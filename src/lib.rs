@@ -61,12 +61,13 @@ pub mod metrics;
 pub mod seal;
 pub mod tasks;
 
-// Floor 2: who calls; what is offered under which name; who may use it; how a call that asked for input goes on; who hears of
+// Floor 2: who calls; how much they may have; what is offered under which name; who may use it; how a call that asked for input goes on; who hears of
 // changes.
 pub mod audit;
 pub mod auth;
 pub mod catalog;
 pub mod events;
+pub mod limits;
 pub mod policy;
 pub mod resume;
 pub mod sanitize;
