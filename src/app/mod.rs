@@ -22,7 +22,7 @@ use crate::{
         Accepts, Answer, ConnectPage, ConnectPart, Door, EventsEndpoint, Inbound, Lines,
         McpEndpoint, MessagesEndpoint, Sessions, serve_stdio,
     },
-    events::{self, Hub},
+    events::Hub,
     fetch::Fetcher,
     json::{Edits, Json, Limits},
     jsonrpc::{Frame, Message, RequestId, RpcError, decode, encode},
@@ -123,9 +123,10 @@ impl App {
     /// [`AppError::Auth`], [`AppError::Connections`]: what else can be wrong with a plan was said when it was made.
     #[expect(clippy::unused_async, reason = "needs a runtime, and says so")]
     pub async fn build(plan: Plan, tasks: Tasks) -> Result<Self, AppError> {
-        let hub = Hub::new(events::Bounds::default());
+        let hub = Hub::new(plan.listens);
         let (policy, problems) = govern::first(&plan);
         let world = Arc::new(World::under(&policy, plan.catalog.clone(), hub.clone()));
+        world.limit(plan.limits.clone());
         let unguided = match &plan.policy {
             None => problems.clone(),
             Some(_) => Vec::new(),

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use secrecy::SecretString;
 
 use crate::{
-    auth::spec::AuthSpec, catalog::rules::CatalogRules, server::spec::ListenSpec,
-    upstream::spec::UpstreamSpec,
+    auth::spec::AuthSpec, catalog::rules::CatalogRules, limits::LimitRules,
+    server::spec::ListenSpec, upstream::spec::UpstreamSpec,
 };
 
 /// Everything `App::build` needs.
@@ -35,6 +35,10 @@ pub struct Plan {
     pub connect: crate::connect::spec::ConnectSpec,
     /// Legacy sessions downstream.
     pub sessions: crate::downstream::SessionBounds,
+    /// How much one caller may have.
+    pub limits: LimitRules,
+    /// How many may listen for changes.
+    pub listens: crate::events::Bounds,
 }
 
 /// Where policies are read from.

@@ -144,6 +144,7 @@ impl Exchange {
                         segments: vec![encode::error(problem.id.as_ref(), &problem.error)],
                         session: None,
                         scopes: problem.scopes,
+                        retry: problem.retry,
                     };
                 }
             },

@@ -18,7 +18,7 @@ use tokio::time::{Instant, interval_at};
 use super::{
     Accepts, Answer, Door, Inbound, Running, Told,
     legacy::{CannotResume, Legacy},
-    problem::Problem,
+    problem::{self, Problem},
     proof::while_proved,
 };
 use crate::{
@@ -184,6 +184,10 @@ fn streaming(door: &Door, running: Box<Running>) -> Response<Body> {
 fn one(told: Told) -> Response<Body> {
     let mut answer = full(told.status, "application/json", Bytes::new());
     *answer.body_mut() = body_of(told.segments);
+    if let Some(retry) = told.retry {
+        let seconds = HeaderValue::from(problem::wait_seconds(retry));
+        answer.headers_mut().insert(header::RETRY_AFTER, seconds);
+    }
     if let Some(session) = told.session {
         answer.headers_mut().insert(mirror::SESSION_ID, session);
     }

@@ -110,6 +110,7 @@ fn tasks_declared(request: &Request, capabilities: &ClientCapabilities) -> Resul
         id: Some(request.id.clone()),
         error: Box::new(error),
         scopes: None,
+        retry: None,
     })
 }
 

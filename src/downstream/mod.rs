@@ -104,6 +104,8 @@ pub struct Told {
     pub session: Option<HeaderValue>,
     /// The scopes that would help, where this is the `403` of a token that lacks some.
     pub scopes: Option<Arc<[Arc<str>]>>,
+    /// After what time to try again, where that is why it is refused.
+    pub retry: Option<Duration>,
 }
 
 impl Answer {
@@ -123,6 +125,7 @@ impl Told {
             segments,
             session: None,
             scopes: None,
+            retry: None,
         }
     }
 }
@@ -135,6 +138,7 @@ impl From<Problem> for Answer {
             segments,
             session: None,
             scopes: problem.scopes,
+            retry: problem.retry,
         })
     }
 }

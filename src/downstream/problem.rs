@@ -2,7 +2,7 @@
 //!
 //! Text never holds upstream addresses, causes, paths or internal names (SECURITY 4); reasons are stable words.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
 
@@ -10,6 +10,8 @@ use crate::{
     call::{CallId, Op},
     json::Json,
     jsonrpc::{DecodeError, RequestId, RpcError, decode::Fault},
+    limits::{Limited, Stage},
+    metrics::Refusal,
     protocol::{Era, codes, meta},
     stack::{Error, LoginNeeded, Missing},
     upstream::{FromUpstream, UpstreamError},
@@ -26,6 +28,8 @@ pub(super) struct Problem {
     pub(super) error: Box<RpcError>,
     /// The scopes that would help, for the challenge that goes with `403`.
     pub(super) scopes: Option<Arc<[Arc<str>]>>,
+    /// After what time to try again, for `Retry-After`.
+    pub(super) retry: Option<Duration>,
 }
 
 impl Problem {
@@ -44,6 +48,7 @@ impl Problem {
             id,
             error: Box::new(error),
             scopes: None,
+            retry: None,
         }
     }
 
@@ -207,6 +212,19 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
         Error::Denied { text, .. } => (StatusCode::OK, codes::DENIED, text.to_string()),
         Error::NotApproved => (StatusCode::OK, codes::DENIED, NOT_APPROVED.to_owned()),
         Error::CannotApprove => (StatusCode::OK, codes::DENIED, CANNOT_APPROVE.to_owned()),
+        // Both eras' transports can carry it; a rule for a tool or a server is no fault of the request as such.
+        Error::OverLimit(limited) => (
+            match (limited.stage, limited.whole) {
+                (Stage::Route, _) => StatusCode::OK,
+                (Stage::Entry, true) => StatusCode::SERVICE_UNAVAILABLE,
+                (Stage::Entry, false) => StatusCode::TOO_MANY_REQUESTS,
+            },
+            match limited.refusal {
+                Refusal::Overload => codes::OVERLOADED,
+                Refusal::Rate | Refusal::Quota => codes::LIMITED,
+            },
+            over(limited),
+        ),
         Error::Limited(what) => (
             modern_status(StatusCode::TOO_MANY_REQUESTS),
             codes::OVERLOADED,
@@ -245,6 +263,9 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
     if let Some(needed) = needed_capabilities(error) {
         data.push(("requiredCapabilities", needed.clone()));
     }
+    if let Error::OverLimit(limited) = error {
+        data.push(("rule", Json::string(&limited.rule)));
+    }
     if let Some(after) = retry_millis(error) {
         data.push(("retryAfterMs", Json::of(&after)));
     }
@@ -253,8 +274,14 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
     } else {
         None
     };
+    let told_in_status = status != StatusCode::OK;
+    let retry = match error {
+        Error::OverLimit(limited) if told_in_status => Some(limited.retry),
+        _ => None,
+    };
     Problem {
         scopes,
+        retry,
         status,
         id: Some(id),
         error: Box::new(RpcError {
@@ -317,6 +344,7 @@ pub(super) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<ToolErr
         Error::NotApproved => NOT_APPROVED.to_owned(),
         Error::CannotApprove => CANNOT_APPROVE.to_owned(),
         Error::LoginNeeded(needed) => login(needed),
+        Error::OverLimit(limited) if limited.stage == Stage::Route => over(limited),
         Error::Unknown(_)
         | Error::NoScope
         | Error::BadCursor
@@ -327,6 +355,7 @@ pub(super) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<ToolErr
         | Error::OnlyForApps
         | Error::NeedsCapabilities(_)
         | Error::InsufficientScope { .. }
+        | Error::OverLimit(_)
         | Error::Limited(_)
         | Error::ShuttingDown => return None,
     };
@@ -334,6 +363,9 @@ pub(super) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<ToolErr
         ("dev.usher/reason", Json::string(error.reason())),
         ("dev.usher/ref", Json::string(&call.to_string())),
     ];
+    if let Error::OverLimit(limited) = error {
+        about.push(("dev.usher/rule", Json::string(&limited.rule)));
+    }
     if let Some(after) = retry_millis(error) {
         about.push(("dev.usher/retryAfterMs", Json::of(&after)));
     }
@@ -443,10 +475,37 @@ const fn needed_capabilities(error: &Error) -> Option<&Json> {
         | Error::Denied { .. }
         | Error::NotApproved
         | Error::CannotApprove
+        | Error::OverLimit(_)
         | Error::Limited(_)
         | Error::Deadline
         | Error::ShuttingDown => None,
     }
+}
+
+/// Which rule or bound, and when to try again.
+fn over(limited: &Limited) -> String {
+    let (rule, wait) = (&limited.rule, in_words(limited.retry));
+    match (limited.refusal, limited.whole) {
+        (_, true) => format!("too many {rule}; try again in {wait}"),
+        (Refusal::Overload, _) => format!("too many at once: {rule}; try again in {wait}"),
+        (Refusal::Rate, _) => format!("over the rate of {rule}; try again in {wait}"),
+        (Refusal::Quota, _) => format!("the quota of {rule} is used up; it begins anew in {wait}"),
+    }
+}
+
+/// A wait, rounded up: `2 s`, `5 min`, `3 h`.
+fn in_words(wait: Duration) -> String {
+    match wait_seconds(wait) {
+        seconds @ ..=120 => format!("{seconds} s"),
+        seconds @ 121..=7_200 => format!("{} min", seconds.div_ceil(60)),
+        seconds => format!("{} h", seconds.div_ceil(3_600)),
+    }
+}
+
+/// Whole seconds, at least one and rounded up: trying again after them is not too soon.
+pub(super) fn wait_seconds(wait: Duration) -> u64 {
+    let begun = u64::from(wait.subsec_nanos() > 0);
+    wait.as_secs().saturating_add(begun).max(1)
 }
 
 fn retry_millis(error: &Error) -> Option<u64> {
@@ -464,6 +523,10 @@ fn retry_millis(error: &Error) -> Option<u64> {
             error: UpstreamError::Overloaded,
             ..
         }) => Some(2_000),
+        Error::OverLimit(limited) => {
+            let wait = limited.retry.as_nanos().div_ceil(1_000_000);
+            Some(u64::try_from(wait).unwrap_or(u64::MAX))
+        }
         Error::Upstream(_)
         | Error::Unknown(_)
         | Error::NoScope

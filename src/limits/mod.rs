@@ -306,7 +306,9 @@ impl Limits {
                         metered.seated();
                         held.more.push(seat);
                     }
-                    None if terms.queue == 0 => return Err(metered.refuse(stage, SOON)),
+                    None if terms.queue == 0 && lines.is_empty() => {
+                        return Err(metered.refuse(stage, SOON));
+                    }
                     None => lines.push(InLine {
                         seats,
                         rule: metered.clone(),

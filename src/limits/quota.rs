@@ -43,12 +43,7 @@ pub(super) struct Days {
 }
 
 impl Days {
-    pub(super) fn new(
-        most: u64,
-        book: Arc<Book<Tally>>,
-        clock: Clock,
-        labels: RuleLabels,
-    ) -> Self {
+    pub(super) fn new(most: u64, book: Arc<Book<Tally>>, clock: Clock, labels: RuleLabels) -> Self {
         Self {
             most: most.min(MOST),
             book,

@@ -56,7 +56,8 @@ impl Dimension {
     /// The word.
     pub fn as_str(self) -> &'static str {
         let mut all = Self::ALL.into_iter();
-        all.find(|(one, _)| *one == self).map_or("", |(_, word)| word)
+        all.find(|(one, _)| *one == self)
+            .map_or("", |(_, word)| word)
     }
 
     /// Whether it is known only when a call has found its way.
@@ -93,7 +94,9 @@ impl Glob {
             }
         }
         regex.push('$');
-        let regex = regex::RegexBuilder::new(&regex).size_limit(64 << 10).build();
+        let regex = regex::RegexBuilder::new(&regex)
+            .size_limit(64 << 10)
+            .build();
         Some(Self {
             text: text.into(),
             regex: regex.ok()?,

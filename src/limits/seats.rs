@@ -324,19 +324,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn as_many_as_there_are_seats_go_in_and_as_many_as_the_line_holds_wait() {
         let (seats, who) = (Arc::new(Seats::default()), who("a"));
-        let mut held = vec![
-            seats.try_take(ROOM).unwrap(),
-            seats.try_take(ROOM).unwrap(),
-        ];
+        let mut held = vec![seats.try_take(ROOM).unwrap(), seats.try_take(ROOM).unwrap()];
         assert!(seats.try_take(ROOM).is_none());
         let mut line: Vec<_> = (0..4).map(|_| call(&seats, &who, ROOM)).collect();
         for waiting in &mut line {
             assert!(poll!(waiting.as_mut()).is_pending());
         }
-        assert_eq!(
-            seats.take(&who, ROOM, far()).await.unwrap_err(),
-            Full::Line
-        );
+        assert_eq!(seats.take(&who, ROOM, far()).await.unwrap_err(), Full::Line);
         assert_eq!((seats.taken(), seats.waiting()), (2, 4));
         held.pop();
         let mut line = line.into_iter();
@@ -354,10 +348,7 @@ mod tests {
         let held = seats.try_take(room).unwrap();
         let until = Instant::now() + Duration::from_secs(2);
         let began = Instant::now();
-        assert_eq!(
-            seats.take(&who, room, until).await.unwrap_err(),
-            Full::Time
-        );
+        assert_eq!(seats.take(&who, room, until).await.unwrap_err(), Full::Time);
         assert_eq!(began.elapsed(), Duration::from_secs(2));
         assert_eq!(seats.waiting(), 0);
         drop(held);

@@ -39,22 +39,30 @@ impl<'a> Subject<'a> {
             _ => true,
         };
         rule.per.iter().all(routed)
-            && rule.only.iter().all(|(dimension, pattern)| match dimension {
-                Dimension::Group => self.identity.groups.iter().any(|group| pattern.means(group)),
-                Dimension::Address => self
-                    .address
-                    .is_some_and(|address| pattern.means(&address.to_string())),
-                Dimension::Principal => pattern.means(&self.identity.name),
-                other => self.text(*other).is_some_and(|text| pattern.means(text)),
-            })
+            && rule
+                .only
+                .iter()
+                .all(|(dimension, pattern)| match dimension {
+                    Dimension::Group => self
+                        .identity
+                        .groups
+                        .iter()
+                        .any(|group| pattern.means(group)),
+                    Dimension::Address => self
+                        .address
+                        .is_some_and(|address| pattern.means(&address.to_string())),
+                    Dimension::Principal => pattern.means(&self.identity.name),
+                    other => self.text(*other).is_some_and(|text| pattern.means(text)),
+                })
     }
 
     /// The keys that this call counts under: one, but where a rule counts by group, one for each group that it is about.
     pub(super) fn keys(&self, rule: &'a Rule, keys: &'a Keys) -> impl Iterator<Item = Key> {
         let by_group = rule.per.contains(&Dimension::Group);
-        let meant = rule.only.iter().find_map(|(dimension, pattern)| {
-            (*dimension == Dimension::Group).then_some(pattern)
-        });
+        let meant = rule
+            .only
+            .iter()
+            .find_map(|(dimension, pattern)| (*dimension == Dimension::Group).then_some(pattern));
         let groups = self.identity.groups.iter().map(|group| &**group);
         let mut groups = groups
             .filter(move |group| meant.is_none_or(|pattern: &Pattern| pattern.means(group)))

@@ -1,12 +1,6 @@
 //! Limits as a whole, in virtual time.
 
-use std::{
-    cell::Cell,
-    collections::BTreeSet,
-    net::IpAddr,
-    sync::Arc,
-    time::Duration,
-};
+use std::{cell::Cell, collections::BTreeSet, net::IpAddr, sync::Arc, time::Duration};
 
 use tokio::time::{Instant, advance};
 use tokio_util::sync::CancellationToken;
@@ -161,7 +155,12 @@ async fn each_dimension_tells_calls_apart_and_patterns_choose_among_them() {
         ..from_a
     };
     let by_address = one(Dimension::Address);
-    assert!(second(&by_address, entry, &at("192.0.2.1"), &at("192.0.2.2")));
+    assert!(second(
+        &by_address,
+        entry,
+        &at("192.0.2.1"),
+        &at("192.0.2.2")
+    ));
     assert!(!second(
         &by_address,
         entry,
@@ -189,8 +188,18 @@ async fn each_dimension_tells_calls_apart_and_patterns_choose_among_them() {
         upstream: Some(upstream),
         ..from_a
     };
-    assert!(second(&one(Dimension::Upstream), route, &to(&first), &to(&other)));
-    assert!(!second(&one(Dimension::Upstream), route, &to(&first), &to(&first)));
+    assert!(second(
+        &one(Dimension::Upstream),
+        route,
+        &to(&first),
+        &to(&other)
+    ));
+    assert!(!second(
+        &one(Dimension::Upstream),
+        route,
+        &to(&first),
+        &to(&first)
+    ));
     // Not a tool call, and not to an upstream: not meant.
     let by_tool = one(Dimension::Tool);
     assert_eq!(admitted(&by_tool, route, &from_a, 9), 9);

@@ -45,6 +45,8 @@ pub const UNAUTHENTICATED: i64 = -31008;
 pub const FORBIDDEN: i64 = -31009;
 /// No policy permits it, or a person did not agree (SECURITY 5.4).
 pub const DENIED: i64 = -31010;
+/// Over a configured rate or quota.
+pub const LIMITED: i64 = -31011;
 /// The client would not give the input that the upstream needs.
 pub const INPUT_REFUSED: i64 = -31020;
 /// The user has to log in to the upstream first, at the URL in `data.url`.

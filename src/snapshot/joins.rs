@@ -197,7 +197,8 @@ impl Joins {
             policy.prepare(items::of(&catalog), Some(&shared.policy))
         };
         let revision = APART | self.next.fetch_add(1, Ordering::Relaxed);
-        let mut snapshot = Snapshot::new(revision, Arc::new(catalog), policy, known);
+        let limits = shared.limits.clone();
+        let mut snapshot = Snapshot::new(revision, Arc::new(catalog), policy, known, limits);
         snapshot.own = parts.keys().cloned().collect();
         let snapshot = Arc::new(snapshot);
         held(&self.made).push(Made {

@@ -23,6 +23,7 @@ use crate::{
     call::{Grantee, Identity},
     catalog::{Catalog, Contribution, View, rules::CatalogRules},
     events::{Hub, Lists},
+    limits::{LimitRules, Limits},
     policy::{Item, Policy, Prepared, Problem},
     protocol::{UpstreamId, methods::ListKind, names::Scope},
 };
@@ -44,6 +45,7 @@ pub struct Snapshot {
     views: Views,
     /// The upstreams of which it shows what they offer to somebody alone.
     own: Box<[UpstreamId]>,
+    limits: Arc<Limits>,
 }
 
 /// Holds the current snapshot and makes the next one.
@@ -69,8 +71,15 @@ struct Writer {
 }
 
 impl Snapshot {
-    fn new(revision: u64, catalog: Arc<Catalog>, policy: Prepared, known: &Known) -> Self {
+    fn new(
+        revision: u64,
+        catalog: Arc<Catalog>,
+        policy: Prepared,
+        known: &Known,
+        limits: Arc<Limits>,
+    ) -> Self {
         Self {
+            limits,
             revision,
             catalog,
             policy,
@@ -92,6 +101,11 @@ impl Snapshot {
     /// Who may use what is offered.
     pub const fn policy(&self) -> &Prepared {
         &self.policy
+    }
+
+    /// How much of it one caller may have.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// What somebody sees of an endpoint; `None` when there is no such endpoint. Costs a look-up unless nobody of the same
@@ -117,7 +131,8 @@ impl World {
         };
         let catalog = writer.build(None);
         let policy = policy.prepare(items::of(&catalog), None);
-        let snapshot = Snapshot::new(1, Arc::new(catalog), policy, &writer.known);
+        let limits = Arc::default();
+        let snapshot = Snapshot::new(1, Arc::new(catalog), policy, &writer.known, limits);
         Self {
             known: writer.known.clone(),
             joins: Joins::default(),
@@ -201,6 +216,7 @@ impl World {
             Arc::new(catalog),
             policy,
             &writer.known,
+            before.limits.clone(),
         );
         let after = Arc::new(after);
         self.current.store(Arc::clone(&after));
@@ -221,7 +237,8 @@ impl World {
             return Err(policy.problems().to_vec());
         }
         let revision = before.revision + 1;
-        let after = Snapshot::new(revision, before.catalog.clone(), policy, &writer.known);
+        let (catalog, limits) = (before.catalog.clone(), before.limits.clone());
+        let after = Snapshot::new(revision, catalog, policy, &writer.known, limits);
         self.current.store(Arc::new(after));
         self.regranted.send_modify(|count| *count += 1);
         // Who sees another list now, each listener finds out for itself.
@@ -229,6 +246,21 @@ impl World {
             self.hub.lists_changed(scope, Lists::ALL);
         }
         Ok(())
+    }
+
+    /// Puts other limits in force, for calls that begin from now on; what was metered by rules that stay counts on.
+    pub fn limit(&self, rules: LimitRules) {
+        let writer = self.writer();
+        let before = self.current.load_full();
+        let limits = Arc::new(before.limits.swapped(rules));
+        let after = Snapshot::new(
+            before.revision + 1,
+            before.catalog.clone(),
+            before.policy.clone(),
+            &writer.known,
+            limits,
+        );
+        self.current.store(Arc::new(after));
     }
 
     /// Tells when other policies are in force.

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{json::Json, jsonrpc::Method, protocol::UpstreamId, upstream::FromUpstream};
+use crate::{
+    json::Json, jsonrpc::Method, limits::Limited, protocol::UpstreamId, upstream::FromUpstream,
+};
 
 /// A refusal or failure of ours. An upstream's own JSON-RPC error is an `Outcome::Failed` instead.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -66,6 +68,9 @@ pub enum Error {
     /// Nobody can be asked to agree.
     #[error("nobody can be asked to agree")]
     CannotApprove,
+    /// Over a configured rule, or a bound of calls in flight (SECURITY REL-3).
+    #[error(transparent)]
+    OverLimit(#[from] Limited),
     /// More at once than one may have.
     #[error("{0}")]
     Limited(&'static str),
@@ -127,6 +132,7 @@ impl Error {
             Self::Denied { reason, .. } => reason,
             Self::NotApproved => "approval_declined",
             Self::CannotApprove => "approval_unavailable",
+            Self::OverLimit(limited) => limited.refusal.as_str(),
             Self::Limited(_) => "rate_limited",
             Self::Upstream(from) => from.error.reason(),
             Self::Deadline => "deadline_exceeded",

@@ -12,6 +12,7 @@ mod dispatch;
 mod error;
 mod gate;
 mod handles;
+mod limit;
 mod listen;
 mod login;
 mod mirrored;
@@ -32,6 +33,7 @@ use crate::{
     connect::Connections,
     seal::Sealer,
     snapshot::World,
+    stage::{Permitted, Pinned},
 };
 
 pub use dispatch::{Dispatch, Upstreams};
@@ -43,6 +45,7 @@ use approve::Approve;
 use authorize::Authorize;
 use directories::Directories;
 use handles::Handles;
+use limit::{RateLimit, SeatLayer};
 use login::LoginLayer;
 use mirrored::CheckMirrored;
 use own::OwnLayer;
@@ -76,11 +79,15 @@ pub fn mcp(parts: &Parts) -> McpService {
     let stack = ServiceBuilder::new()
         .layer(OwnLayer::new(parts)) // what upstreams offer to the caller alone is there before the call looks
         .layer(gate(Pin::new(parts))) // Call -> Pinned: from here on the call sees one world
+        .layer(gate(RateLimit::per_principal())) // the cheapest refusal comes before any lookup
+        .layer(SeatLayer::<Pinned>::new()) // requests in flight; waits where a rule has a queue
         .layer(gate(Resolve::new(&handles))) // Pinned -> Routed: a lookup, never a parse of the name
         .layer(gate(Authorize)) // Routed -> Permitted: policy, before anything is said of what is hidden
         .layer(gate(directories.clone())) // upstreams' cursors of directories are opened
         .layer(gate(CheckMirrored)) // headers agree with the body; needs the route, since the tool's schema names them
         .layer(gate(OpenResume::new(parts))) // opens the state of a call that goes on, bound to this call and route
+        .layer(gate(RateLimit::per_route())) // below Authorize: a refusal must not tell of what is hidden
+        .layer(SeatLayer::<Permitted>::new()) // calls at once by tool and upstream
         .layer(gate(Approve::new(parts))) // where policy wants a person to agree: goes back to ask first
         .layer(wrap(SealResume::new(parts))) // holds questions to what was declared, seals what leaves
         .layer(LoginLayer(parts.connections.clone())) // who has to log in first is asked to, before the upstream hears of the call

@@ -7,15 +7,13 @@ use std::sync::{Arc, atomic::AtomicUsize};
 
 use futures_util::{StreamExt, future::BoxFuture, stream};
 use http::{HeaderMap, StatusCode};
-use tokio::{
-    sync::OwnedSemaphorePermit,
-    time::{Instant, timeout_at},
-};
+use tokio::time::{Instant, timeout_at};
 
 use super::{
     UpstreamError,
     asking::{self, Offer},
     line::Line,
+    terms::Share,
     transport::{Answer, Frames, Head, Outbound},
     visits,
 };
@@ -37,7 +35,7 @@ pub(super) struct Exchange {
     over: bool,
     wants: Wants,
     frames: Option<Frames>,
-    permit: Option<OwnedSemaphorePermit>,
+    permit: Option<Share>,
 }
 
 /// What is wanted of an exchange beside its outcome.
@@ -112,13 +110,13 @@ impl Exchange {
     }
 
     /// Lets the exchange hold a slot until it is over, and until its cancellation is told.
-    pub(super) fn holding(mut self, permit: OwnedSemaphorePermit) -> Self {
+    pub(super) fn holding(mut self, permit: Share) -> Self {
         self.permit = Some(permit);
         self
     }
 
     /// As [`Exchange::holding`].
-    pub(super) fn hold(&mut self, permit: OwnedSemaphorePermit) {
+    pub(super) fn hold(&mut self, permit: Share) {
         self.permit = Some(permit);
     }
 
@@ -128,7 +126,7 @@ impl Exchange {
     }
 
     /// Gives the slot back to whoever wants to try again.
-    pub(super) const fn release(&mut self) -> Option<OwnedSemaphorePermit> {
+    pub(super) const fn release(&mut self) -> Option<Share> {
         self.permit.take()
     }
 

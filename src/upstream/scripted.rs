@@ -21,7 +21,10 @@ use tokio_util::sync::CancellationToken;
 use super::{
     UpstreamError,
     probe::Connector,
-    spec::{Endpoint, HttpSpec, HttpTransport, Isolation, Pin, StdioSpec, Timeouts, UpstreamSpec},
+    spec::{
+        Endpoint, HttpSpec, HttpTransport, Isolation, Pin, QueueBounds, StdioSpec, Timeouts,
+        UpstreamSpec,
+    },
     terms::Terms,
     transport::{Answer, Frames, Head, Outbound, Transport},
 };
@@ -569,6 +572,7 @@ pub(super) fn a_pipe() -> UpstreamSpec {
         isolation: Isolation::Shared,
         timeouts: Timeouts::default(),
         concurrency: 4,
+        queue: QueueBounds::default(),
         poll: Duration::from_secs(300),
         stale_for: Duration::from_secs(300),
     }

@@ -26,10 +26,33 @@ pub struct UpstreamSpec {
     pub timeouts: Timeouts,
     /// Calls in flight at once; the rest wait. Default 64 from configuration, at most 1,024.
     pub concurrency: usize,
+    /// The rest.
+    pub queue: QueueBounds,
     /// How often lists are read again when the upstream offers no other sign of change, jittered by ±20 %. Default 5 min.
     pub poll: Duration,
     /// How long its last known entries stay listed while it is away. Default 5 min.
     pub stale_for: Duration,
+}
+
+/// How calls wait for one upstream (SECURITY 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueBounds {
+    /// How many wait. Default 128.
+    pub length: usize,
+    /// How long one waits. Default 2 s.
+    pub time: Duration,
+    /// How many may be in flight in all, those that wait included. Default 1,024.
+    pub in_flight: usize,
+}
+
+impl Default for QueueBounds {
+    fn default() -> Self {
+        Self {
+            length: 128,
+            time: Duration::from_secs(2),
+            in_flight: 1_024,
+        }
+    }
 }
 
 /// Where an upstream is.

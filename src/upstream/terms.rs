@@ -1,30 +1,34 @@
 //! What every exchange with one upstream keeps to: its deadlines, its bounds, its share of work at once.
 //!
 //! Guarantees: no more than the configured number of calls are in flight to an upstream, however many peers and sessions
-//! carry them; the queue before them is bounded in length and time (SECURITY 6, REL-3, REL-4).
+//! carry them; the queue before them is bounded in length and time, and principals take turns in it (SECURITY 6, REL-3,
+//! REL-4).
 
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::{Instant, timeout_at},
-};
+use tokio::time::Instant;
 
 use super::{
     UpstreamError,
     bell::Bell,
     credentials::{Connected, Credentials},
     own::Own,
-    spec::{Endpoint, Timeouts, UpstreamSpec},
+    spec::{Endpoint, QueueBounds, Timeouts, UpstreamSpec},
 };
 use crate::{
-    catalog::rules::CatalogBounds, connect::Connections, events::Desk, protocol::UpstreamId,
+    call::Principal,
+    catalog::rules::CatalogBounds,
+    connect::Connections,
+    events::Desk,
+    limits::{Full, Room, Seat, Seats},
+    metrics::{self, Bound},
+    protocol::UpstreamId,
     tasks::Tasks,
 };
 
@@ -95,7 +99,7 @@ impl Terms {
                 Endpoint::Http(_) => spec.timeouts.connect,
             },
             bounds,
-            gate: Gate::new(spec.concurrency),
+            gate: Gate::new(spec.concurrency, spec.queue),
             credentials,
             own: Own::default(),
             tasks,
@@ -111,26 +115,36 @@ impl Terms {
     }
 }
 
-/// Calls waiting for a slot: at most this many, the next is refused.
-const QUEUE: usize = 128;
-/// How long a call waits for a slot before it is refused.
-const PATIENCE: Duration = Duration::from_secs(2);
-
 /// Slots for calls in flight, and a bounded queue before them.
 #[derive(Debug)]
 pub(super) struct Gate {
-    slots: Arc<Semaphore>,
-    waiting: AtomicUsize,
+    slots: Arc<Seats>,
+    room: Room,
+    /// What bounds the queue, where it is that of an upstream.
+    bound: Bound,
     /// How long a call waits; `None`: as long as it may.
     patience: Option<Duration>,
 }
 
+/// A share of the work at once, given back when it is dropped.
+pub(super) type Share = Seat;
+
 impl Gate {
-    fn new(slots: usize) -> Self {
+    /// So many slots, at least one; calls in flight are those that wait, too.
+    fn new(slots: usize, queue: QueueBounds) -> Self {
+        let seats = slots.clamp(1, queue.in_flight.max(1));
+        let line = queue
+            .length
+            .min(queue.in_flight - seats.min(queue.in_flight));
         Self {
-            slots: Arc::new(Semaphore::new(slots.max(1))),
-            waiting: AtomicUsize::new(0),
-            patience: Some(PATIENCE),
+            slots: Arc::default(),
+            room: Room { seats, line },
+            bound: if line < queue.length {
+                Bound::InFlightUpstream
+            } else {
+                Bound::QueueLength
+            },
+            patience: Some(queue.time),
         }
     }
 
@@ -138,48 +152,41 @@ impl Gate {
     pub(super) fn of_one() -> Self {
         Self {
             patience: None,
-            ..Self::new(1)
+            ..Self::new(1, QueueBounds::default())
         }
     }
 
-    /// A slot, free again when the permit is dropped.
+    /// A share.
     ///
     /// # Errors
-    /// [`UpstreamError::Overloaded`] when 128 calls wait already, or after 2 s (where a person is waited for: not
-    /// before the deadline), or at `deadline`.
+    /// [`UpstreamError::Overloaded`] when as many calls wait already as may (128 by default) and this principal has no fewer
+    /// among them than any other, or after 2 s (where a person is waited for: not before the deadline), or at `deadline`.
     pub(super) async fn enter(
         &self,
+        who: &Principal,
         deadline: Instant,
-    ) -> Result<OwnedSemaphorePermit, UpstreamError> {
-        match Arc::clone(&self.slots).try_acquire_owned() {
-            Ok(permit) => Ok(permit),
-            Err(_) => Box::pin(self.queue(deadline)).await,
+    ) -> Result<Share, UpstreamError> {
+        match self.slots.try_take(self.room) {
+            Some(slot) => Ok(slot),
+            None => Box::pin(self.queue(who, deadline)).await,
         }
     }
 
-    async fn queue(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, UpstreamError> {
-        let before = self.waiting.fetch_add(1, Ordering::Relaxed);
-        let _leave = Leave(&self.waiting);
-        if before >= QUEUE {
-            return Err(UpstreamError::Overloaded);
-        }
+    async fn queue(&self, who: &Principal, deadline: Instant) -> Result<Share, UpstreamError> {
         let until = match self.patience {
             Some(patience) => deadline.min(Instant::now() + patience),
             None => deadline,
         };
-        match timeout_at(until, Arc::clone(&self.slots).acquire_owned()).await {
-            Ok(Ok(permit)) => Ok(permit),
-            Ok(Err(_)) | Err(_) => Err(UpstreamError::Overloaded),
-        }
-    }
-}
-
-/// Leaves the queue, also when the waiting call is dropped.
-struct Leave<'a>(&'a AtomicUsize);
-
-impl Drop for Leave<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.slots
+            .take(who, self.room, until)
+            .await
+            .map_err(|full| {
+                metrics::reached(match full {
+                    Full::Line => self.bound,
+                    Full::Time => Bound::QueueTime,
+                });
+                UpstreamError::Overloaded
+            })
     }
 }
 
@@ -187,36 +194,107 @@ impl Drop for Leave<'_> {
 mod tests {
     use super::*;
 
+    const QUEUE: QueueBounds = QueueBounds {
+        length: 128,
+        time: Duration::from_secs(2),
+        in_flight: 1_024,
+    };
+
+    fn somebody() -> Principal {
+        Principal::anonymous()
+    }
+
+    fn far() -> Instant {
+        Instant::now() + Duration::from_secs(60)
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_full_gate_lets_callers_wait_two_seconds_and_then_refuses() {
-        let gate = Gate::new(1);
-        let far = Instant::now() + Duration::from_secs(60);
-        let held = gate.enter(far).await.unwrap();
+        let gate = Gate::new(1, QUEUE);
+        let held = gate.enter(&somebody(), far()).await.unwrap();
         let began = Instant::now();
         assert!(matches!(
-            gate.enter(far).await,
+            gate.enter(&somebody(), far()).await,
             Err(UpstreamError::Overloaded)
         ));
-        assert_eq!(began.elapsed(), PATIENCE);
+        assert_eq!(began.elapsed(), QUEUE.time);
         drop(held);
-        assert!(gate.enter(far).await.is_ok());
-        assert_eq!(gate.waiting.load(Ordering::Relaxed), 0);
+        assert!(gate.enter(&somebody(), far()).await.is_ok());
+        assert_eq!(gate.slots.waiting(), 0);
+    }
+
+    /// How many of so many calls at once are seated, and how many wait.
+    async fn fill(gate: &Gate, calls: usize) -> (usize, usize) {
+        let who = somebody();
+        let mut all: Vec<_> = (0..calls)
+            .map(|_| Box::pin(gate.enter(&who, far())))
+            .collect();
+        let mut kept = Vec::new();
+        for call in &mut all {
+            if let std::task::Poll::Ready(Ok(slot)) = futures_util::poll!(call.as_mut()) {
+                kept.push(slot);
+            }
+        }
+        (gate.slots.taken(), gate.slots.waiting())
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_129th_in_the_queue_is_refused_at_once() {
-        let gate = Gate::new(1);
-        let far = Instant::now() + Duration::from_secs(60);
-        let _held = gate.enter(far).await.unwrap();
-        let mut queue: Vec<_> = (0..QUEUE).map(|_| Box::pin(gate.enter(far))).collect();
+        for (calls, waiting) in [(128, 127), (129, 128), (130, 128)] {
+            let gate = Gate::new(1, QUEUE);
+            assert_eq!(fill(&gate, calls).await, (1, waiting));
+        }
+        let gate = Gate::new(1, QUEUE);
+        let _held = gate.enter(&somebody(), far()).await.unwrap();
+        let who = somebody();
+        let mut queue: Vec<_> = (0..128)
+            .map(|_| Box::pin(gate.enter(&who, far())))
+            .collect();
         for waiter in &mut queue {
             assert!(futures_util::poll!(waiter.as_mut()).is_pending());
         }
         let began = Instant::now();
         assert!(matches!(
-            gate.enter(far).await,
+            gate.enter(&somebody(), far()).await,
             Err(UpstreamError::Overloaded)
         ));
         assert_eq!(began.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_who_wait_are_in_flight_too_and_no_more_than_1024_are() {
+        for (calls, waiting) in [(1_023, 23), (1_024, 24), (1_025, 24)] {
+            let gate = Gate::new(1_000, QUEUE);
+            assert_eq!(fill(&gate, calls).await, (1_000, waiting));
+        }
+        let gate = Gate::new(2_000, QUEUE);
+        assert_eq!(fill(&gate, 1_025).await, (1_024, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_principal_that_floods_an_upstream_leaves_others_their_turns() {
+        let gate = Gate::new(1, QUEUE);
+        let (loud, quiet) = (Principal::new("loud"), Principal::new("quiet"));
+        let held = gate.enter(&loud, far()).await.unwrap();
+        let mut flood: Vec<_> = (0..400)
+            .map(|_| Box::pin(gate.enter(&loud, far())))
+            .collect();
+        for call in &mut flood {
+            drop(futures_util::poll!(call.as_mut()));
+        }
+        let mut one = Box::pin(gate.enter(&quiet, far()));
+        assert!(futures_util::poll!(one.as_mut()).is_pending());
+        // The loud one's turn was first, and then it is the quiet one's.
+        drop(held);
+        let mut turns = 0;
+        for call in &mut flood {
+            if let std::task::Poll::Ready(Ok(slot)) = futures_util::poll!(call.as_mut()) {
+                turns += 1;
+                drop(slot);
+                break;
+            }
+        }
+        assert_eq!(turns, 1);
+        assert!(one.await.is_ok());
     }
 }

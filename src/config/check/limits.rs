@@ -1,11 +1,23 @@
 //! Bounds and their ranges (SECURITY 6): a bound may be moved within reason, never switched off.
 
-use super::{Check, secs};
+use std::time::Duration;
+
+use super::{
+    Check,
+    rules::{self, Known},
+    secs,
+};
 use crate::{
     catalog::rules::CatalogBounds,
-    config::raw::{HttpBounds, LegacyBounds, OfferBounds},
+    config::raw::{
+        Bounds, HttpBounds, LegacyBounds, OfferBounds,
+        limits::{Limit, ListenBounds},
+    },
     downstream::SessionBounds,
+    events,
+    limits::{InFlight, LimitRules},
     server::spec::ServerBounds,
+    upstream::spec::QueueBounds,
 };
 
 const KIB: usize = 1 << 10;
@@ -175,4 +187,77 @@ pub(super) fn sessions(check: &mut Check<'_>, raw: &LegacyBounds) -> SessionBoun
         );
     }
     bounds
+}
+
+/// Rules, and bounds of requests in flight.
+pub(super) fn rules(
+    check: &mut Check<'_>,
+    limits: &[Limit],
+    bounds: &Bounds,
+    known: &Known<'_>,
+) -> LimitRules {
+    let default = LimitRules::default();
+    let (raw, most) = (&bounds.in_flight, default.in_flight);
+    let at = |key: &'static str| ["bounds", "in_flight", key];
+    let each = (1, 100_000);
+    let in_flight = InFlight {
+        principal: check.count(&at("principal"), raw.principal, most.principal, each),
+        principal_upstream: check.count(
+            &at("principal_upstream"),
+            raw.principal_upstream,
+            most.principal_upstream,
+            each,
+        ),
+        process: check.count(&at("process"), raw.process, most.process, (1, 1_000_000)),
+    };
+    LimitRules {
+        in_flight,
+        keys: check.count(
+            &["bounds", "meters"],
+            bounds.meters,
+            default.keys,
+            (1_000, 10_000_000),
+        ),
+        rules: rules::rules(check, limits, known),
+    }
+}
+
+/// Bounds of calls that wait for an upstream.
+pub(super) fn queue(check: &mut Check<'_>, raw: &Bounds) -> QueueBounds {
+    let default = QueueBounds::default();
+    QueueBounds {
+        length: check.count(
+            &["bounds", "queue", "length"],
+            raw.queue.length,
+            default.length,
+            (0, 10_000),
+        ),
+        time: check.time(
+            &["bounds", "queue", "time"],
+            raw.queue.time,
+            default.time,
+            (Duration::from_millis(1), secs(60)),
+        ),
+        in_flight: check.count(
+            &["bounds", "in_flight", "upstream"],
+            raw.in_flight.upstream,
+            default.in_flight,
+            (1, 100_000),
+        ),
+    }
+}
+
+/// Bounds of streams that listen for changes.
+pub(super) fn listens(check: &mut Check<'_>, raw: &ListenBounds) -> events::Bounds {
+    let default = events::Bounds::default();
+    let at = |key: &'static str| ["bounds", "subscriptions", key];
+    events::Bounds {
+        total: check.count(&at("total"), raw.total, default.total, (1, 1_000_000)),
+        per_principal: check.count(
+            &at("per_principal"),
+            raw.per_principal,
+            default.per_principal,
+            (1, 100_000),
+        ),
+    }
 }

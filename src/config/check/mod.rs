@@ -11,6 +11,7 @@ mod limits;
 mod listen;
 mod pem;
 pub(super) mod policy;
+mod rules;
 mod upstream;
 
 use std::{fmt, time::Duration};
@@ -40,7 +41,17 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
     let listen = listen::listen(&mut check, raw.listen, &raw.bounds.http, asked);
     let auth = auth::auth(&mut check, raw.auth, &listen, proxied);
     let endpoint = listen::endpoint(&mut check, raw.endpoint, legacy_sse);
-    let upstreams = upstream::upstreams(&mut check, &raw.upstreams);
+    let limits = limits::rules(
+        &mut check,
+        &raw.limits,
+        &raw.bounds,
+        &rules::Known {
+            upstreams: rules::upstream_keys(raw.upstreams.0.iter().map(|(key, _)| key)),
+            toolsets: raw.toolsets.0.iter().map(|(key, _)| key.as_str()).collect(),
+        },
+    );
+    let queue = limits::queue(&mut check, &raw.bounds);
+    let upstreams = upstream::upstreams(&mut check, &raw.upstreams, queue);
     let catalog = catalog::rules(
         &mut check,
         &raw.upstreams,
@@ -67,6 +78,8 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
         policy: policy::policy(&mut check, raw.policy),
         state_key: check.state_key(raw.state.key),
         sessions: limits::sessions(&mut check, &raw.bounds.sessions),
+        limits,
+        listens: limits::listens(&mut check, &raw.bounds.subscriptions),
     }
 }
 

@@ -15,20 +15,29 @@ use crate::{
     },
     protocol::{Revision, UpstreamId},
     upstream::spec::{
-        Endpoint, GrantSpec, HttpSpec, HttpTransport, Isolation, Pin, StdioSpec, Timeouts, TlsSpec,
-        UpstreamSpec,
+        Endpoint, GrantSpec, HttpSpec, HttpTransport, Isolation, Pin, QueueBounds, StdioSpec,
+        Timeouts, TlsSpec, UpstreamSpec,
     },
 };
 
 /// Every upstream, in the order of the file.
-pub(super) fn upstreams(check: &mut Check<'_>, raw: &Ordered<Upstream>) -> Vec<UpstreamSpec> {
+pub(super) fn upstreams(
+    check: &mut Check<'_>,
+    raw: &Ordered<Upstream>,
+    queue: QueueBounds,
+) -> Vec<UpstreamSpec> {
     raw.0
         .iter()
-        .filter_map(|(key, raw)| upstream(check, key, raw))
+        .filter_map(|(key, raw)| upstream(check, key, raw, queue))
         .collect()
 }
 
-fn upstream(check: &mut Check<'_>, key: &str, raw: &Upstream) -> Option<UpstreamSpec> {
+fn upstream(
+    check: &mut Check<'_>,
+    key: &str,
+    raw: &Upstream,
+    queue: QueueBounds,
+) -> Option<UpstreamSpec> {
     let at = |rest: &'static str| ["upstreams", key, rest];
     let id = UpstreamId::parse(key);
     if id.is_none() {
@@ -40,7 +49,9 @@ fn upstream(check: &mut Check<'_>, key: &str, raw: &Upstream) -> Option<Upstream
     }
     let protocol = protocol(check, &at("protocol"), raw.protocol.as_deref());
     let timeouts = timeouts(check, key, raw);
-    let concurrency = check.count(&at("concurrency"), raw.concurrency, CONCURRENCY, (1, 1_024));
+    let most = queue.in_flight;
+    let default = CONCURRENCY.min(most);
+    let concurrency = check.count(&at("concurrency"), raw.concurrency, default, (1, most));
     let day = secs(24 * 3_600);
     let poll = check.time(&at("poll"), raw.poll, documented(POLL), (secs(1), day));
     let stale_for = check.time(
@@ -84,6 +95,7 @@ fn upstream(check: &mut Check<'_>, key: &str, raw: &Upstream) -> Option<Upstream
         isolation,
         timeouts,
         concurrency,
+        queue,
         poll,
         stale_for,
     })

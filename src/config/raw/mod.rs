@@ -6,6 +6,7 @@
 pub(super) mod auth;
 mod connections;
 mod grants;
+pub(super) mod limits;
 mod policy;
 
 use std::{collections::BTreeMap, fmt};
@@ -59,6 +60,8 @@ pub(super) struct Raw {
     pub(super) page_size: PageSize,
     /// Who may do what. Without this block whoever is let in may use everything.
     pub(super) policy: Option<Policy>,
+    /// How much one caller may have, in rules.
+    pub(super) limits: Vec<limits::Limit>,
     /// Fixed bounds.
     pub(super) bounds: Bounds,
     /// What people are given for upstreams that they log in to.
@@ -316,6 +319,14 @@ pub(super) struct Bounds {
     pub(super) catalog: OfferBounds,
     /// Of legacy sessions of clients.
     pub(super) sessions: LegacyBounds,
+    /// Of requests in flight.
+    pub(super) in_flight: limits::FlightBounds,
+    /// Of calls that wait for an upstream.
+    pub(super) queue: limits::WaitBounds,
+    /// Of streams that listen for changes.
+    pub(super) subscriptions: limits::ListenBounds,
+    /// Keys that each rule of `limits` keeps meters for; new ones beyond that share one. Default: 100000.
+    pub(super) meters: Option<usize>,
 }
 
 /// Bounds of the listener.

@@ -25,7 +25,7 @@ use super::{
     Answer, Door, Inbound, Told,
     exchange::{Exchange, Wording},
     extensions,
-    problem::Problem,
+    problem::{Problem, problem},
     read,
     wants::{Accepts, progress_token},
 };
@@ -34,6 +34,7 @@ use crate::{
     json::{Json, Node},
     jsonrpc::{Frame, Notification, Request, RequestId, Response, RpcError, encode},
     protocol::{ClientCapabilities, Era, Revision, codes, methods, mirror},
+    stack::Error,
 };
 
 pub(super) use converse::{Converse, Kept, Talk, Turn};
@@ -203,16 +204,20 @@ impl Legacy<'_> {
                 return refuse(StatusCode::TOO_MANY_REQUESTS, error, "rate_limited");
             }
         };
-        let Some(card) = self.card(&session).await else {
-            self.door.sessions.end(&session);
-            let error = RpcError::new(codes::INVALID_REQUEST, "no such endpoint");
-            return refuse(StatusCode::NOT_FOUND, error, "unknown_endpoint");
+        let card = match self.card(&session).await {
+            Ok(card) => card,
+            Err(problem) => {
+                self.door.sessions.end(&session);
+                let id = Some(request.id.clone());
+                return Problem { id, ..problem }.into();
+            }
         };
         Answer::Frame(Told {
             status: StatusCode::OK,
             segments: encode::result(&request.id, &Words.card(&card, revision)).into(),
             session: HeaderValue::from_str(&session.id).ok(),
             scopes: None,
+            retry: None,
         })
     }
 
@@ -337,7 +342,11 @@ impl Legacy<'_> {
 
     /// Whether the session's endpoint offers a capability.
     async fn offers(&self, session: &Session, capability: &str) -> Result<(), Problem> {
-        let card = self.card(session).await;
+        let card = match self.card(session).await {
+            Ok(card) => Some(card),
+            Err(problem) if problem.retry.is_some() => return Err(problem),
+            Err(_) => None,
+        };
         if card.is_some_and(|card| card.capabilities.root().member(capability).is_some()) {
             return Ok(());
         }
@@ -345,17 +354,29 @@ impl Legacy<'_> {
         Err(in_band(codes::METHOD_NOT_FOUND, text, "method_not_found"))
     }
 
-    /// What the session's endpoint offers, if it is there.
-    async fn card(&self, session: &Session) -> Option<ServerCard> {
+    /// What the session's endpoint offers, if it is there and may be asked now. A refusal is nobody's yet.
+    async fn card(&self, session: &Session) -> Result<ServerCard, Problem> {
         let call = session.call(
             &session.identity(),
             Op::Discover,
             Json::empty_object(),
             self.door.deadline,
         );
+        let number = call.id;
         match tower::Service::call(&mut self.door.service.clone(), call).await {
-            Ok(Reply::Done(Outcome::Card(card))) => Some(card),
-            _ => None,
+            Ok(Reply::Done(Outcome::Card(card))) => Ok(card),
+            Err(error @ Error::OverLimit(_)) => {
+                let refused = problem(&error, Era::Legacy, RequestId::minted(0), number);
+                Err(Problem {
+                    id: None,
+                    ..refused
+                })
+            }
+            _ => {
+                let error = RpcError::new(codes::INVALID_REQUEST, "no such endpoint");
+                let status = StatusCode::NOT_FOUND;
+                Err(Problem::new(status, None, error, "unknown_endpoint"))
+            }
         }
     }
 

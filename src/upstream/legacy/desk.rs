@@ -9,15 +9,16 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use tokio::{
-    sync::{OwnedSemaphorePermit, mpsc},
-    time::Instant,
-};
+use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
+    call::Principal,
     jsonrpc::Frame,
     protocol::methods,
-    upstream::{UpstreamError, terms::Gate},
+    upstream::{
+        UpstreamError,
+        terms::{Gate, Share},
+    },
 };
 
 /// The most frames that wait to be taken by one call.
@@ -45,7 +46,7 @@ pub(super) struct Seat {
     frames: Option<mpsc::Receiver<Frame>>,
     number: u64,
     desk: Arc<Desk>,
-    _turn: Option<OwnedSemaphorePermit>,
+    _turn: Option<Share>,
 }
 
 impl Desk {
@@ -61,20 +62,13 @@ impl Desk {
     ///
     /// # Errors
     /// [`UpstreamError::Overloaded`] at `deadline`, or when too many wait already.
-    pub(super) async fn turn(
-        &self,
-        deadline: Instant,
-    ) -> Result<OwnedSemaphorePermit, UpstreamError> {
-        self.turn.enter(deadline).await
+    pub(super) async fn turn(&self, deadline: Instant) -> Result<Share, UpstreamError> {
+        // One of a session after the other: a session is one principal's.
+        self.turn.enter(&Principal::anonymous(), deadline).await
     }
 
     /// Sits down for the call with this number: with a turn it may be asked, and it may want to hear of log lines.
-    pub(super) fn sit(
-        self: &Arc<Self>,
-        number: u64,
-        turn: Option<OwnedSemaphorePermit>,
-        logs: bool,
-    ) -> Seat {
+    pub(super) fn sit(self: &Arc<Self>, number: u64, turn: Option<Share>, logs: bool) -> Seat {
         let frames = (turn.is_some() || logs).then(|| {
             let (sender, frames) = mpsc::channel(QUEUE);
             self.seats().push(Place {

@@ -23,10 +23,7 @@ mod tests;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use tokio::{
-    sync::OwnedSemaphorePermit,
-    time::{Instant, timeout_at},
-};
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -39,7 +36,7 @@ use super::{
     modern::offers,
     params,
     spec::Isolation,
-    terms::Terms,
+    terms::{Share, Terms},
     transport::Head,
 };
 use crate::{
@@ -108,7 +105,7 @@ struct Going<'a> {
     deadline: Instant,
     slot: &'a Arc<Slot>,
     /// Its share of work at once, while no exchange holds it.
-    permit: Option<OwnedSemaphorePermit>,
+    permit: Option<Share>,
 }
 
 impl Going<'_> {
@@ -255,7 +252,11 @@ impl Legacy {
                 .on_own_pipe(call, route, (plan, known_as), offer, deadline)
                 .await;
         }
-        let permit = self.terms.gate.enter(call.deadline).await?;
+        let permit = self
+            .terms
+            .gate
+            .enter(&call.caller.principal, call.deadline)
+            .await?;
         let slot = self.slot(call, offer)?;
         let session = self.session(&slot, Some(&call.identity), deadline).await?;
         let mut going = Going {
@@ -359,7 +360,12 @@ impl Legacy {
         } else {
             None
         };
-        going.permit = Some(self.terms.gate.enter(call.deadline).await?);
+        going.permit = Some(
+            self.terms
+                .gate
+                .enter(&call.caller.principal, call.deadline)
+                .await?,
+        );
         if let Some(level) = log {
             session.heed(level).await;
         }
@@ -393,7 +399,11 @@ impl Legacy {
             return Err(UpstreamError::Timeout("call"));
         }
         // Before it is taken: refused here, it can be asked for again.
-        let permit = self.terms.gate.enter(call.deadline).await?;
+        let permit = self
+            .terms
+            .gate
+            .enter(&call.caller.principal, call.deadline)
+            .await?;
         let open = self
             .lot
             .take(number, call)

@@ -13,10 +13,7 @@ use futures_util::{
     stream,
 };
 use http::StatusCode;
-use tokio::{
-    sync::OwnedSemaphorePermit,
-    time::{Instant, timeout_at},
-};
+use tokio::time::{Instant, timeout_at};
 
 use super::{desk::Seat, park::Lot, pool::Slot, session::Session};
 use crate::{
@@ -28,6 +25,7 @@ use crate::{
         UpstreamError,
         asking::{self, MAX_QUESTIONS, NotOffered, Offer},
         exchange::{self, Exchange, Happened, Opened},
+        terms::Share,
         transport::Answer,
         visits,
     },
@@ -158,7 +156,7 @@ impl OpenCall {
         mut self: Box<Self>,
         call: &Call,
         deadline: Instant,
-        permit: OwnedSemaphorePermit,
+        permit: Share,
     ) -> Result<Reply, UpstreamError> {
         let caller = &call.caller;
         self.caller = Arc::clone(caller);

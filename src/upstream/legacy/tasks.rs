@@ -273,7 +273,11 @@ impl Legacy {
         let Some(number) = self.inquiries.take(&inquirer(call, route), held) else {
             return self.acknowledged(call, route).await;
         };
-        let permit = self.terms.gate.enter(call.deadline).await?;
+        let permit = self
+            .terms
+            .gate
+            .enter(&call.caller.principal, call.deadline)
+            .await?;
         let Some(open) = self.lot.take(number, &result).await else {
             return self.acknowledged(call, route).await;
         };

@@ -172,7 +172,11 @@ impl Modern {
         let line = &self.line;
         let resumed = call.resume.as_ref().map(round).transpose()?;
         let rounds = methods::may_ask_back(call.op.method()).then(|| Offer::of(&call.caller));
-        let permit = line.terms.gate.enter(call.deadline).await?;
+        let permit = line
+            .terms
+            .gate
+            .enter(&call.caller.principal, call.deadline)
+            .await?;
         let deadline = call.deadline.min(Instant::now() + line.terms.timeouts.call);
         // On a pipe a log line cannot be tied to its request (PROTOCOL B6), so none are asked for.
         let log = call.caller.log_level.filter(|_| line.wire.streamable);

@@ -1,0 +1,253 @@
+//! Limits on the way of a call: rates and quotas as a gate, calls at once as a service, since they may have to wait.
+//!
+//! Guarantees: what is refused at entry is refused before any lookup; what a rule for tools or upstreams refuses was permitted
+//! before, so that a refusal tells nobody of what it may not see; a call that goes on where it asked for input was counted
+//! when it began, and is not again; a seat is held until the reply has ended or was dropped, streams included; a listen,
+//! which has no end of its own, takes none. Where no rule applies nothing is looked up for it and nothing is allocated.
+//! Deliberately absent: the rules and meters, which are in `limits`.
+
+use std::{
+    borrow::Cow,
+    marker::PhantomData,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use futures_util::{StreamExt, future::BoxFuture};
+use tower::{Layer, Service};
+
+use super::{Error, Gate};
+use crate::{
+    call::{Call, Op, Reply, ReplyStream},
+    limits::{Held, Limited, Limits, Seated, Stage, Subject},
+    protocol::methods::ListKind,
+    snapshot::Snapshot,
+    stage::{Permitted, Pinned, Way},
+};
+
+/// Rates and quotas of one stage.
+#[derive(Debug)]
+pub(super) struct RateLimit(Stage);
+
+impl RateLimit {
+    /// What is asked before anything is looked up.
+    pub(super) const fn per_principal() -> Self {
+        Self(Stage::Entry)
+    }
+
+    /// What is asked when the way is known, and permitted.
+    pub(super) const fn per_route() -> Self {
+        Self(Stage::Route)
+    }
+}
+
+impl Gate<Pinned> for RateLimit {
+    type Pass = Pinned;
+
+    fn admit(&self, call: Pinned) -> Result<Pinned, Error> {
+        let limits = call.snapshot().limits();
+        if limits.counts(self.0) {
+            limits.admit(self.0, &at_entry(call.call()))?;
+        }
+        Ok(call)
+    }
+}
+
+impl Gate<Permitted> for RateLimit {
+    type Pass = Permitted;
+
+    fn admit(&self, permitted: Permitted) -> Result<Permitted, Error> {
+        let limits = permitted.snapshot.limits();
+        if limits.counts(self.0) && permitted.round == 0 {
+            let tool = tool(&permitted);
+            limits.admit(self.0, &on_the_way(&permitted, tool.as_deref()))?;
+        }
+        Ok(permitted)
+    }
+}
+
+/// The layer of calls at once.
+pub(super) struct SeatLayer<Req>(PhantomData<fn(Req)>);
+
+/// Calls at once, at the stage that `Req` is at.
+pub(super) struct Seating<Req, S> {
+    inner: S,
+    _at: PhantomData<fn(Req)>,
+}
+
+/// A request that may need a seat.
+pub(super) trait Stands {
+    /// Its seat, or what it has to wait for; nothing for what needs none.
+    fn seat(&self) -> Result<Seated, Limited>;
+    /// The call.
+    fn call(&self) -> &Call;
+}
+
+/// A call that has its seat, or waits for it, or was refused.
+pub(super) enum Sitting<F> {
+    /// It runs.
+    Running(Held, F),
+    /// It waits first, and then runs.
+    Waiting(BoxFuture<'static, Result<Reply, Error>>),
+    /// It does neither.
+    Refused(Option<Error>),
+}
+
+impl Stands for Pinned {
+    fn seat(&self) -> Result<Seated, Limited> {
+        if matches!(self.op(), Op::Listen(_)) {
+            return Ok(Seated::Now(Held::default()));
+        }
+        let limits: &Limits = self.snapshot().limits();
+        limits.seat(Stage::Entry, &at_entry(self.call()))
+    }
+
+    fn call(&self) -> &Call {
+        self.call()
+    }
+}
+
+impl Stands for Permitted {
+    fn seat(&self) -> Result<Seated, Limited> {
+        if !matches!(self.way, Way::Upstream(_)) {
+            return Ok(Seated::Now(Held::default()));
+        }
+        let limits = self.snapshot.limits();
+        let tool = if limits.seats(Stage::Route) {
+            tool(self)
+        } else {
+            None
+        };
+        limits.seat(Stage::Route, &on_the_way(self, tool.as_deref()))
+    }
+
+    fn call(&self) -> &Call {
+        &self.call
+    }
+}
+
+fn at_entry(call: &Call) -> Subject<'_> {
+    Subject {
+        identity: &call.identity,
+        address: call.address,
+        scope: &call.scope,
+        method: call.op.method(),
+        tool: None,
+        upstream: None,
+    }
+}
+
+fn on_the_way<'a>(permitted: &'a Permitted, tool: Option<&'a str>) -> Subject<'a> {
+    let route = permitted.passage().map(|passage| passage.route());
+    Subject {
+        tool,
+        upstream: route.map(|route| &route.upstream),
+        ..at_entry(&permitted.call)
+    }
+}
+
+/// The one name of the tool that is called, whichever endpoint it was called at.
+fn tool(permitted: &Permitted) -> Option<Cow<'_, str>> {
+    let Op::CallTool(name) = &permitted.call.op else {
+        return None;
+    };
+    let snapshot: &Snapshot = &permitted.snapshot;
+    let route = permitted.passage()?.route();
+    Some(snapshot.catalog.name_of(ListKind::Tools, route, name))
+}
+
+impl<Req> SeatLayer<Req> {
+    pub(super) const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<Req, S> Layer<S> for SeatLayer<Req> {
+    type Service = Seating<Req, S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Seating {
+            inner,
+            _at: PhantomData,
+        }
+    }
+}
+
+impl<Req, S: Clone> Clone for Seating<Req, S> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+            _at: PhantomData,
+        }
+    }
+}
+
+impl<Req, S> Service<Req> for Seating<Req, S>
+where
+    Req: Stands + Send + 'static,
+    S: Service<Req, Response = Reply, Error = Error> + Clone + Send + 'static,
+    S::Future: Unpin + Send + 'static,
+{
+    type Response = Reply;
+    type Error = Error;
+    type Future = Sitting<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Req) -> Self::Future {
+        let waiting = match request.seat() {
+            Ok(Seated::Now(held)) => return Sitting::Running(held, self.inner.call(request)),
+            Ok(Seated::Later(waiting)) => waiting,
+            Err(limited) => return Sitting::Refused(Some(limited.into())),
+        };
+        // The clone is not ready; the one that is goes along, and the clone stays.
+        let clone = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, clone);
+        let deadline = request.call().deadline;
+        Sitting::Waiting(Box::pin(async move {
+            let held = waiting.turn(deadline).await?;
+            let reply = inner.call(request).await;
+            reply.map(|reply| holding(held, reply))
+        }))
+    }
+}
+
+impl<F> Future for Sitting<F>
+where
+    F: Future<Output = Result<Reply, Error>> + Unpin,
+{
+    type Output = Result<Reply, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut *self {
+            Self::Running(held, inner) => {
+                let reply = ready!(Pin::new(inner).poll(cx));
+                let held = std::mem::take(held);
+                Poll::Ready(reply.map(|reply| holding(held, reply)))
+            }
+            Self::Waiting(waiting) => waiting.as_mut().poll(cx),
+            Self::Refused(error) => {
+                // INVARIANT: a future is not asked again once it was ready; if it is, this says no more than that.
+                let error = error.take().unwrap_or(Error::Deadline);
+                Poll::Ready(Err(error))
+            }
+        }
+    }
+}
+
+/// A reply that goes on keeps the seat until it ends or is dropped.
+fn holding(held: Held, reply: Reply) -> Reply {
+    match reply {
+        Reply::Stream(stream) if !held.is_empty() => {
+            let held = Arc::new(held);
+            let steps = stream.inspect(move |_| {
+                let _held = &held;
+            });
+            Reply::Stream(ReplyStream::new(steps.boxed()))
+        }
+        reply => reply,
+    }
+}
