@@ -26,6 +26,7 @@ use crate::{
     fetch::Fetcher,
     json::{Edits, Json, Limits},
     jsonrpc::{Frame, Message, RequestId, RpcError, decode, encode},
+    limits::{LimitRules, RuleStatus},
     policy,
     protocol::{Revision, UpstreamId, codes, meta, methods::ListKind, names::Scope},
     seal::Sealer,
@@ -486,6 +487,16 @@ impl App {
     pub fn policy_digest(&self) -> String {
         let snapshot = self.shared.world.load();
         snapshot.policy().policy().digest().to_owned()
+    }
+
+    /// Puts other limits in force, for calls that begin from now on; meters of rules that stay count on.
+    pub fn limit(&self, rules: LimitRules) {
+        self.shared.world.limit(rules);
+    }
+
+    /// What each rule of the limits has let through and refused.
+    pub fn limits(&self) -> Vec<RuleStatus> {
+        self.shared.world.load().limits().status()
     }
 
     /// Begins to stop: listens end with a result, and [`App::stdio`] when what is in flight is answered.

@@ -24,10 +24,11 @@ use super::{
 use crate::{
     call::Identity,
     jsonrpc::{RpcError, sse},
+    metrics::{self, Bound},
     protocol::{codes, mirror, names::Scope},
     server::{
         Body, Endpoint, Peer,
-        body::{empty, event_stream, full, read_body},
+        body::{BodyError, empty, event_stream, full, read_body},
         guard::{Admission, Guard},
         spec::ServerBounds,
     },
@@ -150,6 +151,11 @@ pub(super) async fn read_message(
         return Err(empty(StatusCode::UNSUPPORTED_MEDIA_TYPE));
     }
     read_body(body, bounds).await.map_err(|error| {
+        match error {
+            BodyError::TooLarge { .. } => metrics::reached(Bound::HttpBody),
+            BodyError::TooSlow => metrics::reached(Bound::BodyTime),
+            BodyError::Broken(_) => {}
+        }
         let mut answer = empty(error.status());
         answer
             .headers_mut()

@@ -8,10 +8,10 @@ use http::StatusCode;
 
 use crate::{
     call::{CallId, Op},
-    json::Json,
+    json::{Json, ScanError},
     jsonrpc::{DecodeError, RequestId, RpcError, decode::Fault},
     limits::{Limited, Stage},
-    metrics::Refusal,
+    metrics::{self, Bound, Refusal},
     protocol::{Era, codes, meta},
     stack::{Error, LoginNeeded, Missing},
     upstream::{FromUpstream, UpstreamError},
@@ -64,7 +64,12 @@ impl Problem {
     /// Bytes that are no frame (PROTOCOL B1 table, SECURITY MSG-1 to MSG-7).
     pub(super) fn undecodable(error: DecodeError) -> Self {
         let (code, text) = match error.fault {
-            Fault::Scan(scan) => (codes::PARSE_ERROR, scan.to_string()),
+            Fault::Scan(scan) => {
+                if let Some(bound) = bound_of(scan) {
+                    metrics::reached(bound);
+                }
+                (codes::PARSE_ERROR, scan.to_string())
+            }
             Fault::Envelope(_) | Fault::Confusable => {
                 (codes::INVALID_REQUEST, error.fault.to_string())
             }
@@ -75,6 +80,18 @@ impl Problem {
             RpcError::new(code, text),
             error.fault.reason(),
         )
+    }
+}
+
+/// The bound that a message is over, if that is what is wrong with it (SECURITY MSG-5).
+const fn bound_of(error: ScanError) -> Option<Bound> {
+    match error {
+        ScanError::TooDeep(_) => Some(Bound::JsonDepth),
+        ScanError::TooManyValues(_) => Some(Bound::JsonValues),
+        ScanError::TooManyMembers(_) => Some(Bound::JsonMembers),
+        ScanError::KeyTooLong(_) => Some(Bound::JsonKey),
+        ScanError::NumberTooLong(_) => Some(Bound::JsonNumber),
+        ScanError::Syntax(_) | ScanError::Encoding(_) | ScanError::DuplicateMember(_) => None,
     }
 }
 

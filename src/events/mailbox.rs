@@ -9,7 +9,10 @@ use std::{
 use tokio::time::Instant;
 
 use super::{Lists, PATIENCE, URIS, held};
-use crate::protocol::methods::ListKind;
+use crate::{
+    metrics::{Bound, reached},
+    protocol::methods::ListKind,
+};
 
 /// Something that a listener hears.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,6 +109,7 @@ impl Mailbox {
     pub(super) fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<News, SlowConsumer>> {
         let mut waiting = held(&self.waiting);
         if waiting.gone {
+            reached(Bound::StreamBuffer);
             return Poll::Ready(Err(SlowConsumer));
         }
         let news = match waiting.lists.take_one() {

@@ -23,6 +23,7 @@ use std::{
 
 use crate::{
     call::Principal,
+    metrics::{self, Bound},
     protocol::{UpstreamId, names::Scope},
 };
 
@@ -161,7 +162,12 @@ impl Hub {
         let mut seats = held(&self.seats);
         let anybody = *principal == Principal::anonymous();
         let own = seats.principals.get(principal).copied().unwrap_or_default();
-        if seats.total >= self.bounds.total || !anybody && own >= self.bounds.per_principal {
+        if seats.total >= self.bounds.total {
+            metrics::reached(Bound::StreamsProcess);
+            return Err(Full);
+        }
+        if !anybody && own >= self.bounds.per_principal {
+            metrics::reached(Bound::StreamsPrincipal);
             return Err(Full);
         }
         seats.total += 1;

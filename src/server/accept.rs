@@ -27,7 +27,10 @@ use super::{
     spec::ListenSpec,
     tls,
 };
-use crate::tasks::Tasks;
+use crate::{
+    metrics::{self, Bound},
+    tasks::Tasks,
+};
 
 /// Connections the kernel keeps for us while we accept none.
 const BACKLOG: u32 = 4096;
@@ -149,7 +152,13 @@ impl Acceptor {
     }
 
     async fn accept(&self) {
-        while let Ok(seat) = Arc::clone(&self.total).acquire_owned().await {
+        loop {
+            if self.total.available_permits() == 0 {
+                metrics::reached(Bound::Connections);
+            }
+            let Ok(seat) = Arc::clone(&self.total).acquire_owned().await else {
+                return;
+            };
             let (stream, address) = match self.listener.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) => {
@@ -160,7 +169,10 @@ impl Acceptor {
             };
             match Peers::seat(&self.peers, address.ip().to_canonical()) {
                 Some(peer) => self.start(stream, address, (seat, peer)),
-                None => tracing::debug!(%address, "peer has too many connections"),
+                None => {
+                    metrics::reached(Bound::ConnectionsPerPeer);
+                    tracing::debug!(%address, "peer has too many connections");
+                }
             }
         }
     }

@@ -8,6 +8,7 @@ use http::{HeaderMap, Method, Request, StatusCode, Version, header, uri::Uri};
 use memchr::memchr;
 
 use super::{framing::Violation, spec::ServerBounds};
+use crate::metrics::{self, Bound};
 
 /// One answer of the gate. The text is for people and says nothing about us.
 #[derive(Debug, Clone, Copy)]
@@ -98,8 +99,15 @@ impl From<Violation> for Refusal {
     fn from(violation: Violation) -> Self {
         match violation {
             Violation::Malformed => Self::MALFORMED,
-            Violation::TargetTooLong => Self::TARGET,
-            Violation::FieldsTooLarge => Self::FIELDS,
+            Violation::TargetTooLong => {
+                metrics::reached(Bound::HttpTarget);
+                Self::TARGET
+            }
+            // Which of the three, HTTP/1 does not tell.
+            Violation::FieldsTooLarge => {
+                metrics::reached(Bound::HttpHead);
+                Self::FIELDS
+            }
             Violation::Tunnel => Self::TUNNEL,
             Violation::Trace => Self::TRACE,
         }
@@ -182,17 +190,24 @@ fn check_sizes(uri: &Uri, headers: &HeaderMap, bounds: &ServerBounds) -> Result<
         .path_and_query()
         .map_or(0, |target| target.as_str().len());
     if target > bounds.target_bytes {
+        metrics::reached(Bound::HttpTarget);
         return Err(Refusal::TARGET);
     }
     let mut sum = 0;
     for (name, value) in headers {
         let field = name.as_str().len() + value.len();
         if field > bounds.field_bytes {
+            metrics::reached(Bound::HttpField);
             return Err(Refusal::FIELDS);
         }
         sum += field;
     }
-    if sum > bounds.head_bytes || headers.len() > bounds.fields {
+    if sum > bounds.head_bytes {
+        metrics::reached(Bound::HttpHead);
+        return Err(Refusal::FIELDS);
+    }
+    if headers.len() > bounds.fields {
+        metrics::reached(Bound::HttpFields);
         return Err(Refusal::FIELDS);
     }
     Ok(())

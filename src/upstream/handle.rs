@@ -33,6 +33,7 @@ use crate::{
     catalog::{Route, rules::CatalogBounds},
     connect::Connections,
     events::{Desk, Lists},
+    metrics,
     protocol::{Revision, UpstreamId},
     tasks::Tasks,
 };
@@ -237,6 +238,11 @@ impl Upstream {
             self.arrived_for(&call).await;
         }
         let reply = self.peer()?.call(call, route).await;
+        if let Err(error) = &reply
+            && let Some(bound) = error.bound()
+        {
+            metrics::reached(bound);
+        }
         self.shared.circuit.learn(&reply);
         reply
     }

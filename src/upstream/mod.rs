@@ -37,6 +37,7 @@ use crate::{
     catalog::{Contribution, Listing, Route},
     json::Json,
     jsonrpc::RpcError,
+    metrics::Bound,
     protocol::{UpstreamId, methods::ListKind},
 };
 
@@ -131,6 +132,28 @@ pub enum UpstreamError {
 }
 
 impl UpstreamError {
+    /// The bound that was reached, where that is what went wrong; queues tell of theirs themselves.
+    pub const fn bound(&self) -> Option<Bound> {
+        match self {
+            Self::TooLarge(_) => Some(Bound::UpstreamMessage),
+            Self::Timeout(what) => Some(match what.as_bytes() {
+                b"connect" | b"initialize" | b"discover" => Bound::DeadlineConnect,
+                b"silence" => Bound::DeadlineSilence,
+                _ => Bound::DeadlineCall,
+            }),
+            Self::Unavailable { .. }
+            | Self::Protocol(_)
+            | Self::Auth(_)
+            | Self::Credential(_)
+            | Self::Redirect
+            | Self::RequestTooLarge
+            | Self::Overloaded
+            | Self::NeedsCapabilities(_)
+            | Self::OutcomeUnknown
+            | Self::Refused(_) => None,
+        }
+    }
+
     /// The stable word for `data.reason`.
     pub const fn reason(&self) -> &'static str {
         match self {

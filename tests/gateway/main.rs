@@ -20,6 +20,7 @@ mod egress;
 mod extensions;
 mod hostile;
 mod http_edge;
+mod limits;
 mod listening;
 mod messages;
 mod namespacing;

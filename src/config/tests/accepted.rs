@@ -37,6 +37,12 @@ upstreams:
 toolsets:
   oncall: { tools: ["github_*issue*", "wh_sql"], prompts: ["*"], upstreams: [files] }   # served at /mcp/oncall
 
+limits:
+  - { per: principal, rate: 50/s, burst: 200 }
+  - { per: [principal, tool], match: "github_*", rate: 30/min }
+  - { per: upstream, name: warehouse, concurrency: 16, queue: 32 }
+  - { per: tenant, daily: 100000 }
+
 state:    { store: memory }          # or valkey://… (section 14)
 "#;
 

@@ -4,6 +4,7 @@ mod accepted;
 mod auth;
 mod connections;
 mod grants;
+mod limits;
 mod refused;
 mod secrets;
 

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Session, outbox};
 use crate::{
     call::{Affinity, Caller, Identity, Principal},
+    metrics::{self, Bound},
     protocol::{ClientCapabilities, Revision, names::Scope},
     tasks::Tasks,
 };
@@ -104,12 +105,14 @@ impl Sessions {
         piped: bool,
     ) -> Result<Arc<Session>, Refused> {
         if self.live.len() >= self.bounds.total {
+            metrics::reached(Bound::SessionsProcess);
             return Err(Refused);
         }
         let principal = identity.principal.clone();
         {
             let mut count = self.per_principal.entry(principal.clone()).or_insert(0);
             if *count >= self.bounds.per_principal {
+                metrics::reached(Bound::SessionsPrincipal);
                 return Err(Refused);
             }
             *count += 1;

@@ -9,6 +9,8 @@ use std::{
 
 use tokio::time::Instant;
 
+use crate::metrics::{Bound, reached};
+
 /// What attempts are counted within.
 const WINDOW: Duration = Duration::from_secs(60);
 /// Addresses that are counted at once; beyond that the oldest are forgotten.
@@ -58,7 +60,10 @@ impl Failures {
             };
         }
         count.failed = count.failed.saturating_add(1);
-        (count.failed > self.limit).then(|| WINDOW - now.duration_since(count.since))
+        (count.failed > self.limit).then(|| {
+            reached(Bound::FailedAuthentications);
+            WINDOW - now.duration_since(count.since)
+        })
     }
 }
 
