@@ -44,10 +44,6 @@ const LINGER: Duration = Duration::from_secs(1);
 /// Bytes read and thrown away meanwhile.
 const LINGER_BYTES: usize = 256 << 10;
 const H2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-const H2_STREAM_WINDOW: u32 = 64 << 10;
-const H2_CONNECTION_WINDOW: u32 = 1 << 20;
-const H2_PENDING_RESETS: usize = 20;
-const H2_LOCAL_RESETS: usize = 128;
 /// Bytes of one stream waiting to be sent.
 const H2_SEND_BYTES: usize = 64 << 10;
 
@@ -108,10 +104,10 @@ impl Protocols {
         }
         let mut h2 = http2::Builder::new(Spawn(tasks.clone()));
         h2.max_concurrent_streams(bounds.h2_streams)
-            .initial_stream_window_size(H2_STREAM_WINDOW)
-            .initial_connection_window_size(H2_CONNECTION_WINDOW)
-            .max_pending_accept_reset_streams(H2_PENDING_RESETS)
-            .max_local_error_reset_streams(H2_LOCAL_RESETS)
+            .initial_stream_window_size(bounds.h2_stream_window)
+            .initial_connection_window_size(bounds.h2_connection_window)
+            .max_pending_accept_reset_streams(bounds.h2_pending_resets)
+            .max_local_error_reset_streams(bounds.h2_local_resets)
             // HTTP/2 counts 32 bytes of overhead for each field.
             .max_header_list_size(
                 u32::try_from(head + 32 * (bounds.fields + 4)).unwrap_or(u32::MAX),

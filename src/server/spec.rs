@@ -52,6 +52,14 @@ pub struct ServerBounds {
     pub connections_per_peer: usize,
     /// HTTP/2 streams of one connection: default 100.
     pub h2_streams: u32,
+    /// Bytes that a client may send on one HTTP/2 stream before they are taken: default 64 KiB.
+    pub h2_stream_window: u32,
+    /// The same on all streams of a connection: default 1 MiB.
+    pub h2_connection_window: u32,
+    /// HTTP/2 streams that a client reset before they were looked at: default 20; then the connection ends.
+    pub h2_pending_resets: usize,
+    /// HTTP/2 streams that we had to reset for a fault of the client's: default 128; then the connection ends.
+    pub h2_local_resets: usize,
     /// Time for a TLS handshake: default 10 s.
     pub handshake: Duration,
     /// Time until a request's headers are complete: default 10 s.
@@ -78,6 +86,10 @@ impl Default for ServerBounds {
             connections: 20_000,
             connections_per_peer: 4_096,
             h2_streams: 100,
+            h2_stream_window: 64 << 10,
+            h2_connection_window: 1 << 20,
+            h2_pending_resets: 20,
+            h2_local_resets: 128,
             handshake: secs(10),
             headers: secs(10),
             body: secs(30),

@@ -30,7 +30,37 @@ pub(super) fn http(check: &mut Check<'_>, raw: &HttpBounds) -> ServerBounds {
     let brief = (secs(1), secs(120));
     let streams = default.h2_streams as usize;
     let streams = check.count(&at("h2_streams"), raw.h2_streams, streams, (1, 1_000));
+    let mut window = |key: &'static str, value, default: u32| {
+        let range = (16 * KIB, 16 * MIB);
+        let bytes = check.size(&at(key), value, default as usize, range);
+        u32::try_from(bytes).unwrap_or(default)
+    };
+    let h2_stream_window = window(
+        "h2_stream_window",
+        raw.h2_stream_window,
+        default.h2_stream_window,
+    );
+    let h2_connection_window = window(
+        "h2_connection_window",
+        raw.h2_connection_window,
+        default.h2_connection_window,
+    );
+    let resets = (1, 10_000);
     let bounds = ServerBounds {
+        h2_stream_window,
+        h2_connection_window,
+        h2_pending_resets: check.count(
+            &at("h2_pending_resets"),
+            raw.h2_pending_resets,
+            default.h2_pending_resets,
+            resets,
+        ),
+        h2_local_resets: check.count(
+            &at("h2_local_resets"),
+            raw.h2_local_resets,
+            default.h2_local_resets,
+            resets,
+        ),
         body_bytes: check.size(&at("body"), raw.body, default.body_bytes, (KIB, 256 * MIB)),
         target_bytes: check.size(
             &at("target"),

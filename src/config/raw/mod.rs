@@ -348,7 +348,15 @@ pub(super) struct HttpBounds {
     /// Connections of one peer address. Default: 4096.
     pub(super) connections_per_peer: Option<usize>,
     /// HTTP/2 streams of one connection. Default: 100.
-    pub h2_streams: Option<usize>,
+    pub(super) h2_streams: Option<usize>,
+    /// What a client may send on one HTTP/2 stream before it is taken. Default: 64KiB.
+    pub(super) h2_stream_window: Option<Size>,
+    /// The same on all streams of a connection. Default: 1MiB.
+    pub(super) h2_connection_window: Option<Size>,
+    /// HTTP/2 streams that a client reset before they were looked at. Default: 20.
+    pub(super) h2_pending_resets: Option<usize>,
+    /// HTTP/2 streams that had to be reset for a fault of the client's. Default: 128.
+    pub(super) h2_local_resets: Option<usize>,
     /// A TLS handshake. Default: 10s.
     pub(super) handshake_time: Option<Time>,
     /// Until headers are complete. Default: 10s.
