@@ -281,3 +281,24 @@ async fn a_listener_that_takes_nothing_is_let_go_of_and_others_are_not() {
     change();
     assert_eq!(heard(&mut fast), [News::List(ListKind::Tools)]);
 }
+
+/// SECURITY 6: subscription streams of one principal, of the process.
+#[tokio::test(start_paused = true)]
+async fn as_many_listen_as_may_and_not_one_more() {
+    let hub = Hub::new(Bounds {
+        total: 66,
+        ..Bounds::default()
+    });
+    let (one, other) = (Principal::new("one"), Principal::new("other"));
+    let listen = |who: &Principal| hub.listen(&Scope::All, Lists::ALL, [], Some(who));
+    let mut listeners = Vec::new();
+    for number in 1..=64 {
+        listeners.push(listen(&one).unwrap_or_else(|_| panic!("{number} of 64")));
+    }
+    assert!(listen(&one).is_err(), "65 of 64");
+    listeners.push(listen(&other).unwrap());
+    listeners.push(listen(&other).unwrap());
+    assert!(listen(&other).is_err(), "67 of 66");
+    listeners.pop();
+    assert!(listen(&Principal::anonymous()).is_ok());
+}

@@ -259,6 +259,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_million_keys_take_less_than_five_mebibytes_with_the_default_of_a_hundred_thousand() {
+        let keys = Keys::default();
+        let book = Book::<Until>::new(100_000, Clock::start());
+        for number in 0..1_000_000 {
+            book.with(key(&keys, &number.to_string()), |entry, _| {
+                entry.0.store(u64::MAX, Relaxed);
+            });
+        }
+        let bytes = |shelf: &RwLock<Shelf<Until>>| {
+            let room = shelf.read().unwrap().entries.capacity();
+            // One in eight places stays free, and each has a byte of its own.
+            (room * 8).div_ceil(7) * (size_of::<(Key, Until)>() + 1)
+        };
+        let bytes: usize = book.shelves.iter().map(bytes).sum();
+        assert!(bytes < 5 << 20, "{bytes}");
+        assert_eq!(book.len(), 100_032);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_full_shelf_is_not_searched_again_and_again() {
         let keys = Keys::default();
         let book = Book::<Until>::new(1, Clock::start());
