@@ -1,8 +1,8 @@
 //! Limits on the way of a call: rates and quotas as a gate, calls at once as a service, since they may have to wait.
 //!
 //! Guarantees: what is refused at entry is refused before any lookup; what a rule for tools or upstreams refuses was permitted
-//! before, so that a refusal tells nobody of what it may not see; a call that goes on where it asked for input was counted
-//! when it began, and is not again; a seat is held until the reply has ended or was dropped, streams included; a listen,
+//! before, so that a refusal tells nobody of what it may not see; a call whose exchange is held open while its caller is asked,
+//! or that a person had to approve, is counted once on its way, any other once a round; a seat is held until the reply has ended or was dropped, streams included; a listen,
 //! which has no end of its own, takes none. Where no rule applies nothing is looked up for it and nothing is allocated.
 //! Deliberately absent: the rules and meters, which are in `limits`.
 
@@ -19,11 +19,11 @@ use tower::{Layer, Service};
 
 use super::{Error, Gate};
 use crate::{
-    call::{Call, Op, Reply, ReplyStream},
+    call::{Call, Op, Reply, ReplyStream, State},
     limits::{Held, Limited, Limits, Seated, Stage, Subject},
     protocol::methods::ListKind,
     snapshot::Snapshot,
-    stage::{Permitted, Pinned, Way},
+    stage::{Consent, Permitted, Pinned, Way},
 };
 
 /// Rates and quotas of one stage.
@@ -59,12 +59,20 @@ impl Gate<Permitted> for RateLimit {
 
     fn admit(&self, permitted: Permitted) -> Result<Permitted, Error> {
         let limits = permitted.snapshot.limits();
-        if limits.counts(self.0) && permitted.round == 0 {
+        if limits.counts(self.0) && !goes_on(&permitted) {
             let tool = tool(&permitted);
             limits.admit(self.0, &on_the_way(&permitted, tool.as_deref()))?;
         }
         Ok(permitted)
     }
+}
+
+/// Whether a call was counted when it began and goes on once more at most: its exchange is held open for it, or it brings an
+/// approval, which counts once. A state that its client may bring back as often as it likes is no such thing.
+fn goes_on(permitted: &Permitted) -> bool {
+    let resume = permitted.call.resume.as_ref();
+    let held_open = resume.is_some_and(|resume| matches!(resume.state, Some(State::Parked(_))));
+    held_open || permitted.consent == Consent::Given
 }
 
 /// The layer of calls at once.
