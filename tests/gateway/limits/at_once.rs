@@ -1,9 +1,11 @@
 //! Calls at once: how many are under way, who waits and for how long, and when a place is free again.
 
+use tokio::task::JoinHandle;
+
 use super::refused;
 use crate::harness::{
-    Client, Gate, Gateway, Heard, Pairing, Play, Revision, Upstream, call_result, eventually,
-    parse, tool,
+    Answer, Client, Gate, Gateway, Heard, Pairing, Play, Revision, Upstream, call_result,
+    eventually, parse, tool,
 };
 
 const PROGRESS: &str = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$token,"progress":1}}"#;
@@ -34,10 +36,18 @@ async fn behind(notes: &Upstream, setting: &str) -> Gateway {
 }
 
 /// A call of `notes_t`, under way.
-fn begin(client: &Client) -> tokio::task::JoinHandle<crate::harness::Answer> {
+fn begin(client: &Client) -> JoinHandle<Answer> {
+    started(client, "{}".to_owned())
+}
+
+/// The same with these arguments.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "clients of their own, which end with the test"
+)]
+fn started(client: &Client, arguments: String) -> JoinHandle<Answer> {
     let client = client.clone();
-    #[expect(clippy::disallowed_methods, reason = "a client of its own")]
-    tokio::spawn(async move { client.call("notes_t", "{}").await })
+    tokio::spawn(async move { client.call("notes_t", &arguments).await })
 }
 
 pairings! {
@@ -146,15 +156,7 @@ async fn a_principal_that_floods_an_upstream_leaves_another_every_other_turn() {
         .await;
     let of = async |who: &str| gateway.client_as(who, Revision::V2026_07_28, "{}").await;
     let (loud, quiet) = (of("loud").await, of("quiet").await);
-    let call = |client: &Client, who: &'static str| {
-        let client = client.clone();
-        #[expect(clippy::disallowed_methods, reason = "a client of its own")]
-        tokio::spawn(async move {
-            client
-                .call("notes_t", &format!(r#"{{"who":"{who}"}}"#))
-                .await
-        })
-    };
+    let call = |client: &Client, who: &str| started(client, format!(r#"{{"who":"{who}"}}"#));
     let mut calls = vec![call(&loud, "loud")];
     notes.until_heard("tools/call", 1).await;
     // Twenty more than the line holds: twelve are refused at once.
