@@ -207,6 +207,15 @@ async fn each_request_of_a_batch_counts_and_is_answered_for_itself() {
     assert_eq!(reasons, [None, None, Some("rate_limited")]);
 }
 
+/// The answer with this id; what is told before it is not looked at.
+async fn answer(pipe: &mut Piped, id: u32, line: &str) -> serde_json::Value {
+    let mut heard = parse(&pipe.ask(line).await);
+    while heard["id"] != id {
+        heard = parse(&pipe.hear().await);
+    }
+    heard
+}
+
 #[tokio::test]
 async fn on_a_pipe_limits_are_the_same_in_both_eras() {
     let notes = notes(Revision::V2026_07_28);
@@ -218,22 +227,23 @@ async fn on_a_pipe_limits_are_the_same_in_both_eras() {
     pipe.ask(hello).await;
     pipe.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
         .await;
-    let list = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
-    while !pipe.ask(list).await.contains("notes_t") {}
+    let prompt = r#"{"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"notes_p"}}"#;
+    while answer(&mut pipe, 2, prompt).await.get("error").is_some() {}
     let call = |meta: &str| {
         format!(
             r#"{{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"notes_t","arguments":{{}}{meta}}}}}"#
         )
     };
     let modern = r#","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
-    assert!(pipe.ask(&call("")).await.contains("called t"));
-    let over = parse(&pipe.ask(&call(modern)).await);
+    let first = answer(&mut pipe, 3, &call("")).await;
+    assert_eq!(first["result"]["content"][0]["text"], "called t");
+    let over = answer(&mut pipe, 3, &call(modern)).await;
     assert_eq!(
         over["result"]["_meta"]["dev.usher/reason"],
         "quota_exceeded"
     );
     for meta in ["", modern] {
-        let over = parse(&pipe.ask(&call(meta)).await);
+        let over = answer(&mut pipe, 3, &call(meta)).await;
         assert_eq!(over["error"]["data"]["reason"], "rate_limited", "{over}");
         assert_eq!(over["error"]["code"], -31011);
     }
