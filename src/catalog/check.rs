@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     json::{Json, Kind, Node},
+    metrics::{self, Bound},
     protocol::{
         UpstreamId,
         meta::META,
@@ -106,6 +107,36 @@ pub enum Reason {
     /// More of the same list, not told one by one.
     #[error("and {0} more")]
     More(usize),
+}
+
+impl Reason {
+    /// The bound that it is over, if that is why.
+    const fn bound(&self) -> Option<Bound> {
+        match self {
+            Self::TooLarge(_) => Some(Bound::CatalogDefinition),
+            Self::DescriptionTooLong(_) => Some(Bound::CatalogDescription),
+            Self::TooMany(_) => Some(Bound::CatalogItems),
+            Self::TotalTooLarge(_) => Some(Bound::CatalogTotal),
+            Self::CutShort => Some(Bound::CatalogPages),
+            Self::Schema(SchemaFault::TooDeep(_)) => Some(Bound::SchemaDepth),
+            Self::Schema(SchemaFault::TooMany(_)) => Some(Bound::Subschemas),
+            Self::Schema(SchemaFault::PatternTooLong(_)) => Some(Bound::SchemaPattern),
+            Self::Schema(SchemaFault::RemoteRef | SchemaFault::NotASchema(_))
+            | Self::NotAnObject
+            | Self::Missing(_)
+            | Self::WrongType(_)
+            | Self::KeyTooLong(_)
+            | Self::Spelling(_)
+            | Self::Doubt(_)
+            | Self::Header(_)
+            | Self::BadTemplate
+            | Self::OpenTemplate
+            | Self::Repeated
+            | Self::Taken(_)
+            | Self::Foreign(_)
+            | Self::More(_) => None,
+        }
+    }
 }
 
 /// Most bytes of a tool or prompt name from an upstream.
@@ -377,6 +408,9 @@ impl Reports {
 
     /// Notes why the item called `name` is left out, or is doubtful.
     pub(super) fn add(&mut self, name: &str, reason: Reason) {
+        if let Some(bound) = reason.bound() {
+            metrics::reached(bound);
+        }
         if self.list.len() < REPORTS {
             let name = name
                 .chars()
