@@ -1,8 +1,11 @@
 //! What does a limiter cost, alone and with many cores at one key?
 //!
-//! Budgets: a rate of one principal at most 250 ns a call on one core; with eight threads at one key at most 2 µs a call and
-//! thread; the fixed bounds of a call (process, principal, principal and upstream: taken and given back) at most 600 ns; where no
-//! rule applies the question costs at most 5 ns. No allocation in any of them once a key is known.
+//! Budgets: a rate, a quota or a bound on calls at once, of one principal, at most 500 ns a call on one core; with eight threads
+//! at one key at most 2.5 µs a call and thread; the fixed bounds of a call of somebody who is known by name (process, principal,
+//! principal and upstream, taken and given back) at most 500 ns together; where no rule applies the question costs at most 5 ns.
+//!
+//! Measured on 2026-11-21, two shared cores under a load of about 5: no rule 0.9 ns; fixed bounds 370 ns; a rate 280 ns, a quota
+//! 330, calls at once 400; one key on 1, 2, 4, 8 threads 0.29, 0.67, 1.1, 1.8 µs. An idle run is still owed.
 #![expect(
     clippy::expect_used,
     reason = "what is put together here is well-formed"

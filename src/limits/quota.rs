@@ -15,7 +15,7 @@ use super::{
 use crate::metrics::{RuleLabels, instruments};
 
 /// The most that a quota may be: what an entry counts has to fit beside its day.
-pub const MOST: u64 = (1 << COUNT_BITS) - 1;
+pub(super) const MOST: u64 = (1 << COUNT_BITS) - 1;
 
 const COUNT_BITS: u32 = 40;
 

@@ -140,7 +140,7 @@ pub enum Amount {
     Rate(Rate),
     /// So many at once.
     Concurrency(Concurrency),
-    /// So many in a UTC day, at most [`quota::MOST`].
+    /// So many in a UTC day, at most [`Rule::MOST_DAILY`].
     Daily(u64),
 }
 
