@@ -35,9 +35,9 @@
 //! 2. [`downstream::Door::accept`] picks the dialect from the body. The dialect makes a [`call::Call`]: the stateless one from
 //!    `_meta` and the mirrored headers, the handshake one from the session. The request id, the progress token, the session
 //!    and the status code stay in the dialect.
-//! 3. [`stack::mcp`]: the call is pinned to a snapshot and becomes a [`stage::Pinned`]; its name is looked up and it becomes a
+//! 3. [`stack::mcp`]: the call is pinned to a snapshot and becomes a [`stage::Pinned`]; its caller is held to [`limits`]; its name is looked up and it becomes a
 //!    [`stage::Routed`]; the policies of that snapshot permit it and it becomes a [`stage::Permitted`]; headers that mirror
-//!    arguments are compared with the arguments. Nothing has been awaited yet.
+//!    arguments are compared with the arguments. Nothing has been awaited yet, unless a rule has a queue that is not empty.
 //! 4. [`stack::Dispatch`] hands it to the route's [`upstream::Upstream`], which waits for a slot and asks its peer. The
 //!    peer splices the upstream's own name and `_meta` into the client's params, which are otherwise not touched, mints an id,
 //!    and sends.
