@@ -57,6 +57,7 @@ pub mod protocol;
 // Floor 1: what is asked and answered, how small documents are fetched, what is counted, and who owns what runs.
 pub mod call;
 pub mod fetch;
+pub mod findings;
 pub mod metrics;
 pub mod seal;
 pub mod tasks;

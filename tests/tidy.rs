@@ -18,7 +18,10 @@ use std::{
 const FLOORS: [(u8, &[&str]); 8] = [
     (0, &["json", "jsonrpc", "protocol"]),
     // `fetch` does I/O and knows nothing of MCP: `auth` on floor 2 finds key sets with it, `upstream` tokens.
-    (1, &["call", "fetch", "metrics", "tasks", "seal"]),
+    (
+        1,
+        &["call", "fetch", "findings", "metrics", "tasks", "seal"],
+    ),
     (
         2,
         &[

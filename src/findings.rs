@@ -1,0 +1,318 @@
+//! What was found in content, and what was done about it: the list that people, metrics and audit read.
+//!
+//! Guarantees: a finding never holds the text that was found, only where it stood, how long it was, and a digest under a key
+//! of this process, which tells equal texts from others and cannot be guessed back (SECURITY 7). The list is bounded: the
+//! oldest go first, and how many went is counted; the counts by kind and action are kept of all. Deliberately absent: what is
+//! looked for, which is others' (`sanitize`, and whoever else notes something).
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::SystemTime,
+};
+
+use aws_lc_rs::{hmac, rand};
+
+use crate::{call::CallId, protocol::UpstreamId};
+
+/// What was found, without the text itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The class of content, or another kind of event in lower case: `secret`, `definition_changed`. A label of metrics, so
+    /// there are few.
+    pub kind: &'static str,
+    /// The rule that matched: lower case, stable.
+    pub rule: Arc<str>,
+    /// What was done.
+    pub action: Action,
+    /// Where the content came from and went to.
+    pub direction: Direction,
+    /// The place in the content as a JSON pointer (RFC 6901), at most [`PLACE_BYTES`] bytes; `""` is the whole.
+    pub place: Box<str>,
+    /// The bytes of text that matched; 0 where no text did.
+    pub length: usize,
+    /// The matched text under the key of this process; `None` where no text matched.
+    pub digest: Option<Digest>,
+    /// The upstream that it came from or was to go to.
+    pub upstream: Option<UpstreamId>,
+    /// The tool, prompt, resource or other item, by its upstream's own name for it.
+    pub item: Option<Arc<str>>,
+    /// The call in which it was found; `None` for definitions.
+    pub call: Option<CallId>,
+    /// When.
+    pub at: SystemTime,
+}
+
+/// The longest [`Finding::place`] in bytes; the rest of a longer one is cut off.
+pub const PLACE_BYTES: usize = 256;
+
+/// What is done about a finding, strongest first (SECURITY 7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Action {
+    /// The whole is refused.
+    Block,
+    /// The definition is not offered.
+    Quarantine,
+    /// A placeholder stands in its place.
+    Redact,
+    /// It is inert and still readable.
+    Neutralise,
+    /// It is gone.
+    Remove,
+    /// It is noted and stays as it is.
+    Flag,
+}
+
+impl Action {
+    /// Every action, strongest first.
+    pub const ALL: [Self; 6] = [
+        Self::Block,
+        Self::Quarantine,
+        Self::Redact,
+        Self::Neutralise,
+        Self::Remove,
+        Self::Flag,
+    ];
+
+    /// The word for it in configuration, `_meta` and metrics.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Block => "block",
+            Self::Quarantine => "quarantine",
+            Self::Redact => "redact",
+            Self::Neutralise => "neutralise",
+            Self::Remove => "remove",
+            Self::Flag => "flag",
+        }
+    }
+}
+
+/// Which way content goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// From a client to an upstream: arguments, answers to questions.
+    Arguments,
+    /// From an upstream to a client: results, errors, events, questions.
+    Results,
+    /// Definitions on their way into the catalog.
+    Definitions,
+}
+
+impl Direction {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Arguments => "arguments",
+            Self::Results => "results",
+            Self::Definitions => "definitions",
+        }
+    }
+}
+
+/// A keyed digest: equal for equal texts of one process, and of no use for guessing them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Digest([u8; 16]);
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}
+
+/// The findings of this process; cloning gives another handle to the same list.
+#[derive(Clone)]
+pub struct Findings(Arc<Shared>);
+
+struct Shared {
+    key: hmac::Key,
+    /// How many were noted ever: what tells without a lock that there are none.
+    noted: AtomicU64,
+    // A std mutex: taken when something is found or somebody looks, never for clean content.
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// With the call beside it, so that looking for those of one call touches no finding of another.
+    list: VecDeque<(Option<CallId>, Arc<Finding>)>,
+    counts: BTreeMap<Count, u64>,
+}
+
+type Count = (&'static str, Action, Direction);
+
+/// The most findings kept; the oldest goes for each beyond.
+pub const KEPT: usize = 1_024;
+/// The most different kinds times actions times directions that are counted; more are counted under the kind `other`.
+const COUNTED: usize = 512;
+
+impl Default for Findings {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Findings {
+    /// An empty list, with a key of its own.
+    #[expect(clippy::expect_used, reason = "see the invariant")]
+    pub fn new() -> Self {
+        let mut key = [0; 32];
+        // INVARIANT: the operating system's random source does not fail after boot; a process without one must not serve.
+        rand::fill(&mut key).expect("the system gives random bytes");
+        Self(Arc::new(Shared {
+            key: hmac::Key::new(hmac::HMAC_SHA256, &key),
+            noted: AtomicU64::new(0),
+            kept: Mutex::default(),
+        }))
+    }
+
+    /// The digest of a text that matched.
+    pub fn digest(&self, text: &str) -> Digest {
+        let tag = hmac::sign(&self.0.key, text.as_bytes());
+        let mut digest = [0; 16];
+        digest.copy_from_slice(&tag.as_ref()[..16]);
+        Digest(digest)
+    }
+
+    /// Takes a finding into the list and counts it.
+    pub fn note(&self, mut finding: Finding) {
+        if finding.place.len() > PLACE_BYTES {
+            let end = finding.place.floor_char_boundary(PLACE_BYTES);
+            finding.place = finding.place[..end].into();
+        }
+        let mut kept = self.kept();
+        let mut count = (finding.kind, finding.action, finding.direction);
+        if kept.counts.len() >= COUNTED && !kept.counts.contains_key(&count) {
+            count.0 = "other";
+        }
+        *kept.counts.entry(count).or_default() += 1;
+        if kept.list.len() >= KEPT {
+            kept.list.pop_front();
+        }
+        kept.list.push_back((finding.call, Arc::new(finding)));
+        self.0.noted.fetch_add(1, Ordering::Release);
+    }
+
+    /// How many were noted since the process began.
+    pub fn noted(&self) -> u64 {
+        self.0.noted.load(Ordering::Acquire)
+    }
+
+    /// Those that are kept, oldest first.
+    pub fn recent(&self) -> Vec<Arc<Finding>> {
+        let kept = self.kept();
+        kept.list
+            .iter()
+            .map(|(_, finding)| finding.clone())
+            .collect()
+    }
+
+    /// Those of one call that are still kept, oldest first. Costs one atomic load as long as nothing was ever found.
+    pub fn of(&self, call: CallId) -> Vec<Arc<Finding>> {
+        if self.noted() == 0 {
+            return Vec::new();
+        }
+        let kept = self.kept();
+        let own = kept.list.iter().filter(|(of, _)| *of == Some(call));
+        own.map(|(_, finding)| finding.clone()).collect()
+    }
+
+    /// How many there were of each kind, action and direction, kept or not.
+    pub fn counts(&self) -> Vec<(&'static str, Action, Direction, u64)> {
+        let kept = self.kept();
+        let counts = kept.counts.iter();
+        counts
+            .map(|((kind, action, direction), count)| (*kind, *action, *direction, *count))
+            .collect()
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Findings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Findings({} noted)", self.noted())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(place: &str, call: Option<CallId>) -> Finding {
+        Finding {
+            kind: "secret",
+            rule: "aws_access_key".into(),
+            action: Action::Redact,
+            direction: Direction::Results,
+            place: place.into(),
+            length: 20,
+            digest: None,
+            upstream: None,
+            item: None,
+            call,
+            at: SystemTime::UNIX_EPOCH,
+        }
+    }
+
+    #[test]
+    fn the_oldest_goes_at_the_bound_and_all_are_counted() {
+        let findings = Findings::new();
+        for n in 0..KEPT {
+            findings.note(finding(&format!("/{n}"), None));
+        }
+        assert_eq!(findings.recent().len(), KEPT);
+        assert_eq!(&*findings.recent()[0].place, "/0");
+        findings.note(finding("/last", None));
+        let recent = findings.recent();
+        assert_eq!((recent.len(), &*recent[0].place), (KEPT, "/1"));
+        assert_eq!(&*recent[KEPT - 1].place, "/last");
+        let all = (KEPT + 1) as u64;
+        assert_eq!(findings.noted(), all);
+        assert_eq!(
+            findings.counts(),
+            [("secret", Action::Redact, Direction::Results, all)]
+        );
+    }
+
+    #[test]
+    fn the_findings_of_a_call_are_told_apart() {
+        let findings = Findings::new();
+        let (one, two) = (CallId::new(), CallId::new());
+        assert!(findings.of(one).is_empty());
+        findings.note(finding("/a", Some(one)));
+        findings.note(finding("/b", Some(two)));
+        findings.note(finding("/c", None));
+        let own = findings.of(one);
+        assert_eq!((own.len(), &*own[0].place), (1, "/a"));
+    }
+
+    #[test]
+    fn a_long_place_is_cut_between_characters() {
+        let findings = Findings::new();
+        findings.note(finding(&"é".repeat(200), None));
+        findings.note(finding(&format!("x{}", "é".repeat(200)), None));
+        let recent = findings.recent();
+        assert_eq!((recent[0].place.len(), recent[1].place.len()), (256, 255));
+    }
+
+    #[test]
+    fn equal_texts_have_equal_digests_in_one_process_only() {
+        let (one, two) = (Findings::new(), Findings::new());
+        assert_eq!(one.digest("4111"), one.digest("4111"));
+        assert_ne!(one.digest("4111"), one.digest("4112"));
+        assert_ne!(one.digest("4111"), two.digest("4111"));
+        assert!(!format!("{:?} {one:?}", one.digest("4111")).contains("4111"));
+    }
+}
