@@ -155,6 +155,15 @@ pub const KEPT: usize = 1_024;
 /// The most different kinds times actions times directions that are counted; more are counted under the kind `other`.
 const COUNTED: usize = 512;
 
+impl Kept {
+    fn count(&mut self, mut count: Count) {
+        if self.counts.len() >= COUNTED && !self.counts.contains_key(&count) {
+            count.0 = "other";
+        }
+        *self.counts.entry(count).or_default() += 1;
+    }
+}
+
 impl Default for Findings {
     fn default() -> Self {
         Self::new()
@@ -190,16 +199,17 @@ impl Findings {
             finding.place = finding.place[..end].into();
         }
         let mut kept = self.kept();
-        let mut count = (finding.kind, finding.action, finding.direction);
-        if kept.counts.len() >= COUNTED && !kept.counts.contains_key(&count) {
-            count.0 = "other";
-        }
-        *kept.counts.entry(count).or_default() += 1;
+        kept.count((finding.kind, finding.action, finding.direction));
         if kept.list.len() >= KEPT {
             kept.list.pop_front();
         }
         kept.list.push_back((finding.call, Arc::new(finding)));
         self.0.noted.fetch_add(1, Ordering::Release);
+    }
+
+    /// Counts one of very many that are not worth a place in the list each.
+    pub fn count(&self, kind: &'static str, action: Action, direction: Direction) {
+        self.kept().count((kind, action, direction));
     }
 
     /// How many were noted since the process began.

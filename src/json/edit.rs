@@ -42,6 +42,15 @@ impl Edits {
         self.list.push((node.span(), value.bytes().clone()));
     }
 
+    /// Puts `text`, escaped as need be, in the place of `part` of the inside of a string: both ends lie between characters and
+    /// not inside an escape.
+    pub fn rewrite(&mut self, part: Span, text: &str) {
+        let mut spelled = Vec::with_capacity(text.len() + 2);
+        push_string(&mut spelled, text);
+        let inside = 1..spelled.len() - 1;
+        self.list.push((part, Bytes::from(spelled).slice(inside)));
+    }
+
     /// Decides each member of `object`, then adds `more` members at its end. Names in `more` must be new or removed here.
     pub fn members(
         &mut self,

@@ -9,6 +9,7 @@ mod node;
 mod notes;
 mod scan;
 mod stops;
+mod walk;
 
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use edit::{Edits, Fate};
 pub use node::{Elements, Field, Fields, Kind, Member, Members, Node};
 pub use scan::{Limits, ScanError, scan};
+pub use walk::{Mark, Marks, Spelled, Text, Texts, unescape_onto};
 
 use notes::Notes;
 use scan::scan_noting;

@@ -52,6 +52,10 @@ impl<'a> Node<'a> {
         }
     }
 
+    pub(super) const fn at(json: &'a Json, span: Span) -> Self {
+        Self { json, span }
+    }
+
     fn bytes(self) -> &'a [u8] {
         &self.json.text[self.span.start..self.span.end]
     }
@@ -419,7 +423,7 @@ pub(super) fn unescape(inner: &str) -> String {
 }
 
 /// The character of the escape that begins `text`, and how long the escape is.
-fn escaped(text: &str) -> (char, usize) {
+pub(super) fn escaped(text: &str) -> (char, usize) {
     let unit = |at: usize| {
         text.get(at..at + 4)
             .and_then(|digits| u32::from_str_radix(digits, 16).ok())

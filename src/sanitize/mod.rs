@@ -1,11 +1,23 @@
-//! What may go through: detectors look at text and say what they found where, and nothing else.
+//! What may go through: detectors look at text and say what they found where; the engine decides what becomes of it.
 //!
 //! Guarantees: a detector is linear in the length of what it is given, awaits nothing, holds no state between texts, and
-//! a finding never holds the text that was found. Deliberately absent: what becomes of a hit, which is decided by class, by
-//! direction and by configuration.
+//! a finding never holds the text that was found. What comes out is a value of the same shape, or nothing; content that is
+//! clean is not copied; what cannot be read to the end within its budget is blocked (SECURITY 7). Deliberately absent: that
+//! anybody is protected from instructions in text, which policy and isolation are for.
 
 mod class;
+mod decoded;
+mod engine;
 mod hit;
+mod media;
+mod placeholder;
+pub mod rules;
+#[cfg(test)]
+mod tests;
+mod verdict;
+mod views;
 
 pub use class::Class;
+pub use engine::{Sanitizer, Tail};
 pub use hit::{Detector, Hit};
+pub use verdict::{Blocked, Found, Marks, Subject, Verdict};

@@ -1,0 +1,348 @@
+//! Walking along a whole value: its strings in one pass, its marks in another, and where a byte of it stands as a pointer.
+//!
+//! Guarantees: one pass each, no recursion, no allocation but a stack as deep as the value. Every position is one in the
+//! value's own text. Deliberately absent: what a string means.
+
+use super::{Json, Node, Span, node, stops::next_stop};
+
+/// One string of a value: a member's name or a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Text {
+    /// What stands between its quotes.
+    pub inside: Span,
+    /// Whether an escape stands in it.
+    pub escaped: bool,
+    /// Whether it is a member's name.
+    pub name: bool,
+}
+
+/// Every string of a value, in order; see [`Json::texts`].
+#[derive(Debug, Clone)]
+pub struct Texts<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+/// A mark of a value; see [`Json::marks`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// `{` or `[`, here.
+    Open(usize),
+    /// `}` or `]`, one past it.
+    Close(usize),
+    /// A member's name.
+    Name(Text),
+    /// A string that is a value.
+    String(Text),
+    /// A number or a word.
+    Plain(Span),
+}
+
+/// Every mark of a value, in order.
+#[derive(Debug, Clone)]
+pub struct Marks<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl Json {
+    /// Every string of the value, names of members included, in order.
+    pub fn texts(&self) -> Texts<'_> {
+        Texts {
+            text: &self.text,
+            at: 0,
+        }
+    }
+
+    /// Every mark of the value, in order.
+    pub fn marks(&self) -> Marks<'_> {
+        Marks {
+            text: &self.text,
+            at: 0,
+        }
+    }
+
+    /// The node of a container, by the place of its opening mark.
+    pub fn node_at(&self, span: Span) -> Node<'_> {
+        Node::at(self, span)
+    }
+
+    /// The JSON pointers (RFC 6901) of the strings at these places, which rise. A name has the pointer of its member. In one
+    /// pass.
+    pub fn pointers(&self, places: &[usize]) -> Vec<String> {
+        let mut out = Vec::with_capacity(places.len());
+        let mut stack: Vec<Level> = Vec::new();
+        for mark in self.marks() {
+            let (end, here) = match mark {
+                Mark::Open(at) => {
+                    stack.push(Level {
+                        object: self.text[at] == b'{',
+                        index: 0,
+                        name: None,
+                    });
+                    (at, false)
+                }
+                Mark::Close(end) => {
+                    stack.pop();
+                    (end, false)
+                }
+                Mark::Name(text) => {
+                    if let Some(level) = stack.last_mut() {
+                        level.name = Some(text.inside);
+                    }
+                    (text.inside.end, true)
+                }
+                Mark::String(text) => (text.inside.end, true),
+                Mark::Plain(span) => (span.end, false),
+            };
+            if here {
+                while out.len() < places.len() && places[out.len()] <= end {
+                    out.push(self.pointer(&stack));
+                }
+            }
+            if out.len() == places.len() {
+                break;
+            }
+            if !matches!(mark, Mark::Open(_) | Mark::Name(_))
+                && let Some(level) = stack.last_mut()
+                && !level.object
+            {
+                level.index += 1;
+            }
+        }
+        out.resize(places.len(), String::new());
+        out
+    }
+
+    fn pointer(&self, stack: &[Level]) -> String {
+        use std::fmt::Write;
+        let mut out = String::new();
+        for level in stack {
+            match level.name {
+                Some(name) if level.object => {
+                    let name = node::unquote(&self.text[name.start..name.end]);
+                    out.push('/');
+                    // More than anybody shows: one name may be as long as the bound of the scan.
+                    for character in name.chars().take(128) {
+                        match character {
+                            '~' => out.push_str("~0"),
+                            '/' => out.push_str("~1"),
+                            control if control.is_control() => out.push('\u{FFFD}'),
+                            other => out.push(other),
+                        }
+                    }
+                }
+                _ => drop(write!(out, "/{}", level.index)),
+            }
+        }
+        out
+    }
+}
+
+/// One container on the way down.
+struct Level {
+    object: bool,
+    index: usize,
+    name: Option<Span>,
+}
+
+/// The string that opens at `at`, and where what follows it begins.
+fn string(text: &[u8], at: usize) -> (Text, usize) {
+    let start = at + 1;
+    let mut at = start;
+    let mut escaped = false;
+    loop {
+        at = next_stop(text, at, true);
+        if text.get(at) != Some(&b'\\') {
+            break;
+        }
+        escaped = true;
+        at += 2;
+    }
+    let end = at.min(text.len());
+    let mut next = end + 1;
+    while matches!(text.get(next), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+        next += 1;
+    }
+    let string = Text {
+        inside: Span { start, end },
+        escaped,
+        name: text.get(next) == Some(&b':'),
+    };
+    (string, next)
+}
+
+impl Iterator for Texts<'_> {
+    type Item = Text;
+
+    fn next(&mut self) -> Option<Text> {
+        let rest = self.text.get(self.at..)?;
+        // Between strings stand a few marks, as a rule; or very many numbers.
+        let near = rest.iter().take(16).position(|byte| *byte == b'"');
+        let open = match near {
+            Some(found) => found,
+            None => memchr::memchr(b'"', rest)?,
+        };
+        let (text, next) = string(self.text, self.at + open);
+        self.at = next;
+        Some(text)
+    }
+}
+
+impl Iterator for Marks<'_> {
+    type Item = Mark;
+
+    fn next(&mut self) -> Option<Mark> {
+        loop {
+            let at = self.at;
+            match *self.text.get(at)? {
+                b'{' | b'[' => {
+                    self.at += 1;
+                    return Some(Mark::Open(at));
+                }
+                b'}' | b']' => {
+                    self.at += 1;
+                    return Some(Mark::Close(self.at));
+                }
+                b'"' => {
+                    let (text, next) = string(self.text, at);
+                    self.at = next;
+                    return Some(if text.name {
+                        Mark::Name(text)
+                    } else {
+                        Mark::String(text)
+                    });
+                }
+                b',' | b':' | b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
+                _ => {
+                    let length = self.text[at..].iter().take_while(|byte| {
+                        !matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r')
+                    });
+                    self.at += length.count();
+                    return Some(Mark::Plain(Span {
+                        start: at,
+                        end: self.at,
+                    }));
+                }
+            }
+        }
+    }
+}
+
+/// Appends what the inside of a valid string stands for.
+pub fn unescape_onto(out: &mut String, inside: &str) {
+    let mut rest = inside;
+    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+        out.push_str(&rest[..at]);
+        let (character, length) = node::escaped(&rest[at..]);
+        out.push(character);
+        rest = &rest[at + length..];
+    }
+    out.push_str(rest);
+}
+
+/// Finds the places in the inside of a string that rising places in its unescaped text stand for. One pass for all of them.
+#[derive(Debug, Clone)]
+pub struct Spelled<'a> {
+    inside: &'a str,
+    spelled: usize,
+    plain: usize,
+}
+
+impl<'a> Spelled<'a> {
+    /// At the beginning of a string.
+    pub const fn new(inside: &'a str) -> Self {
+        Self {
+            inside,
+            spelled: 0,
+            plain: 0,
+        }
+    }
+
+    /// Where `plain`, a place between characters of the unescaped text that is not before the last one asked for, is spelled.
+    pub fn place(&mut self, plain: usize) -> usize {
+        while self.plain < plain {
+            let rest = &self.inside.as_bytes()[self.spelled.min(self.inside.len())..];
+            let wanted = plain - self.plain;
+            // No further than need be: the cost of all calls together is that of one walk.
+            let near = &rest[..wanted.min(rest.len())];
+            let Some(run) = memchr::memchr(b'\\', near) else {
+                self.spelled += wanted;
+                self.plain = plain;
+                break;
+            };
+            let (character, length) = node::escaped(&self.inside[self.spelled + run..]);
+            self.spelled += run + length;
+            self.plain += run + character.len_utf8();
+        }
+        self.spelled.min(self.inside.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::json::Limits;
+
+    fn json(text: &str) -> Json {
+        Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::UPSTREAM).unwrap()
+    }
+
+    fn shown(json: &Json) -> Vec<(&str, bool)> {
+        let text = |text: Text| (&json.as_str()[text.inside.start..text.inside.end], text.name);
+        json.texts().map(text).collect()
+    }
+
+    #[test]
+    fn every_string_is_met_once_and_names_are_told_from_values() {
+        let value = json(r#"{"a" : ["b\"c", 1.5, {"d":"" }], "e:" : null , "f":true}"#);
+        assert_eq!(
+            shown(&value),
+            [
+                ("a", true),
+                (r#"b\"c"#, false),
+                ("d", true),
+                ("", false),
+                ("e:", true),
+                ("f", true)
+            ]
+        );
+        assert_eq!(shown(&json("[1,2]")), []);
+        assert_eq!(shown(&json(r#""lone""#)), [("lone", false)]);
+    }
+
+    #[test]
+    fn strings_are_found_by_their_pointers() {
+        let value = json(r#"{"a/b":[0,{"x~":"here"},["n",["deep"]]],"z":{"q":1,"k":"last"}}"#);
+        let at = |needle: &str| value.as_str().find(needle).unwrap();
+        let places = [at("a/b"), at("here"), at("\"n") + 1, at("deep"), at("last")];
+        assert_eq!(
+            value.pointers(&places),
+            ["/a~1b", "/a~1b/1/x~0", "/a~1b/2/0", "/a~1b/2/1/0", "/z/k"]
+        );
+        assert_eq!(json(r#""lone""#).pointers(&[1]), [""]);
+    }
+
+    proptest! {
+        #[test]
+        fn places_in_the_plain_text_are_found_in_the_spelled_one(text in "(\\PC|[\"\\\\\n\u{1}é\u{1F600}]){0,40}", cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {
+            let spelled = Json::string(&text);
+            let inside = &spelled.as_str()[1..spelled.len() - 1];
+            let mut plain = String::new();
+            unescape_onto(&mut plain, inside);
+            prop_assert_eq!(&plain, &text);
+            let mut cuts: Vec<usize> = cuts.iter().map(|cut| text.floor_char_boundary(cut.index(text.len() + 1))).collect();
+            cuts.sort_unstable();
+            let mut places = Spelled::new(inside);
+            for cut in cuts {
+                let at = places.place(cut);
+                let mut before = String::new();
+                unescape_onto(&mut before, &inside[..at]);
+                prop_assert_eq!(before, &text[..cut]);
+            }
+        }
+    }
+}

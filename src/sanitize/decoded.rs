@@ -1,0 +1,396 @@
+//! Decoded forms: what stands in a text in Base64, hexadecimal, percent form, as `\u` escapes or in look-alike letters, and may
+//! be what a rule looks for.
+//!
+//! Guarantees: linear in the text; text that holds no such form costs a few passes at the speed of memory and no allocation.
+//! Deliberately absent: what cannot be seen in a run of its own alphabet, such as Base64 of fewer than 20 characters.
+
+use std::ops::Range;
+
+use unicode_normalization::UnicodeNormalization;
+
+/// Texts decoded from pieces of another text, one after the other with a line end between.
+#[derive(Debug, Default)]
+pub(super) struct Decoded {
+    pub(super) text: String,
+    /// Where each begins, and the piece that it was decoded from.
+    pieces: Vec<(usize, Range<usize>)>,
+    bytes: Vec<u8>,
+}
+
+/// The shortest run that is taken for an encoded one.
+const RUN: usize = 20;
+/// The shortest decoded text that is looked at: 8 bytes, what the shortest credential has.
+const TEXT: usize = 8;
+/// The longest token in percent form or look-alike letters.
+const TOKEN: usize = 8 << 10;
+/// The longest run that is decoded at every alignment, in case something stands before what was encoded.
+const SHIFTED: usize = 4 << 10;
+
+impl Decoded {
+    /// Forgets everything, and gives back more memory than is worth keeping.
+    pub(super) fn clear(&mut self) {
+        self.text.clear();
+        self.pieces.clear();
+        self.bytes.clear();
+        self.text.shrink_to(KEEP);
+        self.bytes.shrink_to(KEEP);
+        self.pieces.shrink_to(KEEP / 32);
+    }
+
+    /// Decodes what can be decoded in `text`.
+    pub(super) fn read(&mut self, text: &str) {
+        self.clear();
+        let bytes = text.as_bytes();
+        runs(bytes, |run| self.run(bytes, run));
+        tokens(bytes, b'%', is_hex_pair, |token| {
+            self.percent(bytes, token);
+        });
+        tokens(bytes, b'\\', is_unicode_escape, |token| {
+            self.escapes(text, token);
+        });
+        if !text.is_ascii() {
+            self.letters(text);
+        }
+    }
+
+    /// The piece of the source that a place here was decoded from.
+    pub(super) fn source(&self, at: usize) -> Range<usize> {
+        let after = self.pieces.partition_point(|(begins, _)| *begins <= at);
+        self.pieces
+            .get(after.wrapping_sub(1))
+            .map_or(0..0, |(_, piece)| piece.clone())
+    }
+
+    fn add(&mut self, text: &str, source: &Range<usize>) {
+        self.pieces.push((self.text.len(), source.clone()));
+        self.text.push_str(text);
+        self.text.push('\n');
+    }
+
+    /// A run of characters of Base64, which are hexadecimal digits too, perhaps.
+    fn run(&mut self, text: &[u8], run: Range<usize>) {
+        let piece = &text[run.clone()];
+        if piece.iter().all(u8::is_ascii_hexdigit) {
+            self.bytes.clear();
+            self.bytes.extend(
+                piece
+                    .chunks_exact(2)
+                    .map(|pair| nibble(pair[0]) << 4 | nibble(pair[1])),
+            );
+            self.printed(&run);
+        }
+        // Text in Base64 has letters of both cases; words, paths and names in snake case have not.
+        let (mut upper, mut lower) = (false, false);
+        for byte in piece.iter().take(64) {
+            upper |= byte.is_ascii_uppercase() | byte.is_ascii_digit();
+            lower |= byte.is_ascii_lowercase();
+        }
+        if !(upper && lower) && piece.len() <= 64 {
+            return;
+        }
+        let shifts = if piece.len() <= SHIFTED { 4 } else { 1 };
+        for shift in 0..shifts {
+            self.bytes.clear();
+            for four in piece[shift.min(piece.len())..].chunks(4) {
+                let value = four
+                    .iter()
+                    .fold(0_u32, |value, byte| value << 6 | u32::from(sextet(*byte)));
+                let whole = value << (6 * (4 - four.len()));
+                let bytes = whole.to_be_bytes();
+                let count = (four.len() * 3 / 4).min(3);
+                self.bytes.extend_from_slice(&bytes[1..=count]);
+            }
+            self.printed(&run);
+        }
+    }
+
+    /// Takes the stretches of readable text from what was decoded to bytes.
+    fn printed(&mut self, source: &Range<usize>) {
+        let bytes = std::mem::take(&mut self.bytes);
+        let readable = |byte: &u8| matches!(byte, 0x20..=0x7E | b'\n' | b'\r' | b'\t' | 0xEF | 0xE2);
+        for stretch in bytes.split(|byte| !readable(byte) && *byte < 0x80) {
+            // Characters beyond ASCII may be what splits a key: they stay out of it.
+            let plain = stretch.iter().filter(|byte| byte.is_ascii()).count();
+            if plain < TEXT || plain * 4 < stretch.len() * 3 {
+                continue;
+            }
+            self.pieces.push((self.text.len(), source.clone()));
+            self.text.extend(
+                stretch
+                    .iter()
+                    .filter(|byte| byte.is_ascii())
+                    .map(|byte| char::from(*byte)),
+            );
+            self.text.push('\n');
+        }
+        self.bytes = bytes;
+    }
+
+    fn percent(&mut self, text: &[u8], token: Range<usize>) {
+        let piece = &text[token.clone()];
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.clear();
+        let mut at = 0;
+        while at < piece.len() {
+            if piece[at] == b'%' && is_hex_pair(&piece[at + 1..]) {
+                bytes.push(nibble(piece[at + 1]) << 4 | nibble(piece[at + 2]));
+                at += 3;
+            } else {
+                bytes.push(piece[at]);
+                at += 1;
+            }
+        }
+        self.add(&String::from_utf8_lossy(&bytes), &token);
+        self.bytes = bytes;
+    }
+
+    fn escapes(&mut self, text: &str, token: Range<usize>) {
+        let piece = &text[token.clone()];
+        let mut plain = String::with_capacity(piece.len());
+        let mut rest = piece;
+        while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+            plain.push_str(&rest[..at]);
+            rest = &rest[at + 1..];
+            if is_unicode_escape(rest.as_bytes()) {
+                let unit = u32::from_str_radix(&rest[1..5], 16).unwrap_or(0);
+                plain.extend(char::from_u32(unit));
+                rest = &rest[5..];
+            }
+        }
+        plain.push_str(rest);
+        self.add(&plain, &token);
+    }
+
+    /// Letters and digits in forms that read as others: full width, mathematical, circled (NFKC).
+    fn letters(&mut self, text: &str) {
+        let bytes = text.as_bytes();
+        let mut from = 0;
+        for at in memchr::memchr3_iter(0xEF, 0xF0, 0xE2, bytes) {
+            if at < from || !is_other_form(&bytes[at..]) {
+                continue;
+            }
+            let part = |character: &char| {
+                character.is_ascii_alphanumeric()
+                    || matches!(character, '_' | '-' | '+' | '/' | '=' | '.' | ':')
+                    || is_other_form(character.encode_utf8(&mut [0; 4]).as_bytes())
+            };
+            let before = text[from..at].chars().rev().take(TOKEN).take_while(part);
+            let start = at - before.map(char::len_utf8).sum::<usize>();
+            let after = text[at..].chars().take(TOKEN).take_while(part);
+            let end = at + after.map(char::len_utf8).sum::<usize>();
+            from = end;
+            if end - start >= TEXT {
+                let plain: String = text[start..end].nfkc().collect();
+                self.add(&plain, &(start..end));
+            }
+        }
+    }
+}
+
+/// What is kept of a buffer from one text to the next, in bytes.
+pub(super) const KEEP: usize = 1 << 20;
+
+/// Tells every run of at least [`RUN`] characters of either Base64 alphabet, and some that have fewer.
+fn runs(text: &[u8], mut each: impl FnMut(Range<usize>)) {
+    // A run as long as that covers two blocks of eight without a byte below `+` or beyond ASCII: most text has spaces.
+    const LOW: u64 = 0x2B2B_2B2B_2B2B_2B2B;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let (blocks, _) = text.as_chunks::<8>();
+    let mut before = false;
+    let mut done = 0;
+    for (index, block) in blocks.iter().enumerate() {
+        let word = u64::from_le_bytes(*block);
+        if (word.wrapping_sub(LOW) | word) & HIGH != 0 {
+            before = false;
+            continue;
+        }
+        if !before {
+            before = true;
+            // Short of two blocks, there is a run of the whole length only if it goes on on both sides.
+            continue;
+        }
+        let end = index * 8 + 8;
+        if end <= done {
+            continue;
+        }
+        let first = (end - 16).max(done);
+        let back = text[done..first]
+            .iter()
+            .rev()
+            .take_while(|byte| in_alphabet(**byte))
+            .count();
+        let mut start = first - back;
+        loop {
+            let length = text[start..]
+                .iter()
+                .take_while(|byte| in_alphabet(**byte))
+                .count();
+            if length >= RUN {
+                each(start..start + length);
+            }
+            start += length + 1;
+            if start >= end {
+                break;
+            }
+        }
+        done = start.min(text.len());
+    }
+}
+
+/// Tells every token, cut by white space, quotes and angles, that holds `mark` with what `goes_on` says follows it.
+fn tokens(
+    text: &[u8],
+    mark: u8,
+    goes_on: impl Fn(&[u8]) -> bool,
+    mut each: impl FnMut(Range<usize>),
+) {
+    let part = |byte: &&u8| !matches!(byte, 0..=b' ' | b'"' | b'\'' | b'<' | b'>' | b'`');
+    let mut done = 0;
+    for at in memchr::memchr_iter(mark, text) {
+        if at < done || !goes_on(&text[at + 1..]) {
+            continue;
+        }
+        let before = text[done..at]
+            .iter()
+            .rev()
+            .take(TOKEN)
+            .take_while(part)
+            .count();
+        let after = text[at..].iter().take(TOKEN).take_while(part).count();
+        let (mut start, mut end) = (at - before, at + after);
+        while !text.is_empty() && start < at && is_inner(text[start]) {
+            start += 1;
+        }
+        while end < text.len() && is_inner(text[end]) {
+            end += 1;
+        }
+        done = end;
+        each(start..end);
+    }
+}
+
+/// Whether a byte of UTF-8 is not the first of its character.
+const fn is_inner(byte: u8) -> bool {
+    byte & 0xC0 == 0x80
+}
+
+fn is_hex_pair(rest: &[u8]) -> bool {
+    matches!(rest, [high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit())
+}
+
+fn is_unicode_escape(rest: &[u8]) -> bool {
+    matches!(rest, [b'u', digits @ ..] if digits.len() >= 4 && digits[..4].iter().all(u8::is_ascii_hexdigit))
+}
+
+/// Whether a text begins with a letter or digit in another form.
+const fn is_other_form(text: &[u8]) -> bool {
+    matches!(
+        text,
+        [0xEF, 0xBC, 0x90..=0x99 | 0xA1..=0xBA, ..]
+            | [0xEF, 0xBD, 0x81..=0x9A, ..]
+            | [0xF0, 0x9D, 0x90..=0x9F, ..]
+            | [0xE2, 0x92, 0xB6..=0xBF, ..]
+            | [0xE2, 0x93, 0x80..=0xA9, ..]
+    )
+}
+
+const fn in_alphabet(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
+}
+
+const fn sextet(byte: u8) -> u8 {
+    match byte {
+        b'A'..=b'Z' => byte - b'A',
+        b'a'..=b'z' => byte - b'a' + 26,
+        b'0'..=b'9' => byte - b'0' + 52,
+        b'+' | b'-' => 62,
+        _ => 63,
+    }
+}
+
+const fn nibble(digit: u8) -> u8 {
+    match digit {
+        b'0'..=b'9' => digit - b'0',
+        b'a'..=b'f' => digit - b'a' + 10,
+        _ => digit.wrapping_sub(b'A').wrapping_add(10) & 0xF,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::{Engine, engine::general_purpose};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn decoded(text: &str) -> Decoded {
+        let mut decoded = Decoded::default();
+        decoded.read(text);
+        decoded
+    }
+
+    const KEY: &str = "AKIAIOSFODNN7EXAMPLX";
+
+    #[test]
+    fn each_form_is_read_and_known_by_the_piece_it_stood_in() {
+        let base64 = general_purpose::STANDARD.encode(KEY);
+        let unpadded = general_purpose::URL_SAFE_NO_PAD.encode(format!("key={KEY}?>"));
+        let hex: String = KEY.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let percent: String = KEY.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let escapes: String = KEY.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
+        let wide: String = KEY
+            .chars()
+            .filter_map(|c| char::from_u32(c as u32 + 0xFEE0))
+            .collect();
+        for form in [
+            base64.as_str(),
+            &unpadded,
+            &format!("x{base64}"),
+            &format!("ab/{base64}"),
+            &hex,
+            &hex.to_uppercase(),
+            &percent,
+            "%41KIAIOSFODNN7EXAMPLX",
+            &escapes,
+            "\\u0041KIAIOSFODNN7EXAMPLX",
+            &wide,
+            "ＡKIAIOSFODNN7EXAMPLX",
+        ] {
+            for before in ["", "see ", "日本 ", "é\n"] {
+                let text = format!("{before}{form} and more");
+                let read = decoded(&text);
+                let at = read.text.find(KEY);
+                let at = at.unwrap_or_else(|| panic!("{text}: {:?}", read.text));
+                let source = read.source(at);
+                let piece = &text[source];
+                assert!(form.trim_end_matches('=') == piece || form == piece, "{text}: {piece}");
+            }
+        }
+    }
+
+    #[test]
+    fn ordinary_text_yields_next_to_nothing() {
+        let text = "The quick brown fox jumps over the lazy dog; see src/sanitize/decoded.rs, https://example.com/a/b?c=d \
+            and some_rather_long_function_name_in_snake_case(argument). 日本語の文章、“quotes” — and emoji 🎉.";
+        assert_eq!(decoded(text).text, "");
+    }
+
+    proptest! {
+        #[test]
+        fn reading_never_panics_and_pieces_lie_in_the_text(text in "(\\PC|[%\\\\uA-Fa-f0-9]|[A-Za-z0-9+/]{20,40}|ＡＢ){0,40}") {
+            let read = decoded(&text);
+            for (_, piece) in &read.pieces {
+                prop_assert!(text.get(piece.clone()).is_some());
+            }
+        }
+
+        #[test]
+        fn every_long_run_is_told(before in "[ a-z.]{0,40}", run in "[A-Za-z0-9+/_-]{23,60}", after in "( [ a-z.]{0,40})?") {
+            let text = format!("{before} {run}{after}");
+            let mut told = Vec::new();
+            runs(text.as_bytes(), |piece| told.push(piece));
+            let start = before.len() + 1;
+            prop_assert!(told.contains(&(start..start + run.len())), "{told:?}");
+        }
+    }
+}

@@ -1,0 +1,608 @@
+//! The engine: every text of a value is shown to every detector, and what they find is acted upon.
+//!
+//! One pass looks at all texts and proposes edits; they are applied in one copy, and the result is looked at again until
+//! nothing changes (SECURITY 7: at most three times). While hidden characters are there to be removed, nothing else is looked
+//! for: what they split is found in the next pass. A value in which nothing is found is not copied and costs no allocation.
+
+use std::{borrow::Cow, cell::Cell, ops::Range, sync::Arc, time::SystemTime};
+
+use tokio::time::Instant;
+
+use super::{
+    Blocked, Class, Detector, Found, Hit, Marks, Subject, Verdict, media,
+    placeholder::{is_placeholder, placeholder},
+    rules::{Actions, Budget, Rules, fitting},
+    views::{BEFORE, Part, Views},
+};
+use crate::{
+    findings::{Action, Digest, Direction, Finding, Findings},
+    json::{Edits, Json, Limits, Span, Spelled},
+    protocol::UpstreamId,
+};
+
+/// How often a value may change before what is left is blocked.
+const PASSES: usize = 3;
+/// The most hits of one value.
+const HITS: usize = 1 << 16;
+/// The most findings of one value that are told one by one; the rest are counted.
+const TOLD: usize = 64;
+/// How much text is looked at between two looks at the clock, in bytes.
+const STRIDE: usize = 64 << 10;
+/// The most bytes that are looked at for each byte of a value, over all passes and decoded forms, beside [`FREE`].
+const TIMES: usize = 64;
+/// The bytes that are looked at in any case.
+const FREE: usize = 1 << 20;
+
+/// Looks at content and acts upon what is in it. Shared by all calls.
+pub struct Sanitizer {
+    detectors: Vec<Arc<dyn Detector>>,
+    rules: Rules,
+    findings: Findings,
+}
+
+/// The end of the text of an earlier event of the same answer: nothing hides in the seam. At most 512 bytes.
+#[derive(Debug, Default)]
+pub struct Tail(String);
+
+/// What is kept from one value to the next, by each thread.
+#[derive(Default)]
+struct Scratch {
+    views: Views,
+    hits: Vec<Hit>,
+    spots: Vec<Spot>,
+}
+
+thread_local! {
+    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
+}
+
+/// A hit, in a string of the value.
+#[derive(Debug)]
+struct Spot {
+    part: Part,
+    class: Option<Class>,
+    kind: &'static str,
+    rule: Arc<str>,
+    action: Action,
+    inert: Option<Cow<'static, str>>,
+    length: usize,
+    digest: Digest,
+}
+
+/// The word for what the operator's own rules find.
+const OWN_RULE: &str = "own_rule";
+
+/// The budget is used up.
+struct Exhausted;
+
+/// What a scan has used of its budget.
+struct Work {
+    left: usize,
+    stride: usize,
+    deadline: Instant,
+}
+
+/// One look at one text: what it is looked at for.
+struct Look<'a, 'b> {
+    sanitizer: &'a Sanitizer,
+    subject: &'a Subject<'a>,
+    hits: &'b mut Vec<Hit>,
+    spots: &'b mut Vec<Spot>,
+    work: &'b mut Work,
+}
+
+/// Tells the parts of strings that a span of a text covers.
+type Places<'a> = &'a dyn Fn(&Range<usize>, &mut dyn FnMut(Part));
+
+/// Which hits of a text count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Count {
+    /// All.
+    All,
+    /// Those that lie in more than one string.
+    Across,
+    /// Those of classes that are looked for in decoded forms.
+    Decoded,
+}
+
+impl Sanitizer {
+    /// With these detectors, under these rules; what is found is noted in `findings`.
+    pub fn new(detectors: Vec<Arc<dyn Detector>>, rules: Rules, findings: Findings) -> Self {
+        Self {
+            detectors,
+            rules,
+            findings,
+        }
+    }
+
+    /// What the operator decided.
+    pub const fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Where findings are noted.
+    pub const fn findings(&self) -> &Findings {
+        &self.findings
+    }
+
+    /// Looks at a value.
+    pub fn look(&self, value: &Json, subject: &Subject<'_>) -> Verdict {
+        self.look_after(value, subject, None)
+    }
+
+    /// Looks at a value that is one of several which are read one after the other.
+    pub fn look_after(
+        &self,
+        value: &Json,
+        subject: &Subject<'_>,
+        tail: Option<&mut Tail>,
+    ) -> Verdict {
+        let mut scratch = SCRATCH.take().unwrap_or_default();
+        let verdict = self.passes(value, subject, tail, &mut scratch);
+        SCRATCH.set(Some(scratch));
+        verdict
+    }
+
+    /// What is in a definition, which is never altered.
+    pub fn definition(&self, value: &Json, upstream: &UpstreamId, item: &Arc<str>) -> Vec<Found> {
+        let subject = Subject {
+            direction: Direction::Definitions,
+            upstream: Some(upstream),
+            item: Some(item),
+            call: None,
+            actions: self.rules.actions(Some(upstream), Some(item)),
+            skip: &[],
+            sealed: false,
+        };
+        let mut scratch = SCRATCH.take().unwrap_or_default();
+        let mut work = Work::new(value.len(), self.rules.budget);
+        let done = self.pass(value, &subject, None, &[], &mut scratch, &mut work);
+        let mut found = Vec::new();
+        if done.is_err() {
+            found.push(Found {
+                kind: "scan_budget",
+                rule: "scan_budget".into(),
+                action: Action::Quarantine,
+                place: String::new(),
+            });
+        }
+        let places = places(&scratch.spots);
+        for (spot, place) in scratch.spots.drain(..).zip(value.pointers(&places)) {
+            found.push(Found {
+                kind: spot.kind,
+                rule: spot.rule.clone(),
+                action: spot.action,
+                place: place.clone(),
+            });
+            self.findings.note(spot.finding(&subject, place));
+        }
+        SCRATCH.set(Some(scratch));
+        found
+    }
+
+    fn passes(
+        &self,
+        value: &Json,
+        subject: &Subject<'_>,
+        mut tail: Option<&mut Tail>,
+        scratch: &mut Scratch,
+    ) -> Verdict {
+        let mut work = Work::new(value.len(), self.rules.budget);
+        let mut now = Cow::Borrowed(value);
+        let mut marks = Marks::default();
+        for pass in 0..=PASSES {
+            let media = match media::of(self, &now, subject, pass == 0) {
+                Ok(media) => media,
+                Err(blocked) => return Verdict::Blocked(self.noted(blocked, subject)),
+            };
+            marks.join(media.marks());
+            let before = tail.as_deref().map(|tail| tail.0.as_str());
+            let exempt = media.exempt();
+            if self
+                .pass(&now, subject, before, exempt, scratch, &mut work)
+                .is_err()
+            {
+                return Verdict::Blocked(self.noted(Blocked::budget(), subject));
+            }
+            let spots = &mut scratch.spots;
+            if spots.is_empty() && media.is_clean() {
+                break;
+            }
+            if let Some(spot) = spots.iter().find(|spot| spot.action == Action::Block) {
+                let place = now.pointers(&[spot.part.string]).swap_remove(0);
+                let blocked = Blocked {
+                    kind: spot.kind,
+                    rule: Some(spot.rule.clone()),
+                    place: place.clone(),
+                };
+                self.findings.note(spot.finding(subject, place));
+                return Verdict::Blocked(blocked);
+            }
+            let altering = !media.is_clean() || spots.iter().any(Spot::alters);
+            if altering {
+                // What is only noted is still there in the last pass.
+                spots.retain(Spot::alters);
+            }
+            self.note(&now, spots, subject, &mut marks);
+            if !altering {
+                break;
+            }
+            if subject.sealed || pass == PASSES {
+                let blocked = if subject.sealed {
+                    Blocked::whole("integrity")
+                } else {
+                    Blocked::budget()
+                };
+                return Verdict::Blocked(self.noted(blocked, subject));
+            }
+            let mut edits = Edits::new();
+            media.apply(&now, &mut edits);
+            alter(&now, spots, &mut edits);
+            // Names may have become alike: what comes out is one value, or nothing.
+            match Json::parse(now.splice(&edits).bytes().clone(), &Limits::LIST) {
+                Ok(next) => now = Cow::Owned(next),
+                Err(_) => {
+                    return Verdict::Blocked(self.noted(Blocked::whole("integrity"), subject));
+                }
+            }
+        }
+        if let Some(tail) = &mut tail
+            && let Some(end) = scratch.views.tail(now.as_str())
+        {
+            tail.0.clear();
+            tail.0.push_str(end);
+        }
+        match now {
+            Cow::Owned(now) => Verdict::Changed(now, marks),
+            Cow::Borrowed(_) if marks.is_empty() => Verdict::Clean,
+            Cow::Borrowed(_) => Verdict::Flagged(marks),
+        }
+    }
+
+    /// Looks at every text of a value once; what is found is in `scratch.spots`.
+    fn pass(
+        &self,
+        value: &Json,
+        subject: &Subject<'_>,
+        before: Option<&str>,
+        exempt: &[Span],
+        scratch: &mut Scratch,
+        work: &mut Work,
+    ) -> Result<(), Exhausted> {
+        let Scratch { views, hits, spots } = scratch;
+        spots.clear();
+        let text = value.as_str();
+        views.read(text, value.texts(), exempt, before);
+        let Views {
+            joined,
+            long,
+            seam,
+            decoded,
+            ..
+        } = views;
+        let mut look = Look {
+            sanitizer: self,
+            subject,
+            hits,
+            spots,
+            work,
+        };
+        let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
+            joined.parts(span).for_each(each);
+        };
+        look.deep(&joined.text, &places, Count::All, decoded)?;
+        for string in &*long {
+            let inside = string.inside;
+            let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
+                each(Part {
+                    string: inside.start,
+                    from: span.start,
+                    to: span.end,
+                    name: string.name,
+                });
+            };
+            look.deep(&text[inside.start..inside.end], &places, Count::All, decoded)?;
+        }
+        if !seam.text.is_empty() {
+            let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
+                seam.parts(span).for_each(each);
+            };
+            look.deep(&seam.text, &places, Count::Across, decoded)?;
+        }
+        // What splits other things goes first.
+        let hides = |spot: &Spot| {
+            spot.action == Action::Remove
+                && matches!(spot.class, Some(Class::Hidden | Class::Terminal))
+        };
+        if spots.iter().any(hides) {
+            spots.retain(hides);
+        }
+        spots.sort_by(|one, two| {
+            let key = |spot: &Spot| (spot.part.string, spot.part.from, usize::MAX - spot.part.to);
+            key(one).cmp(&key(two))
+        });
+        Ok(())
+    }
+
+    /// Notes what was found, and marks it for whoever gets the content.
+    fn note(&self, value: &Json, spots: &[Spot], subject: &Subject<'_>, marks: &mut Marks) {
+        let told = &spots[..spots.len().min(TOLD)];
+        for (spot, place) in told.iter().zip(value.pointers(&places(told))) {
+            self.findings.note(spot.finding(subject, place));
+        }
+        for spot in &spots[told.len()..] {
+            self.findings
+                .count(spot.kind, spot.action, subject.direction);
+        }
+        for spot in spots {
+            marks.add(spot.action, spot.kind, &spot.rule);
+        }
+    }
+
+    fn noted(&self, blocked: Blocked, subject: &Subject<'_>) -> Blocked {
+        self.findings.note(Finding {
+            kind: blocked.kind,
+            rule: blocked.rule.clone().unwrap_or_else(|| blocked.kind.into()),
+            action: Action::Block,
+            direction: subject.direction,
+            place: blocked.place.as_str().into(),
+            length: 0,
+            digest: None,
+            upstream: subject.upstream.cloned(),
+            item: subject.item.cloned(),
+            call: subject.call,
+            at: SystemTime::now(),
+        });
+        blocked
+    }
+}
+
+impl std::fmt::Debug for Sanitizer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Sanitizer({} detectors)", self.detectors.len())
+    }
+}
+
+impl Look<'_, '_> {
+    /// Looks at a text and at what can be decoded in it, and in that.
+    fn deep(
+        &mut self,
+        text: &str,
+        places: Places<'_>,
+        count: Count,
+        decoded: &mut [super::decoded::Decoded; 2],
+    ) -> Result<(), Exhausted> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.text(text, places, count)?;
+        let [outer, inner] = decoded;
+        outer.read(text);
+        if outer.text.is_empty() {
+            return Ok(());
+        }
+        let once = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
+            places(&outer.source(span.start), each);
+        };
+        self.text(&outer.text, &once, Count::Decoded)?;
+        inner.read(&outer.text);
+        if inner.text.is_empty() {
+            return Ok(());
+        }
+        let twice = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
+            once(&inner.source(span.start), each);
+        };
+        self.text(&inner.text, &twice, Count::Decoded)
+    }
+
+    fn text(&mut self, text: &str, places: Places<'_>, count: Count) -> Result<(), Exhausted> {
+        self.work.spend(text.len())?;
+        let actions: &Actions = self.subject.actions;
+        let direction = self.subject.direction;
+        let sanitizer = self.sanitizer;
+        for detector in &sanitizer.detectors {
+            let class = detector.class();
+            let Some(action) = actions.of(class, direction) else {
+                continue;
+            };
+            if count == Count::Decoded && !in_decoded(class) {
+                continue;
+            }
+            detector.inspect(text, self.hits);
+            self.work.check()?;
+            if self.hits.is_empty() {
+                continue;
+            }
+            let mut hits = std::mem::take(self.hits);
+            for hit in hits.drain(..) {
+                // A detector may tell of more than one class.
+                let action = if hit.class == class {
+                    Some(action)
+                } else {
+                    actions.of(hit.class, direction)
+                };
+                if let Some(action) = action {
+                    self.spot(text, places, count, Some(hit.class), &hit, action)?;
+                }
+            }
+            *self.hits = hits;
+        }
+        for own in &sanitizer.rules.own {
+            for found in own.pattern.find_iter(text).filter(|found| !found.is_empty()) {
+                let hit = Hit {
+                    span: found.range(),
+                    class: Class::Secret,
+                    rule: own.name.clone(),
+                    inert: None,
+                };
+                let action = fitting(own.action, direction);
+                self.spot(text, places, count, None, &hit, action)?;
+            }
+            self.work.check()?;
+        }
+        Ok(())
+    }
+
+    fn spot(
+        &mut self,
+        text: &str,
+        places: Places<'_>,
+        count: Count,
+        class: Option<Class>,
+        hit: &Hit,
+        action: Action,
+    ) -> Result<(), Exhausted> {
+        let matched = &text[hit.span.clone()];
+        if is_placeholder(text, &hit.span) || hit.inert.as_deref() == Some(matched) {
+            return Ok(());
+        }
+        let mut parts = Vec::new();
+        places(&hit.span, &mut |part| parts.push(part));
+        let strings = parts.windows(2).filter(|two| two[0].string != two[1].string);
+        let across = strings.count() > 0;
+        if count == Count::Across && !across {
+            return Ok(());
+        }
+        if self.spots.len() + parts.len() > HITS {
+            return Err(Exhausted);
+        }
+        // A name that stands beside what was found is not what was found.
+        let values = parts.iter().any(|part| !part.name);
+        let digest = self.sanitizer.findings.digest(matched);
+        let whole = count != Count::Decoded && !across;
+        let action = match action {
+            Action::Neutralise if !whole || hit.inert.is_none() => Action::Redact,
+            other => other,
+        };
+        for part in parts {
+            if part.string == BEFORE || (part.name && values) {
+                continue;
+            }
+            self.spots.push(Spot {
+                part,
+                class,
+                kind: class.map_or(OWN_RULE, Class::word),
+                rule: hit.rule.clone(),
+                action,
+                inert: hit.inert.clone().filter(|_| whole),
+                length: matched.len(),
+                digest,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Whether a class is looked for in what was decoded: what somebody reads or runs as it stands is not.
+const fn in_decoded(class: Class) -> bool {
+    matches!(
+        class,
+        Class::Own | Class::Secret | Class::PersonalChecked | Class::Injection
+    )
+}
+
+/// Where the strings of these spots begin, which rise.
+fn places(spots: &[Spot]) -> Vec<usize> {
+    spots.iter().map(|spot| spot.part.string).collect()
+}
+
+/// Adds the edits that these spots, in order, ask for. Where they overlap the strongest holds for all of it.
+fn alter(value: &Json, spots: &[Spot], edits: &mut Edits) {
+    let text = value.as_str();
+    let mut spots = spots.iter().filter(|spot| spot.alters()).peekable();
+    let mut string = usize::MAX;
+    let mut spelled = Spelled::new("");
+    while let Some(first) = spots.next() {
+        let (from, mut to) = (first.part.from, first.part.to);
+        let mut strongest = first;
+        while let Some(next) = spots.next_if(|next| {
+            next.part.string == first.part.string && next.part.from < to
+        }) {
+            to = to.max(next.part.to);
+            if next.action < strongest.action {
+                strongest = next;
+            }
+        }
+        if first.part.string != string {
+            string = first.part.string;
+            spelled = Spelled::new(&text[string..]);
+        }
+        let span = Span {
+            start: string + spelled.place(from),
+            end: string + spelled.place(to),
+        };
+        let alone = strongest.part.from == from && strongest.part.to == to;
+        match (strongest.action, &strongest.inert) {
+            (Action::Remove, _) => edits.rewrite(span, ""),
+            (Action::Neutralise, Some(inert)) if alone => edits.rewrite(span, inert),
+            _ => edits.rewrite(span, &placeholder(&strongest.rule)),
+        }
+    }
+}
+
+impl Spot {
+    const fn alters(&self) -> bool {
+        !matches!(self.action, Action::Flag)
+    }
+
+    fn finding(&self, subject: &Subject<'_>, place: String) -> Finding {
+        Finding {
+            kind: self.kind,
+            rule: self.rule.clone(),
+            action: self.action,
+            direction: subject.direction,
+            place: place.into(),
+            length: self.length,
+            digest: Some(self.digest),
+            upstream: subject.upstream.cloned(),
+            item: subject.item.cloned(),
+            call: subject.call,
+            at: SystemTime::now(),
+        }
+    }
+}
+
+impl Blocked {
+    fn budget() -> Self {
+        Self::whole("scan_budget")
+    }
+
+    /// For the whole of a value, for this.
+    pub(crate) const fn whole(kind: &'static str) -> Self {
+        Self {
+            kind,
+            rule: None,
+            place: String::new(),
+        }
+    }
+}
+
+impl Work {
+    fn new(length: usize, budget: Budget) -> Self {
+        let mibs = length as f64 / f64::from(1 << 20);
+        Self {
+            left: length.saturating_mul(TIMES).saturating_add(FREE),
+            stride: 0,
+            deadline: Instant::now() + budget.base + budget.per_mib.mul_f64(mibs),
+        }
+    }
+
+    /// This much is about to be looked at.
+    fn spend(&mut self, bytes: usize) -> Result<(), Exhausted> {
+        self.left = self.left.checked_sub(bytes).ok_or(Exhausted)?;
+        self.stride += bytes;
+        Ok(())
+    }
+
+    /// Looks at the clock, now and then.
+    fn check(&mut self) -> Result<(), Exhausted> {
+        if self.stride < STRIDE {
+            return Ok(());
+        }
+        self.stride = 0;
+        if Instant::now() >= self.deadline {
+            return Err(Exhausted);
+        }
+        Ok(())
+    }
+}

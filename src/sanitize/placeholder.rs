@@ -1,0 +1,61 @@
+//! What stands in the place of what was redacted.
+
+use std::ops::Range;
+
+const OPEN: &str = "[redacted:";
+/// The longest rule name.
+const NAME: usize = 64;
+
+/// What stands in the place of what this rule found.
+pub(super) fn placeholder(rule: &str) -> String {
+    format!("{OPEN}{rule}]")
+}
+
+/// Whether a span of a text lies in a placeholder, so that nothing is found in what we wrote. A name of ours is words in lower
+/// case with few digits: what could be a secret is no name.
+pub(super) fn is_placeholder(text: &str, span: &Range<usize>) -> bool {
+    let from = text.floor_char_boundary(span.start.saturating_sub(OPEN.len() + NAME));
+    let to = text.ceil_char_boundary((span.start + OPEN.len()).min(text.len()));
+    let Some(open) = text[from..to].rfind(OPEN) else {
+        return false;
+    };
+    let open = from + open;
+    if open > span.start {
+        return false;
+    }
+    let name = &text[open + OPEN.len()..];
+    let length = name
+        .bytes()
+        .take_while(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-'))
+        .count();
+    let digits = name[..length].bytes().filter(u8::is_ascii_digit).count();
+    (1..=NAME).contains(&length)
+        && digits <= 4
+        && name[length..].starts_with(']')
+        && open + OPEN.len() + length + 1 >= span.end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_lies_in_a_placeholder_is_one() {
+        let text = "a [redacted:aws_key] b [redacted:0123456789abcdef] [redacted:x";
+        let at = |part: &str| {
+            let start = text.find(part).unwrap();
+            start..start + part.len()
+        };
+        for (part, expected) in [
+            ("[redacted:aws_key]", true),
+            ("aws_key", true),
+            ("redacted:aws_key]", true),
+            ("a [redacted:aws_key]", false),
+            ("aws_key] b", false),
+            ("0123456789abcdef", false),
+            ("[redacted:x", false),
+        ] {
+            assert_eq!(is_placeholder(text, &at(part)), expected, "{part}");
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! The engine with detectors of its own: what they find is where the rules say, and nothing else changes.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{rules::*, *};
+use crate::{
+    findings::{Action, Direction, Findings},
+    json::{Json, Limits},
+    protocol::UpstreamId,
+};
+
+/// Finds `KEY` and 8 digits, as a secret.
+struct Keys;
+
+/// Finds zero-width spaces.
+struct Invisible;
+
+impl Detector for Keys {
+    fn class(&self) -> Class {
+        Class::Secret
+    }
+
+    fn inspect(&self, text: &str, hits: &mut Vec<Hit>) {
+        for at in memchr::memmem::find_iter(text.as_bytes(), b"KEY") {
+            let digits = text.as_bytes()[at + 3..].iter().take(8);
+            if digits.filter(|byte| byte.is_ascii_digit()).count() == 8 {
+                hits.push(Hit {
+                    span: at..at + 11,
+                    class: Class::Secret,
+                    rule: "test_key".into(),
+                    inert: None,
+                });
+            }
+        }
+    }
+}
+
+impl Detector for Invisible {
+    fn class(&self) -> Class {
+        Class::Hidden
+    }
+
+    fn inspect(&self, text: &str, hits: &mut Vec<Hit>) {
+        hits.extend(text.match_indices('\u{200B}').map(|(at, found)| Hit {
+            span: at..at + found.len(),
+            class: Class::Hidden,
+            rule: "zero_width".into(),
+            inert: None,
+        }));
+    }
+}
+
+fn json(text: &str) -> Json {
+    Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::UPSTREAM).unwrap()
+}
+
+fn sanitizer() -> Sanitizer {
+    Sanitizer::new(
+        vec![Arc::new(Invisible), Arc::new(Keys)],
+        Rules::default(),
+        Findings::new(),
+    )
+}
+
+fn look(text: &str, direction: Direction) -> (Verdict, Sanitizer) {
+    let sanitizer = sanitizer();
+    let subject = Subject {
+        direction,
+        upstream: None,
+        item: None,
+        call: None,
+        actions: &Actions::default(),
+        skip: &[],
+        sealed: false,
+    };
+    let verdict = sanitizer.look(&json(text), &subject);
+    (verdict, sanitizer)
+}
+
+fn result(text: &str) -> String {
+    match look(text, Direction::Results).0 {
+        Verdict::Clean => text.to_owned(),
+        Verdict::Flagged(marks) => format!("flagged {}", marks.told().as_str()),
+        Verdict::Changed(value, _) => value.as_str().to_owned(),
+        Verdict::Blocked(blocked) => format!("blocked {} {}", blocked.kind, blocked.place),
+    }
+}
+
+const KEY: &str = "KEY12345678";
+
+#[test]
+fn what_is_found_is_replaced_where_it_stood_and_all_else_stays_byte_for_byte() {
+    for (text, expected) in [
+        (
+            r#"{ "a" : "x KEY12345678 y" , "n":1.50}"#,
+            r#"{ "a" : "x [redacted:test_key] y" , "n":1.50}"#,
+        ),
+        (
+            r#"["\u00e9\n\"KEY12345678\" \u0041","\/"]"#,
+            r#"["\u00e9\n\"[redacted:test_key]\" \u0041","\/"]"#,
+        ),
+        (r#"["K\u0045Y1234\u0035678"]"#, r#"["[redacted:test_key]"]"#),
+        (
+            r#"{"KEY12345678":{"KEY87654321":1}}"#,
+            r#"{"[redacted:test_key]":{"[redacted:test_key]":1}}"#,
+        ),
+        (r#"["KEY1234","5678"]"#, r#"["KEY1234","5678"]"#),
+        ("[12345678]", "[12345678]"),
+    ] {
+        assert_eq!(result(text), expected);
+    }
+    let long = "word ".repeat(1_000);
+    assert_eq!(
+        result(&format!(r#"["{long}{KEY}{long}","{KEY}"]"#)),
+        format!(r#"["{long}[redacted:test_key]{long}","[redacted:test_key]"]"#)
+    );
+}
+
+#[test]
+fn clean_content_is_not_copied() {
+    let long = "word ".repeat(1_000);
+    for text in [r#"{"a":"b\n"}"#.to_owned(), format!(r#"["{long}"]"#)] {
+        assert!(matches!(look(&text, Direction::Results).0, Verdict::Clean));
+    }
+}
+
+#[test]
+fn names_that_would_become_alike_block_the_whole() {
+    assert_eq!(
+        result(r#"{"KEY12345678":1,"KEY87654321":2}"#),
+        "blocked integrity "
+    );
+}
+
+#[test]
+fn what_hidden_characters_split_is_found_without_them() {
+    assert_eq!(
+        result("[\"a KEY12\u{200B}34\\u200b5678 b\"]"),
+        r#"["a [redacted:test_key] b"]"#
+    );
+}
+
+#[test]
+fn decoded_forms_are_replaced_as_a_whole() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let once = STANDARD.encode(format!("the key is {KEY}."));
+    let twice = STANDARD.encode(&once);
+    let percent = "KEY%31%32345678";
+    let wide = "ＫＥＹ12345678";
+    let escaped = r"\\u004bEY12345678";
+    for form in [once.trim_end_matches('='), twice.trim_end_matches('='), percent, wide, escaped] {
+        let text = format!(r#"["before {form} after"]"#);
+        assert_eq!(result(&text), r#"["before [redacted:test_key] after"]"#, "{text}");
+    }
+}
+
+#[test]
+fn what_lies_in_the_seam_of_two_blocks_is_found_in_both() {
+    assert_eq!(
+        result(r#"{"content":[{"type":"text","text":"a KEY12"},{"type":"text","text":"345678 b"}]}"#),
+        r#"{"content":[{"type":"text","text":"a [redacted:test_key]"},{"type":"text","text":"[redacted:test_key] b"}]}"#
+    );
+}
+
+#[test]
+fn what_lies_in_the_seam_of_two_events_is_cut_short() {
+    let sanitizer = sanitizer();
+    let actions = Actions::default();
+    let subject = Subject {
+        direction: Direction::Results,
+        upstream: None,
+        item: None,
+        call: None,
+        actions: &actions,
+        skip: &[],
+        sealed: false,
+    };
+    let mut tail = Tail::default();
+    let first = json(r#"{"progress":1,"message":"a KEY12"}"#);
+    let verdict = sanitizer.look_after(&first, &subject, Some(&mut tail));
+    assert!(matches!(verdict, Verdict::Clean));
+    let second = json(r#"{"progress":2,"message":"345678 b"}"#);
+    let verdict = sanitizer.look_after(&second, &subject, Some(&mut tail));
+    let Verdict::Changed(second, _) = verdict else {
+        panic!("{verdict:?}")
+    };
+    assert_eq!(
+        second.as_str(),
+        r#"{"progress":2,"message":"[redacted:test_key] b"}"#
+    );
+}
+
+#[test]
+fn blobs_that_are_text_are_read_and_stay_base64() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let blob = |text: &str| {
+        format!(
+            r#"{{"contents":[{{"uri":"a:b","mimeType":"text/plain; charset=utf-8","blob":"{}"}}]}}"#,
+            STANDARD.encode(text)
+        )
+    };
+    assert_eq!(
+        result(&blob(&format!("é {KEY}\n"))),
+        blob("é [redacted:test_key]\n")
+    );
+    assert_eq!(result(&blob("fine")), blob("fine"));
+}
+
+#[test]
+fn media_that_is_not_what_it_says_makes_place_for_a_word() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let image = |mime: &str, bytes: &[u8]| {
+        format!(
+            r#"{{"content":[{{"type":"image","mimeType":"{mime}","data":"{}"}},{{"type":"text","text":"x"}}]}}"#,
+            STANDARD.encode(bytes)
+        )
+    };
+    let said = |rule: &str| {
+        format!(r#"{{"content":[{{"type":"text","text":"[blocked:{rule}]"}},{{"type":"text","text":"x"}}]}}"#)
+    };
+    let png = b"\x89PNG\r\n\x1a\n and so on, and so forth";
+    assert_eq!(result(&image("image/png", png)), image("image/png", png));
+    assert_eq!(
+        result(&image("image/jpeg", png)),
+        said("media_type_mismatch")
+    );
+    let svg = b"<svg xmlns='http://www.w3.org/2000/svg'><path d='M0 0'/></svg>";
+    assert_eq!(result(&image("image/svg+xml", svg)), image("image/svg+xml", svg));
+    for bad in [
+        "<svg><script>x()</script></svg>",
+        "<svg onload = 'x()'></svg>",
+        "<svg><a href='javascript:x'/></svg>",
+    ] {
+        assert_eq!(
+            result(&image("image/svg+xml", bad.as_bytes())),
+            said("media_scripted_svg")
+        );
+    }
+    assert_eq!(
+        result(r#"{"contents":[{"uri":"a:\u0062","mimeType":"image/gif","blob":"AAAAAAAA"}]}"#),
+        r#"{"contents":[{"uri":"a:\u0062","text":"[blocked:media_type_mismatch]"}]}"#
+    );
+}
+
+#[test]
+fn arguments_are_refused_and_never_altered() {
+    let (verdict, sanitizer) = look(r#"{"arguments":{"q":["a",{"k":"KEY12345678"}]}}"#, Direction::Arguments);
+    let Verdict::Blocked(blocked) = verdict else {
+        panic!("{verdict:?}")
+    };
+    assert_eq!((blocked.kind, blocked.place.as_str()), ("secret", "/arguments/q/1/k"));
+    let recent = sanitizer.findings().recent();
+    assert_eq!(recent.len(), 1);
+    assert_eq!((recent[0].action, recent[0].length), (Action::Block, 11));
+    assert!(!format!("{recent:?}").contains("12345678"));
+}
+
+#[test]
+fn content_that_a_digest_is_known_of_is_blocked_rather_than_changed() {
+    let sanitizer = sanitizer();
+    let subject = Subject {
+        direction: Direction::Results,
+        upstream: None,
+        item: None,
+        call: None,
+        actions: &Actions::default(),
+        skip: &[],
+        sealed: true,
+    };
+    let verdict = sanitizer.look(&json(&format!(r#"["{KEY}"]"#)), &subject);
+    assert!(matches!(verdict, Verdict::Blocked(blocked) if blocked.kind == "integrity"));
+}
+
+#[test]
+fn without_time_content_is_blocked_and_not_passed() {
+    let rules = Rules {
+        budget: Budget {
+            per_mib: std::time::Duration::ZERO,
+            base: std::time::Duration::ZERO,
+        },
+        ..Rules::default()
+    };
+    let sanitizer = Sanitizer::new(vec![Arc::new(Keys)], rules, Findings::new());
+    let subject = Subject {
+        direction: Direction::Results,
+        upstream: None,
+        item: None,
+        call: None,
+        actions: &Actions::default(),
+        skip: &[],
+        sealed: false,
+    };
+    let verdict = sanitizer.look(&json(&format!("[\"{}\"]", "x ".repeat(100_000))), &subject);
+    assert!(matches!(verdict, Verdict::Blocked(blocked) if blocked.kind == "scan_budget"));
+}
+
+#[test]
+fn rules_of_the_operators_own_act_as_they_say() {
+    let rules = Rules {
+        own: vec![OwnRule {
+            name: "project".into(),
+            pattern: regex::Regex::new(r"(?i)falcon-\d+").unwrap(),
+            action: Action::Redact,
+        }],
+        ..Rules::default()
+    };
+    let sanitizer = Sanitizer::new(Vec::new(), rules, Findings::new());
+    let mut subject = Subject {
+        direction: Direction::Results,
+        upstream: None,
+        item: None,
+        call: None,
+        actions: &Actions::default(),
+        skip: &[],
+        sealed: false,
+    };
+    let text = json(r#"["see Falcon-12!"]"#);
+    let Verdict::Changed(value, marks) = sanitizer.look(&text, &subject) else {
+        panic!()
+    };
+    assert_eq!(value.as_str(), r#"["see [redacted:project]!"]"#);
+    assert_eq!(
+        marks.told().as_str(),
+        r#"[{"action":"redact","class":"own_rule","rule":"project","count":1}]"#
+    );
+    subject.direction = Direction::Arguments;
+    assert!(matches!(sanitizer.look(&text, &subject), Verdict::Blocked(_)));
+}
+
+#[test]
+fn definitions_are_told_of_with_places() {
+    let sanitizer = sanitizer();
+    let upstream = UpstreamId::parse("a").unwrap();
+    let found = sanitizer.definition(
+        &json("{\"name\":\"t\",\"inputSchema\":{\"properties\":{\"q\":{\"enum\":[\"a\",\"b\u{200B}\"]}}}}"),
+        &upstream,
+        &"t".into(),
+    );
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        (found[0].kind, found[0].place.as_str(), found[0].action),
+        ("hidden_unicode", "/inputSchema/properties/q/enum/1", Action::Quarantine)
+    );
+}

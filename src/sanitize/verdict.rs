@@ -1,0 +1,129 @@
+//! What is looked at, and what comes of it.
+
+use std::sync::Arc;
+
+use super::rules::Actions;
+use crate::{
+    call::CallId,
+    findings::{Action, Direction},
+    json::Json,
+    protocol::UpstreamId,
+};
+
+/// What content is looked at: whose it is, which way it goes, and what is done about what is in it.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// Which way it goes.
+    pub direction: Direction,
+    /// The upstream that it is of or for.
+    pub upstream: Option<&'a UpstreamId>,
+    /// The tool, prompt or resource, by its upstream's own name.
+    pub item: Option<&'a Arc<str>>,
+    /// The call that it belongs to.
+    pub call: Option<CallId>,
+    /// What is done.
+    pub actions: &'a Actions,
+    /// Members of the value itself that nobody but us reads, or that are handles of others': their values are not looked at.
+    pub skip: &'a [&'a str],
+    /// Whether a changed value is as good as none: the reader knows its digest (PROTOCOL E, skills).
+    pub sealed: bool,
+}
+
+/// What comes of looking.
+#[derive(Debug)]
+pub enum Verdict {
+    /// Nothing was found, or nothing that anything is done about: the value goes on as it is.
+    Clean,
+    /// Something was found and noted; the value goes on as it is.
+    Flagged(Marks),
+    /// This goes on in its place.
+    Changed(Json, Marks),
+    /// Nothing goes on.
+    Blocked(Blocked),
+}
+
+/// Why content does not go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blocked {
+    /// The class word of what was found, or `scan_budget`, `output_schema`, `integrity`.
+    pub kind: &'static str,
+    /// The rule, where one matched.
+    pub rule: Option<Arc<str>>,
+    /// Where, as a JSON pointer; empty for the whole.
+    pub place: String,
+}
+
+/// What was done, for whoever gets the content.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Marks(Vec<(Action, &'static str, Arc<str>, u32)>);
+
+/// The most marks of one answer; more are not told one by one.
+const MARKS: usize = 32;
+
+impl Marks {
+    pub(super) fn add(&mut self, action: Action, kind: &'static str, rule: &Arc<str>) {
+        let same = |mark: &&mut (Action, &'static str, Arc<str>, u32)| {
+            mark.0 == action && mark.1 == kind && mark.2 == *rule
+        };
+        if let Some(mark) = self.0.iter_mut().find(same) {
+            mark.3 = mark.3.saturating_add(1);
+        } else if self.0.len() < MARKS {
+            self.0.push((action, kind, rule.clone(), 1));
+        }
+    }
+
+    /// Takes in those of another part of the same answer.
+    pub fn join(&mut self, other: &Self) {
+        for (action, kind, rule, count) in &other.0 {
+            self.add(*action, kind, rule);
+            if let Some(mark) = self
+                .0
+                .iter_mut()
+                .find(|mark| mark.0 == *action && mark.1 == *kind && mark.2 == *rule)
+            {
+                mark.3 = mark.3.saturating_add(count - 1);
+            }
+        }
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// As they are told in `_meta`: `[{"action","class","rule","count"}]`.
+    pub fn told(&self) -> Json {
+        #[derive(serde::Serialize)]
+        struct Told<'a> {
+            action: &'a str,
+            class: &'a str,
+            rule: &'a str,
+            count: u32,
+        }
+        let mut told: Vec<Told<'_>> = self
+            .0
+            .iter()
+            .map(|(action, class, rule, count)| Told {
+                action: action.word(),
+                class,
+                rule,
+                count: *count,
+            })
+            .collect();
+        told.sort_by(|one, two| (one.action, one.class, one.rule).cmp(&(two.action, two.class, two.rule)));
+        Json::of(&told)
+    }
+}
+
+/// What was found in a definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The class word.
+    pub kind: &'static str,
+    /// The rule.
+    pub rule: Arc<str>,
+    /// What is to be done.
+    pub action: Action,
+    /// Where, as a JSON pointer.
+    pub place: String,
+}

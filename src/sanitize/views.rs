@@ -1,0 +1,253 @@
+//! Views: the strings of a value as texts for detectors, and the way back from a place in a text to a place in a string.
+//!
+//! Short strings stand together in one text, a line each, a name and its value on one; long ones are looked at where they
+//! are. Only strings with escapes and short ones are copied, into buffers that are kept from one value to the next.
+
+use std::ops::Range;
+
+use super::decoded::{Decoded, KEEP};
+use crate::json::{Span, Text, unescape_onto};
+
+/// Strings of at least this many bytes are texts of their own.
+const LONG: usize = 1 << 10;
+/// Of a text beside another, as many bytes at each end are read together with it.
+pub(super) const SEAM: usize = 512;
+
+/// A piece of a view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Segment {
+    /// Where it begins in the view.
+    at: usize,
+    /// Its length, unescaped.
+    length: usize,
+    /// Where the inside of its string begins in the value; [`BEFORE`] for what came before the value.
+    pub(super) string: usize,
+    /// Where in the unescaped string it begins.
+    skip: usize,
+    /// Whether the string is a member's name.
+    pub(super) name: bool,
+}
+
+/// Stands for the end of an earlier event.
+pub(super) const BEFORE: usize = usize::MAX;
+
+/// Part of a string: where its inside begins in the value, and from where to where in its unescaped text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) string: usize,
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) name: bool,
+}
+
+/// A text and where its pieces come from.
+#[derive(Debug, Default)]
+pub(super) struct View {
+    pub(super) text: String,
+    segments: Vec<Segment>,
+}
+
+/// Everything that reading a value needs, kept from one to the next.
+#[derive(Debug, Default)]
+pub(super) struct Views {
+    /// All short strings, and those with escapes.
+    pub(super) joined: View,
+    /// The strings that are looked at where they are.
+    pub(super) long: Vec<Text>,
+    /// What stands beside one another.
+    pub(super) seam: View,
+    /// Decoded forms: of a text, and of those.
+    pub(super) decoded: [Decoded; 2],
+    /// Blocks of text, in order, as segments of `joined`, or of the value itself.
+    blocks: Vec<(Text, Option<usize>)>,
+}
+
+impl View {
+    fn clear(&mut self) {
+        self.text.clear();
+        self.segments.clear();
+        self.text.shrink_to(KEEP);
+        self.segments.shrink_to(KEEP / 32);
+    }
+
+    fn add(&mut self, piece: &str, string: usize, skip: usize) {
+        self.segments.push(Segment {
+            at: self.text.len(),
+            length: piece.len(),
+            string,
+            skip,
+            name: false,
+        });
+        self.text.push_str(piece);
+    }
+
+    /// The parts of strings that a span of the text covers.
+    pub(super) fn parts(&self, span: &Range<usize>) -> impl Iterator<Item = Part> {
+        let first = self
+            .segments
+            .partition_point(|segment| segment.at + segment.length <= span.start);
+        let (start, end) = (span.start, span.end);
+        self.segments[first..]
+            .iter()
+            .take_while(move |segment| segment.at < end)
+            .filter(|segment| segment.length > 0)
+            .map(move |segment| Part {
+                string: segment.string,
+                from: segment.skip + start.saturating_sub(segment.at),
+                to: segment.skip + (end - segment.at).min(segment.length),
+                name: segment.name,
+            })
+    }
+}
+
+impl Views {
+    /// Reads the strings of a value, but those whose insides begin in one of `exempt`, which rise. `before` is the end of what
+    /// came before, where the first block of text goes on from there.
+    pub(super) fn read(
+        &mut self,
+        text: &str,
+        strings: impl Iterator<Item = Text>,
+        exempt: &[Span],
+        before: Option<&str>,
+    ) {
+        self.joined.clear();
+        self.seam.clear();
+        self.long.clear();
+        self.blocks.clear();
+        let mut exempt = exempt.iter().peekable();
+        let mut name = "";
+        for string in strings {
+            let Span { start, end } = string.inside;
+            while exempt.next_if(|span| span.end <= start).is_some() {}
+            if exempt.peek().is_some_and(|span| span.start <= start) {
+                continue;
+            }
+            let inside = &text[start..end];
+            let block = !string.name && matches!(name, "text" | "message" | "data");
+            name = if string.name { inside } else { "" };
+            if !string.escaped && inside.len() >= LONG {
+                self.long.push(string);
+                if block {
+                    self.blocks.push((string, None));
+                }
+                continue;
+            }
+            let at = self.joined.text.len();
+            if string.escaped {
+                unescape_onto(&mut self.joined.text, inside);
+            } else {
+                self.joined.text.push_str(inside);
+            }
+            if block {
+                self.blocks
+                    .push((string, Some(self.joined.segments.len())));
+            }
+            self.joined.segments.push(Segment {
+                at,
+                length: self.joined.text.len() - at,
+                string: start,
+                skip: 0,
+                name: string.name,
+            });
+            self.joined
+                .text
+                .push_str(if string.name { ": " } else { "\n" });
+        }
+        self.seams(text, before);
+    }
+
+    /// Puts blocks of text beside one another, without what lies far from their ends.
+    fn seams(&mut self, text: &str, before: Option<&str>) {
+        let before = before.filter(|before| !before.is_empty());
+        if self.blocks.len() + usize::from(before.is_some()) < 2 {
+            return;
+        }
+        if let Some(before) = before {
+            self.seam.add(before, BEFORE, 0);
+        }
+        for (block, joined) in &self.blocks {
+            let string = block.inside.start;
+            let plain = match joined {
+                Some(segment) => {
+                    let segment = &self.joined.segments[*segment];
+                    &self.joined.text[segment.at..segment.at + segment.length]
+                }
+                None => &text[string..block.inside.end],
+            };
+            if plain.len() <= 2 * SEAM {
+                self.seam.add(plain, string, 0);
+                continue;
+            }
+            let head = plain.floor_char_boundary(SEAM);
+            let tail = plain.ceil_char_boundary(plain.len() - SEAM);
+            self.seam.add(&plain[..head], string, 0);
+            self.seam.text.push('\n');
+            self.seam.add(&plain[tail..], string, tail);
+        }
+    }
+
+    /// The end of the last block of text, for what comes next.
+    pub(super) fn tail<'a>(&'a self, text: &'a str) -> Option<&'a str> {
+        let (block, joined) = self.blocks.last()?;
+        let plain = match joined {
+            Some(segment) => {
+                let segment = &self.joined.segments[*segment];
+                &self.joined.text[segment.at..segment.at + segment.length]
+            }
+            None => &text[block.inside.start..block.inside.end],
+        };
+        Some(&plain[plain.ceil_char_boundary(plain.len().saturating_sub(SEAM))..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::json::{Json, Limits};
+
+    fn read(text: &str, exempt: &[Span], before: Option<&str>) -> (Json, Views) {
+        let json = Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::UPSTREAM).unwrap();
+        let mut views = Views::default();
+        views.read(json.as_str(), json.texts(), exempt, before);
+        (json, views)
+    }
+
+    #[test]
+    fn short_strings_stand_on_lines_with_their_names() {
+        let (json, views) = read(r#"{"a":"b\u0041","c":[1,"d"],"e":{"f":"g"}}"#, &[], None);
+        assert_eq!(views.joined.text, "a: bA\nc: d\ne: f: g\n");
+        let at = views.joined.text.find("bA").unwrap();
+        let parts: Vec<Part> = views.joined.parts(&(at + 1..at + 2)).collect();
+        let string = json.as_str().find("b\\u").unwrap();
+        assert_eq!(
+            parts,
+            [Part {
+                string,
+                from: 1,
+                to: 2,
+                name: false
+            }]
+        );
+    }
+
+    #[test]
+    fn a_long_string_is_looked_at_where_it_is() {
+        let long = "x".repeat(LONG);
+        let (json, views) = read(&format!(r#"{{"text":"{long}","b":"short"}}"#), &[], None);
+        assert_eq!(views.joined.text, "text: b: short\n");
+        assert_eq!(views.long.len(), 1);
+        assert_eq!(views.long[0].inside.start, json.as_str().find(&long).unwrap());
+    }
+
+    #[test]
+    fn the_ends_of_blocks_stand_beside_one_another() {
+        let (_, views) = read(r#"{"content":[{"text":"one AK"},{"text":"IA two"}]}"#, &[], Some("before "));
+        assert_eq!(views.seam.text, "before one AKIA two");
+        let parts: Vec<usize> = views.seam.parts(&(11..15)).map(|part| part.string).collect();
+        assert_eq!(parts.len(), 2);
+        let (_, views) = read(r#"{"text":"alone"}"#, &[], None);
+        assert_eq!(views.seam.text, "");
+    }
+}
