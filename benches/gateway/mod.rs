@@ -20,6 +20,8 @@ use usher::{
     events::{self, Hub},
     json::{Json, Limits},
     protocol::{Revision, UpstreamId, names::Scope},
+    findings::Findings,
+    sanitize::{OwnCredentials, Sanitizer, rules::Rules},
     seal::Sealer,
     snapshot::World,
     stack::{self, Error, Parts, Upstreams},
@@ -57,6 +59,7 @@ impl Gateway {
             sealer: Arc::new(Sealer::ephemeral()),
             upstreams: Arc::new(Answers(json(result.to_owned()))),
             connections: None,
+            sanitizer: Arc::new(Sanitizer::standard(Rules::default(), Findings::new(), OwnCredentials::new())),
             closing: CancellationToken::new(),
         };
         let tasks = Tasks::new();
@@ -136,6 +139,7 @@ fn rules(upstream: &UpstreamId) -> CatalogRules {
         names: NameRules::default(),
         pages: PageRules::default(),
         bounds: CatalogBounds::default(),
+        screen: Default::default(),
     }
 }
 

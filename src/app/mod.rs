@@ -1,5 +1,6 @@
 //! The app: a plan becomes upstreams, a world, a stack and listeners; and their orderly end.
 
+mod content;
 mod govern;
 
 use std::{collections::HashMap, io, net::SocketAddr, sync::Arc, time::Duration};
@@ -24,11 +25,13 @@ use crate::{
     },
     events::Hub,
     fetch::Fetcher,
+    findings::Findings,
     json::{Edits, Json, Limits},
     jsonrpc::{Frame, Message, RequestId, RpcError, decode, encode},
     limits::{LimitRules, RuleStatus},
     policy,
     protocol::{Revision, UpstreamId, codes, meta, methods::ListKind, names::Scope},
+    sanitize::Sanitizer,
     seal::Sealer,
     server::{
         Endpoint, Routes, Server,
@@ -63,6 +66,7 @@ struct Shared {
     /// What is wrong where there are no policies to be kept in force.
     unguided: Vec<policy::Problem>,
     connections: Option<Connections>,
+    sanitizer: Arc<Sanitizer>,
     // Holds the listener from `bind` to `shutdown`; touched at start and end only.
     server: std::sync::Mutex<Option<Server>>,
 }
@@ -126,7 +130,10 @@ impl App {
     pub async fn build(plan: Plan, tasks: Tasks) -> Result<Self, AppError> {
         let hub = Hub::new(plan.listens);
         let (policy, problems) = govern::first(&plan);
-        let world = Arc::new(World::under(&policy, plan.catalog.clone(), hub.clone()));
+        let sanitizer = content::sanitizer(&plan);
+        let mut catalog = plan.catalog.clone();
+        catalog.screen = content::screen(&sanitizer);
+        let world = Arc::new(World::under(&policy, catalog, hub.clone()));
         world.limit(plan.limits.clone());
         let unguided = match &plan.policy {
             None => problems.clone(),
@@ -172,6 +179,7 @@ impl App {
             sealer,
             upstreams: fleet.clone(),
             connections: connections.clone(),
+            sanitizer: sanitizer.clone(),
             closing: closing.clone(),
         };
         let door = Arc::new(Door {
@@ -200,6 +208,7 @@ impl App {
                 governor,
                 unguided,
                 connections,
+                sanitizer,
                 server,
             }),
         })
@@ -401,6 +410,11 @@ impl App {
     /// The world as calls see it that begin now.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.shared.world.load()
+    }
+
+    /// What was found in content, and what was done about it.
+    pub fn findings(&self) -> &Findings {
+        self.shared.sanitizer.findings()
     }
 
     /// Everything the main endpoint lists of one kind, as clients of the newest revision see it.

@@ -30,6 +30,8 @@ pub(super) struct Part {
     pub(super) namespace: Arc<Namespace>,
     /// What came; `None` until the upstream was reached once.
     pub(super) contribution: Option<Arc<Contribution>>,
+    /// What the operator is told of its instructions.
+    pub(super) instructions: Option<Report>,
     /// What it has of the extensions that we understand.
     pub(super) offers: Offers,
     /// When its lists were last known to be so.
@@ -59,6 +61,7 @@ impl Part {
         contribution: Option<Arc<Contribution>>,
         before: Option<&Self>,
     ) -> Self {
+        let (contribution, instructions) = screened(rules, &naming.upstream, contribution);
         let nothing = Contribution::default();
         let lists = contribution.as_deref().unwrap_or(&nothing);
         let shelves = ListKind::EVERY.map(|kind| {
@@ -71,6 +74,7 @@ impl Part {
             offers: offers(contribution.as_deref()),
             read_at: Moment::default(),
             contribution,
+            instructions,
             shelves,
             kept: Default::default(),
             shown: Default::default(),
@@ -146,6 +150,7 @@ fn laid_out(rules: &CatalogRules, mut parts: Vec<Part>, previous: Option<&Catalo
         .iter()
         .flat_map(|part| &part.shelves)
         .flat_map(|shelf| shelf.reports.iter().cloned())
+        .chain(parts.iter().filter_map(|part| part.instructions.clone()))
         .collect();
     let held = ListKind::EVERY.map(|kind| {
         let old = previous.map(|previous| &previous.held[kind as usize]);
@@ -190,6 +195,40 @@ fn parts(
         Part::stocked(rules, naming, &namespace, contribution, before).read_at(read_at)
     };
     rules.upstreams.iter().map(part).collect()
+}
+
+/// What an upstream brings, without instructions that must not be shown to a model; what is to be said of them.
+fn screened(
+    rules: &CatalogRules,
+    upstream: &UpstreamId,
+    contribution: Option<Arc<Contribution>>,
+) -> (Option<Arc<Contribution>>, Option<Report>) {
+    let card = contribution.as_ref().and_then(|it| it.card.as_ref());
+    let Some(instructions) = card.and_then(|card| card.instructions.as_deref()) else {
+        return (contribution, None);
+    };
+    let text = crate::json::Json::string(instructions);
+    let screened = rules.screen.look(upstream, &text);
+    let report = |reason| Report {
+        upstream: upstream.clone(),
+        kind: ListKind::Tools,
+        name: "instructions".to_owned(),
+        reason,
+    };
+    match (screened.withheld, screened.flagged) {
+        (Some(content), _) => {
+            let without = contribution.map(|contribution| {
+                let mut without = Contribution::clone(&contribution);
+                if let Some(card) = &mut without.card {
+                    card.instructions = None;
+                }
+                Arc::new(without)
+            });
+            (without, Some(report(Reason::Content(content))))
+        }
+        (None, Some(content)) => (contribution, Some(report(Reason::Flagged(content)))),
+        (None, None) => (contribution, None),
+    }
 }
 
 fn offers(contribution: Option<&Contribution>) -> Offers {

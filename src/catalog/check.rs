@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Report, Route, glob,
+    Content, Report, Route, glob,
     namespace::Namespace,
     rules::{CatalogRules, NamingRules},
     schema::{SchemaCheck, SchemaDoubt, SchemaFault},
@@ -39,6 +39,8 @@ pub(super) struct Item {
     pub(super) app: Option<Box<str>>,
     /// What the operator is told of it although it is offered.
     pub(super) doubt: Option<SchemaDoubt>,
+    /// What the operator is told of its text although it is offered.
+    pub(super) flagged: Option<Content>,
     /// For a tool: whether models may call it.
     pub(super) to_models: bool,
     /// For a tool: whether apps of its server may call it.
@@ -77,6 +79,12 @@ pub enum Reason {
     /// Kept, but not to be checked to the end.
     #[error("is offered, although its schema {0}")]
     Doubt(SchemaDoubt),
+    /// Text that must not be shown to a model.
+    #[error("holds {0}")]
+    Content(Content),
+    /// Kept, but its text may be an attempt on the model.
+    #[error("is offered, although it holds {0}")]
+    Flagged(Content),
     /// A bad `x-mcp-header`.
     #[error("{0}")]
     Header(#[from] BadAnnotation),
@@ -196,6 +204,10 @@ impl Checker<'_> {
         } else {
             Vec::new()
         };
+        let screened = self.rules.screen.look(&self.naming.upstream, raw);
+        if let Some(content) = screened.withheld {
+            return Err(Reason::Content(content));
+        }
         let exposed = self.exposed(&local)?;
         let template = match self.kind {
             ListKind::Templates => Some(Template::parse(&exposed).ok_or(Reason::BadTemplate)?),
@@ -217,6 +229,7 @@ impl Checker<'_> {
             describe,
             template,
             doubt,
+            flagged: screened.flagged,
         }))
     }
 

@@ -17,6 +17,7 @@ mod offered;
 pub mod rules;
 mod schema;
 mod scope;
+mod screen;
 mod seen;
 mod shelf;
 mod skills;
@@ -51,6 +52,7 @@ pub use facts::Fact;
 pub use namespace::Namespace;
 pub use offered::Offered;
 pub use schema::SchemaFault;
+pub use screen::{Content, Screen, Screened};
 pub use seen::View;
 pub use spelling::{Offence, is_hidden, is_twisted};
 

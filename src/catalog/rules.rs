@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use super::Screen;
 use crate::protocol::UpstreamId;
 
 /// Everything that shapes a catalog.
@@ -17,6 +18,8 @@ pub struct CatalogRules {
     pub pages: PageRules,
     /// Bounds on what an upstream may offer (SECURITY 6).
     pub bounds: CatalogBounds,
+    /// Judges what definitions say.
+    pub screen: Screen,
 }
 
 /// How one upstream's items are named and which are taken.

@@ -1,12 +1,11 @@
 //! What to suggest for a word that is not known.
 
 /// Keys that the product describes and this version does not have.
-const NOT_BUILT_YET: [&str; 7] = [
+const NOT_BUILT_YET: [&str; 6] = [
     "admin",
     "approvals",
     "audit",
     "definitions",
-    "sanitize",
     "telemetry",
     "valkey",
 ];

@@ -33,6 +33,8 @@ pub struct Plan {
     pub auth: Option<AuthSpec>,
     /// What people log in to, each with an account of their own.
     pub connect: crate::connect::spec::ConnectSpec,
+    /// What may go through.
+    pub sanitize: crate::sanitize::rules::Rules,
     /// Legacy sessions downstream.
     pub sessions: crate::downstream::SessionBounds,
     /// How much one caller may have.

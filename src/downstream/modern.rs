@@ -349,7 +349,7 @@ impl Wording for Words {
         match meta_value {
             Some(value) if value.kind() == Kind::Object => {
                 let fate = |key: &str, _: Node<'_>| {
-                    if meta::crosses(key) {
+                    if meta::goes_out(key) {
                         Fate::Keep
                     } else {
                         Fate::Remove
@@ -375,7 +375,7 @@ impl Wording for Words {
                 let mut edits = Edits::new();
                 let json = task.slice(about);
                 let kept = |key: &str, _: Node<'_>| {
-                    if meta::crosses(key) {
+                    if meta::goes_out(key) {
                         Fate::Keep
                     } else {
                         Fate::Remove

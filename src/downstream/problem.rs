@@ -105,6 +105,38 @@ const NOT_APPROVED: &str =
 
 /// What is said when nobody can be asked to agree.
 const CANNOT_APPROVE: &str = "this needs the approval of a person, and this client cannot ask one (it declares no `elicitation`, or takes no event stream); it was not done";
+/// What is said of content that does not go on: what sort of thing it holds and where, never what.
+pub(super) fn content(error: &Error) -> String {
+    match error {
+        Error::Withheld(blocked) => format!(
+            "this was not sent: it holds what must not leave ({}){}; nothing was done. Leave it out and try again",
+            blocked.kind,
+            Place(&blocked.place)
+        ),
+        Error::Blocked(blocked) => format!(
+            "the answer was withheld: it holds what must not come through ({}){}; the call itself was made",
+            blocked.kind,
+            Place(&blocked.place)
+        ),
+        _ => String::new(),
+    }
+}
+
+/// A place in content, where one is known; what its peer called it is shown, but nothing that could be more than a name.
+struct Place<'a>(&'a str);
+
+impl std::fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let plain = |character: char| {
+            character.is_ascii_alphanumeric() || matches!(character, '/' | '_' | '-' | '.' | '~')
+        };
+        if self.0.is_empty() || self.0.len() > 200 || !self.0.chars().all(plain) {
+            return Ok(());
+        }
+        write!(f, " at `{}`", self.0)
+    }
+}
+
 /// What is said to somebody who has to log in first.
 fn login(needed: &LoginNeeded) -> String {
     let upstream = &needed.upstream;
@@ -242,6 +274,9 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
             },
             over(limited),
         ),
+        Error::Withheld(_) | Error::Blocked(_) => {
+            (StatusCode::OK, codes::CONTENT_BLOCKED, content(error))
+        }
         Error::Limited(what) => (
             modern_status(StatusCode::TOO_MANY_REQUESTS),
             codes::OVERLOADED,
@@ -362,6 +397,7 @@ pub(super) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<ToolErr
         Error::CannotApprove => CANNOT_APPROVE.to_owned(),
         Error::LoginNeeded(needed) => login(needed),
         Error::OverLimit(limited) if limited.stage == Stage::Route => over(limited),
+        Error::Withheld(_) | Error::Blocked(_) => content(error),
         Error::Unknown(_)
         | Error::NoScope
         | Error::BadCursor
@@ -493,6 +529,8 @@ const fn needed_capabilities(error: &Error) -> Option<&Json> {
         | Error::NotApproved
         | Error::CannotApprove
         | Error::OverLimit(_)
+        | Error::Withheld(_)
+        | Error::Blocked(_)
         | Error::Limited(_)
         | Error::Deadline
         | Error::ShuttingDown => None,
@@ -560,6 +598,8 @@ fn retry_millis(error: &Error) -> Option<u64> {
         | Error::Denied { .. }
         | Error::NotApproved
         | Error::CannotApprove
+        | Error::Withheld(_)
+        | Error::Blocked(_)
         | Error::Limited(_)
         | Error::Deadline
         | Error::ShuttingDown => None,

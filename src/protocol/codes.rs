@@ -47,6 +47,8 @@ pub const FORBIDDEN: i64 = -31009;
 pub const DENIED: i64 = -31010;
 /// Over a configured rate or quota.
 pub const LIMITED: i64 = -31011;
+/// Content holds what must not go through (SECURITY 7).
+pub const CONTENT_BLOCKED: i64 = -31015;
 /// The client would not give the input that the upstream needs.
 pub const INPUT_REFUSED: i64 = -31020;
 /// The user has to log in to the upstream first, at the URL in `data.url`.

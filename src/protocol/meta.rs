@@ -27,6 +27,10 @@ pub const OWN_PREFIX: &str = "dev.usher/";
 /// The question whether a person agrees to a call; in the result of such a call the reference of the approval.
 pub const APPROVAL: &str = "dev.usher/approval";
 
+/// What of a result was changed, or flagged, and by which rule (SECURITY 7). The one key of ours that is stamped below the
+/// dialects: whoever stamps it has cut what an upstream wrote there.
+pub const CONTENT: &str = "dev.usher/content";
+
 /// Whether the specification keeps `key` for itself: its prefix's second label is `mcp` or `modelcontextprotocol`.
 pub fn is_reserved(key: &str) -> bool {
     let Some((prefix, _)) = key.split_once('/') else {
@@ -47,6 +51,11 @@ pub fn crosses(key: &str) -> bool {
         && key != "baggage"
         && !key.starts_with(OWN_PREFIX)
         && (!is_reserved(key) || key.starts_with("io.modelcontextprotocol.skills/"))
+}
+
+/// Whether a key of a result goes out to a client: what crosses, and what was said of content here.
+pub fn goes_out(key: &str) -> bool {
+    crosses(key) || key == CONTENT
 }
 
 /// Whether `params` claim a revision for themselves: the mark of a modern request (PROTOCOL C1).

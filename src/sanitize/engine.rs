@@ -9,7 +9,7 @@ use std::{borrow::Cow, cell::Cell, ops::Range, sync::Arc, time::SystemTime};
 use tokio::time::Instant;
 
 use super::{
-    Blocked, Class, Detector, Found, Hit, Marks, Subject, Verdict, media,
+    Blocked, Class, Detector, Found, Hit, Marks, Subject, Verdict, asking, media,
     placeholder::{is_placeholder, placeholder},
     rules::{Actions, Budget, Rules, fitting},
     views::{BEFORE, Part, Views},
@@ -41,7 +41,7 @@ pub struct Sanitizer {
 }
 
 /// The end of the text of an earlier event of the same answer: nothing hides in the seam. At most 512 bytes.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Tail(String);
 
 /// What is kept from one value to the next, by each thread.
@@ -69,6 +69,8 @@ struct Spot {
     digest: Digest,
 }
 
+/// The word for content that does not go on.
+pub(super) const REASON: &str = "content_blocked";
 /// The word for what the operator's own rules find.
 const OWN_RULE: &str = "own_rule";
 
@@ -152,6 +154,7 @@ impl Sanitizer {
             call: None,
             actions: self.rules.actions(Some(upstream), Some(item)),
             skip: &[],
+        questions: false,
             sealed: false,
         };
         let mut scratch = SCRATCH.take().unwrap_or_default();
@@ -166,8 +169,13 @@ impl Sanitizer {
                 place: String::new(),
             });
         }
+        let strict = self.rules.is_strict(upstream);
         let places = places(&scratch.spots);
-        for (spot, place) in scratch.spots.drain(..).zip(value.pointers(&places)) {
+        for (mut spot, place) in scratch.spots.drain(..).zip(value.pointers(&places)) {
+            // What only may be an attempt on the model is shown, unless the operator wants it away (CAT-4).
+            if !strict && matches!(spot.class, Some(Class::Active | Class::Injection)) {
+                spot.action = Action::Flag;
+            }
             found.push(Found {
                 kind: spot.kind,
                 rule: spot.rule.clone(),
@@ -187,6 +195,15 @@ impl Sanitizer {
         mut tail: Option<&mut Tail>,
         scratch: &mut Scratch,
     ) -> Verdict {
+        if subject.questions
+            && let Some(action) = subject.actions.of(Class::Elicitation, subject.direction)
+            && let Some(blocked) = asking::fault(value)
+        {
+            let blocked = self.noted_as(blocked, subject, action);
+            if action != Action::Flag {
+                return Verdict::Blocked(blocked);
+            }
+        }
         let mut work = Work::new(value.len(), self.rules.budget);
         let mut now = Cow::Borrowed(value);
         let mut marks = Marks::default();
@@ -211,6 +228,7 @@ impl Sanitizer {
             if let Some(spot) = spots.iter().find(|spot| spot.action == Action::Block) {
                 let place = now.pointers(&[spot.part.string]).swap_remove(0);
                 let blocked = Blocked {
+                    reason: REASON,
                     kind: spot.kind,
                     rule: Some(spot.rule.clone()),
                     place: place.clone(),
@@ -340,10 +358,14 @@ impl Sanitizer {
     }
 
     fn noted(&self, blocked: Blocked, subject: &Subject<'_>) -> Blocked {
+        self.noted_as(blocked, subject, Action::Block)
+    }
+
+    fn noted_as(&self, blocked: Blocked, subject: &Subject<'_>, action: Action) -> Blocked {
         self.findings.note(Finding {
             kind: blocked.kind,
             rule: blocked.rule.clone().unwrap_or_else(|| blocked.kind.into()),
-            action: Action::Block,
+            action,
             direction: subject.direction,
             place: blocked.place.as_str().into(),
             length: 0,
@@ -402,10 +424,10 @@ impl Look<'_, '_> {
         let sanitizer = self.sanitizer;
         for detector in &sanitizer.detectors {
             let class = detector.class();
-            let Some(action) = actions.of(class, direction) else {
-                continue;
-            };
-            if count == Count::Decoded && !in_decoded(class) {
+            let asked = told_by(class)
+                .iter()
+                .any(|class| actions.of(*class, direction).is_some());
+            if !asked || (count == Count::Decoded && !in_decoded(class)) {
                 continue;
             }
             detector.inspect(text, self.hits);
@@ -415,13 +437,9 @@ impl Look<'_, '_> {
             }
             let mut hits = std::mem::take(self.hits);
             for hit in hits.drain(..) {
-                // A detector may tell of more than one class.
-                let action = if hit.class == class {
-                    Some(action)
-                } else {
-                    actions.of(hit.class, direction)
-                };
-                if let Some(action) = action {
+                if let Some(action) = actions.of(hit.class, direction)
+                    && (count != Count::Decoded || in_decoded(hit.class))
+                {
                     self.spot(text, places, count, Some(hit.class), &hit, action)?;
                 }
             }
@@ -475,7 +493,9 @@ impl Look<'_, '_> {
             other => other,
         };
         for part in parts {
-            if part.string == BEFORE || (part.name && values) {
+            // A byte order mark is one at the very start of a string, which is not the start of the text.
+            let mark = part.from == 0 && matched == "\u{FEFF}";
+            if part.string == BEFORE || (part.name && values) || mark {
                 continue;
             }
             self.spots.push(Spot {
@@ -490,6 +510,23 @@ impl Look<'_, '_> {
             });
         }
         Ok(())
+    }
+}
+
+/// The classes that a detector of this class tells of: secrets of both sorts are found in one look.
+const fn told_by(class: Class) -> &'static [Class] {
+    match class {
+        Class::Hidden => &[Class::Hidden],
+        Class::Terminal => &[Class::Terminal],
+        Class::Own => &[Class::Own],
+        Class::Secret => &[Class::Secret, Class::WeakSecret],
+        Class::WeakSecret => &[Class::WeakSecret],
+        Class::PersonalChecked => &[Class::PersonalChecked],
+        Class::Personal => &[Class::Personal],
+        Class::Active => &[Class::Active],
+        Class::Injection => &[Class::Injection],
+        Class::Media => &[Class::Media],
+        Class::Elicitation => &[Class::Elicitation],
     }
 }
 
@@ -563,13 +600,17 @@ impl Spot {
 }
 
 impl Blocked {
-    fn budget() -> Self {
-        Self::whole("scan_budget")
+    const fn budget() -> Self {
+        Self {
+            reason: "scan_budget",
+            ..Self::whole("scan_budget")
+        }
     }
 
     /// For the whole of a value, for this.
     pub(crate) const fn whole(kind: &'static str) -> Self {
         Self {
+            reason: REASON,
             kind,
             rule: None,
             place: String::new(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-use super::{Blocked, Class, Marks, Sanitizer, Subject, Verdict};
+use super::{Blocked, Class, Marks, Sanitizer, Subject, Verdict, asking};
 use crate::{
     findings::{Action, Direction, Finding},
     json::{Edits, Json, Mark, Node, Span, Text},
@@ -59,6 +59,9 @@ pub(super) fn of(
         media
             .exempt
             .extend(value.root().member(name).map(Node::span));
+    }
+    if subject.questions {
+        media.exempt.extend(asking::addresses(value));
     }
     media.exempt.sort_unstable();
     if memchr::memmem::find(value.bytes(), b"\"mimeType\"").is_none() {
@@ -211,6 +214,7 @@ impl Media {
         let place = value.pointers(&[item.place]).swap_remove(0);
         if action != Action::Flag && direction != Direction::Results {
             return Err(Blocked {
+                reason: super::engine::REASON,
                 kind: Class::Media.word(),
                 rule: Some(rule),
                 place,

@@ -5,11 +5,14 @@
 //! clean is not copied; what cannot be read to the end within its budget is blocked (SECURITY 7). Deliberately absent: that
 //! anybody is protected from instructions in text, which policy and isolation are for.
 
+mod asking;
+mod built_in;
 mod class;
 mod decoded;
 mod engine;
 mod hit;
 mod media;
+mod own;
 mod placeholder;
 pub mod rules;
 #[cfg(test)]
@@ -17,7 +20,9 @@ mod tests;
 mod verdict;
 mod views;
 
+pub use asking::host_of;
 pub use class::Class;
 pub use engine::{Sanitizer, Tail};
 pub use hit::{Detector, Hit};
+pub use own::OwnCredentials;
 pub use verdict::{Blocked, Found, Marks, Subject, Verdict};

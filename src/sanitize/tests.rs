@@ -73,6 +73,7 @@ fn look(text: &str, direction: Direction) -> (Verdict, Sanitizer) {
         call: None,
         actions: &Actions::default(),
         skip: &[],
+        questions: false,
         sealed: false,
     };
     let verdict = sanitizer.look(&json(text), &subject);
@@ -175,6 +176,7 @@ fn what_lies_in_the_seam_of_two_events_is_cut_short() {
         call: None,
         actions: &actions,
         skip: &[],
+        questions: false,
         sealed: false,
     };
     let mut tail = Tail::default();
@@ -267,6 +269,7 @@ fn content_that_a_digest_is_known_of_is_blocked_rather_than_changed() {
         call: None,
         actions: &Actions::default(),
         skip: &[],
+        questions: false,
         sealed: true,
     };
     let verdict = sanitizer.look(&json(&format!(r#"["{KEY}"]"#)), &subject);
@@ -290,6 +293,7 @@ fn without_time_content_is_blocked_and_not_passed() {
         call: None,
         actions: &Actions::default(),
         skip: &[],
+        questions: false,
         sealed: false,
     };
     let verdict = sanitizer.look(&json(&format!("[\"{}\"]", "x ".repeat(100_000))), &subject);
@@ -314,6 +318,7 @@ fn rules_of_the_operators_own_act_as_they_say() {
         call: None,
         actions: &Actions::default(),
         skip: &[],
+        questions: false,
         sealed: false,
     };
     let text = json(r#"["see Falcon-12!"]"#);

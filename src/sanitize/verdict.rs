@@ -25,6 +25,8 @@ pub struct Subject<'a> {
     pub actions: &'a Actions,
     /// Members of the value itself that nobody but us reads, or that are handles of others': their values are not looked at.
     pub skip: &'a [&'a str],
+    /// Whether the value is an `inputRequests` object: questions, whose addresses nobody edits (C11).
+    pub questions: bool,
     /// Whether a changed value is as good as none: the reader knows its digest (PROTOCOL E, skills).
     pub sealed: bool,
 }
@@ -45,6 +47,8 @@ pub enum Verdict {
 /// Why content does not go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocked {
+    /// The stable word for `data.reason`: `content_blocked`, or `scan_budget`.
+    pub reason: &'static str,
     /// The class word of what was found, or `scan_budget`, `output_schema`, `integrity`.
     pub kind: &'static str,
     /// The rule, where one matched.

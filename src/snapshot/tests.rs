@@ -29,6 +29,7 @@ fn world() -> World {
             bytes: 1 << 20,
         },
         bounds: CatalogBounds::default(),
+        screen: Default::default(),
         upstreams: vec![NamingRules {
             upstream: id(),
             prefix: "a".into(),

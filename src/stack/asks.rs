@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use crate::{
     json::{Edits, Fate, Json, Node},
     protocol::{UpstreamId, meta, methods},
+    sanitize::host_of,
 };
 
 /// `requests`, an `inputRequests` object, for the client: the upstream named before each message to a person, no context of
@@ -26,7 +27,11 @@ pub(super) fn outward(
             params,
             |key, value| match (key, method) {
                 ("message", methods::ELICITATION_CREATE) => match value.as_str() {
-                    Some(message) => Fate::Replace(Json::string(&labelled(upstream, &message))),
+                    Some(message) => {
+                        let url = params.member("url").and_then(Node::as_str);
+                        let host = url.as_deref().and_then(host_of);
+                        Fate::Replace(Json::string(&labelled(upstream, &message, host)))
+                    }
                     None => Fate::Keep,
                 },
                 ("includeContext", methods::SAMPLING_CREATE) if value.raw() != "\"none\"" => {
@@ -72,9 +77,13 @@ pub(super) fn logger(params: &Json, upstream: &UpstreamId) -> Json {
     params.splice(&edits)
 }
 
-/// The client shows one server, us; the person must see which one asks (PROTOCOL F17).
-fn labelled(upstream: &UpstreamId, message: &str) -> String {
-    format!("[{upstream}] {message}")
+/// The client shows one server, us; the person must see which one asks (PROTOCOL F17), and where an address leads (SECURITY 7,
+/// C11).
+fn labelled(upstream: &UpstreamId, message: &str, host: Option<&str>) -> String {
+    match host {
+        Some(host) if !message.contains(host) => format!("[{upstream}] {message} ({host})"),
+        _ => format!("[{upstream}] {message}"),
+    }
 }
 
 /// The content blocks of tool results inside the messages of a sampling request.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    json::Json, jsonrpc::Method, limits::Limited, protocol::UpstreamId, upstream::FromUpstream,
+    json::Json, jsonrpc::Method, limits::Limited, protocol::UpstreamId, sanitize::Blocked,
+    upstream::FromUpstream,
 };
 
 /// A refusal or failure of ours. An upstream's own JSON-RPC error is an `Outcome::Failed` instead.
@@ -71,6 +72,12 @@ pub enum Error {
     /// Over a configured rule, or a bound of calls in flight (SECURITY REL-3).
     #[error(transparent)]
     OverLimit(#[from] Limited),
+    /// What was sent holds what must not reach the upstream; it was not contacted (SECURITY 7).
+    #[error("arguments held {} at `{}`", .0.kind, .0.place)]
+    Withheld(Box<Blocked>),
+    /// What came back holds what must not reach the client (SECURITY 7).
+    #[error("an answer held {} at `{}`", .0.kind, .0.place)]
+    Blocked(Box<Blocked>),
     /// More at once than one may have.
     #[error("{0}")]
     Limited(&'static str),
@@ -133,6 +140,7 @@ impl Error {
             Self::NotApproved => "approval_declined",
             Self::CannotApprove => "approval_unavailable",
             Self::OverLimit(limited) => limited.refusal.as_str(),
+            Self::Withheld(blocked) | Self::Blocked(blocked) => blocked.reason,
             Self::Limited(_) => "rate_limited",
             Self::Upstream(from) => from.error.reason(),
             Self::Deadline => "deadline_exceeded",

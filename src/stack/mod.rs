@@ -21,6 +21,7 @@ mod pin;
 mod relabel;
 mod resolve;
 mod resume;
+mod sanitize;
 mod wrap;
 
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use tower::{ServiceBuilder, util::BoxCloneSyncService};
 use crate::{
     call::{Call, Reply},
     connect::Connections,
+    sanitize::Sanitizer,
     seal::Sealer,
     snapshot::World,
     stage::{Permitted, Pinned},
@@ -53,6 +55,7 @@ use pin::Pin;
 use relabel::Relabel;
 use resolve::Resolve;
 use resume::{OpenResume, SealResume};
+use sanitize::{CheckContent, Sanitize};
 
 /// What the stack is built from.
 #[derive(Clone)]
@@ -65,6 +68,8 @@ pub struct Parts {
     pub upstreams: Arc<dyn Upstreams>,
     /// The upstreams that people log in to, where there are any.
     pub connections: Option<Connections>,
+    /// What may go through.
+    pub sanitizer: Arc<Sanitizer>,
     /// Cancelled when the gateway begins to drain: listens end then.
     pub closing: CancellationToken,
 }
@@ -88,12 +93,14 @@ pub fn mcp(parts: &Parts) -> McpService {
         .layer(gate(OpenResume::new(parts))) // opens the state of a call that goes on, bound to this call and route
         .layer(gate(RateLimit::per_route())) // below Authorize: a refusal must not tell of what is hidden
         .layer(SeatLayer::<Permitted>::new()) // calls at once by tool and upstream
+        .layer(gate(CheckContent(parts.sanitizer.clone()))) // what must not leave: before a person is asked, and never altered
         .layer(gate(Approve::new(parts))) // where policy wants a person to agree: goes back to ask first
         .layer(wrap(SealResume::new(parts))) // holds questions to what was declared, seals what leaves
         .layer(LoginLayer(parts.connections.clone())) // who has to log in first is asked to, before the upstream hears of the call
         .layer(wrap(handles.clone())) // upstreams' tasks become handles of ours
         .layer(wrap(directories)) // upstreams' cursors of directories are sealed
         .layer(wrap(Relabel)) // inward URIs in what comes back become outward ones
+        .layer(wrap(Sanitize(parts.sanitizer.clone()))) // nearest the leaf: all above see what the client will see
         .service(Dispatch::new(parts, handles)); // snapshot, hub or upstream: one match on the target
     BoxCloneSyncService::new(stack)
 }

@@ -28,6 +28,7 @@ mod pagination;
 mod regressions;
 mod revisions;
 mod routing;
+mod sanitize;
 mod sessions;
 mod splicing;
 mod streams;

@@ -53,6 +53,7 @@ pub(super) fn rules(upstreams: &[(&str, &str)]) -> CatalogRules {
         names: NameRules::default(),
         pages: PageRules::default(),
         bounds: CatalogBounds::default(),
+        screen: Default::default(),
     }
 }
 

@@ -59,6 +59,7 @@ pub(super) fn rules(
             ),
         },
         bounds: limits::offer(check, bounds),
+        screen: Default::default(),
     }
 }
 

@@ -12,6 +12,7 @@ mod listen;
 mod pem;
 pub(super) mod policy;
 mod rules;
+mod sanitize;
 mod upstream;
 
 use std::{fmt, time::Duration};
@@ -67,7 +68,9 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
         &listen,
         &endpoint,
     );
+    let sanitize = sanitize::rules(&mut check, &raw.sanitize, &raw.upstreams);
     Plan {
+        sanitize,
         connect,
         listen,
         auth,

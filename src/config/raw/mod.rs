@@ -8,6 +8,7 @@ mod connections;
 mod grants;
 pub(super) mod limits;
 mod policy;
+pub(super) mod sanitize;
 
 use std::{collections::BTreeMap, fmt};
 
@@ -62,6 +63,8 @@ pub(super) struct Raw {
     pub(super) policy: Option<Policy>,
     /// How much one caller may have, in rules.
     pub(super) limits: Vec<limits::Limit>,
+    /// What may go through, and what becomes of what may not.
+    pub(super) sanitize: sanitize::Sanitize,
     /// Fixed bounds.
     pub(super) bounds: Bounds,
     /// What people are given for upstreams that they log in to.
@@ -143,6 +146,8 @@ pub(super) struct Upstream {
     pub(super) tools: Tools,
     /// Tags for policies, by globs over original names and URIs: { "delete_*": [danger] }.
     pub(super) tags: Tags,
+    /// What is done about content of this upstream.
+    pub(super) sanitize: sanitize::UpstreamSanitize,
     /// Deadlines.
     pub(super) timeout: Timeout,
     /// Calls in flight at once. Default: 64.

@@ -30,7 +30,7 @@ pub(super) fn result(op: &Op, revision: Revision, result: Json) -> Json {
     }
     let crossing = root
         .member(meta::META)
-        .filter(|value| value.members().any(|member| meta::crosses(&member.key)));
+        .filter(|value| value.members().any(|member| meta::goes_out(&member.key)));
     let fate = |key: &str, _: Node<'_>| match key {
         "resultType" | "ttlMs" | "cacheScope" => Fate::Remove,
         "structuredContent" if unfit.is_some() => Fate::Remove,
@@ -42,7 +42,7 @@ pub(super) fn result(op: &Op, revision: Revision, result: Json) -> Json {
         edits.members(
             value,
             |key, _| {
-                if meta::crosses(key) {
+                if meta::goes_out(key) {
                     Fate::Keep
                 } else {
                     Fate::Remove

@@ -84,6 +84,7 @@ fn routed(op: Op, upstream: &str, local: &str) -> Permitted {
         names: Default::default(),
         pages: Default::default(),
         bounds: Default::default(),
+        screen: Default::default(),
     };
     let snapshot = World::new(nothing, Hub::new(Bounds::default())).load();
     Permitted {

@@ -27,9 +27,11 @@ use usher::{
         rules::{CatalogBounds, CatalogRules, NameRules, NamingRules, PageRules, Selection},
     },
     events::{Bounds, Hub},
+    findings::Findings,
     json::{Json, Limits},
     policy::Policy,
     protocol::{ClientCapabilities, Revision, UpstreamId, methods::ListKind, names::Scope},
+    sanitize::{OwnCredentials, Sanitizer, rules::Rules},
     seal::Sealer,
     snapshot::World,
     stack::{self, Error, McpService, Parts, Upstreams},
@@ -144,6 +146,7 @@ fn world(random: &mut Dice) -> Arc<World> {
             bytes: 16 << 20,
         },
         bounds: CatalogBounds::default(),
+        screen: Default::default(),
     };
     let world = Arc::new(World::new(rules, Hub::new(Bounds::default())));
     for n in 0..UPSTREAMS {
@@ -225,6 +228,7 @@ async fn lists_equal_calls_for_ten_thousand_random_uses() {
         sealer: Arc::new(Sealer::ephemeral()),
         upstreams: counting.clone(),
         connections: None,
+        sanitizer: Arc::new(Sanitizer::standard(Rules::default(), Findings::new(), OwnCredentials::new())),
         closing: CancellationToken::new(),
     });
     let people = [

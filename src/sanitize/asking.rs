@@ -1,0 +1,231 @@
+//! C11, questions to a person: no address but `https`, of a host that is told, and no form that asks for a secret.
+//!
+//! An address is never edited and never fetched (PROTOCOL E). Deliberately absent: whether a question is honest.
+
+use super::{Blocked, Class};
+use crate::json::{Json, Node, Span};
+
+/// The first question of an `inputRequests` object that must not be asked so.
+pub(super) fn fault(requests: &Json) -> Option<Blocked> {
+    for request in requests.root().members() {
+        let Some((url, params)) = elicitation(request.value) else {
+            continue;
+        };
+        let fault = if url {
+            address_fault(params).map(|rule| (rule, params.span().start))
+        } else {
+            params
+                .member("requestedSchema")
+                .and_then(|schema| schema.member("properties"))
+                .and_then(|fields| {
+                    let mut fields = fields.members();
+                    let secret = fields.find(|field| asks_for_secret(&field.key, field.value))?;
+                    Some(("secret_field", secret.span.start + 1))
+                })
+        };
+        if let Some((rule, at)) = fault {
+            return Some(Blocked {
+                reason: super::engine::REASON,
+                kind: Class::Elicitation.word(),
+                rule: Some(rule.into()),
+                place: if url {
+                    format!("/{}/params/url", request.key)
+                } else {
+                    requests.pointers(&[at]).swap_remove(0)
+                },
+            });
+        }
+    }
+    None
+}
+
+/// The addresses that people are sent to, which nobody edits.
+pub(super) fn addresses(requests: &Json) -> Vec<Span> {
+    let mut spans = Vec::new();
+    for request in requests.root().members() {
+        if let Some((true, params)) = elicitation(request.value) {
+            spans.extend(params.member("url").map(Node::span));
+        }
+    }
+    spans
+}
+
+/// Whether a request asks a person, and whether by an address; its params.
+fn elicitation(request: Node<'_>) -> Option<(bool, Node<'_>)> {
+    let method = request.member("method").and_then(Node::as_str)?;
+    if method != "elicitation/create" {
+        return None;
+    }
+    let params = request.member("params")?;
+    let mode = params.member("mode").and_then(Node::as_str);
+    let url = mode.as_deref() == Some("url") || params.member("url").is_some();
+    Some((url, params))
+}
+
+fn address_fault(params: Node<'_>) -> Option<&'static str> {
+    let Some(url) = params.member("url").and_then(Node::as_str) else {
+        return Some("url_missing");
+    };
+    if !url.bytes().all(|byte| matches!(byte, 0x21..=0x7E)) || url.contains('\\') {
+        return Some("url_not_plain");
+    }
+    let Some(rest) = url
+        .get(..8)
+        .filter(|scheme| scheme.eq_ignore_ascii_case("https://"))
+        .map(|_| &url[8..])
+    else {
+        return Some("url_not_https");
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if authority.contains('@') {
+        return Some("url_userinfo");
+    }
+    let host = authority.split(':').next().unwrap_or_default();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'[' | b']');
+    (host.is_empty() || !host.bytes().all(plain)).then_some("url_host")
+}
+
+/// The host of an address for a person to see, as it is spelled.
+pub fn host_of(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    (!authority.is_empty()).then_some(authority)
+}
+
+/// Words that only a secret is called by, as whole words of a name.
+const WORDS: [&str; 20] = [
+    "password",
+    "passwords",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "pwd",
+    "secret",
+    "secrets",
+    "apikey",
+    "token",
+    "credential",
+    "credentials",
+    "cvv",
+    "cvc",
+    "cvv2",
+    "ssn",
+    "otp",
+    "totp",
+    "pin",
+    "mnemonic",
+];
+/// The same of several words.
+const PHRASES: [&str; 11] = [
+    "api key",
+    "access key",
+    "private key",
+    "secret key",
+    "signing key",
+    "card number",
+    "credit card",
+    "security code",
+    "social security",
+    "one time code",
+    "seed phrase",
+];
+
+fn asks_for_secret(name: &str, field: Node<'_>) -> bool {
+    let text = |member: &str| field.member(member).and_then(Node::as_str);
+    // What is ticked or chosen from a list is no secret.
+    let kind = text("type");
+    if matches!(kind.as_deref(), Some("boolean")) || field.member("enum").is_some() {
+        return false;
+    }
+    if text("format").as_deref() == Some("password") {
+        return true;
+    }
+    is_secret(name) || text("title").is_some_and(|title| is_secret(&title))
+}
+
+pub(super) fn is_secret(name: &str) -> bool {
+    let mut words = String::with_capacity(name.len() + 8);
+    let mut lower = false;
+    for character in name.chars().take(256) {
+        if character.is_alphanumeric() {
+            if character.is_uppercase() && lower {
+                words.push(' ');
+            }
+            lower = character.is_lowercase();
+            words.extend(character.to_lowercase());
+        } else {
+            lower = false;
+            if !words.ends_with(' ') {
+                words.push(' ');
+            }
+        }
+    }
+    let words = words.trim();
+    words.split(' ').any(|word| WORDS.contains(&word))
+        || PHRASES.iter().any(|phrase| {
+            words == *phrase
+                || words.starts_with(&format!("{phrase} "))
+                || words.ends_with(&format!(" {phrase}"))
+                || words.contains(&format!(" {phrase} "))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::json::Limits;
+
+    fn rule(params: &str) -> Option<String> {
+        let text = format!(r#"{{"k":{{"method":"elicitation/create","params":{params}}}}}"#);
+        let json = Json::parse(Bytes::from(text), &Limits::UPSTREAM).unwrap();
+        fault(&json).map(|blocked| format!("{} {}", blocked.rule.unwrap(), blocked.place))
+    }
+
+    #[test]
+    fn people_are_sent_only_to_addresses_that_show_where_they_lead() {
+        for (url, expected) in [
+            ("https://example.com/a?b#c", None),
+            ("HTTPS://example.com:8443", None),
+            ("http://example.com/", Some("url_not_https")),
+            ("javascript:alert(1)", Some("url_not_https")),
+            ("https://good.com@evil.com/", Some("url_userinfo")),
+            ("https:///x", Some("url_host")),
+            ("https://ex\\u200bample.com/", Some("url_not_plain")),
+            ("https://a\\\\@b/", Some("url_not_plain")),
+        ] {
+            let params = format!(r#"{{"mode":"url","message":"m","url":"{url}"}}"#);
+            let expected = expected.map(|rule| format!("{rule} /k/params/url"));
+            assert_eq!(rule(&params), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn forms_that_ask_for_secrets_are_refused_and_others_are_not() {
+        let form = |name: &str, field: &str| {
+            rule(&format!(
+                r#"{{"message":"m","requestedSchema":{{"type":"object","properties":{{"n":{{"type":"string"}},"{name}":{field}}}}}}}"#
+            ))
+        };
+        for name in [
+            "password",
+            "apiKey",
+            "api_key",
+            "GITHUB_TOKEN",
+            "userPassword2 password",
+            "card-number",
+            "clientSecret",
+            "pin",
+        ] {
+            let place = format!("secret_field /k/params/requestedSchema/properties/{name}");
+            assert_eq!(form(name, r#"{"type":"string"}"#), Some(place), "{name}");
+        }
+        for name in ["email", "maxTokens", "pinned", "secretary", "key", "shipping", "passport"] {
+            assert_eq!(form(name, r#"{"type":"string"}"#), None, "{name}");
+        }
+        assert_eq!(form("token", r#"{"type":"boolean"}"#), None);
+        assert!(form("x", r#"{"type":"string","title":"Your API key"}"#).is_some());
+        assert!(form("x", r#"{"type":"string","format":"password"}"#).is_some());
+    }
+}

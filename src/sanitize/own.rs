@@ -1,0 +1,236 @@
+//! C3, the gateway's own credentials: exact values that it holds, wherever they come back.
+//!
+//! Looked for are the values themselves and how they look in JSON text; other forms are found where texts are decoded, but
+//! for short values, whose Base64 and hexadecimal forms are looked for directly. The values are kept as secrets; what is
+//! searched for first is at most their first eight bytes. Deliberately absent: values of fewer than eight bytes, which
+//! ordinary text holds.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use aho_corasick::{AhoCorasick, Input};
+use arc_swap::ArcSwapOption;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use secrecy::{ExposeSecret, SecretString};
+
+use super::{Class, Detector, Hit, asking::is_secret};
+
+/// The credentials that are held; cloning gives another handle to the same ones.
+#[derive(Clone, Default)]
+pub struct OwnCredentials(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    // Read by every scan, written when a credential comes: no scan waits for a writer.
+    search: ArcSwapOption<Search>,
+    // A std mutex: serialises writers. Never held across an await.
+    held: Mutex<VecDeque<Arc<SecretString>>>,
+}
+
+struct Search {
+    starts: AhoCorasick,
+    /// Forms that begin so, for each start.
+    forms: Vec<Vec<SecretString>>,
+}
+
+/// The shortest value that is looked for, in bytes.
+const LEAST: usize = 8;
+/// The most values; the oldest goes for each beyond.
+const MOST: usize = 4_096;
+/// Values of at least this many bytes are found in decoded text.
+const DECODED: usize = 16;
+/// As much of a form is searched for first.
+const START: usize = 8;
+
+impl OwnCredentials {
+    /// None so far.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Looks for these too, from now on. Those that are too short, or known, change nothing.
+    pub fn hold<'a>(&self, values: impl IntoIterator<Item = &'a str>) {
+        let mut held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = false;
+        for value in values {
+            // What stands before a credential in a header is none.
+            let value = value
+                .strip_prefix("Bearer ")
+                .or_else(|| value.strip_prefix("Basic "))
+                .unwrap_or(value)
+                .trim();
+            if value.len() < LEAST || held.iter().any(|held| held.expose_secret() == value) {
+                continue;
+            }
+            if held.len() >= MOST {
+                held.pop_front();
+            }
+            held.push_back(Arc::new(SecretString::from(value)));
+            changed = true;
+        }
+        if changed {
+            self.0.search.store(Search::of(&held).map(Arc::new));
+        }
+    }
+
+    /// Whether a variable or header of this name holds a credential, by its name.
+    pub fn is_named_so(name: &str) -> bool {
+        let name = name.to_ascii_lowercase();
+        name == "cookie"
+            || is_secret(&name)
+            || name
+                .split(|character: char| !character.is_ascii_alphanumeric())
+                .any(|word| matches!(word, "key" | "auth" | "authorization" | "pat" | "jwt"))
+    }
+}
+
+impl Search {
+    fn of(held: &VecDeque<Arc<SecretString>>) -> Option<Self> {
+        let mut starts: Vec<Vec<u8>> = Vec::new();
+        let mut forms: Vec<Vec<SecretString>> = Vec::new();
+        for value in held {
+            for form in forms_of(value.expose_secret()) {
+                let start = &form.as_bytes()[..START.min(form.len())];
+                match starts.iter().position(|known| known == start) {
+                    Some(known) => forms[known].push(form.into()),
+                    None => {
+                        starts.push(start.to_vec());
+                        forms.push(vec![form.into()]);
+                    }
+                }
+            }
+        }
+        // The longest first: of two credentials of which one begins the other, all of it is found.
+        for forms in &mut forms {
+            forms.sort_by_key(|form| usize::MAX - form.expose_secret().len());
+        }
+        let starts = AhoCorasick::new(starts).ok()?;
+        Some(Self { starts, forms })
+    }
+}
+
+fn forms_of(value: &str) -> Vec<String> {
+    let mut forms = vec![value.to_owned()];
+    let spelled = crate::json::Json::string(value);
+    let spelled = &spelled.as_str()[1..spelled.len() - 1];
+    if spelled != value {
+        forms.push(spelled.to_owned());
+    }
+    if value.len() < DECODED {
+        let bytes = value.bytes();
+        let hex: String = bytes.map(|byte| format!("{byte:02x}")).collect();
+        forms.push(hex.to_uppercase());
+        forms.push(hex);
+        // Wherever it begins in what was encoded: without the characters that its neighbours share.
+        for before in 0..3 {
+            let padded = [&b"\0\0"[..before], value.as_bytes()].concat();
+            let encoded = STANDARD.encode(&padded);
+            let first = [0, 2, 3][before];
+            let last = padded.len() * 8 / 6;
+            let core = &encoded[first..last];
+            if core.len() >= LEAST {
+                forms.push(core.to_owned());
+                forms.push(core.replace('+', "-").replace('/', "_"));
+            }
+        }
+    }
+    forms.sort();
+    forms.dedup();
+    forms
+}
+
+impl Detector for OwnCredentials {
+    fn class(&self) -> Class {
+        Class::Own
+    }
+
+    fn inspect(&self, text: &str, hits: &mut Vec<Hit>) {
+        let search = self.0.search.load();
+        let Some(search) = search.as_deref() else {
+            return;
+        };
+        let mut at = 0;
+        while let Some(found) = search.starts.find(Input::new(text).span(at..text.len())) {
+            let rest = &text.as_bytes()[found.start()..];
+            let form = search.forms[found.pattern().as_usize()]
+                .iter()
+                .find(|form| rest.starts_with(form.expose_secret().as_bytes()));
+            let Some(form) = form else {
+                at = found.start() + 1;
+                continue;
+            };
+            at = found.start() + form.expose_secret().len();
+            hits.push(Hit {
+                span: found.start()..at,
+                class: Class::Own,
+                rule: "own_credential".into(),
+                inert: None,
+            });
+        }
+    }
+}
+
+impl fmt::Debug for OwnCredentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OwnCredentials(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(own: &OwnCredentials, text: &str) -> Vec<String> {
+        let mut hits = Vec::new();
+        own.inspect(text, &mut hits);
+        hits.into_iter()
+            .map(|hit| text[hit.span].to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn values_are_found_whole_in_every_form() {
+        let own = OwnCredentials::new();
+        assert!(found(&own, "hunter2-hunter2").is_empty());
+        own.hold(["Bearer hunter2-hunter2", "hunter2-hunter", "short", "qu\"ote-ti"]);
+        assert_eq!(found(&own, "x hunter2-hunter2, hunter2-hunter."), ["hunter2-hunter2", "hunter2-hunter"]);
+        assert_eq!(found(&own, "hunter2-hunte short"), [""; 0]);
+        assert_eq!(found(&own, r#"qu\"ote-ti"#), [r#"qu\"ote-ti"#]);
+        for before in ["", "a", "ab", "abc"] {
+            let text = STANDARD.encode(format!("{before}hunter2-hunter and more"));
+            assert_eq!(found(&own, &text).len(), 1, "{text}");
+        }
+        assert_eq!(found(&own, "68756e746572322d68756e746572").len(), 1);
+        assert_eq!(found(&own, "68756E746572322D68756E746572").len(), 1);
+    }
+
+    #[test]
+    fn a_start_that_leads_nowhere_hides_nothing_behind_it() {
+        let own = OwnCredentials::new();
+        own.hold(["aaaaaaaaab", "aaaaaaaac"]);
+        assert_eq!(found(&own, "aaaaaaaaaac"), ["aaaaaaaac"]);
+    }
+
+    #[test]
+    fn the_oldest_goes_at_the_bound() {
+        let own = OwnCredentials::new();
+        let all: Vec<String> = (0..=MOST).map(|n| format!("credential-{n:05}-of-ours")).collect();
+        own.hold(all.iter().map(String::as_str));
+        assert!(found(&own, &all[0]).is_empty());
+        assert_eq!(found(&own, &all[1]).len(), 1);
+        assert_eq!(found(&own, &all[MOST]).len(), 1);
+    }
+
+    #[test]
+    fn names_tell_what_holds_a_credential() {
+        for name in ["GITHUB_TOKEN", "X-Api-Key", "Authorization", "DB_PASSWORD", "AUTH"] {
+            assert!(OwnCredentials::is_named_so(name), "{name}");
+        }
+        for name in ["NODE_OPTIONS", "X-Tenant", "KEYBOARD", "LANG"] {
+            assert!(!OwnCredentials::is_named_so(name), "{name}");
+        }
+    }
+}

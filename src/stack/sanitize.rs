@@ -1,0 +1,329 @@
+//! Sanitize: what goes to an upstream holds nothing that must not leave, and what comes back nothing that must not come through
+//! (SECURITY 7).
+//!
+//! Guarantees: arguments and answers to questions are refused or sent as they came, never altered (SECURITY I1), and the
+//! upstream of a refused call is not contacted; everything an upstream says within a call is looked at before anything above
+//! sees it, events and errors included. Content that is clean is handed on as it is. Deliberately absent: what is looked for
+//! and what becomes of it, which `sanitize` says.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+
+use super::{Error, Gate, Wrap};
+use crate::{
+    call::{CallId, Change, Event, InputRequired, Op, Outcome, Reply, ReplyStream, Step, TaskOp},
+    findings::Direction,
+    json::{Edits, Fate, Json, Node},
+    jsonrpc::RpcError,
+    protocol::{UpstreamId, codes, meta},
+    sanitize::{Blocked, Class, Marks, Sanitizer, Subject, Tail, Verdict, rules::Actions},
+    stage::Permitted,
+};
+
+/// Judges what goes to an upstream.
+#[derive(Debug)]
+pub(super) struct CheckContent(pub(super) Arc<Sanitizer>);
+
+/// Judges what comes back.
+#[derive(Debug)]
+pub(super) struct Sanitize(pub(super) Arc<Sanitizer>);
+
+/// What is remembered of a call.
+#[derive(Debug)]
+pub(super) struct Watch {
+    sanitizer: Arc<Sanitizer>,
+    actions: Actions,
+    upstream: Option<UpstreamId>,
+    item: Option<Arc<str>>,
+    call: CallId,
+    skip: &'static [&'static str],
+    /// Whether the reader of the result knows its digest.
+    sealed: bool,
+    /// Whether a result may have `structuredContent`.
+    tool: bool,
+}
+
+/// Says whether structured content is valid under the output schema of the tool that it came from.
+pub(super) type Validity = Arc<dyn Fn(&Json) -> bool + Send + Sync>;
+
+/// Members of params that are ours, or handles of ours.
+const OURS: &[&str] = &["requestState", "cursor", "taskId"];
+
+impl Gate<Permitted> for CheckContent {
+    type Pass = Permitted;
+
+    fn admit(&self, permitted: Permitted) -> Result<Permitted, Error> {
+        let Some(passage) = permitted.passage() else {
+            return Ok(permitted);
+        };
+        let (call, route) = (&permitted.call, passage.route());
+        let tool = matches!(call.op, Op::CallTool(_)).then_some(&*route.local);
+        let subject = Subject {
+            direction: Direction::Arguments,
+            upstream: Some(&route.upstream),
+            item: Some(&route.local),
+            call: Some(call.id),
+            actions: self.0.rules().actions(Some(&route.upstream), tool),
+            skip: OURS,
+            questions: false,
+            sealed: false,
+        };
+        let answers = call.resume.as_ref().and_then(|resume| {
+            // What the client wrote in its params is looked at there.
+            let responses = resume.responses.as_ref()?;
+            call.params
+                .root()
+                .member("inputResponses")
+                .is_none()
+                .then_some(responses)
+        });
+        for value in std::iter::once(&call.params).chain(answers) {
+            match self.0.look(value, &subject) {
+                Verdict::Clean | Verdict::Flagged(_) => {}
+                Verdict::Blocked(blocked) => return Err(Error::Withheld(Box::new(blocked))),
+                // INVARIANT: no action on arguments alters them; if one ever does, nothing goes.
+                Verdict::Changed(..) => {
+                    return Err(Error::Withheld(Box::new(Blocked::whole("integrity"))));
+                }
+            }
+        }
+        Ok(permitted)
+    }
+}
+
+impl Wrap<Permitted> for Sanitize {
+    type Mark = Option<Watch>;
+
+    fn enter(&self, permitted: &mut Permitted) -> Self::Mark {
+        let call = &permitted.call;
+        let Some(passage) = permitted.passage() else {
+            // Of what is answered here only tasks come from upstreams: lists of them, and changes of their states.
+            return matches!(call.op, Op::ListTasks(_) | Op::Listen(_)).then(|| Watch {
+                sanitizer: self.0.clone(),
+                actions: self.0.rules().actions,
+                upstream: None,
+                item: None,
+                call: call.id,
+                skip: &["taskId", "nextCursor"],
+                sealed: false,
+                tool: false,
+            });
+        };
+        let route = passage.route();
+        let tool = matches!(call.op, Op::CallTool(_)).then_some(&*route.local);
+        let mut actions = *self.0.rules().actions(Some(&route.upstream), tool);
+        let read = matches!(call.op, Op::ReadResource(_));
+        if read && route.local.starts_with("ui://") {
+            // An app is active content, by its nature; its host shuts it in (PROTOCOL G16).
+            actions.set_all(Class::Active, None);
+        }
+        Some(Watch {
+            sanitizer: self.0.clone(),
+            actions,
+            upstream: Some(route.upstream.clone()),
+            item: Some(route.local.clone()),
+            call: call.id,
+            skip: match call.op {
+                Op::Task(..) | Op::CallTool(_) => &["taskId", "requestState"],
+                Op::ReadDirectory(..) => &["nextCursor"],
+                _ => &[],
+            },
+            // Whoever reads a skill compares its files with digests that it was told (PROTOCOL E).
+            sealed: read && route.local.starts_with("skill://"),
+            tool: matches!(
+                call.op,
+                Op::CallTool(_) | Op::Task(TaskOp::Get | TaskOp::Result, _)
+            ),
+        })
+    }
+
+    fn leave(&self, mark: Self::Mark, result: Result<Reply, Error>) -> Result<Reply, Error> {
+        let Some(watch) = mark else { return result };
+        match result? {
+            Reply::Done(outcome) => watch.outcome(outcome, None).map(Reply::Done),
+            Reply::Stream(stream) => {
+                let mut tails = Tails::default();
+                let steps = stream.map(move |step| match step {
+                    Step::Event(event) => Step::Event(watch.event(event, &mut tails)),
+                    // Once an event has gone out a refusal can only be an outcome.
+                    Step::Outcome(outcome) => Step::Outcome(
+                        watch
+                            .outcome(outcome, Some(&mut tails.last))
+                            .unwrap_or_else(|error| lost(&error)),
+                    ),
+                });
+                Ok(Reply::Stream(ReplyStream::new(steps.boxed())))
+            }
+        }
+    }
+}
+
+/// How the texts before ended: of each sort of event, and of whichever was last.
+#[derive(Debug, Default)]
+struct Tails {
+    progress: Tail,
+    log: Tail,
+    last: Tail,
+}
+
+impl Watch {
+    fn look(&self, value: &Json, tail: Option<&mut Tail>) -> Verdict {
+        self.look_as(value, tail, false)
+    }
+
+    fn look_as(&self, value: &Json, tail: Option<&mut Tail>, questions: bool) -> Verdict {
+        let subject = Subject {
+            direction: Direction::Results,
+            upstream: self.upstream.as_ref(),
+            item: self.item.as_ref(),
+            call: Some(self.call),
+            actions: &self.actions,
+            skip: self.skip,
+            questions,
+            sealed: self.sealed,
+        };
+        self.sanitizer.look_after(value, &subject, tail)
+    }
+
+    fn event(&self, event: Event, tails: &mut Tails) -> Event {
+        let seen = |value: Json, tail: &mut Tail, place: &str| {
+            let verdict = self.look(&value, Some(tail));
+            match verdict {
+                Verdict::Clean | Verdict::Flagged(_) => value,
+                Verdict::Changed(value, _) => value,
+                // It happened, and that may be told; what it said may not.
+                Verdict::Blocked(blocked) => {
+                    let word = Json::string(&format!("[blocked:{}]", blocked.kind));
+                    let keep = ["progressToken", "progress", "total", "level", "taskId", "status"];
+                    let mut edits = Edits::new();
+                    edits.members(
+                        value.root(),
+                        |key, _| match key {
+                            key if keep.contains(&key) => Fate::Keep,
+                            _ => Fate::Remove,
+                        },
+                        &[(place, word)],
+                    );
+                    value.splice(&edits)
+                }
+            }
+        };
+        let event = match event {
+            Event::Progress(params) => Event::Progress(seen(params, &mut tails.progress, "message")),
+            Event::Log(level, params) => Event::Log(level, seen(params, &mut tails.log, "data")),
+            Event::Changed(Change::Task(state)) => Event::Changed(Change::Task(seen(
+                state,
+                &mut Tail::default(),
+                "statusMessage",
+            ))),
+            other @ (Event::Worded(_)
+            | Event::Elicited(_)
+            | Event::Acknowledged(_)
+            | Event::Changed(Change::List(_) | Change::Resource(_))) => return other,
+        };
+        match &event {
+            Event::Progress(_) => tails.last.clone_from(&tails.progress),
+            Event::Log(..) => tails.last.clone_from(&tails.log),
+            _ => {}
+        }
+        event
+    }
+
+    fn outcome(&self, outcome: Outcome, tail: Option<&mut Tail>) -> Result<Outcome, Error> {
+        Ok(match outcome {
+            Outcome::Complete(result) => Outcome::Complete(self.result(result, tail)?),
+            Outcome::Task(state) => {
+                let (state, _) = self.value(state, None)?;
+                Outcome::Task(state)
+            }
+            Outcome::Failed(error) => Outcome::Failed(self.failed(error, tail)?),
+            Outcome::InputRequired(InputRequired { requests, state }) => {
+                let requests = match self.look_as(&requests, None, true) {
+                    Verdict::Clean | Verdict::Flagged(_) => requests,
+                    Verdict::Changed(requests, _) => requests,
+                    Verdict::Blocked(blocked) => return Err(Error::Blocked(Box::new(blocked))),
+                };
+                Outcome::InputRequired(InputRequired { requests, state })
+            }
+            // Ours already.
+            other @ (Outcome::Listed(_) | Outcome::Card(_) | Outcome::Lost(_)) => other,
+        })
+    }
+
+    fn value(&self, value: Json, tail: Option<&mut Tail>) -> Result<(Json, Marks), Error> {
+        match self.look(&value, tail) {
+            Verdict::Clean => Ok((value, Marks::default())),
+            Verdict::Flagged(marks) => Ok((value, marks)),
+            Verdict::Changed(value, marks) => Ok((value, marks)),
+            Verdict::Blocked(blocked) => Err(Error::Blocked(Box::new(blocked))),
+        }
+    }
+
+    fn result(&self, result: Json, tail: Option<&mut Tail>) -> Result<Json, Error> {
+        let (result, marks) = self.value(result, tail)?;
+        // A task that asks for input asks in its state.
+        if self.tool
+            && let Some(asking) = result.root().member("inputRequests")
+            && let Verdict::Blocked(blocked) = self.look_as(&result.slice(asking), None, true)
+        {
+            return Err(Error::Blocked(Box::new(blocked)));
+        }
+        Ok(marked(result, &marks))
+    }
+
+    fn failed(&self, error: RpcError, tail: Option<&mut Tail>) -> Result<RpcError, Error> {
+        let (message, _) = self.value(Json::string(&error.message), tail)?;
+        let data = match error.data {
+            Some(data) => Some(self.value(data, None)?.0),
+            None => None,
+        };
+        Ok(RpcError {
+            code: error.code,
+            message: message
+                .root()
+                .as_str()
+                .map_or(error.message, std::borrow::Cow::into_owned),
+            data,
+        })
+    }
+}
+
+/// The result with what was done to it in its `_meta`; what its upstream wrote there under our key is cut.
+fn marked(result: Json, marks: &Marks) -> Json {
+    let root = result.root();
+    let meta = root.member(meta::META);
+    let forged = meta.is_some_and(|meta| meta.member(meta::CONTENT).is_some());
+    if marks.is_empty() && !forged {
+        return result;
+    }
+    let mut edits = Edits::new();
+    let own = [(meta::CONTENT, marks.told())];
+    let own = if marks.is_empty() { &[] } else { &own[..] };
+    match meta {
+        Some(meta) if forged => {
+            let fate = |key: &str, _: Node<'_>| match key {
+                meta::CONTENT => Fate::Remove,
+                _ => Fate::Keep,
+            };
+            edits.members(meta, fate, own);
+        }
+        _ => meta::stamp(&mut edits, root, own),
+    }
+    result.splice(&edits)
+}
+
+/// A refusal after the first event.
+fn lost(error: &Error) -> Outcome {
+    let text = match error {
+        Error::Blocked(blocked) => format!(
+            "the answer was withheld: it holds what must not come through ({})",
+            blocked.kind
+        ),
+        other => other.reason().to_owned(),
+    };
+    Outcome::Lost(RpcError {
+        data: Some(meta::object_of(&[("reason", Json::string(error.reason()))])),
+        ..RpcError::new(codes::CONTENT_BLOCKED, text)
+    })
+}

@@ -1,0 +1,243 @@
+//! Content: what must not leave is not sent, what must not come through does not come, and both are told (SECURITY 7).
+
+mod definitions;
+mod questions;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+
+use crate::harness::{
+    Client, Gateway, Heard, Pairing, Play, Revision, Upstream, parse, quote, tool,
+};
+
+/// A rule of the operator's own: what it finds is known exactly.
+const RULE: &str = "sanitize: { rules: [ { name: project, pattern: 'falcon-[0-9]{6}' } ] }";
+const SECRET: &str = "falcon-123456";
+const GONE: &str = "[redacted:project]";
+
+/// A gateway with that rule in front of a server called `notes`, and a client.
+async fn before(pair: Pairing, notes: &Upstream) -> (Gateway, Client) {
+    let gateway = Gateway::of()
+        .setting(RULE)
+        .upstream("notes", notes)
+        .start()
+        .await;
+    let client = pair.client(&gateway).await;
+    (gateway, client)
+}
+
+fn result(result: &str) -> impl Fn(&Heard) -> Play + Send + Sync + 'static {
+    let result = result.to_owned();
+    move |_: &Heard| Play::Result(result.clone())
+}
+
+pairings! {
+    /// Feature: Sanitizing
+    async fn what_comes_back_has_placeholders_and_says_so(pair: Pairing) {
+        let notes = pair.upstream().tools([tool("t")]).on("tools/call", result(&format!(
+            r#"{{"content":[{{"type":"text","text":"a {SECRET} \u00e9"}}],"structuredContent":{{"{SECRET}":["x {SECRET}",1.50]}},"_meta":{{"com.example/x":"{SECRET}","dev.usher/content":"forged"}}}}"#
+        )));
+        let (gateway, client) = before(pair, &notes).await;
+        let answer = client.call("notes_t", "{}").await;
+        assert!(answer.message().contains("1.50"), "{answer:?}");
+        let value = answer.value();
+        assert_eq!(value["content"][0]["text"], format!("a {GONE} é"));
+        assert_eq!(value["structuredContent"], json!({GONE: [format!("x {GONE}"), 1.5]}));
+        assert_eq!(value["_meta"]["com.example/x"], GONE);
+        assert_eq!(
+            value["_meta"]["dev.usher/content"],
+            json!([{"action": "redact", "class": "own_rule", "rule": "project", "count": 4}])
+        );
+        let findings = gateway.app.findings().recent();
+        assert_eq!(findings.len(), 4);
+        assert!(findings.iter().any(|finding| &*finding.place == "/content/0/text"));
+        assert!(!format!("{findings:?}").contains(SECRET));
+    }
+}
+
+pairings! {
+    async fn what_must_not_leave_is_not_sent_and_the_model_is_told(pair: Pairing) {
+        let notes = pair.upstream().tools([tool("t")]).prompts(&["p"]);
+        let (_gateway, client) = before(pair, &notes).await;
+        for arguments in [
+            format!(r#"{{"q":"{SECRET}"}}"#),
+            format!(r#"{{"{SECRET}":1}}"#),
+            format!(r#"{{"q":[{{"r":"{}"}}]}}"#, STANDARD.encode(format!("it is {SECRET}!"))),
+            r#"{"q":"falcon-12\u0033456"}"#.to_owned(),
+            r#"{"q":"falcon%2D123456"}"#.to_owned(),
+        ] {
+            let answer = client.call("notes_t", &arguments).await;
+            assert_eq!(answer.tool_error(), "content_blocked", "{arguments}");
+            assert!(!answer.message().contains("falcon"), "{answer:?}");
+        }
+        assert!(notes.heard("tools/call").is_empty());
+        let (code, reason) = client
+            .ask("prompts/get", &format!(r#"{{"name":"notes_p","arguments":{{"a":"{SECRET}"}}}}"#))
+            .await
+            .refusal();
+        assert_eq!((code, reason.as_str()), (-31015, "content_blocked"));
+        assert!(notes.heard("prompts/get").is_empty());
+        // What is clean is sent byte for byte.
+        let odd = r#"{ "q" : "\u0041 caf\u00e9 1.50" , "n":1.50e+1 }"#;
+        client.call("notes_t", odd).await.text();
+        assert_eq!(notes.last("tools/call").arguments(), odd);
+    }
+}
+
+pairings! {
+    async fn errors_prompts_resources_and_completions_are_looked_at_too(pair: Pairing) {
+        let notes = pair
+            .upstream()
+            .tools([tool("t")])
+            .prompts(&["p"])
+            .resources([crate::harness::resource("notes://a")])
+            .on("tools/call", |_: &Heard| Play::Error(format!(r#"{{"code":-32000,"message":"bad {SECRET}","data":{{"why":"{SECRET}"}}}}"#)))
+            .on("prompts/get", result(&format!(r#"{{"messages":[{{"role":"user","content":{{"type":"text","text":"{SECRET}"}}}}]}}"#)))
+            .on("completion/complete", result(&format!(r#"{{"completion":{{"values":["{SECRET}"]}}}}"#)))
+            .on("resources/read", result(&format!(
+                r#"{{"contents":[{{"uri":"notes://a","mimeType":"text/plain","blob":"{}"}},{{"uri":"notes://a","text":"{SECRET}"}}]}}"#,
+                STANDARD.encode(format!("see {SECRET}"))
+            )));
+        let (_gateway, client) = before(pair, &notes).await;
+        let error = client.call("notes_t", "{}").await.error();
+        assert_eq!(error["message"], format!("bad {GONE}"));
+        assert_eq!(error["data"]["why"], GONE);
+        let prompt = client.ask("prompts/get", r#"{"name":"notes_p"}"#).await.value();
+        assert_eq!(prompt["messages"][0]["content"]["text"], GONE);
+        let completion = client
+            .ask("completion/complete", r#"{"ref":{"type":"ref/prompt","name":"notes_p"},"argument":{"name":"a","value":""}}"#)
+            .await
+            .value();
+        assert_eq!(completion["completion"]["values"], json!([GONE]));
+        let read = client.read("notes+notes://a").await.value();
+        assert_eq!(read["contents"][0]["blob"], STANDARD.encode(format!("see {GONE}")));
+        assert_eq!(read["contents"][1]["text"], GONE);
+    }
+}
+
+pairings! {
+    async fn nothing_hides_in_the_seams_of_blocks_and_events(pair: Pairing) {
+        let progress = |step: u8, text: &str| {
+            format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":$token,"progress":{step},"message":{}}}}}"#, quote(text))
+        };
+        let events = vec![
+            progress(1, &format!("first {SECRET}")),
+            progress(2, "then falcon-12"),
+            progress(3, "3456 and on"),
+        ];
+        let notes = pair.upstream().tools([tool("t")]).on("tools/call", move |_: &Heard| {
+            let split = r#"{"content":[{"type":"text","text":"a falcon-1"},{"type":"text","text":"23456 b"}]}"#;
+            Play::Events(events.clone(), Box::new(Play::Result(split.to_owned())))
+        });
+        let (_gateway, client) = before(pair, &notes).await;
+        let answer = client
+            .call("notes_t", "{}")
+            .meta(r#""progressToken":"p""#)
+            .await;
+        let told: Vec<Value> = answer.events().iter().map(|event| parse(event)).collect();
+        let told: Vec<&str> = told
+            .iter()
+            .filter_map(|event| event["params"]["message"].as_str())
+            .collect();
+        assert_eq!(told, [format!("first {GONE}"), "then falcon-12".into(), format!("{GONE} and on")]);
+        let value = answer.value();
+        assert_eq!(value["content"][0]["text"], format!("a {GONE}"));
+        assert_eq!(value["content"][1]["text"], format!("{GONE} b"));
+    }
+}
+
+#[tokio::test]
+async fn msg_11_every_revision_is_held_to_the_same() {
+    for revision in Revision::ALL {
+        let notes = Upstream::http(Revision::V2026_07_28)
+            .tools([tool("t")])
+            .on("tools/call", result(&format!(r#"{{"content":[{{"type":"text","text":"{SECRET}"}}]}}"#)));
+        let gateway = Gateway::of().setting(RULE).upstream("notes", &notes).start().await;
+        let client = gateway.client(revision).await;
+        assert_eq!(client.call("notes_t", "{}").await.text(), GONE, "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn an_operator_says_more_or_less_for_an_upstream_and_a_tool() {
+    let server = || {
+        Upstream::http(Revision::V2026_07_28)
+            .tools([tool("t"), tool("raw_t")])
+            .on("tools/call", result(&format!(r#"{{"content":[{{"type":"image","mimeType":"image/png","data":"{}"}}]}}"#, STANDARD.encode("no picture at all, but text"))))
+    };
+    let (notes, other) = (server(), server());
+    let gateway = Gateway::of()
+        .setting("sanitize: { classes: { media: block } }")
+        .upstream_with("notes", &notes, "sanitize: { tools: { \"raw_*\": { media: off } } }")
+        .upstream_with("other", &other, "sanitize: { classes: { media: { results: flag } } }")
+        .start()
+        .await;
+    let client = gateway.client(Revision::V2026_07_28).await;
+    let first = client.call("notes_t", "{}").await.value();
+    assert_eq!(first["content"][0]["text"], "[blocked:media_type_mismatch]");
+    let raw = client.call("notes_raw_t", "{}").await.value();
+    assert_eq!(raw["content"][0]["type"], "image");
+    assert!(raw["_meta"].get("dev.usher/content").is_none(), "{raw}");
+    let flagged = client.call("other_t", "{}").await.value();
+    assert_eq!(flagged["content"][0]["type"], "image");
+    assert_eq!(flagged["_meta"]["dev.usher/content"][0]["action"], "flag");
+}
+
+#[tokio::test]
+async fn credentials_of_the_gateway_come_back_to_nobody() {
+    let notes = Upstream::http(Revision::V2026_07_28).tools([tool("t")]).on(
+        "tools/call",
+        |heard: &Heard| {
+            let seen = heard.header("x-api-key").unwrap_or_default().to_owned();
+            let encoded = STANDARD.encode(format!("key {seen}"));
+            let hex: String = seen.bytes().map(|byte| format!("{byte:02x}")).collect();
+            Play::Result(format!(
+                r#"{{"content":[{{"type":"text","text":"{seen}"}},{{"type":"text","text":"{encoded}"}},{{"type":"text","text":"{hex}"}}]}}"#
+            ))
+        },
+    );
+    // Secrets are references: this one is to a variable that every machine has.
+    let Ok(path) = std::env::var("PATH") else {
+        panic!("a machine without PATH")
+    };
+    let gateway = Gateway::of()
+        .upstream_with("notes", &notes, "headers: { X-Api-Key: \"${env:PATH}\" }")
+        .start()
+        .await;
+    let client = gateway.client(Revision::V2026_07_28).await;
+    let answer = client.call("notes_t", "{}").await;
+    assert_eq!(notes.last("tools/call").header("x-api-key"), Some(path.as_str()));
+    let value = answer.value();
+    for block in value["content"].as_array().unwrap() {
+        let text = block["text"].as_str().unwrap();
+        assert_eq!(text.trim_end_matches('='), "[redacted:own_credential]");
+    }
+}
+
+#[tokio::test]
+async fn skills_keep_their_bytes_or_are_not_read_and_apps_keep_their_scripts() {
+    let page = "<html><script>let a = 1;</script><img src='https://x.example/p.png'></html>";
+    let notes = Upstream::http(Revision::V2026_07_28)
+        .capabilities(r#"{"tools":{},"resources":{},"extensions":{"io.modelcontextprotocol/skills":{}}}"#)
+        .tools([tool("t")])
+        .resources([crate::harness::resource("skill://a/SKILL.md")])
+        .on("resources/read", move |heard: &Heard| {
+            let uri = heard.text("uri").unwrap();
+            let text = match uri.as_str() {
+                "ui://dash/page.html" => page.to_owned(),
+                "skill://a/SKILL.md" => "# A skill\r\n\u{1F469}\u{200D}\u{1F4BB} \t*fine*  \n".to_owned(),
+                _ => format!("# A skill that holds {SECRET}"),
+            };
+            Play::Result(format!(r#"{{"contents":[{{"uri":{},"mimeType":"text/html","text":{}}}]}}"#, quote(&uri), quote(&text)))
+        });
+    let (_gateway, client) = before(Pairing::MODERN_MODERN, &notes).await;
+    let app = client.read("ui://notes/dash/page.html").await.value();
+    assert_eq!(app["contents"][0]["text"], page);
+    let skill = client.read("skill://notes/a/SKILL.md").await.value();
+    assert_eq!(
+        skill["contents"][0]["text"],
+        "# A skill\r\n\u{1F469}\u{200D}\u{1F4BB} \t*fine*  \n"
+    );
+    let (_, reason) = client.read("skill://notes/b/SKILL.md").await.refusal();
+    assert_eq!(reason, "content_blocked");
+}
