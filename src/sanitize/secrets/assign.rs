@@ -1,0 +1,325 @@
+//! Assignments: passwords, connection strings, headers that authenticate, and secrets in manifests.
+//!
+//! Guarantees: looks no farther than a bound around each assignment. Deliberately absent: values that look drawn at random
+//! and are not called a password (`context.rs`).
+
+use std::ops::Range;
+
+use super::{
+    plausible::{holds, placeholder, plausible, random},
+    scan::{Scan, is_token},
+    urls::strong,
+};
+use crate::sanitize::Class;
+
+/// The longest password that is looked for, in bytes.
+const PASSWORD: usize = 128;
+/// How far around a password what else belongs to a connection string may stand, in bytes.
+const AROUND: usize = 240;
+
+/// What else stands in a connection string.
+const CONNECTION: [&[u8]; 14] = [
+    b"server=", b"host=", b"data source=", b"jdbc:", b"endpoint=", b"driver=", b"database=", b"initial catalog=", b"dbname=", b"user id=", b"uid=",
+    b"abortconnect=", b"accountname=", b":6380",
+];
+
+impl Scan<'_> {
+    /// `=` or `:` stands at `at`.
+    pub(super) fn assignment(&mut self, at: usize) {
+        let text = self.text;
+        if at < 2 || self.is_taken(at) {
+            return;
+        }
+        if text[at] == b':' && text.get(at + 1..at + 3) == Some(b"//") {
+            self.url(at);
+            return;
+        }
+        let mut end = at;
+        while end > 1 && at - end < 4 && matches!(text[end - 1], b' ' | b'"' | b'\'' | b'\\' | b']') {
+            end -= 1;
+        }
+        if end < 2 {
+            return;
+        }
+        let last = [text[end - 2] | 0x20, text[end - 1] | 0x20];
+        match &last {
+            b"rd" | b"wd" | b"ss" | b"se" => self.password(at, end),
+            b"ue" => self.attribute(at, end),
+            b"on" if text[at] == b':' => self.authorization(at, end),
+            b"th" => self.registry(at, end),
+            b"nd" if text[at] == b':' => self.manifest(at, end),
+            [_, b'd'] if end < at && matches!(text[end - 2], b'"' | b'\'') => self.json_web_key(at),
+            _ if end == at && text[at] == b':' => self.user_of_curl(at),
+            _ => {}
+        }
+    }
+
+    fn password(&mut self, at: usize, end: usize) {
+        let names: [&[u8]; 5] = [b"password", b"passwd", b"passphrase", b"pwd", b"pass"];
+        let Some(name) = names.iter().find(|name| ends_with(&self.text[..end], name)) else {
+            return;
+        };
+        let start = end - name.len();
+        let before = start.checked_sub(1).map_or(b' ', |at| self.text[at]);
+        if name.len() < 6 && before.is_ascii_lowercase() && !self.text[start].is_ascii_uppercase() {
+            return;
+        }
+        self.password_after(at, start);
+    }
+
+    /// `<add key="ClearTextPassword" value="..." />`
+    fn attribute(&mut self, at: usize, end: usize) {
+        let before = &self.text[end.saturating_sub(40)..end];
+        if ends_with(before, b"value") && (holds(before, b"password\"") || holds(before, b"pwd\"")) {
+            self.password_after(at, end);
+        }
+    }
+
+    /// What stands behind the assignment at `at` to a name that begins at `name`.
+    fn password_after(&mut self, at: usize, name: usize) {
+        let Some((value, quoted)) = value_after(self.text, at) else {
+            return;
+        };
+        let bytes = &self.text[value.clone()];
+        if !(6..=PASSWORD).contains(&bytes.len()) || is_code(bytes, quoted) || placeholder(bytes) {
+            return;
+        }
+        let line = name.saturating_sub(AROUND)..(value.end + AROUND / 2).min(self.text.len());
+        let joined = matches!(
+            self.text[..name].trim_ascii_end().last(),
+            Some(b';' | b',' | b'&' | b'?')
+        ) || self.text.get(value.end) == Some(&b';')
+            || name.checked_sub(1).is_some_and(|at| self.text[at] == b' ');
+        let around = &self.text[line];
+        let connects = joined && !quoted && self.text[at] == b'=' && CONNECTION.iter().any(|part| holds(around, part));
+        if connects && strong(bytes) {
+            let rule = &self.names.connection;
+            self.hit(value, Class::Secret, rule);
+        } else if kinds(bytes) >= 2 && (quoted || strong(bytes)) {
+            let rule = &self.names.password;
+            self.hit(value, Class::WeakSecret, rule);
+        }
+    }
+
+    /// `Authorization: Basic ...`, `Authorization: Bearer ...`
+    fn authorization(&mut self, at: usize, end: usize) {
+        if !ends_with(&self.text[..end], b"authorization") {
+            return;
+        }
+        let text = self.text;
+        let skip = |from: usize| from + text[from..].iter().take(4).take_while(|byte| matches!(byte, b' ' | b'"' | b'\'' | b'\\' | b'`')).count();
+        let scheme = skip(at + 1);
+        let length = text[scheme..].iter().take(12).take_while(|byte| byte.is_ascii_alphabetic()).count();
+        let value = skip(scheme + length);
+        let (scheme, long) = (&text[scheme..scheme + length], |byte: &u8| is_token(*byte) || matches!(byte, b'.' | b'+' | b'/' | b'=' | b'~'));
+        let value = value..value + text[value..].iter().take(2048).take_while(|byte| long(byte)).count();
+        let bytes = &text[value.clone()];
+        if scheme.eq_ignore_ascii_case(b"basic") {
+            self.user_and_password(value, Class::Secret);
+        } else if scheme.eq_ignore_ascii_case(b"bearer") || scheme.eq_ignore_ascii_case(b"token") {
+            if bytes.len() >= 20 && random(bytes) && !self.is_json_web_token(value.start) {
+                let rule = &self.names.bearer;
+                self.hit(value, Class::Secret, rule);
+            }
+        }
+    }
+
+    /// `"auth": "..."` of a registry's configuration.
+    fn registry(&mut self, at: usize, end: usize) {
+        let name = end.checked_sub(6).map(|from| &self.text[from..end]);
+        if name.is_some_and(|name| ends_with(name, b"\"auth") || ends_with(name, b"_auth")) {
+            if let Some((value, _)) = value_after(self.text, at) {
+                self.user_and_password(value, Class::Secret);
+            }
+        }
+    }
+
+    fn user_and_password(&mut self, value: Range<usize>, class: Class) {
+        let bytes = &self.text[value.clone()];
+        let mut room = [0; 192];
+        let Some(plain) = decoded(bytes, &mut room) else {
+            return;
+        };
+        let printable = plain.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ');
+        let parts = plain.iter().position(|byte| *byte == b':').map(|at| (&plain[..at], &plain[at + 1..]));
+        if let Some((user, password)) = parts.filter(|(user, password)| printable && !user.is_empty() && password.len() >= 4) {
+            let class = if strong(password) && user != password && !placeholder(password) { class } else { Class::WeakSecret };
+            let rule = &self.names.basic;
+            self.hit(value, class, rule);
+        }
+    }
+
+    /// `kind: Secret`, and data of a Kubernetes manifest near it.
+    fn manifest(&mut self, at: usize, end: usize) {
+        let text = self.text;
+        let rest = text[at + 1..].trim_ascii_start();
+        let rest = rest.strip_prefix(b"\"").or(rest.strip_prefix(b"'")).unwrap_or(rest);
+        let is_secret = rest.starts_with(b"Secret") && !rest.get(6).is_some_and(u8::is_ascii_alphanumeric);
+        if !ends_with(&text[..end], b"kind") || !is_secret {
+            return;
+        }
+        let from = end.saturating_sub(1024);
+        let from = text[from..end].windows(4).rposition(|part| part == b"\n---").map_or(from, |at| from + at);
+        let to = (at + 2048).min(text.len());
+        let to = text[at..to].windows(4).position(|part| part == b"\n---").map_or(to, |end| at + end);
+        let mut line = from;
+        let mut within = false;
+        while line < to {
+            let next = text[line..to].iter().position(|byte| *byte == b'\n').map_or(to, |end| line + end + 1);
+            let bytes = text[line..next].trim_ascii();
+            if bytes == b"data:" || bytes == b"stringData:" {
+                within = true;
+            } else if !matches!(text[line], b' ' | b'\t') {
+                within = false;
+            } else if within && let Some(colon) = bytes.iter().position(|byte| *byte == b':') {
+                self.manifest_value(line, &text[line..next], bytes, colon);
+            }
+            line = next;
+        }
+    }
+
+    fn manifest_value(&mut self, line: usize, whole: &[u8], bytes: &[u8], colon: usize) {
+        let value = bytes[colon + 1..].trim_ascii();
+        let inner = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
+        let encoded = inner.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='));
+        let offset = inner.as_ptr() as usize - whole.as_ptr() as usize;
+        if encoded && inner.len() >= 12 && Shape3::of(inner) && !placeholder(inner) {
+            let rule = &self.names.manifest;
+            self.hit(line + offset..line + offset + inner.len(), Class::Secret, rule);
+        }
+    }
+
+    /// `"d": "..."` of a private key in JSON.
+    fn json_web_key(&mut self, at: usize) {
+        let Some((value, true)) = value_after_long(self.text, at) else {
+            return;
+        };
+        let bytes = &self.text[value.clone()];
+        let around = &self.text[at.saturating_sub(1200)..(value.end + 1200).min(self.text.len())];
+        let encoded = bytes.len() >= 40 && bytes.iter().all(|byte| is_token(*byte));
+        if encoded && plausible(bytes) && holds(around, b"\"kty\"") {
+            let rule = &self.names.private_key;
+            self.hit(value, Class::Secret, rule);
+        }
+    }
+
+    /// `curl -u user:password`
+    fn user_of_curl(&mut self, at: usize) {
+        let text = self.text;
+        let stop = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'/' | b',' | b'(' | b'{');
+        let next = text.get(at + 1).copied().unwrap_or(b' ');
+        if !text[at - 1].is_ascii_alphanumeric() || stop(&next) || next == b':' {
+            return;
+        }
+        let from = at.saturating_sub(48);
+        let Some(start) = text[from..at].iter().rposition(stop).map(|stop| from + stop) else {
+            return;
+        };
+        let quote = text[start];
+        let quoted = matches!(quote, b'"' | b'\'');
+        let flag = text[..start].trim_ascii_end();
+        if !(flag.ends_with(b" -u") || flag.ends_with(b" --user") || flag.ends_with(b" --proxy-user")) || start - flag.len() > 2 {
+            return;
+        }
+        let length = text[at + 1..]
+            .iter()
+            .take(PASSWORD)
+            .take_while(|byte| if quoted { **byte != quote && **byte != b'\n' } else { !byte.is_ascii_whitespace() })
+            .count();
+        let value = at + 1..at + 1 + length;
+        let bytes = &text[value.clone()];
+        if bytes.len() >= 4 && !placeholder(bytes) && !matches!(bytes[0], b'$' | b'<' | b'{') {
+            let class = if strong(bytes) { Class::Secret } else { Class::WeakSecret };
+            let rule = &self.names.basic;
+            self.hit(value, class, rule);
+        }
+    }
+}
+
+/// Base64 of something: not one word.
+struct Shape3;
+
+impl Shape3 {
+    fn of(value: &[u8]) -> bool {
+        kinds(value) >= 2 && value.iter().any(u8::is_ascii_uppercase)
+    }
+}
+
+/// The value behind an assignment, and whether it stands in quotes.
+fn value_after(text: &[u8], at: usize) -> Option<(Range<usize>, bool)> {
+    value_within(text, at, PASSWORD + 1)
+}
+
+fn value_after_long(text: &[u8], at: usize) -> Option<(Range<usize>, bool)> {
+    value_within(text, at, 1024)
+}
+
+fn value_within(text: &[u8], at: usize, most: usize) -> Option<(Range<usize>, bool)> {
+    let mut start = at + 1;
+    if matches!(text.get(start), Some(b'=' | b'>')) {
+        start += 1;
+    }
+    start += text.get(start..)?.iter().take(4).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    if text.get(start) == Some(&b'\\') {
+        start += 1;
+    }
+    let quote = text.get(start).copied().filter(|byte| matches!(byte, b'"' | b'\'' | b'`'));
+    start += usize::from(quote.is_some());
+    let length = text.get(start..)?.iter().take(most).position(|byte| match quote {
+        Some(quote) => *byte == quote || matches!(byte, b'\n' | b'\\'),
+        None => byte.is_ascii_whitespace() || matches!(byte, b';' | b',' | b'&' | b'"' | b'\'' | b')' | b'}' | b'<' | b'`' | b'\\'),
+    });
+    let end = match length {
+        Some(length) => start + length,
+        None if text.len() - start <= most => text.len(),
+        None => return None,
+    };
+    Some((start..end, quote.is_some()))
+}
+
+/// A variable, a call or a type, and nothing that anybody would type in.
+fn is_code(value: &[u8], quoted: bool) -> bool {
+    let opens = matches!(value[0], b'$' | b'<' | b'{' | b'[' | b'(' | b'%' | b'*' | b'/' | b'@' | b'&') && value.len() > 1;
+    let looks = value.contains(&b'(') || value.contains(&b'[') || holds(value, b"${") || holds(value, b"{{") || holds(value, b"env.");
+    let name = value.iter().all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'.' | b'-' | b':'));
+    let space = value.contains(&b' ');
+    (opens && !(quoted && kinds(value) >= 3 && value[0] != b'$' && value[0] != b'<' && value[0] != b'{')) || space || name || (!quoted && looks) || (quoted && (holds(value, b"${") || holds(value, b"{{")))
+}
+
+/// How many of lower case, upper case, digits and others.
+pub(super) fn kinds(value: &[u8]) -> usize {
+    let any = |of: fn(&u8) -> bool| usize::from(value.iter().any(of));
+    any(u8::is_ascii_lowercase) + any(u8::is_ascii_uppercase) + any(u8::is_ascii_digit) + any(|byte| !byte.is_ascii_alphanumeric())
+}
+
+/// Whether `text` ends with `word`, whatever its case.
+fn ends_with(text: &[u8], word: &[u8]) -> bool {
+    text.len().checked_sub(word.len()).is_some_and(|from| text[from..].eq_ignore_ascii_case(word))
+}
+
+fn decoded<'a>(bytes: &[u8], room: &'a mut [u8; 192]) -> Option<&'a [u8]> {
+    let bytes = bytes.trim_ascii_end();
+    let body = bytes.iter().rposition(|byte| *byte != b'=').map(|last| &bytes[..=last])?;
+    if body.len() < 8 || body.len() * 3 / 4 > room.len() {
+        return None;
+    }
+    let (mut bits, mut held, mut length) = (0_u32, 0, 0);
+    for byte in body {
+        let six = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(six);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            room[length] = (bits >> held & 0xFF) as u8;
+            length += 1;
+        }
+    }
+    Some(&room[..length])
+}

@@ -1,0 +1,130 @@
+//! Secrets: C4, whose form or context leaves no doubt, and C5, which may be some.
+//!
+//! One pass over the text finds places worth a closer look: runs of sixteen token characters, assignments, addresses, blocks
+//! of keys. At each of them tables say whose secret may stand there; whatever is written by hand, counted up, or printed in
+//! documentation is let go. The rules are data (`tokens.txt`, `contexts.txt`, `vendors.txt`), each with its source; the notice
+//! of gitleaks, from whose rules many forms are known, is in `LICENSE.gitleaks`.
+//!
+//! Guarantees: linear in the text, since every look is bounded; nothing is allocated for a text without a hit; the span of a
+//! hit is the secret and not the name before it. Deliberately absent: asking a provider whether a secret is in use, and
+//! secrets that are encoded, which are decoded before.
+// SECURITY 7
+
+mod assign;
+mod blocks;
+mod context;
+mod pattern;
+mod plausible;
+mod rules;
+mod scan;
+mod sweep;
+mod urls;
+
+use std::sync::{Arc, LazyLock};
+
+use self::{rules::Rules, scan::Scan};
+use super::{Class, Detector, Hit};
+
+static RULES: LazyLock<Rules> = LazyLock::new(Rules::read);
+static NAMES: LazyLock<Names> = LazyLock::new(Names::new);
+
+/// Which secrets are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// C4.
+    pub strong: bool,
+    /// C5.
+    pub weak: bool,
+}
+
+/// Finds secrets. One look serves both classes: a [`Hit`] says of which it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Secrets {
+    wanted: Wanted,
+}
+
+/// Finds secrets of the classes that are wanted, C4 and C5, in one look.
+pub fn detector(wanted: Wanted) -> Secrets {
+    LazyLock::force(&RULES);
+    LazyLock::force(&NAMES);
+    Secrets { wanted }
+}
+
+/// The names of every rule, in order: for reference and for checks of configuration.
+pub fn rules() -> Vec<Arc<str>> {
+    let mut all: Vec<_> = RULES
+        .tokens
+        .iter()
+        .map(|token| token.name.clone())
+        .chain(RULES.contexts.iter().map(|context| context.name.clone()))
+        .chain(RULES.meanings.iter().filter_map(|word| match word {
+            rules::Word::Vendor(_, name) => Some(name.clone()),
+            rules::Word::Secret | rules::Word::Harmless => None,
+        }))
+        .chain(NAMES.all())
+        .collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+impl Detector for Secrets {
+    fn class(&self) -> Class {
+        if self.wanted.strong { Class::Secret } else { Class::WeakSecret }
+    }
+
+    fn inspect(&self, text: &str, hits: &mut Vec<Hit>) {
+        Scan::all(&RULES, &NAMES, self.wanted, text, hits);
+    }
+}
+
+/// Names of the rules that are code.
+#[derive(Debug)]
+struct Names {
+    private_key: Arc<str>,
+    token: Arc<str>,
+    url: Arc<str>,
+    connection: Arc<str>,
+    basic: Arc<str>,
+    bearer: Arc<str>,
+    webhook: Arc<str>,
+    entra: Arc<str>,
+    manifest: Arc<str>,
+    password: Arc<str>,
+    generic: Arc<str>,
+}
+
+impl Names {
+    fn new() -> Self {
+        Self {
+            private_key: "private_key".into(),
+            token: "json_web_token".into(),
+            url: "url_password".into(),
+            connection: "connection_password".into(),
+            basic: "basic_credentials".into(),
+            bearer: "bearer_token".into(),
+            webhook: "webhook_address".into(),
+            entra: "azure_client_secret".into(),
+            manifest: "kubernetes_secret".into(),
+            password: "password".into(),
+            generic: "generic_secret".into(),
+        }
+    }
+
+    fn all(&self) -> [Arc<str>; 11] {
+        [
+            &self.private_key,
+            &self.token,
+            &self.url,
+            &self.connection,
+            &self.basic,
+            &self.bearer,
+            &self.webhook,
+            &self.entra,
+            &self.manifest,
+            &self.password,
+            &self.generic,
+        ]
+        .map(Arc::clone)
+    }
+}

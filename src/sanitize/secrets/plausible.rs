@@ -1,0 +1,184 @@
+//! Whether a value looks drawn at random, or is a placeholder, an example or a name.
+//!
+//! Guarantees: linear in the value, no allocation. Deliberately absent: which form a value must have.
+
+/// What stands in places where people write what is to be replaced.
+const PLACEHOLDERS: [&[u8]; 31] = [
+    b"example", b"sample", b"placeholder", b"your", b"xxxx", b"changeme", b"change_me", b"dummy", b"redacted", b"insert",
+    b"replace", b"notreal", b"not_real", b"secret_here", b"token_here", b"key_here", b"abcdefgh", b"deadbeef", b"cafebabe",
+    b"foobar", b"asdfgh", b"qwerty", b"loremipsum", b"test_test", b"fakefake", b"fake_", b"-fake", b"someth", b"<", b"${", b"****",
+];
+
+/// Values that providers print in their documentation, as [`mark`]s, so that nothing here looks like a secret.
+// Found by hashing what the documentation prints.
+const PRINTED: [u64; 7] = [
+    0x4d55_ae1a_7f1f_1c01,
+    0x0f9c_3c3c_0fd2_61a0,
+    0,
+    0,
+    0,
+    0,
+    0,
+];
+
+/// What a value is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Shape {
+    pub(super) lower: u32,
+    pub(super) upper: u32,
+    pub(super) digits: u32,
+    pub(super) others: u32,
+    /// Bytes that differ from each other.
+    pub(super) distinct: u32,
+    /// How often letters turn into digits or their case turns.
+    pub(super) turns: u32,
+    /// Whether letters go beyond `f`.
+    pub(super) beyond_hex: bool,
+    /// The longest row of one byte, or of bytes that count up or down.
+    row: u32,
+    /// The longest row in which every second byte counts up.
+    woven: u32,
+}
+
+impl Shape {
+    pub(super) fn of(value: &[u8]) -> Self {
+        let mut shape = Self::default();
+        let (mut low, mut high) = (0_u64, 0_u64);
+        let (mut same, mut up, mut down, mut woven) = (1_u32, 1_u32, 1_u32, 0_u32);
+        let mut kind = 0_u8;
+        for (at, &byte) in value.iter().enumerate() {
+            let now = match byte {
+                b'a'..=b'z' => {
+                    shape.lower += 1;
+                    shape.beyond_hex |= byte > b'f';
+                    1
+                }
+                b'A'..=b'Z' => {
+                    shape.upper += 1;
+                    shape.beyond_hex |= byte > b'F';
+                    2
+                }
+                b'0'..=b'9' => {
+                    shape.digits += 1;
+                    3
+                }
+                _ => {
+                    shape.others += 1;
+                    0
+                }
+            };
+            shape.turns += u32::from(kind != 0 && now != 0 && kind != now);
+            kind = now;
+            if byte < 64 {
+                low |= 1 << byte;
+            } else {
+                high |= 1 << (byte & 63);
+            }
+            if at > 0 {
+                let before = value[at - 1];
+                same = if byte == before { same + 1 } else { 1 };
+                up = if byte == before.wrapping_add(1) || (before == b'9' && byte == b'0') { up + 1 } else { 1 };
+                down = if byte == before.wrapping_sub(1) { down + 1 } else { 1 };
+                shape.row = shape.row.max(same).max(up).max(down);
+            }
+            if at > 1 {
+                woven = if byte == value[at - 2].wrapping_add(1) { woven + 1 } else { 0 };
+                shape.woven = shape.woven.max(woven);
+            }
+        }
+        shape.distinct = low.count_ones() + high.count_ones();
+        shape
+    }
+
+    const fn letters(self) -> u32 {
+        self.lower + self.upper
+    }
+}
+
+/// Whether a value that already has the form of a secret may be one: neither counted up, nor written by hand, nor a name.
+pub(super) fn plausible(value: &[u8]) -> bool {
+    let shape = Shape::of(value);
+    let long = value.len() as u32;
+    let varied = match long {
+        0..8 => 3,
+        8..12 => 4,
+        12..16 => 5,
+        16..24 => 6,
+        24..32 => 8,
+        _ => 9,
+    };
+    // Ten digits cannot differ more than ten can.
+    let varied = if shape.letters() == 0 { varied.min(5) } else { varied };
+    shape.distinct >= varied && shape.row < 6 && shape.woven < 8 && !named(value, shape) && !placeholder(value)
+}
+
+/// Whether a value of unknown form looks drawn at random.
+pub(super) fn random(value: &[u8]) -> bool {
+    let shape = Shape::of(value);
+    let long = value.len() as u32;
+    if long < 16 || shape.letters() < 4 || shape.digits < 2 || shape.others * 5 > long {
+        return false;
+    }
+    // Paths, versions and host names.
+    if value.contains(&b'/') && (shape.upper == 0 || value.contains(&b'.') || shape.turns * 4 < long) {
+        return false;
+    }
+    if value.iter().filter(|byte| **byte == b'.').count() > 2 {
+        return false;
+    }
+    shape.turns * 7 >= long && plausible(value)
+}
+
+/// Whether it says that something else belongs here.
+pub(super) fn placeholder(value: &[u8]) -> bool {
+    PLACEHOLDERS.iter().any(|word| holds(value, word)) || PRINTED.contains(&mark(value))
+}
+
+/// Whether `word`, in lower case, stands anywhere in it, whatever its case.
+pub(super) fn holds(value: &[u8], word: &[u8]) -> bool {
+    value.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
+}
+
+/// Words with joints between them: `your-token-goes-here`, `MAX_LENGTH_OF_NAME`, `someCamelCaseNameOfAThing`.
+fn named(value: &[u8], shape: Shape) -> bool {
+    if shape.digits > 1 {
+        return false;
+    }
+    let joints = value.iter().filter(|byte| matches!(byte, b'-' | b'_' | b'.')).count();
+    let one_case = shape.lower == 0 || shape.upper == 0;
+    (one_case && joints >= 2) || (shape.digits == 0 && joints >= 1 && one_case) || (joints >= 3 && shape.turns * 4 < value.len() as u32)
+}
+
+/// FNV-1a.
+fn mark(value: &[u8]) -> u64 {
+    value.iter().fold(0xCBF2_9CE4_8422_2325, |mark, byte| {
+        (mark ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3)
+    })
+}
+
+/// Whether the last six bytes are the CRC-32 of what stands between `from` and them, in base 62.
+pub(super) fn checksum_holds(token: &[u8], from: usize) -> bool {
+    let Some(end) = token.len().checked_sub(6).filter(|end| *end > from) else {
+        return false;
+    };
+    let mut crc = crc32(&token[from..end]);
+    token[end..].iter().rev().all(|byte| {
+        let digit = crc % 62;
+        crc /= 62;
+        let digit = digit as u8;
+        *byte
+            == match digit {
+                0..=9 => b'0' + digit,
+                10..=35 => b'A' + digit - 10,
+                _ => b'a' + digit - 36,
+            }
+    })
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(u32::MAX, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 }
+        })
+    })
+}

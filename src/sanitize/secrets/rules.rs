@@ -1,0 +1,222 @@
+//! The rules, read once from the text that is compiled in, and the table that says where one may begin.
+//!
+//! Guarantees: asking whether a rule may begin at a place costs one look at a kilobyte. Deliberately absent: what rules that
+//! need code look like (`urls.rs`, `blocks.rs`).
+
+use std::sync::Arc;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+
+use super::pattern::Pattern;
+
+const TOKENS: &str = include_str!("tokens.txt");
+const CONTEXTS: &str = include_str!("contexts.txt");
+const VENDORS: &str = include_str!("vendors.txt");
+/// Slots of the table of beginnings.
+const SLOTS: usize = 1 << 13;
+
+/// A token that is known by its form.
+#[derive(Debug)]
+pub(super) struct Token {
+    pub(super) name: Arc<str>,
+    pub(super) pattern: Pattern,
+    /// Public or weak by design.
+    pub(super) low: bool,
+    /// Ends in a checksum.
+    pub(super) checked: bool,
+    /// What follows the beginning is not judged.
+    pub(super) raw: bool,
+}
+
+/// A value that is known by its context.
+#[derive(Debug)]
+pub(super) struct Context {
+    pub(super) name: Arc<str>,
+    pub(super) patterns: Vec<Pattern>,
+    /// The name must also say that it is a key or the like.
+    pub(super) word: bool,
+}
+
+/// What a word in a name says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Word {
+    /// That a key or the like follows.
+    Secret,
+    /// That a digest, a public key or the like follows.
+    Harmless,
+    /// Whose it is: contexts by number, and the name of the rule for whatever else looks like a key of theirs.
+    Vendor(Vec<u16>, Arc<str>),
+}
+
+/// Everything that detectors of secrets know.
+#[derive(Debug)]
+pub(super) struct Rules {
+    pub(super) tokens: Vec<Token>,
+    pub(super) contexts: Vec<Context>,
+    /// Tokens without literal bytes in front: the literal, the distances at which it may stand, the token.
+    pub(super) odd: Vec<(Box<[u8]>, usize, usize, u16)>,
+    pub(super) words: AhoCorasick,
+    pub(super) meanings: Vec<Word>,
+    may: Box<[u64; SLOTS / 64]>,
+    slots: Box<[(u16, u16)]>,
+    order: Box<[u16]>,
+}
+
+/// Says that what follows is to be kept to oneself.
+const SECRET: &[&str] = &[
+    "token", "secret", "passw", "passwd", "pwd", "credential", "creds", "apikey", "api_key", "api-key", "api key", "accesskey", "key",
+    "auth", "bearer", "private", "license", "client_id", "client-id", "clientid", "clientsecret", "pat", "dsn", "sid", "api",
+    "apitoken", "accesstoken", "authtoken", "secretkey", "privatekey", "keysecret", "access_id", "accessid", "app_id", "appid", "signing", "login",
+];
+
+/// Says that what follows may be known to all, or is none.
+const HARMLESS: &[&str] = &[
+    "public", "pubkey", "publishable", "sha1", "sha256", "sha512", "sha-", "sha_", "md5", "checksum", "digest", "integrity", "commit", "revision", "etag",
+    "fingerprint", "uuid", "guid", "hash", "csrf", "nonce", "cache", "primary", "foreign", "partition", "idempotency", "keyword", "keyboard", "sitekey",
+    "site_key", "site-key", "tokenizer", "version", "sequence", "trace", "span", "request_id", "requestid", "correlation", "git_sha", "example", "sample",
+];
+
+impl Rules {
+    /// Reads the rules that are compiled in.
+    pub(super) fn read() -> Self {
+        let mut rules = Self {
+            tokens: Vec::new(),
+            contexts: Vec::new(),
+            odd: Vec::new(),
+            words: matcher(&[]),
+            meanings: Vec::new(),
+            may: Box::new([0; SLOTS / 64]),
+            slots: vec![(0, 0); SLOTS].into(),
+            order: Box::default(),
+        };
+        rules.read_tokens();
+        rules.index();
+        rules.read_contexts();
+        rules
+    }
+
+    /// Whether a token may begin with these.
+    #[inline]
+    pub(super) fn may_begin(&self, three: [u8; 3]) -> bool {
+        let slot = slot(three);
+        self.may[slot / 64] >> (slot % 64) & 1 == 1
+    }
+
+    /// Tokens that may begin with these, and perhaps some that do not.
+    pub(super) fn beginning_with(&self, three: [u8; 3]) -> impl Iterator<Item = &Token> {
+        let (from, to) = self.slots[slot(three)];
+        self.order[usize::from(from)..usize::from(to)]
+            .iter()
+            .map(|at| &self.tokens[usize::from(*at)])
+    }
+
+    fn read_tokens(&mut self) {
+        for [name, pattern, rest] in lines(TOKENS) {
+            let has = |flag: &str| rest.split_whitespace().skip(1).any(|word| word == flag);
+            let name: Arc<str> = name.into();
+            for pattern in read(pattern) {
+                if pattern.prefix() == 0
+                    && let Some((literal, near, far)) = pattern.lead()
+                {
+                    self.odd.push((literal.into(), near, far, self.tokens.len() as u16));
+                }
+                self.tokens.push(Token {
+                    name: name.clone(),
+                    pattern,
+                    low: has("low"),
+                    checked: has("crc"),
+                    raw: has("raw"),
+                });
+            }
+        }
+    }
+
+    fn index(&mut self) {
+        let mut pairs: Vec<(u16, u16)> = Vec::new();
+        for (at, token) in self.tokens.iter().enumerate() {
+            if token.pattern.prefix() > 0 {
+                pairs.extend(token.pattern.beginnings().into_iter().map(|three| (slot(three) as u16, at as u16)));
+            }
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        for (at, (slot, _)) in pairs.iter().enumerate() {
+            let slot = usize::from(*slot);
+            self.may[slot / 64] |= 1 << (slot % 64);
+            let range = &mut self.slots[slot];
+            if range.0 == range.1 {
+                range.0 = at as u16;
+            }
+            range.1 = at as u16 + 1;
+        }
+        self.order = pairs.into_iter().map(|(_, token)| token).collect();
+    }
+
+    fn read_contexts(&mut self) {
+        let mut names: Vec<(String, Word)> = Vec::new();
+        let mut vendor = |names: &mut Vec<(String, Word)>, word: &str, context: Option<u16>| {
+            let known = names.iter_mut().find_map(|(name, meaning)| match meaning {
+                Word::Vendor(contexts, _) if name == word => Some(contexts),
+                _ => None,
+            });
+            match known {
+                Some(contexts) => contexts.extend(context),
+                None => names.push((
+                    word.to_owned(),
+                    Word::Vendor(context.into_iter().collect(), format!("{}_credential", word.replace(['-', '.'], "_")).into()),
+                )),
+            }
+        };
+        for [name, words, rest] in lines(CONTEXTS) {
+            let (pattern, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+            let at = self.contexts.len() as u16;
+            self.contexts.push(Context {
+                name: name.into(),
+                patterns: read(pattern),
+                word: rest.split_whitespace().any(|flag| flag == "word"),
+            });
+            words.split(',').for_each(|word| vendor(&mut names, word, Some(at)));
+        }
+        VENDORS
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .flat_map(str::split_whitespace)
+            .for_each(|word| vendor(&mut names, word, None));
+        names.extend(SECRET.iter().map(|word| ((*word).to_owned(), Word::Secret)));
+        names.extend(HARMLESS.iter().map(|word| ((*word).to_owned(), Word::Harmless)));
+        let (words, meanings): (Vec<_>, Vec<_>) = names.into_iter().unzip();
+        self.words = matcher(&words);
+        self.meanings = meanings;
+    }
+}
+
+#[inline]
+fn slot([first, second, third]: [u8; 3]) -> usize {
+    let mixed = u32::from_le_bytes([first, second, third, 0]).wrapping_mul(0x9E37_79B1);
+    (mixed >> 19) as usize
+}
+
+fn lines(text: &str) -> impl Iterator<Item = [&str; 3]> {
+    text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
+        let (name, rest) = line.split_once(char::is_whitespace)?;
+        let (form, rest) = rest.trim_start().split_once(char::is_whitespace)?;
+        Some([name, form, rest.trim_start()])
+    })
+}
+
+// INVARIANT: the text is compiled in, and a test reads all of it.
+#[expect(clippy::expect_used, reason = "the rules are compiled in")]
+fn read(pattern: &str) -> Vec<Pattern> {
+    Pattern::parse(pattern).expect("a test reads every rule")
+}
+
+// INVARIANT: the words are compiled in, and a test builds the automaton.
+#[expect(clippy::expect_used, reason = "the words are compiled in")]
+fn matcher(words: &[String]) -> AhoCorasick {
+    AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .match_kind(MatchKind::Standard)
+        .kind(Some(AhoCorasickKind::DFA))
+        .build(words)
+        .expect("a test builds it")
+}

@@ -1,0 +1,220 @@
+//! A look at one text: each place that the pass tells is handed to whoever knows what may stand there.
+//!
+//! Guarantees: every place is looked at once, and no look goes farther than a bound; nothing is allocated before a hit.
+//! Deliberately absent: the forms themselves (`tokens.txt`, `contexts.txt`).
+
+use std::{ops::Range, sync::Arc};
+
+use super::{
+    Names, Wanted,
+    plausible::{checksum_holds, plausible},
+    rules::{Rules, Token},
+    sweep::{self, Sweep},
+};
+use crate::sanitize::{Class, Hit};
+
+/// How far back the beginning of a token may stand that has other characters in it than a run has.
+const REACH: usize = 80;
+
+/// The state of one look.
+pub(super) struct Scan<'a> {
+    pub(super) rules: &'a Rules,
+    pub(super) names: &'a Names,
+    pub(super) wanted: Wanted,
+    pub(super) text: &'a [u8],
+    pub(super) hits: &'a mut Vec<Hit>,
+    /// How far beginnings of tokens have been looked at.
+    seen: usize,
+    /// How far tokens have been found: what lies before is not looked at again.
+    taken: usize,
+}
+
+impl<'a> Scan<'a> {
+    pub(super) fn all(rules: &'a Rules, names: &'a Names, wanted: Wanted, text: &'a str, hits: &'a mut Vec<Hit>) {
+        let first = hits.len();
+        let mut scan = Self { rules, names, wanted, text: text.as_bytes(), hits, seen: 0, taken: 0 };
+        scan.blocks();
+        if scan.hits.len() > first {
+            merge(scan.hits, first);
+        }
+    }
+
+    fn blocks(&mut self) {
+        let mut sweep = Sweep::default();
+        let mut at = 0;
+        while at < self.text.len() {
+            let places = sweep.places(&sweep::block(self.text, at));
+            each(places.runs, |bit| self.run(at + bit + 1 - sweep::RUN));
+            each(places.assign, |bit| self.assignment(at + bit));
+            each(places.tilde, |bit| self.tilde(at + bit));
+            each(places.dashes, |bit| self.row_of_dashes(at + bit));
+            at += sweep::BLOCK;
+        }
+    }
+
+    /// A run of token characters that begins at `start`.
+    fn run(&mut self, start: usize) {
+        let text = self.text;
+        let end = start + sweep::RUN + text[start + sweep::RUN..].iter().take_while(|byte| is_token(**byte)).count();
+        if start < self.taken {
+            return;
+        }
+        let before = start.checked_sub(1).map_or(b' ', |at| text[at]);
+        if is_joint(before) {
+            let reach = start.saturating_sub(REACH).max(self.seen).max(self.taken);
+            let back = text[reach..start].iter().rev().take_while(|byte| is_token(**byte) || is_joint(**byte)).count();
+            let from = start - back;
+            if self.beginnings(from, start) {
+                return;
+            }
+        } else if before == b'\\' && matches!(text[start], b'n' | b'r' | b't') && self.token(start + 1) {
+            return;
+        }
+        if self.beginnings(start, end) || self.odd(start) {
+            return;
+        }
+        self.seen = end;
+        self.value(start, end);
+    }
+
+    /// Whether a token begins between these.
+    fn beginnings(&mut self, from: usize, to: usize) -> bool {
+        let mut joined = true;
+        for at in from..to {
+            let letter = self.text[at].is_ascii_alphanumeric();
+            if (joined && letter || at == from) && self.token(at) {
+                return true;
+            }
+            joined = !letter;
+        }
+        from < to && !is_token_or_joint_before(self.text, from) && self.odd(from)
+    }
+
+    fn token(&mut self, at: usize) -> bool {
+        let Some(three) = self.text.get(at..).and_then(<[u8]>::first_chunk::<3>) else {
+            return false;
+        };
+        if three[..2] == *b"ey" && self.json_web_token(at) {
+            return true;
+        }
+        if three == b"PuT" && self.putty(at) {
+            return true;
+        }
+        if !self.rules.may_begin(*three) {
+            return false;
+        }
+        let rules = self.rules;
+        let found = rules
+            .beginning_with(*three)
+            .filter_map(|token| Some((token, token.pattern.token_at(self.text, at)?)))
+            .filter_map(|(token, end)| Some((judged(token, &self.text[at..end])?, token, end)))
+            .max_by_key(|(class, _, end)| (*class == Class::Secret, *end));
+        let Some((class, token, end)) = found else {
+            return false;
+        };
+        self.hit(at..end, class, &token.name);
+        true
+    }
+
+    /// Tokens that do not begin with anything fixed.
+    fn odd(&mut self, at: usize) -> bool {
+        let rules = self.rules;
+        let found = rules.odd.iter().find_map(|(literal, near, far, token)| {
+            (*near..=*far)
+                .any(|distance| self.text.get(at + distance..).is_some_and(|rest| rest.starts_with(literal)))
+                .then(|| &rules.tokens[usize::from(*token)])
+                .and_then(|token| Some((token, token.pattern.token_at(self.text, at)?)))
+                .and_then(|(token, end)| Some((judged(token, &self.text[at..end])?, token, end)))
+        });
+        let Some((class, token, end)) = found else {
+            return false;
+        };
+        self.hit(at..end, class, &token.name);
+        true
+    }
+
+    /// What stands around `~`: secrets of Entra applications have `Q~` after four characters.
+    fn tilde(&mut self, at: usize) {
+        let text = self.text;
+        let part = |byte: &u8| is_token(*byte) || matches!(byte, b'.' | b'~');
+        if at < 5 || at < self.taken || text[at - 1] != b'Q' || !text[at - 2].is_ascii_digit() {
+            return;
+        }
+        let start = at - 5;
+        let rest = text[at + 1..].iter().take(40).take_while(|byte| part(byte)).count();
+        let bounded = start == 0 || !part(&text[start - 1]);
+        if text[start..at].iter().all(|byte| part(byte)) && bounded && (31..=35).contains(&rest) && plausible(&text[at + 1..at + 1 + rest]) {
+            let rest = if text[at + rest] == b'.' { rest - 1 } else { rest };
+            let name = &self.names.entra;
+            self.hit(start..at + 1 + rest, Class::Secret, name);
+        }
+    }
+
+    pub(super) fn hit(&mut self, span: Range<usize>, class: Class, rule: &Arc<str>) {
+        self.taken = self.taken.max(span.end);
+        self.seen = self.seen.max(span.end);
+        if (class == Class::Secret && self.wanted.strong) || (class == Class::WeakSecret && self.wanted.weak) {
+            self.hits.push(Hit { span, class, rule: rule.clone(), inert: None });
+        }
+    }
+
+    /// Looks at nothing before `end` again.
+    pub(super) fn pass(&mut self, end: usize) {
+        self.taken = self.taken.max(end);
+        self.seen = self.seen.max(end);
+    }
+
+    /// Whether something has been found that goes beyond this place.
+    pub(super) const fn is_taken(&self, at: usize) -> bool {
+        at < self.taken
+    }
+}
+
+/// Of what class a token is that has its form, if it is one.
+fn judged(token: &Token, bytes: &[u8]) -> Option<Class> {
+    let value = &bytes[token.pattern.prefix().min(bytes.len())..];
+    let certain = token.checked && checksum_holds(bytes, token.pattern.prefix());
+    let judged = certain || if token.raw { !super::plausible::placeholder(value) } else { plausible(value) };
+    judged.then_some(if token.low { Class::WeakSecret } else { Class::Secret })
+}
+
+/// Puts what was found from `first` on in order, and makes one of what overlaps.
+fn merge(hits: &mut Vec<Hit>, first: usize) {
+    hits[first..].sort_by_key(|hit| (hit.span.start, hit.class));
+    let mut kept = first;
+    for at in first + 1..hits.len() {
+        if hits[at].span.start < hits[kept].span.end {
+            let end = hits[at].span.end.max(hits[kept].span.end);
+            let start = hits[kept].span.start;
+            if hits[at].class < hits[kept].class {
+                hits.swap(at, kept);
+            }
+            hits[kept].span = start..end;
+        } else {
+            kept += 1;
+            hits.swap(at, kept);
+        }
+    }
+    hits.truncate(kept + 1);
+}
+
+#[inline]
+fn each(mut mask: u64, mut with: impl FnMut(usize)) {
+    while mask != 0 {
+        with(mask.trailing_zeros() as usize);
+        mask &= mask - 1;
+    }
+}
+
+pub(super) const fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+}
+
+/// What some tokens have in them beside token characters.
+const fn is_joint(byte: u8) -> bool {
+    matches!(byte, b'.' | b'/' | b'+' | b'~' | b':' | b'|' | b'!' | b'=' | b'$')
+}
+
+fn is_token_or_joint_before(text: &[u8], at: usize) -> bool {
+    at.checked_sub(1).is_some_and(|at| is_token(text[at]))
+}
