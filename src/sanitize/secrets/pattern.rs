@@ -176,10 +176,12 @@ impl Pattern {
                     let end = rest.iter().position(|byte| *byte == b'}').ok_or(Fault::Open)?;
                     let (low, high) = counts(&rest[..end])?;
                     rest = &rest[end + 1..];
-                    let Some(Piece::Of { least, most, .. }) = pieces.last_mut() else {
-                        return Err(Fault::Bare);
-                    };
-                    (*least, *most) = (low, high);
+                    if let Some(Piece::Of { least, most, .. }) = pieces.last_mut() {
+                        (*least, *most) = (low, high);
+                    } else {
+                        let set = last_of(&mut pieces).ok_or(Fault::Bare)?;
+                        pieces.push(Piece::Of { set, least: low, most: high });
+                    }
                     continue;
                 }
                 byte => {
@@ -224,6 +226,21 @@ fn literal(pieces: &mut Vec<Piece>, byte: u8) {
     } else {
         pieces.push(Piece::Literal([byte].into()));
     }
+}
+
+/// Takes the last byte off a literal, as a set of its own.
+fn last_of(pieces: &mut Vec<Piece>) -> Option<Set> {
+    let Some(Piece::Literal(bytes)) = pieces.last_mut() else {
+        return None;
+    };
+    let (last, rest) = bytes.split_last()?;
+    let set = Set::default().with(*last, *last);
+    if rest.is_empty() {
+        pieces.pop();
+    } else {
+        *bytes = rest.into();
+    }
+    Some(set)
 }
 
 fn ranges(text: &[u8]) -> Result<Set, Fault> {
@@ -297,7 +314,7 @@ mod tests {
     #[test]
     fn a_pattern_that_is_wrong_is_told() {
         assert_eq!(Pattern::parse("a[b"), Err(Fault::Open));
-        assert_eq!(Pattern::parse("a{3}"), Err(Fault::Bare));
+        assert_eq!(Pattern::parse("{3}"), Err(Fault::Bare));
         assert_eq!(Pattern::parse(r"\d{9,3}"), Err(Fault::Count));
         assert_eq!(Pattern::parse("[z-a]"), Err(Fault::Set));
     }

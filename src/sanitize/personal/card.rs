@@ -1,0 +1,175 @@
+//! Payment cards: issuer ranges, lengths, and the digit of Luhn.
+//!
+//! Guarantees: a number that documentation of payment services uses for trials is told only where a word beside it says that
+//! it is a card. Deliberately absent: names of holders, dates and codes of cards.
+
+use std::ops::Range;
+
+use super::{
+    checks::luhn,
+    number::{Number, stands_alone},
+};
+
+/// First digits from and to, the least and the most digits in all, and whether an ungrouped number needs a word beside it.
+// Ranges as the schemes publish them.
+const ISSUERS: [(u32, u32, usize, usize, bool); 34] = [
+    (400_000, 499_999, 16, 16, false), // Visa
+    (400_000, 499_999, 13, 13, true),
+    (400_000, 499_999, 18, 19, true),
+    (510_000, 559_999, 16, 16, false), // Mastercard
+    (222_100, 272_099, 16, 16, false),
+    (340_000, 349_999, 15, 15, false), // American Express
+    (370_000, 379_999, 15, 15, false),
+    (601_100, 601_199, 16, 16, false), // Discover
+    (601_100, 601_199, 17, 19, true),
+    (622_126, 622_925, 16, 19, false),
+    (644_000, 659_999, 16, 16, false),
+    (644_000, 659_999, 17, 19, true),
+    (300_000, 305_999, 14, 14, true), // Diners
+    (309_500, 309_599, 14, 14, true),
+    (360_000, 369_999, 14, 19, true),
+    (380_000, 399_999, 14, 19, true),
+    (352_800, 358_999, 16, 16, false), // JCB
+    (352_800, 358_999, 17, 19, true),
+    (620_000, 629_999, 16, 16, false), // UnionPay
+    (620_000, 629_999, 17, 19, false),
+    (810_000, 829_999, 16, 16, true),
+    (220_000, 220_599, 16, 19, false), // Mir, Borica
+    (500_000, 509_999, 12, 19, true), // Maestro, Dankort, Verve, Elo
+    (560_000, 589_999, 12, 19, true),
+    (590_000, 599_999, 12, 19, true),
+    (600_000, 601_099, 16, 16, true), // RuPay
+    (602_000, 609_999, 16, 16, true),
+    (630_000, 643_999, 12, 19, true), // Maestro, InstaPayment
+    (660_000, 699_999, 12, 19, true),
+    (675_900, 676_399, 12, 19, true),
+    (979_200, 979_299, 16, 16, false), // Troy
+    (860_000, 860_099, 16, 16, true), // Uzcard
+    (986_000, 986_099, 16, 16, true), // Humo
+    (970_400, 970_499, 16, 19, true), // Napas
+];
+
+/// First digits of numbers for trials.
+const TRIALS: [u32; 22] = [
+    411_111, 424_242, 401_288, 400_005, 400_000, 422_222, 555_555, 510_510, 520_082, 545_454, 222_300, 222_210, 378_282, 371_449, 378_734, 601_111,
+    601_100, 305_693, 385_200, 353_011, 356_600, 630_490,
+];
+
+/// Says that a card is meant.
+const WORDS: [&[u8]; 24] = [
+    b"card", b"visa", b"master", b"amex", b"american express", b"discover", b"diners", b"jcb", b"unionpay", b"maestro", b"credit", b"debit", b"payment",
+    b"pan", b"cc", b"billing", b"kort", b"karte", b"carte", b"carta", b"tarjeta", b"cart\xc3\xa3o", b"\xd0\xba\xd0\xb0\xd1\x80\xd1\x82", b"rupay",
+];
+
+/// The first card in a row of digits.
+pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
+    if number.digits().len() < 12 {
+        return None;
+    }
+    let shape = number.shape();
+    // One group in all, or one long group among others.
+    let span = number.span.clone();
+    let mut at = span.start;
+    let mut digits_before = 0;
+    let mut groups_before = 0;
+    while at < span.end {
+        let group = text[at..span.end].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let rest = &text[at..span.end];
+        for lengths in [&[4, 4, 4, 4, 3][..], &[4, 4, 4, 4], &[4, 6, 5], &[4, 6, 4], &[4, 5, 6], &[4, 4, 4, 1]] {
+            let Some(length) = grouped(rest, lengths) else {
+                continue;
+            };
+            let candidate = at..at + length;
+            // A longer row of like groups is something else.
+            let goes_on = text.get(candidate.end).is_some_and(|byte| matches!(byte, b' ' | b'-'))
+                && text[candidate.end + 1..].iter().take(5).take_while(|byte| byte.is_ascii_digit()).count() == 4;
+            let came_on = groups_before > 0 && at >= 5 && text[at - 5..at - 1].iter().all(u8::is_ascii_digit) && (at < 6 || !text[at - 6].is_ascii_digit());
+            let count = lengths.iter().sum();
+            if !goes_on && !came_on && is_card(&number.digits()[digits_before..], count, true, text, &candidate) && alone(text, &candidate) {
+                return Some(candidate);
+            }
+        }
+        if (12..=19).contains(&group) {
+            let candidate = at..at + group;
+            let single = shape.len() <= 2 || group >= 15;
+            if single && is_card(&number.digits()[digits_before..], group, false, text, &candidate) && stands_alone(text, &candidate) {
+                return Some(candidate);
+            }
+        }
+        digits_before += group;
+        groups_before += 1;
+        at += group + 1;
+        if digits_before >= number.digits().len() {
+            break;
+        }
+    }
+    None
+}
+
+fn alone(text: &[u8], span: &Range<usize>) -> bool {
+    let before = span.start.checked_sub(1).map_or(b' ', |at| text[at]);
+    let after = text.get(span.end).copied().unwrap_or(b' ');
+    !before.is_ascii_alphanumeric() && !after.is_ascii_alphanumeric() && before != b'.' && before != b'-' && after != b'-'
+}
+
+/// How long groups of these lengths are, with the same space or dash between all of them.
+fn grouped(text: &[u8], lengths: &[usize]) -> Option<usize> {
+    let mut at = 0;
+    let joint = *text.get(lengths[0])?;
+    if !matches!(joint, b' ' | b'-') {
+        return None;
+    }
+    for (nth, length) in lengths.iter().enumerate() {
+        if nth > 0 {
+            if text.get(at) != Some(&joint) {
+                return None;
+            }
+            at += 1;
+        }
+        let group = text.get(at..)?.iter().take(length + 1).take_while(|byte| byte.is_ascii_digit()).count();
+        if group != *length {
+            return None;
+        }
+        at += length;
+    }
+    Some(at)
+}
+
+fn is_card(digits: &[u8], count: usize, grouped: bool, text: &[u8], span: &Range<usize>) -> bool {
+    let Some(digits) = digits.get(..count) else {
+        return false;
+    };
+    let first = digits[..6].iter().fold(0, |all, digit| all * 10 + u32::from(*digit));
+    let mut needs_word = true;
+    let mut known = false;
+    for (from, to, least, most, word) in &ISSUERS {
+        if (*from..=*to).contains(&first) && (*least..=*most).contains(&count) {
+            known = true;
+            needs_word &= *word;
+        }
+    }
+    if !known || !luhn(digits) {
+        return false;
+    }
+    let distinct = digits.iter().fold(0_u16, |all, digit| all | 1 << digit).count_ones();
+    let trial = TRIALS.contains(&first) || distinct < 4;
+    if distinct < 2 {
+        return false;
+    }
+    !((needs_word && !grouped) || trial) || says_card(text, span)
+}
+
+fn says_card(text: &[u8], span: &Range<usize>) -> bool {
+    let from = span.start.saturating_sub(64);
+    let to = (span.end + 32).min(text.len());
+    let says = |piece: &[u8]| {
+        WORDS.iter().any(|word| {
+            piece.windows(word.len()).enumerate().any(|(at, part)| {
+                let before = at.checked_sub(1).is_some_and(|at| piece[at].is_ascii_lowercase());
+                let after = piece.get(at + word.len()).is_some_and(u8::is_ascii_lowercase);
+                part.eq_ignore_ascii_case(word) && (word.len() > 3 || (!before && !after))
+            })
+        })
+    };
+    says(&text[from..span.start]) || says(&text[span.end..to])
+}
