@@ -19,6 +19,7 @@ pub mod rules;
 mod tests;
 mod verdict;
 mod views;
+pub mod personal;
 pub mod secrets;
 
 pub use asking::host_of;

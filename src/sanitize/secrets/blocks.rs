@@ -50,6 +50,9 @@ impl Scan<'_> {
             return false;
         };
         let count = room[lines + 14..].iter().take_while(|byte| byte.is_ascii_digit() || **byte == b' ').count();
+        if count < 2 {
+            return false;
+        }
         let body = lines + 14 + count;
         let end = room[body..].windows(9).position(|part| part == b"Private-M" || part == b"Private-H");
         let end = end.unwrap_or_else(|| room[body..].iter().position(|byte| !is_body(*byte)).unwrap_or(room.len() - body));

@@ -9,18 +9,6 @@ const PLACEHOLDERS: [&[u8]; 31] = [
     b"foobar", b"asdfgh", b"qwerty", b"loremipsum", b"test_test", b"fakefake", b"fake_", b"-fake", b"someth", b"<", b"${", b"****",
 ];
 
-/// Values that providers print in their documentation, as [`mark`]s, so that nothing here looks like a secret.
-// Found by hashing what the documentation prints.
-const PRINTED: [u64; 7] = [
-    0x4d55_ae1a_7f1f_1c01,
-    0x0f9c_3c3c_0fd2_61a0,
-    0,
-    0,
-    0,
-    0,
-    0,
-];
-
 /// What a value is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Shape {
@@ -131,7 +119,7 @@ pub(super) fn random(value: &[u8]) -> bool {
 
 /// Whether it says that something else belongs here.
 pub(super) fn placeholder(value: &[u8]) -> bool {
-    PLACEHOLDERS.iter().any(|word| holds(value, word)) || PRINTED.contains(&mark(value))
+    PLACEHOLDERS.iter().any(|word| holds(value, word))
 }
 
 /// Whether `word`, in lower case, stands anywhere in it, whatever its case.
@@ -146,14 +134,12 @@ fn named(value: &[u8], shape: Shape) -> bool {
     }
     let joints = value.iter().filter(|byte| matches!(byte, b'-' | b'_' | b'.')).count();
     let one_case = shape.lower == 0 || shape.upper == 0;
+    // Capitals that begin words.
+    let capitals = value.windows(3).filter(|part| part[0].is_ascii_uppercase() && part[1].is_ascii_lowercase() && part[2].is_ascii_lowercase()).count() as u32;
+    if shape.lower > shape.upper * 2 && shape.upper > 0 && capitals * 4 >= shape.upper * 3 {
+        return true;
+    }
     (one_case && joints >= 2) || (shape.digits == 0 && joints >= 1 && one_case) || (joints >= 3 && shape.turns * 4 < value.len() as u32)
-}
-
-/// FNV-1a.
-fn mark(value: &[u8]) -> u64 {
-    value.iter().fold(0xCBF2_9CE4_8422_2325, |mark, byte| {
-        (mark ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3)
-    })
 }
 
 /// Whether the last six bytes are the CRC-32 of what stands between `from` and them, in base 62.

@@ -37,6 +37,15 @@ pub(super) struct Context {
     pub(super) word: bool,
 }
 
+/// A token without literal bytes in front: which byte stands how far behind its beginning, and its number.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Odd {
+    pub(super) first: u8,
+    pub(super) near: usize,
+    pub(super) far: usize,
+    pub(super) token: u16,
+}
+
 /// What a word in a name says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Word {
@@ -53,8 +62,8 @@ pub(super) enum Word {
 pub(super) struct Rules {
     pub(super) tokens: Vec<Token>,
     pub(super) contexts: Vec<Context>,
-    /// Tokens without literal bytes in front: the literal, the distances at which it may stand, the token.
-    pub(super) odd: Vec<(Box<[u8]>, usize, usize, u16)>,
+    /// Tokens without literal bytes in front.
+    pub(super) odd: Vec<Odd>,
     pub(super) words: AhoCorasick,
     pub(super) meanings: Vec<Word>,
     may: Box<[u64; SLOTS / 64]>,
@@ -118,7 +127,7 @@ impl Rules {
                 if pattern.prefix() == 0
                     && let Some((literal, near, far)) = pattern.lead()
                 {
-                    self.odd.push((literal.into(), near, far, self.tokens.len() as u16));
+                    self.odd.push(Odd { first: literal[0], near, far, token: self.tokens.len() as u16 });
                 }
                 self.tokens.push(Token {
                     name: name.clone(),

@@ -70,11 +70,20 @@ impl<'a> Scan<'a> {
         } else if before == b'\\' && matches!(text[start], b'n' | b'r' | b't') && self.token(start + 1) {
             return;
         }
-        if self.beginnings(start, end) || self.odd(start) {
+        if self.beginnings(start, end) {
             return;
         }
         self.seen = end;
-        self.value(start, end);
+        // Names in source are runs of letters, and there are many.
+        let (digits, upper) = text[start..end.min(start + 48)]
+            .iter()
+            .fold((0, 0), |(digits, upper), byte| (digits + u32::from(byte.is_ascii_digit()), upper + u32::from(byte.is_ascii_uppercase())));
+        if digits > 0 && self.odd(start) {
+            return;
+        }
+        if digits > 0 || upper > 3 || end - start == 24 {
+            self.value(start, end);
+        }
     }
 
     /// Whether a token begins between these.
@@ -119,10 +128,10 @@ impl<'a> Scan<'a> {
     /// Tokens that do not begin with anything fixed.
     fn odd(&mut self, at: usize) -> bool {
         let rules = self.rules;
-        let found = rules.odd.iter().find_map(|(literal, near, far, token)| {
-            (*near..=*far)
-                .any(|distance| self.text.get(at + distance..).is_some_and(|rest| rest.starts_with(literal)))
-                .then(|| &rules.tokens[usize::from(*token)])
+        let found = rules.odd.iter().find_map(|odd| {
+            (odd.near..=odd.far)
+                .any(|distance| self.text.get(at + distance) == Some(&odd.first))
+                .then(|| &rules.tokens[usize::from(odd.token)])
                 .and_then(|token| Some((token, token.pattern.token_at(self.text, at)?)))
                 .and_then(|(token, end)| Some((judged(token, &self.text[at..end])?, token, end)))
         });

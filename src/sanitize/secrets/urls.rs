@@ -28,7 +28,7 @@ impl Scan<'_> {
         let stop = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\' | b'/' | b'?' | b'#' | b'|');
         let rest = &text[start..(start + AUTHORITY).min(text.len())];
         let mut length = rest.iter().position(stop).unwrap_or(rest.len());
-        if scheme < 2 {
+        if scheme < 2 || text.get(start) == Some(&b':') {
             return;
         }
         let mut authority = &rest[..length];
