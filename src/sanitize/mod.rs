@@ -23,6 +23,8 @@ pub mod personal;
 pub mod secrets;
 
 pub use asking::host_of;
+pub mod hidden;
+pub mod terminal;
 pub use class::Class;
 pub use engine::{Sanitizer, Tail};
 pub use hit::{Detector, Hit};

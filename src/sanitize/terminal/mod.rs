@@ -1,0 +1,90 @@
+//! C2: escape sequences and control characters.
+//!
+//! Guarantees: every control character but tab, line feed and carriage return is inside a hit, and with it the whole of the
+//! sequence it introduces, in the seven-bit form (ESC and a letter) and in the eight-bit form (U+0080 to U+009F), up to its
+//! final character or terminator. A string that is not terminated is found to the end of its line: a terminal would swallow
+//! all that follows, so what follows is text that was meant to be seen.
+//!
+//! Deliberately absent: sequences that are spelled out (`\x1b[31m` in source code), and the sequences of terminals before
+//! ANSI (the two bytes of a VT52 cursor address stay).
+// SECURITY 7, C2; ECMA-48
+
+mod search;
+mod sequence;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use super::{Class, Detector, Hit};
+
+/// The detector of class C2.
+#[derive(Debug, Clone)]
+pub struct Terminal {
+    names: [Arc<str>; NAMES.len()],
+}
+
+/// The rules, in the order of [`Family`].
+const NAMES: [&str; 7] = [
+    "control_sequence",
+    "system_command",
+    "control_string",
+    "single_shift",
+    "character_set",
+    "escape",
+    "control_character",
+];
+
+/// A family of sequences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Family {
+    /// CSI: colours, the cursor, erasing.
+    Csi,
+    /// OSC: titles, links, the clipboard.
+    Osc,
+    /// DCS, SOS, PM, APC, and the title of `screen`.
+    Text,
+    /// SS2 and SS3, with the character they shift.
+    Shift,
+    /// Designations of character sets, and what else has intermediate characters.
+    Set,
+    /// ESC and one character, or alone.
+    Escape,
+    /// A control character by itself.
+    Alone,
+}
+
+impl Terminal {
+    /// A detector of every family; there is nothing to set.
+    pub fn new() -> Self {
+        Self {
+            names: NAMES.map(Arc::from),
+        }
+    }
+}
+
+impl Default for Terminal {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Detector for Terminal {
+    fn class(&self) -> Class {
+        Class::Terminal
+    }
+
+    fn inspect(&self, text: &str, hits: &mut Vec<Hit>) {
+        let mut at = 0;
+        while let Some(start) = search::next(text.as_bytes(), at) {
+            let (family, end) = sequence::read(text, start);
+            hits.push(Hit {
+                span: start..end,
+                class: Class::Terminal,
+                rule: Arc::clone(&self.names[family as usize]),
+                inert: None,
+            });
+            at = end;
+        }
+    }
+}
