@@ -23,6 +23,7 @@ pub mod personal;
 pub mod secrets;
 
 pub use asking::host_of;
+pub mod active;
 pub mod hidden;
 pub mod terminal;
 pub use class::Class;

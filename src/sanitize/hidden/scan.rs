@@ -280,9 +280,8 @@ fn joins(joiner: char, left: char, right: Option<char>) -> bool {
     tables::cursive(left)
         || right_is(tables::cursive)
         || tables::virama(left)
-        || (tables::brahmic(left) && right_is(tables::virama))
-        // Khmer says with it which of two shapes a sign takes.
-        || (matches!(left, '\u{1780}'..='\u{17D3}') && right_is(|ch| matches!(ch, '\u{1780}'..='\u{17D3}')))
+        // Before a virama, between a consonant and a vowel, before a sign of Khmer: writers and fonts differ in what needs one.
+        || (tables::brahmic(left) && right_is(tables::brahmic))
         || (hebrew(left) && right.is_some_and(hebrew))
         || (joiner == '\u{200D}' && tables::pictograph(left) && right_is(tables::pictograph))
 }

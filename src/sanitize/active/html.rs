@@ -1,0 +1,235 @@
+//! Tags, as a browser reads them: what one would fetch or run.
+//!
+//! Guarantees: names and attributes are split as HTML splits them, with any quoting, case and separator. Deliberately absent:
+//! the tree; a tag counts wherever it stands, so that no context can be made up in which it does not.
+
+use super::{
+    Rule,
+    target::{self, Hosts, Leads, Written},
+};
+
+/// Elements that hold or load a document of their own, if they have one of [`SOURCES`] or `srcdoc`.
+const FRAMES: [&str; 10] = [
+    "iframe", "frame", "object", "embed", "applet", "portal", "fencedframe", "webview", "ilayer", "layer",
+];
+/// Attributes that are fetched as soon as the tag is seen.
+const SOURCES: [&str; 12] = [
+    "src", "data", "background", "poster", "lowsrc", "dynsrc", "codebase", "classid", "archive", "code", "icon", "manifest",
+];
+/// Attributes that are lists of what may be fetched.
+const SETS: [&str; 2] = ["srcset", "imagesrcset"];
+/// Attributes that lead somewhere when they are used.
+const LINKS: [&str; 10] = [
+    "href", "xlink:href", "action", "formaction", "ping", "cite", "to", "from", "values", "by",
+];
+/// Elements whose link is fetched as an image would be.
+const DRAWN: [&str; 8] = [
+    "image", "use", "feimage", "pattern", "lineargradient", "radialgradient", "textpath", "mpath",
+];
+/// What a `link` is for, where nothing is fetched.
+const UNFETCHED: [&str; 9] = [
+    "canonical", "alternate", "author", "license", "help", "next", "prev", "me", "search",
+];
+
+/// Judges the tag that begins at `at` of `text`. Takes from `budget` the bytes that it reads; a tag that cannot be read for
+/// want of it is [`Rule::Unread`].
+pub(super) fn tag(text: &str, at: usize, hosts: &Hosts, budget: &mut usize) -> Option<Rule> {
+    let rest = text.get(at + 1..)?;
+    let end = rest
+        .bytes()
+        .take(64)
+        .position(|byte| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>'))
+        .unwrap_or(rest.len().min(64));
+    let name = rest.get(..end).unwrap_or_default();
+    if let Some(rule) = autolink(rest, hosts) {
+        return Some(rule);
+    }
+    // XHTML may put a prefix before it.
+    let name = name.rsplit(':').next().unwrap_or(name);
+    let element = |list: &[&str]| list.iter().any(|known| name.eq_ignore_ascii_case(known));
+    if element(&["script"]) {
+        return Some(Rule::Script);
+    }
+    let mut attributes = Attributes { rest: rest.get(end..).unwrap_or_default() };
+    let before = attributes.rest.len();
+    let frame = element(&FRAMES);
+    let drawn = element(&DRAWN);
+    let sheet = element(&["?xml-stylesheet"]);
+    let link = element(&["link"]);
+    let (mut refresh, mut rel_fetches, mut linked) = (false, false, false);
+    let left = before.saturating_sub(*budget);
+    let mut found = None;
+    while let Some((name, value)) = attributes.next_within(left) {
+        let is = |list: &[&str]| list.iter().any(|known| name.eq_ignore_ascii_case(known));
+        let handler = name.len() > 2 && name.as_bytes()[..2].eq_ignore_ascii_case(b"on") && name.as_bytes()[2].is_ascii_alphabetic();
+        found = match value {
+            None => continue,
+            Some(_) if handler => Some(Rule::Handler),
+            Some(_) if frame && (is(&SOURCES) || is(&["srcdoc", "href"])) => Some(Rule::Frame),
+            Some(_) if is(&["srcdoc"]) => Some(Rule::Frame),
+            Some(value) if is(&SOURCES) => fetched(target::leads(value, Written::Html, hosts)),
+            Some(value) if is(&SETS) => value
+                .split([',', ' ', '\t', '\n', '\r'])
+                .find_map(|source| fetched(target::leads(source, Written::Html, hosts))),
+            Some(_) if element(&["base"]) && is(&["href"]) => Some(Rule::Base),
+            Some(value) if is(&LINKS) => {
+                let leads = target::leads(value, Written::Html, hosts);
+                linked |= leads == Leads::Away;
+                match leads {
+                    Leads::Danger => Some(Rule::Link),
+                    Leads::Drawing if !drawn => Some(Rule::Link),
+                    Leads::Away if drawn => Some(Rule::Image),
+                    Leads::Away if sheet => Some(Rule::Style),
+                    Leads::Away if target::carries(value) => Some(Rule::Carrier),
+                    _ => None,
+                }
+            }
+            Some(value) if is(&["rel"]) => {
+                rel_fetches |= link && !UNFETCHED.iter().any(|rel| value.eq_ignore_ascii_case(rel));
+                None
+            }
+            Some(value) if is(&["http-equiv"]) => {
+                refresh |= target::decoded(value, Written::Html)
+                    .filter(|ch| !ch.is_whitespace() && !ch.is_control())
+                    .map(|ch| ch.to_ascii_lowercase())
+                    .eq("refresh".chars());
+                None
+            }
+            Some(value) if is(&["style", "fill", "filter", "mask", "clip-path", "stroke", "cursor", "marker-end", "marker-start"]) => {
+                style(value, Written::Html, hosts)
+            }
+            Some(_) => None,
+        };
+        if found.is_some() {
+            break;
+        }
+    }
+    let rest = attributes.rest;
+    *budget = budget.saturating_sub(before - rest.len());
+    let unread = !rest.is_empty() && !rest.starts_with('>') && rest.len() <= left;
+    if found.is_none() && refresh {
+        return Some(Rule::Refresh);
+    }
+    if found.is_none() && rel_fetches && linked {
+        return Some(Rule::Style);
+    }
+    found.or(unread.then_some(Rule::Unread))
+}
+
+/// What a source that is fetched at once makes of its tag.
+fn fetched(leads: Leads) -> Option<Rule> {
+    match leads {
+        Leads::Away => Some(Rule::Image),
+        Leads::Danger => Some(Rule::Link),
+        Leads::Here | Leads::Allowed | Leads::Drawing => None,
+    }
+}
+
+/// `<javascript:…>`, and a link with much in it.
+fn autolink(rest: &str, hosts: &Hosts) -> Option<Rule> {
+    let scheme = rest
+        .bytes()
+        .take(40)
+        .position(|byte| !(byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')))?;
+    if rest.as_bytes().get(scheme) != Some(&b':') {
+        return None;
+    }
+    let end = rest.bytes().take(8192).position(|byte| matches!(byte, b'>' | b'\n' | b' ' | b'<'))?;
+    let link = rest.get(..end)?;
+    match target::leads(link, Written::Html, hosts) {
+        Leads::Danger | Leads::Drawing => Some(Rule::Link),
+        Leads::Away if target::carries(link) => Some(Rule::Carrier),
+        _ => None,
+    }
+}
+
+/// Judges declarations or a sheet of CSS: an address of another host, an import, or what only hides one. Comments and
+/// escapes that could be part of one are taken for one.
+pub(super) fn style(css: &str, written: Written, hosts: &Hosts) -> Option<Rule> {
+    const WINDOW: usize = 16;
+    let mut last = [0_u8; WINDOW];
+    let mut chars = target::decoded(css, written);
+    let mut parens = false;
+    let mut hides = false;
+    loop {
+        // Where an address may begin: after two slashes, or after a scheme, which is enough to be remote.
+        let slashes = last.ends_with(b"//") || last.ends_with(b"http:") || last.ends_with(b"https:") || last.ends_with(b"ftp:");
+        if slashes && matches!(chars.rest().chars().next(), Some(ch) if !ch.is_whitespace() && ch != '/') {
+            let rest = chars.rest();
+            let end = rest
+                .bytes()
+                .take(HOST)
+                .position(|byte| matches!(byte, b')' | b'"' | b'\'' | b' ' | b';' | b'\n' | b','))
+                .unwrap_or(rest.len().min(HOST));
+            let host = rest.get(..end).unwrap_or_default();
+            let mut address = [b'/'; HOST + 2];
+            address[2..2 + host.len()].copy_from_slice(host.as_bytes());
+            let address = std::str::from_utf8(&address[..2 + host.len()]).unwrap_or("//");
+            if last.ends_with(b"//") && target::leads(address, written, hosts) != Leads::Allowed {
+                return Some(Rule::Style);
+            }
+            if !last.ends_with(b"//") && !chars.rest().starts_with("//") {
+                return Some(Rule::Style);
+            }
+        }
+        let Some(ch) = chars.next() else {
+            return (hides && parens).then_some(Rule::Style);
+        };
+        let byte = u8::try_from(ch).ok().filter(u8::is_ascii).unwrap_or(0xFF);
+        last.copy_within(1.., 0);
+        last[WINDOW - 1] = byte.to_ascii_lowercase();
+        parens |= byte == b'(';
+        hides |= byte == b'\\' || last.ends_with(b"/*");
+        if last.ends_with(b"@import") || last.ends_with(b"expression(") || last.ends_with(b"-moz-binding") || last.ends_with(b"javascript:") {
+            return Some(Rule::Style);
+        }
+    }
+}
+
+/// Bytes of a host that are looked at in CSS.
+const HOST: usize = 280;
+
+/// The attributes of a tag, as HTML splits them.
+struct Attributes<'t> {
+    rest: &'t str,
+}
+
+impl<'t> Attributes<'t> {
+    /// The next name and its value, as long as more than `left` bytes are left.
+    fn next_within(&mut self, left: usize) -> Option<(&'t str, Option<&'t str>)> {
+        let space = |byte: u8| byte.is_ascii_whitespace() || byte == 0x0B;
+        self.rest = self.rest.trim_start_matches(|ch: char| ch.is_ascii_whitespace() || ch == '/' || ch == '\u{0B}');
+        if self.rest.len() <= left || self.rest.is_empty() || self.rest.starts_with('>') {
+            return None;
+        }
+        let bytes = self.rest.as_bytes();
+        let end = 1 + bytes[1..]
+            .iter()
+            .position(|byte| space(*byte) || matches!(byte, b'/' | b'>' | b'='))
+            .unwrap_or(bytes.len() - 1);
+        // The first byte may begin a longer character, whose end is no separator.
+        let (name, after) = self.rest.split_at_checked(end)?;
+        self.rest = after;
+        let trimmed = after.trim_start_matches(|ch: char| ch.is_ascii_whitespace());
+        let Some(value) = trimmed.strip_prefix('=') else {
+            return Some((name, None));
+        };
+        let value = value.trim_start_matches(|ch: char| ch.is_ascii_whitespace());
+        let quote = value.bytes().next().filter(|byte| matches!(byte, b'"' | b'\''));
+        let (value, rest) = match quote {
+            Some(quote) => {
+                let inner = &value[1..];
+                match memchr::memchr(quote, inner.as_bytes()) {
+                    Some(end) => (&inner[..end], &inner[end + 1..]),
+                    None => (inner, ""),
+                }
+            }
+            None => {
+                let end = value.bytes().position(|byte| space(byte) || byte == b'>').unwrap_or(value.len());
+                (&value[..end], &value[end..])
+            }
+        };
+        self.rest = rest;
+        Some((name, Some(value)))
+    }
+}

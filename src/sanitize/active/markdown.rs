@@ -1,0 +1,252 @@
+//! Images, links and definitions of Markdown.
+//!
+//! Guarantees: an image of another host is found in every form, and where brackets, code or tags inside its text leave it open
+//! what an image is, it counts as one. Deliberately absent: the block structure (see [`super::code`] for what it would take).
+
+use super::{
+    Rule,
+    target::{self, Hosts, Leads, Written},
+};
+
+/// Bytes of a label that are read; CommonMark allows 999 characters.
+const LABEL: usize = 1024;
+
+/// What is remembered about one text, so that it is read once.
+pub(super) struct Markdown<'t> {
+    text: &'t str,
+    hosts: &'t Hosts,
+    /// Hashes of the labels whose definitions lead away, sorted; made when an image first refers to one.
+    labels: Option<Vec<u64>>,
+    /// The next target that leads away, at or after where was last asked for it.
+    next_away: Option<usize>,
+    /// Where the search for it goes on.
+    searched: usize,
+}
+
+impl<'t> Markdown<'t> {
+    pub(super) fn new(text: &'t str, hosts: &'t Hosts) -> Self {
+        Self {
+            text,
+            hosts,
+            labels: None,
+            next_away: None,
+            searched: 0,
+        }
+    }
+
+    /// Judges the image whose `![` stands at `at`. Takes what it reads from `budget`.
+    pub(super) fn image(&mut self, at: usize, budget: &mut usize) -> Option<Rule> {
+        if escaped(self.text.as_bytes(), at) {
+            return None;
+        }
+        let inside = self.text.get(at + 2..)?;
+        if let Some(embedded) = inside.strip_prefix('[')
+            && self.away(upto(embedded, &[b']', b'|', b'\n']))
+        {
+            return Some(Rule::Image);
+        }
+        let read = alt(inside.as_bytes(), *budget);
+        *budget = budget.saturating_sub(read.length);
+        if let Some(end) = read.close {
+            let alt = inside.get(..end).unwrap_or_default();
+            let after = inside.get(end + 1..).unwrap_or_default();
+            let bad = match after.bytes().next() {
+                Some(b'(') => self.away(destination(&after[1..])),
+                Some(b'[') => {
+                    let label = upto(&after[1..], &[b']']);
+                    self.defined(if label.trim().is_empty() { alt } else { label })
+                }
+                _ => self.defined(alt),
+            };
+            if bad {
+                return Some(Rule::Image);
+            }
+        }
+        if !read.clear || *budget == 0 {
+            // A renderer may see another end than was seen here.
+            let end = at + 2 + read.length;
+            if self.next_away(at).is_some_and(|next| next <= end) || !self.labels().is_empty() {
+                return Some(Rule::Image);
+            }
+        }
+        None
+    }
+
+    /// Judges the link whose `](` stands at `at`.
+    pub(super) fn link(&self, at: usize) -> Option<Rule> {
+        self.leads_to(destination(self.text.get(at + 2..)?))
+    }
+
+    /// Judges the definition whose `]:` stands at `at`, if it is one.
+    pub(super) fn definition(&self, at: usize) -> Option<Rule> {
+        let target = destination(self.text.get(at + 2..)?);
+        let rule = self.leads_to(target)?;
+        label_before(self.text, at).map(|_| rule)
+    }
+
+    fn leads_to(&self, target: &str) -> Option<Rule> {
+        match target::leads(target, Written::Markdown, self.hosts) {
+            Leads::Danger | Leads::Drawing => Some(Rule::Link),
+            Leads::Away if target::carries(target) => Some(Rule::Carrier),
+            _ => None,
+        }
+    }
+
+    fn away(&self, target: &str) -> bool {
+        matches!(
+            target::leads(target, Written::Markdown, self.hosts),
+            Leads::Away | Leads::Danger
+        )
+    }
+
+    fn defined(&mut self, label: &str) -> bool {
+        if label.len() > LABEL || !self.text.contains("]:") {
+            return false;
+        }
+        let hash = hash(label);
+        self.labels().binary_search(&hash).is_ok()
+    }
+
+    fn labels(&mut self) -> &[u64] {
+        let (text, hosts) = (self.text, self.hosts);
+        self.labels.get_or_insert_with(|| {
+            let mut labels: Vec<u64> = memchr::memmem::find_iter(text.as_bytes(), b"]:")
+                .filter_map(|at| {
+                    let target = destination(text.get(at + 2..)?);
+                    let leads = target::leads(target, Written::Markdown, hosts);
+                    let away = matches!(leads, Leads::Away | Leads::Danger);
+                    away.then(|| label_before(text, at).map(hash)).flatten()
+                })
+                .collect();
+            labels.sort_unstable();
+            labels
+        })
+    }
+
+    /// Where the next `](` with a target of another host stands, at or after `at`, which only grows.
+    fn next_away(&mut self, at: usize) -> Option<usize> {
+        if self.next_away.is_some_and(|next| next >= at) {
+            return self.next_away;
+        }
+        let from = self.searched.max(at);
+        let rest = self.text.as_bytes().get(from..).unwrap_or_default();
+        self.next_away = memchr::memmem::find_iter(rest, b"](")
+            .map(|found| from + found)
+            .find(|found| self.text.get(found + 2..).is_some_and(|rest| self.away(destination(rest))));
+        self.searched = self.next_away.unwrap_or(self.text.len());
+        self.next_away
+    }
+}
+
+/// What was read of the text of an image.
+struct Alt {
+    /// Where its bracket closes.
+    close: Option<usize>,
+    /// Whether nothing in it could make a renderer see another end.
+    clear: bool,
+    length: usize,
+}
+
+/// Reads to the bracket that closes, and on to the end of the paragraph if the text is not clear.
+fn alt(inside: &[u8], budget: usize) -> Alt {
+    let mut alt = Alt {
+        close: None,
+        clear: true,
+        length: 0,
+    };
+    let mut depth = 1;
+    let mut blank = false;
+    while let Some(byte) = inside.get(alt.length) {
+        if alt.length >= budget {
+            alt.clear = false;
+            break;
+        }
+        match byte {
+            b'\\' => {
+                alt.length += 1;
+                blank = false;
+            }
+            b'\n' if blank => break,
+            b'\n' => blank = true,
+            b' ' | b'\t' | b'\r' => {}
+            _ => blank = false,
+        }
+        match byte {
+            b'`' | b'<' => alt.clear = false,
+            b'[' if alt.close.is_none() => depth += 1,
+            b']' if alt.close.is_none() => {
+                depth -= 1;
+                if depth == 0 {
+                    alt.close = Some(alt.length);
+                    if alt.clear {
+                        break;
+                    }
+                }
+            }
+            _ => {}
+        }
+        alt.length += 1;
+    }
+    alt
+}
+
+/// The target that begins here, after white space: up to the next, or in angle brackets.
+fn destination(rest: &str) -> &str {
+    let rest = rest.trim_start_matches([' ', '\t', '\n', '\r']);
+    match rest.strip_prefix('<') {
+        Some(inside) => upto(inside, &[b'>', b'\n', b'<']),
+        None => upto(rest, &[b' ', b'\t', b'\n', b'\r', b')']),
+    }
+}
+
+/// Up to the first of those bytes, or as much as a target may be long.
+fn upto<'t>(rest: &'t str, ends: &[u8]) -> &'t str {
+    const MOST: usize = 16 * 1024;
+    let end = rest
+        .bytes()
+        .take(MOST)
+        .position(|byte| ends.contains(&byte))
+        .unwrap_or(rest.len().min(MOST));
+    rest.get(..end).unwrap_or(rest)
+}
+
+/// The label that ends at the `]` at `at`, if nothing but the marks of quotes and lists stands before it on its line.
+fn label_before(text: &str, at: usize) -> Option<&str> {
+    let bytes = text.as_bytes();
+    let least = at.saturating_sub(LABEL);
+    let mut end = at;
+    let open = loop {
+        let bracket = least + memchr::memrchr2(b'[', b']', &bytes[least..end])?;
+        if !escaped(bytes, bracket) {
+            break bracket;
+        }
+        end = bracket;
+    };
+    if bytes[open] != b'[' {
+        return None;
+    }
+    let line = bytes[open.saturating_sub(LABEL)..open]
+        .iter()
+        .rev()
+        .take_while(|byte| **byte != b'\n' && **byte != b'\r');
+    let mut marks = line.clone();
+    let alone = marks.all(|byte| matches!(byte, b' ' | b'\t' | b'>' | b'*' | b'+' | b'-' | b'.' | b')' | b'0'..=b'9'));
+    alone.then(|| text.get(open + 1..at)).flatten()
+}
+
+/// Whether a backslash takes away the meaning of what stands at `at`.
+pub(super) fn escaped(text: &[u8], at: usize) -> bool {
+    let slashes = text[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
+    slashes % 2 == 1
+}
+
+/// The same for labels that Markdown takes for the same: case and white space do not count.
+fn hash(label: &str) -> u64 {
+    let words = label.split_whitespace().flat_map(|word| {
+        std::iter::once(' ').chain(word.chars().flat_map(char::to_lowercase))
+    });
+    // FNV-1a; two labels with one hash only make an image a link.
+    words.fold(0xCBF2_9CE4_8422_2325, |hash, ch| {
+        (hash ^ u64::from(u32::from(ch))).wrapping_mul(0x100_0000_01B3)
+    })
+}

@@ -1,0 +1,166 @@
+//! What is made inert, and what is left.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn inert(text: &str) -> String {
+    let mut hits = Vec::new();
+    Active::new(["img.example.org".to_owned(), "*.cdn.example.org".to_owned()]).inspect(text, &mut hits);
+    let mut clean = String::new();
+    let mut at = 0;
+    for hit in &hits {
+        clean.push_str(&text[at..hit.span.start]);
+        clean.push_str(hit.inert.as_deref().unwrap());
+        at = hit.span.end;
+    }
+    clean + &text[at..]
+}
+
+#[test]
+fn what_would_be_fetched_or_run_is_made_inert_and_stays_so() {
+    for text in [
+        "![x](https://evil.example/a.png)",
+        "![x](<https://evil.example/a b.png>)",
+        "![x](//evil.example/a.png)",
+        "![x]( \n https://evil.example/a.png \"t\")",
+        "![x](HTTPS&#58;//evil.example/a)",
+        "![x](https\\://evil.example/a)",
+        "![x](http:\\\\evil.example\\a)",
+        "![x [y] z](https://evil.example/a)",
+        "![a `]` b](https://evil.example/a)",
+        "![a <b t=\"]\"> b](https://evil.example/a)",
+        "\\\\![x](https://evil.example/a)",
+        "[![x](https://evil.example/a)](https://ok.example)",
+        "![x][ref]\n\n[ref]: https://evil.example/a",
+        "![Ref][]\n\n[ref]:\n  <https://evil.example/a>",
+        "![ref]\n> [REF]: //evil.example/a",
+        "![[https://evil.example/a.png]]",
+        "<img src=https://evil.example/a>",
+        "<IMG\nalt='>' SRC = 'https://evil.example/a'>",
+        "<img/src=\"&#104;ttps:&sol;/evil.example/a\"/>",
+        "<img alt=\"x\"src=\"//evil.example/a\">",
+        "<img srcset='a.png 1x, https://evil.example/a 2x'>",
+        "<source srcset=https://evil.example/a>",
+        "<video poster=https://evil.example/a>",
+        "<table background='https://evil.example/a'>",
+        "<input type=image src=https://evil.example/a>",
+        "<svg><image href=https://evil.example/a /></svg>",
+        "<svg><use xlink:href='https://evil.example/a#x'/></svg>",
+        "<p style=\"background:url('https://evil.example/a')\">",
+        "<p style=\"background:u\\72l(//evil.example/a)\">",
+        "<p style='background:url(&quot;https://evil.example/a&quot;)'>",
+        "<style>@import 'a.css';</style>",
+        "<STYLE type=x>p { background: url(https://evil.example/a) }</STYLE>",
+        "<link rel=stylesheet href=https://evil.example/a.css>",
+        "<script>alert(1)</script>",
+        "<ScRiPt/src=x>",
+        "<script",
+        "<svg:script>x</svg:script>",
+        "<svg/onload=alert(1)>",
+        "<img src=x onerror = alert(1)>",
+        "<x a=\"b\"ONCLICK='y'>",
+        "<iframe src=https://img.example.org/x>",
+        "<iframe srcdoc='<p>'>",
+        "<object data=x.swf>",
+        "<embed src=x>",
+        "<meta http-equiv='&#114;efresh' content='0;url=x'>",
+        "<base href=https://evil.example/>",
+        "[x](javascript:alert(1))",
+        "[x](<java\tscript:alert(1)>)",
+        "[x](JAVA&#x0A;SCRIPT&colon;alert(1))",
+        "[x](javascript\\:alert(1))",
+        "[x](data:text/html;base64,PHNjcmlwdD4=)",
+        "[x](vbscript:x) and [y](file:///etc/passwd)",
+        "[x]\n\n[x]: javascript:alert(1)",
+        "<javascript:alert(1)>",
+        "<a href='  java&Tab;script:alert(1)'>x</a>",
+        "<a href=\"\u{1}javascript:alert(1)\">x</a>",
+        "<form action=javascript:x><button formaction=javascript:y>",
+        "<animate attributeName=href values=javascript:alert(1)>",
+        "```\n![x](https://evil.example/a)",
+        "- ```\n![x](https://evil.example/a)\n```\n",
+        "<div>\n```\n<img src=https://evil.example/a>\n```\n",
+        "a ` b\n`<img src=https://evil.example/a>` c",
+        "<b t=\"`\"><img src=https://evil.example/a> `",
+        "|`a | <img src=https://evil.example/a> | b`|",
+        "\\`<script>` x",
+    ] {
+        let once = inert(text);
+        assert_ne!(once, text, "nothing found");
+        let twice = inert(&once);
+        assert_eq!(twice, once);
+    }
+}
+
+#[test]
+fn links_that_carry_much_are_made_inert() {
+    let base64 = "QWxsIHlvdXIgYmFzZSBhcmUgYmVsb25nIHRvIHVz".repeat(4);
+    let hex = "deadbeef0123".repeat(12);
+    for text in [
+        format!("[x](https://evil.example/?q={base64})"),
+        format!("[x](https://evil.example/{hex})"),
+        format!("<https://evil.example/#{base64}>"),
+        format!("<a href='https://evil.example/?q={base64}'>x</a>"),
+        format!("[x]\n\n[x]: https://evil.example/?q={base64}"),
+    ] {
+        let once = inert(&text);
+        assert_ne!(once, text);
+        assert_eq!(inert(&once), once);
+    }
+}
+
+#[test]
+fn what_is_inert_already_is_left_alone() {
+    for text in [
+        "![x](images/a.png) ![x](#a) ![](data:image/png;base64,AAAA) ![x](https://img.example.org/a) ![x](https://a.cdn.example.org:443/a)",
+        "\\![x](https://evil.example/a)",
+        "[x](https://evil.example/a) [y][1]\n\n[1]: https://evil.example/b",
+        "let v = vec![a](b); assert![x][0]; obj![key]; #![allow(x)]",
+        "Vec<u8>, Promise<object>, a < b && c > d, if a <b {} <T: Into<Body>>",
+        "<p align=\"center\"><a href=\"https://ok.example/a\"><b>x</b></a><br/></p>",
+        "<img src=\"logo.svg\" alt=\"x\"> <img src=https://img.example.org/a>",
+        "&lt;script> `<script>` ``<img src=https://evil.example/a>``",
+        "```html\n<script src=https://evil.example/a></script>\n```\n\nand `<iframe src=x>` too",
+        "~~~\n![x](https://evil.example/a)\n~~~~\n",
+        "<link rel=canonical href=https://ok.example/> <meta charset=utf-8> <object>",
+        "the word javascript: is not a link; file:///tmp is a path; onclick = x",
+        "[x](https://ok.example/a-very-long-title-of-a-page-that-goes-on-and-on-and-on-until-nobody-reads-it-any-more-and-then-some-more-words-follow)",
+        "[x](https://ok.example/sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef)",
+    ] {
+        assert_eq!(inert(text), text);
+    }
+}
+
+#[test]
+fn hostile_texts_take_no_longer_than_others() {
+    for piece in ["![", "<a \"", "<a b='", "![[x", "]:", "](", "<style>", "![`](", "<a:", "[a]: //x\n![a]", "<p style='//a//a", "`<a b=`"] {
+        let mut hits = Vec::new();
+        Active::new([]).inspect(&piece.repeat(100_000 / piece.len()), &mut hits);
+    }
+}
+
+proptest! {
+    #[test]
+    fn spans_rise_between_characters_and_what_is_inert_stays_so(
+        text in proptest::collection::vec(prop_oneof![
+            "[a-z \n>\"'`=/é\\\\]", Just("![".to_owned()), Just("](".to_owned()), Just("]: ".to_owned()), Just("[a".to_owned()),
+            Just("https://e.example/".to_owned()), Just("<img src=".to_owned()), Just("<script".to_owned()),
+            Just("javascript:".to_owned()), Just(" onload=".to_owned()), Just("```\n".to_owned()), Just("<style>".to_owned()),
+            Just("\n\n".to_owned()), Just(")".to_owned()), Just("&#58;".to_owned()), Just("style='url(".to_owned()),
+        ], 0..30).prop_map(|parts| parts.concat())
+    ) {
+        let mut hits = Vec::new();
+        Active::new([]).inspect(&text, &mut hits);
+        let mut at = 0;
+        for hit in &hits {
+            prop_assert!(hit.span.start >= at && text.get(hit.span.clone()).is_some());
+            at = hit.span.end;
+        }
+        let mut clean = text.clone();
+        for _ in 0..3 {
+            clean = inert(&clean);
+        }
+        prop_assert_eq!(inert(&clean), clean);
+    }
+}
