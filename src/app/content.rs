@@ -7,6 +7,7 @@ use secrecy::ExposeSecret;
 use crate::{
     catalog::{Content, Screen, Screened},
     config::Plan,
+    connect::spec::ClientSpec,
     findings::{Action, Findings},
     json::{Json, Node},
     protocol::UpstreamId,
@@ -26,7 +27,14 @@ pub(super) fn sanitizer(plan: &Plan) -> Arc<Sanitizer> {
 fn hold(plan: &Plan, own: &OwnCredentials) {
     let mut values: Vec<&str> = Vec::new();
     values.extend(plan.state_key.as_ref().map(ExposeSecret::expose_secret));
-    values.extend(plan.connect.keys.iter().map(ExposeSecret::expose_secret));
+    let store = plan.connect.store.iter();
+    let keys = store.flat_map(|store| &store.keys);
+    values.extend(keys.map(ExposeSecret::expose_secret));
+    for account in plan.connect.accounts.values() {
+        if let ClientSpec::Given { secret, .. } = &account.client {
+            values.extend(secret.as_ref().map(ExposeSecret::expose_secret));
+        }
+    }
     for upstream in &plan.upstreams {
         match &upstream.endpoint {
             Endpoint::Stdio(stdio) => {

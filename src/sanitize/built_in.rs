@@ -2,13 +2,27 @@
 
 use std::sync::Arc;
 
-use super::{Detector, OwnCredentials, Sanitizer, rules::Rules};
+use super::{
+    Detector, OwnCredentials, Sanitizer, active::Active, hidden::Hidden, personal, rules::Rules,
+    secrets, terminal::Terminal,
+};
 use crate::findings::Findings;
 
 impl Sanitizer {
     /// With every detector that is built in, and these credentials of the gateway's own.
     pub fn standard(rules: Rules, findings: Findings, own: OwnCredentials) -> Self {
-        let detectors: Vec<Arc<dyn Detector>> = vec![Arc::new(own)];
+        let detectors: Vec<Arc<dyn Detector>> = vec![
+            Arc::new(Hidden::new()),
+            Arc::new(Terminal::new()),
+            Arc::new(own),
+            Arc::new(secrets::detector(secrets::Wanted {
+                strong: true,
+                weak: true,
+            })),
+            Arc::new(personal::detector()),
+            Arc::new(personal::contact()),
+            Arc::new(Active::new(rules.hosts.clone())),
+        ];
         Self::new(detectors, rules, findings)
     }
 }

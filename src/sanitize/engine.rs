@@ -600,7 +600,7 @@ impl Spot {
 }
 
 impl Blocked {
-    const fn budget() -> Self {
+    fn budget() -> Self {
         Self {
             reason: "scan_budget",
             ..Self::whole("scan_budget")

@@ -5,27 +5,27 @@
 //! clean is not copied; what cannot be read to the end within its budget is blocked (SECURITY 7). Deliberately absent: that
 //! anybody is protected from instructions in text, which policy and isolation are for.
 
+pub mod active;
 mod asking;
 mod built_in;
 mod class;
 mod decoded;
 mod engine;
+pub mod hidden;
 mod hit;
 mod media;
 mod own;
+pub mod personal;
 mod placeholder;
 pub mod rules;
+pub mod secrets;
+pub mod terminal;
 #[cfg(test)]
 mod tests;
 mod verdict;
 mod views;
-pub mod personal;
-pub mod secrets;
 
 pub use asking::host_of;
-pub mod active;
-pub mod hidden;
-pub mod terminal;
 pub use class::Class;
 pub use engine::{Sanitizer, Tail};
 pub use hit::{Detector, Hit};
