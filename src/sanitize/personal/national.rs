@@ -225,6 +225,8 @@ pub(super) struct Countries {
     names: Vec<Arc<str>>,
     words: AhoCorasick,
     whose: Vec<u8>,
+    /// Shapes in order, with one bit for each rule that wants a word with it, and for each that does not.
+    shapes: Vec<(&'static [u8], u128, u128)>,
 }
 
 impl Countries {
@@ -246,7 +248,7 @@ impl Countries {
             .kind(Some(AhoCorasickKind::DFA))
             .build(words)
             .expect("a test builds it");
-        Self { names, words, whose }
+        Self { names, words, whose, shapes: shapes() }
     }
 
     pub(super) fn names(&self) -> Vec<Arc<str>> {
@@ -268,19 +270,22 @@ impl Countries {
         if digits.len() < 8 || digits.len() > 18 {
             return None;
         }
-        let has = |shapes: &[&str]| shapes.iter().any(|known| known.as_bytes() == shape);
+        let at = self.shapes.binary_search_by(|(known, ..)| (*known).cmp(shape)).ok()?;
+        let (_, worded, free) = self.shapes[at];
         let mut announced = None;
         let mut alone = None;
-        for (at, rule) in RULES.iter().enumerate() {
-            let (free, worded) = (has(rule.alone), has(rule.worded));
-            if !(free || worded) || !(rule.holds)(digits) {
+        let mut rules = worded | free;
+        while rules != 0 {
+            let at = rules.trailing_zeros() as usize;
+            rules &= rules - 1;
+            if !(RULES[at].holds)(digits) {
                 continue;
             }
             let announced = *announced.get_or_insert_with(|| if stands_alone(text, &number.span) { self.announced(text, &number.span) } else { 0 });
             if announced >> at & 1 == 1 {
                 return Some((number.span.clone(), self.names[at].clone()));
             }
-            if free && alone.is_none() && stands_alone(text, &number.span) {
+            if free >> at & 1 == 1 && alone.is_none() && stands_alone(text, &number.span) {
                 alone = Some(at);
             }
         }
@@ -360,7 +365,7 @@ impl Countries {
                 if is_day(super::checks::number(&digits[2..4]), super::checks::number(&digits[..2])) && letter {
                     return told("fi_hetu", span.start..span.end + 1);
                 }
-                if is_day(super::checks::number(&digits[2..4]), super::checks::number(&digits[..2])) && digit && !luhn(digits) {
+                if is_day(super::checks::number(&digits[2..4]), super::checks::number(&digits[..2])) && digit {
                     return told("fi_hetu", span);
                 }
             }
@@ -401,6 +406,22 @@ impl Countries {
             })
         })
     }
+}
+
+fn shapes() -> Vec<(&'static [u8], u128, u128)> {
+    let mut all: Vec<(&[u8], u128, u128)> = Vec::new();
+    for (at, rule) in RULES.iter().enumerate() {
+        let worded = rule.worded.iter().map(|shape| (shape.as_bytes(), 1 << at, 0));
+        let free = rule.alone.iter().map(|shape| (shape.as_bytes(), 0, 1 << at));
+        for (shape, worded, free) in worded.chain(free) {
+            match all.iter_mut().find(|(known, ..)| *known == shape) {
+                Some(known) => (known.1, known.2) = (known.1 | worded, known.2 | free),
+                None => all.push((shape, worded, free)),
+            }
+        }
+    }
+    all.sort_unstable();
+    all
 }
 
 fn two(digits: &[u8], first: &[i32], second: &[i32]) -> bool {

@@ -81,9 +81,10 @@ impl Scan<'_> {
             return;
         };
         let bytes = &self.text[value.clone()];
-        if !(6..=PASSWORD).contains(&bytes.len()) || is_code(bytes, quoted) || placeholder(bytes) {
+        if !(6..=PASSWORD).contains(&bytes.len()) || is_code(bytes, quoted) || !varied(bytes) || placeholder(bytes) {
             return;
         }
+        let lettered = bytes.iter().all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'.' | b'-' | b':'));
         let line = name.saturating_sub(AROUND)..(value.end + AROUND / 2).min(self.text.len());
         let joined = matches!(
             self.text[..name].trim_ascii_end().last(),
@@ -92,10 +93,10 @@ impl Scan<'_> {
             || name.checked_sub(1).is_some_and(|at| self.text[at] == b' ');
         let around = &self.text[line];
         let connects = joined && !quoted && self.text[at] == b'=' && CONNECTION.iter().any(|part| holds(around, part));
-        if connects && strong(bytes) {
+        if connects && strong(bytes) && (!lettered || plausible(bytes)) {
             let rule = &self.names.connection;
             self.hit(value, Class::Secret, rule);
-        } else if kinds(bytes) >= 2 && (quoted || strong(bytes)) {
+        } else if !lettered && kinds(bytes) >= 2 && (quoted || strong(bytes)) {
             let rule = &self.names.password;
             self.hit(value, Class::WeakSecret, rule);
         }
@@ -281,9 +282,13 @@ fn value_within(text: &[u8], at: usize, most: usize) -> Option<(Range<usize>, bo
 fn is_code(value: &[u8], quoted: bool) -> bool {
     let opens = matches!(value[0], b'$' | b'<' | b'{' | b'[' | b'(' | b'%' | b'*' | b'/' | b'@' | b'&') && value.len() > 1;
     let looks = value.contains(&b'(') || value.contains(&b'[') || holds(value, b"${") || holds(value, b"{{") || holds(value, b"env.");
-    let name = value.iter().all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'.' | b'-' | b':'));
     let space = value.contains(&b' ');
-    (opens && !(quoted && kinds(value) >= 3 && value[0] != b'$' && value[0] != b'<' && value[0] != b'{')) || space || name || (!quoted && looks) || (quoted && (holds(value, b"${") || holds(value, b"{{")))
+    (opens && !(quoted && kinds(value) >= 3 && value[0] != b'$' && value[0] != b'<' && value[0] != b'{')) || space || (!quoted && looks) || (quoted && (holds(value, b"${") || holds(value, b"{{")))
+}
+
+/// Whether it is more than one byte again and again.
+fn varied(value: &[u8]) -> bool {
+    value.windows(2).any(|pair| pair[0] != pair[1])
 }
 
 /// How many of lower case, upper case, digits and others.

@@ -1,6 +1,6 @@
 //! Secrets: C4, whose form or context leaves no doubt, and C5, which may be some.
 //!
-//! One pass over the text finds places worth a closer look: runs of sixteen token characters, assignments, addresses, blocks
+//! One pass over the text finds places worth a closer look: runs of fourteen token characters, assignments, addresses, blocks
 //! of keys. At each of them tables say whose secret may stand there; whatever is written by hand, counted up, or printed in
 //! documentation is let go. The rules are data (`tokens.txt`, `contexts.txt`, `vendors.txt`), each with its source; the notice
 //! of gitleaks, from whose rules many forms are known, is in `LICENSE.gitleaks`.
@@ -92,6 +92,7 @@ struct Names {
     manifest: Arc<str>,
     password: Arc<str>,
     generic: Arc<str>,
+    sidekiq: Arc<str>,
 }
 
 impl Names {
@@ -108,10 +109,11 @@ impl Names {
             manifest: "kubernetes_secret".into(),
             password: "password".into(),
             generic: "generic_secret".into(),
+            sidekiq: "sidekiq_credentials".into(),
         }
     }
 
-    fn all(&self) -> [Arc<str>; 11] {
+    fn all(&self) -> [Arc<str>; 12] {
         [
             &self.private_key,
             &self.token,
@@ -124,6 +126,7 @@ impl Names {
             &self.manifest,
             &self.password,
             &self.generic,
+            &self.sidekiq,
         ]
         .map(Arc::clone)
     }

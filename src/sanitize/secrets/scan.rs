@@ -74,6 +74,10 @@ impl<'a> Scan<'a> {
             return;
         }
         self.seen = end;
+        if text[start..end].ends_with(b"CONTRIBSYS__COM") {
+            self.sidekiq(end);
+            return;
+        }
         // Names in source are runs of letters, and there are many.
         let (digits, upper) = text[start..end.min(start + 48)]
             .iter()
@@ -81,7 +85,7 @@ impl<'a> Scan<'a> {
         if digits > 0 && self.odd(start) {
             return;
         }
-        if digits > 0 || upper > 3 || end - start == 24 {
+        if digits > 0 || upper > 3 || (end - start == 24 && upper == 0) {
             self.value(start, end);
         }
     }
@@ -94,9 +98,13 @@ impl<'a> Scan<'a> {
             if (joined && letter || at == from) && self.token(at) {
                 return true;
             }
+            // What has no beginning of its own begins where nothing goes before, or a value begins.
+            if letter && ((at == from && to - from > 2) || (at > from && self.text[at - 1] == b'=')) && self.odd(at) {
+                return true;
+            }
             joined = !letter;
         }
-        from < to && !is_token_or_joint_before(self.text, from) && self.odd(from)
+        false
     }
 
     fn token(&mut self, at: usize) -> bool {
@@ -159,9 +167,24 @@ impl<'a> Scan<'a> {
         }
     }
 
+    /// Two halves of eight hexadecimal digits, for the gems of Sidekiq.
+    fn sidekiq(&mut self, end: usize) {
+        let rest = &self.text[end..(end + 32).min(self.text.len())];
+        let Some(start) = rest.iter().position(u8::is_ascii_hexdigit) else {
+            return;
+        };
+        let value = rest[start..].iter().take_while(|byte| byte.is_ascii_hexdigit() || **byte == b':').count();
+        if value == 17 && rest[start + 8] == b':' {
+            let rule = &self.names.sidekiq;
+            self.hit(end + start..end + start + value, Class::Secret, rule);
+        }
+    }
+
     pub(super) fn hit(&mut self, span: Range<usize>, class: Class, rule: &Arc<str>) {
-        self.taken = self.taken.max(span.end);
-        self.seen = self.seen.max(span.end);
+        // What is weak may still turn out to be more.
+        if class == Class::Secret {
+            self.pass(span.end);
+        }
         if (class == Class::Secret && self.wanted.strong) || (class == Class::WeakSecret && self.wanted.weak) {
             self.hits.push(Hit { span, class, rule: rule.clone(), inert: None });
         }
@@ -222,8 +245,4 @@ pub(super) const fn is_token(byte: u8) -> bool {
 /// What some tokens have in them beside token characters.
 const fn is_joint(byte: u8) -> bool {
     matches!(byte, b'.' | b'/' | b'+' | b'~' | b':' | b'|' | b'!' | b'=' | b'$')
-}
-
-fn is_token_or_joint_before(text: &[u8], at: usize) -> bool {
-    at.checked_sub(1).is_some_and(|at| is_token(text[at]))
 }

@@ -1,6 +1,6 @@
 //! One pass over a text, sixty-four bytes at a time, that finds the places worth a closer look.
 //!
-//! Guarantees: every run of sixteen token characters, every assignment, `~` and row of five dashes is told, in rising order
+//! Guarantees: every run of fourteen token characters, every assignment, `~` and row of five dashes is told, in rising order
 //! within its kind; nothing is allocated. Deliberately absent: what becomes of a place.
 
 use wide::u8x16;
@@ -8,7 +8,7 @@ use wide::u8x16;
 /// Bytes looked at together.
 pub(super) const BLOCK: usize = 64;
 /// The shortest run of token characters that is told.
-pub(super) const RUN: usize = 16;
+pub(super) const RUN: usize = 14;
 
 /// One bit for each byte of a block, the first byte lowest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) struct Sweep {
 /// Places of one block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Places {
-    /// Where a run of token characters has come to its sixteenth.
+    /// Where a run of token characters has come to its fourteenth.
     pub(super) runs: u64,
     pub(super) assign: u64,
     pub(super) tilde: u64,
@@ -72,12 +72,12 @@ pub(super) fn block(text: &[u8], at: usize) -> [u8; BLOCK] {
     }
 }
 
-/// Where sixteen set bits in a row end.
+/// Where fourteen set bits in a row end.
 #[inline]
 fn eroded(before: u64, now: u64) -> u64 {
     let step = |(before, now): (u64, u64), by: u32| (before & before << by, now & (now << by | before >> (64 - by)));
-    // What the first block lost at its lower end is never looked at: no more than fifteen bits reach over.
-    let (_, now) = step(step(step(step((before, now), 1), 2), 4), 8);
+    // What the first block lost at its lower end is never looked at: no more than thirteen bits reach over.
+    let (_, now) = step(step(step(step((before, now), 1), 2), 4), 6);
     now
 }
 

@@ -28,7 +28,7 @@ impl Scan<'_> {
         let stop = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\' | b'/' | b'?' | b'#' | b'|');
         let rest = &text[start..(start + AUTHORITY).min(text.len())];
         let mut length = rest.iter().position(stop).unwrap_or(rest.len());
-        if scheme < 2 || text.get(start) == Some(&b':') {
+        if scheme < 2 {
             return;
         }
         let mut authority = &rest[..length];
@@ -62,7 +62,7 @@ impl Scan<'_> {
             return;
         }
         let value = start + colon + 1..start + userinfo.len();
-        let own = user.eq_ignore_ascii_case(password);
+        let own = user.eq_ignore_ascii_case(password) || (user.is_empty() && password.contains(&b':'));
         let sidekiq = host.ends_with(b".contribsys.com");
         let sure = sidekiq || (strong(password) && !own && !placeholder(password));
         let class = if sure { Class::Secret } else { Class::WeakSecret };
