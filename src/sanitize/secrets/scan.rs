@@ -55,8 +55,15 @@ impl<'a> Scan<'a> {
     /// A run of token characters that begins at `start`.
     fn run(&mut self, start: usize) {
         let text = self.text;
-        let end = start + sweep::RUN + text[start + sweep::RUN..].iter().take_while(|byte| is_token(**byte)).count();
+        let Some(run) = Run::at(&text[start..]) else {
+            return;
+        };
+        let end = start + run.length;
         if start < self.taken {
+            return;
+        }
+        if text[start..end].ends_with(b"CONTRIBSYS__COM") {
+            self.sidekiq(end);
             return;
         }
         let before = start.checked_sub(1).map_or(b' ', |at| text[at]);
@@ -74,20 +81,10 @@ impl<'a> Scan<'a> {
             return;
         }
         self.seen = end;
-        if text[start..end].ends_with(b"CONTRIBSYS__COM") {
-            self.sidekiq(end);
+        if self.odd(start) {
             return;
         }
-        // Names in source are runs of letters, and there are many.
-        let (digits, upper) = text[start..end.min(start + 48)]
-            .iter()
-            .fold((0, 0), |(digits, upper), byte| (digits + u32::from(byte.is_ascii_digit()), upper + u32::from(byte.is_ascii_uppercase())));
-        if digits > 0 && self.odd(start) {
-            return;
-        }
-        if digits > 0 || upper > 3 || (end - start == 24 && upper == 0) {
-            self.value(start, end);
-        }
+        self.value(start, end);
     }
 
     /// Whether a token begins between these.
@@ -99,7 +96,7 @@ impl<'a> Scan<'a> {
                 return true;
             }
             // What has no beginning of its own begins where nothing goes before, or a value begins.
-            if letter && ((at == from && to - from > 2) || (at > from && self.text[at - 1] == b'=')) && self.odd(at) {
+            if letter && (at == from || (at > from && self.text[at - 1] == b'=')) && self.odd(at) {
                 return true;
             }
             joined = !letter;
@@ -199,6 +196,49 @@ impl<'a> Scan<'a> {
     /// Whether something has been found that goes beyond this place.
     pub(super) const fn is_taken(&self, at: usize) -> bool {
         at < self.taken
+    }
+}
+
+/// A run of token characters that is no name.
+struct Run {
+    length: usize,
+}
+
+impl Run {
+    /// The run in front, unless it is a name as they stand in source: `snake_case`, `camelCase`, `CONSTANT_NAME`.
+    #[inline]
+    fn at(text: &[u8]) -> Option<Self> {
+        let (mut length, mut digits, mut upper, mut capitals, mut joints) = (0, 0_u32, 0_u32, 0_u32, 0_u32);
+        let mut row = 0_u32;
+        for byte in text {
+            match byte {
+                b'a'..=b'z' => {
+                    row += 1;
+                    // The second small letter after a capital.
+                    capitals += u32::from(row == 0x102);
+                }
+                b'A'..=b'Z' => {
+                    upper += 1;
+                    row = 0x100;
+                }
+                b'0'..=b'9' => {
+                    digits += 1;
+                    row = 0;
+                }
+                b'_' | b'-' => {
+                    joints += 1;
+                    row = 0;
+                }
+                _ => break,
+            }
+            length += 1;
+        }
+        let lower = length as u32 - digits - upper - joints;
+        let name = digits == 0 && (upper == 0 || (lower == 0 && joints > 0) || (capitals * 4 >= upper * 3 && lower > upper * 2));
+        if name && !(lower == 0 && text[..length].ends_with(b"CONTRIBSYS__COM")) {
+            return None;
+        }
+        Some(Self { length })
     }
 }
 
