@@ -19,6 +19,8 @@ pub(super) struct Code<'t> {
     html: bool,
     /// Whether it cannot be told any more what is a fence.
     lost: bool,
+    /// The line that was last asked about.
+    line: Spans,
 }
 
 impl<'t> Code<'t> {
@@ -31,9 +33,10 @@ impl<'t> Code<'t> {
             fence: (0, 0),
             paragraph_clear: true,
             html: false,
-            lost: document
-                .iter()
-                .any(|begin| start.len() >= begin.len() && start[..begin.len()].eq_ignore_ascii_case(begin)),
+            line: Spans::new(0, 0, false),
+            lost: document.iter().any(|begin| {
+                start.len() >= begin.len() && start[..begin.len()].eq_ignore_ascii_case(begin)
+            }),
         }
     }
 
@@ -44,12 +47,19 @@ impl<'t> Code<'t> {
                 return at >= self.fence.0;
             }
             let start = self.next;
+            if at < self.line.end {
+                return self.line.holds(self.text.as_bytes(), at);
+            }
             let Some(line) = line(self.text, start) else {
                 return false;
             };
             if at < start + line.len() {
-                // This line is read again for the next place on it.
-                return fence(line).is_none() && self.paragraph_clear && !self.html && span(line, at - start);
+                let clear = self.paragraph_clear
+                    && !self.html
+                    && fence(line).is_none()
+                    && !line.contains('|');
+                self.line = Spans::new(start, start + line.len(), clear);
+                continue;
             }
             self.read(start, line);
         }
@@ -84,7 +94,11 @@ impl<'t> Code<'t> {
             // Comments and the like end with a mark of their own, perhaps far away; the others at the next empty line.
             let lasting = ["<!", "<?", "<pre", "<script", "<style", "<textarea"]
                 .iter()
-                .any(|begin| indented.get(..begin.len()).is_some_and(|start| start.eq_ignore_ascii_case(begin)));
+                .any(|begin| {
+                    indented
+                        .get(..begin.len())
+                        .is_some_and(|start| start.eq_ignore_ascii_case(begin))
+                });
             if lasting && !(indented.starts_with("<!--") && indented.trim_end().ends_with("-->")) {
                 self.lost = true;
                 return;
@@ -104,7 +118,10 @@ fn line(text: &str, start: usize) -> Option<&str> {
 
 /// The mark and the length of a fence that a line opens in its first column.
 fn fence(line: &str) -> Option<(u8, usize)> {
-    let mark = line.bytes().next().filter(|byte| matches!(byte, b'`' | b'~'))?;
+    let mark = line
+        .bytes()
+        .next()
+        .filter(|byte| matches!(byte, b'`' | b'~'))?;
     let length = line.bytes().take_while(|byte| *byte == mark).count();
     (length >= 3 && (mark == b'~' || !line[length..].contains('`'))).then_some((mark, length))
 }
@@ -115,7 +132,10 @@ fn closing(text: &str, mut start: usize, (mark, length): (u8, usize)) -> Option<
         start += line.len();
         let inside = line.trim_start_matches(' ');
         let closes = inside.bytes().take_while(|byte| *byte == mark).count();
-        if line.len() - inside.len() <= 3 && closes >= length && inside[closes..].trim_ascii().is_empty() {
+        if line.len() - inside.len() <= 3
+            && closes >= length
+            && inside[closes..].trim_ascii().is_empty()
+        {
             return Some(start);
         }
     }
@@ -125,48 +145,74 @@ fn closing(text: &str, mut start: usize, (mark, length): (u8, usize)) -> Option<
 fn opens_html(line: &str) -> bool {
     let mut bytes = line.bytes();
     bytes.next() == Some(b'<')
-        && bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'/' | b'!' | b'?'))
+        && bytes
+            .next()
+            .is_some_and(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'/' | b'!' | b'?'))
 }
 
 /// Whether nothing on the line could pair with something on another, or make a code span of it that is none.
 fn clear(line: &str) -> bool {
-    spans(line.as_bytes(), None).is_some()
+    let mut spans = Spans::new(0, line.len(), true);
+    spans.holds(line.as_bytes(), line.len());
+    spans.clear
 }
 
-/// Whether the byte at `at` of the line is in a code span.
-fn span(line: &str, at: usize) -> bool {
-    !line.contains('|') && spans(line.as_bytes(), Some(at)) == Some(true)
+/// The code spans of one line, read from left to right.
+struct Spans {
+    /// How far it has been read.
+    here: usize,
+    end: usize,
+    /// The span that was read last.
+    span: (usize, usize),
+    /// Whether there has been no backslash or tag outside code, and no run of backticks without a partner.
+    clear: bool,
 }
 
-/// Pairs the backticks of a line. `None` if there is a backslash or a tag outside code, or a run without a partner, up to
-/// `at` or, without it, to the end of the line; otherwise whether `at` lies in code.
-fn spans(line: &[u8], at: Option<usize>) -> Option<bool> {
-    let mut here = 0;
-    while let Some(byte) = line.get(here) {
-        if at.is_some_and(|at| here >= at) {
-            return Some(false);
-        }
-        match byte {
-            b'`' => {
-                let run = |from: usize| line[from..].iter().take_while(|byte| **byte == b'`').count();
-                let length = run(here);
-                let mut close = here + length;
-                loop {
-                    close += memchr::memchr(b'`', &line[close..])?;
-                    let other = run(close);
-                    if other == length {
-                        break;
-                    }
-                    close += other;
-                }
-                if at.is_some_and(|at| at < close) {
-                    return Some(true);
-                }
-                here = close + length;
-            }
-            b'\\' | b'<' => return None,
-            _ => here += 1,
+impl Spans {
+    fn new(start: usize, end: usize, clear: bool) -> Self {
+        Self {
+            here: start,
+            end,
+            span: (start, start),
+            clear,
         }
     }
-    Some(false)
+
+    /// Whether the byte at `at` lies in a span; asked in rising order.
+    fn holds(&mut self, text: &[u8], at: usize) -> bool {
+        while self.clear && self.here < at.min(self.end) {
+            match text[self.here] {
+                b'`' => match self.pair(&text[..self.end]) {
+                    Some(end) => {
+                        self.span = (self.here, end);
+                        self.here = end;
+                    }
+                    None => self.clear = false,
+                },
+                b'\\' | b'<' => self.clear = false,
+                _ => self.here += 1,
+            }
+        }
+        (self.span.0..self.span.1).contains(&at)
+    }
+
+    /// Where the span ends that the run of backticks here opens.
+    fn pair(&self, line: &[u8]) -> Option<usize> {
+        let run = |from: usize| {
+            line[from..]
+                .iter()
+                .take_while(|byte| **byte == b'`')
+                .count()
+        };
+        let length = run(self.here);
+        let mut close = self.here + length;
+        loop {
+            close += memchr::memchr(b'`', &line[close..])?;
+            let other = run(close);
+            close += other;
+            if other == length {
+                return Some(close);
+            }
+        }
+    }
 }

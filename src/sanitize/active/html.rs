@@ -10,47 +10,102 @@ use super::{
 
 /// Elements that hold or load a document of their own, if they have one of [`SOURCES`] or `srcdoc`.
 const FRAMES: [&str; 10] = [
-    "iframe", "frame", "object", "embed", "applet", "portal", "fencedframe", "webview", "ilayer", "layer",
+    "iframe",
+    "frame",
+    "object",
+    "embed",
+    "applet",
+    "portal",
+    "fencedframe",
+    "webview",
+    "ilayer",
+    "layer",
 ];
 /// Attributes that are fetched as soon as the tag is seen.
 const SOURCES: [&str; 12] = [
-    "src", "data", "background", "poster", "lowsrc", "dynsrc", "codebase", "classid", "archive", "code", "icon", "manifest",
+    "src",
+    "data",
+    "background",
+    "poster",
+    "lowsrc",
+    "dynsrc",
+    "codebase",
+    "classid",
+    "archive",
+    "code",
+    "icon",
+    "manifest",
 ];
 /// Attributes that are lists of what may be fetched.
 const SETS: [&str; 2] = ["srcset", "imagesrcset"];
 /// Attributes that lead somewhere when they are used.
 const LINKS: [&str; 10] = [
-    "href", "xlink:href", "action", "formaction", "ping", "cite", "to", "from", "values", "by",
+    "href",
+    "xlink:href",
+    "action",
+    "formaction",
+    "ping",
+    "cite",
+    "to",
+    "from",
+    "values",
+    "by",
 ];
 /// Elements whose link is fetched as an image would be.
 const DRAWN: [&str; 8] = [
-    "image", "use", "feimage", "pattern", "lineargradient", "radialgradient", "textpath", "mpath",
+    "image",
+    "use",
+    "feimage",
+    "pattern",
+    "lineargradient",
+    "radialgradient",
+    "textpath",
+    "mpath",
 ];
 /// What a `link` is for, where nothing is fetched.
 const UNFETCHED: [&str; 9] = [
-    "canonical", "alternate", "author", "license", "help", "next", "prev", "me", "search",
+    "canonical",
+    "alternate",
+    "author",
+    "license",
+    "help",
+    "next",
+    "prev",
+    "me",
+    "search",
 ];
 
 /// Judges the tag that begins at `at` of `text`. Takes from `budget` the bytes that it reads; a tag that cannot be read for
 /// want of it is [`Rule::Unread`].
 pub(super) fn tag(text: &str, at: usize, hosts: &Hosts, budget: &mut usize) -> Option<Rule> {
     let rest = text.get(at + 1..)?;
+    let mut prefixed = false;
     let end = rest
         .bytes()
         .take(64)
-        .position(|byte| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>'))
+        .position(|byte| {
+            prefixed |= byte == b':';
+            byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>')
+        })
         .unwrap_or(rest.len().min(64));
-    let name = rest.get(..end).unwrap_or_default();
-    if let Some(rule) = autolink(rest, hosts) {
-        return Some(rule);
+    let mut name = rest.get(..end).unwrap_or_default();
+    if prefixed {
+        if let Some(rule) = autolink(rest, hosts, budget) {
+            return Some(rule);
+        }
+        // XHTML may put a prefix before it.
+        name = name.rsplit(':').next().unwrap_or(name);
     }
-    // XHTML may put a prefix before it.
-    let name = name.rsplit(':').next().unwrap_or(name);
-    let element = |list: &[&str]| list.iter().any(|known| name.eq_ignore_ascii_case(known));
-    if element(&["script"]) {
+    if name.eq_ignore_ascii_case("script") {
         return Some(Rule::Script);
     }
-    let mut attributes = Attributes { rest: rest.get(end..).unwrap_or_default() };
+    if rest.as_bytes().get(end) == Some(&b'>') {
+        return None;
+    }
+    let element = |list: &[&str]| list.iter().any(|known| name.eq_ignore_ascii_case(known));
+    let mut attributes = Attributes {
+        rest: rest.get(end..).unwrap_or_default(),
+    };
     let before = attributes.rest.len();
     let frame = element(&FRAMES);
     let drawn = element(&DRAWN);
@@ -60,8 +115,13 @@ pub(super) fn tag(text: &str, at: usize, hosts: &Hosts, budget: &mut usize) -> O
     let left = before.saturating_sub(*budget);
     let mut found = None;
     while let Some((name, value)) = attributes.next_within(left) {
+        if value.is_none() {
+            continue;
+        }
         let is = |list: &[&str]| list.iter().any(|known| name.eq_ignore_ascii_case(known));
-        let handler = name.len() > 2 && name.as_bytes()[..2].eq_ignore_ascii_case(b"on") && name.as_bytes()[2].is_ascii_alphabetic();
+        let handler = name.len() > 2
+            && name.as_bytes()[..2].eq_ignore_ascii_case(b"on")
+            && name.as_bytes()[2].is_ascii_alphabetic();
         found = match value {
             None => continue,
             Some(_) if handler => Some(Rule::Handler),
@@ -95,7 +155,19 @@ pub(super) fn tag(text: &str, at: usize, hosts: &Hosts, budget: &mut usize) -> O
                     .eq("refresh".chars());
                 None
             }
-            Some(value) if is(&["style", "fill", "filter", "mask", "clip-path", "stroke", "cursor", "marker-end", "marker-start"]) => {
+            Some(value)
+                if is(&[
+                    "style",
+                    "fill",
+                    "filter",
+                    "mask",
+                    "clip-path",
+                    "stroke",
+                    "cursor",
+                    "marker-end",
+                    "marker-start",
+                ]) =>
+            {
                 style(value, Written::Html, hosts)
             }
             Some(_) => None,
@@ -126,7 +198,7 @@ fn fetched(leads: Leads) -> Option<Rule> {
 }
 
 /// `<javascript:…>`, and a link with much in it.
-fn autolink(rest: &str, hosts: &Hosts) -> Option<Rule> {
+fn autolink(rest: &str, hosts: &Hosts, budget: &mut usize) -> Option<Rule> {
     let scheme = rest
         .bytes()
         .take(40)
@@ -134,7 +206,12 @@ fn autolink(rest: &str, hosts: &Hosts) -> Option<Rule> {
     if rest.as_bytes().get(scheme) != Some(&b':') {
         return None;
     }
-    let end = rest.bytes().take(8192).position(|byte| matches!(byte, b'>' | b'\n' | b' ' | b'<'))?;
+    let end = memchr::memchr3(b'>', b'\n', b'<', rest.as_bytes()).unwrap_or(rest.len());
+    let cost = end.min(*budget);
+    *budget -= cost;
+    if cost < end {
+        return Some(Rule::Unread);
+    }
     let link = rest.get(..end)?;
     match target::leads(link, Written::Html, hosts) {
         Leads::Danger | Leads::Drawing => Some(Rule::Link),
@@ -153,8 +230,13 @@ pub(super) fn style(css: &str, written: Written, hosts: &Hosts) -> Option<Rule> 
     let mut hides = false;
     loop {
         // Where an address may begin: after two slashes, or after a scheme, which is enough to be remote.
-        let slashes = last.ends_with(b"//") || last.ends_with(b"http:") || last.ends_with(b"https:") || last.ends_with(b"ftp:");
-        if slashes && matches!(chars.rest().chars().next(), Some(ch) if !ch.is_whitespace() && ch != '/') {
+        let slashes = last.ends_with(b"//")
+            || last.ends_with(b"http:")
+            || last.ends_with(b"https:")
+            || last.ends_with(b"ftp:");
+        if slashes
+            && matches!(chars.rest().chars().next(), Some(ch) if !ch.is_whitespace() && ch != '/')
+        {
             let rest = chars.rest();
             let end = rest
                 .bytes()
@@ -180,7 +262,11 @@ pub(super) fn style(css: &str, written: Written, hosts: &Hosts) -> Option<Rule> 
         last[WINDOW - 1] = byte.to_ascii_lowercase();
         parens |= byte == b'(';
         hides |= byte == b'\\' || last.ends_with(b"/*");
-        if last.ends_with(b"@import") || last.ends_with(b"expression(") || last.ends_with(b"-moz-binding") || last.ends_with(b"javascript:") {
+        if last.ends_with(b"@import")
+            || last.ends_with(b"expression(")
+            || last.ends_with(b"-moz-binding")
+            || last.ends_with(b"javascript:")
+        {
             return Some(Rule::Style);
         }
     }
@@ -198,7 +284,9 @@ impl<'t> Attributes<'t> {
     /// The next name and its value, as long as more than `left` bytes are left.
     fn next_within(&mut self, left: usize) -> Option<(&'t str, Option<&'t str>)> {
         let space = |byte: u8| byte.is_ascii_whitespace() || byte == 0x0B;
-        self.rest = self.rest.trim_start_matches(|ch: char| ch.is_ascii_whitespace() || ch == '/' || ch == '\u{0B}');
+        self.rest = self
+            .rest
+            .trim_start_matches(|ch: char| ch.is_ascii_whitespace() || ch == '/' || ch == '\u{0B}');
         if self.rest.len() <= left || self.rest.is_empty() || self.rest.starts_with('>') {
             return None;
         }
@@ -215,7 +303,10 @@ impl<'t> Attributes<'t> {
             return Some((name, None));
         };
         let value = value.trim_start_matches(|ch: char| ch.is_ascii_whitespace());
-        let quote = value.bytes().next().filter(|byte| matches!(byte, b'"' | b'\''));
+        let quote = value
+            .bytes()
+            .next()
+            .filter(|byte| matches!(byte, b'"' | b'\''));
         let (value, rest) = match quote {
             Some(quote) => {
                 let inner = &value[1..];
@@ -225,7 +316,10 @@ impl<'t> Attributes<'t> {
                 }
             }
             None => {
-                let end = value.bytes().position(|byte| space(byte) || byte == b'>').unwrap_or(value.len());
+                let end = value
+                    .bytes()
+                    .position(|byte| space(byte) || byte == b'>')
+                    .unwrap_or(value.len());
                 (&value[..end], &value[end..])
             }
         };

@@ -5,7 +5,7 @@
 
 use super::{
     Rule,
-    target::{self, Hosts, Leads, Written},
+    target::{self, Hosts, LONGEST, Leads, Written},
 };
 
 /// Bytes of a label that are read; CommonMark allows 999 characters.
@@ -41,7 +41,7 @@ impl<'t> Markdown<'t> {
         }
         let inside = self.text.get(at + 2..)?;
         if let Some(embedded) = inside.strip_prefix('[')
-            && self.away(upto(embedded, &[b']', b'|', b'\n']))
+            && self.away(upto(embedded, [b']', b'|', b'\n'], LONGEST))
         {
             return Some(Rule::Image);
         }
@@ -51,9 +51,9 @@ impl<'t> Markdown<'t> {
             let alt = inside.get(..end).unwrap_or_default();
             let after = inside.get(end + 1..).unwrap_or_default();
             let bad = match after.bytes().next() {
-                Some(b'(') => self.away(destination(&after[1..])),
+                Some(b'(') => self.away(destination(&after[1..], LONGEST)),
                 Some(b'[') => {
-                    let label = upto(&after[1..], &[b']']);
+                    let label = upto(&after[1..], [b']'; 3], LABEL);
                     self.defined(if label.trim().is_empty() { alt } else { label })
                 }
                 _ => self.defined(alt),
@@ -73,22 +73,29 @@ impl<'t> Markdown<'t> {
     }
 
     /// Judges the link whose `](` stands at `at`.
-    pub(super) fn link(&self, at: usize) -> Option<Rule> {
-        self.leads_to(destination(self.text.get(at + 2..)?))
+    pub(super) fn link(&self, at: usize, budget: &mut usize) -> Option<Rule> {
+        self.leads_to(self.text.get(at + 2..)?, budget)
     }
 
     /// Judges the definition whose `]:` stands at `at`, if it is one.
-    pub(super) fn definition(&self, at: usize) -> Option<Rule> {
-        let target = destination(self.text.get(at + 2..)?);
-        let rule = self.leads_to(target)?;
+    pub(super) fn definition(&self, at: usize, budget: &mut usize) -> Option<Rule> {
+        let rule = self.leads_to(self.text.get(at + 2..)?, budget)?;
         label_before(self.text, at).map(|_| rule)
     }
 
-    fn leads_to(&self, target: &str) -> Option<Rule> {
+    fn leads_to(&self, rest: &str, budget: &mut usize) -> Option<Rule> {
+        let target = destination(rest, LONGEST);
         match target::leads(target, Written::Markdown, self.hosts) {
             Leads::Danger | Leads::Drawing => Some(Rule::Link),
-            Leads::Away if target::carries(target) => Some(Rule::Carrier),
-            _ => None,
+            Leads::Away if target.len() < LONGEST => {
+                target::carries(target).then_some(Rule::Carrier)
+            }
+            Leads::Away => {
+                let target = destination(rest, *budget);
+                *budget = budget.saturating_sub(target.len());
+                (*budget == 0 || target::carries(target)).then_some(Rule::Carrier)
+            }
+            Leads::Here | Leads::Allowed => None,
         }
     }
 
@@ -100,7 +107,7 @@ impl<'t> Markdown<'t> {
     }
 
     fn defined(&mut self, label: &str) -> bool {
-        if label.len() > LABEL || !self.text.contains("]:") {
+        if label.len() > LABEL {
             return false;
         }
         let hash = hash(label);
@@ -112,7 +119,7 @@ impl<'t> Markdown<'t> {
         self.labels.get_or_insert_with(|| {
             let mut labels: Vec<u64> = memchr::memmem::find_iter(text.as_bytes(), b"]:")
                 .filter_map(|at| {
-                    let target = destination(text.get(at + 2..)?);
+                    let target = destination(text.get(at + 2..)?, LONGEST);
                     let leads = target::leads(target, Written::Markdown, hosts);
                     let away = matches!(leads, Leads::Away | Leads::Danger);
                     away.then(|| label_before(text, at).map(hash)).flatten()
@@ -132,7 +139,11 @@ impl<'t> Markdown<'t> {
         let rest = self.text.as_bytes().get(from..).unwrap_or_default();
         self.next_away = memchr::memmem::find_iter(rest, b"](")
             .map(|found| from + found)
-            .find(|found| self.text.get(found + 2..).is_some_and(|rest| self.away(destination(rest))));
+            .find(|found| {
+                self.text
+                    .get(found + 2..)
+                    .is_some_and(|rest| self.away(destination(rest, LONGEST)))
+            });
         self.searched = self.next_away.unwrap_or(self.text.len());
         self.next_away
     }
@@ -190,24 +201,27 @@ fn alt(inside: &[u8], budget: usize) -> Alt {
     alt
 }
 
-/// The target that begins here, after white space: up to the next, or in angle brackets.
-fn destination(rest: &str) -> &str {
-    let rest = rest.trim_start_matches([' ', '\t', '\n', '\r']);
+/// The target that begins here, after white space: up to the next, or in angle brackets; no more of it than `most` bytes.
+fn destination(rest: &str, most: usize) -> &str {
+    let begin = rest
+        .bytes()
+        .take(most)
+        .position(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
+        .unwrap_or(0);
+    let rest = rest.get(begin..).unwrap_or_default();
     match rest.strip_prefix('<') {
-        Some(inside) => upto(inside, &[b'>', b'\n', b'<']),
-        None => upto(rest, &[b' ', b'\t', b'\n', b'\r', b')']),
+        Some(inside) => upto(inside, [b'>', b'\n', b'<'], most),
+        // Tabs are no part of an address for anybody, so they need not end one.
+        None => upto(rest, [b' ', b'\n', b')'], most),
     }
 }
 
-/// Up to the first of those bytes, or as much as a target may be long.
-fn upto<'t>(rest: &'t str, ends: &[u8]) -> &'t str {
-    const MOST: usize = 16 * 1024;
-    let end = rest
-        .bytes()
-        .take(MOST)
-        .position(|byte| ends.contains(&byte))
-        .unwrap_or(rest.len().min(MOST));
-    rest.get(..end).unwrap_or(rest)
+/// Up to the first of those bytes, or `most` bytes.
+fn upto(rest: &str, ends: [u8; 3], most: usize) -> &str {
+    let most = rest.floor_char_boundary(most);
+    let rest = &rest[..most];
+    let end = memchr::memchr3(ends[0], ends[1], ends[2], rest.as_bytes());
+    &rest[..end.unwrap_or(rest.len())]
 }
 
 /// The label that ends at the `]` at `at`, if nothing but the marks of quotes and lists stands before it on its line.
@@ -230,21 +244,30 @@ fn label_before(text: &str, at: usize) -> Option<&str> {
         .rev()
         .take_while(|byte| **byte != b'\n' && **byte != b'\r');
     let mut marks = line.clone();
-    let alone = marks.all(|byte| matches!(byte, b' ' | b'\t' | b'>' | b'*' | b'+' | b'-' | b'.' | b')' | b'0'..=b'9'));
+    let alone = marks.all(|byte| {
+        matches!(
+            byte,
+            b' ' | b'\t' | b'>' | b'*' | b'+' | b'-' | b'.' | b')' | b'0'..=b'9'
+        )
+    });
     alone.then(|| text.get(open + 1..at)).flatten()
 }
 
 /// Whether a backslash takes away the meaning of what stands at `at`.
 pub(super) fn escaped(text: &[u8], at: usize) -> bool {
-    let slashes = text[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
+    let slashes = text[..at]
+        .iter()
+        .rev()
+        .take_while(|byte| **byte == b'\\')
+        .count();
     slashes % 2 == 1
 }
 
 /// The same for labels that Markdown takes for the same: case and white space do not count.
 fn hash(label: &str) -> u64 {
-    let words = label.split_whitespace().flat_map(|word| {
-        std::iter::once(' ').chain(word.chars().flat_map(char::to_lowercase))
-    });
+    let words = label
+        .split_whitespace()
+        .flat_map(|word| std::iter::once(' ').chain(word.chars().flat_map(char::to_lowercase)));
     // FNV-1a; two labels with one hash only make an image a link.
     words.fold(0xCBF2_9CE4_8422_2325, |hash, ch| {
         (hash ^ u64::from(u32::from(ch))).wrapping_mul(0x100_0000_01B3)

@@ -105,8 +105,8 @@ impl Detector for Active {
                     (rule, at, "&lt;")
                 }
                 (b'!', _) => (markdown.image(at, &mut budget), at, "\\!"),
-                (_, Some(b'(')) => (markdown.link(at), at + 1, "\\("),
-                _ => (markdown.definition(at), at + 1, "\\:"),
+                (_, Some(b'(')) => (markdown.link(at, &mut budget), at + 1, "\\("),
+                _ => (markdown.definition(at, &mut budget), at + 1, "\\:"),
             };
             if let Some(rule) = rule
                 && !code.holds(at)

@@ -5,14 +5,24 @@ use wide::u8x16;
 /// Bytes in one vector register.
 const BLOCK: usize = 16;
 
+/// Blocks that are looked at together.
+const BLOCKS: usize = 4;
+
 /// Where the next of `<` and a letter or `?`, `![`, `](` and `]:` begins, at or after `at`.
 pub(super) fn next(text: &[u8], mut at: usize) -> Option<usize> {
-    while let Some(window) = text.get(at..).and_then(<[u8]>::first_chunk::<{ BLOCK + 1 }>) {
-        let marks = marks(window);
-        if marks != 0 {
-            return Some(at + marks.trailing_zeros() as usize);
+    while let Some(window) = text
+        .get(at..)
+        .and_then(<[u8]>::first_chunk::<{ BLOCKS * BLOCK + 1 }>)
+    {
+        let blocks: [u8x16; BLOCKS] = std::array::from_fn(|nth| marks(window, nth * BLOCK));
+        if (blocks[0] | blocks[1] | blocks[2] | blocks[3]).to_bitmask() != 0 {
+            let found = blocks.iter().enumerate().find_map(|(nth, marks)| {
+                let marks = marks.to_bitmask();
+                (marks != 0).then(|| nth * BLOCK + marks.trailing_zeros() as usize)
+            });
+            return found.map(|found| at + found);
         }
-        at += BLOCK;
+        at += BLOCKS * BLOCK;
     }
     (at..text.len()).find(|at| begins(text, *at))
 }
@@ -25,19 +35,22 @@ fn begins(text: &[u8], at: usize) -> bool {
     }
 }
 
-fn marks(window: &[u8; BLOCK + 1]) -> u32 {
-    let mut block = [0; BLOCK];
-    block.copy_from_slice(&window[..BLOCK]);
-    let bytes = u8x16::new(block);
-    block.copy_from_slice(&window[1..]);
-    let nexts = u8x16::new(block);
+/// All bits of a byte set where one begins in the block at `at` of the window.
+fn marks(window: &[u8; BLOCKS * BLOCK + 1], at: usize) -> u8x16 {
+    let block = |from: usize| {
+        let mut block = [0; BLOCK];
+        block.copy_from_slice(&window[from..from + BLOCK]);
+        u8x16::new(block)
+    };
+    let bytes = block(at);
+    let nexts = block(at + 1);
     let is = |bytes: u8x16, byte: u8| bytes.simd_eq(u8x16::splat(byte));
     let letters = (nexts | u8x16::splat(0x20)) - u8x16::splat(b'a');
     let letter = letters.min(u8x16::splat(25)).simd_eq(letters);
     let tag = is(bytes, b'<') & (letter | is(nexts, b'?'));
     let image = is(bytes, b'!') & is(nexts, b'[');
     let link = is(bytes, b']') & (is(nexts, b'(') | is(nexts, b':'));
-    (tag | image | link).to_bitmask()
+    tag | image | link
 }
 
 #[cfg(test)]

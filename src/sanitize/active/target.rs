@@ -14,14 +14,37 @@ const ESCAPES: usize = 80;
 
 /// Schemes that run code, or read what is on the machine of whoever follows the link.
 const DANGEROUS: [&[u8]; 20] = [
-    b"javascript", b"vbscript", b"livescript", b"jscript", b"mocha", b"file", b"smb", b"jar", b"mhtml", b"view-source",
-    b"filesystem", b"ms-msdt", b"search-ms", b"search", b"ms-officecmd", b"ms-appinstaller", b"ms-settings", b"shell",
-    b"res", b"command",
+    b"javascript",
+    b"vbscript",
+    b"livescript",
+    b"jscript",
+    b"mocha",
+    b"file",
+    b"smb",
+    b"jar",
+    b"mhtml",
+    b"view-source",
+    b"filesystem",
+    b"ms-msdt",
+    b"search-ms",
+    b"search",
+    b"ms-officecmd",
+    b"ms-appinstaller",
+    b"ms-settings",
+    b"shell",
+    b"res",
+    b"command",
 ];
 /// Types of a `data:` address that a browser would run; the last is harmless as an image.
 const RUNNABLE: [&[u8]; 8] = [
-    b"text/html", b"application/xhtml+xml", b"text/xml", b"application/xml", b"text/javascript",
-    b"application/javascript", b"application/ecmascript", b"image/svg+xml",
+    b"text/html",
+    b"application/xhtml+xml",
+    b"text/xml",
+    b"application/xml",
+    b"text/javascript",
+    b"application/javascript",
+    b"application/ecmascript",
+    b"image/svg+xml",
 ];
 
 /// How a target is written.
@@ -61,14 +84,19 @@ impl Hosts {
     }
 
     fn allow(&self, host: &[u8]) -> bool {
-        self.0.iter().any(|allowed| match allowed.strip_prefix("*.") {
-            Some(parent) => host
-                .strip_suffix(parent.as_bytes())
-                .is_some_and(|name| name.len() > 1 && name.ends_with(b".")),
-            None => allowed.as_bytes() == host,
-        })
+        self.0
+            .iter()
+            .any(|allowed| match allowed.strip_prefix("*.") {
+                Some(parent) => host
+                    .strip_suffix(parent.as_bytes())
+                    .is_some_and(|name| name.len() > 1 && name.ends_with(b".")),
+                None => allowed.as_bytes() == host,
+            })
     }
 }
+
+/// Bytes of an address that are read to see where it leads, entities and all.
+pub(super) const LONGEST: usize = 768;
 
 /// Reads the beginning of `raw` and says where it leads.
 pub(super) fn leads(raw: &str, written: Written, hosts: &Hosts) -> Leads {
@@ -76,7 +104,10 @@ pub(super) fn leads(raw: &str, written: Written, hosts: &Hosts) -> Leads {
     let mut length = 0;
     for ch in decoded(raw, written) {
         // Browsers take these out, wherever they stand; what they do not take out begins no scheme.
-        if ch <= '\u{1F}' || ch == '\u{7F}' || (length == 0 && (ch.is_whitespace() || ch.is_control())) {
+        if ch <= '\u{1F}'
+            || ch == '\u{7F}'
+            || (length == 0 && (ch.is_whitespace() || ch.is_control()))
+        {
             continue;
         }
         let Some(slot) = head.get_mut(length) else {
@@ -84,7 +115,10 @@ pub(super) fn leads(raw: &str, written: Written, hosts: &Hosts) -> Leads {
         };
         *slot = match ch {
             '\\' => b'/',
-            _ => u8::try_from(ch).ok().filter(u8::is_ascii).map_or(0xFF, |byte| byte.to_ascii_lowercase()),
+            _ => u8::try_from(ch)
+                .ok()
+                .filter(u8::is_ascii)
+                .map_or(0xFF, |byte| byte.to_ascii_lowercase()),
         };
         length += 1;
     }
@@ -96,8 +130,14 @@ pub(super) fn leads(raw: &str, written: Written, hosts: &Hosts) -> Leads {
         .iter()
         .position(|byte| !(byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')));
     let Some(colon) = scheme.filter(|at| *at > 0 && head[*at] == b':') else {
-        return Leads::Here;
+        // What is as long as this without a scheme in sight hides one.
+        let hidden = scheme.is_none() && raw.len() >= LONGEST;
+        return if hidden { Leads::Away } else { Leads::Here };
     };
+    // A path of a programming language, as in `File::open`.
+    if head.get(colon + 1) == Some(&b':') {
+        return Leads::Here;
+    }
     match &head[..colon] {
         b"http" | b"https" | b"ftp" | b"ftps" | b"ws" | b"wss" => away(&head[colon + 1..], hosts),
         b"data" => data(&head[colon + 1..]),
@@ -110,7 +150,9 @@ pub(super) fn leads(raw: &str, written: Written, hosts: &Hosts) -> Leads {
 fn away(rest: &[u8], hosts: &Hosts) -> Leads {
     let slashes = rest.iter().take_while(|byte| **byte == b'/').count();
     let rest = &rest[slashes..];
-    let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#'));
+    let end = rest
+        .iter()
+        .position(|byte| matches!(byte, b'/' | b'?' | b'#'));
     let whole = end.unwrap_or(rest.len());
     if whole == 0 || whole + 16 > HEAD {
         return if whole == 0 { Leads::Here } else { Leads::Away };
@@ -118,11 +160,17 @@ fn away(rest: &[u8], hosts: &Hosts) -> Leads {
     let host = &rest[..whole];
     let host = host.rsplit(|byte| *byte == b'@').next().unwrap_or(host);
     let host = host.split(|byte| *byte == b':').next().unwrap_or(host);
-    if hosts.allow(host) { Leads::Allowed } else { Leads::Away }
+    if hosts.allow(host) {
+        Leads::Allowed
+    } else {
+        Leads::Away
+    }
 }
 
 fn data(rest: &[u8]) -> Leads {
-    let end = rest.iter().position(|byte| matches!(byte, b',' | b';' | b' '));
+    let end = rest
+        .iter()
+        .position(|byte| matches!(byte, b',' | b';' | b' '));
     let kind = &rest[..end.unwrap_or(rest.len())];
     match RUNNABLE.iter().position(|runnable| *runnable == kind) {
         Some(last) if last + 1 == RUNNABLE.len() => Leads::Drawing,
@@ -185,8 +233,11 @@ impl Run {
         let letters = self.upper + self.hex + self.lower;
         let length = letters + self.digits + self.signs + self.dashes;
         let hexadecimal = self.lower == 0 && self.upper == 0 && self.dashes == 0;
-        let base32 = (self.lower + self.hex == 0 || self.upper == 0) && self.dashes == 0 && self.digits > 0;
-        let base64 = self.upper * 8 >= length && (self.lower + self.hex) * 8 >= length && self.dashes * 10 <= length;
+        let base32 =
+            (self.lower + self.hex == 0 || self.upper == 0) && self.dashes == 0 && self.digits > 0;
+        let base64 = self.upper * 8 >= length
+            && (self.lower + self.hex) * 8 >= length
+            && self.dashes * 10 <= length;
         length >= RUN && (hexadecimal || base32 || base64)
     }
 }
@@ -243,9 +294,25 @@ impl Iterator for Decoded<'_> {
 /// The character that an entity stands for, after its `&`, and the length of the rest of it.
 fn entity(rest: &str) -> Option<(char, usize)> {
     const NAMED: [(&str, char); 19] = [
-        ("colon;", ':'), ("Tab;", '\t'), ("NewLine;", '\n'), ("sol;", '/'), ("bsol;", '\\'), ("amp;", '&'), ("lpar;", '('),
-        ("rpar;", ')'), ("period;", '.'), ("quot;", '"'), ("apos;", '\''), ("lt;", '<'), ("gt;", '>'), ("num;", '#'),
-        ("quest;", '?'), ("commat;", '@'), ("lowbar;", '_'), ("nbsp;", '\u{A0}'), ("ZeroWidthSpace;", '\u{200B}'),
+        ("colon;", ':'),
+        ("Tab;", '\t'),
+        ("NewLine;", '\n'),
+        ("sol;", '/'),
+        ("bsol;", '\\'),
+        ("amp;", '&'),
+        ("lpar;", '('),
+        ("rpar;", ')'),
+        ("period;", '.'),
+        ("quot;", '"'),
+        ("apos;", '\''),
+        ("lt;", '<'),
+        ("gt;", '>'),
+        ("num;", '#'),
+        ("quest;", '?'),
+        ("commat;", '@'),
+        ("lowbar;", '_'),
+        ("nbsp;", '\u{A0}'),
+        ("ZeroWidthSpace;", '\u{200B}'),
     ];
     let Some(number) = rest.strip_prefix('#') else {
         return NAMED
@@ -259,11 +326,19 @@ fn entity(rest: &str) -> Option<(char, usize)> {
     };
     let zeros = digits.bytes().take_while(|byte| *byte == b'0').count();
     let value = &digits[zeros..];
-    let length = value.bytes().take(8).take_while(|byte| char::from(*byte).is_digit(radix)).count();
+    let length = value
+        .bytes()
+        .take(8)
+        .take_while(|byte| char::from(*byte).is_digit(radix))
+        .count();
     if zeros + length == 0 {
         return None;
     }
-    let code = if length == 0 { 0 } else { u32::from_str_radix(&value[..length], radix).ok()? };
+    let code = if length == 0 {
+        0
+    } else {
+        u32::from_str_radix(&value[..length], radix).ok()?
+    };
     let end = marks + zeros + length;
     let semicolon = usize::from(rest.as_bytes().get(end) == Some(&b';'));
     Some((char::from_u32(code)?, end + semicolon))

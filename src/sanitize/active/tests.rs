@@ -6,7 +6,8 @@ use super::*;
 
 fn inert(text: &str) -> String {
     let mut hits = Vec::new();
-    Active::new(["img.example.org".to_owned(), "*.cdn.example.org".to_owned()]).inspect(text, &mut hits);
+    Active::new(["img.example.org".to_owned(), "*.cdn.example.org".to_owned()])
+        .inspect(text, &mut hits);
     let mut clean = String::new();
     let mut at = 0;
     for hit in &hits {
@@ -134,7 +135,20 @@ fn what_is_inert_already_is_left_alone() {
 
 #[test]
 fn hostile_texts_take_no_longer_than_others() {
-    for piece in ["![", "<a \"", "<a b='", "![[x", "]:", "](", "<style>", "![`](", "<a:", "[a]: //x\n![a]", "<p style='//a//a", "`<a b=`"] {
+    for piece in [
+        "![",
+        "<a \"",
+        "<a b='",
+        "![[x",
+        "]:",
+        "](",
+        "<style>",
+        "![`](",
+        "<a:",
+        "[a]: //x\n![a]",
+        "<p style='//a//a",
+        "`<a b=`",
+    ] {
         let mut hits = Vec::new();
         Active::new([]).inspect(&piece.repeat(100_000 / piece.len()), &mut hits);
     }
