@@ -19,6 +19,7 @@ pub mod personal;
 mod placeholder;
 pub mod rules;
 pub mod secrets;
+pub mod injection;
 pub mod terminal;
 #[cfg(test)]
 mod tests;

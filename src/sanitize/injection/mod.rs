@@ -1,0 +1,140 @@
+//! C9: what reads like instructions to the model.
+//!
+//! Four kinds: to set earlier instructions aside, to keep something from the user, to use other tools first or instead, and to
+//! hand over credentials. Phrases are data in [`phrases`]: sets of words that stand near each other, in sixteen languages.
+//!
+//! Guarantees: linear in the length of the text; a hit is the stretch from the first to the last word of a phrase. It is
+//! advisory: what is worded in another way is not found, and a text about such attacks is. Nothing here stops an injection.
+// SECURITY 7, C9
+
+mod phrases;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+
+use super::{Class, Detector, Hit};
+
+/// Bytes between two sets of words of one phrase.
+const NEAR: usize = 48;
+/// Words that a phrase may be waiting for; the oldest goes first.
+const OPEN: usize = 24;
+
+/// The detector of class C9.
+#[derive(Debug, Clone)]
+pub struct Injection {
+    words: AhoCorasick,
+    /// For each word, the phrases and their places in which it stands.
+    uses: Arc<[Vec<(u16, u8)>]>,
+    names: [Arc<str>; 4],
+}
+
+impl Injection {
+    /// A detector with the built-in phrases.
+    ///
+    /// # Errors
+    /// If the automaton of their words cannot be built, which the size of the table alone decides.
+    pub fn new() -> Result<Self, aho_corasick::BuildError> {
+        let mut words: Vec<&str> = Vec::new();
+        let mut uses: Vec<Vec<(u16, u8)>> = Vec::new();
+        for (phrase, (_, sets)) in (0_u16..).zip(phrases::PHRASES) {
+            for (place, set) in (0_u8..).zip(sets.iter()) {
+                for word in set.split('|') {
+                    let at = words
+                        .iter()
+                        .position(|known| *known == word)
+                        .unwrap_or_else(|| {
+                            words.push(word);
+                            uses.push(Vec::new());
+                            words.len() - 1
+                        });
+                    uses[at].push((phrase, place));
+                }
+            }
+        }
+        Ok(Self {
+            words: AhoCorasick::builder()
+                .ascii_case_insensitive(true)
+                .match_kind(MatchKind::LeftmostLongest)
+                .kind(Some(AhoCorasickKind::DFA))
+                .build(&words)?,
+            uses: uses.into(),
+            names: phrases::KINDS.map(Arc::from),
+        })
+    }
+}
+
+impl Detector for Injection {
+    fn class(&self) -> Class {
+        Class::Injection
+    }
+
+    fn inspect(&self, text: &str, hits: &mut Vec<Hit>) {
+        let bytes = text.as_bytes();
+        let mut open = [Open::default(); OPEN];
+        let mut oldest = 0;
+        let mut told = 0;
+        for word in self.words.find_iter(bytes) {
+            if !whole(bytes, word.start(), word.end()) {
+                continue;
+            }
+            for (phrase, place) in &self.uses[word.pattern().as_usize()] {
+                let (kind, sets) = phrases::PHRASES[usize::from(*phrase)];
+                let start = match place {
+                    0 => Some(word.start()),
+                    _ => open
+                        .iter_mut()
+                        .filter(|open| open.waits(*phrase, *place, word.start()))
+                        .max_by_key(|open| open.end)
+                        .map(|open| open.start),
+                };
+                let Some(start) = start else {
+                    continue;
+                };
+                if usize::from(*place) + 1 < sets.len() {
+                    open[oldest] = Open {
+                        phrase: *phrase,
+                        next: place + 1,
+                        start,
+                        end: word.end(),
+                    };
+                    oldest = (oldest + 1) % OPEN;
+                } else if start >= told {
+                    told = word.end();
+                    hits.push(Hit {
+                        span: start..word.end(),
+                        class: Class::Injection,
+                        rule: Arc::clone(&self.names[kind as usize]),
+                        inert: None,
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// A phrase of which the first words have been seen.
+#[derive(Debug, Clone, Copy, Default)]
+struct Open {
+    phrase: u16,
+    /// The set that is waited for; none is nought.
+    next: u8,
+    start: usize,
+    end: usize,
+}
+
+impl Open {
+    fn waits(&self, phrase: u16, place: u8, at: usize) -> bool {
+        self.next == place && self.phrase == phrase && self.end <= at && at - self.end <= NEAR
+    }
+}
+
+/// Whether a word of Latin letters does not stand inside a longer one.
+fn whole(text: &[u8], start: usize, end: usize) -> bool {
+    let letter = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let before = start.checked_sub(1).and_then(|at| text.get(at));
+    !(letter(text.get(start)) && letter(before))
+        && !(letter(text.get(end - 1)) && letter(text.get(end)))
+}
