@@ -136,6 +136,8 @@ impl Reason {
             | Self::KeyTooLong(_)
             | Self::Spelling(_)
             | Self::Doubt(_)
+            | Self::Content(_)
+            | Self::Flagged(_)
             | Self::Header(_)
             | Self::BadTemplate
             | Self::OpenTemplate

@@ -72,7 +72,7 @@ impl Gate<Permitted> for RateLimit {
 fn goes_on(permitted: &Permitted) -> bool {
     let resume = permitted.call.resume.as_ref();
     let held_open = resume.is_some_and(|resume| matches!(resume.state, Some(State::Parked(_))));
-    held_open || permitted.consent == Consent::Given
+    held_open || matches!(permitted.consent, Consent::Given(_))
 }
 
 /// The layer of calls at once.

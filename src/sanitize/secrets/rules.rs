@@ -163,7 +163,7 @@ impl Rules {
 
     fn read_contexts(&mut self) {
         let mut names: Vec<(String, Word)> = Vec::new();
-        let mut vendor = |names: &mut Vec<(String, Word)>, word: &str, context: Option<u16>| {
+        let vendor = |names: &mut Vec<(String, Word)>, word: &str, context: Option<u16>| {
             let known = names.iter_mut().find_map(|(name, meaning)| match meaning {
                 Word::Vendor(contexts, _) if name == word => Some(contexts),
                 _ => None,
