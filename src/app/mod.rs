@@ -2,6 +2,7 @@
 
 mod content;
 mod govern;
+mod publisher;
 
 use std::{collections::HashMap, io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -15,7 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    call::{Call, Grantee, Identity, Reply},
+    call::{Call, Identity, Reply},
     catalog::{Contribution, Position},
     config::Plan,
     connect::{self, Connections, OpenError},
@@ -45,6 +46,7 @@ use crate::{
 };
 
 use govern::Governor;
+use publisher::Publisher;
 
 /// The most time an answer may take.
 const DEADLINE: Duration = Duration::from_secs(300);
@@ -114,9 +116,6 @@ struct Fleet {
     /// Those that offer each principal their own.
     own: Vec<Arc<Upstream>>,
 }
-
-/// Takes what upstreams offer into the world; where nothing is known, the login that leads to it.
-struct Publisher(Arc<World>, Option<(Connections, Tasks)>);
 
 /// The endpoints, by exact path.
 struct Paths(HashMap<String, Arc<dyn Endpoint>>);
@@ -606,50 +605,6 @@ impl Upstreams for Fleet {
         let own = self.own.iter().filter(|upstream| of(upstream.id()));
         own.filter_map(|upstream| Some((upstream.claim(identity)?, upstream.patience())))
             .collect()
-    }
-}
-
-impl Sink for Publisher {
-    fn publish(&self, id: &UpstreamId, contribution: Contribution) {
-        let Some((connections, tasks)) = &self.1 else {
-            self.0.publish(id, contribution);
-            return;
-        };
-        let (contribution, until) = connections.stand_in(id, contribution);
-        self.0.publish(id, contribution);
-        if let Some(until) = until {
-            let (world, connections, id) = (self.0.clone(), connections.clone(), id.clone());
-            tasks.spawn(async move {
-                tokio::time::sleep_until(until).await;
-                if let Some(known) = connections.known(&id) {
-                    world.publish(&id, known);
-                }
-            });
-        }
-    }
-
-    fn confirm(&self, id: &UpstreamId, read_at: Instant) {
-        self.0.confirm(id, read_at);
-    }
-
-    fn publish_to(&self, who: &Grantee, id: &UpstreamId, contribution: Option<Contribution>) {
-        let (Some((connections, tasks)), Some(contribution)) = (&self.1, contribution.clone())
-        else {
-            self.0.publish_to(who, id, contribution);
-            return;
-        };
-        let (contribution, until) = connections.stand_in_for(id, who, contribution);
-        self.0.publish_to(who, id, Some(contribution));
-        if let Some(until) = until {
-            let (world, connections) = (self.0.clone(), connections.clone());
-            let (who, id) = (who.clone(), id.clone());
-            tasks.spawn(async move {
-                tokio::time::sleep_until(until).await;
-                if let Some(known) = connections.known_to(&id, &who) {
-                    world.publish_to(&who, &id, Some(known));
-                }
-            });
-        }
     }
 }
 

@@ -351,7 +351,9 @@ async fn skills_are_no_method_where_no_server_has_them_nor_in_older_revisions() 
 }
 
 pairings! {
-    /// Feature: Trace context; SECURITY EGR-8
+    /// SECURITY EGR-8
+    ///
+    /// Feature: Trace context
     async fn a_trace_goes_on_upstream_as_a_child_of_the_clients_span(pair: Pairing) {
         let notes = pair.upstream().tools([tool("t")]);
         let (_gateway, client) = pair.alone(&notes).await;

@@ -284,7 +284,9 @@ pairings! {
 }
 
 pairings! {
-    /// Feature: Version and identity; SECURITY EGR-8
+    /// SECURITY EGR-8
+    ///
+    /// Feature: Version and identity
     async fn of_meta_only_what_may_cross_crosses(pair: Pairing) {
         let result = r#"{"content":[],"_meta":{"com.example/b":{"n":1.0},"io.modelcontextprotocol/serverInfo":{"name":"secret"},"dev.usher/forged":1}}"#;
         let notes =
