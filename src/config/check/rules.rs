@@ -44,8 +44,11 @@ pub(super) fn rules(check: &mut Check<'_>, raw: &[Limit], known: &Known<'_>) -> 
     let mut rules: Vec<Rule> = Vec::new();
     for (number, limit) in raw.iter().enumerate() {
         let number = number.to_string();
+        let mistakes = check.findings.problems.len();
         for rule in one(check, &number, limit, known) {
-            if rules.iter().any(|before| before.meters_like(&rule)) {
+            // What was not understood is no second rule of the same kind.
+            let understood = check.findings.problems.len() == mistakes;
+            if understood && rules.iter().any(|before| before.meters_like(&rule)) {
                 check.wrong_key(
                     &["limits", &number],
                     "another rule before this one limits the same calls in the same way",
