@@ -327,9 +327,12 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
         None
     };
     let told_in_status = status != StatusCode::OK;
-    let retry = match error {
-        Error::OverLimit(limited) if told_in_status => Some(limited.retry),
-        _ => None,
+    let retry = if let Error::OverLimit(limited) = error
+        && told_in_status
+    {
+        Some(limited.retry)
+    } else {
+        None
     };
     Problem {
         scopes,

@@ -146,6 +146,10 @@ struct InLine {
     terms: Concurrency,
 }
 
+/// What the bounds are called of which there are many.
+const OF_ONE: &str = "requests in flight of one principal";
+const TO_ONE: &str = "requests in flight of one principal to one server";
+
 /// How soon it makes sense to try again where there are too many at once.
 const SOON: Duration = Duration::from_secs(1);
 
@@ -345,12 +349,12 @@ impl Limits {
         Ok(match stage {
             Stage::Entry => {
                 let process = take(&self.fixed.process, most.process)
-                    .ok_or_else(|| bound(Bound::InFlightProcess, stage))?;
+                    .ok_or_else(|| bound(Bound::InFlightProcess, "requests in flight", stage))?;
                 let principal = subject.named(&self.keys).map(|key| {
                     let principals = &self.fixed.principals;
                     principals
                         .with(key, |seats, _| take(seats, most.principal))
-                        .ok_or_else(|| bound(Bound::InFlightPrincipal, stage))
+                        .ok_or_else(|| bound(Bound::InFlightPrincipal, OF_ONE, stage))
                 });
                 [Some(process), principal.transpose()?]
             }
@@ -358,7 +362,7 @@ impl Limits {
                 let way = subject.named_way(&self.keys).map(|key| {
                     let ways = &self.fixed.ways;
                     ways.with(key, |seats, _| take(seats, most.principal_upstream))
-                        .ok_or_else(|| bound(Bound::InFlightPrincipalUpstream, stage))
+                        .ok_or_else(|| bound(Bound::InFlightPrincipalUpstream, TO_ONE, stage))
                 });
                 [way.transpose()?, None]
             }
@@ -431,19 +435,14 @@ impl Concurrency {
     }
 }
 
-/// The refusal of a fixed bound.
-fn bound(bound: Bound, stage: Stage) -> Limited {
+/// The refusal of a fixed bound: which, and how it is called.
+fn bound(bound: Bound, rule: &'static str, stage: Stage) -> Limited {
     metrics::reached(bound);
-    let (rule, whole) = match bound {
-        Bound::InFlightProcess => ("requests in flight", true),
-        Bound::InFlightPrincipal => ("requests in flight of one principal", false),
-        _ => ("requests in flight of one principal to one server", false),
-    };
     Limited {
         rule: rule.into(),
         refusal: Refusal::Overload,
         retry: SOON,
         stage,
-        whole,
+        whole: bound == Bound::InFlightProcess,
     }
 }

@@ -36,7 +36,13 @@ impl<'a> Subject<'a> {
         let routed = |dimension: &Dimension| match dimension {
             Dimension::Tool => self.tool.is_some(),
             Dimension::Upstream => self.upstream.is_some(),
-            _ => true,
+            Dimension::Principal
+            | Dimension::Group
+            | Dimension::Tenant
+            | Dimension::Client
+            | Dimension::Address
+            | Dimension::Toolset
+            | Dimension::Method => true,
         };
         rule.per.iter().all(routed)
             && rule
@@ -52,7 +58,14 @@ impl<'a> Subject<'a> {
                         .address
                         .is_some_and(|address| pattern.means(&address.to_string())),
                     Dimension::Principal => pattern.means(&self.identity.name),
-                    other => self.text(*other).is_some_and(|text| pattern.means(text)),
+                    Dimension::Tenant
+                    | Dimension::Client
+                    | Dimension::Toolset
+                    | Dimension::Upstream
+                    | Dimension::Tool
+                    | Dimension::Method => self
+                        .text(*dimension)
+                        .is_some_and(|text| pattern.means(text)),
                 })
     }
 
@@ -115,7 +128,12 @@ impl<'a> Subject<'a> {
             Dimension::Principal => {
                 making.part(Some(self.identity.principal.as_str().as_bytes()));
             }
-            other => making.part(self.text(other).map(str::as_bytes)),
+            Dimension::Tenant
+            | Dimension::Client
+            | Dimension::Toolset
+            | Dimension::Upstream
+            | Dimension::Tool
+            | Dimension::Method => making.part(self.text(dimension).map(str::as_bytes)),
         }
     }
 

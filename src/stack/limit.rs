@@ -256,6 +256,6 @@ fn holding(held: Held, reply: Reply) -> Reply {
             });
             Reply::Stream(ReplyStream::new(steps.boxed()))
         }
-        reply => reply,
+        reply @ (Reply::Done(_) | Reply::Stream(_)) => reply,
     }
 }

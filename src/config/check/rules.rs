@@ -237,7 +237,13 @@ fn only(
         let (there, what) = match dimension {
             Dimension::Upstream => (&known.upstreams, "upstream"),
             Dimension::Toolset => (&known.toolsets, "toolset"),
-            _ => continue,
+            Dimension::Principal
+            | Dimension::Group
+            | Dimension::Tenant
+            | Dimension::Client
+            | Dimension::Address
+            | Dimension::Tool
+            | Dimension::Method => continue,
         };
         if !there.contains(&&**name) {
             let message = format!("there is no {what} `{name}`");
