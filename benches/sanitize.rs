@@ -19,7 +19,9 @@ const MIB: usize = 1 << 20;
 
 fn sanitizer() -> Sanitizer {
     let own = OwnCredentials::new();
-    let held: Vec<String> = (0..16).map(|n| format!("{n:02}-credential-of-ours-{n}")).collect();
+    let held: Vec<String> = (0..16)
+        .map(|n| format!("{n:02}-credential-of-ours-{n}"))
+        .collect();
     own.hold(held.iter().map(String::as_str));
     Sanitizer::standard(Rules::default(), Findings::new(), own)
 }
@@ -28,7 +30,10 @@ fn sanitizer() -> Sanitizer {
 fn block(piece: &str, bytes: usize) -> Json {
     let text = piece.repeat(bytes / piece.len() + 1);
     let text = Json::string(&text);
-    let result = format!(r#"{{"content":[{{"type":"text","text":{}}}]}}"#, text.as_str());
+    let result = format!(
+        r#"{{"content":[{{"type":"text","text":{}}}]}}"#,
+        text.as_str()
+    );
     Json::parse(Bytes::from(result), &Limits::LIST).expect("JSON")
 }
 
@@ -76,9 +81,14 @@ fn clean(c: &mut Criterion) {
         ("small", block(PROSE, 256)),
     ] {
         let verdict = sanitizer.look(&value, &subject);
-        assert!(matches!(verdict, Verdict::Clean | Verdict::Flagged(_)), "{name}: {verdict:?}");
+        assert!(
+            matches!(verdict, Verdict::Clean | Verdict::Flagged(_)),
+            "{name}: {verdict:?}"
+        );
         group.throughput(Throughput::Bytes(value.len() as u64));
-        group.bench_function(name, |b| b.iter(|| sanitizer.look(black_box(&value), &subject)));
+        group.bench_function(name, |b| {
+            b.iter(|| sanitizer.look(black_box(&value), &subject))
+        });
     }
 }
 
@@ -89,11 +99,19 @@ fn dirty(c: &mut Criterion) {
     let mut group = c.benchmark_group("dirty");
     group.sample_size(20);
     let sparse = format!("{}{DIRTY}", PROSE.repeat(40));
-    for (name, value) in [("sparse", block(&sparse, MIB)), ("dense", block(DIRTY, MIB))] {
+    for (name, value) in [
+        ("sparse", block(&sparse, MIB)),
+        ("dense", block(DIRTY, MIB)),
+    ] {
         let verdict = sanitizer.look(&value, &subject);
-        assert!(matches!(verdict, Verdict::Changed(..)), "{name}: {verdict:?}");
+        assert!(
+            matches!(verdict, Verdict::Changed(..)),
+            "{name}: {verdict:?}"
+        );
         group.throughput(Throughput::Bytes(value.len() as u64));
-        group.bench_function(name, |b| b.iter(|| sanitizer.look(black_box(&value), &subject)));
+        group.bench_function(name, |b| {
+            b.iter(|| sanitizer.look(black_box(&value), &subject))
+        });
     }
 }
 

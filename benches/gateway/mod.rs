@@ -18,9 +18,9 @@ use usher::{
     },
     downstream::{Accepts, Answer, Door, Inbound, SessionBounds, Sessions, Told},
     events::{self, Hub},
+    findings::Findings,
     json::{Json, Limits},
     protocol::{Revision, UpstreamId, names::Scope},
-    findings::Findings,
     sanitize::{OwnCredentials, Sanitizer, rules::Rules},
     seal::Sealer,
     snapshot::World,
@@ -59,7 +59,11 @@ impl Gateway {
             sealer: Arc::new(Sealer::ephemeral()),
             upstreams: Arc::new(Answers(json(result.to_owned()))),
             connections: None,
-            sanitizer: Arc::new(Sanitizer::standard(Rules::default(), Findings::new(), OwnCredentials::new())),
+            sanitizer: Arc::new(Sanitizer::standard(
+                Rules::default(),
+                Findings::new(),
+                OwnCredentials::new(),
+            )),
             closing: CancellationToken::new(),
         };
         let tasks = Tasks::new();

@@ -47,7 +47,11 @@ fn hold(plan: &Plan, own: &OwnCredentials) {
                 let named = http.headers.iter();
                 let named = named.filter(|(name, _)| OwnCredentials::is_named_so(name.as_str()));
                 values.extend(named.map(|(_, value)| value.expose_secret()));
-                values.extend(http.grant.as_ref().map(|grant| grant.server.client_secret.expose_secret()));
+                values.extend(
+                    http.grant
+                        .as_ref()
+                        .map(|grant| grant.server.client_secret.expose_secret()),
+                );
             }
         }
     }

@@ -33,9 +33,7 @@ pub struct Content {
 
 impl Screen {
     /// Judges so.
-    pub fn new(
-        judge: impl Fn(&UpstreamId, &Json) -> Screened + Send + Sync + 'static,
-    ) -> Self {
+    pub fn new(judge: impl Fn(&UpstreamId, &Json) -> Screened + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(judge)))
     }
 
@@ -60,6 +58,10 @@ impl Eq for Screen {}
 
 impl fmt::Debug for Screen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Screen(..)" } else { "Screen" })
+        f.write_str(if self.0.is_some() {
+            "Screen(..)"
+        } else {
+            "Screen"
+        })
     }
 }

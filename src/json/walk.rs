@@ -292,7 +292,12 @@ mod tests {
     }
 
     fn shown(json: &Json) -> Vec<(&str, bool)> {
-        let text = |text: Text| (&json.as_str()[text.inside.start..text.inside.end], text.name);
+        let text = |text: Text| {
+            (
+                &json.as_str()[text.inside.start..text.inside.end],
+                text.name,
+            )
+        };
         json.texts().map(text).collect()
     }
 

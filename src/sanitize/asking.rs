@@ -81,7 +81,8 @@ fn address_fault(params: Node<'_>) -> Option<&'static str> {
         return Some("url_userinfo");
     }
     let host = authority.split(':').next().unwrap_or_default();
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'[' | b']');
+    let plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'[' | b']');
     (host.is_empty() || !host.bytes().all(plain)).then_some("url_host")
 }
 
@@ -221,7 +222,15 @@ mod tests {
             let place = format!("secret_field /k/params/requestedSchema/properties/{name}");
             assert_eq!(form(name, r#"{"type":"string"}"#), Some(place), "{name}");
         }
-        for name in ["email", "maxTokens", "pinned", "secretary", "key", "shipping", "passport"] {
+        for name in [
+            "email",
+            "maxTokens",
+            "pinned",
+            "secretary",
+            "key",
+            "shipping",
+            "passport",
+        ] {
             assert_eq!(form(name, r#"{"type":"string"}"#), None, "{name}");
         }
         assert_eq!(form("token", r#"{"type":"boolean"}"#), None);

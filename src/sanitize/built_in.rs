@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::{
-    Detector, OwnCredentials, Sanitizer, active::Active, hidden::Hidden, personal, rules::Rules,
-    secrets, terminal::Terminal,
+    Detector, OwnCredentials, Sanitizer, active::Active, hidden::Hidden, injection::Injection,
+    personal, rules::Rules, secrets, terminal::Terminal,
 };
 use crate::findings::Findings;
 
 impl Sanitizer {
     /// With every detector that is built in, and these credentials of the gateway's own.
+    #[expect(clippy::expect_used, reason = "see the invariant")]
     pub fn standard(rules: Rules, findings: Findings, own: OwnCredentials) -> Self {
         let detectors: Vec<Arc<dyn Detector>> = vec![
             Arc::new(Hidden::new()),
@@ -22,6 +23,8 @@ impl Sanitizer {
             Arc::new(personal::detector()),
             Arc::new(personal::contact()),
             Arc::new(Active::new(rules.hosts.clone())),
+            // INVARIANT: its phrases are the same at each start, and a test builds it.
+            Arc::new(Injection::new().expect("the phrases fit an automaton")),
         ];
         Self::new(detectors, rules, findings)
     }

@@ -107,7 +107,8 @@ impl Decoded {
     /// Takes the stretches of readable text from what was decoded to bytes.
     fn printed(&mut self, source: &Range<usize>) {
         let bytes = std::mem::take(&mut self.bytes);
-        let readable = |byte: &u8| matches!(byte, 0x20..=0x7E | b'\n' | b'\r' | b'\t' | 0xEF | 0xE2);
+        let readable =
+            |byte: &u8| matches!(byte, 0x20..=0x7E | b'\n' | b'\r' | b'\t' | 0xEF | 0xE2);
         for stretch in bytes.split(|byte| !readable(byte) && *byte < 0x80) {
             // Characters beyond ASCII may be what splits a key: they stay out of it.
             let plain = stretch.iter().filter(|byte| byte.is_ascii()).count();
@@ -363,7 +364,10 @@ mod tests {
                 let at = at.unwrap_or_else(|| panic!("{text}: {:?}", read.text));
                 let source = read.source(at);
                 let piece = &text[source];
-                assert!(form.trim_end_matches('=') == piece || form == piece, "{text}: {piece}");
+                assert!(
+                    form.trim_end_matches('=') == piece || form == piece,
+                    "{text}: {piece}"
+                );
             }
         }
     }

@@ -154,7 +154,7 @@ impl Sanitizer {
             call: None,
             actions: self.rules.actions(Some(upstream), Some(item)),
             skip: &[],
-        questions: false,
+            questions: false,
             sealed: false,
         };
         let mut scratch = SCRATCH.take().unwrap_or_default();
@@ -319,7 +319,12 @@ impl Sanitizer {
                     name: string.name,
                 });
             };
-            look.deep(&text[inside.start..inside.end], &places, Count::All, decoded)?;
+            look.deep(
+                &text[inside.start..inside.end],
+                &places,
+                Count::All,
+                decoded,
+            )?;
         }
         if !seam.text.is_empty() {
             let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
@@ -446,7 +451,11 @@ impl Look<'_, '_> {
             *self.hits = hits;
         }
         for own in &sanitizer.rules.own {
-            for found in own.pattern.find_iter(text).filter(|found| !found.is_empty()) {
+            for found in own
+                .pattern
+                .find_iter(text)
+                .filter(|found| !found.is_empty())
+            {
                 let hit = Hit {
                     span: found.range(),
                     class: Class::Secret,
@@ -476,7 +485,9 @@ impl Look<'_, '_> {
         }
         let mut parts = Vec::new();
         places(&hit.span, &mut |part| parts.push(part));
-        let strings = parts.windows(2).filter(|two| two[0].string != two[1].string);
+        let strings = parts
+            .windows(2)
+            .filter(|two| two[0].string != two[1].string);
         let across = strings.count() > 0;
         if count == Count::Across && !across {
             return Ok(());
@@ -552,9 +563,9 @@ fn alter(value: &Json, spots: &[Spot], edits: &mut Edits) {
     while let Some(first) = spots.next() {
         let (from, mut to) = (first.part.from, first.part.to);
         let mut strongest = first;
-        while let Some(next) = spots.next_if(|next| {
-            next.part.string == first.part.string && next.part.from < to
-        }) {
+        while let Some(next) =
+            spots.next_if(|next| next.part.string == first.part.string && next.part.from < to)
+        {
             to = to.max(next.part.to);
             if next.action < strongest.action {
                 strongest = next;

@@ -375,8 +375,10 @@ fn is_scripted(svg: &str) -> bool {
             .iter()
             .take(16)
             .find(|byte| !byte.is_ascii_whitespace());
-        matches!(before, Some(b' ' | b'\t' | b'\n' | b'\r' | b'"' | b'\'' | b'/'))
-            && name > 2
+        matches!(
+            before,
+            Some(b' ' | b'\t' | b'\n' | b'\r' | b'"' | b'\'' | b'/')
+        ) && name > 2
             && after == Some(&b'=')
     })
 }

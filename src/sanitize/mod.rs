@@ -13,13 +13,13 @@ mod decoded;
 mod engine;
 pub mod hidden;
 mod hit;
+pub mod injection;
 mod media;
 mod own;
 pub mod personal;
 mod placeholder;
 pub mod rules;
 pub mod secrets;
-pub mod injection;
 pub mod terminal;
 #[cfg(test)]
 mod tests;

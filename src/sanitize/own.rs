@@ -195,8 +195,16 @@ mod tests {
     fn values_are_found_whole_in_every_form() {
         let own = OwnCredentials::new();
         assert!(found(&own, "hunter2-hunter2").is_empty());
-        own.hold(["Bearer hunter2-hunter2", "hunter2-hunter", "short", "qu\"ote-ti"]);
-        assert_eq!(found(&own, "x hunter2-hunter2, hunter2-hunter."), ["hunter2-hunter2", "hunter2-hunter"]);
+        own.hold([
+            "Bearer hunter2-hunter2",
+            "hunter2-hunter",
+            "short",
+            "qu\"ote-ti",
+        ]);
+        assert_eq!(
+            found(&own, "x hunter2-hunter2, hunter2-hunter."),
+            ["hunter2-hunter2", "hunter2-hunter"]
+        );
         assert_eq!(found(&own, "hunter2-hunte short"), [""; 0]);
         assert_eq!(found(&own, r#"qu\"ote-ti"#), [r#"qu\"ote-ti"#]);
         for before in ["", "a", "ab", "abc"] {
@@ -217,7 +225,9 @@ mod tests {
     #[test]
     fn the_oldest_goes_at_the_bound() {
         let own = OwnCredentials::new();
-        let all: Vec<String> = (0..=MOST).map(|n| format!("credential-{n:05}-of-ours")).collect();
+        let all: Vec<String> = (0..=MOST)
+            .map(|n| format!("credential-{n:05}-of-ours"))
+            .collect();
         own.hold(all.iter().map(String::as_str));
         assert!(found(&own, &all[0]).is_empty());
         assert_eq!(found(&own, &all[1]).len(), 1);
@@ -226,7 +236,13 @@ mod tests {
 
     #[test]
     fn names_tell_what_holds_a_credential() {
-        for name in ["GITHUB_TOKEN", "X-Api-Key", "Authorization", "DB_PASSWORD", "AUTH"] {
+        for name in [
+            "GITHUB_TOKEN",
+            "X-Api-Key",
+            "Authorization",
+            "DB_PASSWORD",
+            "AUTH",
+        ] {
             assert!(OwnCredentials::is_named_so(name), "{name}");
         }
         for name in ["NODE_OPTIONS", "X-Tenant", "KEYBOARD", "LANG"] {

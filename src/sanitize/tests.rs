@@ -151,16 +151,28 @@ fn decoded_forms_are_replaced_as_a_whole() {
     let percent = "KEY%31%32345678";
     let wide = "ＫＥＹ12345678";
     let escaped = r"\\u004bEY12345678";
-    for form in [once.trim_end_matches('='), twice.trim_end_matches('='), percent, wide, escaped] {
+    for form in [
+        once.trim_end_matches('='),
+        twice.trim_end_matches('='),
+        percent,
+        wide,
+        escaped,
+    ] {
         let text = format!(r#"["before {form} after"]"#);
-        assert_eq!(result(&text), r#"["before [redacted:test_key] after"]"#, "{text}");
+        assert_eq!(
+            result(&text),
+            r#"["before [redacted:test_key] after"]"#,
+            "{text}"
+        );
     }
 }
 
 #[test]
 fn what_lies_in_the_seam_of_two_blocks_is_found_in_both() {
     assert_eq!(
-        result(r#"{"content":[{"type":"text","text":"a KEY12"},{"type":"text","text":"345678 b"}]}"#),
+        result(
+            r#"{"content":[{"type":"text","text":"a KEY12"},{"type":"text","text":"345678 b"}]}"#
+        ),
         r#"{"content":[{"type":"text","text":"a [redacted:test_key]"},{"type":"text","text":"[redacted:test_key] b"}]}"#
     );
 }
@@ -220,7 +232,9 @@ fn media_that_is_not_what_it_says_makes_place_for_a_word() {
         )
     };
     let said = |rule: &str| {
-        format!(r#"{{"content":[{{"type":"text","text":"[blocked:{rule}]"}},{{"type":"text","text":"x"}}]}}"#)
+        format!(
+            r#"{{"content":[{{"type":"text","text":"[blocked:{rule}]"}},{{"type":"text","text":"x"}}]}}"#
+        )
     };
     let png = b"\x89PNG\r\n\x1a\n and so on, and so forth";
     assert_eq!(result(&image("image/png", png)), image("image/png", png));
@@ -229,7 +243,10 @@ fn media_that_is_not_what_it_says_makes_place_for_a_word() {
         said("media_type_mismatch")
     );
     let svg = b"<svg xmlns='http://www.w3.org/2000/svg'><path d='M0 0'/></svg>";
-    assert_eq!(result(&image("image/svg+xml", svg)), image("image/svg+xml", svg));
+    assert_eq!(
+        result(&image("image/svg+xml", svg)),
+        image("image/svg+xml", svg)
+    );
     for bad in [
         "<svg><script>x()</script></svg>",
         "<svg onload = 'x()'></svg>",
@@ -248,11 +265,17 @@ fn media_that_is_not_what_it_says_makes_place_for_a_word() {
 
 #[test]
 fn arguments_are_refused_and_never_altered() {
-    let (verdict, sanitizer) = look(r#"{"arguments":{"q":["a",{"k":"KEY12345678"}]}}"#, Direction::Arguments);
+    let (verdict, sanitizer) = look(
+        r#"{"arguments":{"q":["a",{"k":"KEY12345678"}]}}"#,
+        Direction::Arguments,
+    );
     let Verdict::Blocked(blocked) = verdict else {
         panic!("{verdict:?}")
     };
-    assert_eq!((blocked.kind, blocked.place.as_str()), ("secret", "/arguments/q/1/k"));
+    assert_eq!(
+        (blocked.kind, blocked.place.as_str()),
+        ("secret", "/arguments/q/1/k")
+    );
     let recent = sanitizer.findings().recent();
     assert_eq!(recent.len(), 1);
     assert_eq!((recent[0].action, recent[0].length), (Action::Block, 11));
@@ -331,7 +354,10 @@ fn rules_of_the_operators_own_act_as_they_say() {
         r#"[{"action":"redact","class":"own_rule","rule":"project","count":1}]"#
     );
     subject.direction = Direction::Arguments;
-    assert!(matches!(sanitizer.look(&text, &subject), Verdict::Blocked(_)));
+    assert!(matches!(
+        sanitizer.look(&text, &subject),
+        Verdict::Blocked(_)
+    ));
 }
 
 #[test]
@@ -346,6 +372,10 @@ fn definitions_are_told_of_with_places() {
     assert_eq!(found.len(), 1);
     assert_eq!(
         (found[0].kind, found[0].place.as_str(), found[0].action),
-        ("hidden_unicode", "/inputSchema/properties/q/enum/1", Action::Quarantine)
+        (
+            "hidden_unicode",
+            "/inputSchema/properties/q/enum/1",
+            Action::Quarantine
+        )
     );
 }

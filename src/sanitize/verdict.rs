@@ -114,7 +114,9 @@ impl Marks {
                 count: *count,
             })
             .collect();
-        told.sort_by(|one, two| (one.action, one.class, one.rule).cmp(&(two.action, two.class, two.rule)));
+        told.sort_by(|one, two| {
+            (one.action, one.class, one.rule).cmp(&(two.action, two.class, two.rule))
+        });
         Json::of(&told)
     }
 }

@@ -139,8 +139,7 @@ impl Views {
                 self.joined.text.push_str(inside);
             }
             if block {
-                self.blocks
-                    .push((string, Some(self.joined.segments.len())));
+                self.blocks.push((string, Some(self.joined.segments.len())));
             }
             self.joined.segments.push(Segment {
                 at,
@@ -238,14 +237,25 @@ mod tests {
         let (json, views) = read(&format!(r#"{{"text":"{long}","b":"short"}}"#), &[], None);
         assert_eq!(views.joined.text, "text: b: short\n");
         assert_eq!(views.long.len(), 1);
-        assert_eq!(views.long[0].inside.start, json.as_str().find(&long).unwrap());
+        assert_eq!(
+            views.long[0].inside.start,
+            json.as_str().find(&long).unwrap()
+        );
     }
 
     #[test]
     fn the_ends_of_blocks_stand_beside_one_another() {
-        let (_, views) = read(r#"{"content":[{"text":"one AK"},{"text":"IA two"}]}"#, &[], Some("before "));
+        let (_, views) = read(
+            r#"{"content":[{"text":"one AK"},{"text":"IA two"}]}"#,
+            &[],
+            Some("before "),
+        );
         assert_eq!(views.seam.text, "before one AKIA two");
-        let parts: Vec<usize> = views.seam.parts(&(11..15)).map(|part| part.string).collect();
+        let parts: Vec<usize> = views
+            .seam
+            .parts(&(11..15))
+            .map(|part| part.string)
+            .collect();
         assert_eq!(parts.len(), 2);
         let (_, views) = read(r#"{"text":"alone"}"#, &[], None);
         assert_eq!(views.seam.text, "");

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use crate::{
+use crate::{
     json::Json, jsonrpc::Method, limits::Limited, protocol::UpstreamId, sanitize::Blocked,
     upstream::FromUpstream,
+};
 };
 
 /// A refusal or failure of ours. An upstream's own JSON-RPC error is an `Outcome::Failed` instead.

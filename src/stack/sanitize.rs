@@ -195,7 +195,14 @@ impl Watch {
                 // It happened, and that may be told; what it said may not.
                 Verdict::Blocked(blocked) => {
                     let word = Json::string(&format!("[blocked:{}]", blocked.kind));
-                    let keep = ["progressToken", "progress", "total", "level", "taskId", "status"];
+                    let keep = [
+                        "progressToken",
+                        "progress",
+                        "total",
+                        "level",
+                        "taskId",
+                        "status",
+                    ];
                     let mut edits = Edits::new();
                     edits.members(
                         value.root(),
@@ -210,7 +217,9 @@ impl Watch {
             }
         };
         let event = match event {
-            Event::Progress(params) => Event::Progress(seen(params, &mut tails.progress, "message")),
+            Event::Progress(params) => {
+                Event::Progress(seen(params, &mut tails.progress, "message"))
+            }
             Event::Log(level, params) => Event::Log(level, seen(params, &mut tails.log, "data")),
             Event::Changed(Change::Task(state)) => Event::Changed(Change::Task(seen(
                 state,

@@ -5,8 +5,8 @@ use regex::RegexBuilder;
 use super::{Check, globs, secs};
 use crate::{
     config::{
-        raw::sanitize::{ActionWord, Choice, Classes, OwnRule, Sanitize},
         raw::Upstream,
+        raw::sanitize::{ActionWord, Choice, Classes, OwnRule, Sanitize},
         units::Ordered,
     },
     findings::{Action, Direction},
@@ -28,14 +28,23 @@ const COMPILED: usize = 1 << 20;
 pub(super) fn rules(check: &mut Check<'_>, raw: &Sanitize, upstreams: &Ordered<Upstream>) -> Rules {
     let default = Rules::default();
     let at = |key: &'static str| ["sanitize", key];
-    let actions = classes(check, &["sanitize", "classes"], &raw.classes, default.actions);
+    let actions = classes(
+        check,
+        &["sanitize", "classes"],
+        &raw.classes,
+        default.actions,
+    );
     let brief = (std::time::Duration::from_millis(1), secs(10));
     let mut own = Vec::new();
     for (index, rule) in raw.rules.iter().enumerate() {
         own.extend(own_rule(check, index, rule, &own));
     }
     if raw.rules.len() > RULES {
-        check.wrong(&at("rules"), "more rules than fit", format!("at most {RULES}"));
+        check.wrong(
+            &at("rules"),
+            "more rules than fit",
+            format!("at most {RULES}"),
+        );
     }
     for (index, host) in raw.hosts.iter().enumerate() {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
@@ -58,7 +67,11 @@ pub(super) fn rules(check: &mut Check<'_>, raw: &Sanitize, upstreams: &Ordered<U
             })
             .collect(),
         own,
-        hosts: raw.hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
+        hosts: raw
+            .hosts
+            .iter()
+            .map(|host| host.to_ascii_lowercase())
+            .collect(),
         media_bytes: check.size(
             &at("media"),
             raw.media,
@@ -163,9 +176,17 @@ fn fits_direction(check: &mut Check<'_>, path: &[&str], action: Action, directio
 fn fits_class(check: &mut Check<'_>, path: &[&str], class: Class, action: Action) {
     let whole = matches!(class, Class::Media | Class::Elicitation);
     if action == Action::Neutralise && class != Class::Active {
-        check.wrong(path, "only active content can be made inert", "`redact` hides it");
+        check.wrong(
+            path,
+            "only active content can be made inert",
+            "`redact` hides it",
+        );
     } else if whole && matches!(action, Action::Remove | Action::Redact) {
-        check.wrong(path, "this class is not a piece of text", "`off`, `flag` or `block`");
+        check.wrong(
+            path,
+            "this class is not a piece of text",
+            "`off`, `flag` or `block`",
+        );
     }
 }
 
@@ -213,13 +234,17 @@ fn own_rule(
         return None;
     }
     if known.iter().any(|rule| *rule.name == **name) {
-        check.wrong(&at("name"), "two rules of one name", "each needs a name of its own");
+        check.wrong(
+            &at("name"),
+            "two rules of one name",
+            "each needs a name of its own",
+        );
     }
     let action = match raw.action {
         None => Action::Redact,
-        Some(word @ (ActionWord::Flag | ActionWord::Remove | ActionWord::Redact | ActionWord::Block)) => {
-            action(word)?
-        }
+        Some(
+            word @ (ActionWord::Flag | ActionWord::Remove | ActionWord::Redact | ActionWord::Block),
+        ) => action(word)?,
         Some(ActionWord::Off | ActionWord::Neutralise | ActionWord::Quarantine) => {
             check.wrong(
                 &at("action"),
@@ -230,7 +255,11 @@ fn own_rule(
         }
     };
     if pattern.len() > PATTERN {
-        check.wrong(&at("pattern"), "a pattern that is too long", format!("at most {PATTERN} bytes"));
+        check.wrong(
+            &at("pattern"),
+            "a pattern that is too long",
+            format!("at most {PATTERN} bytes"),
+        );
         return None;
     }
     let compiled = RegexBuilder::new(pattern)

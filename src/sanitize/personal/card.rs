@@ -35,7 +35,7 @@ const ISSUERS: [(u32, u32, usize, usize, bool); 34] = [
     (620_000, 629_999, 17, 19, false),
     (810_000, 829_999, 16, 16, true),
     (220_000, 220_599, 16, 19, false), // Mir, Borica
-    (500_000, 509_999, 12, 19, true), // Maestro, Dankort, Verve, Elo
+    (500_000, 509_999, 12, 19, true),  // Maestro, Dankort, Verve, Elo
     (560_000, 589_999, 12, 19, true),
     (590_000, 599_999, 12, 19, true),
     (600_000, 601_099, 16, 16, true), // RuPay
@@ -44,21 +44,44 @@ const ISSUERS: [(u32, u32, usize, usize, bool); 34] = [
     (660_000, 699_999, 12, 19, true),
     (675_900, 676_399, 12, 19, true),
     (979_200, 979_299, 16, 16, false), // Troy
-    (860_000, 860_099, 16, 16, true), // Uzcard
-    (986_000, 986_099, 16, 16, true), // Humo
-    (970_400, 970_499, 16, 19, true), // Napas
+    (860_000, 860_099, 16, 16, true),  // Uzcard
+    (986_000, 986_099, 16, 16, true),  // Humo
+    (970_400, 970_499, 16, 19, true),  // Napas
 ];
 
 /// First digits of numbers for trials.
 const TRIALS: [u32; 22] = [
-    411_111, 424_242, 401_288, 400_005, 400_000, 422_222, 555_555, 510_510, 520_082, 545_454, 222_300, 222_210, 378_282, 371_449, 378_734, 601_111,
-    601_100, 305_693, 385_200, 353_011, 356_600, 630_490,
+    411_111, 424_242, 401_288, 400_005, 400_000, 422_222, 555_555, 510_510, 520_082, 545_454,
+    222_300, 222_210, 378_282, 371_449, 378_734, 601_111, 601_100, 305_693, 385_200, 353_011,
+    356_600, 630_490,
 ];
 
 /// Says that a card is meant.
 const WORDS: [&[u8]; 24] = [
-    b"card", b"visa", b"master", b"amex", b"american express", b"discover", b"diners", b"jcb", b"unionpay", b"maestro", b"credit", b"debit", b"payment",
-    b"pan", b"cc", b"billing", b"kort", b"karte", b"carte", b"carta", b"tarjeta", b"cart\xc3\xa3o", b"\xd0\xba\xd0\xb0\xd1\x80\xd1\x82", b"rupay",
+    b"card",
+    b"visa",
+    b"master",
+    b"amex",
+    b"american express",
+    b"discover",
+    b"diners",
+    b"jcb",
+    b"unionpay",
+    b"maestro",
+    b"credit",
+    b"debit",
+    b"payment",
+    b"pan",
+    b"cc",
+    b"billing",
+    b"kort",
+    b"karte",
+    b"carte",
+    b"carta",
+    b"tarjeta",
+    b"cart\xc3\xa3o",
+    b"\xd0\xba\xd0\xb0\xd1\x80\xd1\x82",
+    b"rupay",
 ];
 
 /// The first card in a row of digits.
@@ -73,26 +96,65 @@ pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
     let mut digits_before = 0;
     let mut groups_before = 0;
     while at < span.end {
-        let group = text[at..span.end].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let group = text[at..span.end]
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
         let rest = &text[at..span.end];
-        for lengths in [&[4, 4, 4, 4, 3][..], &[4, 4, 4, 4], &[4, 6, 5], &[4, 6, 4], &[4, 5, 6], &[4, 4, 4, 1]] {
+        for lengths in [
+            &[4, 4, 4, 4, 3][..],
+            &[4, 4, 4, 4],
+            &[4, 6, 5],
+            &[4, 6, 4],
+            &[4, 5, 6],
+            &[4, 4, 4, 1],
+        ] {
             let Some(length) = grouped(rest, lengths) else {
                 continue;
             };
             let candidate = at..at + length;
             // A longer row of like groups is something else.
-            let goes_on = text.get(candidate.end).is_some_and(|byte| matches!(byte, b' ' | b'-'))
-                && text[candidate.end + 1..].iter().take(5).take_while(|byte| byte.is_ascii_digit()).count() == 4;
-            let came_on = groups_before > 0 && at >= 5 && text[at - 5..at - 1].iter().all(u8::is_ascii_digit) && (at < 6 || !text[at - 6].is_ascii_digit());
+            let goes_on = text
+                .get(candidate.end)
+                .is_some_and(|byte| matches!(byte, b' ' | b'-'))
+                && text[candidate.end + 1..]
+                    .iter()
+                    .take(5)
+                    .take_while(|byte| byte.is_ascii_digit())
+                    .count()
+                    == 4;
+            let came_on = groups_before > 0
+                && at >= 5
+                && text[at - 5..at - 1].iter().all(u8::is_ascii_digit)
+                && (at < 6 || !text[at - 6].is_ascii_digit());
             let count = lengths.iter().sum();
-            if !goes_on && !came_on && is_card(&number.digits()[digits_before..], count, true, text, &candidate) && alone(text, &candidate) {
+            if !goes_on
+                && !came_on
+                && is_card(
+                    &number.digits()[digits_before..],
+                    count,
+                    true,
+                    text,
+                    &candidate,
+                )
+                && alone(text, &candidate)
+            {
                 return Some(candidate);
             }
         }
         if (12..=19).contains(&group) {
             let candidate = at..at + group;
             let single = shape.len() <= 2 || group >= 15;
-            if single && is_card(&number.digits()[digits_before..], group, false, text, &candidate) && stands_alone(text, &candidate) {
+            if single
+                && is_card(
+                    &number.digits()[digits_before..],
+                    group,
+                    false,
+                    text,
+                    &candidate,
+                )
+                && stands_alone(text, &candidate)
+            {
                 return Some(candidate);
             }
         }
@@ -109,7 +171,11 @@ pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
 fn alone(text: &[u8], span: &Range<usize>) -> bool {
     let before = span.start.checked_sub(1).map_or(b' ', |at| text[at]);
     let after = text.get(span.end).copied().unwrap_or(b' ');
-    !before.is_ascii_alphanumeric() && !after.is_ascii_alphanumeric() && before != b'.' && before != b'-' && after != b'-'
+    !before.is_ascii_alphanumeric()
+        && !after.is_ascii_alphanumeric()
+        && before != b'.'
+        && before != b'-'
+        && after != b'-'
 }
 
 /// How long groups of these lengths are, with the same space or dash between all of them.
@@ -126,7 +192,12 @@ fn grouped(text: &[u8], lengths: &[usize]) -> Option<usize> {
             }
             at += 1;
         }
-        let group = text.get(at..)?.iter().take(length + 1).take_while(|byte| byte.is_ascii_digit()).count();
+        let group = text
+            .get(at..)?
+            .iter()
+            .take(length + 1)
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
         if group != *length {
             return None;
         }
@@ -139,7 +210,9 @@ fn is_card(digits: &[u8], count: usize, grouped: bool, text: &[u8], span: &Range
     let Some(digits) = digits.get(..count) else {
         return false;
     };
-    let first = digits[..6].iter().fold(0, |all, digit| all * 10 + u32::from(*digit));
+    let first = digits[..6]
+        .iter()
+        .fold(0, |all, digit| all * 10 + u32::from(*digit));
     let mut needs_word = true;
     let mut known = false;
     for (from, to, least, most, word) in &ISSUERS {
@@ -151,7 +224,10 @@ fn is_card(digits: &[u8], count: usize, grouped: bool, text: &[u8], span: &Range
     if !known || !luhn(digits) {
         return false;
     }
-    let distinct = digits.iter().fold(0_u16, |all, digit| all | 1 << digit).count_ones();
+    let distinct = digits
+        .iter()
+        .fold(0_u16, |all, digit| all | 1 << digit)
+        .count_ones();
     let trial = TRIALS.contains(&first) || distinct < 4;
     if distinct < 2 {
         return false;
@@ -165,8 +241,12 @@ fn says_card(text: &[u8], span: &Range<usize>) -> bool {
     let says = |piece: &[u8]| {
         WORDS.iter().any(|word| {
             piece.windows(word.len()).enumerate().any(|(at, part)| {
-                let before = at.checked_sub(1).is_some_and(|at| piece[at].is_ascii_lowercase());
-                let after = piece.get(at + word.len()).is_some_and(u8::is_ascii_lowercase);
+                let before = at
+                    .checked_sub(1)
+                    .is_some_and(|at| piece[at].is_ascii_lowercase());
+                let after = piece
+                    .get(at + word.len())
+                    .is_some_and(u8::is_ascii_lowercase);
                 part.eq_ignore_ascii_case(word) && (word.len() > 3 || (!before && !after))
             })
         })

@@ -10,7 +10,11 @@ pub(super) fn luhn(digits: &[u8]) -> bool {
         .enumerate()
         .map(|(at, digit)| {
             let digit = u32::from(*digit);
-            if at % 2 == 0 { digit } else { digit * 2 / 10 + digit * 2 % 10 }
+            if at % 2 == 0 {
+                digit
+            } else {
+                digit * 2 / 10 + digit * 2 % 10
+            }
         })
         .sum();
     sum % 10 == 0
@@ -59,12 +63,18 @@ pub(super) fn mod_11_10(digits: &[u8]) -> bool {
 
 /// The sum of digits, each by its weight.
 pub(super) fn weighed(digits: &[u8], weights: &[i32]) -> i32 {
-    digits.iter().zip(weights).map(|(digit, weight)| i32::from(*digit) * weight).sum()
+    digits
+        .iter()
+        .zip(weights)
+        .map(|(digit, weight)| i32::from(*digit) * weight)
+        .sum()
 }
 
 /// The number that digits make.
 pub(super) fn number(digits: &[u8]) -> u64 {
-    digits.iter().fold(0, |all, digit| all * 10 + u64::from(*digit))
+    digits
+        .iter()
+        .fold(0, |all, digit| all * 10 + u64::from(*digit))
 }
 
 /// Whether these two digits are a month and those a day of one.

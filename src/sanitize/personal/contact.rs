@@ -9,7 +9,12 @@ use regex::Regex;
 use crate::sanitize::{Class, Detector, Hit};
 
 /// What the rules are called.
-pub(super) const NAMES: [&str; 4] = ["email_address", "telephone_number", "postal_address", "birth_date"];
+pub(super) const NAMES: [&str; 4] = [
+    "email_address",
+    "telephone_number",
+    "postal_address",
+    "birth_date",
+];
 
 /// What they look for; the first group, where there is one, is what is told.
 const FORMS: [&str; 4] = [
@@ -21,8 +26,14 @@ const FORMS: [&str; 4] = [
 
 // INVARIANT: the forms are compiled in, and a test compiles each.
 #[expect(clippy::expect_used, reason = "the forms are compiled in")]
-static RULES: LazyLock<[(Arc<str>, Regex); 4]> =
-    LazyLock::new(|| std::array::from_fn(|at| (NAMES[at].into(), Regex::new(FORMS[at]).expect("a test compiles it"))));
+static RULES: LazyLock<[(Arc<str>, Regex); 4]> = LazyLock::new(|| {
+    std::array::from_fn(|at| {
+        (
+            NAMES[at].into(),
+            Regex::new(FORMS[at]).expect("a test compiles it"),
+        )
+    })
+});
 
 /// Finds what looks like personal data, C7.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +55,12 @@ impl Detector for Contact {
         for (name, form) in RULES.iter() {
             for found in form.captures_iter(text) {
                 if let Some(found) = found.get(1).or_else(|| found.get(0)) {
-                    hits.push(Hit { span: found.range(), class: Class::Personal, rule: name.clone(), inert: None });
+                    hits.push(Hit {
+                        span: found.range(),
+                        class: Class::Personal,
+                        rule: name.clone(),
+                        inert: None,
+                    });
                 }
             }
         }
@@ -71,11 +87,22 @@ mod tests {
         let told = |text: &str| {
             let mut hits = Vec::new();
             contact().inspect(text, &mut hits);
-            hits.iter().map(|hit| text[hit.span.clone()].to_owned()).collect::<Vec<_>>()
+            hits.iter()
+                .map(|hit| text[hit.span.clone()].to_owned())
+                .collect::<Vec<_>>()
         };
-        assert_eq!(told("write to jo.doe+x@mail.example.org, please"), ["jo.doe+x@mail.example.org"]);
-        assert_eq!(told("call +49 30 901820 or (212) 555-0142."), ["+49 30 901820", "(212) 555-0142"]);
-        assert_eq!(told("born on 12 March 1984 at 12 Long Hill Road"), ["12 March 1984", "12 Long Hill Road"]);
+        assert_eq!(
+            told("write to jo.doe+x@mail.example.org, please"),
+            ["jo.doe+x@mail.example.org"]
+        );
+        assert_eq!(
+            told("call +49 30 901820 or (212) 555-0142."),
+            ["+49 30 901820", "(212) 555-0142"]
+        );
+        assert_eq!(
+            told("born on 12 March 1984 at 12 Long Hill Road"),
+            ["12 March 1984", "12 Long Hill Road"]
+        );
         assert_eq!(told("Version 1.2.3 of 2024-01-02, user@host"), [""; 0]);
     }
 }

@@ -72,7 +72,12 @@ impl Detector for Checked {
                 let rows = places.digits >> bit & 1 == 1;
                 if let Some((span, rule)) = look(bytes, place, rows, taken) {
                     taken = span.end;
-                    hits.push(Hit { span, class: Class::PersonalChecked, rule, inert: None });
+                    hits.push(Hit {
+                        span,
+                        class: Class::PersonalChecked,
+                        rule,
+                        inert: None,
+                    });
                 }
             }
         }
@@ -84,7 +89,11 @@ fn look(text: &[u8], place: usize, rows: bool, taken: usize) -> Option<Found> {
     if !rows {
         let start = place + 1 - sweep::LETTERS;
         return (start >= taken)
-            .then(|| iban::at(text, start).map(|span| (span, IBAN.clone())).or_else(|| COUNTRIES.letters(text, start)))
+            .then(|| {
+                iban::at(text, start)
+                    .map(|span| (span, IBAN.clone()))
+                    .or_else(|| COUNTRIES.letters(text, start))
+            })
             .flatten();
     }
     let start = place + 1 - sweep::DIGITS;

@@ -24,10 +24,19 @@ pub(super) struct Number {
 impl Number {
     /// The row that begins at `start`, which is a digit.
     pub(super) fn at(text: &[u8], start: usize) -> Self {
-        let mut number = Self { digits: [0; MOST], count: 0, shape: [0; SHAPE], shaped: 0, span: start..start, cut: false };
+        let mut number = Self {
+            digits: [0; MOST],
+            count: 0,
+            shape: [0; SHAPE],
+            shaped: 0,
+            span: start..start,
+            cut: false,
+        };
         let (mut at, mut group) = (start, 0_u8);
         while let Some(&byte) = text.get(at) {
-            let joint = matches!(byte, b' ' | b'-' | b'.' | b'/') && group > 0 && text.get(at + 1).is_some_and(u8::is_ascii_digit);
+            let joint = matches!(byte, b' ' | b'-' | b'.' | b'/')
+                && group > 0
+                && text.get(at + 1).is_some_and(u8::is_ascii_digit);
             if byte.is_ascii_digit() && number.count < MOST {
                 number.digits[number.count] = byte - b'0';
                 number.count += 1;
@@ -73,7 +82,11 @@ pub(super) fn stands_alone(text: &[u8], span: &Range<usize>) -> bool {
     let before = span.start.checked_sub(1).map_or(b' ', |at| text[at]);
     let after = text.get(span.end).copied().unwrap_or(b' ');
     let further = text.get(span.end + 1).copied().unwrap_or(b' ');
-    let joined_before = before.is_ascii_alphanumeric() || matches!(before, b'_' | b'.' | b'/' | b'-' | b'+' | b'@' | b'%' | b'$' | b'&');
+    let joined_before = before.is_ascii_alphanumeric()
+        || matches!(
+            before,
+            b'_' | b'.' | b'/' | b'-' | b'+' | b'@' | b'%' | b'$' | b'&'
+        );
     let joined_after = after.is_ascii_alphanumeric()
         || matches!(after, b'_' | b'/' | b'%' | b'@')
         || (matches!(after, b'.' | b'-') && further.is_ascii_alphanumeric());

@@ -43,13 +43,23 @@ impl Sweep {
         };
         let next = u64::from(rest.get(BLOCK).is_some_and(u8::is_ascii_digit)) << 63;
         let row = digit | (joint & (digit << 1 | self.digit >> 63) & (digit >> 1 | next));
-        let rows = if row == 0 { 0 } else { eroded(self.row, row, &[1, 2, 3]) };
+        let rows = if row == 0 {
+            0
+        } else {
+            eroded(self.row, row, &[1, 2, 3])
+        };
         let letters = eroded(self.letter, letter, &[1, 2, 4, 7]);
         let places = Places {
             digits: rows & !(rows << 1 | self.rows >> 63),
             letters: letters & !(letters << 1 | self.letters >> 63),
         };
-        *self = Self { row, rows, letter, letters, digit };
+        *self = Self {
+            row,
+            rows,
+            letter,
+            letters,
+            digit,
+        };
         places
     }
 }
@@ -58,7 +68,10 @@ impl Sweep {
 #[inline]
 fn eroded(mut before: u64, mut now: u64, steps: &[u32]) -> u64 {
     for by in steps {
-        (before, now) = (before & before << by, now & (now << by | before >> (64 - by)));
+        (before, now) = (
+            before & before << by,
+            now & (now << by | before >> (64 - by)),
+        );
     }
     now
 }
@@ -97,7 +110,11 @@ mod tests {
         let (mut rows, mut runs) = (vec![], vec![]);
         for at in (0..text.len()).step_by(BLOCK) {
             let places = sweep.places(text, at);
-            let bits = |mask: u64| (0..64).filter(move |bit| mask >> bit & 1 == 1).map(move |bit| at + bit);
+            let bits = |mask: u64| {
+                (0..64)
+                    .filter(move |bit| mask >> bit & 1 == 1)
+                    .map(move |bit| at + bit)
+            };
             rows.extend(bits(places.digits));
             runs.extend(bits(places.letters));
         }

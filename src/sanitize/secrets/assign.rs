@@ -19,8 +19,20 @@ const AROUND: usize = 240;
 
 /// What else stands in a connection string.
 const CONNECTION: [&[u8]; 14] = [
-    b"server=", b"host=", b"data source=", b"jdbc:", b"endpoint=", b"driver=", b"database=", b"initial catalog=", b"dbname=", b"user id=", b"uid=",
-    b"abortconnect=", b"accountname=", b":6380",
+    b"server=",
+    b"host=",
+    b"data source=",
+    b"jdbc:",
+    b"endpoint=",
+    b"driver=",
+    b"database=",
+    b"initial catalog=",
+    b"dbname=",
+    b"user id=",
+    b"uid=",
+    b"abortconnect=",
+    b"accountname=",
+    b":6380",
 ];
 
 impl Scan<'_> {
@@ -35,7 +47,8 @@ impl Scan<'_> {
             return;
         }
         let mut end = at;
-        while end > 1 && at - end < 4 && matches!(text[end - 1], b' ' | b'"' | b'\'' | b'\\' | b']') {
+        while end > 1 && at - end < 4 && matches!(text[end - 1], b' ' | b'"' | b'\'' | b'\\' | b']')
+        {
             end -= 1;
         }
         if end < 2 {
@@ -70,7 +83,8 @@ impl Scan<'_> {
     /// `<add key="ClearTextPassword" value="..." />`
     fn attribute(&mut self, at: usize, end: usize) {
         let before = &self.text[end.saturating_sub(40)..end];
-        if ends_with(before, b"value") && (holds(before, b"password\"") || holds(before, b"pwd\"")) {
+        if ends_with(before, b"value") && (holds(before, b"password\"") || holds(before, b"pwd\""))
+        {
             self.password_after(at, end);
         }
     }
@@ -81,10 +95,16 @@ impl Scan<'_> {
             return;
         };
         let bytes = &self.text[value.clone()];
-        if !(6..=PASSWORD).contains(&bytes.len()) || is_code(bytes, quoted) || !varied(bytes) || placeholder(bytes) {
+        if !(6..=PASSWORD).contains(&bytes.len())
+            || is_code(bytes, quoted)
+            || !varied(bytes)
+            || placeholder(bytes)
+        {
             return;
         }
-        let lettered = bytes.iter().all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'.' | b'-' | b':'));
+        let lettered = bytes
+            .iter()
+            .all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'.' | b'-' | b':'));
         let line = name.saturating_sub(AROUND)..(value.end + AROUND / 2).min(self.text.len());
         let joined = matches!(
             self.text[..name].trim_ascii_end().last(),
@@ -92,7 +112,10 @@ impl Scan<'_> {
         ) || self.text.get(value.end) == Some(&b';')
             || name.checked_sub(1).is_some_and(|at| self.text[at] == b' ');
         let around = &self.text[line];
-        let connects = joined && !quoted && self.text[at] == b'=' && CONNECTION.iter().any(|part| holds(around, part));
+        let connects = joined
+            && !quoted
+            && self.text[at] == b'='
+            && CONNECTION.iter().any(|part| holds(around, part));
         if connects && strong(bytes) && (!lettered || plausible(bytes)) {
             let rule = &self.names.connection;
             self.hit(value, Class::Secret, rule);
@@ -108,12 +131,30 @@ impl Scan<'_> {
             return;
         }
         let text = self.text;
-        let skip = |from: usize| from + text[from..].iter().take(4).take_while(|byte| matches!(byte, b' ' | b'"' | b'\'' | b'\\' | b'`')).count();
+        let skip = |from: usize| {
+            from + text[from..]
+                .iter()
+                .take(4)
+                .take_while(|byte| matches!(byte, b' ' | b'"' | b'\'' | b'\\' | b'`'))
+                .count()
+        };
         let scheme = skip(at + 1);
-        let length = text[scheme..].iter().take(12).take_while(|byte| byte.is_ascii_alphabetic()).count();
+        let length = text[scheme..]
+            .iter()
+            .take(12)
+            .take_while(|byte| byte.is_ascii_alphabetic())
+            .count();
         let value = skip(scheme + length);
-        let (scheme, long) = (&text[scheme..scheme + length], |byte: &u8| is_token(*byte) || matches!(byte, b'.' | b'+' | b'/' | b'=' | b'~'));
-        let value = value..value + text[value..].iter().take(2048).take_while(|byte| long(byte)).count();
+        let (scheme, long) = (&text[scheme..scheme + length], |byte: &u8| {
+            is_token(*byte) || matches!(byte, b'.' | b'+' | b'/' | b'=' | b'~')
+        });
+        let value = value
+            ..value
+                + text[value..]
+                    .iter()
+                    .take(2048)
+                    .take_while(|byte| long(byte))
+                    .count();
         let bytes = &text[value.clone()];
         if scheme.eq_ignore_ascii_case(b"basic") {
             self.user_and_password(value, Class::Secret);
@@ -141,10 +182,21 @@ impl Scan<'_> {
         let Some(plain) = decoded(bytes, &mut room) else {
             return;
         };
-        let printable = plain.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ');
-        let parts = plain.iter().position(|byte| *byte == b':').map(|at| (&plain[..at], &plain[at + 1..]));
-        if let Some((user, password)) = parts.filter(|(user, password)| printable && !user.is_empty() && password.len() >= 4) {
-            let class = if strong(password) && user != password && !placeholder(password) { class } else { Class::WeakSecret };
+        let printable = plain
+            .iter()
+            .all(|byte| byte.is_ascii_graphic() || *byte == b' ');
+        let parts = plain
+            .iter()
+            .position(|byte| *byte == b':')
+            .map(|at| (&plain[..at], &plain[at + 1..]));
+        if let Some((user, password)) =
+            parts.filter(|(user, password)| printable && !user.is_empty() && password.len() >= 4)
+        {
+            let class = if strong(password) && user != password && !placeholder(password) {
+                class
+            } else {
+                Class::WeakSecret
+            };
             let rule = &self.names.basic;
             self.hit(value, class, rule);
         }
@@ -154,19 +206,32 @@ impl Scan<'_> {
     fn manifest(&mut self, at: usize, end: usize) {
         let text = self.text;
         let rest = text[at + 1..].trim_ascii_start();
-        let rest = rest.strip_prefix(b"\"").or(rest.strip_prefix(b"'")).unwrap_or(rest);
-        let is_secret = rest.starts_with(b"Secret") && !rest.get(6).is_some_and(u8::is_ascii_alphanumeric);
+        let rest = rest
+            .strip_prefix(b"\"")
+            .or(rest.strip_prefix(b"'"))
+            .unwrap_or(rest);
+        let is_secret =
+            rest.starts_with(b"Secret") && !rest.get(6).is_some_and(u8::is_ascii_alphanumeric);
         if !ends_with(&text[..end], b"kind") || !is_secret {
             return;
         }
         let from = end.saturating_sub(1024);
-        let from = text[from..end].windows(4).rposition(|part| part == b"\n---").map_or(from, |at| from + at);
+        let from = text[from..end]
+            .windows(4)
+            .rposition(|part| part == b"\n---")
+            .map_or(from, |at| from + at);
         let to = (at + 2048).min(text.len());
-        let to = text[at..to].windows(4).position(|part| part == b"\n---").map_or(to, |end| at + end);
+        let to = text[at..to]
+            .windows(4)
+            .position(|part| part == b"\n---")
+            .map_or(to, |end| at + end);
         let mut line = from;
         let mut within = false;
         while line < to {
-            let next = text[line..to].iter().position(|byte| *byte == b'\n').map_or(to, |end| line + end + 1);
+            let next = text[line..to]
+                .iter()
+                .position(|byte| *byte == b'\n')
+                .map_or(to, |end| line + end + 1);
             let bytes = text[line..next].trim_ascii();
             if bytes == b"data:" || bytes == b"stringData:" {
                 within = true;
@@ -181,12 +246,21 @@ impl Scan<'_> {
 
     fn manifest_value(&mut self, line: usize, whole: &[u8], bytes: &[u8], colon: usize) {
         let value = bytes[colon + 1..].trim_ascii();
-        let inner = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
-        let encoded = inner.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='));
+        let inner = value
+            .strip_prefix(b"\"")
+            .and_then(|value| value.strip_suffix(b"\""))
+            .unwrap_or(value);
+        let encoded = inner
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='));
         let offset = inner.as_ptr() as usize - whole.as_ptr() as usize;
         if encoded && inner.len() >= 12 && Shape3::of(inner) && !placeholder(inner) {
             let rule = &self.names.manifest;
-            self.hit(line + offset..line + offset + inner.len(), Class::Secret, rule);
+            self.hit(
+                line + offset..line + offset + inner.len(),
+                Class::Secret,
+                rule,
+            );
         }
     }
 
@@ -207,30 +281,50 @@ impl Scan<'_> {
     /// `curl -u user:password`
     fn user_of_curl(&mut self, at: usize) {
         let text = self.text;
-        let stop = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'/' | b',' | b'(' | b'{');
+        let stop = |byte: &u8| {
+            byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'/' | b',' | b'(' | b'{')
+        };
         let next = text.get(at + 1).copied().unwrap_or(b' ');
         if !text[at - 1].is_ascii_alphanumeric() || stop(&next) || next == b':' {
             return;
         }
         let from = at.saturating_sub(48);
-        let Some(start) = text[from..at].iter().rposition(stop).map(|stop| from + stop) else {
+        let Some(start) = text[from..at]
+            .iter()
+            .rposition(stop)
+            .map(|stop| from + stop)
+        else {
             return;
         };
         let quote = text[start];
         let quoted = matches!(quote, b'"' | b'\'');
         let flag = text[..start].trim_ascii_end();
-        if !(flag.ends_with(b" -u") || flag.ends_with(b" --user") || flag.ends_with(b" --proxy-user")) || start - flag.len() > 2 {
+        if !(flag.ends_with(b" -u")
+            || flag.ends_with(b" --user")
+            || flag.ends_with(b" --proxy-user"))
+            || start - flag.len() > 2
+        {
             return;
         }
         let length = text[at + 1..]
             .iter()
             .take(PASSWORD)
-            .take_while(|byte| if quoted { **byte != quote && **byte != b'\n' } else { !byte.is_ascii_whitespace() })
+            .take_while(|byte| {
+                if quoted {
+                    **byte != quote && **byte != b'\n'
+                } else {
+                    !byte.is_ascii_whitespace()
+                }
+            })
             .count();
         let value = at + 1..at + 1 + length;
         let bytes = &text[value.clone()];
         if bytes.len() >= 4 && !placeholder(bytes) && !matches!(bytes[0], b'$' | b'<' | b'{') {
-            let class = if strong(bytes) { Class::Secret } else { Class::WeakSecret };
+            let class = if strong(bytes) {
+                Class::Secret
+            } else {
+                Class::WeakSecret
+            };
             let rule = &self.names.basic;
             self.hit(value, class, rule);
         }
@@ -260,16 +354,34 @@ fn value_within(text: &[u8], at: usize, most: usize) -> Option<(Range<usize>, bo
     if matches!(text.get(start), Some(b'=' | b'>')) {
         start += 1;
     }
-    start += text.get(start..)?.iter().take(4).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    start += text
+        .get(start..)?
+        .iter()
+        .take(4)
+        .take_while(|byte| matches!(byte, b' ' | b'\t'))
+        .count();
     if text.get(start) == Some(&b'\\') {
         start += 1;
     }
-    let quote = text.get(start).copied().filter(|byte| matches!(byte, b'"' | b'\'' | b'`'));
+    let quote = text
+        .get(start)
+        .copied()
+        .filter(|byte| matches!(byte, b'"' | b'\'' | b'`'));
     start += usize::from(quote.is_some());
-    let length = text.get(start..)?.iter().take(most).position(|byte| match quote {
-        Some(quote) => *byte == quote || matches!(byte, b'\n' | b'\\'),
-        None => byte.is_ascii_whitespace() || matches!(byte, b';' | b',' | b'&' | b'"' | b'\'' | b')' | b'}' | b'<' | b'`' | b'\\'),
-    });
+    let length = text
+        .get(start..)?
+        .iter()
+        .take(most)
+        .position(|byte| match quote {
+            Some(quote) => *byte == quote || matches!(byte, b'\n' | b'\\'),
+            None => {
+                byte.is_ascii_whitespace()
+                    || matches!(
+                        byte,
+                        b';' | b',' | b'&' | b'"' | b'\'' | b')' | b'}' | b'<' | b'`' | b'\\'
+                    )
+            }
+        });
     let end = match length {
         Some(length) => start + length,
         None if text.len() - start <= most => text.len(),
@@ -280,10 +392,25 @@ fn value_within(text: &[u8], at: usize, most: usize) -> Option<(Range<usize>, bo
 
 /// A variable, a call or a type, and nothing that anybody would type in.
 fn is_code(value: &[u8], quoted: bool) -> bool {
-    let opens = matches!(value[0], b'$' | b'<' | b'{' | b'[' | b'(' | b'%' | b'*' | b'/' | b'@' | b'&') && value.len() > 1;
-    let looks = value.contains(&b'(') || value.contains(&b'[') || holds(value, b"${") || holds(value, b"{{") || holds(value, b"env.");
+    let opens = matches!(
+        value[0],
+        b'$' | b'<' | b'{' | b'[' | b'(' | b'%' | b'*' | b'/' | b'@' | b'&'
+    ) && value.len() > 1;
+    let looks = value.contains(&b'(')
+        || value.contains(&b'[')
+        || holds(value, b"${")
+        || holds(value, b"{{")
+        || holds(value, b"env.");
     let space = value.contains(&b' ');
-    (opens && !(quoted && kinds(value) >= 3 && value[0] != b'$' && value[0] != b'<' && value[0] != b'{')) || space || (!quoted && looks) || (quoted && (holds(value, b"${") || holds(value, b"{{")))
+    (opens
+        && !(quoted
+            && kinds(value) >= 3
+            && value[0] != b'$'
+            && value[0] != b'<'
+            && value[0] != b'{'))
+        || space
+        || (!quoted && looks)
+        || (quoted && (holds(value, b"${") || holds(value, b"{{")))
 }
 
 /// Whether it is more than one byte again and again.
@@ -294,17 +421,25 @@ fn varied(value: &[u8]) -> bool {
 /// How many of lower case, upper case, digits and others.
 pub(super) fn kinds(value: &[u8]) -> usize {
     let any = |of: fn(&u8) -> bool| usize::from(value.iter().any(of));
-    any(u8::is_ascii_lowercase) + any(u8::is_ascii_uppercase) + any(u8::is_ascii_digit) + any(|byte| !byte.is_ascii_alphanumeric())
+    any(u8::is_ascii_lowercase)
+        + any(u8::is_ascii_uppercase)
+        + any(u8::is_ascii_digit)
+        + any(|byte| !byte.is_ascii_alphanumeric())
 }
 
 /// Whether `text` ends with `word`, whatever its case.
 fn ends_with(text: &[u8], word: &[u8]) -> bool {
-    text.len().checked_sub(word.len()).is_some_and(|from| text[from..].eq_ignore_ascii_case(word))
+    text.len()
+        .checked_sub(word.len())
+        .is_some_and(|from| text[from..].eq_ignore_ascii_case(word))
 }
 
 fn decoded<'a>(bytes: &[u8], room: &'a mut [u8; 192]) -> Option<&'a [u8]> {
     let bytes = bytes.trim_ascii_end();
-    let body = bytes.iter().rposition(|byte| *byte != b'=').map(|last| &bytes[..=last])?;
+    let body = bytes
+        .iter()
+        .rposition(|byte| *byte != b'=')
+        .map(|last| &bytes[..=last])?;
     if body.len() < 8 || body.len() * 3 / 4 > room.len() {
         return None;
     }

@@ -32,8 +32,16 @@ impl Scan<'_> {
     /// A run of token characters in which no token was found: perhaps it belongs to a value that has a name.
     pub(super) fn value(&mut self, start: usize, end: usize) {
         let text = self.text;
-        let left = text[start.saturating_sub(VALUE)..start].iter().rev().take_while(|byte| is_value(**byte)).count();
-        let right = text[end..].iter().take(VALUE).take_while(|byte| is_value(**byte) || **byte == b'=').count();
+        let left = text[start.saturating_sub(VALUE)..start]
+            .iter()
+            .rev()
+            .take_while(|byte| is_value(**byte))
+            .count();
+        let right = text[end..]
+            .iter()
+            .take(VALUE)
+            .take_while(|byte| is_value(**byte) || **byte == b'=')
+            .count();
         let mut value = start - left..end + right;
         while value.end > end && matches!(text[value.end - 1], b'.' | b'-') {
             value.end -= 1;
@@ -61,7 +69,13 @@ impl Scan<'_> {
         }
     }
 
-    fn judge(&mut self, value: &Range<usize>, said: &Said, wide: &Range<usize>, bare: bool) -> bool {
+    fn judge(
+        &mut self,
+        value: &Range<usize>,
+        said: &Said,
+        wide: &Range<usize>,
+        bare: bool,
+    ) -> bool {
         let bytes = &self.text[value.clone()];
         let rules = self.rules;
         if !said.secret && said.vendors[0].is_none() {
@@ -75,15 +89,29 @@ impl Scan<'_> {
         } else {
             &said.vendors
         };
-        let mut whose = vendors.iter().flatten().filter_map(|at| match &rules.meanings[usize::from(*at)] {
-            Word::Vendor(contexts, name) => Some((contexts, name)),
-            _ => None,
-        });
-        let certain = whose.clone().flat_map(|(contexts, _)| contexts).find_map(|at| {
-            let context = &rules.contexts[usize::from(*at)];
-            let spoken = said.secret || !context.word && !bare && bytes.len() >= 24;
-            (spoken && context.patterns.iter().any(|pattern| pattern.is_all_of(bytes)) && plausible(bytes) && mixed(bytes)).then_some(&context.name)
-        });
+        let mut whose =
+            vendors
+                .iter()
+                .flatten()
+                .filter_map(|at| match &rules.meanings[usize::from(*at)] {
+                    Word::Vendor(contexts, name) => Some((contexts, name)),
+                    _ => None,
+                });
+        let certain = whose
+            .clone()
+            .flat_map(|(contexts, _)| contexts)
+            .find_map(|at| {
+                let context = &rules.contexts[usize::from(*at)];
+                let spoken = said.secret || !context.word && !bare && bytes.len() >= 24;
+                (spoken
+                    && context
+                        .patterns
+                        .iter()
+                        .any(|pattern| pattern.is_all_of(bytes))
+                    && plausible(bytes)
+                    && mixed(bytes))
+                .then_some(&context.name)
+            });
         if let Some(name) = certain {
             self.hit(value.clone(), Class::Secret, name);
             return true;
@@ -91,7 +119,10 @@ impl Scan<'_> {
         if !said.secret || !random(bytes) {
             return false;
         }
-        match whose.next().filter(|_| said.vendors[0].is_some() && (20..=256).contains(&bytes.len())) {
+        match whose
+            .next()
+            .filter(|_| said.vendors[0].is_some() && (20..=256).contains(&bytes.len()))
+        {
             Some((_, name)) => self.hit(value.clone(), Class::Secret, name),
             None => {
                 let name = &self.names.generic;
@@ -105,9 +136,17 @@ impl Scan<'_> {
 /// Letters and digits, or either in plenty: not one word.
 fn mixed(value: &[u8]) -> bool {
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
-    let upper = value.iter().filter(|byte| byte.is_ascii_uppercase()).count();
-    let lower = value.iter().filter(|byte| byte.is_ascii_lowercase()).count();
-    digits > 0 || (upper > 2 && lower > 2 && upper * 5 > value.len()) || (value.len() == 24 && upper == 0)
+    let upper = value
+        .iter()
+        .filter(|byte| byte.is_ascii_uppercase())
+        .count();
+    let lower = value
+        .iter()
+        .filter(|byte| byte.is_ascii_lowercase())
+        .count();
+    digits > 0
+        || (upper > 2 && lower > 2 && upper * 5 > value.len())
+        || (value.len() == 24 && upper == 0)
 }
 
 /// An assignment in front of a value.
@@ -139,24 +178,51 @@ fn operator(text: &[u8], value: usize) -> Option<Operator> {
     if spaces == 0 || spaces > 2 {
         return None;
     }
-    let word = text[at.saturating_sub(40)..at].iter().rev().take_while(|byte| is_token(**byte)).count();
+    let word = text[at.saturating_sub(40)..at]
+        .iter()
+        .rev()
+        .take_while(|byte| is_token(**byte))
+        .count();
     let word = &text[at - word..at];
     let announces = word.starts_with(b"-")
-        || [&b"bearer"[..], b"token", b"basic", b"apikey", b"key", b"is", b"secret", b"to", b"password", b"credential"]
-            .iter()
-            .any(|known| word.eq_ignore_ascii_case(known));
+        || [
+            &b"bearer"[..],
+            b"token",
+            b"basic",
+            b"apikey",
+            b"key",
+            b"is",
+            b"secret",
+            b"to",
+            b"password",
+            b"credential",
+        ]
+        .iter()
+        .any(|known| word.eq_ignore_ascii_case(known));
     announces.then_some(Operator { at, bare: true })
 }
 
 /// The name that stands before an assignment.
 fn name_before(text: &[u8], end: usize) -> Range<usize> {
     let from = end.saturating_sub(NAME);
-    let stop = |byte: &u8| matches!(byte, b'\n' | b';' | b'{' | b'}' | b'<' | b'(' | b',' | b'&' | b'?' | b'#');
-    let start = text[from..end].iter().rposition(stop).map_or(from, |at| from + at + 1);
+    let stop = |byte: &u8| {
+        matches!(
+            byte,
+            b'\n' | b';' | b'{' | b'}' | b'<' | b'(' | b',' | b'&' | b'?' | b'#'
+        )
+    };
+    let start = text[from..end]
+        .iter()
+        .rposition(stop)
+        .map_or(from, |at| from + at + 1);
     let name = &text[start..end];
     let nothing = name.iter().all(|byte| !byte.is_ascii_alphanumeric());
     let word = name.trim_ascii().trim_suffix_of(b"\"' ]");
-    if nothing || [&b"value"[..], b"val", b"default", b"content"].iter().any(|known| word.eq_ignore_ascii_case(known)) {
+    if nothing
+        || [&b"value"[..], b"val", b"default", b"content"]
+            .iter()
+            .any(|known| word.eq_ignore_ascii_case(known))
+    {
         return end.saturating_sub(NAME)..end;
     }
     start..end
@@ -168,8 +234,14 @@ trait TrimSuffix {
 
 impl TrimSuffix for [u8] {
     fn trim_suffix_of(&self, set: &[u8]) -> &[u8] {
-        let start = self.iter().position(|byte| !set.contains(byte)).unwrap_or(self.len());
-        let end = self.iter().rposition(|byte| !set.contains(byte)).map_or(start, |at| at + 1);
+        let start = self
+            .iter()
+            .position(|byte| !set.contains(byte))
+            .unwrap_or(self.len());
+        let end = self
+            .iter()
+            .rposition(|byte| !set.contains(byte))
+            .map_or(start, |at| at + 1);
         &self[start..end]
     }
 }
@@ -178,8 +250,16 @@ impl TrimSuffix for [u8] {
 fn quoted(text: &[u8], value: Range<usize>) -> Option<Range<usize>> {
     let quote = |byte: &u8| matches!(byte, b'"' | b'\'' | b'`');
     let inside = |byte: &u8| byte.is_ascii_graphic() && !quote(byte);
-    let left = text[value.start.saturating_sub(64)..value.start].iter().rev().take_while(|byte| inside(byte)).count();
-    let right = text[value.end..].iter().take(128).take_while(|byte| inside(byte)).count();
+    let left = text[value.start.saturating_sub(64)..value.start]
+        .iter()
+        .rev()
+        .take_while(|byte| inside(byte))
+        .count();
+    let right = text[value.end..]
+        .iter()
+        .take(128)
+        .take_while(|byte| inside(byte))
+        .count();
     let all = value.start - left..value.end + right;
     let open = all.start.checked_sub(1).map(|at| text[at]).filter(quote)?;
     (all != value && text.get(all.end) == Some(&open)).then_some(all)
@@ -195,9 +275,13 @@ impl Rules {
             let (start, end) = (found.start(), found.end());
             match &self.meanings[at] {
                 Word::Harmless => said.harmless |= begins(piece, start),
-                Word::Secret => said.secret |= end - start > 5 || (begins(piece, start) && ends(piece, end)),
+                Word::Secret => {
+                    said.secret |= end - start > 5 || (begins(piece, start) && ends(piece, end))
+                }
                 Word::Vendor(..) => {
-                    if end - start > 7 || (begins(piece, start) && (end - start > 6 || ends(piece, end))) {
+                    if end - start > 7
+                        || (begins(piece, start) && (end - start > 6 || ends(piece, end)))
+                    {
                         said.vendors.rotate_right(1);
                         said.vendors[0] = Some(at as u16);
                     }
@@ -214,7 +298,8 @@ fn begins(piece: &[u8], at: usize) -> bool {
         return true;
     };
     let lower_next = piece.get(at + 1).is_some_and(u8::is_ascii_lowercase);
-    !before.is_ascii_alphabetic() || (piece[at].is_ascii_uppercase() && (before.is_ascii_lowercase() || lower_next))
+    !before.is_ascii_alphabetic()
+        || (piece[at].is_ascii_uppercase() && (before.is_ascii_lowercase() || lower_next))
 }
 
 fn ends(piece: &[u8], at: usize) -> bool {
@@ -224,7 +309,8 @@ fn ends(piece: &[u8], at: usize) -> bool {
     let letter = |at: usize| piece.get(at).is_some_and(u8::is_ascii_alphabetic);
     let plural = after == b's' && !letter(at + 1);
     let next = after.is_ascii_uppercase()
-        && (piece[at - 1].is_ascii_lowercase() || piece.get(at + 1).is_some_and(u8::is_ascii_lowercase));
+        && (piece[at - 1].is_ascii_lowercase()
+            || piece.get(at + 1).is_some_and(u8::is_ascii_lowercase));
     !after.is_ascii_alphabetic() || plural || next
 }
 

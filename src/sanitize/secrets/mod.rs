@@ -70,7 +70,11 @@ pub fn rules() -> Vec<Arc<str>> {
 
 impl Detector for Secrets {
     fn class(&self) -> Class {
-        if self.wanted.strong { Class::Secret } else { Class::WeakSecret }
+        if self.wanted.strong {
+            Class::Secret
+        } else {
+            Class::WeakSecret
+        }
     }
 
     fn inspect(&self, text: &str, hits: &mut Vec<Hit>) {

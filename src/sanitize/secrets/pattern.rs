@@ -105,14 +105,18 @@ impl Pattern {
                         if all.iter().all(|one| one.len() < 3) {
                             all = all
                                 .iter()
-                                .flat_map(|one| set.bytes().map(|byte| [one.as_slice(), &[byte]].concat()))
+                                .flat_map(|one| {
+                                    set.bytes().map(|byte| [one.as_slice(), &[byte]].concat())
+                                })
                                 .collect();
                         }
                     }
                 }
             }
         }
-        all.iter().filter_map(|one| one.first_chunk::<3>().copied()).collect()
+        all.iter()
+            .filter_map(|one| one.first_chunk::<3>().copied())
+            .collect()
     }
 
     /// The first literal bytes after a beginning without any, and the least and greatest distance at which they stand.
@@ -158,7 +162,10 @@ impl Pattern {
             rest = after;
             let set = match byte {
                 b'[' => {
-                    let end = rest.iter().position(|byte| *byte == b']').ok_or(Fault::Open)?;
+                    let end = rest
+                        .iter()
+                        .position(|byte| *byte == b']')
+                        .ok_or(Fault::Open)?;
                     let set = ranges(&rest[..end])?;
                     rest = &rest[end + 1..];
                     Some(set)
@@ -173,14 +180,21 @@ impl Pattern {
                     set
                 }
                 b'{' => {
-                    let end = rest.iter().position(|byte| *byte == b'}').ok_or(Fault::Open)?;
+                    let end = rest
+                        .iter()
+                        .position(|byte| *byte == b'}')
+                        .ok_or(Fault::Open)?;
                     let (low, high) = counts(&rest[..end])?;
                     rest = &rest[end + 1..];
                     if let Some(Piece::Of { least, most, .. }) = pieces.last_mut() {
                         (*least, *most) = (low, high);
                     } else {
                         let set = last_of(&mut pieces).ok_or(Fault::Bare)?;
-                        pieces.push(Piece::Of { set, least: low, most: high });
+                        pieces.push(Piece::Of {
+                            set,
+                            least: low,
+                            most: high,
+                        });
                     }
                     continue;
                 }
@@ -190,14 +204,21 @@ impl Pattern {
                 }
             };
             if let Some(set) = set {
-                pieces.push(Piece::Of { set, least: 1, most: 1 });
+                pieces.push(Piece::Of {
+                    set,
+                    least: 1,
+                    most: 1,
+                });
             }
         }
         let prefix = match pieces.first() {
             Some(Piece::Literal(bytes)) => bytes.len(),
             _ => 0,
         };
-        Ok(Self { pieces: pieces.into(), prefix })
+        Ok(Self {
+            pieces: pieces.into(),
+            prefix,
+        })
     }
 }
 
@@ -207,15 +228,23 @@ fn walk(pieces: &[Piece], text: &[u8], at: usize) -> Option<usize> {
     };
     let here = text.get(at..)?;
     match piece {
-        Piece::Literal(bytes) => here.starts_with(bytes).then(|| walk(rest, text, at + bytes.len()))?,
+        Piece::Literal(bytes) => here
+            .starts_with(bytes)
+            .then(|| walk(rest, text, at + bytes.len()))?,
         Piece::Of { set, least, most } => {
             let (least, most) = (usize::from(*least), usize::from(*most));
-            let run = here.iter().take(most).take_while(|byte| set.has(**byte)).count();
+            let run = here
+                .iter()
+                .take(most)
+                .take_while(|byte| set.has(**byte))
+                .count();
             if rest.is_empty() {
                 return (run >= least).then_some(at + run);
             }
             // Bounded by the counts: no pattern has more than two that leave a choice.
-            (least..=run).rev().find_map(|count| walk(rest, text, at + count))
+            (least..=run)
+                .rev()
+                .find_map(|count| walk(rest, text, at + count))
         }
     }
 }
@@ -261,27 +290,47 @@ fn ranges(text: &[u8]) -> Result<Set, Fault> {
             rest = after;
         }
     }
-    if set == Set::default() { Err(Fault::Set) } else { Ok(set) }
+    if set == Set::default() {
+        Err(Fault::Set)
+    } else {
+        Ok(set)
+    }
 }
 
 fn counts(text: &[u8]) -> Result<(u16, u16), Fault> {
     let text = std::str::from_utf8(text).map_err(|_| Fault::Count)?;
     let (low, high) = text.split_once(',').unwrap_or((text, text));
-    let number = |text: &str| text.parse::<u16>().ok().filter(|count| *count <= MOST).ok_or(Fault::Count);
+    let number = |text: &str| {
+        text.parse::<u16>()
+            .ok()
+            .filter(|count| *count <= MOST)
+            .ok_or(Fault::Count)
+    };
     let (low, high) = (number(low)?, number(high)?);
-    if low <= high { Ok((low, high)) } else { Err(Fault::Count) }
+    if low <= high {
+        Ok((low, high))
+    } else {
+        Err(Fault::Count)
+    }
 }
 
 fn written_out(text: &str) -> Result<Vec<String>, Fault> {
     let bytes = text.as_bytes();
     let unescaped = |at: &usize| *at == 0 || bytes[*at - 1] != b'\\';
-    let Some(open) = (0..bytes.len()).filter(unescaped).find(|at| bytes[*at] == b'(') else {
+    let Some(open) = (0..bytes.len())
+        .filter(unescaped)
+        .find(|at| bytes[*at] == b'(')
+    else {
         return Ok(vec![text.to_owned()]);
     };
     let close = text[open..].find(')').ok_or(Fault::Open)? + open;
     let mut all = Vec::new();
     for choice in text[open + 1..close].split('|') {
-        all.extend(written_out(&format!("{}{choice}{}", &text[..open], &text[close + 1..]))?);
+        all.extend(written_out(&format!(
+            "{}{choice}{}",
+            &text[..open],
+            &text[close + 1..]
+        ))?);
     }
     Ok(all)
 }
@@ -292,7 +341,8 @@ mod tests {
 
     fn ends(pattern: &str, text: &str) -> Option<usize> {
         let all = Pattern::parse(pattern).expect("a pattern of a test");
-        all.iter().find_map(|pattern| pattern.token_at(text.as_bytes(), 0))
+        all.iter()
+            .find_map(|pattern| pattern.token_at(text.as_bytes(), 0))
     }
 
     #[test]
@@ -300,7 +350,11 @@ mod tests {
         assert_eq!(ends(r"ab_\h{4}", "ab_12ef"), Some(7));
         assert_eq!(ends(r"ab_\h{4}", "ab_12e"), None);
         assert_eq!(ends(r"ab_\h{4}", "ab_12ef3"), None, "goes on");
-        assert_eq!(ends(r"ab_\h{4}", "ab_12ef_"), Some(7), "ends where its alphabet does");
+        assert_eq!(
+            ends(r"ab_\h{4}", "ab_12ef_"),
+            Some(7),
+            "ends where its alphabet does"
+        );
         assert_eq!(ends(r"ab_\b{4}", "ab_12ef_"), None);
     }
 

@@ -4,9 +4,37 @@
 
 /// What stands in places where people write what is to be replaced.
 const PLACEHOLDERS: [&[u8]; 31] = [
-    b"example", b"sample", b"placeholder", b"your", b"xxxx", b"changeme", b"change_me", b"dummy", b"redacted", b"insert",
-    b"replace", b"notreal", b"not_real", b"secret_here", b"token_here", b"key_here", b"abcdefgh", b"deadbeef", b"cafebabe",
-    b"foobar", b"asdfgh", b"qwerty", b"loremipsum", b"test_test", b"fakefake", b"fake_", b"-fake", b"someth", b"<", b"${", b"****",
+    b"example",
+    b"sample",
+    b"placeholder",
+    b"your",
+    b"xxxx",
+    b"changeme",
+    b"change_me",
+    b"dummy",
+    b"redacted",
+    b"insert",
+    b"replace",
+    b"notreal",
+    b"not_real",
+    b"secret_here",
+    b"token_here",
+    b"key_here",
+    b"abcdefgh",
+    b"deadbeef",
+    b"cafebabe",
+    b"foobar",
+    b"asdfgh",
+    b"qwerty",
+    b"loremipsum",
+    b"test_test",
+    b"fakefake",
+    b"fake_",
+    b"-fake",
+    b"someth",
+    b"<",
+    b"${",
+    b"****",
 ];
 
 /// What a value is made of.
@@ -65,12 +93,24 @@ impl Shape {
             if at > 0 {
                 let before = value[at - 1];
                 same = if byte == before { same + 1 } else { 1 };
-                up = if byte == before.wrapping_add(1) || (before == b'9' && byte == b'0') { up + 1 } else { 1 };
-                down = if byte == before.wrapping_sub(1) { down + 1 } else { 1 };
+                up = if byte == before.wrapping_add(1) || (before == b'9' && byte == b'0') {
+                    up + 1
+                } else {
+                    1
+                };
+                down = if byte == before.wrapping_sub(1) {
+                    down + 1
+                } else {
+                    1
+                };
                 shape.row = shape.row.max(same).max(up).max(down);
             }
             if at > 1 {
-                woven = if byte == value[at - 2].wrapping_add(1) { woven + 1 } else { 0 };
+                woven = if byte == value[at - 2].wrapping_add(1) {
+                    woven + 1
+                } else {
+                    0
+                };
                 shape.woven = shape.woven.max(woven);
             }
         }
@@ -96,8 +136,16 @@ pub(super) fn plausible(value: &[u8]) -> bool {
         _ => 9,
     };
     // Ten digits cannot differ more than ten can.
-    let varied = if shape.letters() == 0 { varied.min(5) } else { varied };
-    shape.distinct >= varied && shape.row < 6 && shape.woven < 8 && !named(value, shape) && !placeholder(value)
+    let varied = if shape.letters() == 0 {
+        varied.min(5)
+    } else {
+        varied
+    };
+    shape.distinct >= varied
+        && shape.row < 6
+        && shape.woven < 8
+        && !named(value, shape)
+        && !placeholder(value)
 }
 
 /// Whether a value of unknown form looks drawn at random.
@@ -108,7 +156,9 @@ pub(super) fn random(value: &[u8]) -> bool {
         return false;
     }
     // Paths, versions and host names.
-    if value.contains(&b'/') && (shape.upper == 0 || value.contains(&b'.') || shape.turns * 4 < long) {
+    if value.contains(&b'/')
+        && (shape.upper == 0 || value.contains(&b'.') || shape.turns * 4 < long)
+    {
         return false;
     }
     if value.iter().filter(|byte| **byte == b'.').count() > 2 {
@@ -124,7 +174,9 @@ pub(super) fn placeholder(value: &[u8]) -> bool {
 
 /// Whether `word`, in lower case, stands anywhere in it, whatever its case.
 pub(super) fn holds(value: &[u8], word: &[u8]) -> bool {
-    value.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
+    value
+        .windows(word.len())
+        .any(|part| part.eq_ignore_ascii_case(word))
 }
 
 /// Words with joints between them: `your-token-goes-here`, `MAX_LENGTH_OF_NAME`, `someCamelCaseNameOfAThing`.
@@ -132,14 +184,26 @@ fn named(value: &[u8], shape: Shape) -> bool {
     if shape.digits > 1 {
         return false;
     }
-    let joints = value.iter().filter(|byte| matches!(byte, b'-' | b'_' | b'.')).count();
+    let joints = value
+        .iter()
+        .filter(|byte| matches!(byte, b'-' | b'_' | b'.'))
+        .count();
     let one_case = shape.lower == 0 || shape.upper == 0;
     // Capitals that begin words.
-    let capitals = value.windows(3).filter(|part| part[0].is_ascii_uppercase() && part[1].is_ascii_lowercase() && part[2].is_ascii_lowercase()).count() as u32;
+    let capitals = value
+        .windows(3)
+        .filter(|part| {
+            part[0].is_ascii_uppercase()
+                && part[1].is_ascii_lowercase()
+                && part[2].is_ascii_lowercase()
+        })
+        .count() as u32;
     if shape.lower > shape.upper * 2 && shape.upper > 0 && capitals * 4 >= shape.upper * 3 {
         return true;
     }
-    (one_case && joints >= 2) || (shape.digits == 0 && joints >= 1 && one_case) || (joints >= 3 && shape.turns * 4 < value.len() as u32)
+    (one_case && joints >= 2)
+        || (shape.digits == 0 && joints >= 1 && one_case)
+        || (joints >= 3 && shape.turns * 4 < value.len() as u32)
 }
 
 /// Whether the last six bytes are the CRC-32 of what stands between `from` and them, in base 62.
@@ -164,7 +228,11 @@ pub(super) fn checksum_holds(token: &[u8], from: usize) -> bool {
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
-            if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 }
+            if crc & 1 == 1 {
+                crc >> 1 ^ 0xEDB8_8320
+            } else {
+                crc >> 1
+            }
         })
     })
 }

@@ -73,16 +73,89 @@ pub(super) struct Rules {
 
 /// Says that what follows is to be kept to oneself.
 const SECRET: &[&str] = &[
-    "token", "secret", "passw", "passwd", "pwd", "credential", "creds", "apikey", "api_key", "api-key", "api key", "accesskey", "key",
-    "auth", "bearer", "private", "license", "client_id", "client-id", "clientid", "clientsecret", "pat", "dsn", "sid", "api",
-    "apitoken", "accesstoken", "authtoken", "secretkey", "privatekey", "keysecret", "access_id", "accessid", "app_id", "appid", "signing", "login",
+    "token",
+    "secret",
+    "passw",
+    "passwd",
+    "pwd",
+    "credential",
+    "creds",
+    "apikey",
+    "api_key",
+    "api-key",
+    "api key",
+    "accesskey",
+    "key",
+    "auth",
+    "bearer",
+    "private",
+    "license",
+    "client_id",
+    "client-id",
+    "clientid",
+    "clientsecret",
+    "pat",
+    "dsn",
+    "sid",
+    "api",
+    "apitoken",
+    "accesstoken",
+    "authtoken",
+    "secretkey",
+    "privatekey",
+    "keysecret",
+    "access_id",
+    "accessid",
+    "app_id",
+    "appid",
+    "signing",
+    "login",
 ];
 
 /// Says that what follows may be known to all, or is none.
 const HARMLESS: &[&str] = &[
-    "public", "pubkey", "publishable", "sha1", "sha256", "sha512", "sha-", "sha_", "md5", "checksum", "digest", "integrity", "commit", "revision", "etag",
-    "fingerprint", "uuid", "guid", "hash", "csrf", "nonce", "cache", "primary", "foreign", "partition", "idempotency", "keyword", "keyboard", "sitekey",
-    "site_key", "site-key", "tokenizer", "version", "sequence", "trace", "span", "request_id", "requestid", "correlation", "git_sha", "example", "sample",
+    "public",
+    "pubkey",
+    "publishable",
+    "sha1",
+    "sha256",
+    "sha512",
+    "sha-",
+    "sha_",
+    "md5",
+    "checksum",
+    "digest",
+    "integrity",
+    "commit",
+    "revision",
+    "etag",
+    "fingerprint",
+    "uuid",
+    "guid",
+    "hash",
+    "csrf",
+    "nonce",
+    "cache",
+    "primary",
+    "foreign",
+    "partition",
+    "idempotency",
+    "keyword",
+    "keyboard",
+    "sitekey",
+    "site_key",
+    "site-key",
+    "tokenizer",
+    "version",
+    "sequence",
+    "trace",
+    "span",
+    "request_id",
+    "requestid",
+    "correlation",
+    "git_sha",
+    "example",
+    "sample",
 ];
 
 impl Rules {
@@ -127,7 +200,12 @@ impl Rules {
                 if pattern.prefix() == 0
                     && let Some((literal, near, far)) = pattern.lead()
                 {
-                    self.odd.push(Odd { first: literal[0], near, far, token: self.tokens.len() as u16 });
+                    self.odd.push(Odd {
+                        first: literal[0],
+                        near,
+                        far,
+                        token: self.tokens.len() as u16,
+                    });
                 }
                 self.tokens.push(Token {
                     name: name.clone(),
@@ -144,7 +222,13 @@ impl Rules {
         let mut pairs: Vec<(u16, u16)> = Vec::new();
         for (at, token) in self.tokens.iter().enumerate() {
             if token.pattern.prefix() > 0 {
-                pairs.extend(token.pattern.beginnings().into_iter().map(|three| (slot(three) as u16, at as u16)));
+                pairs.extend(
+                    token
+                        .pattern
+                        .beginnings()
+                        .into_iter()
+                        .map(|three| (slot(three) as u16, at as u16)),
+                );
             }
         }
         pairs.sort_unstable();
@@ -172,7 +256,10 @@ impl Rules {
                 Some(contexts) => contexts.extend(context),
                 None => names.push((
                     word.to_owned(),
-                    Word::Vendor(context.into_iter().collect(), format!("{}_credential", word.replace(['-', '.'], "_")).into()),
+                    Word::Vendor(
+                        context.into_iter().collect(),
+                        format!("{}_credential", word.replace(['-', '.'], "_")).into(),
+                    ),
                 )),
             }
         };
@@ -184,7 +271,9 @@ impl Rules {
                 patterns: read(pattern),
                 word: rest.split_whitespace().any(|flag| flag == "word"),
             });
-            words.split(',').for_each(|word| vendor(&mut names, word, Some(at)));
+            words
+                .split(',')
+                .for_each(|word| vendor(&mut names, word, Some(at)));
         }
         VENDORS
             .lines()
@@ -192,7 +281,11 @@ impl Rules {
             .flat_map(str::split_whitespace)
             .for_each(|word| vendor(&mut names, word, None));
         names.extend(SECRET.iter().map(|word| ((*word).to_owned(), Word::Secret)));
-        names.extend(HARMLESS.iter().map(|word| ((*word).to_owned(), Word::Harmless)));
+        names.extend(
+            HARMLESS
+                .iter()
+                .map(|word| ((*word).to_owned(), Word::Harmless)),
+        );
         let (words, meanings): (Vec<_>, Vec<_>) = names.into_iter().unzip();
         self.words = matcher(&words);
         self.meanings = meanings;
@@ -206,11 +299,13 @@ fn slot([first, second, third]: [u8; 3]) -> usize {
 }
 
 fn lines(text: &str) -> impl Iterator<Item = [&str; 3]> {
-    text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
-        let (name, rest) = line.split_once(char::is_whitespace)?;
-        let (form, rest) = rest.trim_start().split_once(char::is_whitespace)?;
-        Some([name, form, rest.trim_start()])
-    })
+    text.lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| {
+            let (name, rest) = line.split_once(char::is_whitespace)?;
+            let (form, rest) = rest.trim_start().split_once(char::is_whitespace)?;
+            Some([name, form, rest.trim_start()])
+        })
 }
 
 // INVARIANT: the text is compiled in, and a test reads all of it.

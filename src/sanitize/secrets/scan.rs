@@ -30,9 +30,23 @@ pub(super) struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    pub(super) fn all(rules: &'a Rules, names: &'a Names, wanted: Wanted, text: &'a str, hits: &'a mut Vec<Hit>) {
+    pub(super) fn all(
+        rules: &'a Rules,
+        names: &'a Names,
+        wanted: Wanted,
+        text: &'a str,
+        hits: &'a mut Vec<Hit>,
+    ) {
         let first = hits.len();
-        let mut scan = Self { rules, names, wanted, text: text.as_bytes(), hits, seen: 0, taken: 0 };
+        let mut scan = Self {
+            rules,
+            names,
+            wanted,
+            text: text.as_bytes(),
+            hits,
+            seen: 0,
+            taken: 0,
+        };
         scan.blocks();
         if scan.hits.len() > first {
             merge(scan.hits, first);
@@ -69,12 +83,19 @@ impl<'a> Scan<'a> {
         let before = start.checked_sub(1).map_or(b' ', |at| text[at]);
         if is_joint(before) {
             let reach = start.saturating_sub(REACH).max(self.seen).max(self.taken);
-            let back = text[reach..start].iter().rev().take_while(|byte| is_token(**byte) || is_joint(**byte)).count();
+            let back = text[reach..start]
+                .iter()
+                .rev()
+                .take_while(|byte| is_token(**byte) || is_joint(**byte))
+                .count();
             let from = start - back;
             if self.beginnings(from, start) {
                 return;
             }
-        } else if before == b'\\' && matches!(text[start], b'n' | b'r' | b't') && self.token(start + 1) {
+        } else if before == b'\\'
+            && matches!(text[start], b'n' | b'r' | b't')
+            && self.token(start + 1)
+        {
             return;
         }
         if self.beginnings(start, end) {
@@ -155,10 +176,22 @@ impl<'a> Scan<'a> {
             return;
         }
         let start = at - 5;
-        let rest = text[at + 1..].iter().take(40).take_while(|byte| part(byte)).count();
+        let rest = text[at + 1..]
+            .iter()
+            .take(40)
+            .take_while(|byte| part(byte))
+            .count();
         let bounded = start == 0 || !part(&text[start - 1]);
-        if text[start..at].iter().all(|byte| part(byte)) && bounded && (31..=35).contains(&rest) && plausible(&text[at + 1..at + 1 + rest]) {
-            let rest = if text[at + rest] == b'.' { rest - 1 } else { rest };
+        if text[start..at].iter().all(|byte| part(byte))
+            && bounded
+            && (31..=35).contains(&rest)
+            && plausible(&text[at + 1..at + 1 + rest])
+        {
+            let rest = if text[at + rest] == b'.' {
+                rest - 1
+            } else {
+                rest
+            };
             let name = &self.names.entra;
             self.hit(start..at + 1 + rest, Class::Secret, name);
         }
@@ -170,7 +203,10 @@ impl<'a> Scan<'a> {
         let Some(start) = rest.iter().position(u8::is_ascii_hexdigit) else {
             return;
         };
-        let value = rest[start..].iter().take_while(|byte| byte.is_ascii_hexdigit() || **byte == b':').count();
+        let value = rest[start..]
+            .iter()
+            .take_while(|byte| byte.is_ascii_hexdigit() || **byte == b':')
+            .count();
         if value == 17 && rest[start + 8] == b':' {
             let rule = &self.names.sidekiq;
             self.hit(end + start..end + start + value, Class::Secret, rule);
@@ -182,8 +218,15 @@ impl<'a> Scan<'a> {
         if class == Class::Secret {
             self.pass(span.end);
         }
-        if (class == Class::Secret && self.wanted.strong) || (class == Class::WeakSecret && self.wanted.weak) {
-            self.hits.push(Hit { span, class, rule: rule.clone(), inert: None });
+        if (class == Class::Secret && self.wanted.strong)
+            || (class == Class::WeakSecret && self.wanted.weak)
+        {
+            self.hits.push(Hit {
+                span,
+                class,
+                rule: rule.clone(),
+                inert: None,
+            });
         }
     }
 
@@ -208,7 +251,8 @@ impl Run {
     /// The run in front, unless it is a name as they stand in source: `snake_case`, `camelCase`, `CONSTANT_NAME`.
     #[inline]
     fn at(text: &[u8]) -> Option<Self> {
-        let (mut length, mut digits, mut upper, mut capitals, mut joints) = (0, 0_u32, 0_u32, 0_u32, 0_u32);
+        let (mut length, mut digits, mut upper, mut capitals, mut joints) =
+            (0, 0_u32, 0_u32, 0_u32, 0_u32);
         let mut row = 0_u32;
         for byte in text {
             match byte {
@@ -234,7 +278,10 @@ impl Run {
             length += 1;
         }
         let lower = length as u32 - digits - upper - joints;
-        let name = digits == 0 && (upper == 0 || (lower == 0 && joints > 0) || (capitals * 4 >= upper * 3 && lower > upper * 2));
+        let name = digits == 0
+            && (upper == 0
+                || (lower == 0 && joints > 0)
+                || (capitals * 4 >= upper * 3 && lower > upper * 2));
         if name && !(lower == 0 && text[..length].ends_with(b"CONTRIBSYS__COM")) {
             return None;
         }
@@ -246,8 +293,17 @@ impl Run {
 fn judged(token: &Token, bytes: &[u8]) -> Option<Class> {
     let value = &bytes[token.pattern.prefix().min(bytes.len())..];
     let certain = token.checked && checksum_holds(bytes, token.pattern.prefix());
-    let judged = certain || if token.raw { !super::plausible::placeholder(value) } else { plausible(value) };
-    judged.then_some(if token.low { Class::WeakSecret } else { Class::Secret })
+    let judged = certain
+        || if token.raw {
+            !super::plausible::placeholder(value)
+        } else {
+            plausible(value)
+        };
+    judged.then_some(if token.low {
+        Class::WeakSecret
+    } else {
+        Class::Secret
+    })
 }
 
 /// Puts what was found from `first` on in order, and makes one of what overlaps.
@@ -284,5 +340,8 @@ pub(super) const fn is_token(byte: u8) -> bool {
 
 /// What some tokens have in them beside token characters.
 const fn is_joint(byte: u8) -> bool {
-    matches!(byte, b'.' | b'/' | b'+' | b'~' | b':' | b'|' | b'!' | b'=' | b'$')
+    matches!(
+        byte,
+        b'.' | b'/' | b'+' | b'~' | b':' | b'|' | b'!' | b'=' | b'$'
+    )
 }

@@ -46,14 +46,23 @@ impl Sweep {
     pub(super) fn places(&mut self, block: &[u8; BLOCK]) -> Places {
         let marks = marks(block);
         let long = eroded(self.token, marks.token);
-        let dashes = if marks.dash == 0 { 0 } else { five(self.dash, marks.dash) };
+        let dashes = if marks.dash == 0 {
+            0
+        } else {
+            five(self.dash, marks.dash)
+        };
         let places = Places {
             runs: long & !(long << 1 | self.long >> 63),
             assign: marks.assign,
             tilde: marks.tilde,
             dashes: dashes & !(dashes << 1 | self.dashes >> 63),
         };
-        *self = Self { token: marks.token, long, dash: marks.dash, dashes };
+        *self = Self {
+            token: marks.token,
+            long,
+            dash: marks.dash,
+            dashes,
+        };
         places
     }
 }
@@ -75,7 +84,12 @@ pub(super) fn block(text: &[u8], at: usize) -> [u8; BLOCK] {
 /// Where fourteen set bits in a row end.
 #[inline]
 fn eroded(before: u64, now: u64) -> u64 {
-    let step = |(before, now): (u64, u64), by: u32| (before & before << by, now & (now << by | before >> (64 - by)));
+    let step = |(before, now): (u64, u64), by: u32| {
+        (
+            before & before << by,
+            now & (now << by | before >> (64 - by)),
+        )
+    };
     // What the first block lost at its lower end is never looked at: no more than thirteen bits reach over.
     let (_, now) = step(step(step(step((before, now), 1), 2), 4), 6);
     now
@@ -83,7 +97,12 @@ fn eroded(before: u64, now: u64) -> u64 {
 
 #[inline]
 fn five(before: u64, now: u64) -> u64 {
-    let step = |(before, now): (u64, u64), by: u32| (before & before << by, now & (now << by | before >> (64 - by)));
+    let step = |(before, now): (u64, u64), by: u32| {
+        (
+            before & before << by,
+            now & (now << by | before >> (64 - by)),
+        )
+    };
     let four = step(step((before, now), 1), 2);
     four.1 & (now << 4 | before >> 60)
 }
@@ -100,7 +119,8 @@ fn marks(block: &[u8; BLOCK]) -> Marks {
         };
         let is = |byte: u8| bytes.simd_eq(u8x16::splat(byte));
         let dash = is(b'-');
-        let token = within(bytes | u8x16::splat(0x20), b'a', 25) | within(bytes, b'0', 9) | is(b'_') | dash;
+        let token =
+            within(bytes | u8x16::splat(0x20), b'a', 25) | within(bytes, b'0', 9) | is(b'_') | dash;
         let by = 16 * at;
         marks.token |= u64::from(token.to_bitmask()) << by;
         marks.assign |= u64::from((is(b'=') | is(b':')).to_bitmask()) << by;
@@ -125,7 +145,11 @@ mod tests {
         let (mut runs, mut rows, mut assigns) = (vec![], vec![], vec![]);
         for at in (0..text.len()).step_by(BLOCK) {
             let places = sweep.places(&block(text, at));
-            let bits = |mask: u64| (0..64).filter(move |bit| mask >> bit & 1 == 1).map(move |bit| at + bit);
+            let bits = |mask: u64| {
+                (0..64)
+                    .filter(move |bit| mask >> bit & 1 == 1)
+                    .map(move |bit| at + bit)
+            };
             runs.extend(bits(places.runs));
             rows.extend(bits(places.dashes));
             assigns.extend(bits(places.assign));

@@ -15,31 +15,84 @@ const AUTHORITY: usize = 400;
 
 /// Passwords that documentation uses, and passwords that everybody knows.
 const KNOWN: [&[u8]; 26] = [
-    b"password", b"passwd", b"secret", b"pass", b"pwd", b"guest", b"admin", b"root", b"postgres", b"mysql", b"test", b"user", b"token", b"mypass",
-    b"mypassword", b"password1", b"password123", b"pass123", b"secret123", b"admin123", b"test123", b"test1234", b"hunter2", b"p@ssw0rd", b"passw0rd", b"p4ssw0rd",
+    b"password",
+    b"passwd",
+    b"secret",
+    b"pass",
+    b"pwd",
+    b"guest",
+    b"admin",
+    b"root",
+    b"postgres",
+    b"mysql",
+    b"test",
+    b"user",
+    b"token",
+    b"mypass",
+    b"mypassword",
+    b"password1",
+    b"password123",
+    b"pass123",
+    b"secret123",
+    b"admin123",
+    b"test123",
+    b"test1234",
+    b"hunter2",
+    b"p@ssw0rd",
+    b"passw0rd",
+    b"p4ssw0rd",
 ];
 
 impl Scan<'_> {
     /// `://` stands at `at`.
     pub(super) fn url(&mut self, at: usize) {
         let text = self.text;
-        let scheme = text[..at].iter().rev().take(24).take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')).count();
+        let scheme = text[..at]
+            .iter()
+            .rev()
+            .take(24)
+            .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
+            .count();
         let start = at + 3;
-        let stop = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\' | b'/' | b'?' | b'#' | b'|');
+        let stop = |byte: &u8| {
+            byte.is_ascii_whitespace()
+                || matches!(
+                    byte,
+                    b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\' | b'/' | b'?' | b'#' | b'|'
+                )
+        };
         let rest = &text[start..(start + AUTHORITY).min(text.len())];
         let mut length = rest.iter().position(stop).unwrap_or(rest.len());
         if scheme < 2 {
             return;
         }
         let mut authority = &rest[..length];
-        if !authority.contains(&b'@') && rest.get(length).is_some_and(|byte| matches!(byte, b'/' | b'?' | b'#')) && authority.contains(&b':') {
+        if !authority.contains(&b'@')
+            && rest
+                .get(length)
+                .is_some_and(|byte| matches!(byte, b'/' | b'?' | b'#'))
+            && authority.contains(&b':')
+        {
             // A password in which somebody forgot to escape these.
-            let hard = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\');
-            let end = rest.iter().take(160).position(hard).unwrap_or(rest.len().min(160));
+            let hard = |byte: &u8| {
+                byte.is_ascii_whitespace()
+                    || matches!(byte, b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\')
+            };
+            let end = rest
+                .iter()
+                .take(160)
+                .position(hard)
+                .unwrap_or(rest.len().min(160));
             let at_sign = rest[..end].iter().position(|byte| *byte == b'@');
-            let port = authority.rsplit(|byte| *byte == b':').next().is_some_and(|port| !port.is_empty() && port.iter().all(u8::is_ascii_digit));
+            let port = authority
+                .rsplit(|byte| *byte == b':')
+                .next()
+                .is_some_and(|port| !port.is_empty() && port.iter().all(u8::is_ascii_digit));
             if let (Some(at_sign), false) = (at_sign, port) {
-                length = rest[at_sign..].iter().position(stop).map_or(rest.len(), |more| at_sign + more);
+                length = rest[at_sign..]
+                    .iter()
+                    .position(stop)
+                    .map_or(rest.len(), |more| at_sign + more);
                 authority = &rest[..length];
             }
         }
@@ -55,17 +108,29 @@ impl Scan<'_> {
         };
         let (user, password) = (&userinfo[..colon], &userinfo[colon + 1..]);
         let variable = |byte: &u8| matches!(byte, b'{' | b'}' | b'<' | b'>' | b'[' | b']');
-        if password.len() < 3 || host.is_empty() || password.iter().any(variable) || matches!(password[0], b'$' | b'%' if password.len() < 3 || !password[1].is_ascii_hexdigit()) {
+        if password.len() < 3
+            || host.is_empty()
+            || password.iter().any(variable)
+            || matches!(password[0], b'$' | b'%' if password.len() < 3 || !password[1].is_ascii_hexdigit())
+        {
             return;
         }
-        if password.iter().all(|byte| matches!(byte, b'*' | b'.' | b'x' | b'X')) {
+        if password
+            .iter()
+            .all(|byte| matches!(byte, b'*' | b'.' | b'x' | b'X'))
+        {
             return;
         }
         let value = start + colon + 1..start + userinfo.len();
-        let own = user.eq_ignore_ascii_case(password) || (user.is_empty() && password.contains(&b':'));
+        let own =
+            user.eq_ignore_ascii_case(password) || (user.is_empty() && password.contains(&b':'));
         let sidekiq = host.ends_with(b".contribsys.com");
         let sure = sidekiq || (strong(password) && !own && !placeholder(password));
-        let class = if sure { Class::Secret } else { Class::WeakSecret };
+        let class = if sure {
+            Class::Secret
+        } else {
+            Class::WeakSecret
+        };
         let rule = &self.names.url;
         self.hit(value, class, rule);
     }
@@ -74,7 +139,13 @@ impl Scan<'_> {
     fn webhook(&mut self, start: usize, host: &[u8], length: usize) {
         let text = self.text;
         let path = start + length;
-        let stop = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\' | b')' | b']' | b',' | b';' | b'}');
+        let stop = |byte: &u8| {
+            byte.is_ascii_whitespace()
+                || matches!(
+                    byte,
+                    b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\' | b')' | b']' | b',' | b';' | b'}'
+                )
+        };
         let rest = &text[path..(path + 400).min(text.len())];
         let rest = &rest[..rest.iter().position(stop).unwrap_or(rest.len())];
         let (prefix, least): (&[u8], usize) = match host {
@@ -83,7 +154,9 @@ impl Scan<'_> {
                 [b'/', b'w', ..] => (b"/workflows/", 38),
                 _ => (b"/triggers/", 30),
             },
-            b"discord.com" | b"discordapp.com" | b"canary.discord.com" | b"ptb.discord.com" => (b"/api/webhooks/", 70),
+            b"discord.com" | b"discordapp.com" | b"canary.discord.com" | b"ptb.discord.com" => {
+                (b"/api/webhooks/", 70)
+            }
             b"hooks.zapier.com" => (b"/hooks/catch/", 12),
             b"api.telegram.org" => (b"/bot", 40),
             b"chat.googleapis.com" => (b"/v1/spaces/", 60),
@@ -91,10 +164,16 @@ impl Scan<'_> {
             b"qyapi.weixin.qq.com" => (b"/cgi-bin/webhook/send?key=", 30),
             b"oapi.dingtalk.com" => (b"/robot/send?access_token=", 50),
             b"maker.ifttt.com" => (b"/trigger/", 30),
-            b"hook.eu1.make.com" | b"hook.us1.make.com" | b"hook.eu2.make.com" | b"hook.us2.make.com" | b"hook.integromat.com" => (b"/", 28),
+            b"hook.eu1.make.com"
+            | b"hook.us1.make.com"
+            | b"hook.eu2.make.com"
+            | b"hook.us2.make.com"
+            | b"hook.integromat.com" => (b"/", 28),
             _ if host.ends_with(b".webhook.office.com") => (b"/webhookb2/", 100),
             _ if host.ends_with(b".tines.com") => (b"/webhook/", 60),
-            _ if host.ends_with(b".logic.azure.com") || host.ends_with(b".logic.azure.com:443") => (b"/workflows/", 60),
+            _ if host.ends_with(b".logic.azure.com") || host.ends_with(b".logic.azure.com:443") => {
+                (b"/workflows/", 60)
+            }
             _ => return,
         };
         let Some(secret) = rest.strip_prefix(prefix) else {
@@ -110,7 +189,12 @@ impl Scan<'_> {
 
 /// Whether somebody may use it as a password in earnest.
 pub(super) fn strong(password: &[u8]) -> bool {
-    let known = KNOWN.iter().any(|known| password.eq_ignore_ascii_case(known));
+    let known = KNOWN
+        .iter()
+        .any(|known| password.eq_ignore_ascii_case(known));
     let start = password.first().copied().unwrap_or(b' ');
-    password.len() >= 8 && !known && kinds(password) >= 2 && !matches!(start, b'$' | b'<' | b'{' | b'%' | b'*')
+    password.len() >= 8
+        && !known
+        && kinds(password) >= 2
+        && !matches!(start, b'$' | b'<' | b'{' | b'%' | b'*')
 }

@@ -228,7 +228,11 @@ async fn lists_equal_calls_for_ten_thousand_random_uses() {
         sealer: Arc::new(Sealer::ephemeral()),
         upstreams: counting.clone(),
         connections: None,
-        sanitizer: Arc::new(Sanitizer::standard(Rules::default(), Findings::new(), OwnCredentials::new())),
+        sanitizer: Arc::new(Sanitizer::standard(
+            Rules::default(),
+            Findings::new(),
+            OwnCredentials::new(),
+        )),
         closing: CancellationToken::new(),
     });
     let people = [

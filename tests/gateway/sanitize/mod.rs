@@ -149,12 +149,23 @@ pairings! {
 #[tokio::test]
 async fn msg_11_every_revision_is_held_to_the_same() {
     for revision in Revision::ALL {
-        let notes = Upstream::http(Revision::V2026_07_28)
-            .tools([tool("t")])
-            .on("tools/call", result(&format!(r#"{{"content":[{{"type":"text","text":"{SECRET}"}}]}}"#)));
-        let gateway = Gateway::of().setting(RULE).upstream("notes", &notes).start().await;
+        let notes = Upstream::http(Revision::V2026_07_28).tools([tool("t")]).on(
+            "tools/call",
+            result(&format!(
+                r#"{{"content":[{{"type":"text","text":"{SECRET}"}}]}}"#
+            )),
+        );
+        let gateway = Gateway::of()
+            .setting(RULE)
+            .upstream("notes", &notes)
+            .start()
+            .await;
         let client = gateway.client(revision).await;
-        assert_eq!(client.call("notes_t", "{}").await.text(), GONE, "{revision}");
+        assert_eq!(
+            client.call("notes_t", "{}").await.text(),
+            GONE,
+            "{revision}"
+        );
     }
 }
 
@@ -163,13 +174,27 @@ async fn an_operator_says_more_or_less_for_an_upstream_and_a_tool() {
     let server = || {
         Upstream::http(Revision::V2026_07_28)
             .tools([tool("t"), tool("raw_t")])
-            .on("tools/call", result(&format!(r#"{{"content":[{{"type":"image","mimeType":"image/png","data":"{}"}}]}}"#, STANDARD.encode("no picture at all, but text"))))
+            .on(
+                "tools/call",
+                result(&format!(
+                    r#"{{"content":[{{"type":"image","mimeType":"image/png","data":"{}"}}]}}"#,
+                    STANDARD.encode("no picture at all, but text")
+                )),
+            )
     };
     let (notes, other) = (server(), server());
     let gateway = Gateway::of()
         .setting("sanitize: { classes: { media: block } }")
-        .upstream_with("notes", &notes, "sanitize: { tools: { \"raw_*\": { media: off } } }")
-        .upstream_with("other", &other, "sanitize: { classes: { media: { results: flag } } }")
+        .upstream_with(
+            "notes",
+            &notes,
+            "sanitize: { tools: { \"raw_*\": { media: off } } }",
+        )
+        .upstream_with(
+            "other",
+            &other,
+            "sanitize: { classes: { media: { results: flag } } }",
+        )
         .start()
         .await;
     let client = gateway.client(Revision::V2026_07_28).await;
@@ -206,7 +231,10 @@ async fn credentials_of_the_gateway_come_back_to_nobody() {
         .await;
     let client = gateway.client(Revision::V2026_07_28).await;
     let answer = client.call("notes_t", "{}").await;
-    assert_eq!(notes.last("tools/call").header("x-api-key"), Some(path.as_str()));
+    assert_eq!(
+        notes.last("tools/call").header("x-api-key"),
+        Some(path.as_str())
+    );
     let value = answer.value();
     for block in value["content"].as_array().unwrap() {
         let text = block["text"].as_str().unwrap();
@@ -218,17 +246,25 @@ async fn credentials_of_the_gateway_come_back_to_nobody() {
 async fn skills_keep_their_bytes_or_are_not_read_and_apps_keep_their_scripts() {
     let page = "<html><script>let a = 1;</script><img src='https://x.example/p.png'></html>";
     let notes = Upstream::http(Revision::V2026_07_28)
-        .capabilities(r#"{"tools":{},"resources":{},"extensions":{"io.modelcontextprotocol/skills":{}}}"#)
+        .capabilities(
+            r#"{"tools":{},"resources":{},"extensions":{"io.modelcontextprotocol/skills":{}}}"#,
+        )
         .tools([tool("t")])
         .resources([crate::harness::resource("skill://a/SKILL.md")])
         .on("resources/read", move |heard: &Heard| {
             let uri = heard.text("uri").unwrap();
             let text = match uri.as_str() {
                 "ui://dash/page.html" => page.to_owned(),
-                "skill://a/SKILL.md" => "# A skill\r\n\u{1F469}\u{200D}\u{1F4BB} \t*fine*  \n".to_owned(),
+                "skill://a/SKILL.md" => {
+                    "# A skill\r\n\u{1F469}\u{200D}\u{1F4BB} \t*fine*  \n".to_owned()
+                }
                 _ => format!("# A skill that holds {SECRET}"),
             };
-            Play::Result(format!(r#"{{"contents":[{{"uri":{},"mimeType":"text/html","text":{}}}]}}"#, quote(&uri), quote(&text)))
+            Play::Result(format!(
+                r#"{{"contents":[{{"uri":{},"mimeType":"text/html","text":{}}}]}}"#,
+                quote(&uri),
+                quote(&text)
+            ))
         });
     let (_gateway, client) = before(Pairing::MODERN_MODERN, &notes).await;
     let app = client.read("ui://notes/dash/page.html").await.value();

@@ -10,7 +10,9 @@ async fn asked(params: &str) -> crate::harness::Answer {
     );
     let notes = Upstream::http(Revision::V2026_07_28)
         .tools([tool("t")])
-        .on("tools/call", move |_: &Heard| Play::Result(question.clone()));
+        .on("tools/call", move |_: &Heard| {
+            Play::Result(question.clone())
+        });
     let gateway = Gateway::of().upstream("notes", &notes).start().await;
     let client = gateway.client_able(Revision::V2026_07_28, ALL).await;
     client.call("notes_t", "{}").await
@@ -21,8 +23,16 @@ async fn nobody_is_sent_to_an_address_that_hides_where_it_leads() {
     let url = |url: &str| {
         format!(r#"{{"mode":"url","elicitationId":"e","message":"Go on","url":"{url}"}}"#)
     };
-    for bad in ["http://a.example/", "https://a.example@b.example/", "javascript:x"] {
-        assert_eq!(asked(&url(bad)).await.tool_error(), "content_blocked", "{bad}");
+    for bad in [
+        "http://a.example/",
+        "https://a.example@b.example/",
+        "javascript:x",
+    ] {
+        assert_eq!(
+            asked(&url(bad)).await.tool_error(),
+            "content_blocked",
+            "{bad}"
+        );
     }
     let good = asked(&url("https://a.example/x?token=eyJhbGciOiJIUzI1NiJ9.e30.ZRrHA1JJJW8opsbCGfG_HACGpVUMN_a9IV7pAx_Zmeo")).await.value();
     let params = &good["inputRequests"]["k"]["params"];
@@ -37,7 +47,10 @@ async fn no_form_asks_for_a_secret() {
             r#"{{"message":"Fill in","requestedSchema":{{"type":"object","properties":{{"{name}":{{"type":"string"}}}}}}}}"#
         )
     };
-    assert_eq!(asked(&form("api_key")).await.tool_error(), "content_blocked");
+    assert_eq!(
+        asked(&form("api_key")).await.tool_error(),
+        "content_blocked"
+    );
     let fine = asked(&form("city")).await.value();
     assert_eq!(fine["resultType"], "input_required");
 }
