@@ -54,6 +54,19 @@ impl Injection {
                 }
             }
         }
+        // The longest word is found, and stands for the words at its ends as well: "system prompt" for "prompt".
+        let own = uses.clone();
+        for (word, uses) in words.iter().zip(&mut uses) {
+            for (other, more) in words.iter().zip(&own) {
+                let at_end = word.strip_suffix(other).is_some_and(|before| before.ends_with(' '));
+                let at_start = word.strip_prefix(other).is_some_and(|after| after.starts_with(' '));
+                if at_end || at_start {
+                    uses.extend(more);
+                }
+            }
+            uses.sort_unstable();
+            uses.dedup();
+        }
         Ok(Self {
             words: AhoCorasick::builder()
                 .ascii_case_insensitive(true)
@@ -76,11 +89,15 @@ impl Detector for Injection {
         let mut open = [Open::default(); OPEN];
         let mut oldest = 0;
         let mut told = 0;
+        let mut open_until = 0;
         for word in self.words.find_iter(bytes) {
-            if !whole(bytes, word.start(), word.end()) {
+            let uses = &self.uses[word.pattern().as_usize()];
+            // Sorted by phrase: a word that begins none is of use only while one is open.
+            let begins = uses.iter().any(|(_, place)| *place == 0);
+            if (!begins && word.start() > open_until) || !whole(bytes, word.start(), word.end()) {
                 continue;
             }
-            for (phrase, place) in &self.uses[word.pattern().as_usize()] {
+            for (phrase, place) in uses {
                 let (kind, sets) = phrases::PHRASES[usize::from(*phrase)];
                 let start = match place {
                     0 => Some(word.start()),
@@ -101,6 +118,7 @@ impl Detector for Injection {
                         end: word.end(),
                     };
                     oldest = (oldest + 1) % OPEN;
+                    open_until = word.end() + NEAR;
                 } else if start >= told {
                     told = word.end();
                     hits.push(Hit {

@@ -66,7 +66,7 @@ pub(super) const PHRASES: &[(Kind, &[&str])] = &[
     (
         Override,
         &[
-            "<important>|<system>|[system]|<|im_start|>system|### system|[inst]|<<sys>>|system:|<instructions>",
+            "<important>|<system>|[system]|### system|[inst]|<<sys>>|system:|<instructions>",
             "you must|you are|ignore|do not|before|always|assistant|the model|instructions",
         ],
     ),
@@ -197,7 +197,7 @@ pub(super) const PHRASES: &[(Kind, &[&str])] = &[
             "enter|provide|type|confirm|give|supply|tell us|tell me|verify|send us|send me|reply with|share",
             "your|the user's|users'|their",
             "password|api key|credit card|social security number|access token|private key|seed phrase|recovery phrase|2fa code|one-time code|pin code|bank details|login credentials|credentials|ssn",
-            "to continue|to proceed|to verify|to unlock|to restore|here|below|immediately|now|for verification|to complete|in this chat|so that|so we|or your|to avoid|to keep",
+            "to continue|to proceed|to verify your|to unlock|to restore|immediately|for verification|in this chat|or your account|to avoid",
         ],
     ),
     (

@@ -1,0 +1,64 @@
+//! Which detectors are measured, with what, and what must hold: the floors of the content rules.
+// SECURITY 7, the published quality floor
+
+use usher::sanitize::{
+    Class, active::Active, hidden::Hidden, injection::Injection, terminal::Terminal,
+};
+
+use super::{
+    active, hidden, injection,
+    measure::{Floor, Subject},
+    terminal,
+};
+
+/// Every class that has a corpus.
+pub fn subjects() -> Vec<Subject> {
+    let exact = Floor {
+        recall: 1.0,
+        precision: 1.0,
+        flagged: 0.0,
+        per_mebibyte: 0.0,
+    };
+    vec![
+        Subject {
+            class: Class::Hidden,
+            detector: Box::new(Hidden::new()),
+            positives: hidden::positives(),
+            negatives: hidden::negatives(),
+            floor: exact,
+        },
+        Subject {
+            class: Class::Terminal,
+            detector: Box::new(Terminal::new()),
+            positives: terminal::positives(),
+            negatives: terminal::negatives(),
+            floor: exact,
+        },
+        // Pages and documents have images; how many are made inert is told, and has no floor.
+        Subject {
+            class: Class::Active,
+            detector: Box::new(Active::new([])),
+            positives: active::positives(),
+            negatives: active::negatives(),
+            floor: Floor {
+                recall: 1.0,
+                precision: 0.99,
+                flagged: 0.0,
+                per_mebibyte: f64::INFINITY,
+            },
+        },
+        // Advisory: recall is told, at no more than one benign text in a hundred.
+        Subject {
+            class: Class::Injection,
+            detector: Box::new(Injection::new().expect("the table is of a size that can be built")),
+            positives: injection::positives(),
+            negatives: injection::negatives(),
+            floor: Floor {
+                recall: 0.0,
+                precision: 0.0,
+                flagged: 0.01,
+                per_mebibyte: f64::INFINITY,
+            },
+        },
+    ]
+}
