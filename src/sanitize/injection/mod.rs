@@ -58,8 +58,12 @@ impl Injection {
         let own = uses.clone();
         for (word, uses) in words.iter().zip(&mut uses) {
             for (other, more) in words.iter().zip(&own) {
-                let at_end = word.strip_suffix(other).is_some_and(|before| before.ends_with(' '));
-                let at_start = word.strip_prefix(other).is_some_and(|after| after.starts_with(' '));
+                let at_end = word
+                    .strip_suffix(other)
+                    .is_some_and(|before| before.ends_with(' '));
+                let at_start = word
+                    .strip_prefix(other)
+                    .is_some_and(|after| after.starts_with(' '));
                 if at_end || at_start {
                     uses.extend(more);
                 }
