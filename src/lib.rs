@@ -59,6 +59,7 @@ pub mod call;
 pub mod fetch;
 pub mod findings;
 pub mod metrics;
+pub mod schema;
 pub mod seal;
 pub mod tasks;
 

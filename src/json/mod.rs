@@ -4,6 +4,8 @@
 //! name at any depth. Unknown members, member order and number spellings survive, because no value is ever
 //! rebuilt. Deliberately absent: a tree of values, and any notion of what a value means.
 
+mod canonical;
+mod decimal;
 mod edit;
 mod node;
 mod notes;
@@ -19,6 +21,8 @@ use std::{fmt, sync::Arc};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+pub use canonical::canonical;
+pub use decimal::Decimal;
 pub use edit::{Edits, Fate};
 pub use node::{Elements, Field, Fields, Kind, Member, Members, Node};
 pub use scan::{Limits, ScanError, scan};

@@ -1,0 +1,109 @@
+//! JSON Schema, run over the bytes of a value: what a tool says its arguments and results are, held to (SECURITY MSG-12).
+//!
+//! Guarantees: a schema is laid out once and then only read; checking a value builds no tree of it, compares numbers exactly
+//! whatever their digits, fetches nothing, and ends within a number of steps ([`STEPS`]) that hold for every schema and every
+//! value, nested or self-referring as they may be; patterns run in linear time. What cannot be judged (a pattern that looks
+//! around, a dialect that nobody knows) is neither kept nor broken: that holds through `not`, `oneOf` and `if`, so that no value
+//! is refused, and no broken one let through, because of it. What is told of a broken value names its place and what the schema
+//! wants there, never the value.
+//!
+//! Dialects: 2020-12, 2019-09, draft-07, draft-06, draft-04; the first where none is named. `format` and content keywords are
+//! annotations. Deliberately absent: whether a schema is one, which the meta-schemas say, and the bounds on its size, which
+//! `catalog` holds.
+
+mod compile;
+mod dialect;
+mod pattern;
+mod rule;
+mod run;
+#[cfg(test)]
+mod tests;
+mod told;
+
+use crate::json::Node;
+
+pub use compile::Faulty;
+pub use pattern::is_linear;
+
+use rule::Rule;
+
+/// The most steps of one check: visits of a subschema at a value, members, elements, and pieces of text. About 20 ms.
+pub const STEPS: u32 = 1_000_000;
+
+/// A schema, laid out to be checked against.
+#[derive(Debug)]
+pub struct Schema {
+    /// The first is the root.
+    rules: Vec<Rule>,
+    /// Whether some subschema asks what others have looked at.
+    tracks: bool,
+    /// What of it cannot be judged.
+    gap: Option<Gap>,
+}
+
+/// What of a schema cannot be judged here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Gap {
+    /// A pattern that no engine of linear time takes, such as one that looks ahead.
+    #[error("has a pattern that cannot be matched in linear time, which is not checked")]
+    Pattern,
+    /// A dialect that is not known.
+    #[error("is of a dialect that is not known, and is not checked")]
+    Dialect,
+    /// A reference to a meta-schema, or one that depends on who refers.
+    #[error("has a reference to a meta-schema, or a dynamic one, which is not checked")]
+    Reference,
+}
+
+/// How a value stands to a schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It conforms.
+    Fits,
+    /// Nothing that can be judged is broken, and something cannot be judged.
+    Unjudged,
+    /// It does not conform: at least one place, at most [`TOLD`].
+    Broken(Vec<Problem>),
+    /// Judging it would take too long, or it holds a number that nothing can be said of.
+    TooMuch,
+}
+
+/// The most places that are told of.
+pub const TOLD: usize = 5;
+
+/// One place where a value is not what its schema wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Where: a JSON pointer, shortened, without control characters; empty for the whole value.
+    pub path: String,
+    /// What the schema wants there, in words: `must be an integer`.
+    pub wanted: String,
+}
+
+impl Schema {
+    /// Lays a schema out. Cost: linear in its size; keep it.
+    ///
+    /// # Errors
+    /// [`Faulty`] when it refers to nothing, to elsewhere, or to itself without end.
+    pub fn compile(schema: Node<'_>) -> Result<Self, Faulty> {
+        compile::compile(schema)
+    }
+
+    /// What of it cannot be judged, if anything.
+    pub const fn gap(&self) -> Option<Gap> {
+        self.gap
+    }
+
+    /// How `value` stands to it. `steps` may be less than [`STEPS`].
+    pub fn check(&self, value: Node<'_>, steps: u32) -> Verdict {
+        run::check(self, value, steps)
+    }
+
+    /// Whether nothing in `value` is broken; what cannot be judged, or not in time, is not.
+    pub fn conforms(&self, value: Node<'_>) -> bool {
+        matches!(
+            run::fits(self, value, STEPS),
+            Some(run::Three::Yes | run::Three::Unknown)
+        )
+    }
+}

@@ -1,0 +1,343 @@
+//! What fits, what does not, what is told of it, and what it may cost.
+
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::*;
+use crate::json::{Json, Limits};
+
+fn json(text: &str) -> Json {
+    Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::UPSTREAM).unwrap()
+}
+
+fn schema(text: &str) -> Schema {
+    Schema::compile(json(text).root()).unwrap_or_else(|fault| panic!("{text}: {fault}"))
+}
+
+fn check(of: &str, value: &str) -> Verdict {
+    schema(of).check(json(value).root(), STEPS)
+}
+
+fn told(of: &str, value: &str) -> Vec<String> {
+    match check(of, value) {
+        Verdict::Broken(told) => told
+            .into_iter()
+            .map(|problem| format!("{} {}", problem.path, problem.wanted))
+            .collect(),
+        other => panic!("{of} {value}: {other:?}"),
+    }
+}
+
+const ORDER: &str = r##"{"type":"object","required":["item","count"],"additionalProperties":false,"properties":{
+    "item":{"type":"string","minLength":2,"maxLength":5,"pattern":"^[a-z]+$"},
+    "count":{"type":"integer","minimum":1,"exclusiveMaximum":10},
+    "size":{"enum":["s","m",{"cm":30}]},
+    "tags":{"type":"array","items":{"$ref":"#/$defs/tag"},"uniqueItems":true,"maxItems":3},
+    "to":{"anyOf":[{"type":"string"},{"type":"null"},{"type":"object","required":["zip"]}]}},
+    "$defs":{"tag":{"type":"string","not":{"const":"none"}}}}"##;
+
+#[test]
+fn msg_12_what_is_told_names_the_place_and_what_is_wanted_and_never_the_value() {
+    for (value, want) in [
+        (
+            r#"{"item":"secret","count":1}"#,
+            "/item must have at most 5 characters",
+        ),
+        (
+            r#"{"item":"S3CRE","count":1}"#,
+            "/item must match `^[a-z]+$`",
+        ),
+        (
+            r#"{"item":"tea","count":"secret"}"#,
+            "/count must be an integer",
+        ),
+        (
+            r#"{"item":"tea","count":10.0}"#,
+            "/count must be less than 10",
+        ),
+        (r#"{"item":"tea","count":0}"#, "/count must be at least 1"),
+        (r#"{"item":"tea"}"#, " must have `count`"),
+        (
+            r#"{"item":"tea","count":1,"size":"secret"}"#,
+            r#"/size must be "s" or "m" or {"cm":30}"#,
+        ),
+        (
+            r#"{"item":"tea","count":1,"tags":["a","secret",7]}"#,
+            "/tags/2 must be a string",
+        ),
+        (
+            r#"{"item":"tea","count":1,"tags":["none"]}"#,
+            r#"/tags/0 must not be "none""#,
+        ),
+        (
+            r#"{"item":"tea","count":1,"tags":["secret","secret"]}"#,
+            "/tags must not have the same element twice",
+        ),
+        (
+            r#"{"item":"tea","count":1,"to":{"a":"secret"}}"#,
+            "/to must be a string or null or an object with `zip`",
+        ),
+        (
+            r#"{"item":"tea","count":1,"note":"secret"}"#,
+            "/note must not be there; known are `count`, `item`, `size`, `tags`, `to`",
+        ),
+    ] {
+        let told = told(ORDER, value);
+        assert_eq!(told, [want], "{value}");
+        assert!(!told[0].contains("secret"));
+    }
+    assert_eq!(
+        check(
+            ORDER,
+            r#"{"item":"tea","count":3.0,"to":null,"tags":["a","b"],"size":{"cm":3e1}}"#
+        ),
+        Verdict::Fits
+    );
+    let all = told(ORDER, r#"{"item":7,"a":1,"b":1,"c":1,"d":1,"e":1}"#);
+    assert_eq!(all.len(), TOLD);
+}
+
+#[test]
+fn a_path_is_short_and_holds_no_control_characters() {
+    let of = r#"{"additionalProperties":{"type":"string"}}"#;
+    let key = "x".repeat(300);
+    let long = told(of, &format!("{{\"{key}\":1}}"));
+    assert!(long[0].chars().count() < 230, "{}", long[0]);
+    assert_eq!(
+        told(of, r#"{"a\u001b/~":1}"#),
+        ["/a\u{FFFD}~1~0 must be a string"]
+    );
+}
+
+#[test]
+fn numbers_are_judged_as_they_are_written() {
+    let of = r#"{"type":"integer","maximum":9007199254740992}"#;
+    assert_eq!(check(of, "9007199254740992.0"), Verdict::Fits);
+    // A double takes it for the number before.
+    assert!(matches!(check(of, "9007199254740993"), Verdict::Broken(_)));
+    assert_eq!(check(r#"{"type":"integer"}"#, "1e300"), Verdict::Fits);
+    assert!(matches!(
+        check(r#"{"type":"integer"}"#, "1.00000000000000000000001"),
+        Verdict::Broken(_)
+    ));
+    assert!(matches!(
+        check(r#"{"const":0.1}"#, "0.1000000000000000055511151231257827"),
+        Verdict::Broken(_)
+    ));
+    assert_eq!(check(r#"{"multipleOf":0.01}"#, "19.99"), Verdict::Fits);
+    // Nothing can be said of it, so nothing is let through because of it.
+    assert_eq!(
+        check(r#"{"maximum":5}"#, "-1e99999999999"),
+        Verdict::TooMuch
+    );
+}
+
+#[test]
+fn what_cannot_be_judged_is_neither_kept_nor_broken_wherever_it_stands() {
+    let ahead = r#"{"type":"string","pattern":"^(?!\\.)[a-z.]+@[a-z]+$"}"#;
+    assert_eq!(schema(ahead).gap(), Some(Gap::Pattern));
+    assert_eq!(check(ahead, r#"".a@b""#), Verdict::Unjudged);
+    assert_eq!(told(ahead, "7"), [" must be a string"]);
+    for of in [
+        format!(r#"{{"not":{ahead}}}"#),
+        format!(r#"{{"oneOf":[{ahead},{{"type":"string"}}]}}"#),
+        format!(r#"{{"if":{ahead},"then":false}}"#),
+        format!(r#"{{"if":{ahead},"else":false}}"#),
+        format!(r#"{{"contains":{ahead}}}"#),
+        r#"{"patternProperties":{"(?=a)b":false},"additionalProperties":false}"#.to_owned(),
+        r#"{"$schema":"https://example.com/mine","type":"boolean"}"#.to_owned(),
+        r#"{"$ref":"http://json-schema.org/draft-07/schema#"}"#.to_owned(),
+    ] {
+        let value = match &of {
+            of if of.contains("contains") => r#"["x"]"#,
+            of if of.contains("Properties") => r#"{"x":1}"#,
+            _ => r#""x""#,
+        };
+        assert_eq!(check(&of, value), Verdict::Unjudged, "{of}");
+    }
+}
+
+#[test]
+fn cat_5_a_schema_that_leads_nowhere_elsewhere_or_round_is_none() {
+    for (of, want) in [
+        (
+            r##"{"$ref":"#/$defs/gone"}"##,
+            "refers to `#/$defs/gone`, which is not in it",
+        ),
+        (
+            r##"{"properties":{"a":{"$ref":"#nobody"}}}"##,
+            "refers to `#nobody`, which is not in it",
+        ),
+        (
+            r#"{"items":{"$ref":"https://example.com/x"}}"#,
+            "refers to something outside itself",
+        ),
+        (r##"{"$ref":"#"}"##, "refers to itself without end"),
+        (
+            r##"{"$defs":{"a":{"allOf":[{"$ref":"#/$defs/b"}]},"b":{"not":{"$ref":"#/$defs/a"}}},"$ref":"#/$defs/a"}"##,
+            "refers to itself without end",
+        ),
+    ] {
+        let fault = Schema::compile(json(of).root())
+            .err()
+            .map(|fault| fault.to_string());
+        assert_eq!(fault.as_deref(), Some(want), "{of}");
+    }
+    let tree = r##"{"properties":{"below":{"items":{"$ref":"#"}}},"required":["name"]}"##;
+    assert_eq!(
+        check(tree, r#"{"name":1,"below":[{"name":2,"below":[]}]}"#),
+        Verdict::Fits
+    );
+    assert_eq!(
+        told(tree, r#"{"name":1,"below":[{"name":2,"below":[{}]}]}"#),
+        ["/below/0/below/0 must have `name`"]
+    );
+}
+
+#[test]
+fn dialects_differ_as_they_say() {
+    let items = r#""items":[{"type":"string"}],"additionalItems":false"#;
+    let seven = format!(r#"{{"$schema":"http://json-schema.org/draft-07/schema#",{items}}}"#);
+    assert!(matches!(check(&seven, r#"["a",1]"#), Verdict::Broken(_)));
+    assert_eq!(
+        check(
+            r#"{"prefixItems":[{"type":"string"}],"items":false}"#,
+            r#"["a"]"#
+        ),
+        Verdict::Fits
+    );
+    let beside = r##""$ref":"#/definitions/a","type":"string","definitions":{"a":{}}"##;
+    let seven = format!(r#"{{"$schema":"http://json-schema.org/draft-07/schema#",{beside}}}"#);
+    assert_eq!(check(&seven, "1"), Verdict::Fits);
+    assert!(matches!(
+        check(&format!("{{{beside}}}"), "1"),
+        Verdict::Broken(_)
+    ));
+}
+
+#[test]
+fn a_check_ends_whatever_the_schema_and_the_value() {
+    // Each level doubles the work: without an end it would take 2^64 steps.
+    let doubling = r##"{"anyOf":[{"properties":{"a":{"$ref":"#"}},"required":["x"]},{"properties":{"a":{"$ref":"#"}},"required":["y"]}]}"##;
+    let deep = format!("{}1{}", r#"{"a":"#.repeat(60), "}".repeat(60));
+    let chain: Vec<_> = (0..300)
+        .map(|at| {
+            format!(
+                r##""s{at}":{{"allOf":[{{"$ref":"#/$defs/s{0}"}},{{"$ref":"#/$defs/s{0}"}}]}}"##,
+                at + 1
+            )
+        })
+        .collect();
+    let wide = format!(
+        r##"{{"$ref":"#/$defs/s0","$defs":{{{},"s300":{{}}}}}}"##,
+        chain.join(",")
+    );
+    let pattern = r#"{"items":{"pattern":"^(a+)+(b|a)*$"}}"#;
+    let text = format!(
+        "[{}]",
+        vec![format!("\"{}!\"", "a".repeat(5_000)); 1_000].join(",")
+    );
+    for (of, value) in [(doubling, deep.as_str()), (&wide, "1"), (pattern, &text)] {
+        let of = schema(of);
+        let value = json(value);
+        let began = std::time::Instant::now();
+        let verdict = of.check(value.root(), STEPS);
+        let took = began.elapsed();
+        assert!(
+            matches!(verdict, Verdict::TooMuch | Verdict::Broken(_)),
+            "{verdict:?}"
+        );
+        assert!(took.as_millis() < 2_000, "{took:?} without optimisation");
+    }
+    assert!(
+        !schema(&wide).conforms(json("1").root()),
+        "what cannot be judged in time does not conform"
+    );
+    // The same with too few steps for a value that fits.
+    let fits = json(r#"[1,2,3,4,5,6,7,8,9]"#);
+    let ints = schema(r#"{"items":{"type":"integer"}}"#);
+    assert_eq!(ints.check(fits.root(), 19), Verdict::Fits);
+    assert_eq!(ints.check(fits.root(), 18), Verdict::TooMuch);
+}
+
+fn values() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        Just("null".to_owned()),
+        any::<bool>().prop_map(|it| it.to_string()),
+        (-20_i32..20).prop_map(|it| it.to_string()),
+        (-40_i32..40).prop_map(|it| format!("{:.1}", f64::from(it) / 4.0)),
+        "[a-c]{0,4}".prop_map(|it| format!("\"{it}\"")),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4)
+                .prop_map(|all| format!("[{}]", all.join(","))),
+            proptest::collection::btree_map("[a-c]{1,2}", inner, 0..4).prop_map(|all| {
+                let all: Vec<_> = all
+                    .iter()
+                    .map(|(key, value)| format!("\"{key}\":{value}"))
+                    .collect();
+                format!("{{{}}}", all.join(","))
+            }),
+        ]
+    })
+}
+
+fn schemas() -> impl Strategy<Value = String> {
+    let kinds = prop::sample::select(vec![
+        "string", "integer", "number", "boolean", "array", "object", "null",
+    ]);
+    let leaf = prop_oneof![
+        Just("true".to_owned()),
+        Just("false".to_owned()),
+        kinds.prop_map(|kind| format!(r#"{{"type":"{kind}"}}"#)),
+        values().prop_map(|value| format!(r#"{{"const":{value}}}"#)),
+        (-9_i32..9).prop_map(|bound| format!(r#"{{"minimum":{bound},"multipleOf":0.5}}"#)),
+        (0_u32..4).prop_map(|bound| format!(
+            r#"{{"maxLength":{bound},"minItems":{bound},"maxProperties":{bound}}}"#
+        )),
+        "[abc]\\*".prop_map(|pattern| format!(r#"{{"pattern":"^{pattern}$","uniqueItems":true}}"#)),
+        Just(r##"{"$ref":"#/$defs/d"}"##.to_owned()),
+    ];
+    leaf.prop_recursive(3, 24, 3, |inner| {
+        let list = proptest::collection::vec(inner.clone(), 1..4).prop_map(|all| format!("[{}]", all.join(",")));
+        let map = proptest::collection::btree_map("[a-c]{1,2}", inner.clone(), 0..4).prop_map(|all| {
+            let all: Vec<_> = all.iter().map(|(key, value)| format!("\"{key}\":{value}")).collect();
+            format!("{{{}}}", all.join(","))
+        });
+        prop_oneof![
+            list.clone().prop_map(|all| format!(r#"{{"allOf":{all}}}"#)),
+            list.clone().prop_map(|all| format!(r#"{{"anyOf":{all},"unevaluatedProperties":false}}"#)),
+            list.clone().prop_map(|all| format!(r#"{{"oneOf":{all}}}"#)),
+            (list, inner.clone()).prop_map(|(all, rest)| format!(r#"{{"prefixItems":{all},"items":{rest},"contains":{rest}}}"#)),
+            (map.clone(), inner.clone()).prop_map(|(all, rest)| format!(r#"{{"properties":{all},"additionalProperties":{rest},"required":["a"]}}"#)),
+            (map, inner.clone()).prop_map(|(all, rest)| format!(r#"{{"patternProperties":{all},"unevaluatedProperties":{rest},"propertyNames":{{"maxLength":1}}}}"#)),
+            (inner.clone(), inner.clone(), inner).prop_map(|(one, two, three)| format!(r#"{{"if":{one},"then":{two},"else":{{"not":{three}}}}}"#)),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// Another validator, which knows the keywords from elsewhere, says the same.
+    #[test]
+    #[expect(clippy::disallowed_types, reason = "the other validator reads trees")]
+    fn another_validator_agrees(of in schemas(), value in values()) {
+        let of = format!(r#"{{"allOf":[{of}],"$defs":{{"d":{{"type":["string","integer"]}}}}}}"#);
+        let other = jsonschema::validator_for(&serde_json::from_str::<serde_json::Value>(&of).unwrap()).unwrap();
+        let wants = other.is_valid(&serde_json::from_str::<serde_json::Value>(&value).unwrap());
+        let ours = check(&of, &value);
+        prop_assert_eq!(matches!(ours, Verdict::Fits), wants, "{} {} {:?}", of, value, ours);
+    }
+
+    /// What is told is about places that are there, or one step below: repairing by it can be done.
+    #[test]
+    fn whatever_is_broken_is_told_with_at_least_one_place(of in schemas(), value in values()) {
+        let of = format!(r#"{{"allOf":[{of}],"$defs":{{"d":{{}}}}}}"#);
+        if let Verdict::Broken(told) = check(&of, &value) {
+            prop_assert!((1..=TOLD).contains(&told.len()));
+            prop_assert!(told.iter().all(|problem| problem.wanted.starts_with("must ")));
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The words for what a schema wants: for a model that has sent something else, in a bounded number of them.
+
+use super::{
+    Schema,
+    rule::{Contains, Id, Members, Rule, Types},
+    run::Step,
+};
+use crate::json::Decimal;
+
+/// The most characters of one text of a schema or name.
+const SHOWN: usize = 80;
+/// The most characters of a path.
+const PATH: usize = 200;
+/// The most listed values, names and alternatives.
+const LISTED: usize = 8;
+
+pub(super) fn types(types: Types) -> String {
+    let words: Vec<_> = types.words().collect();
+    if words.is_empty() {
+        return "must not be there".to_owned();
+    }
+    format!("must be {}", words.join(" or "))
+}
+
+pub(super) fn listed(listed: &[String]) -> String {
+    format!("must be {}", alternatives(listed))
+}
+
+pub(super) fn number(word: &str, bound: &Decimal) -> String {
+    let mut text = format!("must be {word} ");
+    bound.write(&mut text);
+    text
+}
+
+pub(super) fn pattern(spelled: &str) -> String {
+    format!("must match `{}`", shown(spelled))
+}
+
+pub(super) fn any(schema: &Schema, ids: &[Id]) -> String {
+    let words: Vec<_> = ids.iter().map(|id| rule(schema, *id)).collect();
+    format!("must be {}", some(&words, " or "))
+}
+
+pub(super) fn contains(schema: &Schema, contains: &Contains) -> String {
+    let most = contains
+        .max
+        .map_or_else(String::new, |max| format!(" and at most {max}"));
+    format!(
+        "must have at least {}{most} elements that are {}",
+        contains.min,
+        rule(schema, contains.rule)
+    )
+}
+
+pub(super) fn unwanted(members: &Members) -> String {
+    let mut known: Vec<_> = members
+        .named
+        .iter()
+        .filter(|(_, named)| named.rule.is_some())
+        .map(|(name, _)| format!("`{}`", shown(name)))
+        .collect();
+    known.sort_unstable();
+    if known.is_empty() {
+        return "must not be there".to_owned();
+    }
+    format!("must not be there; known are {}", some(&known, ", "))
+}
+
+/// What a rule wants, in few words.
+pub(super) fn rule(schema: &Schema, id: Id) -> String {
+    match &schema.rules[id] {
+        Rule::Always | Rule::Unknown => "anything".to_owned(),
+        Rule::Never => "nothing".to_owned(),
+        Rule::All(words) => match (words.listed.first(), words.types) {
+            (Some(listed), _) => alternatives(listed),
+            (None, Some(types)) => {
+                let required = words
+                    .members
+                    .as_ref()
+                    .map_or(&[][..], |members| &members.required);
+                let names: Vec<_> = required
+                    .iter()
+                    .map(|name| format!("`{}`", shown(name)))
+                    .collect();
+                let words: Vec<_> = types.words().collect();
+                if names.is_empty() {
+                    words.join(" or ")
+                } else {
+                    format!("{} with {}", words.join(" or "), some(&names, ", "))
+                }
+            }
+            (None, None) => "something else".to_owned(),
+        },
+    }
+}
+
+/// A place as a JSON pointer.
+pub(super) fn path(steps: &[Step<'_>]) -> String {
+    let mut out = String::new();
+    for step in steps {
+        out.push('/');
+        match step {
+            Step::Member(name) => out.push_str(&name.replace('~', "~0").replace('/', "~1")),
+            Step::Element(at) => out.push_str(&at.to_string()),
+        }
+    }
+    cut(&out, PATH)
+}
+
+/// A name or text of a schema, tamed.
+pub(super) fn shown(text: &str) -> String {
+    cut(text, SHOWN)
+}
+
+fn cut(text: &str, most: usize) -> String {
+    let tame = |c: char| if c.is_control() { '\u{FFFD}' } else { c };
+    let mut out: String = text.chars().take(most).map(tame).collect();
+    if out.len() < text.len() && text.chars().count() > most {
+        out.push('…');
+    }
+    out
+}
+
+fn alternatives(listed: &[String]) -> String {
+    let words: Vec<_> = listed.iter().map(|text| shown(text)).collect();
+    some(&words, " or ")
+}
+
+fn some(words: &[String], between: &str) -> String {
+    let mut text = words
+        .iter()
+        .take(LISTED)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(between);
+    if words.len() > LISTED {
+        text.push_str(&format!("{between}{} more", words.len() - LISTED));
+    }
+    text
+}
