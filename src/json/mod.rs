@@ -215,6 +215,12 @@ impl PartialEq for Json {
 
 impl Eq for Json {}
 
+impl std::hash::Hash for Json {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
 impl fmt::Debug for Json {
     /// Shows the length only: payloads must not reach a log by accident.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

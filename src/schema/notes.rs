@@ -1,0 +1,82 @@
+//! What a check remembers on its way: what was looked at, what is known so far, what is about one member.
+
+use super::{rule::Id, run::Three};
+use crate::json::{Kind, Node};
+
+/// Which members or elements of one value some rule has looked at.
+pub(super) struct Seen(pub(super) Vec<bool>);
+
+impl Seen {
+    pub(super) fn of(value: Node<'_>) -> Self {
+        Self(match value.kind() {
+            Kind::Object => vec![false; value.fields().count()],
+            Kind::Array => vec![false; value.elements().count()],
+            Kind::String | Kind::Number | Kind::Bool | Kind::Null => Vec::new(),
+        })
+    }
+
+    pub(super) fn mark(&mut self, at: usize) {
+        if let Some(seen) = self.0.get_mut(at) {
+            *seen = true;
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        for (seen, other) in self.0.iter_mut().zip(&other.0) {
+            *seen |= *other;
+        }
+    }
+}
+
+/// Keeps what all parts say: one that is broken breaks all.
+pub(super) struct Sum(pub(super) Three);
+
+impl Sum {
+    pub(super) fn add(&mut self, part: Three) {
+        match part {
+            Three::Yes => {}
+            Three::No => self.0 = Three::No,
+            Three::Unknown if self.0 == Three::Yes => self.0 = Three::Unknown,
+            Three::Unknown => {}
+        }
+    }
+}
+
+/// The rules about one member.
+#[derive(Default)]
+pub(super) struct Rules {
+    pub(super) named: Option<Id>,
+    pub(super) additional: Option<Id>,
+    pub(super) patterned: Vec<Id>,
+    /// Whether a pattern that cannot be judged may be about it.
+    pub(super) unsure: bool,
+}
+
+impl Rules {
+    pub(super) const fn any(&self) -> bool {
+        self.named.is_some()
+            || self.additional.is_some()
+            || !self.patterned.is_empty()
+            || self.unsure
+    }
+}
+
+/// Which of the required members were met: the first 64 in a word, others are looked up.
+#[derive(Default)]
+pub(super) struct Present(u64);
+
+impl Present {
+    pub(super) fn add(&mut self, at: usize) {
+        if at < 64 {
+            self.0 |= 1 << at;
+        }
+    }
+
+    pub(super) fn has(&self, at: usize, look: impl FnOnce() -> bool) -> bool {
+        if at < 64 {
+            self.0 & (1 << at) != 0
+        } else {
+            look()
+        }
+    }
+}
