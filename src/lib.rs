@@ -70,6 +70,7 @@ pub mod auth;
 pub mod catalog;
 pub mod events;
 pub mod limits;
+pub mod pins;
 pub mod policy;
 pub mod resume;
 pub mod sanitize;

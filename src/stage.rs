@@ -149,6 +149,7 @@ impl Watchable {
             local: self.local.clone(),
             headers: Arc::new([]),
             task_only: false,
+            terms: None,
         }
     }
 }

@@ -25,7 +25,7 @@ const FLOORS: [(u8, &[&str]); 8] = [
     (
         2,
         &[
-            "catalog", "auth", "policy", "limits", "sanitize", "audit", "resume", "events",
+            "catalog", "auth", "pins", "policy", "limits", "sanitize", "audit", "resume", "events",
         ],
     ),
     (3, &["snapshot", "stage", "connect"]),

@@ -14,7 +14,10 @@ use usher::{
     call::{Call, Identity, Outcome, Reply, ServerCard},
     catalog::{
         Contribution, Listing,
-        rules::{CatalogBounds, CatalogRules, NameRules, NamingRules, PageRules, Selection},
+        rules::{
+            CatalogBounds, CatalogRules, NameRules, NamingRules, PageRules, Selection, Validation,
+            ValidationRules,
+        },
     },
     downstream::{Accepts, Answer, Door, Inbound, SessionBounds, Sessions, Told},
     events::{self, Hub},
@@ -47,9 +50,18 @@ impl Upstreams for Answers {
 impl Gateway {
     /// One whose upstream lists `tools` and answers every call with `result`. Needs a runtime.
     pub(crate) fn new(tools: impl Iterator<Item = String>, result: &str) -> Self {
+        Self::validating(tools, result, Validation::default())
+    }
+
+    /// The same, whose calls are held to their schemas like this.
+    pub(crate) fn validating(
+        tools: impl Iterator<Item = String>,
+        result: &str,
+        validation: Validation,
+    ) -> Self {
         let upstream = UpstreamId::parse("up").expect("a key");
         let world = Arc::new(World::new(
-            rules(&upstream),
+            rules(&upstream, validation),
             Hub::new(events::Bounds::default()),
         ));
         let tools: Vec<Json> = tools.map(json).collect();
@@ -64,6 +76,7 @@ impl Gateway {
                 Findings::new(),
                 OwnCredentials::new(),
             )),
+            findings: Default::default(),
             closing: CancellationToken::new(),
         };
         let tasks = Tasks::new();
@@ -129,7 +142,7 @@ pub(crate) fn tool(number: usize) -> String {
     )
 }
 
-fn rules(upstream: &UpstreamId) -> CatalogRules {
+fn rules(upstream: &UpstreamId, all: Validation) -> CatalogRules {
     CatalogRules {
         upstreams: vec![NamingRules {
             upstream: upstream.clone(),
@@ -138,6 +151,10 @@ fn rules(upstream: &UpstreamId) -> CatalogRules {
             rename: Default::default(),
             describe: Default::default(),
             labels: Default::default(),
+            validation: ValidationRules {
+                all,
+                tools: Vec::new(),
+            },
         }],
         toolsets: Vec::new(),
         names: NameRules::default(),

@@ -16,11 +16,11 @@ use crate::{
 };
 
 /// What may go through under this plan.
-pub(super) fn sanitizer(plan: &Plan) -> Arc<Sanitizer> {
+pub(super) fn sanitizer(plan: &Plan, findings: Findings) -> Arc<Sanitizer> {
     let own = OwnCredentials::new();
     hold(plan, &own);
     let rules = plan.sanitize.clone();
-    Arc::new(Sanitizer::standard(rules, Findings::new(), own))
+    Arc::new(Sanitizer::standard(rules, findings, own))
 }
 
 /// Looks for every credential that stands in the plan.

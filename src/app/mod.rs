@@ -2,6 +2,7 @@
 
 mod content;
 mod govern;
+mod pins;
 mod publisher;
 
 use std::{collections::HashMap, io, net::SocketAddr, sync::Arc, time::Duration};
@@ -30,6 +31,7 @@ use crate::{
     json::{Edits, Json, Limits},
     jsonrpc::{Frame, Message, RequestId, RpcError, decode, encode},
     limits::{LimitRules, RuleStatus},
+    pins::{Ledger, StoreError},
     policy,
     protocol::{Revision, UpstreamId, codes, meta, methods::ListKind, names::Scope},
     sanitize::Sanitizer,
@@ -68,7 +70,7 @@ struct Shared {
     /// What is wrong where there are no policies to be kept in force.
     unguided: Vec<policy::Problem>,
     connections: Option<Connections>,
-    sanitizer: Arc<Sanitizer>,
+    findings: Findings,
     // Holds the listener from `bind` to `shutdown`; touched at start and end only.
     server: std::sync::Mutex<Option<Server>>,
 }
@@ -79,6 +81,9 @@ pub enum AppError {
     /// Connections of people to upstreams cannot be used.
     #[error(transparent)]
     Connections(#[from] OpenError),
+    /// What was approved of definitions cannot be used.
+    #[error("state.dir: {0}")]
+    Pins(#[from] StoreError),
     /// The listener could not be bound.
     #[error("cannot listen on {address}: {cause}")]
     Bind {
@@ -128,12 +133,16 @@ impl App {
     #[expect(clippy::unused_async, reason = "needs a runtime, and says so")]
     pub async fn build(plan: Plan, tasks: Tasks) -> Result<Self, AppError> {
         let hub = Hub::new(plan.listens);
+        let findings = Findings::new();
         let (policy, problems) = govern::first(&plan);
-        let sanitizer = content::sanitizer(&plan);
+        let sanitizer = content::sanitizer(&plan, findings.clone());
         let mut catalog = plan.catalog.clone();
         catalog.screen = content::screen(&sanitizer);
-        let world = Arc::new(World::under(&policy, catalog, hub.clone()));
+        let ledger = Arc::new(Ledger::open(&plan.pins, findings.clone())?);
+        let world = World::under(&policy, catalog, hub.clone()).pinned(ledger.clone(), findings.clone());
+        let world = Arc::new(world);
         world.limit(plan.limits.clone());
+        pins::start(ledger, world.clone(), &tasks);
         let unguided = match &plan.policy {
             None => problems.clone(),
             Some(_) => Vec::new(),
@@ -179,6 +188,7 @@ impl App {
             upstreams: fleet.clone(),
             connections: connections.clone(),
             sanitizer: sanitizer.clone(),
+            findings: findings.clone(),
             closing: closing.clone(),
         };
         let door = Arc::new(Door {
@@ -207,7 +217,7 @@ impl App {
                 governor,
                 unguided,
                 connections,
-                sanitizer,
+                findings,
                 server,
             }),
         })
@@ -411,9 +421,9 @@ impl App {
         self.shared.world.load()
     }
 
-    /// What was found in content, and what was done about it.
+    /// What was found in content and definitions.
     pub fn findings(&self) -> &Findings {
-        self.shared.sanitizer.findings()
+        &self.shared.findings
     }
 
     /// Everything the main endpoint lists of one kind, as clients of the newest revision see it.

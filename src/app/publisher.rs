@@ -17,6 +17,7 @@ pub(super) struct Publisher(
 
 impl Sink for Publisher {
     fn publish(&self, id: &UpstreamId, contribution: Contribution) {
+        self.0.observe(id, &contribution);
         let Some((connections, tasks)) = &self.1 else {
             self.0.publish(id, contribution);
             return;

@@ -84,6 +84,7 @@ impl Apps {
                     local: page.into(),
                     headers: Arc::new([]),
                     task_only: false,
+                    terms: None,
                     ..item.route.clone()
                 };
                 apps.resources.insert(page.to_string(), route);

@@ -17,6 +17,7 @@ use super::{
     check::{Item, Reason, Reports},
     hints::Moment,
     namespace::{self, Namespace},
+    resembling,
     rules::{CatalogRules, NamingRules},
     scope::{self, ScopeView},
     shelf::Shelf,
@@ -41,6 +42,8 @@ pub(super) struct Part {
     pub(super) kept: [Vec<Arc<Item>>; ListKind::COUNT],
     /// What of that has its outward name: served with all others.
     pub(super) shown: [Vec<Arc<Item>>; ListKind::COUNT],
+    /// What of the shelves is fit to be offered and not approved: served nowhere.
+    pub(super) withheld: [Vec<Arc<Item>>; ListKind::COUNT],
 }
 
 /// Who holds an outward name: an upstream, and what it calls the item.
@@ -78,6 +81,7 @@ impl Part {
             shelves,
             kept: Default::default(),
             shown: Default::default(),
+            withheld: Default::default(),
         }
     }
 
@@ -156,6 +160,7 @@ fn laid_out(rules: &CatalogRules, mut parts: Vec<Part>, previous: Option<&Catalo
         let old = previous.map(|previous| &previous.held[kind as usize]);
         assign(&mut parts, kind, old, &prefixes, &mut budget, &mut reports)
     });
+    resembling::report(&parts, &mut reports);
     let scopes = scope::all(rules)
         .map(|scope| {
             let before = previous.and_then(|previous| previous.scopes.get(&scope));
@@ -164,6 +169,9 @@ fn laid_out(rules: &CatalogRules, mut parts: Vec<Part>, previous: Option<&Catalo
         })
         .collect();
     Catalog {
+        withholds_some: parts
+            .iter()
+            .any(|part| part.withheld.iter().any(|list| !list.is_empty())),
         has_tasks: parts.iter().any(|part| part.offers.tasks.is_some()),
         rules: rules.clone(),
         parts,
@@ -270,7 +278,17 @@ fn assign(
     for (rank, part) in parts.iter_mut().enumerate() {
         let mut refused = Reports::new(part.id().clone(), kind);
         let shelf = part.shelves[at].clone();
+        let withheld = part.contribution.as_ref().map(|it| it.withheld.clone());
+        let withheld = withheld.unwrap_or_default();
         for item in &shelf.items {
+            if withheld.has(kind, &item.route.local) {
+                // The name stays its own, so that nobody slips in (CAT-1).
+                held.entry(item.exposed.clone())
+                    .or_insert_with(|| (item.route.upstream.clone(), item.route.local.clone()));
+                refused.add(&item.route.local, Reason::Quarantined);
+                part.withheld[at].push(item.clone());
+                continue;
+            }
             let Some(left) = budget.left.checked_sub(item.raw.len()) else {
                 refused.add(&item.route.local, Reason::TotalTooLarge(budget.limit));
                 continue;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::{
-    Content, Report, Route, glob,
+    Content, Report, Route, Terms, glob,
     namespace::Namespace,
     rules::{CatalogRules, NamingRules},
-    schema::{SchemaCheck, SchemaDoubt, SchemaFault},
+    schema::{SchemaCheck, SchemaFault},
     skills,
     spelling::{self, Offence},
     template::Template,
@@ -20,6 +20,7 @@ use crate::{
         methods::ListKind,
         mirror::{self, BadAnnotation},
     },
+    schema::Gap,
 };
 
 /// One item that may be offered.
@@ -38,13 +39,15 @@ pub(super) struct Item {
     /// For a tool with an app: the `ui://` address of its page, which need not be listed (PROTOCOL E).
     pub(super) app: Option<Box<str>>,
     /// What the operator is told of it although it is offered.
-    pub(super) doubt: Option<SchemaDoubt>,
+    pub(super) doubt: Option<Gap>,
     /// What the operator is told of its text although it is offered.
     pub(super) flagged: Option<Content>,
     /// For a tool: whether models may call it.
     pub(super) to_models: bool,
     /// For a tool: whether apps of its server may call it.
     pub(super) to_apps: bool,
+    /// What its name looks like, for tools and prompts.
+    pub(super) outline: Box<str>,
     /// At least the bytes of its outward definition in any shape.
     pub(super) weight: usize,
 }
@@ -78,7 +81,7 @@ pub enum Reason {
     Schema(#[from] SchemaFault),
     /// Kept, but not to be checked to the end.
     #[error("is offered, although its schema {0}")]
-    Doubt(SchemaDoubt),
+    Doubt(Gap),
     /// Text that must not be shown to a model.
     #[error("holds {0}")]
     Content(Content),
@@ -112,6 +115,15 @@ pub enum Reason {
     /// The list was cut short when it was read.
     #[error("the list was cut short at a limit")]
     CutShort,
+    /// It is not what somebody approved, or nobody did.
+    #[error("is withheld until somebody approves it; `usher pins diff` shows it")]
+    Quarantined,
+    /// Offered, but called like an item of another upstream.
+    #[error("is offered, although `{0}` has one of the same name")]
+    Shadows(UpstreamId),
+    /// Offered, but looks like an item of another upstream.
+    #[error("is offered, although it looks like `{1}` of `{0}`")]
+    Resembles(UpstreamId, String),
     /// More of the same list, not told one by one.
     #[error("and {0} more")]
     More(usize),
@@ -129,7 +141,7 @@ impl Reason {
             Self::Schema(SchemaFault::TooDeep(_)) => Some(Bound::SchemaDepth),
             Self::Schema(SchemaFault::TooMany(_)) => Some(Bound::Subschemas),
             Self::Schema(SchemaFault::PatternTooLong(_)) => Some(Bound::SchemaPattern),
-            Self::Schema(SchemaFault::RemoteRef | SchemaFault::NotASchema(_))
+            Self::Schema(SchemaFault::RemoteRef | SchemaFault::NotASchema(_) | SchemaFault::Reference(_))
             | Self::NotAnObject
             | Self::Missing(_)
             | Self::WrongType(_)
@@ -143,9 +155,47 @@ impl Reason {
             | Self::OpenTemplate
             | Self::Repeated
             | Self::Taken(_)
+            | Self::Quarantined
+            | Self::Shadows(_)
+            | Self::Resembles(..)
             | Self::Foreign(_)
             | Self::More(_) => None,
         }
+    }
+
+    /// The word for it in findings.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::NotAnObject | Self::Missing(_) | Self::WrongType(_) => "malformed",
+            Self::KeyTooLong(_)
+            | Self::TooLarge(_)
+            | Self::DescriptionTooLong(_)
+            | Self::TooMany(_)
+            | Self::TotalTooLarge(_)
+            | Self::CutShort => "too_large",
+            Self::Spelling(_) => "spelling",
+            Self::Schema(_) => "schema",
+            Self::Doubt(_) => "schema_unchecked",
+            Self::Header(_) => "header",
+            Self::BadTemplate | Self::OpenTemplate => "template",
+            Self::Repeated => "repeated",
+            Self::Taken(_) => "name_taken",
+            Self::Foreign(_) => "foreign_uri",
+            Self::Content(_) => "content",
+            Self::Flagged(_) => "content_flagged",
+            Self::Quarantined => "not_approved",
+            Self::Shadows(_) => "shadows",
+            Self::Resembles(..) => "resembles",
+            Self::More(_) => "more",
+        }
+    }
+
+    /// Whether the item is left out for it.
+    pub const fn excludes(&self) -> bool {
+        !matches!(
+            self,
+            Self::Doubt(_) | Self::Flagged(_) | Self::Shadows(_) | Self::Resembles(..) | Self::CutShort
+        )
     }
 }
 
@@ -195,13 +245,20 @@ impl Checker<'_> {
         {
             return Err(Reason::DescriptionTooLong(bounds.description_bytes));
         }
-        let mut doubt = None;
+        let (mut terms, mut doubt) = (None, None);
         let headers = if self.kind == ListKind::Tools {
-            for schema in ["inputSchema", "outputSchema"] {
-                if let Some(schema) = root.member(schema) {
-                    doubt = self.schemas.check(schema, bounds)?.or(doubt);
-                }
-            }
+            let mut laid_out = |member| {
+                let schema = root.member(member)?;
+                (schema.kind() != Kind::Null).then(|| self.schemas.check(schema, bounds))
+            };
+            let input = laid_out("inputSchema").transpose()?;
+            let output = laid_out("outputSchema").transpose()?;
+            let mut gaps = input
+                .iter()
+                .chain(&output)
+                .filter_map(|schema| schema.gap());
+            doubt = gaps.next();
+            terms = Terms::of(input, output, self.naming.validation.of(&local));
             mirror::of_tool(raw)?
         } else {
             Vec::new()
@@ -217,6 +274,10 @@ impl Checker<'_> {
         };
         Ok(Some(Item {
             weight: self.weight(raw, &exposed, describe.as_ref()),
+            outline: match self.kind {
+                ListKind::Tools | ListKind::Prompts => spelling::outline(&local).into(),
+                ListKind::Resources | ListKind::Templates | ListKind::Skills => Box::default(),
+            },
             to_models: visible(root, "model"),
             to_apps: visible(root, "app"),
             app: (self.kind == ListKind::Tools).then(|| app(root)).flatten(),
@@ -225,6 +286,7 @@ impl Checker<'_> {
                 local: local.into(),
                 headers: headers.into(),
                 task_only: self.kind == ListKind::Tools && only_as_task(root),
+                terms,
             },
             raw: raw.clone(),
             exposed: exposed.into(),

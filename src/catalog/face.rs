@@ -62,7 +62,8 @@ pub(super) fn merge<'a>(labels: &Labels, parts: impl Iterator<Item = &'a Part>) 
         let Some(instructions) = card.instructions.as_deref().map(str::trim) else {
             continue;
         };
-        if instructions.is_empty() {
+        let withheld = part.contribution.as_ref();
+        if instructions.is_empty() || withheld.is_some_and(|it| it.withheld.instructions) {
             continue;
         }
         if *labels == Labels::Prefixes {

@@ -14,6 +14,7 @@ mod glob;
 mod hints;
 mod namespace;
 mod offered;
+mod resembling;
 pub mod rules;
 mod schema;
 mod scope;
@@ -23,9 +24,11 @@ mod shelf;
 mod skills;
 mod spelling;
 mod template;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod view;
+mod withheld;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -55,6 +58,8 @@ pub use schema::SchemaFault;
 pub use screen::{Content, Screen, Screened};
 pub use seen::View;
 pub use spelling::{Offence, is_hidden, is_twisted};
+pub use terms::Terms;
+pub use withheld::Withheld;
 
 /// What all upstreams offer together, laid out for every endpoint. Immutable; the next one is built beside it.
 #[derive(Debug)]
@@ -64,6 +69,7 @@ pub struct Catalog {
     parts: Vec<build::Part>,
     scopes: HashMap<Scope, scope::ScopeView>,
     has_tasks: bool,
+    withholds_some: bool,
     prefixes: build::Prefixes,
     held: [build::Held; ListKind::COUNT],
     reports: Arc<[Report]>,
@@ -311,6 +317,12 @@ impl Catalog {
             .then_some(route)
     }
 
+    /// The revision that an upstream speaks, if it is known.
+    pub fn revision_of(&self, upstream: &UpstreamId) -> Option<Revision> {
+        let part = self.parts.iter().find(|part| part.id() == upstream)?;
+        Some(part.contribution.as_ref()?.card.as_ref()?.revision)
+    }
+
     /// How the URIs in an upstream's results look in this scope; `None` when it has no part in it.
     pub fn namespace(&self, scope: &Scope, upstream: &UpstreamId) -> Option<Arc<Namespace>> {
         self.scopes.get(scope)?.namespace(&self.parts, upstream)
@@ -342,6 +354,8 @@ pub struct Contribution {
     pub templates: Listing,
     /// The skills, of an upstream with that extension.
     pub skills: Listing,
+    /// What of it is not to be offered, because nobody approved it.
+    pub withheld: Withheld,
     /// Whether the upstream is away now, so that what is known of it is stale.
     pub away: bool,
     /// When its lists were read: the oldest of them. `None` keeps clients from keeping them.
@@ -363,6 +377,7 @@ impl Contribution {
     /// Whether both offer the same, whenever they were read.
     pub fn offers_the_same(&self, other: &Self) -> bool {
         self.away == other.away
+            && self.withheld == other.withheld
             && self.card == other.card
             && ListKind::EVERY
                 .into_iter()
@@ -413,4 +428,6 @@ pub struct Route {
     pub headers: Arc<[ParamHeader]>,
     /// For a tool: whether its upstream runs it as a core task or not at all (2025-11-25, `taskSupport: "required"`).
     pub task_only: bool,
+    /// For a tool: what its arguments and results are held to, if to anything.
+    pub terms: Option<Arc<Terms>>,
 }

@@ -37,6 +37,49 @@ pub struct NamingRules {
     pub describe: BTreeMap<String, String>,
     /// What the operator says of its items, for policies.
     pub labels: Labels,
+    /// Whether calls of its tools are held to their schemas.
+    pub validation: ValidationRules,
+}
+
+/// Whether the calls of an upstream's tools are held to their schemas.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ValidationRules {
+    /// Where nothing else is said.
+    pub all: Validation,
+    /// By glob over original names; of several the last counts.
+    pub tools: Vec<(String, Validation)>,
+}
+
+/// What is done about values that do not fit their schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Validation {
+    /// Arguments; never [`OnBroken::Flag`].
+    pub arguments: OnBroken,
+    /// Results.
+    pub results: OnBroken,
+}
+
+/// What is done about a value that does not fit its schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnBroken {
+    /// It goes no further.
+    #[default]
+    Refuse,
+    /// It is noted as a finding, and goes on.
+    Flag,
+    /// It is not looked at.
+    Off,
+}
+
+impl ValidationRules {
+    /// What counts for the tool of this name.
+    pub(super) fn of(&self, local: &str) -> Validation {
+        let own = self.tools.iter().rev();
+        let own = own
+            .filter(|(glob, _)| super::glob::matches(glob, local))
+            .map(|(_, validation)| *validation);
+        own.into_iter().next().unwrap_or(self.all)
+    }
 }
 
 /// What the operator says of the items of an upstream, for whoever decides who may use them.

@@ -1,13 +1,22 @@
-//! Bounds on the schemas of tools, and whether they are schemas at all (SECURITY CAT-5, section 6).
+//! Bounds on the schemas of tools, whether they are schemas at all (SECURITY CAT-5, section 6), and what calls are held to.
 //!
 //! Checks size, depth, references and patterns by walking the text once, then the shape against the meta-schema of its
-//! dialect. A pattern that only other engines can run is a doubt and no fault: nothing here runs it, and servers and clients
-//! do. Deliberately absent: whether inner references lead somewhere, which only compiling would tell.
+//! dialect, then lays it out for checking calls: once for each text, however many tools and catalogs have it. What cannot be
+//! judged (a pattern that only other engines can run) is a doubt and no fault: the tool is offered, and everything else in
+//! its schema is checked.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock, Mutex, PoisonError, Weak},
+};
+
+use aws_lc_rs::digest::{SHA256, digest};
 
 use super::rules::CatalogBounds;
-use crate::json::{Json, Kind, Node};
+use crate::{
+    json::{Kind, Node},
+    schema::{Faulty, Schema},
+};
 
 /// Why a schema is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,24 +36,23 @@ pub enum SchemaFault {
     /// Is no schema: its dialect does not allow what stands at this place.
     #[error("is no JSON Schema: {0}")]
     NotASchema(Box<str>),
+    /// Refers to nothing, or to itself without end.
+    #[error("{0}")]
+    Reference(Faulty),
 }
 
-/// What makes a schema one that cannot be checked here to the end. Its tool is offered all the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SchemaDoubt {
-    /// Has a pattern that no engine of linear time takes, such as one that looks ahead.
-    #[error("has a pattern that cannot be matched in linear time")]
-    PatternNotLinear,
-}
-
-/// Checks schemas, and remembers which patterns it has tried.
+/// Checks schemas.
 #[derive(Debug, Default)]
 pub(super) struct SchemaCheck {
-    patterns: HashMap<String, bool>,
+    /// Those laid out before, by text.
+    known: HashMap<Box<str>, Arc<Schema>>,
 }
 
+/// Every schema that is in use, by the digest of its text: catalogs are built anew and by the dozen, and their tools stay.
+static LAID_OUT: LazyLock<Mutex<HashMap<[u8; 32], Weak<Schema>>>> = LazyLock::new(Mutex::default);
+
 impl SchemaCheck {
-    /// Checks one schema; says what is doubtful of it, if anything is.
+    /// Checks one schema, and lays it out.
     ///
     /// # Errors
     /// The first fault met.
@@ -52,34 +60,47 @@ impl SchemaCheck {
         &mut self,
         schema: Node<'_>,
         bounds: &CatalogBounds,
-    ) -> Result<Option<SchemaDoubt>, SchemaFault> {
+    ) -> Result<Arc<Schema>, SchemaFault> {
+        if let Some(known) = self.known.get(schema.raw()) {
+            return Ok(known.clone());
+        }
         let mut walk = Walk {
-            check: self,
             bounds,
             subschemas: 0,
-            doubt: None,
         };
         walk.schema(schema, 1)?;
-        let doubt = walk.doubt;
         shape(schema)?;
-        Ok(doubt)
-    }
-
-    fn is_linear(&mut self, pattern: &str) -> bool {
-        if let Some(known) = self.patterns.get(pattern) {
-            return *known;
-        }
-        let linear = compiles(pattern);
-        self.patterns.insert(pattern.to_owned(), linear);
-        linear
+        let laid_out = laid_out(schema)?;
+        self.known.insert(schema.raw().into(), laid_out.clone());
+        Ok(laid_out)
     }
 }
 
+/// A schema that is fit to be laid out, laid out.
+fn laid_out(schema: Node<'_>) -> Result<Arc<Schema>, SchemaFault> {
+    let mut key = [0; 32];
+    key.copy_from_slice(digest(&SHA256, schema.raw_bytes()).as_ref());
+    let all = || LAID_OUT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = all().get(&key).and_then(Weak::upgrade) {
+        return Ok(known);
+    }
+    let made = Schema::compile(schema).map_err(|fault| match fault {
+        Faulty::Remote => SchemaFault::RemoteRef,
+        Faulty::Dangling(_) | Faulty::Endless => SchemaFault::Reference(fault),
+    })?;
+    let made = Arc::new(made);
+    let mut all = all();
+    // No more of those that are gone than of those that are not.
+    if all.len() >= 64 && all.len() == all.capacity() {
+        all.retain(|_, schema| schema.strong_count() > 0);
+    }
+    all.insert(key, Arc::downgrade(&made));
+    Ok(made)
+}
+
 struct Walk<'a> {
-    check: &'a mut SchemaCheck,
     bounds: &'a CatalogBounds,
     subschemas: usize,
-    doubt: Option<SchemaDoubt>,
 }
 
 impl Walk<'_> {
@@ -135,13 +156,10 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn pattern(&mut self, pattern: &str) -> Result<(), SchemaFault> {
+    fn pattern(&self, pattern: &str) -> Result<(), SchemaFault> {
         let limit = self.bounds.pattern_chars;
         if pattern.len() > limit && pattern.chars().count() > limit {
             return Err(SchemaFault::PatternTooLong(limit));
-        }
-        if !self.check.is_linear(pattern) {
-            self.doubt = Some(SchemaDoubt::PatternNotLinear);
         }
         Ok(())
     }
@@ -194,41 +212,25 @@ fn reference(target: Node<'_>) -> Result<(), SchemaFault> {
     }
 }
 
-/// Most bytes of one compiled pattern.
-const COMPILED_BYTES: usize = 1 << 20;
-
-/// Whether the validator's linear engine takes `pattern`.
-fn compiles(pattern: &str) -> bool {
-    #[expect(
-        clippy::disallowed_types,
-        reason = "the validator is made from a tree; this one holds a single string"
-    )]
-    let Ok(schema) = Json::of(
-        &[("pattern", pattern)]
-            .into_iter()
-            .collect::<HashMap<_, _>>(),
-    )
-    .read::<serde_json::Value>() else {
-        return false;
-    };
-    jsonschema::options()
-        .with_pattern_options(jsonschema::PatternOptions::regex().size_limit(COMPILED_BYTES))
-        .build(&schema)
-        .is_ok()
-}
-
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::json::Limits;
+    use crate::{
+        json::{Json, Limits},
+        schema::Gap,
+    };
 
     fn check(schema: &str) -> Result<(), SchemaFault> {
-        checked(schema).map(drop)
+        laid(schema).map(drop)
     }
 
-    fn checked(schema: &str) -> Result<Option<SchemaDoubt>, SchemaFault> {
+    fn checked(schema: &str) -> Result<Option<Gap>, SchemaFault> {
+        laid(schema).map(|schema| schema.gap())
+    }
+
+    fn laid(schema: &str) -> Result<Arc<Schema>, SchemaFault> {
         let bounds = CatalogBounds {
             schema_depth: 4,
             subschemas: 6,
@@ -265,8 +267,8 @@ mod tests {
     #[test]
     fn cat_5_references_stay_inside_and_data_is_no_reference() {
         for fine in [
-            r##"{"$ref":"#/$defs/a"}"##,
-            r##"{"$ref":"#"}"##,
+            r##"{"$ref":"#/$defs/a","$defs":{"a":true}}"##,
+            r##"{"items":{"$ref":"#"}}"##,
             r#"{"$ref":"http://json-schema.org/draft-07/schema#"}"#,
             r#"{"default":{"$ref":"https://x"}}"#,
             r#"{"properties":{"$ref":{"type":"string"}}}"#,
@@ -283,6 +285,23 @@ mod tests {
         ] {
             assert_eq!(check(remote), Err(SchemaFault::RemoteRef), "{remote}");
         }
+        for nowhere in [r##"{"$ref":"#/$defs/a"}"##, r##"{"$ref":"#"}"##] {
+            assert!(
+                matches!(check(nowhere), Err(SchemaFault::Reference(_))),
+                "{nowhere}"
+            );
+        }
+    }
+
+    #[test]
+    fn one_text_is_laid_out_once_for_all_who_have_it() {
+        let text = r#"{"type":"object","title":"one text"}"#;
+        let one = laid(text).unwrap();
+        assert!(Arc::ptr_eq(&one, &laid(text).unwrap()));
+        assert!(!Arc::ptr_eq(
+            &one,
+            &laid(r#"{"type":"object","title":"other"}"#).unwrap()
+        ));
     }
 
     #[test]
@@ -304,7 +323,7 @@ mod tests {
             r#"{"pattern":"(?=a)b"}"#,
             r#"{"patternProperties":{"(":{}}}"#,
         ] {
-            let doubt = Some(SchemaDoubt::PatternNotLinear);
+            let doubt = Some(Gap::Pattern);
             assert_eq!(checked(wild), Ok(doubt), "{wild}");
         }
         assert_eq!(checked(r#"{"pattern":"a"}"#), Ok(None));

@@ -189,6 +189,15 @@ impl ScopeView {
         Some(&part.offers)
     }
 
+    /// Whether an item of the upstream at `rank` would be listed here if it were not withheld.
+    pub(super) fn would_list(&self, rank: usize, kind: ListKind, item: &Item) -> bool {
+        match &self.extent {
+            Extent::All => true,
+            Extent::Toolset(set) => selects(set, kind, item),
+            Extent::Upstream { rank: own, .. } => rank == *own,
+        }
+    }
+
     pub(super) fn listed(&self, kind: ListKind, name: &str) -> Option<&Route> {
         self.lists[kind as usize].item(name).map(|item| &item.route)
     }
@@ -262,6 +271,7 @@ pub(super) fn route(part: &Part, local: String) -> Route {
         local: local.into(),
         headers: Arc::new([]),
         task_only: false,
+        terms: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which names a person or a model could be fooled by (SECURITY CAT-1).
 
 use unicode_normalization::{UnicodeNormalization, is_nfkc};
+use unicode_security::skeleton;
 
 /// What is wrong with a name or URI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -40,6 +41,24 @@ pub(super) fn of_uri(uri: &str) -> Option<Offence> {
     } else {
         None
     }
+}
+
+/// What a name looks like: letters that look alike are one, and case and joints do not count.
+pub(super) fn outline(name: &str) -> String {
+    let plain: String = name
+        .chars()
+        .filter(|c| !matches!(c, '_' | '-' | '.' | ' '))
+        .flat_map(char::to_lowercase)
+        .collect();
+    // Upper-case `I` and `l` look alike only before case is taken away; digits are for both.
+    skeleton(&plain)
+        .flat_map(char::to_lowercase)
+        .map(|c| match c {
+            '1' | '|' => 'l',
+            '0' => 'o',
+            c => c,
+        })
+        .collect()
 }
 
 /// Whether an address may mean another one than it reads as: it holds dot segments, plain or percent-encoded, or a percent

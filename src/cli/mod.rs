@@ -17,6 +17,7 @@ mod keys;
 mod logs;
 mod near;
 mod out;
+mod pins;
 mod policy;
 mod schema;
 mod serve;
@@ -70,6 +71,8 @@ enum Command {
     Policy(policy::Args),
     #[command(subcommand)]
     Connections(connections::Command),
+    #[command(subcommand)]
+    Pins(pins::Command),
     #[command(subcommand)]
     Schema(schema::Args),
     Completions(completions::Args),
@@ -145,6 +148,7 @@ async fn obey(command: Command) -> Ended {
         Command::Keys(args) => keys::run(&args),
         Command::Policy(args) => Box::pin(policy::run(args)).await,
         Command::Connections(command) => Box::pin(connections::run(command)).await,
+        Command::Pins(command) => pins::run(command),
         Command::Schema(args) => schema::run(args),
         Command::Completions(args) => completions::run(args),
         Command::DemoTravel => match crate::demo::travel_stdio().await {

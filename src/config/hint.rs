@@ -1,11 +1,10 @@
 //! What to suggest for a word that is not known.
 
 /// Keys that the product describes and this version does not have.
-const NOT_BUILT_YET: [&str; 6] = [
+const NOT_BUILT_YET: [&str; 5] = [
     "admin",
     "approvals",
     "audit",
-    "definitions",
     "telemetry",
     "valkey",
 ];

@@ -35,6 +35,8 @@ pub struct Plan {
     pub connect: crate::connect::spec::ConnectSpec,
     /// What may go through.
     pub sanitize: crate::sanitize::rules::Rules,
+    /// What becomes of definitions that change.
+    pub pins: crate::pins::PinsSpec,
     /// Legacy sessions downstream.
     pub sessions: crate::downstream::SessionBounds,
     /// How much one caller may have.

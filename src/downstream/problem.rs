@@ -13,7 +13,8 @@ use crate::{
     limits::{Limited, Stage},
     metrics::{self, Bound, Refusal},
     protocol::{Era, codes, meta},
-    stack::{Error, LoginNeeded, Missing},
+    schema,
+    stack::{self, Error, LoginNeeded, Missing},
     upstream::{FromUpstream, UpstreamError},
 };
 
@@ -181,6 +182,21 @@ pub(super) fn visit(error: &Error, call: CallId) -> Option<RpcError> {
     })
 }
 
+/// What is said of an item that is not the one that was approved.
+fn withheld(what: &Missing) -> String {
+    format!(
+        "the definition of this {what} has changed, or is new, and was not approved yet; it cannot be used before the operator of the gateway approves it (`usher pins diff`)"
+    )
+}
+
+/// What is said of arguments that do not fit, so that whoever sent them can mend them (SECURITY MSG-12).
+fn arguments(problems: &[schema::Problem]) -> String {
+    format!(
+        "the tool was not run: its arguments do not fit its input schema: {}",
+        stack::in_words(problems)
+    )
+}
+
 /// Maps an error of the stack, for one request in one era.
 pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> Problem {
     let modern_status = |status: StatusCode| {
@@ -201,6 +217,7 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
             codes::INVALID_PARAMS,
             format!("no such {missing}"),
         ),
+        Error::Quarantined(what) => (StatusCode::OK, codes::INVALID_PARAMS, withheld(what)),
         Error::NoScope => (
             StatusCode::NOT_FOUND,
             codes::INVALID_REQUEST,
@@ -235,6 +252,14 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
             modern_status(StatusCode::BAD_REQUEST),
             codes::HEADER_MISMATCH,
             format!("header `{header}` does not agree with the body"),
+        ),
+        Error::InvalidArguments(problems) => {
+            (StatusCode::OK, codes::INVALID_PARAMS, arguments(problems))
+        }
+        Error::InvalidResult { upstream, problems } => (
+            StatusCode::OK,
+            codes::UPSTREAM_PROTOCOL,
+            stack::refused(upstream, problems),
         ),
         Error::NotOffered(_) => (
             modern_status(StatusCode::NOT_FOUND),
@@ -401,6 +426,9 @@ pub(super) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<ToolErr
         Error::LoginNeeded(needed) => login(needed),
         Error::OverLimit(limited) if limited.stage == Stage::Route => over(limited),
         Error::Withheld(_) | Error::Blocked(_) => content(error),
+        Error::InvalidArguments(problems) => arguments(problems),
+        Error::InvalidResult { upstream, problems } => stack::refused(upstream, problems),
+        Error::Quarantined(what) => withheld(what),
         Error::Unknown(_)
         | Error::NoScope
         | Error::BadCursor
@@ -518,6 +546,7 @@ const fn needed_capabilities(error: &Error) -> Option<&Json> {
         }) => Some(needed),
         Error::Upstream(_)
         | Error::Unknown(_)
+        | Error::Quarantined(_)
         | Error::NoScope
         | Error::BadCursor
         | Error::StateInvalid
@@ -525,6 +554,8 @@ const fn needed_capabilities(error: &Error) -> Option<&Json> {
         | Error::InputRefused
         | Error::LoginNeeded(_)
         | Error::HeaderMismatch { .. }
+        | Error::InvalidArguments(_)
+        | Error::InvalidResult { .. }
         | Error::NotOffered(_)
         | Error::OnlyForApps
         | Error::InsufficientScope { .. }
@@ -587,6 +618,7 @@ fn retry_millis(error: &Error) -> Option<u64> {
         }
         Error::Upstream(_)
         | Error::Unknown(_)
+        | Error::Quarantined(_)
         | Error::NoScope
         | Error::BadCursor
         | Error::StateInvalid
@@ -594,6 +626,8 @@ fn retry_millis(error: &Error) -> Option<u64> {
         | Error::InputRefused
         | Error::LoginNeeded(_)
         | Error::HeaderMismatch { .. }
+        | Error::InvalidArguments(_)
+        | Error::InvalidResult { .. }
         | Error::NotOffered(_)
         | Error::OnlyForApps
         | Error::NeedsCapabilities(_)

@@ -12,8 +12,9 @@ mod tests;
 mod views;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
 };
 
 use arc_swap::ArcSwap;
@@ -21,9 +22,12 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::{
     call::{Grantee, Identity},
-    catalog::{Catalog, Contribution, View, rules::CatalogRules},
+    catalog::{Catalog, Contribution, Report, View, Withheld, rules::CatalogRules},
     events::{Hub, Lists},
+    findings::{Action, Direction, Finding, Findings},
     limits::{LimitRules, Limits},
+    metrics,
+    pins::{Ledger, Offered},
     policy::{Item, Policy, Prepared, Problem},
     protocol::{UpstreamId, methods::ListKind, names::Scope},
 };
@@ -56,6 +60,10 @@ pub struct World {
     // refreshes take it, never a call.
     writer: Mutex<Writer>,
     hub: Arc<Hub>,
+    /// What was approved of definitions; `None`: nobody looks.
+    ledger: Option<Arc<Ledger>>,
+    /// Where is noted what is left out.
+    findings: Option<Findings>,
     /// Counts up when other policies hold.
     regranted: watch::Sender<u64>,
     joins: Joins,
@@ -139,8 +147,18 @@ impl World {
             current: ArcSwap::from_pointee(snapshot),
             writer: Mutex::new(writer),
             hub,
+            ledger: None,
+            findings: None,
             regranted: watch::Sender::new(0),
         }
+    }
+
+    /// The same, where definitions are held to what was approved, and what is left out is noted.
+    #[must_use]
+    pub fn pinned(mut self, ledger: Arc<Ledger>, findings: Findings) -> Self {
+        self.ledger = Some(ledger);
+        self.findings = Some(findings);
+        self
     }
 
     /// Who listens for its changes.
@@ -192,11 +210,41 @@ impl World {
     /// Takes in what an upstream offers now, and tells whoever listens to a list that is another one thereby. A
     /// contribution equal to the last one changes nothing but until when clients may keep it.
     pub fn publish(&self, upstream: &UpstreamId, contribution: Contribution) {
+        self.put(&mut self.writer(), upstream, contribution);
+    }
+
+    /// Compares what an upstream offers with what was approved of it, before it is published. What is stale, or stands in for
+    /// what is not known, says nothing of it.
+    pub fn observe(&self, upstream: &UpstreamId, contribution: &Contribution) {
+        let Some(ledger) = &self.ledger else { return };
+        let Some(card) = contribution.card.as_ref().filter(|_| !contribution.away) else {
+            return;
+        };
+        ledger.observe(
+            upstream,
+            &Offered {
+                lists: ListKind::EVERY.map(|kind| &*contribution.listing(kind).items),
+                instructions: card.instructions.as_deref(),
+                whole: contribution.read_at.is_some(),
+            },
+        );
+    }
+
+    /// Something else of an upstream is approved now.
+    pub fn reconsider(&self, upstream: &UpstreamId) {
         let mut writer = self.writer();
+        let known = writer.contributions.get(upstream);
+        if let Some(known) = known.map(|known| (**known).clone()) {
+            self.put(&mut writer, upstream, known);
+        }
+    }
+
+    fn put(&self, writer: &mut Writer, upstream: &UpstreamId, mut contribution: Contribution) {
+        contribution.withheld = self.withheld(upstream);
         let known = writer.contributions.get(upstream);
         if known.is_some_and(|known| known.offers_the_same(&contribution)) {
             if let Some(read_at) = contribution.read_at {
-                self.confirmed(&mut writer, upstream, read_at);
+                self.confirmed(writer, upstream, read_at);
             }
             return;
         }
@@ -220,6 +268,7 @@ impl World {
         );
         let after = Arc::new(after);
         self.current.store(Arc::clone(&after));
+        self.note_excluded(&before.catalog, &after.catalog);
         // Still under the lock: those who listen hear of changes in the order in which they happened.
         self.tell(&before.catalog, &after.catalog);
     }
@@ -285,6 +334,60 @@ impl World {
                 snapshot.catalog.confirm(upstream, read_at);
             }
         });
+    }
+
+    fn withheld(&self, upstream: &UpstreamId) -> Withheld {
+        let Some(ledger) = &self.ledger else {
+            return Withheld::default();
+        };
+        let withheld = ledger.withheld(upstream);
+        Withheld {
+            all: withheld.all,
+            instructions: withheld.instructions,
+            items: (!withheld.items.is_empty()).then(|| Arc::new(withheld.items.clone())),
+        }
+    }
+
+    /// Notes what is left out now and was not before. What is not approved was noted when it was found.
+    fn note_excluded(&self, before: &Catalog, after: &Catalog) {
+        let Some(findings) = &self.findings else {
+            return;
+        };
+        let key = |report: &Report| {
+            let Report {
+                upstream,
+                kind,
+                name,
+                reason,
+            } = report;
+            (upstream.clone(), *kind, name.clone(), reason.word())
+        };
+        let known: HashSet<_> = before.reports().iter().map(key).collect();
+        for report in after.reports().iter() {
+            let word = report.reason.word();
+            if word == "not_approved" || known.contains(&key(report)) {
+                continue;
+            }
+            let action = if report.reason.excludes() {
+                Action::Quarantine
+            } else {
+                Action::Flag
+            };
+            metrics::instruments().found("definition", word, action.word(), 1);
+            findings.note(Finding {
+                kind: "definition",
+                rule: word.into(),
+                action,
+                direction: Direction::Definitions,
+                place: format!("/{}", report.kind.member()).into(),
+                length: 0,
+                digest: None,
+                upstream: Some(report.upstream.clone()),
+                item: Some(report.name.as_str().into()),
+                call: None,
+                at: SystemTime::now(),
+            });
+        }
     }
 
     fn tell(&self, before: &Catalog, after: &Catalog) {

@@ -37,6 +37,7 @@ fn world() -> World {
             rename: BTreeMap::new(),
             describe: BTreeMap::new(),
             labels: Default::default(),
+            validation: Default::default(),
         }],
         toolsets: vec![ToolsetRules {
             name: "one".into(),

@@ -135,6 +135,7 @@ pub(super) fn linger(call: &Call, snapshot: &Snapshot) {
         local: "\u{1}".into(),
         headers: Arc::new([]),
         task_only: false,
+        terms: None,
     };
     let item = Item {
         kind,
@@ -174,6 +175,28 @@ pub(super) fn of_task(
     policy
         .follow(&class, item, toolset_of(&call.scope))
         .ok_or_else(unknown)
+}
+
+/// Whether an item that is not listed now would be seen by whoever calls.
+pub(super) fn would_see(
+    call: &Call,
+    snapshot: &Snapshot,
+    kind: ListKind,
+    route: &Route,
+    outward: &str,
+) -> bool {
+    let policy = snapshot.policy();
+    if policy.policy().is_unrestricted() {
+        return true;
+    }
+    let item = Subject {
+        kind: kind_of(kind),
+        upstream: &route.upstream,
+        local: &route.local,
+        outward,
+    };
+    let class = policy.class(&call.identity);
+    policy.lists(&class, item, toolset_of(&call.scope))
 }
 
 /// Whether a tool that the endpoint lists is seen by whoever calls.

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-use crate::{
     json::Json, jsonrpc::Method, limits::Limited, protocol::UpstreamId, sanitize::Blocked,
-    upstream::FromUpstream,
-};
+    schema::Problem, upstream::FromUpstream,
 };
 
 /// A refusal or failure of ours. An upstream's own JSON-RPC error is an `Outcome::Failed` instead.
@@ -15,6 +13,9 @@ pub enum Error {
     /// The name leads nowhere from this endpoint.
     #[error("no such {0}")]
     Unknown(Missing),
+    /// The definition is not the one that was approved, or nobody approved it (SECURITY CAT-2).
+    #[error("{0} is withheld until its definition is approved")]
+    Quarantined(Missing),
     /// The endpoint's scope is gone (a reload removed it).
     #[error("no such endpoint")]
     NoScope,
@@ -41,6 +42,17 @@ pub enum Error {
     HeaderMismatch {
         /// Which one, in lower case.
         header: Arc<str>,
+    },
+    /// The arguments do not fit the tool's input schema (SECURITY MSG-12).
+    #[error("the arguments do not fit the tool's input schema")]
+    InvalidArguments(Arc<[Problem]>),
+    /// The result does not fit the tool's output schema.
+    #[error("the result of a tool of `{upstream}` does not fit its output schema")]
+    InvalidResult {
+        /// Whose tool.
+        upstream: UpstreamId,
+        /// Where, and what the schema wants there.
+        problems: Arc<[Problem]>,
     },
     /// The method is gated by a capability that this endpoint does not have.
     #[error("method `{0}` is not offered")]
@@ -127,6 +139,7 @@ impl Error {
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Unknown(_) => "unknown_name",
+            Self::Quarantined(_) => "definition_quarantined",
             Self::NoScope => "unknown_endpoint",
             Self::BadCursor => "invalid_cursor",
             Self::StateInvalid => "state_invalid",
@@ -134,6 +147,8 @@ impl Error {
             Self::InputRefused => "input_refused",
             Self::LoginNeeded(_) => "login_required",
             Self::HeaderMismatch { .. } => "header_mismatch",
+            Self::InvalidArguments(_) => "invalid_arguments",
+            Self::InvalidResult { .. } => "invalid_result",
             Self::NotOffered(_) => "method_not_offered",
             Self::OnlyForApps => "only_for_apps",
             Self::NeedsCapabilities(_) => "capability_missing",

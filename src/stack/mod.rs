@@ -22,6 +22,7 @@ mod relabel;
 mod resolve;
 mod resume;
 mod sanitize;
+mod validate;
 mod wrap;
 
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use tower::{ServiceBuilder, util::BoxCloneSyncService};
 use crate::{
     call::{Call, Reply},
     connect::Connections,
+    findings::Findings,
     sanitize::Sanitizer,
     seal::Sealer,
     snapshot::World,
@@ -56,6 +58,9 @@ use relabel::Relabel;
 use resolve::Resolve;
 use resume::{OpenResume, SealResume};
 use sanitize::{CheckContent, Sanitize};
+use validate::{CheckArguments, CheckResult};
+
+pub use validate::{in_words, refused};
 
 /// What the stack is built from.
 #[derive(Clone)]
@@ -70,6 +75,8 @@ pub struct Parts {
     pub connections: Option<Connections>,
     /// What may go through.
     pub sanitizer: Arc<Sanitizer>,
+    /// Where what is found is noted.
+    pub findings: Findings,
     /// Cancelled when the gateway begins to drain: listens end then.
     pub closing: CancellationToken,
 }
@@ -90,6 +97,7 @@ pub fn mcp(parts: &Parts) -> McpService {
         .layer(gate(Authorize)) // Routed -> Permitted: policy, before anything is said of what is hidden
         .layer(gate(directories.clone())) // upstreams' cursors of directories are opened
         .layer(gate(CheckMirrored)) // headers agree with the body; needs the route, since the tool's schema names them
+        .layer(gate(CheckArguments::new(parts))) // arguments fit the tool's own schema
         .layer(gate(OpenResume::new(parts))) // opens the state of a call that goes on, bound to this call and route
         .layer(gate(RateLimit::per_route())) // below Authorize: a refusal must not tell of what is hidden
         .layer(SeatLayer::<Permitted>::new()) // calls at once by tool and upstream
@@ -100,7 +108,8 @@ pub fn mcp(parts: &Parts) -> McpService {
         .layer(wrap(handles.clone())) // upstreams' tasks become handles of ours
         .layer(wrap(directories)) // upstreams' cursors of directories are sealed
         .layer(wrap(Relabel)) // inward URIs in what comes back become outward ones
-        .layer(wrap(Sanitize(parts.sanitizer.clone()))) // nearest the leaf: all above see what the client will see
+        .layer(wrap(Sanitize(parts.sanitizer.clone()))) // all above see what the client will see
+        .layer(wrap(CheckResult::new(parts))) // results fit the tool's own schema
         .service(Dispatch::new(parts, handles)); // snapshot, hub or upstream: one match on the target
     BoxCloneSyncService::new(stack)
 }

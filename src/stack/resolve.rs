@@ -50,6 +50,9 @@ impl Resolve {
     fn find(&self, call: &Pinned) -> Result<Target, Error> {
         let catalog = &call.snapshot().catalog;
         let scope = &call.call().scope;
+        if catalog.withholds_some() {
+            approved(call)?;
+        }
         let unknown = |missing| Error::Unknown(missing);
         Ok(match call.op() {
             Op::Listen(filter) => Target::Hub(watchable(call, filter)?),
@@ -99,6 +102,38 @@ impl Resolve {
     }
 }
 
+/// Whether what a call is about is not withheld; to those who would not see it, it does not exist (SECURITY CAT-2, AUTHZ-7).
+fn approved(call: &Pinned) -> Result<(), Error> {
+    let (kind, asked) = match call.op() {
+        Op::CallTool(name) => (ListKind::Tools, name),
+        Op::GetPrompt(name) | Op::Complete(CompletionRef::Prompt(name)) => {
+            (ListKind::Prompts, name)
+        }
+        Op::ReadResource(uri) | Op::ReadDirectory(uri, _) => (ListKind::Resources, uri),
+        Op::Complete(CompletionRef::Resource(uri)) => (ListKind::Templates, uri),
+        Op::GetSkill(uri) => (ListKind::Skills, uri),
+        Op::Discover | Op::List(..) | Op::Task(..) | Op::ListTasks(_) | Op::Listen(_) => {
+            return Ok(());
+        }
+    };
+    let catalog = &call.snapshot().catalog;
+    let Some((route, outward)) = catalog.withheld(&call.call().scope, kind, asked) else {
+        return Ok(());
+    };
+    let missing = match kind {
+        ListKind::Tools => Missing::Tool(asked.clone()),
+        ListKind::Prompts => Missing::Prompt(asked.clone()),
+        ListKind::Resources | ListKind::Templates | ListKind::Skills => {
+            Missing::Resource(asked.clone())
+        }
+    };
+    if authorize::would_see(call.call(), call.snapshot(), kind, &route, &outward) {
+        Err(Error::Quarantined(missing))
+    } else {
+        Err(Error::Unknown(missing))
+    }
+}
+
 /// Whether the extension that a method is of is offered by the endpoint; true of every method that is of none.
 fn offers_extension(call: &Pinned) -> bool {
     let has = |has: fn(&Offered) -> bool| {
@@ -128,6 +163,9 @@ fn watchable(call: &Pinned, filter: &Filter) -> Result<Vec<Watchable>, Error> {
     }
     let (catalog, scope) = (&call.snapshot().catalog, &call.call().scope);
     let way = |uri: &Arc<str>| {
+        if catalog.withheld(scope, ListKind::Resources, uri).is_some() {
+            return None;
+        }
         let route = catalog.resource(scope, uri)?;
         Some(Watchable {
             outward: uri.clone(),

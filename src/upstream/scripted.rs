@@ -556,6 +556,7 @@ pub(super) fn a_route(local: &str) -> Route {
         local: local.into(),
         headers: Arc::new([]),
         task_only: false,
+        terms: None,
     }
 }
 

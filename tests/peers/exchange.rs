@@ -156,6 +156,7 @@ impl Files {
             local: "whoami".into(),
             headers: Arc::new([]),
             task_only: false,
+            terms: None,
         };
         let outcome = match self.upstream.call(call, route).await? {
             Reply::Done(outcome) => outcome,

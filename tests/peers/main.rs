@@ -20,6 +20,7 @@ mod connect;
 mod exchange;
 mod import;
 mod login;
+mod pins;
 mod pipe;
 mod servers;
 mod two_way;

@@ -47,6 +47,7 @@ pub(super) fn rules(upstreams: &[(&str, &str)]) -> CatalogRules {
                 rename: BTreeMap::new(),
                 describe: BTreeMap::new(),
                 labels: Default::default(),
+                validation: Default::default(),
             })
             .collect(),
         toolsets: Vec::new(),

@@ -2,14 +2,14 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::{Check, globs, limits, policy};
+use super::{Check, globs, limits, policy, validate};
 use crate::{
     catalog::rules::{
         CatalogRules, Charset, NameRules, NamingRules, PageRules, Selection, ToolsetRules,
     },
     config::{
         hint,
-        raw::{Alphabet, Names, OfferBounds, PageSize, Toolset, Upstream},
+        raw::{Alphabet, Names, OfferBounds, PageSize, Toolset, Upstream, Validate},
         units::Ordered,
     },
     protocol::UpstreamId,
@@ -23,10 +23,11 @@ pub(super) fn rules(
     names: &Names,
     pages: &PageSize,
     bounds: &OfferBounds,
+    validation: &Validate,
 ) -> CatalogRules {
     let default = PageRules::default();
     CatalogRules {
-        upstreams: naming(check, upstreams),
+        upstreams: naming(check, upstreams, validation),
         toolsets: toolsets
             .0
             .iter()
@@ -63,7 +64,11 @@ pub(super) fn rules(
     }
 }
 
-fn naming(check: &mut Check<'_>, upstreams: &Ordered<Upstream>) -> Vec<NamingRules> {
+fn naming(
+    check: &mut Check<'_>,
+    upstreams: &Ordered<Upstream>,
+    validation: &Validate,
+) -> Vec<NamingRules> {
     let mut taken: HashMap<&str, &str> = HashMap::new();
     let mut all = Vec::new();
     for (key, raw) in &upstreams.0 {
@@ -105,6 +110,7 @@ fn naming(check: &mut Check<'_>, upstreams: &Ordered<Upstream>) -> Vec<NamingRul
             rename: raw.tools.rename.clone(),
             describe: raw.tools.describe.clone(),
             labels: policy::labels(check, key, raw),
+            validation: validate::rules(check, key, validation, raw),
         });
     }
     all

@@ -10,10 +10,12 @@ mod grants;
 mod limits;
 mod listen;
 mod pem;
+mod pins;
 pub(super) mod policy;
 mod rules;
 mod sanitize;
 mod upstream;
+mod validate;
 
 use std::{fmt, time::Duration};
 
@@ -60,6 +62,7 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
         &raw.names,
         &raw.page_size,
         &raw.bounds.catalog,
+        &raw.validate,
     );
     let connect = connections::connections(
         &mut check,
@@ -69,8 +72,15 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
         &endpoint,
     );
     let sanitize = sanitize::rules(&mut check, &raw.sanitize, &raw.upstreams);
+    let pins = pins::pins(
+        &mut check,
+        &raw.definitions,
+        &raw.upstreams,
+        raw.state.dir.as_deref(),
+    );
     Plan {
         sanitize,
+        pins,
         connect,
         listen,
         auth,

@@ -5,6 +5,7 @@
 
 pub(super) mod auth;
 mod connections;
+mod definitions;
 mod grants;
 pub(super) mod limits;
 mod policy;
@@ -24,6 +25,7 @@ use super::{
 };
 
 pub(super) use connections::{AuthorizationCode, Connections, Registering};
+pub(super) use definitions::{Arguments, Definitions, Pin, Results, UpstreamValidate, Validate};
 pub(super) use grants::{ClientProof, ListReader, SubjectToken, TokenGrant};
 pub(super) use policy::{DIR as POLICY_DIR, Policy};
 
@@ -65,6 +67,10 @@ pub(super) struct Raw {
     pub(super) limits: Vec<limits::Limit>,
     /// What may go through, and what becomes of what may not.
     pub(super) sanitize: sanitize::Sanitize,
+    /// Whether calls are held to the schemas of their tools.
+    pub(super) validate: Validate,
+    /// What becomes of definitions that change after they were first seen.
+    pub(super) definitions: Definitions,
     /// Fixed bounds.
     pub(super) bounds: Bounds,
     /// What people are given for upstreams that they log in to.
@@ -144,6 +150,10 @@ pub(super) struct Upstream {
     pub(super) prefix: Option<String>,
     /// Which of its tools are taken, and how they are shown.
     pub(super) tools: Tools,
+    /// Whether calls are held to the schemas of its tools.
+    pub(super) validate: UpstreamValidate,
+    /// What becomes of its definitions that change after they were first seen. Default: that of the top.
+    pub(super) definitions: Definitions,
     /// Tags for policies, by globs over original names and URIs: { "delete_*": [danger] }.
     pub(super) tags: Tags,
     /// What is done about content of this upstream.
@@ -418,6 +428,9 @@ pub(super) struct LegacyBounds {
 pub(super) struct State {
     /// Where it is kept. Default: memory.
     pub(super) store: Option<Store>,
+    /// A directory for what outlives the process, relative to this file: what was approved of definitions. Made if it is not
+    /// there. Default: nothing outlives it.
+    pub(super) dir: Option<String>,
     /// What cursors are sealed with, at least 32 bytes and the same for every replica. Default: made at start.
     pub(super) key: Option<Secret>,
 }

@@ -115,9 +115,16 @@ impl Handles {
         if !known {
             return Err(unknown());
         }
+        let tool = task.tool.as_deref();
+        let tool = tool.and_then(|tool| catalog.tool(scope, tool));
+        let mut route = task.route();
+        // Its result is one of the tool, and held to what that is.
+        route.terms = tool
+            .filter(|tool| tool.upstream == task.upstream)
+            .and_then(|tool| tool.terms.clone());
         Ok(Target::Task {
             tool: task.tool.clone(),
-            route: task.route(),
+            route,
         })
     }
 }

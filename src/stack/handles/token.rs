@@ -42,6 +42,7 @@ impl Task {
             local: self.local.clone(),
             headers: Arc::new([]),
             task_only: false,
+            terms: None,
         }
     }
 

@@ -108,6 +108,7 @@ fn routed(op: Op, upstream: &str, local: &str) -> Permitted {
                 local: local.into(),
                 headers: Arc::new([]),
                 task_only: false,
+                terms: None,
             },
             snapshot.policy().unasked().unwrap(),
         )),

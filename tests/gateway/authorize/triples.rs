@@ -136,6 +136,7 @@ fn world(random: &mut Dice) -> Arc<World> {
         rename: BTreeMap::new(),
         describe: BTreeMap::new(),
         labels: Default::default(),
+        validation: Default::default(),
     };
     let rules = CatalogRules {
         upstreams: (0..UPSTREAMS).map(naming).collect(),
@@ -233,6 +234,7 @@ async fn lists_equal_calls_for_ten_thousand_random_uses() {
             Findings::new(),
             OwnCredentials::new(),
         )),
+        findings: Default::default(),
         closing: CancellationToken::new(),
     });
     let people = [

@@ -110,6 +110,7 @@ impl Side {
             local: "t".into(),
             headers: Arc::new([]),
             task_only: false,
+            terms: None,
         };
         match self.upstream.call(call, route).await? {
             Reply::Done(outcome) => Ok(outcome),

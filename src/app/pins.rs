@@ -1,0 +1,31 @@
+//! Pins: keeps ledger and store together, and the lists up to date with both (SECURITY CAT-2).
+//!
+//! Guarantees: what somebody approves is offered within a second; what is new is on disk within a second; no call waits
+//! for a disk, and a refresh at most for one file. Deliberately absent: what counts as a change, which `pins` says.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::{pins::Ledger, snapshot::World, tasks::Tasks};
+
+/// How often the records are looked at.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Begins to look at the records.
+pub(super) fn start(ledger: Arc<Ledger>, world: Arc<World>, tasks: &Tasks) {
+    tasks.spawn(async move {
+        let mut looks = interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            let kept = Arc::clone(&ledger);
+            // It ends only with the runtime, and everything with it.
+            let changed = tokio::task::spawn_blocking(move || kept.keep()).await;
+            for upstream in changed.unwrap_or_default() {
+                tracing::info!(upstream = %upstream, "other definitions are approved");
+                world.reconsider(&upstream);
+            }
+        }
+    });
+}

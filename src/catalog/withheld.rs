@@ -1,0 +1,87 @@
+//! What is known and not offered: definitions that nobody approved (SECURITY CAT-2).
+//!
+//! Guarantees: what is withheld is in no list and leads nowhere, and keeps its outward name, so that nobody takes that over.
+//! Deliberately absent: what is withheld, which `pins` says.
+
+use std::{collections::HashSet, sync::Arc};
+
+use super::{Catalog, Route, check::Item};
+use crate::protocol::{methods::ListKind, names::Scope};
+
+/// Items of one upstream, by original names and URIs.
+pub type Names = HashSet<(ListKind, Arc<str>)>;
+
+/// What of an upstream is not to be offered. Cheap to clone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Withheld {
+    /// Everything.
+    pub all: bool,
+    /// These items, by original names and URIs; nothing where there are none.
+    pub items: Option<Arc<Names>>,
+    /// What it says to models about itself.
+    pub instructions: bool,
+}
+
+impl Withheld {
+    /// Whether an item is withheld.
+    pub(super) fn has(&self, kind: ListKind, local: &Arc<str>) -> bool {
+        let among = |items: &Arc<Names>| items.contains(&(kind, local.clone()));
+        self.all || self.items.as_ref().is_some_and(among)
+    }
+}
+
+/// Steps that matching one URI against withheld templates may take.
+const MATCH_STEPS: usize = 2_000_000;
+
+impl Catalog {
+    /// Whether anything is withheld: a first question that costs nothing.
+    pub const fn withholds_some(&self) -> bool {
+        self.withholds_some
+    }
+
+    /// What is withheld that this name or URI would lead to, and its outward name.
+    pub fn withheld(&self, scope: &Scope, kind: ListKind, name: &str) -> Option<(Route, Arc<str>)> {
+        if !self.withholds_some {
+            return None;
+        }
+        let view = self.scopes.get(scope)?;
+        let own = matches!(scope, Scope::Upstream(_));
+        let mut steps = MATCH_STEPS;
+        let mut leads = |kind: ListKind, item: &Arc<Item>| {
+            let called = if own {
+                &item.route.local
+            } else {
+                &item.exposed
+            };
+            **called == *name
+                || kind == ListKind::Templates
+                    && item
+                        .template
+                        .as_ref()
+                        .is_some_and(|template| !own && template.matches(name, &mut steps))
+        };
+        let kinds: &[ListKind] = match kind {
+            ListKind::Resources | ListKind::Templates | ListKind::Skills => {
+                &[ListKind::Resources, ListKind::Skills, ListKind::Templates]
+            }
+            ListKind::Tools => &[ListKind::Tools],
+            ListKind::Prompts => &[ListKind::Prompts],
+        };
+        // What is listed is not withheld, whatever template it fits too.
+        if kinds.iter().any(|kind| view.listed(*kind, name).is_some()) {
+            return None;
+        }
+        for rank in 0..self.parts.len() {
+            for kind in kinds {
+                let part = &self.parts[rank];
+                let found = part.withheld[*kind as usize]
+                    .iter()
+                    .find(|item| leads(*kind, item));
+                if let Some(item) = found.filter(|item| view.would_list(rank, *kind, item)) {
+                    return Some((item.route.clone(), item.exposed.clone()));
+                }
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,328 @@
+//! The record of one upstream: what was approved of it, and what it offers that was not.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use super::{Offered, Withheld, alike, known::Known};
+use crate::{
+    json::{Json, Node},
+    protocol::methods::ListKind,
+};
+
+/// What the instructions of a server are kept under.
+pub(super) const INSTRUCTIONS: &str = "instructions";
+/// The most items that are gone and still remembered; those gone longest go first.
+const GONE: usize = 1_000;
+/// The most definition text that is kept of one upstream, in bytes; beyond it digests alone.
+const TEXTS: usize = 32 << 20;
+
+/// Sort and name of an item.
+pub(super) type Key = (&'static str, Arc<str>);
+
+/// What is known of one upstream's definitions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Record {
+    /// The sorts of items that have been seen once: whatever comes later is new.
+    pub(super) sorts: BTreeSet<&'static str>,
+    pub(super) pins: BTreeMap<Key, Pin>,
+}
+
+/// What is known of one definition.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pin {
+    /// What was approved; `None` for what is new.
+    pub(super) approved: Option<Known>,
+    /// What is offered, where that is something else.
+    pub(super) seen: Option<Known>,
+    /// When it was found gone, counted up; 0 while it is there.
+    pub(super) gone: u64,
+    /// Of something new: what is gone that it may be under another name.
+    pub(super) like: Option<Arc<str>>,
+}
+
+/// How a definition stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// What is offered was approved.
+    Approved,
+    /// What is offered is not what was approved.
+    Changed,
+    /// It was not there when its server was first seen.
+    New,
+    /// It is not offered any more.
+    Gone,
+}
+
+/// What an upstream offers now, digested.
+#[derive(Debug, Default)]
+pub(super) struct Now {
+    items: BTreeMap<Key, Known>,
+    /// The sorts of items that are known to be all there.
+    complete: BTreeSet<&'static str>,
+}
+
+/// Something that was not so before.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Event {
+    pub(super) kind: &'static str,
+    pub(super) name: Arc<str>,
+    /// `changed`, `new`, `renamed`.
+    pub(super) rule: &'static str,
+}
+
+impl State {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Approved => "approved",
+            Self::Changed => "changed",
+            Self::New => "new",
+            Self::Gone => "gone",
+        }
+    }
+}
+
+impl Pin {
+    fn approved(known: &Known) -> Self {
+        Self {
+            approved: Some(known.clone()),
+            ..Self::default()
+        }
+    }
+
+    /// How it stands.
+    pub const fn state(&self) -> State {
+        match (&self.approved, &self.seen) {
+            _ if self.gone > 0 => State::Gone,
+            (None, _) => State::New,
+            (Some(_), Some(_)) => State::Changed,
+            (Some(_), None) => State::Approved,
+        }
+    }
+
+    /// What was approved and what is offered instead, as far as their texts are kept.
+    pub fn texts(&self) -> (Option<&Json>, Option<&Json>) {
+        (
+            self.approved.as_ref().and_then(|known| known.text.as_ref()),
+            self.seen.as_ref().and_then(|known| known.text.as_ref()),
+        )
+    }
+
+    /// The digest of what is offered and not approved, else of what was approved.
+    pub fn digest(&self) -> &str {
+        let known = self.seen.as_ref().or(self.approved.as_ref());
+        known.map_or("", |known| &known.digest)
+    }
+
+    /// Of something new: what is gone that it may be under another name.
+    pub fn like(&self) -> Option<&str> {
+        self.like.as_deref()
+    }
+}
+
+impl Record {
+    /// Every definition that is known, with its sort (`tools`, `prompts`, …, `instructions`) and name.
+    pub fn pins(&self) -> impl Iterator<Item = (&'static str, &str, &Pin)> {
+        self.pins
+            .iter()
+            .map(|((sort, name), pin)| (*sort, &**name, pin))
+    }
+
+    /// Approves what is offered under a name; of what is gone, that it is. Whether that changed anything.
+    pub fn approve(&mut self, sort: &str, name: &str) -> bool {
+        let found = self
+            .pins
+            .keys()
+            .find(|(of, called)| *of == sort && **called == *name);
+        let Some(key) = found.cloned() else {
+            return false;
+        };
+        let Some(pin) = self.pins.get_mut(&key) else {
+            return false;
+        };
+        match pin.state() {
+            State::Approved => false,
+            State::Gone => self.pins.remove(&key).is_some(),
+            State::Changed | State::New => {
+                pin.approved = pin.seen.take().or(pin.approved.take());
+                pin.like = None;
+                true
+            }
+        }
+    }
+
+    /// Takes in what is offered; whether the record is another one now, and what is to be told. Servers make resources as they
+    /// go: where changes are only watched, a new one that is like none that is gone is nothing to tell of.
+    pub(super) fn update(&mut self, now: &Now, watched: bool) -> (bool, Vec<Event>) {
+        let before = self.clone();
+        let mut events = Vec::new();
+        let mut last = self.pins.values().map(|pin| pin.gone).max().unwrap_or(0);
+        for (key, pin) in &mut self.pins {
+            let complete = now.complete.contains(key.0);
+            if pin.gone == 0 && complete && !now.items.contains_key(key) {
+                last += 1;
+                pin.gone = last;
+                pin.seen = None;
+            }
+        }
+        // What was never approved and is gone is nothing.
+        self.pins
+            .retain(|_, pin| pin.gone == 0 || pin.approved.is_some());
+        for (key, known) in &now.items {
+            if let Some(pin) = self.pins.get_mut(key) {
+                pin.gone = 0;
+                let approved = pin.approved.as_ref().map(|known| &known.digest);
+                if approved == Some(&known.digest) {
+                    pin.seen = None;
+                } else if pin.seen.as_ref().map(|known| &known.digest) != Some(&known.digest) {
+                    pin.seen = Some(known.clone());
+                    events.push(event(key, "changed"));
+                }
+                continue;
+            }
+            let pin = if self.sorts.contains(key.0) {
+                let like = self.gone_like(key, known);
+                if watched && like.is_none() && is_made_as_they_go(key.0) {
+                    self.pins.insert(key.clone(), Pin::approved(known));
+                    continue;
+                }
+                events.push(event(key, if like.is_some() { "renamed" } else { "new" }));
+                Pin {
+                    seen: Some(known.clone()),
+                    like,
+                    ..Pin::default()
+                }
+            } else {
+                Pin::approved(known)
+            };
+            self.pins.insert(key.clone(), pin);
+        }
+        let seen = now.items.keys().map(|(sort, _)| *sort);
+        self.sorts.extend(now.complete.iter().copied().chain(seen));
+        self.forget();
+        (*self != before, events)
+    }
+
+    /// What of what is offered was not approved.
+    pub(super) fn withheld(&self, now: &Now) -> Withheld {
+        let mut withheld = Withheld::default();
+        for (key, known) in &now.items {
+            let pin = self.pins.get(key);
+            let approved = pin.and_then(|pin| pin.approved.as_ref());
+            if approved.is_some_and(|approved| approved.digest == known.digest) {
+                continue;
+            }
+            match ListKind::EVERY
+                .into_iter()
+                .find(|kind| kind.member() == key.0)
+            {
+                Some(kind) => drop(withheld.items.insert((kind, key.1.clone()))),
+                None => withheld.instructions = true,
+            }
+        }
+        withheld
+    }
+
+    /// What is gone that this may be under another name: it looks like it, or says the same.
+    fn gone_like(&self, (sort, name): &Key, known: &Known) -> Option<Arc<str>> {
+        let body = known.text.as_ref().map(body);
+        let mut gone = self
+            .pins
+            .iter()
+            .filter(|((of, _), pin)| of == sort && pin.gone > 0);
+        let found = gone.find(|((_, other), pin)| {
+            let theirs = pin.approved.as_ref().and_then(|known| known.text.as_ref());
+            alike::are_alike(name, other) || body.is_some() && body == theirs.map(self::body)
+        });
+        found.map(|((_, other), _)| other.clone())
+    }
+
+    /// Keeps the record within its bounds.
+    fn forget(&mut self) {
+        let mut gone: Vec<_> = self
+            .pins
+            .values()
+            .map(|pin| pin.gone)
+            .filter(|gone| *gone > 0)
+            .collect();
+        if gone.len() > GONE {
+            gone.sort_unstable();
+            let first = gone[gone.len() - GONE];
+            self.pins
+                .retain(|_, pin| pin.gone == 0 || pin.gone >= first);
+        }
+        let mut room = TEXTS;
+        for pin in self.pins.values_mut() {
+            for known in pin.approved.iter_mut().chain(&mut pin.seen) {
+                let length = known.text.as_ref().map_or(0, Json::len);
+                match room.checked_sub(length) {
+                    Some(left) => room = left,
+                    None => known.text = None,
+                }
+            }
+        }
+    }
+}
+
+impl Now {
+    /// What is offered. `digested` saves digesting what did not change.
+    pub(super) fn of(offered: &Offered<'_>, digested: &mut HashMap<Json, Known>) -> Self {
+        let mut now = Self::default();
+        let mut kept = HashMap::with_capacity(digested.len());
+        for kind in ListKind::EVERY {
+            let list = offered.lists[kind as usize];
+            for raw in list {
+                let Some(name) = raw.root().member(kind.key()).and_then(Node::as_str) else {
+                    continue;
+                };
+                let known = match digested
+                    .remove_entry(raw)
+                    .or_else(|| kept.remove_entry(raw))
+                {
+                    Some((_, known)) => known,
+                    None => Known::of_item(kind, raw),
+                };
+                kept.insert(raw.clone(), known.clone());
+                let key = (kind.member(), Arc::from(&*name));
+                // Of two of one name the first is offered.
+                now.items.entry(key).or_insert(known);
+            }
+            if offered.whole {
+                now.complete.insert(kind.member());
+            }
+        }
+        *digested = kept;
+        if let Some(text) = offered.instructions {
+            let known = Known::of(&Json::string(text));
+            now.items.insert((INSTRUCTIONS, "".into()), known);
+        }
+        now.complete.insert(INSTRUCTIONS);
+        now
+    }
+}
+
+/// Whether servers make items of this sort as they go.
+fn is_made_as_they_go(sort: &str) -> bool {
+    sort == ListKind::Resources.member() || sort == ListKind::Templates.member()
+}
+
+fn event((kind, name): &Key, rule: &'static str) -> Event {
+    Event {
+        kind,
+        name: name.clone(),
+        rule,
+    }
+}
+
+/// A definition without what it is called.
+fn body(definition: &Json) -> Vec<(String, String)> {
+    definition
+        .root()
+        .members()
+        .filter(|member| !matches!(&*member.key, "name" | "title" | "uri" | "uriTemplate"))
+        .map(|member| (member.key.into_owned(), member.value.raw().to_owned()))
+        .filter(|(_, value)| value.len() > 2)
+        .collect()
+}

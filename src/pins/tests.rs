@@ -1,0 +1,351 @@
+//! What counts as a change, what is withheld for it, and what of it outlives the process.
+
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use bytes::Bytes;
+
+use super::*;
+use crate::json::Limits;
+
+fn json(text: &str) -> Json {
+    Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::UPSTREAM).unwrap()
+}
+
+fn tool(name: &str, more: &str) -> Json {
+    json(&format!(
+        r#"{{"name":"{name}","inputSchema":{{"type":"object"}}{more}}}"#
+    ))
+}
+
+fn id() -> UpstreamId {
+    UpstreamId::parse("notes").unwrap()
+}
+
+fn spec(mode: Mode, directory: Option<&std::path::Path>) -> PinsSpec {
+    PinsSpec {
+        modes: [(id(), mode)].into(),
+        directory: directory.map(Into::into),
+    }
+}
+
+fn ledger(mode: Mode, directory: Option<&std::path::Path>) -> Ledger {
+    Ledger::open(&spec(mode, directory), Findings::new()).unwrap()
+}
+
+/// Offers these tools; what is withheld of them.
+fn offer(ledger: &Ledger, tools: &[Json]) -> Vec<String> {
+    let mut lists: [&[Json]; ListKind::COUNT] = Default::default();
+    lists[ListKind::Tools as usize] = tools;
+    ledger.observe(
+        &id(),
+        &Offered {
+            lists,
+            instructions: None,
+            whole: true,
+        },
+    );
+    names(&ledger.withheld(&id()))
+}
+
+fn names(withheld: &Withheld) -> Vec<String> {
+    let mut names: Vec<_> = withheld
+        .items
+        .iter()
+        .map(|(_, name)| name.to_string())
+        .collect();
+    names.sort();
+    names
+}
+
+/// What was noted, by rule and item.
+fn noted(ledger: &Ledger) -> Vec<(String, String)> {
+    let all = ledger.findings.recent();
+    all.iter()
+        .map(|finding| {
+            (
+                finding.rule.to_string(),
+                finding.item.as_deref().unwrap_or_default().to_owned(),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn cat_2_any_member_that_changes_changes_the_digest_and_nothing_else_does() {
+    let full = r#","title":"T","description":"d","outputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"icons":[{"src":"data:x"}],"_meta":{"k":1}"#;
+    for change in [
+        full.replace("\"T\"", "\"U\""),
+        full.replace("\"d\"", "\"d \""),
+        full.replace("\"type\":\"object\"", "\"type\":\"object\",\"title\":\"x\""),
+        full.replace("true", "false"),
+        full.replace("data:x", "data:y"),
+        full.replace("\"k\":1", "\"k\":2"),
+        full.replace("\"_meta\":{\"k\":1}", "\"_meta\":{\"k\":1,\"l\":2}"),
+        full.replace(",\"title\":\"T\"", ""),
+        format!(r#"{full},"unknown":1"#),
+        full.replace("\"k\":1", "\"k\":9007199254740993"),
+    ] {
+        let ledger = ledger(Mode::Quarantine, None);
+        assert!(offer(&ledger, &[tool("a", full)]).is_empty());
+        assert_eq!(offer(&ledger, &[tool("a", &change)]), ["a"], "{change}");
+        assert_eq!(noted(&ledger), [("changed".into(), "a".into())]);
+        assert!(
+            offer(&ledger, &[tool("a", full)]).is_empty(),
+            "what was approved is back"
+        );
+    }
+    let ledger = ledger(Mode::Quarantine, None);
+    offer(&ledger, &[tool("a", r#","description":"é","x":[1.0,2]"#)]);
+    let same = json(
+        r#"{ "x":[1,2e0],"description":"\u00e9", "inputSchema":{"type":"object"},"name":"a"}"#,
+    );
+    assert!(offer(&ledger, &[same]).is_empty(), "only spelled otherwise");
+}
+
+#[test]
+fn cat_2_under_watch_a_change_is_noted_once_and_withholds_nothing() {
+    let ledger = ledger(Mode::Watch, None);
+    offer(&ledger, &[tool("a", "")]);
+    for _ in 0..3 {
+        assert!(offer(&ledger, &[tool("a", r#","description":"x""#)]).is_empty());
+    }
+    assert_eq!(noted(&ledger).len(), 1);
+    let off = self::ledger(Mode::Off, None);
+    offer(&off, &[tool("a", "")]);
+    offer(&off, &[tool("a", r#","description":"x""#)]);
+    assert!(noted(&off).is_empty());
+}
+
+#[test]
+fn cat_3_new_names_and_names_that_come_back_are_not_approved() {
+    let ledger = ledger(Mode::Quarantine, None);
+    let (a, b) = (
+        tool("read_file", r#","description":"Reads.""#),
+        tool("b", ""),
+    );
+    offer(&ledger, &[a.clone(), b.clone()]);
+    // Under another name.
+    let renamed = tool("read_text", r#","description":"Reads.""#);
+    assert_eq!(offer(&ledger, &[renamed, b.clone()]), ["read_text"]);
+    // Deleted and added again, as something else.
+    assert!(offer(&ledger, std::slice::from_ref(&b)).is_empty());
+    assert_eq!(
+        offer(
+            &ledger,
+            &[
+                tool("read_file", r#","description":"Reads all.""#),
+                b.clone()
+            ]
+        ),
+        ["read_file"]
+    );
+    assert!(
+        offer(&ledger, &[a, b.clone()]).is_empty(),
+        "as it was approved"
+    );
+    assert_eq!(offer(&ledger, &[b, tool("c", "")]), ["c"]);
+    let noted = noted(&ledger);
+    assert!(
+        noted.contains(&("renamed".into(), "read_text".into())),
+        "{noted:?}"
+    );
+    assert!(
+        noted.contains(&("changed".into(), "read_file".into())),
+        "{noted:?}"
+    );
+    assert!(
+        noted.contains(&("new".into(), "c".into()))
+            || noted.contains(&("renamed".into(), "c".into())),
+        "{noted:?}"
+    );
+}
+
+#[test]
+fn cat_2_what_a_server_says_of_itself_is_pinned_too() {
+    let ledger = ledger(Mode::Quarantine, None);
+    let offer = |instructions| {
+        let lists = Default::default();
+        ledger.observe(
+            &id(),
+            &Offered {
+                lists,
+                instructions,
+                whole: true,
+            },
+        );
+        ledger.withheld(&id()).instructions
+    };
+    assert!(!offer(Some("be nice")));
+    assert!(offer(Some("be evil")));
+    assert!(!offer(Some("be nice")));
+}
+
+#[test]
+fn cat_2_records_outlive_the_process_and_approvals_of_others_are_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("pins");
+    let (old, new) = (tool("a", ""), tool("a", r#","description":"new""#));
+    let first = ledger(Mode::Quarantine, Some(&path));
+    offer(&first, &[old.clone(), tool("gone", "")]);
+    assert!(first.keep().is_empty());
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(
+        (mode(&path), mode(&path.join("notes.pins"))),
+        (0o700, 0o600)
+    );
+    drop(first);
+    let second = ledger(Mode::Quarantine, Some(&path));
+    assert_eq!(
+        offer(&second, std::slice::from_ref(&new)),
+        ["a"],
+        "changed while nobody looked"
+    );
+    second.keep();
+    let noted_once = ledger(Mode::Quarantine, Some(&path));
+    offer(&noted_once, std::slice::from_ref(&new));
+    assert!(noted(&noted_once).is_empty(), "noted before");
+    // Somebody approves.
+    let store = Store::open(&path).unwrap();
+    let record = store.read(&id()).unwrap().unwrap();
+    let states: Vec<_> = record
+        .pins()
+        .map(|(_, name, pin)| (name.to_owned(), pin.state()))
+        .collect();
+    assert_eq!(
+        states,
+        [
+            ("a".to_owned(), State::Changed),
+            ("gone".to_owned(), State::Gone)
+        ]
+    );
+    let approved = store
+        .lock()
+        .unwrap()
+        .change(&id(), |record| record.approve("tools", "a"));
+    assert_eq!(approved.unwrap(), Some(true));
+    assert_eq!(
+        second.keep(),
+        [id()],
+        "told that something else is withheld"
+    );
+    assert!(second.withheld(&id()).is_empty());
+    assert_eq!(
+        offer(&second, &[old]),
+        ["a"],
+        "what was approved before is not any more"
+    );
+}
+
+#[test]
+fn a_record_that_cannot_be_read_withholds_everything_under_quarantine_and_is_never_written_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("pins");
+    let first = ledger(Mode::Quarantine, Some(&path));
+    offer(&first, &[tool("a", ""), tool("b", "")]);
+    first.keep();
+    drop(first);
+    let file = path.join("notes.pins");
+    let good = fs::read_to_string(&file).unwrap();
+    let lines: Vec<_> = good.lines().collect();
+    let broken = [
+        String::new(),
+        "garbage\n".to_owned(),
+        good.trim_end().to_owned(),
+        good[..good.len() / 2].to_owned(),
+        format!("{}\n", lines[..lines.len() - 1].join("\n")),
+        format!("{}\n{}\n", lines[0], lines[3]),
+        good.replace("\"name\":\"b\"", "\"name\":\"a\""),
+        good.replace("\"version\":1", "\"version\":2"),
+        good.replace("\"type\":\"object\"", "\"type\":\"objects\""),
+    ];
+    for text in broken {
+        fs::write(&file, &text).unwrap();
+        let ledger = ledger(Mode::Quarantine, Some(&path));
+        offer(&ledger, &[tool("a", "")]);
+        assert!(ledger.withheld(&id()).all, "{text}");
+        ledger.keep();
+        assert_eq!(fs::read_to_string(&file).unwrap(), text, "written over");
+        let watching = self::ledger(Mode::Watch, Some(&path));
+        offer(&watching, &[tool("a", "")]);
+        assert!(watching.withheld(&id()).is_empty());
+        watching.keep();
+        assert_eq!(fs::read_to_string(&file).unwrap(), text, "written over");
+        // Mended while it runs.
+        fs::write(&file, &good).unwrap();
+        assert_eq!(ledger.keep(), [id()]);
+        assert!(ledger.withheld(&id()).is_empty());
+    }
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+    let refused = Ledger::open(&spec(Mode::Watch, Some(&path)), Findings::new());
+    assert!(matches!(refused, Err(StoreError::Open(_))));
+}
+
+#[test]
+fn what_is_gone_and_what_is_long_is_kept_in_bounds() {
+    let ledger = ledger(Mode::Watch, None);
+    for round in 0..12 {
+        let tools: Vec<_> = (0..100)
+            .map(|n| tool(&format!("t{round}x{n}"), ""))
+            .collect();
+        offer(&ledger, &tools);
+        let books = ledger.books();
+        let Some(Ok(record)) = &books[&id()].record else {
+            panic!("no record")
+        };
+        assert!(record.pins.len() <= 1_100, "{}", record.pins.len());
+    }
+    let long = "x".repeat(70_000);
+    offer(
+        &ledger,
+        &[tool("long", &format!(r#","description":"{long}""#))],
+    );
+    let books = ledger.books();
+    let Some(Ok(record)) = &books[&id()].record else {
+        panic!("no record")
+    };
+    let (_, _, pin) = record.pins().find(|(_, name, _)| *name == "long").unwrap();
+    assert_eq!(pin.texts(), (None, None));
+    assert_eq!(pin.digest().len(), 64);
+}
+
+#[test]
+fn cat_3_under_watch_new_tools_are_told_of_and_new_resources_only_when_they_are_like_gone_ones() {
+    let ledger = ledger(Mode::Watch, None);
+    let offer = |tools: &[Json], resources: &[&str]| {
+        let resources: Vec<_> = resources
+            .iter()
+            .map(|uri| {
+                json(&format!(
+                    r#"{{"uri":"{uri}","name":"x","description":"{uri}"}}"#
+                ))
+            })
+            .collect();
+        let mut lists: [&[Json]; ListKind::COUNT] = Default::default();
+        lists[ListKind::Tools as usize] = tools;
+        lists[ListKind::Resources as usize] = &resources;
+        ledger.observe(
+            &id(),
+            &Offered {
+                lists,
+                instructions: None,
+                whole: true,
+            },
+        );
+    };
+    offer(&[tool("a", "")], &["file:///reports/one"]);
+    offer(
+        &[tool("a", "")],
+        &["file:///reports/one", "log://some/other/place"],
+    );
+    assert!(noted(&ledger).is_empty());
+    offer(&[tool("a", "")], &["file:///reports/0ne"]);
+    assert_eq!(
+        noted(&ledger),
+        [("renamed".into(), "file:///reports/0ne".into())]
+    );
+    offer(
+        &[tool("a", ""), tool("entirely", "")],
+        &["file:///reports/0ne"],
+    );
+    assert_eq!(noted(&ledger)[1], ("new".into(), "entirely".into()));
+}

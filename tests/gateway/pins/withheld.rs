@@ -1,0 +1,195 @@
+//! What is withheld, how it is answered, and what cannot be got around.
+
+use super::*;
+use crate::harness::{Revision, resource, template};
+
+pairings! {
+    /// CAT-3
+    async fn cat_3_new_names_and_names_that_come_back_changed_are_withheld(pair: Pairing) {
+        let notes = pair.upstream().tools([tool("keep"), with("read_file", r#""description":"Reads.""#)]).telling();
+        let state = State::of("quarantine");
+        let gateway = state.gateway(&notes).start().await;
+        let client = pair.client(&gateway).await;
+        assert_eq!(client.tools().await.len(), 2);
+        let offer = async |tools: Vec<String>, listed: &[&str]| {
+            notes.offer(0, tools);
+            notes.announce("tools").await;
+            eventually("what is approved is listed", || async { (client.tools().await == listed).then_some(()) }).await;
+        };
+        // Under another name; then deleted; then added again, as something else.
+        offer(vec![tool("keep"), with("read_files", r#""description":"Reads.""#)], &["notes_keep"]).await;
+        assert_eq!(
+            state.unapproved(2).await,
+            [("read_file".to_owned(), "gone".to_owned()), ("read_files".to_owned(), "new".to_owned())]
+        );
+        assert!(state.usher(&["status"]).contains("may be `read_file` renamed"));
+        let answer = client.call("notes_read_files", "{}").await.value();
+        assert_eq!(answer["_meta"]["dev.usher/reason"], "definition_quarantined");
+        offer(vec![tool("keep")], &["notes_keep"]).await;
+        offer(vec![tool("keep"), with("read_file", r#""description":"Reads all.""#)], &["notes_keep"]).await;
+        offer(
+            vec![tool("keep"), with("read_file", r#""description":"Reads.""#)],
+            &["notes_keep", "notes_read_file"],
+        )
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn prompts_resources_templates_and_instructions_are_withheld_like_tools() {
+    let old = |mark: &str| {
+        (
+            format!(r#"{{"name":"plan","description":"{mark}"}}"#),
+            resource("note://one").replace("}", &format!(r#","description":"{mark}"}}"#)),
+            template("memo://{id}").replacen('{', &format!(r#"{{"description":"{mark}","#), 1),
+        )
+    };
+    let (prompt, page, memo) = old("old");
+    let notes = Upstream::http(Revision::V2025_11_25)
+        .tools([tool("steady")])
+        .resources([page])
+        .templates([memo])
+        .instructions("be nice");
+    notes.offer(1, [prompt]);
+    let state = State::of("quarantine");
+    let gateway = state.gateway(&notes).start().await;
+    state.written().await;
+    drop(gateway);
+    let (prompt, page, memo) = old("new");
+    notes.offer(1, [prompt]);
+    notes.offer(2, [page]);
+    notes.offer(3, [memo]);
+    let notes = notes.instructions("be evil");
+    let gateway = state.gateway(&notes).start().await;
+    let client = gateway.client(Revision::V2026_07_28).await;
+    for (list, key) in [
+        ("prompts/list", "name"),
+        ("resources/list", "uri"),
+        ("resources/templates/list", "uriTemplate"),
+    ] {
+        assert!(client.all(list, key).await.is_empty(), "{list}");
+    }
+    let card = client.ask("server/discover", "{}").await.value();
+    assert!(!card.to_string().contains("be evil"), "{card}");
+    for (method, params) in [
+        ("prompts/get", r#"{"name":"notes_plan"}"#),
+        ("resources/read", r#"{"uri":"notes+note://one"}"#),
+        ("resources/read", r#"{"uri":"notes+memo://7"}"#),
+    ] {
+        let refusal = client.ask(method, params).await.refusal();
+        assert_eq!(refusal.1, "definition_quarantined", "{method} {params}");
+    }
+    // What no list ever had is not what was pinned.
+    assert_eq!(
+        client.read("notes+other://x").await.value()["contents"][0]["text"],
+        "other://x"
+    );
+    state.unapproved(4).await;
+    state.usher(&[
+        "approve",
+        "notes",
+        "plan",
+        "note://one",
+        "memo://{id}",
+        "instructions",
+    ]);
+    eventually("all is back", || async {
+        let lists = client.all("resources/list", "uri").await.len()
+            + client.all("prompts/list", "name").await.len();
+        let card = client
+            .ask("server/discover", "{}")
+            .await
+            .value()
+            .to_string();
+        (lists == 2 && card.contains("be evil")).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn authz_7_what_is_withheld_does_not_exist_for_those_who_would_not_see_it() {
+    let notes = Upstream::http(Revision::V2025_11_25)
+        .tools([tool("seen"), tool("hidden")])
+        .telling();
+    let state = State::of("quarantine");
+    let gateway = state
+        .gateway(&notes)
+        .policies(r#"permit (principal, action, resource == Tool::"notes_seen");"#)
+        .start()
+        .await;
+    let client = gateway.client_as("ana", Revision::V2026_07_28, "{}").await;
+    assert_eq!(client.tools().await, ["notes_seen"]);
+    notes.offer(
+        0,
+        [
+            with("seen", r#""description":"x""#),
+            with("hidden", r#""description":"x""#),
+        ],
+    );
+    notes.announce("tools").await;
+    eventually("both are withheld", || async {
+        client.tools().await.is_empty().then_some(())
+    })
+    .await;
+    let seen = client.call("notes_seen", "{}").await.value();
+    assert_eq!(seen["_meta"]["dev.usher/reason"], "definition_quarantined");
+    let mut hidden = client.call("notes_hidden", "{}").await.error();
+    let mut nothing = client.call("notes_nothing", "{}").await.error();
+    for error in [&mut hidden, &mut nothing] {
+        error["data"]["ref"] = json!(0);
+    }
+    assert_eq!(hidden, nothing);
+}
+
+#[tokio::test]
+async fn a_record_that_was_tampered_with_withholds_everything_and_stays_as_it_is() {
+    let notes = Upstream::http(Revision::V2025_11_25).tools([tool("a")]);
+    let state = State::of("quarantine");
+    let gateway = state.gateway(&notes).start().await;
+    state.written().await;
+    let good = fs::read(state.record()).unwrap();
+    drop(gateway);
+    fs::write(state.record(), "not a record\n").unwrap();
+    let gateway = state.gateway(&notes).start().await;
+    let client = gateway.client(Revision::V2026_07_28).await;
+    assert!(client.tools().await.is_empty());
+    assert_eq!(fs::read(state.record()).unwrap(), b"not a record\n");
+    fs::write(state.record(), good).unwrap();
+    eventually("it is mended", || async {
+        (client.tools().await.len() == 1).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn tools_of_several_servers_that_may_be_taken_for_one_another_are_reported_and_offered() {
+    let one = Upstream::http(Revision::V2025_11_25).tools([tool("send_mail"), tool("other")]);
+    let two = Upstream::http(Revision::V2025_11_25).tools([
+        tool("send_mail"),
+        tool("OTHER"),
+        tool("else"),
+    ]);
+    let gateway = Gateway::of()
+        .upstream("one", &one)
+        .upstream("two", &two)
+        .start()
+        .await;
+    let client = gateway.client(Revision::V2026_07_28).await;
+    assert_eq!(client.tools().await.len(), 5);
+    assert!(gateway.reports("one").is_empty());
+    let reports = gateway.reports("two");
+    assert_eq!(reports.len(), 2, "{reports:?}");
+    assert!(
+        reports[0].contains("`one` has one of the same name"),
+        "{reports:?}"
+    );
+    assert!(
+        reports[1].contains("looks like `other` of `one`"),
+        "{reports:?}"
+    );
+    let counts = gateway.app.findings().counts();
+    assert!(
+        counts.iter().any(|(kind, ..)| *kind == "definition"),
+        "{counts:?}"
+    );
+}

@@ -1,0 +1,198 @@
+//! Calls are held to the schemas of their tools (PRODUCT 11, SECURITY MSG-12).
+
+use serde_json::json;
+
+use crate::harness::{Gateway, Pairing, Play, Revision, Upstream, names, text_result};
+
+const ADD: &str = r#"{"name":"add","inputSchema":{"type":"object","required":["a"],"additionalProperties":false,
+    "properties":{"a":{"type":"integer","minimum":1},"note":{"type":"string","maxLength":4}}},
+    "outputSchema":{"type":"object","required":["sum"],"properties":{"sum":{"type":"integer"}}}}"#;
+
+/// What `add` answers, with this as its structured content.
+fn sum(structured: &str) -> Play {
+    Play::Result(format!(
+        r#"{{"content":[{{"type":"text","text":"hidden"}}],"structuredContent":{structured}}}"#
+    ))
+}
+
+pairings! {
+    /// MSG-12
+    async fn msg_12_arguments_that_do_not_fit_are_a_tool_error_that_names_the_place_and_reach_nobody(pair: Pairing) {
+        let notes = pair.upstream().tools([ADD]).on("tools/call", |_| sum(r#"{"sum":3}"#));
+        let (gateway, client) = pair.alone(&notes).await;
+        for (arguments, places) in [
+            (r#"{"a":"hidden"}"#, vec!["`/a` must be an integer"]),
+            (r#"{}"#, vec!["the whole must have `a`"]),
+            (r#"{"a":0,"note":"hidden"}"#, vec!["`/a` must be at least 1", "`/note` must have at most 4 characters"]),
+            (r#"{"a":1.5}"#, vec!["`/a` must be an integer"]),
+            (r#"{"a":1,"b":"hidden"}"#, vec!["`/b` must not be there; known are `a`, `note`"]),
+            (r#"[1]"#, vec![]),
+        ] {
+            let answer = client.call("notes_add", arguments).await;
+            if arguments == "[1]" {
+                assert!(notes.heard("tools/call").is_empty(), "{answer:?}");
+                continue;
+            }
+            let result = answer.value();
+            assert_eq!(result["isError"], true, "{arguments}");
+            assert_eq!(result["_meta"]["dev.usher/reason"], "invalid_arguments");
+            let told = answer.text();
+            for place in places {
+                assert!(told.contains(place), "{told}");
+            }
+            assert!(!told.contains("hidden"), "{told}");
+        }
+        assert!(notes.heard("tools/call").is_empty());
+        let counts = gateway.app.findings().counts();
+        assert!(counts.iter().any(|(kind, _, _, count)| *kind == "schema" && *count >= 5), "{counts:?}");
+        // Repaired, it goes through; an integer is one by value.
+        let answer = client.call("notes_add", r#"{"a":42.0,"note":"ok"}"#).await;
+        assert_eq!(answer.text(), "hidden");
+        assert_eq!(notes.last("tools/call").arguments(), r#"{"a":42.0,"note":"ok"}"#, "what was judged is what was sent");
+    }
+}
+
+pairings! {
+    async fn results_that_do_not_fit_are_withheld_or_flagged_or_let_be_as_the_tool_is_set(pair: Pairing) {
+        let tool = |name: &str| ADD.replace("\"add\"", &format!("\"{name}\""));
+        let notes = pair
+            .upstream()
+            .tools([tool("add"), tool("flagged"), tool("unseen")])
+            .on("tools/call", |heard| match &*heard.value()["arguments"]["a"].to_string() {
+                "1" => sum(r#"{"sum":"secret"}"#),
+                "2" => Play::Result(text_result("hidden")),
+                "3" => Play::Result(r#"{"content":[{"type":"text","text":"hidden"}],"isError":true}"#.into()),
+                _ => sum(r#"{"sum":3.0}"#),
+            });
+        let gateway = Gateway::of()
+            .upstream_with("notes", &notes, "validate: { tools: { flag*: { results: flag }, unseen: { results: off } } }")
+            .start()
+            .await;
+        let client = pair.client(&gateway).await;
+        for (a, wanted) in [(1, "`/sum` must be an integer"), (2, "there is no `structuredContent`")] {
+            let answer = client.call("notes_add", &format!(r#"{{"a":{a}}}"#)).await;
+            let result = answer.value();
+            assert_eq!(result["isError"], true);
+            assert_eq!(result["_meta"]["dev.usher/reason"], "invalid_result");
+            assert!(answer.text().contains(wanted), "{}", answer.text());
+            assert!(!answer.body.contains("secret") && !answer.body.contains("hidden"), "{}", answer.body);
+        }
+        for (tool, a) in [("notes_add", 3), ("notes_add", 4), ("notes_flagged", 1), ("notes_unseen", 1), ("notes_unseen", 2)] {
+            let before = gateway.app.findings().noted();
+            let answer = client.call(tool, &format!(r#"{{"a":{a}}}"#)).await;
+            assert_eq!(answer.text(), "hidden", "{tool} {a}");
+            let noted = gateway.app.findings().noted() - before;
+            assert_eq!(noted, u64::from(tool == "notes_flagged"), "{tool} {a}");
+        }
+        let off = client.call("notes_unseen", r#"{"a":"x"}"#).await;
+        assert_eq!(off.value()["_meta"]["dev.usher/reason"], "invalid_arguments", "only results were let be");
+    }
+}
+
+pairings! {
+    async fn a_result_at_the_end_of_a_stream_is_held_to_the_schema_too(pair: Pairing) {
+        let event = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$token,"progress":1}}"#;
+        let notes = pair.upstream().tools([ADD]).on("tools/call", move |_| {
+            Play::Events(vec![event.to_owned()], Box::new(sum(r#"{"sum":"secret"}"#)))
+        });
+        let (_gateway, client) = pair.alone(&notes).await;
+        let answer = client
+            .ask("tools/call", r#"{"name":"notes_add","arguments":{"a":1}}"#)
+            .meta(r#""progressToken":"p""#)
+            .await;
+        let result = answer.value();
+        assert_eq!(result["isError"], true, "{}", answer.body);
+        assert_eq!(result["_meta"]["dev.usher/reason"], "invalid_result");
+        assert!(!answer.body.contains("secret") && !answer.body.contains("hidden"));
+    }
+}
+
+pairings! {
+    /// CAT-5
+    async fn cat_5_a_tool_whose_schema_is_none_is_left_out_and_one_that_looks_ahead_is_checked_as_far_as_can_be(pair: Pairing) {
+        let bad = [r#"{"type":"object","properties":{"a":{"type":7}}}"#, r##"{"type":"object","$ref":"#/$defs/x"}"##, r##"{"type":"object","allOf":[{"$ref":"#"}]}"##, r#"{"type":"object","properties":{"a":{"$ref":"https://example.com/s"}}}"#];
+        let mail = r#"{"name":"mail","inputSchema":{"type":"object","properties":{"to":{"type":"string","format":"email","pattern":"^(?!\\.)(?!.*\\.\\.)[a-z.]+@[a-z]+$"}}}}"#;
+        let tools = bad.iter().enumerate().map(|(at, schema)| format!(r#"{{"name":"bad{at}","inputSchema":{schema}}}"#));
+        let notes = pair.upstream().tools(tools.chain([mail.to_owned()]));
+        let (gateway, client) = pair.alone(&notes).await;
+        let listed = client.ask("tools/list", "{}").await.value();
+        assert_eq!(names(&listed, "tools", "name"), ["notes_mail"]);
+        let reports = gateway.reports("notes");
+        assert_eq!(reports.len(), 5, "{reports:?}");
+        assert!(reports.iter().any(|report| report.contains("`mail`") && report.contains("not checked")), "{reports:?}");
+        assert_eq!(client.call("notes_mail", r#"{"to":"..@x"}"#).await.text(), "called mail");
+        let refused = client.call("notes_mail", r#"{"to":7}"#).await;
+        assert_eq!(refused.value()["_meta"]["dev.usher/reason"], "invalid_arguments");
+    }
+}
+
+#[tokio::test]
+async fn a_server_from_before_structured_results_owes_none() {
+    let notes = Upstream::http(Revision::V2025_03_26).tools([ADD]);
+    let gateway = Gateway::of().upstream("notes", &notes).start().await;
+    let client = gateway.client(Revision::V2026_07_28).await;
+    assert_eq!(
+        client.call("notes_add", r#"{"a":1}"#).await.text(),
+        "called add"
+    );
+}
+
+#[tokio::test]
+async fn validation_is_set_for_all_and_for_one_server() {
+    let notes = Upstream::http(Revision::V2026_07_28).tools([ADD]);
+    let other = Upstream::http(Revision::V2026_07_28).tools([ADD]);
+    let gateway = Gateway::of()
+        .setting("validate: { arguments: off, results: off }")
+        .upstream("notes", &notes)
+        .upstream_with("other", &other, "validate: { arguments: refuse }")
+        .start()
+        .await;
+    let client = gateway.client(Revision::V2026_07_28).await;
+    assert_eq!(
+        client.call("notes_add", r#"{"a":"x"}"#).await.text(),
+        "called add"
+    );
+    let refused = client.call("other_add", r#"{"a":"x"}"#).await;
+    assert_eq!(refused.value()["isError"], json!(true));
+}
+
+pairings! {
+    /// Issue 5, acceptance 4: one text of the arguments is judged by policies, held to the schema, and sent.
+    async fn what_policies_saw_is_what_was_validated_is_what_was_sent(pair: Pairing) {
+        let notes = pair.upstream().tools([ADD]).on("tools/call", |_| sum(r#"{"sum":3}"#));
+        let gateway = Gateway::of()
+            .upstream("notes", &notes)
+            .policies("permit (principal, action == Action::\"call\", resource == Tool::\"notes_add\") when { context.args has a && context.args.a < 100 };")
+            .start()
+            .await;
+        let client = gateway.client_as("ana", pair.client, "{}").await;
+        for (arguments, reason) in [
+            (r#"{"a":5}"#, None),
+            (r#"{"\u0061":5}"#, None),
+            ("{ \"a\" :\t5.0 }", None),
+            (r#"{"note":"\ud83d\ude00\/","a":99}"#, None),
+            (r#"{"a":100}"#, Some("policy_denied")),
+            (r#"{"\u0061":100.0}"#, Some("policy_denied")),
+            (r#"{"a":1e1}"#, Some("policy_unrepresentable")),
+            (r#"{"a":9007199254740993000000}"#, Some("policy_unrepresentable")),
+            (r#"{"a":0}"#, Some("invalid_arguments")),
+            (r#"{"a":-1.0}"#, Some("invalid_arguments")),
+            (r#"{"a":1,"note":"12345"}"#, Some("invalid_arguments")),
+            (r#"{"a":1,"A":1}"#, Some("invalid_arguments")),
+        ] {
+            let before = notes.heard("tools/call").len();
+            let answer = client.call("notes_add", arguments).await;
+            let heard = notes.heard("tools/call");
+            match reason {
+                None => {
+                    assert_eq!(heard.len(), before + 1, "{arguments}: {}", answer.body);
+                    assert_eq!(notes.last("tools/call").arguments(), arguments, "byte for byte");
+                }
+                Some(reason) => {
+                    assert_eq!(heard.len(), before, "{arguments} was sent");
+                    assert_eq!(answer.value()["_meta"]["dev.usher/reason"], reason, "{arguments}");
+                }
+            }
+        }
+    }
+}
