@@ -59,7 +59,7 @@ pub use screen::{Content, Screen, Screened};
 pub use seen::View;
 pub use spelling::{Offence, is_hidden, is_twisted};
 pub use terms::Terms;
-pub use withheld::Withheld;
+pub use withheld::{Withheld, WithheldNames};
 
 /// What all upstreams offer together, laid out for every endpoint. Immutable; the next one is built beside it.
 #[derive(Debug)]

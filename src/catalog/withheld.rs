@@ -9,7 +9,7 @@ use super::{Catalog, Route, check::Item};
 use crate::protocol::{methods::ListKind, names::Scope};
 
 /// Items of one upstream, by original names and URIs.
-pub type Names = HashSet<(ListKind, Arc<str>)>;
+pub type WithheldNames = HashSet<(ListKind, Arc<str>)>;
 
 /// What of an upstream is not to be offered. Cheap to clone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Withheld {
     /// Everything.
     pub all: bool,
     /// These items, by original names and URIs; nothing where there are none.
-    pub items: Option<Arc<Names>>,
+    pub items: Option<Arc<WithheldNames>>,
     /// What it says to models about itself.
     pub instructions: bool,
 }
@@ -25,7 +25,7 @@ pub struct Withheld {
 impl Withheld {
     /// Whether an item is withheld.
     pub(super) fn has(&self, kind: ListKind, local: &Arc<str>) -> bool {
-        let among = |items: &Arc<Names>| items.contains(&(kind, local.clone()));
+        let among = |items: &Arc<WithheldNames>| items.contains(&(kind, local.clone()));
         self.all || self.items.as_ref().is_some_and(among)
     }
 }

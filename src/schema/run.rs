@@ -354,7 +354,7 @@ impl<'a> Run<'a> {
 
     fn text(&mut self, texts: &Texts, value: Node<'_>) -> Known {
         let text = value.as_str().unwrap_or_default();
-        self.spend(text.len() / 64)?;
+        self.spend(text.len() / 256)?;
         let mut sum = Sum(Three::Yes);
         if texts.min.is_some() || texts.max.is_some() {
             let length = text.chars().count() as u64;
@@ -387,7 +387,8 @@ impl<'a> Run<'a> {
         let mut count = 0;
         let mut texts = HashSet::new();
         for (at, element) in value.elements().enumerate() {
-            self.spend(1)?;
+            // To find where it ends costs, too.
+            self.spend(1 + element.raw_bytes().len() / 256)?;
             count += 1;
             let rule = items.first.get(at).copied().or(items.rest);
             if let Some(rule) = rule {
@@ -454,7 +455,7 @@ impl<'a> Run<'a> {
         let mut present = Present::default();
         let mut count = 0;
         for (at, member) in value.members().enumerate() {
-            self.spend(1)?;
+            self.spend(1 + member.value.raw_bytes().len() / 256)?;
             count += 1;
             let mut rules = Rules::default();
             if let Some(named) = members.named.get(&*member.key) {
