@@ -125,7 +125,7 @@ impl<'a> Run<'a> {
             return Ok(Three::No);
         }
         for listed in &words.listed {
-            self.spend(value.raw_bytes().len() / 16)?;
+            self.spend(value.raw_bytes().len() / 16 + listed.len() / 4)?;
             if !listed.contains(&canonical(value)) {
                 self.tell(|| told::listed(listed));
                 sum.add(Three::No);
@@ -159,6 +159,7 @@ impl<'a> Run<'a> {
                         return Ok(Three::No);
                     }
                     for (name, id) in &members.along {
+                        self.spend(seek(value))?;
                         if value.member(name).is_some() {
                             sum.add(self.in_place(*id, value, own.as_mut())?);
                         }
@@ -398,7 +399,7 @@ impl<'a> Run<'a> {
                 }
             }
             if items.unique && sum.0 != Three::No {
-                self.spend(element.raw_bytes().len() / 16)?;
+                self.spend(8 + element.raw_bytes().len() / 8)?;
                 if !texts.insert(canonical(element)) {
                     self.tell(|| "must not have the same element twice".to_owned());
                     sum.add(Three::No);
@@ -503,6 +504,8 @@ impl<'a> Run<'a> {
                 return Ok(Three::No);
             }
         }
+        let beyond = members.required.len().saturating_sub(64);
+        self.spend(beyond * seek(value))?;
         for (at, name) in members.required.iter().enumerate() {
             if !present.has(at, || value.member(name).is_some()) {
                 self.spend(1)?;
@@ -511,7 +514,7 @@ impl<'a> Run<'a> {
             }
         }
         for (first, others) in &members.together {
-            self.spend(1 + others.len())?;
+            self.spend((1 + others.len()) * seek(value))?;
             if value.member(first).is_some() {
                 for other in others.iter().filter(|other| value.member(other).is_none()) {
                     self.tell(|| {
@@ -581,6 +584,11 @@ impl<'a> Run<'a> {
             });
         }
     }
+}
+
+/// What looking for one member costs.
+fn seek(value: Node<'_>) -> usize {
+    1 + value.raw_bytes().len() / 512
 }
 
 impl Decimal {
