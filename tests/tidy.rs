@@ -20,7 +20,9 @@ const FLOORS: [(u8, &[&str]); 8] = [
     // `fetch` does I/O and knows nothing of MCP: `auth` on floor 2 finds key sets with it, `upstream` tokens.
     (
         1,
-        &["call", "fetch", "findings", "metrics", "schema", "tasks", "seal"],
+        &[
+            "call", "fetch", "findings", "metrics", "schema", "tasks", "seal",
+        ],
     ),
     (
         2,

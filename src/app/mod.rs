@@ -13,7 +13,6 @@ use futures_util::{
     future::{BoxFuture, join_all},
 };
 use secrecy::ExposeSecret;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -34,7 +33,6 @@ use crate::{
     pins::{Ledger, StoreError},
     policy,
     protocol::{Revision, UpstreamId, codes, meta, methods::ListKind, names::Scope},
-    sanitize::Sanitizer,
     seal::Sealer,
     server::{
         Endpoint, Routes, Server,
@@ -139,7 +137,8 @@ impl App {
         let mut catalog = plan.catalog.clone();
         catalog.screen = content::screen(&sanitizer);
         let ledger = Arc::new(Ledger::open(&plan.pins, findings.clone())?);
-        let world = World::under(&policy, catalog, hub.clone()).pinned(ledger.clone(), findings.clone());
+        let world =
+            World::under(&policy, catalog, hub.clone()).pinned(ledger.clone(), findings.clone());
         let world = Arc::new(world);
         world.limit(plan.limits.clone());
         pins::start(ledger, world.clone(), &tasks);

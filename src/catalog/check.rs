@@ -141,7 +141,9 @@ impl Reason {
             Self::Schema(SchemaFault::TooDeep(_)) => Some(Bound::SchemaDepth),
             Self::Schema(SchemaFault::TooMany(_)) => Some(Bound::Subschemas),
             Self::Schema(SchemaFault::PatternTooLong(_)) => Some(Bound::SchemaPattern),
-            Self::Schema(SchemaFault::RemoteRef | SchemaFault::NotASchema(_) | SchemaFault::Reference(_))
+            Self::Schema(
+                SchemaFault::RemoteRef | SchemaFault::NotASchema(_) | SchemaFault::Reference(_),
+            )
             | Self::NotAnObject
             | Self::Missing(_)
             | Self::WrongType(_)
@@ -194,7 +196,11 @@ impl Reason {
     pub const fn excludes(&self) -> bool {
         !matches!(
             self,
-            Self::Doubt(_) | Self::Flagged(_) | Self::Shadows(_) | Self::Resembles(..) | Self::CutShort
+            Self::Doubt(_)
+                | Self::Flagged(_)
+                | Self::Shadows(_)
+                | Self::Resembles(..)
+                | Self::CutShort
         )
     }
 }

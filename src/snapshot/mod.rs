@@ -197,8 +197,13 @@ impl World {
         &self,
         who: &Grantee,
         upstream: &UpstreamId,
-        contribution: Option<Contribution>,
+        mut contribution: Option<Contribution>,
     ) {
+        if let Some(contribution) = &mut contribution {
+            // What others are offered is no less offered for it: so nothing counts as taken away.
+            self.compare(upstream, contribution, false);
+            contribution.withheld = self.withheld(upstream);
+        }
         let changed = self
             .joins
             .put(who, upstream, contribution, &self.load(), &self.known);
@@ -216,6 +221,11 @@ impl World {
     /// Compares what an upstream offers with what was approved of it, before it is published. What is stale, or stands in for
     /// what is not known, says nothing of it.
     pub fn observe(&self, upstream: &UpstreamId, contribution: &Contribution) {
+        self.compare(upstream, contribution, contribution.read_at.is_some());
+    }
+
+    /// `whole` says that what is not in it is not offered any more.
+    fn compare(&self, upstream: &UpstreamId, contribution: &Contribution, whole: bool) {
         let Some(ledger) = &self.ledger else { return };
         let Some(card) = contribution.card.as_ref().filter(|_| !contribution.away) else {
             return;
@@ -225,7 +235,7 @@ impl World {
             &Offered {
                 lists: ListKind::EVERY.map(|kind| &*contribution.listing(kind).items),
                 instructions: card.instructions.as_deref(),
-                whole: contribution.read_at.is_some(),
+                whole,
             },
         );
     }

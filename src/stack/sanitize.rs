@@ -13,6 +13,7 @@ use futures_util::StreamExt;
 use super::{Error, Gate, Wrap};
 use crate::{
     call::{CallId, Change, Event, InputRequired, Op, Outcome, Reply, ReplyStream, Step, TaskOp},
+    catalog::Terms,
     findings::Direction,
     json::{Edits, Fate, Json, Node},
     jsonrpc::RpcError,
@@ -42,10 +43,9 @@ pub(super) struct Watch {
     sealed: bool,
     /// Whether a result may have `structuredContent`.
     tool: bool,
+    /// What such content is held to.
+    terms: Option<Arc<Terms>>,
 }
-
-/// Says whether structured content is valid under the output schema of the tool that it came from.
-pub(super) type Validity = Arc<dyn Fn(&Json) -> bool + Send + Sync>;
 
 /// Members of params that are ours, or handles of ours.
 const OURS: &[&str] = &["requestState", "cursor", "taskId"];
@@ -108,6 +108,7 @@ impl Wrap<Permitted> for Sanitize {
                 skip: &["taskId", "nextCursor"],
                 sealed: false,
                 tool: false,
+                terms: None,
             });
         };
         let route = passage.route();
@@ -135,6 +136,7 @@ impl Wrap<Permitted> for Sanitize {
                 call.op,
                 Op::CallTool(_) | Op::Task(TaskOp::Get | TaskOp::Result, _)
             ),
+            terms: route.terms.clone(),
         })
     }
 
@@ -270,7 +272,15 @@ impl Watch {
     }
 
     fn result(&self, result: Json, tail: Option<&mut Tail>) -> Result<Json, Error> {
+        let before = self.terms.as_ref().map(|terms| (terms, result.clone()));
         let (result, marks) = self.value(result, tail)?;
+        // What is taken out must not leave a result that its tool never gives (SECURITY 7).
+        if let Some((terms, before)) = before.filter(|_| !marks.is_empty())
+            && fits(terms, &before)
+            && !fits(terms, &result)
+        {
+            return Err(Error::Blocked(Box::new(Blocked::whole("output_schema"))));
+        }
         // A task that asks for input asks in its state.
         if self.tool
             && let Some(asking) = result.root().member("inputRequests")
@@ -296,6 +306,12 @@ impl Watch {
             data,
         })
     }
+}
+
+/// Whether the structured content of a result, if it has any, is as its tool says.
+fn fits(terms: &Terms, result: &Json) -> bool {
+    let structured = result.root().member("structuredContent");
+    structured.is_none_or(|structured| terms.conforms(structured))
 }
 
 /// The result with what was done to it in its `_meta`; what its upstream wrote there under our key is cut.

@@ -7,11 +7,7 @@ use std::{collections::BTreeSet, fs, io, path::Path};
 use serde::{Deserialize, Serialize};
 
 use super::Filter;
-use crate::audit::{
-    chain::Line,
-    entry::Entry,
-    log::replace,
-};
+use crate::audit::{chain::Line, entry::Entry, log::replace};
 
 /// The most different texts listed of one sort; where there are more, they rule nothing out.
 const MOST: usize = 4_096;
