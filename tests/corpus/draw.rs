@@ -41,9 +41,15 @@ impl Draw {
             text.extend(before.chars().filter(|letter| *letter != '|'));
             let close = after.find('>');
             let inner = close.map(|close| &after[1..close]).unwrap_or_default();
-            match (inner, alphabet(inner), inner.get(1..).and_then(|count| count.parse::<usize>().ok())) {
+            match (
+                inner,
+                alphabet(inner),
+                inner.get(1..).and_then(|count| count.parse::<usize>().ok()),
+            ) {
                 ("U", ..) => text.push_str(&self.form("<h8>-<h4>-4<h3>-a<h3>-<h12>")),
-                (_, Some(alphabet), Some(count)) => text.extend((0..count).map(|_| char::from(*self.one(alphabet)))),
+                (_, Some(alphabet), Some(count)) => {
+                    text.extend((0..count).map(|_| char::from(*self.one(alphabet))))
+                }
                 _ => {
                     text.push('<');
                     rest = &after[1..];

@@ -12,10 +12,14 @@
 mod card;
 mod checks;
 mod contact;
+mod europe;
 mod iban;
+mod lettered;
 mod national;
 mod number;
 mod sweep;
+mod table;
+mod world;
 
 pub use contact::{Contact, contact};
 
@@ -88,7 +92,9 @@ impl Detector for Checked {
 fn look(text: &[u8], place: usize, rows: bool, taken: usize) -> Option<Found> {
     if !rows {
         let start = place + 1 - sweep::LETTERS;
-        return (start >= taken)
+        // Names in source are runs of letters, and there are many; every number has a digit near its beginning.
+        let number = text[start..start + 9].iter().any(u8::is_ascii_digit);
+        return (number && start >= taken)
             .then(|| {
                 iban::at(text, start)
                     .map(|span| (span, IBAN.clone()))
@@ -105,4 +111,92 @@ fn look(text: &[u8], place: usize, rows: bool, taken: usize) -> Option<Found> {
         .map(|span| (span, IBAN.clone()))
         .or_else(|| card::within(text, &number).map(|span| (span, CARD.clone())))
         .or_else(|| COUNTRIES.number(text, &number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str) -> Vec<(String, String)> {
+        let mut hits = Vec::new();
+        detector().inspect(text, &mut hits);
+        hits.iter()
+            .map(|hit| (hit.rule.to_string(), text[hit.span.clone()].to_owned()))
+            .collect()
+    }
+
+    fn names(text: &str) -> Vec<String> {
+        told(text).into_iter().map(|(name, _)| name).collect()
+    }
+
+    #[test]
+    fn a_card_is_told_grouped_or_not_and_at_both_ends_of_a_text() {
+        for number in [
+            "4929 1234 5678 9019",
+            "4929-1234-5678-9019",
+            "4929123456789019",
+        ] {
+            let (first, last) = number.split_at(4);
+            // Completed so that the digit of Luhn holds.
+            let number = (0..10)
+                .map(|digit| format!("{first}{}{digit}", &last[..last.len() - 1]))
+                .find(|number| {
+                    let digits: Vec<u8> = number
+                        .bytes()
+                        .filter(u8::is_ascii_digit)
+                        .map(|byte| byte - b'0')
+                        .collect();
+                    checks::luhn(&digits)
+                })
+                .unwrap_or_default();
+            assert_eq!(told(&number), [("payment_card".to_owned(), number.clone())]);
+            assert_eq!(told(&format!("card\n{number}\nend")).len(), 1);
+            assert_eq!(told(&format!("0.{number}")).len(), 0, "a decimal");
+            assert_eq!(told(&format!("{number}7")).len(), 0, "a longer number");
+        }
+    }
+
+    #[test]
+    fn a_number_for_trials_is_told_only_beside_a_word_that_says_card() {
+        let trial = ["4242", "4242", "4242", "4242"].join(" ");
+        assert_eq!(
+            names(&format!("in the sandbox use {trial} as it is")),
+            [""; 0]
+        );
+        assert_eq!(names(&format!("credit card {trial}")), ["payment_card"]);
+    }
+
+    #[test]
+    fn an_account_number_has_the_length_of_its_country_and_a_remainder_of_one() {
+        assert_eq!(names("DE89 3704 0044 0532 0130 00"), ["iban"]);
+        assert_eq!(names("to GB29NWBK60161331926819."), ["iban"]);
+        assert_eq!(names("NO9386011117947"), ["iban"]);
+        assert_eq!(names("DE88 3704 0044 0532 0130 00"), [""; 0]);
+        assert_eq!(names("DE89 3704 0044 0532 0130"), [""; 0]);
+    }
+
+    #[test]
+    fn one_check_digit_needs_a_word_and_two_do_not() {
+        assert_eq!(names("NHS number 943 476 5919"), ["gb_nhs"]);
+        assert_eq!(names("call 943 476 5919"), [""; 0]);
+        assert_eq!(names("529.982.247-25"), ["br_cpf"]);
+        assert_eq!(names("529.982.247-26"), [""; 0]);
+        assert_eq!(names("DNI: 12345678Z"), ["es_dni"]);
+        assert_eq!(names("DNI: 12345678A"), [""; 0]);
+        assert_eq!(names("RSSMRA85T10A562S"), ["it_codice_fiscale"]);
+        assert_eq!(names("131052-308T"), ["fi_hetu"]);
+    }
+
+    #[test]
+    fn times_versions_and_addresses_are_no_numbers_of_persons() {
+        for text in [
+            "2026-01-05 08:12:44.123456 took 1700000123456 ns",
+            "10.0.255.255 192.168.100.200",
+            "tel. +49 30 9018 2000",
+            "1234567890123456789",
+            "12 34 56 78 90 12 34 56 78 90",
+        ] {
+            assert_eq!(names(text), [""; 0], "{text}");
+        }
+    }
 }

@@ -158,21 +158,23 @@ impl Scan<'_> {
         let bytes = &text[value.clone()];
         if scheme.eq_ignore_ascii_case(b"basic") {
             self.user_and_password(value, Class::Secret);
-        } else if scheme.eq_ignore_ascii_case(b"bearer") || scheme.eq_ignore_ascii_case(b"token") {
-            if bytes.len() >= 20 && random(bytes) && !self.is_json_web_token(value.start) {
-                let rule = &self.names.bearer;
-                self.hit(value, Class::Secret, rule);
-            }
+        } else if (scheme.eq_ignore_ascii_case(b"bearer") || scheme.eq_ignore_ascii_case(b"token"))
+            && bytes.len() >= 20
+            && random(bytes)
+            && !self.is_json_web_token(value.start)
+        {
+            let rule = &self.names.bearer;
+            self.hit(value, Class::Secret, rule);
         }
     }
 
     /// `"auth": "..."` of a registry's configuration.
     fn registry(&mut self, at: usize, end: usize) {
         let name = end.checked_sub(6).map(|from| &self.text[from..end]);
-        if name.is_some_and(|name| ends_with(name, b"\"auth") || ends_with(name, b"_auth")) {
-            if let Some((value, _)) = value_after(self.text, at) {
-                self.user_and_password(value, Class::Secret);
-            }
+        let named =
+            name.is_some_and(|name| ends_with(name, b"\"auth") || ends_with(name, b"_auth"));
+        if let Some((value, _)) = value_after(self.text, at).filter(|_| named) {
+            self.user_and_password(value, Class::Secret);
         }
     }
 
@@ -254,7 +256,12 @@ impl Scan<'_> {
             .iter()
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='));
         let offset = inner.as_ptr() as usize - whole.as_ptr() as usize;
-        if encoded && inner.len() >= 12 && Shape3::of(inner) && !placeholder(inner) {
+        if encoded
+            && inner.len() >= 12
+            && kinds(inner) >= 2
+            && inner.iter().any(u8::is_ascii_uppercase)
+            && !placeholder(inner)
+        {
             let rule = &self.names.manifest;
             self.hit(
                 line + offset..line + offset + inner.len(),
@@ -328,15 +335,6 @@ impl Scan<'_> {
             let rule = &self.names.basic;
             self.hit(value, class, rule);
         }
-    }
-}
-
-/// Base64 of something: not one word.
-struct Shape3;
-
-impl Shape3 {
-    fn of(value: &[u8]) -> bool {
-        kinds(value) >= 2 && value.iter().any(u8::is_ascii_uppercase)
     }
 }
 

@@ -135,3 +135,174 @@ impl Names {
         .map(Arc::clone)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOTH: Wanted = Wanted {
+        strong: true,
+        weak: true,
+    };
+
+    fn told(text: &str) -> Vec<(Class, String, String)> {
+        let mut hits = Vec::new();
+        detector(BOTH).inspect(text, &mut hits);
+        hits.iter()
+            .map(|hit| {
+                (
+                    hit.class,
+                    hit.rule.to_string(),
+                    text[hit.span.clone()].to_owned(),
+                )
+            })
+            .collect()
+    }
+
+    fn strong(text: &str) -> Vec<String> {
+        let hits = told(text).into_iter();
+        hits.filter(|(class, ..)| *class == Class::Secret)
+            .map(|(_, _, found)| found)
+            .collect()
+    }
+
+    /// Thirty-six letters and digits, so that nothing here looks like a secret.
+    fn body() -> String {
+        ["k3Vq9ZtLw1", "Xc7Rb2NhYs", "8Md4Jp6GfT", "e5UaQo"].concat()
+    }
+
+    #[test]
+    fn every_rule_is_read_and_there_are_more_than_a_hundred_and_seventy_providers() {
+        let mut providers: Vec<_> = rules()
+            .iter()
+            .map(|name| name.split('_').next().unwrap_or_default().to_owned())
+            .collect();
+        providers.dedup();
+        assert!(providers.len() > 170, "{}", providers.len());
+    }
+
+    #[test]
+    fn a_token_is_told_without_its_name_at_the_start_at_the_end_and_between() {
+        let token = format!("gh{}{}", "p_", body());
+        for text in [
+            token.clone(),
+            format!("GITHUB_TOKEN={token}"),
+            format!("{token}\nnext"),
+            format!("one\n{token}"),
+            format!("\"token\": \"{token}\","),
+            format!("a\\n{token}\\nb"),
+            format!("(see {token})."),
+        ] {
+            assert_eq!(strong(&text), [token.as_str()], "{text}");
+        }
+        assert_eq!(strong(&format!("x{token}")), [""; 0], "within a word");
+        assert_eq!(strong(&token[..token.len() - 1]), [""; 0], "too short");
+    }
+
+    #[test]
+    fn placeholders_examples_and_names_are_no_secrets() {
+        for text in [
+            "AKIAIOSFODNN7EXAMPLE",
+            "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+            "sk_live_your_secret_key_goes_here_1",
+            "API_KEY=${GITHUB_TOKEN}",
+            "postgres://user:password@localhost/db",
+            "datadog_api_key = \"<your-key>\"",
+            "let s = s.ListResourceTemplatesResultSchema;",
+        ] {
+            assert_eq!(strong(text), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_and_an_assignment_tell_what_has_no_form_of_its_own() {
+        let hex = "9f86d081884c7d65".repeat(2) + "1b0f3a5c";
+        assert_eq!(
+            strong(&format!("datadog_api_key = \"{hex}\"")),
+            [hex.as_str()]
+        );
+        assert_eq!(strong(&format!("commit {hex}")), [""; 0]);
+        assert_eq!(strong(&format!("\"datadog_sha1\": \"{hex}\"")), [""; 0]);
+        let weak = told(&format!("session_secret: {}", body()));
+        assert!(matches!(&weak[..], [(Class::WeakSecret, ..)]), "{weak:?}");
+    }
+
+    #[test]
+    fn of_an_address_only_the_password_is_told() {
+        let password = ["hK9", "2mQx7", "Lp4"].concat();
+        assert_eq!(
+            strong(&format!("postgres://svc:{password}@db.internal:5432/app")),
+            [password.as_str()]
+        );
+        assert_eq!(
+            strong(&format!(
+                "Server=db1;Database=erp;User Id=app;Password={password};"
+            )),
+            [password.as_str()]
+        );
+        assert_eq!(
+            strong(&format!("curl -u admin:{password} https://host/x")),
+            [password.as_str()]
+        );
+    }
+
+    #[test]
+    fn of_a_private_key_the_body_is_told_and_a_certificate_is_none() {
+        let lines = [body(), body().chars().rev().collect(), body()].join("\n");
+        let block =
+            |label: &str| format!("-----BEGIN {label}-----\n{lines}\n-----END {label}-----\n");
+        assert_eq!(strong(&block("RSA PRIVATE KEY")), [lines.as_str()]);
+        assert_eq!(strong(&block("CERTIFICATE")), [""; 0]);
+        let cut = format!("-----BEGIN PRIVATE KEY-----\n{lines}");
+        assert_eq!(strong(&cut), [lines.as_str()]);
+    }
+
+    #[test]
+    fn one_class_may_be_asked_for_alone() {
+        let text = format!("gh{}{} session_secret: {}", "p_", body(), body());
+        let classes = |wanted| {
+            let mut hits = Vec::new();
+            detector(wanted).inspect(&text, &mut hits);
+            hits.iter().map(|hit| hit.class).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            classes(Wanted {
+                strong: true,
+                weak: false
+            }),
+            [Class::Secret]
+        );
+        assert_eq!(
+            classes(Wanted {
+                strong: false,
+                weak: true
+            }),
+            [Class::WeakSecret]
+        );
+    }
+
+    #[test]
+    fn what_was_made_inert_is_not_told_again() {
+        for text in [
+            "token=[redacted:github_token]",
+            "postgres://svc:[redacted:url_password]@db/x",
+            "password: \"[redacted:password]\"",
+        ] {
+            assert_eq!(told(text), [], "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn hits_rise_and_lie_between_characters_whatever_the_text(text in "([a-z=:@/.\\-é\"' \n]{0,9}(ghp_|sk_live_|://|password=|-----BEGIN |eyJ|AKIA|~|1{0,9}){0,2}[A-Za-z0-9_]{0,40}){0,9}") {
+            let mut hits = Vec::new();
+            detector(BOTH).inspect(&text, &mut hits);
+            let mut end = 0;
+            for hit in &hits {
+                proptest::prop_assert!(hit.span.start >= end && hit.span.start < hit.span.end);
+                proptest::prop_assert!(text.get(hit.span.clone()).is_some());
+                end = hit.span.end;
+            }
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! National numbers of Europe and the north of Asia: see `table.rs`.
+//!
+//! Deliberately absent: numbers with letters in them (`lettered.rs`).
+
+use super::{
+    checks::{is_day, luhn, mod_11_10, number, same, weighed},
+    table::{Rule, rule},
+};
+
+/// Numbers of digits only.
+// Forms and check digits as the issuing authorities publish them; see tests/corpus.
+pub(super) const EUROPE: &[Rule] = &[
+    rule(
+        "fr_nir",
+        &[],
+        &[
+            "15",
+            "1 2 2 2 3 3 2",
+            "1 2 2 2 3 3",
+            "13 2",
+            "1.2.2.2.3.3.2",
+            "1-2-2-2-3-3-2",
+        ],
+        &[],
+        |d| {
+            d.len() == 15
+                && matches!(d[0], 1..=4 | 7 | 8)
+                && matches!(number(&d[3..5]), 1..=12 | 20..=42 | 50..=99)
+                && 97 - number(&d[..13]) % 97 == number(&d[13..])
+        },
+    ),
+    rule(
+        "be_national_number",
+        &["11"],
+        &["2.2.2-3.2", "2.2.2-3-2", "2.2.2 3.2", "2 2 2 3 2"],
+        &[
+            "rijksregister",
+            "registre national",
+            "insz",
+            "niss",
+            "nrn",
+            "national number",
+            "rrn",
+            "national register",
+            "belgi",
+        ],
+        |d| {
+            let rest = number(&d[9..]);
+            d.len() == 11
+                && (97 - number(&d[..9]) % 97 == rest
+                    || 97 - (2_000_000_000 + number(&d[..9])) % 97 == rest)
+        },
+    ),
+    rule(
+        "nl_bsn",
+        &["9", "4.2.3", "4 2 3", "3 3 3", "3.3.3", "2 3 4", "4-2-3"],
+        &[],
+        &["bsn", "burgerservice", "sofi", "citizen service"],
+        |d| !same(d) && weighed(d, &[9, 8, 7, 6, 5, 4, 3, 2, -1]) % 11 == 0,
+    ),
+    rule("pl_pesel", &["11"], &[], &["pesel"], |d| {
+        (10 - weighed(d, &[1, 3, 7, 9, 1, 3, 7, 9, 1, 3]) % 10) % 10 == i32::from(d[10])
+            && is_day(number(&d[2..4]) % 20, number(&d[4..6]))
+    }),
+    rule(
+        "pl_nip",
+        &["10", "3-3-2-2", "3-2-2-3", "3 3 2 2"],
+        &[],
+        &["nip", "podatk", "vat", "tax"],
+        |d| !same(d) && weighed(d, &[6, 5, 7, 2, 3, 4, 5, 6, 7]) % 11 == i32::from(d[9]),
+    ),
+    rule("pl_regon", &["9"], &[], &["regon"], |d| {
+        weighed(d, &[8, 9, 2, 3, 4, 5, 6, 7]) % 11 % 10 == i32::from(d[8])
+    }),
+    rule(
+        "se_personnummer",
+        &["10", "12"],
+        &["6-4", "8-4"],
+        &[
+            "personnummer",
+            "personnr",
+            "samordningsnummer",
+            "swedish",
+            "pnr",
+            "ssn",
+        ],
+        |d| {
+            let d = &d[d.len() - 10..];
+            let day = number(&d[4..6]);
+            luhn(d) && is_day(number(&d[2..4]), if day > 60 { day - 60 } else { day })
+        },
+    ),
+    rule("no_fodselsnummer", &[], &["11", "6 5", "6-5"], &[], |d| {
+        let first = (11 - weighed(d, &[3, 7, 6, 1, 8, 9, 4, 5, 2]) % 11) % 11;
+        let second = (11 - weighed(d, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11) % 11;
+        let day = number(&d[..2]);
+        first == i32::from(d[9])
+            && second == i32::from(d[10])
+            && is_day(number(&d[2..4]) % 40, if day > 40 { day - 40 } else { day })
+    }),
+    rule(
+        "dk_cpr",
+        &["6-4", "10"],
+        &[],
+        &["cpr", "personnummer", "danish"],
+        |d| {
+            is_day(number(&d[2..4]), number(&d[..2]))
+                && weighed(d, &[4, 3, 2, 7, 6, 5, 4, 3, 2, 1]) % 11 == 0
+        },
+    ),
+    rule(
+        "is_kennitala",
+        &["6-4", "10"],
+        &[],
+        &["kennitala", "kt.", "icelandic"],
+        |d| {
+            (11 - weighed(d, &[3, 2, 7, 6, 5, 4, 3, 2]) % 11) % 11 == i32::from(d[8])
+                && is_day(number(&d[2..4]), number(&d[..2]) % 40)
+        },
+    ),
+    rule(
+        "de_tax_id",
+        &["11", "2 3 3 3", "3 4 4"],
+        &[],
+        &[
+            "steuer",
+            "idnr",
+            "tin",
+            "identifikationsnummer",
+            "tax id",
+            "tax-id",
+            "tax_id",
+        ],
+        |d| {
+            let most = (0..10)
+                .map(|digit| d[..10].iter().filter(|one| **one == digit).count())
+                .max();
+            d[0] != 0 && matches!(most, Some(2 | 3)) && mod_11_10(d)
+        },
+    ),
+    rule(
+        "at_social_insurance",
+        &["10", "4 6", "4-6"],
+        &[],
+        &[
+            "svnr",
+            "sv-nr",
+            "sozialversicherung",
+            "social insurance",
+            "austria",
+        ],
+        |d| {
+            (weighed(&d[..3], &[3, 7, 9]) + weighed(&d[4..], &[5, 8, 4, 2, 1, 6])) % 11
+                == i32::from(d[3])
+        },
+    ),
+    rule(
+        "ch_ahv",
+        &["13"],
+        &["3.4.4.2"],
+        &["ahv", "avs", "svn", "social", "sozialversicherung"],
+        |d| {
+            d.starts_with(&[7, 5, 6])
+                && (10 - weighed(d, &[1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3]) % 10) % 10
+                    == i32::from(d[12])
+        },
+    ),
+    rule(
+        "gb_nhs",
+        &["10", "3 3 4", "3-3-4"],
+        &[],
+        &["nhs", "patient", "national health"],
+        |d| {
+            !same(d)
+                && (11 - weighed(d, &[10, 9, 8, 7, 6, 5, 4, 3, 2]) % 11) % 11 == i32::from(d[9])
+        },
+    ),
+    rule(
+        "gb_utr",
+        &["10", "5 5"],
+        &[],
+        &["utr", "unique taxpayer", "self assessment"],
+        |d| {
+            let rest = weighed(&d[1..], &[6, 7, 8, 9, 10, 5, 4, 3, 2]) % 11;
+            [2, 1, 9, 8, 7, 6, 5, 4, 3, 2, 1].get(rest as usize) == Some(&d[0])
+        },
+    ),
+    rule(
+        "ro_cnp",
+        &["13"],
+        &[],
+        &["cnp", "cod numeric", "romanian"],
+        |d| {
+            let rest = weighed(d, &[2, 7, 9, 1, 4, 6, 3, 5, 8, 2, 7, 9]) % 11;
+            is_day(number(&d[3..5]), number(&d[5..7]))
+                && (if rest == 10 { 1 } else { rest }) == i32::from(d[12])
+        },
+    ),
+    rule(
+        "bg_egn",
+        &["10"],
+        &[],
+        &[
+            "egn",
+            "\u{435}\u{433}\u{43d}",
+            "\u{415}\u{413}\u{41d}",
+            "bulgarian",
+        ],
+        |d| {
+            is_day(number(&d[2..4]) % 20, number(&d[4..6]))
+                && weighed(d, &[2, 4, 8, 5, 10, 9, 7, 3, 6]) % 11 % 10 == i32::from(d[9])
+        },
+    ),
+    rule(
+        "cz_birth_number",
+        &["10"],
+        &["6/4"],
+        &["rodn", "birth number", "czech", "slovak"],
+        |d| {
+            let month = number(&d[2..4]) % 50;
+            is_day(
+                if month > 20 { month - 20 } else { month },
+                number(&d[4..6]),
+            ) && (number(d) % 11 == 0 || (number(&d[..9]) % 11 == 10 && d[9] == 0))
+        },
+    ),
+    rule(
+        "hr_oib",
+        &["11"],
+        &[],
+        &["oib", "osobni identifikacijski"],
+        mod_11_10,
+    ),
+    rule(
+        "yu_jmbg",
+        &["13"],
+        &[],
+        &[
+            "jmbg",
+            "emso",
+            "em\u{161}o",
+            "EM\u{160}O",
+            "umcn",
+            "\u{408}\u{41c}\u{411}\u{413}",
+            "\u{43c}\u{430}\u{442}\u{438}\u{447}",
+        ],
+        |d| {
+            let rest = weighed(d, &[7, 6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11;
+            is_day(number(&d[2..4]), number(&d[..2]))
+                && (if rest == 0 { 0 } else { 11 - rest }) == i32::from(d[12])
+        },
+    ),
+    rule(
+        "ee_lt_personal_code",
+        &["11"],
+        &[],
+        &[
+            "isikukood",
+            "asmens kod",
+            "personal code",
+            "estonian",
+            "lithuanian",
+            "personal_code",
+        ],
+        |d| {
+            let first = weighed(d, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 1]) % 11;
+            let check = if first < 10 {
+                first
+            } else {
+                weighed(d, &[3, 4, 5, 6, 7, 8, 9, 1, 2, 3]) % 11 % 10
+            };
+            is_day(number(&d[3..5]), number(&d[5..7])) && check == i32::from(d[10])
+        },
+    ),
+    rule(
+        "lv_personal_code",
+        &["6-5", "11"],
+        &[],
+        &[
+            "personas kod",
+            "latvian",
+            "personal code",
+            "personal_code",
+            "pk",
+        ],
+        |d| {
+            (1101 - weighed(d, &[1, 6, 3, 7, 9, 10, 5, 8, 4, 2])) % 11 == i32::from(d[10])
+                && is_day(number(&d[2..4]), number(&d[..2]))
+        },
+    ),
+    rule(
+        "pt_nif",
+        &["9", "3 3 3", "3.3.3"],
+        &[],
+        &["nif", "contribuinte", "nipc", "portug", "tax number"],
+        |d| {
+            let rest = weighed(d, &[9, 8, 7, 6, 5, 4, 3, 2]) % 11;
+            matches!(d[0], 1 | 2 | 3 | 5 | 6 | 8 | 9)
+                && (if rest < 2 { 0 } else { 11 - rest }) == i32::from(d[8])
+        },
+    ),
+    rule(
+        "gr_amka",
+        &["11"],
+        &[],
+        &[
+            "amka",
+            "\u{391}\u{39c}\u{39a}\u{391}",
+            "\u{3b1}\u{3bc}\u{3ba}\u{3b1}",
+        ],
+        |d| luhn(d) && is_day(number(&d[2..4]), number(&d[..2])),
+    ),
+    rule(
+        "gr_afm",
+        &["9"],
+        &[],
+        &["afm", "\u{391}\u{3a6}\u{39c}", "\u{3b1}\u{3c6}\u{3bc}"],
+        |d| !same(d) && weighed(d, &[256, 128, 64, 32, 16, 8, 4, 2]) % 11 % 10 == i32::from(d[8]),
+    ),
+    rule(
+        "ua_rnokpp",
+        &["10"],
+        &[],
+        &[
+            "rnokpp",
+            "ipn",
+            "\u{440}\u{43d}\u{43e}\u{43a}\u{43f}\u{43f}",
+            "\u{420}\u{41d}\u{41e}\u{41a}\u{41f}\u{41f}",
+            "\u{456}\u{43f}\u{43d}",
+            "\u{406}\u{41f}\u{41d}",
+        ],
+        |d| weighed(d, &[-1, 5, 7, 9, 4, 6, 10, 5, 7]).rem_euclid(11) % 10 == i32::from(d[9]),
+    ),
+    rule(
+        "ru_snils",
+        &["11"],
+        &["3-3-3 2", "3-3-3-2"],
+        &[
+            "snils",
+            "\u{441}\u{43d}\u{438}\u{43b}\u{441}",
+            "\u{421}\u{41d}\u{418}\u{41b}\u{421}",
+        ],
+        |d| {
+            let sum = weighed(d, &[9, 8, 7, 6, 5, 4, 3, 2, 1]) % 101 % 100;
+            !same(d) && sum as u64 == number(&d[9..])
+        },
+    ),
+    rule(
+        "ru_inn",
+        &["12", "10"],
+        &[],
+        &["inn", "\u{438}\u{43d}\u{43d}", "\u{418}\u{41d}\u{41d}"],
+        |d| {
+            let check =
+                |weights: &[i32], at: usize| weighed(d, weights) % 11 % 10 == i32::from(d[at]);
+            if d.len() == 10 {
+                check(&[2, 4, 10, 3, 5, 9, 4, 6, 8], 9)
+            } else {
+                check(&[7, 2, 4, 10, 3, 5, 9, 4, 6, 8], 10)
+                    && check(&[3, 7, 2, 4, 10, 3, 5, 9, 4, 6, 8], 11)
+            }
+        },
+    ),
+    rule("hu_taj", &["9", "3 3 3", "3-3-3"], &[], &["taj"], |d| {
+        weighed(d, &[3, 7, 3, 7, 3, 7, 3, 7]) % 10 == i32::from(d[8])
+    }),
+    rule(
+        "hu_tax_id",
+        &["10"],
+        &[],
+        &["ad\u{f3}azonos", "adoazonos", "ad\u{f3}", "hungar"],
+        |d| d[0] == 8 && weighed(d, &[1, 2, 3, 4, 5, 6, 7, 8, 9]) % 11 == i32::from(d[9]),
+    ),
+];

@@ -1,0 +1,331 @@
+//! National numbers of the other continents: see `table.rs`.
+//!
+//! Deliberately absent: numbers with letters in them (`lettered.rs`).
+
+use super::{
+    checks::{is_day, luhn, number, same, verhoeff, weighed},
+    lettered::chinese,
+    table::{Rule, rule},
+};
+
+/// Numbers of digits only.
+// Forms and check digits as the issuing authorities publish them; see tests/corpus.
+pub(super) const WORLD: &[Rule] = &[
+    rule("br_cpf", &["11", "9-2"], &["3.3.3-2"], &["cpf"], |d| {
+        !same(d)
+            && two(
+                d,
+                &[10, 9, 8, 7, 6, 5, 4, 3, 2],
+                &[11, 10, 9, 8, 7, 6, 5, 4, 3, 2],
+            )
+    }),
+    rule("br_cnpj", &["14"], &["2.3.3/4-2"], &["cnpj"], |d| {
+        !same(d)
+            && two(
+                d,
+                &[5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2],
+                &[6, 5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2],
+            )
+    }),
+    rule(
+        "ca_sin",
+        &["9", "3 3 3", "3-3-3"],
+        &[],
+        &["sin", "social insurance", "assurance sociale", "nas"],
+        |d| d[0] != 0 && !same(d) && luhn(d),
+    ),
+    rule("us_npi", &["10"], &[], &["npi", "national provider"], |d| {
+        matches!(d[0], 1 | 2) && luhn(&[&[8, 0, 8, 4, 0][..], d].concat())
+    }),
+    rule(
+        "us_routing_number",
+        &["9"],
+        &[],
+        &["routing", "aba", "rtn", "transit"],
+        |d| {
+            weighed(d, &[3, 7, 1, 3, 7, 1, 3, 7, 1]) % 10 == 0
+                && matches!(number(&d[..2]), 1..=12 | 21..=32 | 61..=72 | 80)
+        },
+    ),
+    rule(
+        "au_tfn",
+        &["9", "3 3 3", "3-3-3"],
+        &[],
+        &["tfn", "tax file"],
+        |d| !same(d) && weighed(d, &[1, 4, 3, 7, 5, 8, 6, 9, 10]) % 11 == 0,
+    ),
+    rule(
+        "au_medicare",
+        &["10", "4 5 1", "11", "4 5 1 1", "4-5-1"],
+        &[],
+        &["medicare"],
+        |d| {
+            (2..=6).contains(&d[0]) && weighed(d, &[1, 3, 7, 9, 1, 3, 7, 9]) % 10 == i32::from(d[8])
+        },
+    ),
+    rule(
+        "au_abn",
+        &["11", "2 3 3 3"],
+        &[],
+        &["abn", "business number"],
+        |d| d[0] > 0 && (weighed(d, &[10, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19]) - 10) % 89 == 0,
+    ),
+    rule(
+        "nz_ird",
+        &["9", "8", "3-3-3", "2-3-3", "3 3 3"],
+        &[],
+        &["ird", "inland revenue"],
+        |d| {
+            let (last, rest) = (i32::from(d[d.len() - 1]), &d[..d.len() - 1]);
+            let skip = 8 - rest.len();
+            let check = |weights: &[i32; 8]| (11 - weighed(rest, &weights[skip..]) % 11) % 11;
+            let first = check(&[3, 2, 7, 6, 5, 4, 3, 2]);
+            if first < 10 {
+                first == last
+            } else {
+                check(&[7, 4, 3, 2, 5, 2, 7, 6]) == last
+            }
+        },
+    ),
+    rule(
+        "in_aadhaar",
+        &["12", "4 4 4", "4-4-4"],
+        &[],
+        &[
+            "aadhaar",
+            "aadhar",
+            "uidai",
+            "uid",
+            "\u{906}\u{927}\u{93e}\u{930}",
+        ],
+        |d| d[0] > 1 && !same(d) && verhoeff(d),
+    ),
+    rule(
+        "kr_rrn",
+        &["13"],
+        &["6-7"],
+        &["rrn", "resident registration", "\u{c8fc}\u{bbfc}"],
+        |d| {
+            let check = (11 - weighed(d, &[2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5]) % 11) % 10;
+            is_day(number(&d[2..4]), number(&d[4..6]))
+                && (1..=8).contains(&d[6])
+                && (check == i32::from(d[12]) || (check + 2) % 10 == i32::from(d[12]) && d[6] > 4)
+        },
+    ),
+    rule(
+        "jp_my_number",
+        &["12", "4 4 4", "4-4-4"],
+        &[],
+        &[
+            "my number",
+            "mynumber",
+            "my_number",
+            "individual number",
+            "\u{30de}\u{30a4}\u{30ca}\u{30f3}\u{30d0}\u{30fc}",
+            "\u{500b}\u{4eba}\u{756a}\u{53f7}",
+        ],
+        |d| {
+            let rest = weighed(d, &[6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11;
+            !same(d) && (if rest <= 1 { 0 } else { 11 - rest }) == i32::from(d[11])
+        },
+    ),
+    rule(
+        "il_id",
+        &["9", "8-1"],
+        &[],
+        &[
+            "teudat",
+            "israel",
+            "\u{5ea}.\u{5d6}",
+            "\u{5ea}\u{5e2}\u{5d5}\u{5d3}\u{5ea}",
+            "\u{5d6}\u{5d4}\u{5d5}\u{5ea}",
+            "mispar zehut",
+        ],
+        |d| !same(d) && luhn(d),
+    ),
+    rule(
+        "za_id",
+        &["13", "6 4 3", "6 4 2 1"],
+        &[],
+        &[
+            "south africa",
+            "sa id",
+            "za id",
+            "rsa id",
+            "id number",
+            "identity",
+            "za_id",
+            "sa_id",
+            "idnumber",
+            "id_number",
+            "national id",
+        ],
+        |d| luhn(d) && is_day(number(&d[2..4]), number(&d[4..6])) && d[10] < 3,
+    ),
+    rule(
+        "tr_tckn",
+        &["11"],
+        &[],
+        &["tckn", "tc kimlik", "t.c.", "kimlik", "turkish", "tc no"],
+        |d| {
+            let odd: i32 = d
+                .iter()
+                .take(9)
+                .step_by(2)
+                .map(|digit| i32::from(*digit))
+                .sum();
+            let even: i32 = d[1..8]
+                .iter()
+                .step_by(2)
+                .map(|digit| i32::from(*digit))
+                .sum();
+            d[0] > 0
+                && (odd * 7 - even).rem_euclid(10) == i32::from(d[9])
+                && (odd + even + i32::from(d[9])) % 10 == i32::from(d[10])
+        },
+    ),
+    rule("ar_cuit", &["11"], &["2-8-1"], &["cuit", "cuil"], |d| {
+        (11 - weighed(d, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11) % 11 == i32::from(d[10])
+    }),
+    rule(
+        "cl_rut",
+        &["8-1", "7-1"],
+        &["2.3.3-1", "1.3.3-1"],
+        &["rut", "run", "chile"],
+        |d| {
+            let (last, rest) = (i32::from(d[d.len() - 1]), &d[..d.len() - 1]);
+            let sum: i32 = rest
+                .iter()
+                .rev()
+                .zip([2, 3, 4, 5, 6, 7, 2, 3])
+                .map(|(digit, weight)| i32::from(*digit) * weight)
+                .sum();
+            (11 - sum % 11) % 11 == last
+        },
+    ),
+    rule(
+        "co_nit",
+        &["9-1", "3.3.3-1", "10"],
+        &[],
+        &["nit", "colombia"],
+        |d| {
+            let rest = weighed(d, &[41, 37, 29, 23, 19, 17, 13, 7, 3]) % 11;
+            (if rest < 2 { rest } else { 11 - rest }) == i32::from(d[9])
+        },
+    ),
+    rule("pe_ruc", &["11"], &[], &["ruc", "sunat"], |d| {
+        matches!(number(&d[..2]), 10 | 15 | 16 | 17 | 20)
+            && (11 - weighed(d, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11) % 10 == i32::from(d[10])
+    }),
+    rule(
+        "ec_cedula",
+        &["10", "9-1"],
+        &[],
+        &["cedula", "c\u{e9}dula", "ecuador"],
+        |d| matches!(number(&d[..2]), 1..=24 | 30) && d[2] < 7 && luhn(d),
+    ),
+    rule(
+        "uy_ci",
+        &["1.3.3-1", "8", "7-1"],
+        &[],
+        &["cedula", "c\u{e9}dula", "uruguay", "c.i.", "ci"],
+        |d| (10 - weighed(d, &[2, 9, 8, 7, 6, 3, 4]) % 10) % 10 == i32::from(d[7]),
+    ),
+    rule(
+        "do_cedula",
+        &["11"],
+        &["3-7-1"],
+        &["cedula", "c\u{e9}dula", "dominican"],
+        luhn,
+    ),
+    rule(
+        "th_id",
+        &["13"],
+        &["1-4-5-2-1", "1 4 5 2 1"],
+        &[
+            "thai",
+            "\u{e1a}\u{e31}\u{e15}\u{e23}",
+            "\u{e40}\u{e25}\u{e02}",
+            "national id",
+            "citizen",
+        ],
+        |d| {
+            d[0] > 0
+                && (11 - weighed(d, &[13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2]) % 11) % 10
+                    == i32::from(d[12])
+        },
+    ),
+    rule(
+        "kz_iin",
+        &["12"],
+        &[],
+        &[
+            "iin",
+            "\u{438}\u{438}\u{43d}",
+            "\u{418}\u{418}\u{41d}",
+            "\u{436}\u{441}\u{43d}",
+        ],
+        |d| {
+            let first = weighed(d, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]) % 11;
+            let check = if first < 10 {
+                first
+            } else {
+                weighed(d, &[3, 4, 5, 6, 7, 8, 9, 10, 11, 1, 2]) % 11
+            };
+            is_day(number(&d[2..4]), number(&d[4..6])) && check == i32::from(d[11])
+        },
+    ),
+    rule(
+        "sa_national_id",
+        &["10"],
+        &[],
+        &[
+            "iqama",
+            "saudi",
+            "\u{647}\u{648}\u{64a}\u{629}",
+            "\u{625}\u{642}\u{627}\u{645}\u{629}",
+            "national id",
+        ],
+        |d| matches!(d[0], 1 | 2) && luhn(d),
+    ),
+    rule(
+        "ae_emirates_id",
+        &["15"],
+        &["3-4-7-1"],
+        &[
+            "emirates",
+            "\u{627}\u{644}\u{625}\u{645}\u{627}\u{631}\u{627}\u{62a}",
+        ],
+        |d| d.starts_with(&[7, 8, 4]) && luhn(d),
+    ),
+    rule(
+        "ir_national_code",
+        &["10", "3-6-1"],
+        &[],
+        &[
+            "melli",
+            "iranian",
+            "\u{6a9}\u{62f} \u{645}\u{644}\u{6cc}",
+            "\u{6a9}\u{62f}\u{645}\u{644}\u{6cc}",
+        ],
+        |d| {
+            let rest = weighed(d, &[10, 9, 8, 7, 6, 5, 4, 3, 2]) % 11;
+            !same(d) && (if rest < 2 { rest } else { 11 - rest }) == i32::from(d[9])
+        },
+    ),
+    rule("cn_resident_id", &[], &["18"], &[], |d| {
+        let check = weighed(d, &[7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2]) % 11;
+        chinese(d) && (12 - check) % 11 == i32::from(d[17])
+    }),
+];
+
+fn two(digits: &[u8], first: &[i32], second: &[i32]) -> bool {
+    let check = |weights: &[i32]| {
+        let rest = weighed(digits, weights) % 11;
+        if rest < 2 { 0 } else { 11 - rest }
+    };
+    let at = first.len();
+    digits.len() == at + 2
+        && check(first) == i32::from(digits[at])
+        && check(second) == i32::from(digits[at + 1])
+}
