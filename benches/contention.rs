@@ -35,6 +35,7 @@ fn somebody(name: &str) -> Identity {
         kind: IdentityKind::User,
         name: name.into(),
         issuer: None,
+        owner: None,
         groups: ["dev", "ops"].into_iter().map(Arc::from).collect(),
         tenant: Some("acme".into()),
         scopes: std::collections::BTreeSet::new(),

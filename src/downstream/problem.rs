@@ -108,19 +108,21 @@ const NOT_APPROVED: &str =
 const CANNOT_APPROVE: &str = "this needs the approval of a person, and this client cannot ask one (it declares no `elicitation`, or takes no event stream); it was not done";
 /// What is said of content that does not go on: what sort of thing it holds and where, never what.
 pub(super) fn content(error: &Error) -> String {
-    match error {
-        Error::Withheld(blocked) => format!(
+    if let Error::Withheld(blocked) = error {
+        return format!(
             "this was not sent: it holds what must not leave ({}){}; nothing was done. Leave it out and try again",
             blocked.kind,
             Place(&blocked.place)
-        ),
-        Error::Blocked(blocked) => format!(
-            "the answer was withheld: it holds what must not come through ({}){}; the call itself was made",
-            blocked.kind,
-            Place(&blocked.place)
-        ),
-        _ => String::new(),
+        );
     }
+    let Error::Blocked(blocked) = error else {
+        return error.reason().to_owned();
+    };
+    format!(
+        "the answer was withheld: it holds what must not come through ({}){}; the call itself was made",
+        blocked.kind,
+        Place(&blocked.place)
+    )
 }
 
 /// A place in content, where one is known; what its peer called it is shown, but nothing that could be more than a name.

@@ -20,6 +20,7 @@ fn somebody(name: &str, groups: &[&str]) -> Identity {
         kind: IdentityKind::Key,
         name: name.into(),
         issuer: None,
+        owner: None,
         groups: groups.iter().map(|group| Arc::from(*group)).collect(),
         tenant: None,
         scopes: BTreeSet::new(),

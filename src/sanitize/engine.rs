@@ -499,9 +499,11 @@ impl Look<'_, '_> {
         let values = parts.iter().any(|part| !part.name);
         let digest = self.sanitizer.findings.digest(matched);
         let whole = count != Count::Decoded && !across;
-        let action = match action {
-            Action::Neutralise if !whole || hit.inert.is_none() => Action::Redact,
-            other => other,
+        let can_be_inert = whole && hit.inert.is_some();
+        let action = if action == Action::Neutralise && !can_be_inert {
+            Action::Redact
+        } else {
+            action
         };
         for part in parts {
             // A byte order mark is one at the very start of a string, which is not the start of the text.

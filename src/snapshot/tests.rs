@@ -182,7 +182,7 @@ async fn ten_thousand_people_with_twenty_distinct_grants_cost_twenty_views() {
         assert!(Arc::ptr_eq(view, &views[n % 20]), "{n}");
         assert_eq!(view.count(ListKind::Tools), 1);
     }
-    let distinct: std::collections::HashSet<_> = views.iter().map(Arc::as_ptr).collect();
+    let distinct: HashSet<_> = views.iter().map(Arc::as_ptr).collect();
     assert_eq!(distinct.len(), 20);
     assert!(
         snapshot

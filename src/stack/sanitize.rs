@@ -128,7 +128,14 @@ impl Wrap<Permitted> for Sanitize {
             skip: match call.op {
                 Op::Task(..) | Op::CallTool(_) => &["taskId", "requestState"],
                 Op::ReadDirectory(..) => &["nextCursor"],
-                _ => &[],
+                Op::Discover
+                | Op::List(..)
+                | Op::GetPrompt(_)
+                | Op::ReadResource(_)
+                | Op::Complete(_)
+                | Op::GetSkill(_)
+                | Op::ListTasks(_)
+                | Op::Listen(_) => &[],
             },
             // Whoever reads a skill compares its files with digests that it was told (PROTOCOL E).
             sealed: read && route.local.starts_with("skill://"),
@@ -218,11 +225,17 @@ impl Watch {
                 }
             }
         };
-        let event = match event {
+        match event {
             Event::Progress(params) => {
-                Event::Progress(seen(params, &mut tails.progress, "message"))
+                let params = seen(params, &mut tails.progress, "message");
+                tails.last.clone_from(&tails.progress);
+                Event::Progress(params)
             }
-            Event::Log(level, params) => Event::Log(level, seen(params, &mut tails.log, "data")),
+            Event::Log(level, params) => {
+                let params = seen(params, &mut tails.log, "data");
+                tails.last.clone_from(&tails.log);
+                Event::Log(level, params)
+            }
             Event::Changed(Change::Task(state)) => Event::Changed(Change::Task(seen(
                 state,
                 &mut Tail::default(),
@@ -231,14 +244,8 @@ impl Watch {
             other @ (Event::Worded(_)
             | Event::Elicited(_)
             | Event::Acknowledged(_)
-            | Event::Changed(Change::List(_) | Change::Resource(_))) => return other,
-        };
-        match &event {
-            Event::Progress(_) => tails.last.clone_from(&tails.progress),
-            Event::Log(..) => tails.last.clone_from(&tails.log),
-            _ => {}
+            | Event::Changed(Change::List(_) | Change::Resource(_))) => other,
         }
-        event
     }
 
     fn outcome(&self, outcome: Outcome, tail: Option<&mut Tail>) -> Result<Outcome, Error> {
@@ -340,12 +347,13 @@ fn marked(result: Json, marks: &Marks) -> Json {
 
 /// A refusal after the first event.
 fn lost(error: &Error) -> Outcome {
-    let text = match error {
-        Error::Blocked(blocked) => format!(
+    let text = if let Error::Blocked(blocked) = error {
+        format!(
             "the answer was withheld: it holds what must not come through ({})",
             blocked.kind
-        ),
-        other => other.reason().to_owned(),
+        )
+    } else {
+        error.reason().to_owned()
     };
     Outcome::Lost(RpcError {
         data: Some(meta::object_of(&[("reason", Json::string(error.reason()))])),

@@ -406,6 +406,7 @@ mod tests {
             kind: IdentityKind::User,
             name: name.into(),
             issuer: None,
+            owner: None,
             groups: Default::default(),
             tenant: None,
             scopes: Default::default(),

@@ -141,7 +141,7 @@ pub(super) fn tag(text: &str, at: usize, hosts: &Hosts, budget: &mut usize) -> O
                     Leads::Away if drawn => Some(Rule::Image),
                     Leads::Away if sheet => Some(Rule::Style),
                     Leads::Away if target::carries(value) => Some(Rule::Carrier),
-                    _ => None,
+                    Leads::Here | Leads::Away | Leads::Allowed | Leads::Drawing => None,
                 }
             }
             Some(value) if is(&["rel"]) => {
@@ -216,7 +216,7 @@ fn autolink(rest: &str, hosts: &Hosts, budget: &mut usize) -> Option<Rule> {
     match target::leads(link, Written::Html, hosts) {
         Leads::Danger | Leads::Drawing => Some(Rule::Link),
         Leads::Away if target::carries(link) => Some(Rule::Carrier),
-        _ => None,
+        Leads::Here | Leads::Away | Leads::Allowed => None,
     }
 }
 

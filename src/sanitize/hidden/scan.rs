@@ -64,14 +64,14 @@ impl Scan<'_> {
         let mut marks = 0;
         let mut end = start;
         while let Some((ch, kind)) = self.hidden(end) {
-            match kind {
-                Kind::Bidi => {
-                    if end >= self.paragraph_end {
-                        self.paragraph_end = bidi::paragraph(self.text, end, found);
-                    }
+            if kind == Kind::Bidi {
+                if end >= self.paragraph_end {
+                    self.paragraph_end = bidi::paragraph(self.text, end, found);
                 }
-                Kind::Mark => marks += 1,
-                _ => others.add(kind, ch, end),
+            } else if kind == Kind::Mark {
+                marks += 1;
+            } else {
+                others.add(kind, ch, end);
             }
             end += ch.len_utf8();
         }
@@ -101,11 +101,15 @@ impl Scan<'_> {
         let mut open: Option<(Kind, Range<usize>)> = None;
         for (offset, ch) in self.text[run.clone()].char_indices() {
             let at = run.start + offset;
-            let goes = tables::kind(ch).filter(|kind| match kind {
-                Kind::Bidi => false,
-                Kind::Mark => !marks_stay,
-                _ => !others_stay,
-            });
+            let stays = |kind: Kind| {
+                kind == Kind::Bidi
+                    || if kind == Kind::Mark {
+                        marks_stay
+                    } else {
+                        others_stay
+                    }
+            };
+            let goes = tables::kind(ch).filter(|kind| !stays(*kind));
             match (goes, &mut open) {
                 (Some(_), Some((_, span))) => span.end = at + ch.len_utf8(),
                 (Some(kind), None) => open = Some((kind, at..at + ch.len_utf8())),
@@ -142,7 +146,18 @@ impl Scan<'_> {
             }
             Kind::Mongolian => self.mongolian(ch, at, next),
             Kind::HangulFiller => self.old_hangul(ch, before, next, after),
-            _ => false,
+            // Judged by the run they stand in.
+            Kind::Tag
+            | Kind::Variation
+            | Kind::Joiner
+            | Kind::ZeroWidth
+            | Kind::Operator
+            | Kind::Mark
+            | Kind::Bidi
+            | Kind::Filler
+            | Kind::Interlinear
+            | Kind::Format
+            | Kind::Noncharacter => false,
         };
         (!placed).then_some((ch, kind))
     }
@@ -153,9 +168,11 @@ impl Scan<'_> {
         let letter = |ch: Option<char>| ch.is_some_and(char::is_alphabetic);
         let mut before = self.text[..at].chars().rev();
         let mut after = self.text[at..].chars().skip(1);
-        if !(letter(before.next()) && letter(before.next()))
-            || !(letter(after.next()) && letter(after.next()))
-        {
+        let within = letter(before.next())
+            && letter(before.next())
+            && letter(after.next())
+            && letter(after.next());
+        if !within {
             return false;
         }
         if !self.word.span.contains(&at) {

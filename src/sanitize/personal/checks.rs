@@ -17,7 +17,7 @@ pub(super) fn luhn(digits: &[u8]) -> bool {
             }
         })
         .sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }
 
 /// The digit of Verhoeff, which is the last.

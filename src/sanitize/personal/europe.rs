@@ -221,7 +221,7 @@ pub(super) const EUROPE: &[Rule] = &[
             is_day(
                 if month > 20 { month - 20 } else { month },
                 number(&d[4..6]),
-            ) && (number(d) % 11 == 0 || (number(&d[..9]) % 11 == 10 && d[9] == 0))
+            ) && (number(d).is_multiple_of(11) || (number(&d[..9]) % 11 == 10 && d[9] == 0))
         },
     ),
     rule(

@@ -95,7 +95,7 @@ impl Scan<'_> {
                 .flatten()
                 .filter_map(|at| match &rules.meanings[usize::from(*at)] {
                     Word::Vendor(contexts, name) => Some((contexts, name)),
-                    _ => None,
+                    Word::Secret | Word::Harmless => None,
                 });
         let certain = whose
             .clone()

@@ -250,7 +250,7 @@ impl Rules {
         let vendor = |names: &mut Vec<(String, Word)>, word: &str, context: Option<u16>| {
             let known = names.iter_mut().find_map(|(name, meaning)| match meaning {
                 Word::Vendor(contexts, _) if name == word => Some(contexts),
-                _ => None,
+                Word::Vendor(..) | Word::Secret | Word::Harmless => None,
             });
             match known {
                 Some(contexts) => contexts.extend(context),

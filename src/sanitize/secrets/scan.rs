@@ -182,7 +182,7 @@ impl<'a> Scan<'a> {
             .take_while(|byte| part(byte))
             .count();
         let bounded = start == 0 || !part(&text[start - 1]);
-        if text[start..at].iter().all(|byte| part(byte))
+        if text[start..at].iter().all(part)
             && bounded
             && (31..=35).contains(&rest)
             && plausible(&text[at + 1..at + 1 + rest])
