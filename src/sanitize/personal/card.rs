@@ -168,6 +168,46 @@ pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
     None
 }
 
+/// Whether groups of four hexadecimal digits go before or after: a table of codes.
+fn in_table(text: &[u8], span: &Range<usize>) -> bool {
+    let blank = |byte: u8| matches!(byte, b' ' | b'\n' | b'\t');
+    let code = |bytes: &[u8]| {
+        bytes.len() == 4
+            && bytes
+                .iter()
+                .all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(byte))
+    };
+    let before = span.start.checked_sub(5).map(|at| &text[at..span.start]);
+    let after = text.get(span.end..span.end + 5);
+    before.is_some_and(|part| blank(part[4]) && code(&part[..4]))
+        || after.is_some_and(|part| blank(part[0]) && code(&part[1..]))
+}
+
+/// Whether another long number goes before or after: a list of numbers.
+fn in_list(text: &[u8], span: &Range<usize>) -> bool {
+    let near = |byte: &u8| matches!(byte, b',' | b' ' | b'\n' | b'\t' | b'\r');
+    let before = &text[span.start.saturating_sub(64)..span.start];
+    let after = &text[span.end..(span.end + 64).min(text.len())];
+    let next = after
+        .iter()
+        .position(|byte| !near(byte))
+        .map_or(&[][..], |at| &after[at..]);
+    let last = before
+        .iter()
+        .rposition(|byte| !near(byte))
+        .map_or(&[][..], |at| &before[..=at]);
+    let long = |count: usize| count >= 10;
+    (after.first() == Some(&b',')
+        && long(next.iter().take_while(|byte| byte.is_ascii_digit()).count()))
+        || (before[last.len()..].first() == Some(&b',')
+            && long(
+                last.iter()
+                    .rev()
+                    .take_while(|byte| byte.is_ascii_digit())
+                    .count(),
+            ))
+}
+
 fn alone(text: &[u8], span: &Range<usize>) -> bool {
     let before = span.start.checked_sub(1).map_or(b' ', |at| text[at]);
     let after = text.get(span.end).copied().unwrap_or(b' ');
@@ -228,7 +268,10 @@ fn is_card(digits: &[u8], count: usize, grouped: bool, text: &[u8], span: &Range
         .iter()
         .fold(0_u16, |all, digit| all | 1 << digit)
         .count_ones();
-    let trial = TRIALS.contains(&first) || distinct < 4;
+    let trial = TRIALS.contains(&first)
+        || distinct < 4
+        || (grouped && in_table(text, span))
+        || (!grouped && in_list(text, span));
     if distinct < 2 {
         return false;
     }

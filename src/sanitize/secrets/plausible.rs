@@ -155,6 +155,10 @@ pub(super) fn random(value: &[u8]) -> bool {
     if long < 16 || shape.letters() < 4 || shape.digits < 2 || shape.others * 5 > long {
         return false;
     }
+    // Numbers of interfaces as source has them.
+    if value.starts_with(b"0x") {
+        return false;
+    }
     // Paths, versions and host names.
     if value.contains(&b'/')
         && (shape.upper == 0 || value.contains(&b'.') || shape.turns * 4 < long)
