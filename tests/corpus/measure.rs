@@ -65,7 +65,7 @@ pub fn measure(subject: &Subject, parts: &[Part]) -> Figures {
     let mut misses = Vec::new();
     let (mut expected, mut found, mut right, mut wrong) = (0, 0, 0, 0);
     for sample in &subject.positives {
-        inspect(subject, &sample.text, &mut hits);
+        inspect(subject, sample.class, &sample.text, &mut hits);
         for place in &sample.expected {
             expected += 1;
             if covers(subject.class, &hits, place) {
@@ -88,7 +88,7 @@ pub fn measure(subject: &Subject, parts: &[Part]) -> Figures {
     }
     let mut flagged = 0;
     for sample in &subject.negatives {
-        inspect(subject, &sample.text, &mut hits);
+        inspect(subject, sample.class, &sample.text, &mut hits);
         wrong += hits.len();
         flagged += usize::from(!hits.is_empty());
         if let Some(hit) = hits.first()
@@ -105,7 +105,7 @@ pub fn measure(subject: &Subject, parts: &[Part]) -> Figures {
     let mut ordinary_hits = 0;
     for part in parts {
         for (name, text) in &part.files {
-            inspect(subject, text, &mut hits);
+            inspect(subject, subject.class, text, &mut hits);
             ordinary_hits += hits.len();
             if let Some(hit) = hits.first()
                 && misses.len() < TOLD
@@ -153,10 +153,10 @@ pub fn measure(subject: &Subject, parts: &[Part]) -> Figures {
     }
 }
 
-fn inspect(subject: &Subject, text: &str, hits: &mut Vec<Hit>) {
+fn inspect(subject: &Subject, class: Class, text: &str, hits: &mut Vec<Hit>) {
     hits.clear();
     subject.detector.inspect(text, hits);
-    hits.retain(|hit| hit.class == subject.class);
+    hits.retain(|hit| hit.class == class);
 }
 
 /// Whether the place was found: wholly, where what is found is taken out; at all, where it is made inert or flagged.

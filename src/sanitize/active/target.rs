@@ -100,6 +100,14 @@ pub(super) const LONGEST: usize = 768;
 
 /// Reads the beginning of `raw` and says where it leads.
 pub(super) fn leads(raw: &str, written: Written, hosts: &Hosts) -> Leads {
+    // Without one of these there is no scheme and no host, and most have none.
+    let first = raw.bytes().find(|byte| *byte > b' ');
+    if raw.len() < LONGEST
+        && first.is_none_or(|byte| byte.is_ascii_graphic() && byte != b'/')
+        && memchr::memchr3(b':', b'&', b'\\', raw.as_bytes()).is_none()
+    {
+        return Leads::Here;
+    }
     let mut head = [0; HEAD];
     let mut length = 0;
     for ch in decoded(raw, written) {

@@ -107,7 +107,7 @@ impl Detector for Injection {
                     0 => Some(word.start()),
                     _ => open
                         .iter_mut()
-                        .filter(|open| open.waits(*phrase, *place, word.start()))
+                        .filter(|open| open.waits(*phrase, *place, word.start(), bytes))
                         .max_by_key(|open| open.end)
                         .map(|open| open.start),
                 };
@@ -148,8 +148,15 @@ struct Open {
 }
 
 impl Open {
-    fn waits(&self, phrase: u16, place: u8, at: usize) -> bool {
-        self.next == place && self.phrase == phrase && self.end <= at && at - self.end <= NEAR
+    /// Whether it waits for that set at `at`, near by and in the same sentence.
+    fn waits(&self, phrase: u16, place: u8, at: usize, text: &[u8]) -> bool {
+        self.next == place
+            && self.phrase == phrase
+            && self.end <= at
+            && at - self.end <= NEAR
+            && !text[self.end..at]
+                .windows(2)
+                .any(|pair| matches!(pair, b". " | b"\n\n"))
     }
 }
 
