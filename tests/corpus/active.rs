@@ -7,7 +7,7 @@ use usher::sanitize::Class;
 use super::sample::Sample;
 
 /// Spellings of images, scripts, handlers, frames and links.
-pub fn positives() -> Vec<Sample> {
+pub(crate) fn positives() -> Vec<Sample> {
     let long = "QWxsIHlvdXIgYmFzZSBhcmUgYmVsb25nIHRvIHVz".repeat(5);
     let mut texts: Vec<(&'static str, String)> = Vec::new();
     for url in [
@@ -153,7 +153,7 @@ pub fn positives() -> Vec<Sample> {
 }
 
 /// Documentation and source that would fetch and run nothing.
-pub fn negatives() -> Vec<Sample> {
+pub(crate) fn negatives() -> Vec<Sample> {
     [
         "![x](images/a.png) ![](data:image/png;base64,AAAA) ![x](#a)",
         "[x](https://ok.example/a?b=c#d) <https://ok.example>",

@@ -67,7 +67,7 @@ const AROUND: [(&str, &str); 5] = [
 ];
 
 /// Each character alone and in a run, and payloads that are spelled with them.
-pub fn positives() -> Vec<Sample> {
+pub(crate) fn positives() -> Vec<Sample> {
     let mut all = Vec::new();
     let mut add = |family, before: &str, found: &str, after: &str| {
         all.push(Sample::positive(
@@ -142,7 +142,7 @@ pub fn positives() -> Vec<Sample> {
 }
 
 /// What scripts, emoji and right-to-left text need.
-pub fn negatives() -> Vec<Sample> {
+pub(crate) fn negatives() -> Vec<Sample> {
     const TEXTS: [(&str, &str); 34] = [
         ("emoji", "👩‍❤️‍💋‍👨 👨‍👩‍👧‍👦 🏳️‍🌈 🏳️‍⚧️ 🏴‍☠️ 😮‍💨 👁️‍🗨️ 🧑🏽‍🚀 👩🏿‍🤝‍👨🏻 🐻‍❄️ 🙂‍↔️ ❤️‍🔥"),
         (
@@ -171,8 +171,11 @@ pub fn negatives() -> Vec<Sample> {
         ("Telugu", "సాఫ్ట్‌వేర్ మైక్రోసాఫ్ట్‌"),
         ("Tamil", "க்‌ஷ தமிழ்"),
         ("Sinhala", "ක්‍රියා ශ්‍රී ලංකාව ප්‍රජාතන්ත්‍රවාදී"),
-        ("Khmer", "ភាសា​ខ្មែរ​ជា​ភាសា​ផ្លូវការ"),
-        ("Thai", "ภาษา​ไทย เป็น​ภาษา"),
+        (
+            "Khmer",
+            "ភាសា\u{200B}ខ្មែរ\u{200B}ជា\u{200B}ភាសា\u{200B}ផ្លូវការ",
+        ),
+        ("Thai", "ภาษา\u{200B}ไทย เป็น\u{200B}ภาษา"),
         ("Mongolian", "ᠮᠣᠩᠭᠣᠯ\u{180E}ᠠ ᠠ\u{180B}"),
         (
             "ideographs",

@@ -8,7 +8,7 @@ use usher::sanitize::Class;
 use super::sample::Sample;
 
 /// Attacks of four kinds in many languages.
-pub fn positives() -> Vec<Sample> {
+pub(crate) fn positives() -> Vec<Sample> {
     const TEXTS: [(&str, &str); 52] = [
         (
             "override",
@@ -150,7 +150,7 @@ pub fn positives() -> Vec<Sample> {
 }
 
 /// Sentences of manuals, with the words that attacks use.
-pub fn negatives() -> Vec<Sample> {
+pub(crate) fn negatives() -> Vec<Sample> {
     const WHO: [&str; 6] = [
         "The user",
         "An operator",

@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         }
         return ExitCode::SUCCESS;
     }
-    for part in parts.iter().filter(|part| !part.as_stated()) {
+    if let Some(part) = parts.iter().find(|part| !part.as_stated()) {
         eprintln!(
             "{} is not what the manifest says: {}",
             part.name,

@@ -5,62 +5,62 @@ use usher::sanitize::{Class, Detector, Hit};
 use super::{ordinary::Part, sample::Sample};
 
 /// A detector with what it is measured by.
-pub struct Subject {
+pub(crate) struct Subject {
     /// Counts for this class.
-    pub class: Class,
+    pub(crate) class: Class,
     /// What looks.
-    pub detector: Box<dyn Detector>,
+    pub(crate) detector: Box<dyn Detector>,
     /// What it must find.
-    pub positives: Vec<Sample>,
+    pub(crate) positives: Vec<Sample>,
     /// What it must not find.
-    pub negatives: Vec<Sample>,
+    pub(crate) negatives: Vec<Sample>,
     /// What must hold.
-    pub floor: Floor,
+    pub(crate) floor: Floor,
 }
 
 /// What must hold of one class; a bound that does not apply is one that always holds.
 #[derive(Debug, Clone, Copy)]
-pub struct Floor {
+pub(crate) struct Floor {
     /// Least part of the places that must be found.
-    pub recall: f64,
+    pub(crate) recall: f64,
     /// Least part of the hits in positives and negatives that belong there.
-    pub precision: f64,
+    pub(crate) precision: f64,
     /// Most negatives with a hit, as a part of all.
-    pub flagged: f64,
+    pub(crate) flagged: f64,
     /// Most hits in a mebibyte of ordinary text.
-    pub per_mebibyte: f64,
+    pub(crate) per_mebibyte: f64,
 }
 
 /// What was counted for one class.
 #[derive(Debug, Clone, serde::Serialize)]
-pub struct Figures {
+pub(crate) struct Figures {
     /// The class, by its word.
-    pub class: &'static str,
+    pub(crate) class: &'static str,
     /// Places that had to be found.
-    pub expected: usize,
+    pub(crate) expected: usize,
     /// Of these, the part that was.
-    pub recall: f64,
+    pub(crate) recall: f64,
     /// Of the hits in positives and negatives, the part that belongs there.
-    pub precision: f64,
+    pub(crate) precision: f64,
     /// Negatives.
-    pub negatives: usize,
+    pub(crate) negatives: usize,
     /// Of these, the part with a hit.
-    pub flagged: f64,
+    pub(crate) flagged: f64,
     /// Hits in ordinary text.
-    pub ordinary_hits: usize,
+    pub(crate) ordinary_hits: usize,
     /// The same for each mebibyte.
-    pub per_mebibyte: f64,
+    pub(crate) per_mebibyte: f64,
     /// Whether all that must hold does.
-    pub holds: bool,
+    pub(crate) holds: bool,
     /// Families with a place that was not found, and the first negatives and files with a hit.
-    pub misses: Vec<String>,
+    pub(crate) misses: Vec<String>,
 }
 
 /// Examples that are told of one class.
 const TOLD: usize = 12;
 
 /// Measures one class with its samples and with `parts`.
-pub fn measure(subject: &Subject, parts: &[Part]) -> Figures {
+pub(crate) fn measure(subject: &Subject, parts: &[Part]) -> Figures {
     let mut hits = Vec::new();
     let mut misses = Vec::new();
     let (mut expected, mut found, mut right, mut wrong) = (0, 0, 0, 0);

@@ -13,23 +13,23 @@ use std::{
 use aws_lc_rs::digest;
 
 /// One part of the ordinary text.
-pub struct Part {
+pub(crate) struct Part {
     /// The package and its version.
-    pub name: String,
+    pub(crate) name: String,
     /// Its files, in the order of their paths; each is inspected by itself.
-    pub files: Vec<(String, String)>,
+    pub(crate) files: Vec<(String, String)>,
     /// What the manifest says: bytes and digest.
     stated: Option<String>,
 }
 
 impl Part {
     /// How many bytes it holds.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.files.iter().map(|(_, text)| text.len()).sum()
     }
 
     /// Bytes and digest of all files, as the manifest has it.
-    pub fn digest(&self) -> String {
+    pub(crate) fn digest(&self) -> String {
         let mut all = digest::Context::new(&digest::SHA256);
         for (_, text) in &self.files {
             all.update(text.as_bytes());
@@ -42,7 +42,7 @@ impl Part {
     }
 
     /// Whether it is what the manifest says; a part that is made here always is.
-    pub fn as_stated(&self) -> bool {
+    pub(crate) fn as_stated(&self) -> bool {
         self.stated
             .as_ref()
             .is_none_or(|stated| *stated == self.digest())
@@ -50,7 +50,7 @@ impl Part {
 }
 
 /// Every part that the manifest names, and the logs; or which package is not there.
-pub fn parts() -> Result<Vec<Part>, String> {
+pub(crate) fn parts() -> Result<Vec<Part>, String> {
     let crates = crates()?;
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
     let mut parts = Vec::new();

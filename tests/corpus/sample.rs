@@ -9,20 +9,20 @@ use usher::sanitize::Class;
 
 /// One text that is inspected by the detectors of one class.
 #[derive(Debug, Clone)]
-pub struct Sample {
+pub(crate) struct Sample {
     /// Only hits of this class count.
-    pub class: Class,
+    pub(crate) class: Class,
     /// What kind of thing it is, within its class: a provider's rule, a way of hiding, a language. Recall is told per family.
-    pub family: Cow<'static, str>,
+    pub(crate) family: Cow<'static, str>,
     /// The text, decoded.
-    pub text: String,
+    pub(crate) text: String,
     /// The places that must be found, in bytes; none for a negative.
-    pub expected: Vec<Range<usize>>,
+    pub(crate) expected: Vec<Range<usize>>,
 }
 
 impl Sample {
     /// A text in which `found` stands between `before` and `after` and must be found.
-    pub fn positive(
+    pub(crate) fn positive(
         class: Class,
         family: impl Into<Cow<'static, str>>,
         before: &str,
@@ -39,7 +39,7 @@ impl Sample {
     }
 
     /// A text in which nothing of that class may be found.
-    pub fn negative(
+    pub(crate) fn negative(
         class: Class,
         family: impl Into<Cow<'static, str>>,
         text: impl Into<String>,

@@ -12,7 +12,7 @@ use super::{
 };
 
 /// Every class that has a corpus.
-pub fn subjects() -> Vec<Subject> {
+pub(crate) fn subjects() -> Vec<Subject> {
     let exact = Floor {
         recall: 1.0,
         precision: 1.0,

@@ -7,7 +7,7 @@ use usher::sanitize::Class;
 use super::sample::Sample;
 
 /// Each sequence in three places.
-pub fn positives() -> Vec<Sample> {
+pub(crate) fn positives() -> Vec<Sample> {
     let mut found: Vec<(&'static str, String)> = Vec::new();
     for (seven, eight) in [("\x1b[", "\u{9b}")] {
         for body in [
@@ -139,7 +139,7 @@ pub fn positives() -> Vec<Sample> {
 }
 
 /// Texts that mention sequences, or look like them.
-pub fn negatives() -> Vec<Sample> {
+pub(crate) fn negatives() -> Vec<Sample> {
     [
         "\\x1b[31m \\033[0m \\u001b[2J ^[[0m \\e[1m",
         "ESC [ 3 1 m",

@@ -115,7 +115,7 @@ pub(super) fn tag(text: &str, at: usize, hosts: &Hosts, budget: &mut usize) -> O
     let left = before.saturating_sub(*budget);
     let mut found = None;
     while let Some((name, value)) = attributes.next_within(left) {
-        if value.is_none() {
+        if value.is_none() || quiet(name) {
             continue;
         }
         let is = |list: &[&str]| list.iter().any(|known| name.eq_ignore_ascii_case(known));
@@ -186,6 +186,34 @@ pub(super) fn tag(text: &str, at: usize, hosts: &Hosts, budget: &mut usize) -> O
         return Some(Rule::Style);
     }
     found.or(unread.then_some(Rule::Unread))
+}
+
+/// Attributes that most tags have and that do nothing, as most tags spell them.
+fn quiet(name: &str) -> bool {
+    matches!(
+        name,
+        "class"
+            | "id"
+            | "alt"
+            | "title"
+            | "width"
+            | "height"
+            | "align"
+            | "lang"
+            | "dir"
+            | "name"
+            | "type"
+            | "value"
+            | "content"
+            | "charset"
+            | "colspan"
+            | "rowspan"
+            | "target"
+            | "viewBox"
+            | "d"
+            | "role"
+    ) || name.starts_with("data-")
+        || name.starts_with("aria-")
 }
 
 /// What a source that is fetched at once makes of its tag.

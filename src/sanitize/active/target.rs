@@ -110,6 +110,9 @@ pub(super) fn leads(raw: &str, written: Written, hosts: &Hosts) -> Leads {
     }
     let mut head = [0; HEAD];
     let mut length = 0;
+    // Where the scheme ends, or the two slashes that stand for one; and whether the host has begun.
+    let mut scheme = None;
+    let mut host = false;
     for ch in decoded(raw, written) {
         // Browsers take these out, wherever they stand; what they do not take out begins no scheme.
         if ch <= '\u{1F}'
@@ -118,17 +121,36 @@ pub(super) fn leads(raw: &str, written: Written, hosts: &Hosts) -> Leads {
         {
             continue;
         }
-        let Some(slot) = head.get_mut(length) else {
-            break;
-        };
-        *slot = match ch {
+        let byte = match ch {
             '\\' => b'/',
             _ => u8::try_from(ch)
                 .ok()
                 .filter(u8::is_ascii)
                 .map_or(0xFF, |byte| byte.to_ascii_lowercase()),
         };
+        let Some(slot) = head.get_mut(length) else {
+            break;
+        };
+        *slot = byte;
         length += 1;
+        match scheme {
+            None if byte == b':' || head.starts_with(b"//") => scheme = Some(length - 1),
+            // No more needs reading to see that it is none.
+            None if !(byte.is_ascii_alphanumeric()
+                || matches!(byte, b'+' | b'-' | b'.')
+                || (byte == b'/' && length == 1)) =>
+            {
+                return Leads::Here;
+            }
+            None if head[0] == b'/' && length > 1 => return Leads::Here,
+            None => {}
+            Some(_)
+                if host && matches!(byte, b'/' | b'?' | b'#') && !head.starts_with(b"data:") =>
+            {
+                break;
+            }
+            Some(_) => host |= byte != b'/',
+        }
     }
     let head = &head[..length];
     if head.starts_with(b"//") {

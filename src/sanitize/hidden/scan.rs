@@ -101,15 +101,15 @@ impl Scan<'_> {
         let mut open: Option<(Kind, Range<usize>)> = None;
         for (offset, ch) in self.text[run.clone()].char_indices() {
             let at = run.start + offset;
-            let stays = |kind: Kind| {
-                kind == Kind::Bidi
-                    || if kind == Kind::Mark {
+            let goes = tables::kind(ch).filter(|kind| {
+                let stays = *kind == Kind::Bidi
+                    || if *kind == Kind::Mark {
                         marks_stay
                     } else {
                         others_stay
-                    }
-            };
-            let goes = tables::kind(ch).filter(|kind| !stays(*kind));
+                    };
+                !stays
+            });
             match (goes, &mut open) {
                 (Some(_), Some((_, span))) => span.end = at + ch.len_utf8(),
                 (Some(kind), None) => open = Some((kind, at..at + ch.len_utf8())),
@@ -135,6 +135,10 @@ impl Scan<'_> {
         let before = self.text[..at].chars().next_back();
         let after = at + ch.len_utf8();
         let next = self.char_at(after);
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "what is not named here has no place by its neighbours"
+        )]
         let placed = match kind {
             Kind::ByteOrder => at == 0,
             Kind::SoftHyphen => self.hyphenates(at),
@@ -146,18 +150,7 @@ impl Scan<'_> {
             }
             Kind::Mongolian => self.mongolian(ch, at, next),
             Kind::HangulFiller => self.old_hangul(ch, before, next, after),
-            // Judged by the run they stand in.
-            Kind::Tag
-            | Kind::Variation
-            | Kind::Joiner
-            | Kind::ZeroWidth
-            | Kind::Operator
-            | Kind::Mark
-            | Kind::Bidi
-            | Kind::Filler
-            | Kind::Interlinear
-            | Kind::Format
-            | Kind::Noncharacter => false,
+            _ => false,
         };
         (!placed).then_some((ch, kind))
     }
@@ -168,11 +161,11 @@ impl Scan<'_> {
         let letter = |ch: Option<char>| ch.is_some_and(char::is_alphabetic);
         let mut before = self.text[..at].chars().rev();
         let mut after = self.text[at..].chars().skip(1);
-        let within = letter(before.next())
+        let inside = letter(before.next())
             && letter(before.next())
             && letter(after.next())
             && letter(after.next());
-        if !within {
+        if !inside {
             return false;
         }
         if !self.word.span.contains(&at) {

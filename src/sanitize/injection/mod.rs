@@ -164,6 +164,7 @@ impl Open {
 fn whole(text: &[u8], start: usize, end: usize) -> bool {
     let letter = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let before = start.checked_sub(1).and_then(|at| text.get(at));
-    let joined = |one: Option<&u8>, other: Option<&u8>| letter(one) && letter(other);
-    !joined(text.get(start), before) && !joined(text.get(end - 1), text.get(end))
+    let begins_inside = letter(text.get(start)) && letter(before);
+    let ends_inside = letter(text.get(end - 1)) && letter(text.get(end));
+    !begins_inside && !ends_inside
 }
