@@ -2,6 +2,7 @@
 
 mod content;
 mod govern;
+mod paths;
 mod pins;
 mod publisher;
 
@@ -19,11 +20,8 @@ use crate::{
     call::{Call, Identity, Reply},
     catalog::{Contribution, Position},
     config::Plan,
-    connect::{self, Connections, OpenError},
-    downstream::{
-        Accepts, Answer, ConnectPage, ConnectPart, Door, EventsEndpoint, Inbound, Lines,
-        McpEndpoint, MessagesEndpoint, Sessions, serve_stdio,
-    },
+    connect::{Connections, OpenError},
+    downstream::{Accepts, Answer, Door, Inbound, Sessions, serve_stdio},
     events::Hub,
     fetch::Fetcher,
     findings::Findings,
@@ -35,8 +33,8 @@ use crate::{
     protocol::{Revision, UpstreamId, codes, meta, methods::ListKind, names::Scope},
     seal::Sealer,
     server::{
-        Endpoint, Routes, Server,
-        guard::{Gatekeeper, Guard, GuardError, metadata_path},
+        Server,
+        guard::{Gatekeeper, GuardError},
     },
     snapshot::{Snapshot, World},
     stack::{self, Upstreams},
@@ -119,9 +117,6 @@ struct Fleet {
     /// Those that offer each principal their own.
     own: Vec<Arc<Upstream>>,
 }
-
-/// The endpoints, by exact path.
-struct Paths(HashMap<String, Arc<dyn Endpoint>>);
 
 impl App {
     /// Builds everything and begins to connect to the upstreams; listens nowhere yet.
@@ -243,101 +238,6 @@ impl App {
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(server);
         Ok(address)
-    }
-
-    fn paths(&self) -> Paths {
-        let plan = &self.shared.plan;
-        let toolsets = plan.catalog.toolsets.iter().map(|toolset| {
-            let scope = Scope::Toolset(toolset.name.clone());
-            (format!("/{}", toolset.name), scope)
-        });
-        let upstreams = plan.upstreams.iter().map(|upstream| {
-            let scope = Scope::Upstream(upstream.id.clone());
-            (format!("/u/{}", upstream.id), scope)
-        });
-        let all = std::iter::once((String::new(), Scope::All));
-        let lines = Arc::default();
-        let mut paths = HashMap::new();
-        for (below, scope) in all.chain(toolsets).chain(upstreams) {
-            let base = match below.as_str() {
-                "" => plan.endpoint.as_str(),
-                _ => plan.endpoint.trim_end_matches('/'),
-            };
-            let path = format!("{base}{below}");
-            if plan.legacy_sse {
-                self.two_endpoints(&mut paths, &below, &scope, &lines);
-            }
-            let guard = self.guard(&mut paths, &path);
-            let door = self.shared.door.clone();
-            let bounds = plan.listen.bounds;
-            let endpoint = McpEndpoint {
-                door,
-                scope,
-                bounds,
-                guard,
-            };
-            paths.insert(path, Arc::new(endpoint) as Arc<dyn Endpoint>);
-        }
-        if let Some(connections) = &self.shared.connections {
-            for (path, part) in [
-                (connect::PATH, ConnectPart::Start),
-                (connect::CALLBACK, ConnectPart::Callback),
-                (connect::DOCUMENT, ConnectPart::Document),
-            ] {
-                let page = ConnectPage {
-                    connections: connections.clone(),
-                    bounds: plan.listen.bounds,
-                    part,
-                };
-                paths.insert(path.to_owned(), Arc::new(page));
-            }
-        }
-        Paths(paths)
-    }
-
-    /// The guard of the endpoint at `path`; where to sign in is told beside it.
-    fn guard(&self, paths: &mut HashMap<String, Arc<dyn Endpoint>>, path: &str) -> Guard {
-        let Some(guards) = &self.shared.guards else {
-            return Guard::absent();
-        };
-        let main = &self.shared.plan.endpoint;
-        if let Some(metadata) = guards.metadata(path) {
-            let metadata: Arc<dyn Endpoint> = Arc::new(metadata);
-            // At the root too, for clients that look only there (PROTOCOL F4).
-            if path == main {
-                paths.insert(metadata_path(""), metadata.clone());
-            }
-            paths.insert(metadata_path(path), metadata);
-        }
-        guards.guard(path, main)
-    }
-
-    /// The endpoints of 2024-11-05 for one scope.
-    fn two_endpoints(
-        &self,
-        paths: &mut HashMap<String, Arc<dyn Endpoint>>,
-        below: &str,
-        scope: &Scope,
-        lines: &Arc<Lines>,
-    ) {
-        let (path, messages) = (format!("/sse{below}"), format!("/messages{below}"));
-        let guard = self.guard(paths, &path);
-        let stream = EventsEndpoint {
-            door: self.shared.door.clone(),
-            scope: scope.clone(),
-            lines: lines.clone(),
-            messages: messages.clone(),
-            guard: guard.clone(),
-        };
-        paths.insert(path, Arc::new(stream));
-        let posts = MessagesEndpoint {
-            door: self.shared.door.clone(),
-            scope: scope.clone(),
-            lines: lines.clone(),
-            bounds: self.shared.plan.listen.bounds,
-            guard,
-        };
-        paths.insert(messages, Arc::new(posts));
     }
 
     /// Speaks MCP on standard input and output until the input ends.
@@ -614,11 +514,5 @@ impl Upstreams for Fleet {
         let own = self.own.iter().filter(|upstream| of(upstream.id()));
         own.filter_map(|upstream| Some((upstream.claim(identity)?, upstream.patience())))
             .collect()
-    }
-}
-
-impl Routes for Paths {
-    fn find(&self, raw_path: &str) -> Option<Arc<dyn Endpoint>> {
-        self.0.get(raw_path).cloned()
     }
 }
