@@ -1,7 +1,9 @@
 //! Servers that ask, as clients of both eras see it: who is asked for what, what the answers must be, and what goes on
 //! (PROTOCOL D2, SECURITY STATE-2, STATE-3).
 
+mod answers;
 mod held_open;
+mod questions;
 
 use serde_json::{Value, json};
 
@@ -12,11 +14,6 @@ use crate::harness::{
 const MODERN: Revision = Revision::V2026_07_28;
 const LEGACY: Revision = Revision::V2025_11_25;
 const ALL: &str = r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}"#;
-
-const FORM: &str = r#"{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"n":{"type":"string","minLength":2}},"required":["n"]}}}"#;
-const PAGE: &str = r#"{"method":"elicitation/create","params":{"mode":"url","message":"Go","url":"https://example.com/x?y=1"}}"#;
-const SAMPLE: &str = r#"{"method":"sampling/createMessage","params":{"includeContext":"allServers","maxTokens":5,"messages":[{"role":"user","content":{"type":"text","text":"hi"}}]}}"#;
-const ROOTS: &str = r#"{"method":"roots/list"}"#;
 
 /// What asks for these, with this state.
 fn asks(requests: &str, state: Option<&str>) -> Play {
@@ -127,41 +124,6 @@ async fn a_modern_client_is_asked_by_a_result_and_goes_on_with_the_sealed_state(
 }
 
 #[tokio::test]
-async fn answers_brought_along_reach_a_server_that_asks_for_just_these_and_gives_no_state() {
-    const ASKS: &str = r#"{"who":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"n":{"type":"string","minLength":2}},"required":["n"]}}}}"#;
-    const FITS: &str = r#"{"who":{"action":"accept","content":{"n":"Ann"}},"other":{"x":1}}"#;
-    for (state, brought, taken) in [
-        (None, FITS, true),
-        // It does not fit, or is of another question.
-        (
-            None,
-            r#"{"who":{"action":"accept","content":{"n":"A"}}}"#,
-            false,
-        ),
-        (None, r#"{"other":{"action":"decline"}}"#, false),
-        // Nobody knows what a server remembers of a question but whoever was asked it.
-        (Some(r#""s""#), FITS, false),
-    ] {
-        let notes = asking(ASKS, state);
-        let gateway = gateway(&notes).await;
-        let client = gateway.client_able(MODERN, ALL).await;
-        let answer = go_on(&client, &format!(r#""inputResponses":{brought}"#)).await;
-        let heard = notes.heard("tools/call");
-        assert_eq!(member(&heard[0].params, "inputResponses"), None);
-        if taken {
-            assert_eq!(answer.text(), "done");
-            assert_eq!(
-                member(&heard[1].params, "inputResponses").unwrap(),
-                r#"{"who":{"action":"accept","content":{"n":"Ann"}}}"#
-            );
-        } else {
-            state_of(&answer.value());
-        }
-        assert_eq!(heard.len(), 1 + usize::from(taken), "{brought}");
-    }
-}
-
-#[tokio::test]
 async fn a_legacy_client_is_asked_by_requests_on_its_stream_and_answers_beside_it() {
     let notes = asking(
         r#"{"who":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"n":{"type":"string"}}}}},"roots":{"method":"roots/list"},"m":{"method":"sampling/createMessage","params":{"includeContext":"allServers","maxTokens":5,"messages":[{"role":"user","content":{"type":"text","text":"hi"}}]}}}"#,
@@ -225,216 +187,6 @@ async fn a_legacy_client_is_asked_by_requests_on_its_stream_and_answers_beside_i
         })
     );
     assert_eq!(heard["requestState"], "s");
-}
-
-#[tokio::test]
-async fn state_that_was_altered_or_belongs_to_another_call_is_refused_before_the_upstream_hears_of_it()
- {
-    let notes = asking(r#"{"r":{"method":"roots/list"}}"#, None);
-    let gateway = gateway(&notes).await;
-    let client = gateway.client_able(MODERN, ALL).await;
-    let state = state_of(&client.call("notes_t", r#"{"a":1}"#).await.value());
-    let heard = notes.heard("tools/call").len();
-    let with = |state: &str| format!(r#""requestState":"{state}","inputResponses":{{}}"#);
-    let mut altered = state.clone().into_bytes();
-    altered[40] = if altered[40] == b'A' { b'B' } else { b'A' };
-    let altered = String::from_utf8(altered).unwrap();
-    for bad in [&*altered, "", "x", &state[1..]] {
-        let refused = go_on(&client, &with(bad)).await.refusal();
-        assert_eq!(refused, (-32602, "state_invalid".into()), "{bad}");
-    }
-    let good = with(&state);
-    for other in [
-        format!(r#"{{"name":"notes_t","arguments":{{"a":2}},{good}}}"#),
-        format!(r#"{{"name":"notes_t",{good}}}"#),
-        format!(r#"{{"name":"notes_u","arguments":{{"a":1}},{good}}}"#),
-    ] {
-        let refused = client.ask("tools/call", &other).await.refusal();
-        assert_eq!(refused, (-32602, "state_invalid".into()), "{other}");
-    }
-    let elsewhere = gateway.client_at("/mcp/u/notes", MODERN).await;
-    let params = format!(r#"{{"name":"t","arguments":{{"a":1}},{good}}}"#);
-    let refused = elsewhere.ask("tools/call", &params).await.refusal();
-    assert_eq!(refused, (-32602, "state_invalid".into()));
-    let odd = r#""requestState":3"#;
-    assert_eq!(
-        go_on(&client, odd).await.refusal(),
-        (-32602, "invalid_params".into())
-    );
-    assert_eq!(
-        notes.heard("tools/call").len(),
-        heard,
-        "it reached the upstream"
-    );
-    assert_eq!(go_on(&client, &good).await.text(), "done");
-    let last = notes.last("tools/call");
-    assert!(
-        member(&last.params, "requestState").is_none(),
-        "absent stays absent"
-    );
-}
-
-#[tokio::test]
-async fn answers_that_do_not_fit_are_refused() {
-    let notes = asking(
-        r#"{"who":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"n":{"type":"string","minLength":2}},"required":["n"]}}}}"#,
-        None,
-    );
-    let gateway = gateway(&notes).await;
-    let client = gateway.client_able(MODERN, ALL).await;
-    let state = state_of(&client.call("notes_t", r#"{"a":1}"#).await.value());
-    for bad in [
-        r#"{"who":{"action":"accept","content":{"n":"x"}}}"#,
-        r#"{"who":{"action":"accept"}}"#,
-        r#"{"who":{"action":"perhaps"}}"#,
-        "[]",
-    ] {
-        let more = format!(r#""inputResponses":{bad},"requestState":"{state}""#);
-        let refused = go_on(&client, &more).await.refusal();
-        assert_eq!(refused, (-32602, "invalid_input_response".into()), "{bad}");
-    }
-    assert_eq!(notes.heard("tools/call").len(), 1);
-}
-
-#[tokio::test]
-async fn a_server_asks_only_for_what_the_client_declared() {
-    for (requests, short) in [
-        (
-            FORM,
-            r#"{"elicitation":{"url":{}},"sampling":{},"roots":{}}"#,
-        ),
-        (PAGE, r#"{"elicitation":{},"sampling":{},"roots":{}}"#),
-        (SAMPLE, r#"{"elicitation":{},"roots":{}}"#),
-        (ROOTS, r#"{"elicitation":{},"sampling":{}}"#),
-    ] {
-        let requests: &'static str = format!(r#"{{"k":{requests}}}"#).leak();
-        let notes = asking(requests, None);
-        let gateway = gateway(&notes).await;
-        for revision in [MODERN, LEGACY] {
-            let client = gateway.client_able(revision, short).await;
-            let refused = client.call("notes_t", "{}").await;
-            assert_eq!(
-                refused.tool_error(),
-                "upstream_protocol_error",
-                "{requests}"
-            );
-            let able = gateway.client_able(revision, ALL).await;
-            let mut talk = able.call("notes_t", "{}").begin().await;
-            assert!(talk.hear().await.contains("method"), "{requests}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_client_that_takes_no_stream_promises_nothing_that_would_need_one() {
-    let notes = Upstream::http(MODERN).tools([tool("t")]);
-    let gateway = gateway(&notes).await;
-    let declared = |heard: &Heard| {
-        heard
-            .meta("io.modelcontextprotocol/clientCapabilities")
-            .unwrap()
-    };
-    let client = gateway.client_able(LEGACY, ALL).await;
-    client.call("notes_t", "{}").await;
-    assert!(declared(&notes.last("tools/call")).contains("elicitation"));
-    let ask = client
-        .call("notes_t", "{}")
-        .header("accept", "application/json");
-    assert_eq!(ask.await.text(), "called t");
-    assert_eq!(declared(&notes.last("tools/call")), "{}");
-    // Nor can members of a batch be asked, nor revisions that never heard of it.
-    let old = gateway.client_able(Revision::V2025_03_26, ALL).await;
-    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"notes_t"}}"#;
-    assert_eq!(old.post(&format!("[{call}]"), &[]).await.status, 200);
-    assert_eq!(declared(&notes.last("tools/call")), "{}");
-    old.call("notes_t", "{}").await;
-    let plain = declared(&notes.last("tools/call"));
-    assert!(
-        plain.contains("roots") && plain.contains("sampling"),
-        "{plain}"
-    );
-    assert!(
-        !plain.contains("elicitation") && !plain.contains("tools"),
-        "{plain}"
-    );
-}
-
-#[tokio::test]
-async fn a_refusal_is_a_cancelled_form_or_the_end_of_the_call_and_never_consent() {
-    let error = r#""error":{"code":-1,"message":"no"}"#;
-    let notes = asking(
-        r#"{"who":{"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{}}}}}"#,
-        None,
-    );
-    let place = gateway(&notes).await;
-    let client = place.client_able(LEGACY, ALL).await;
-    let mut talk = client.call("notes_t", "{}").begin().await;
-    reply(&client, &talk.hear().await, error).await;
-    assert_eq!(end(talk).await["result"]["content"][0]["text"], "done");
-    let heard = notes.last("tools/call").value();
-    assert_eq!(
-        heard["inputResponses"],
-        json!({"who": {"action": "cancel"}})
-    );
-
-    let both = r#"{"m":{"method":"sampling/createMessage","params":{"maxTokens":5,"messages":[]}},"r":{"method":"roots/list"}}"#;
-    let notes = asking(both, None);
-    let place = gateway(&notes).await;
-    let client = place.client_able(LEGACY, ALL).await;
-    let mut talk = client.call("notes_t", "{}").begin().await;
-    let questions = [talk.hear().await, talk.hear().await];
-    let [sample, roots] = if questions[0].contains("sampling") {
-        questions
-    } else {
-        let [one, two] = questions;
-        [two, one]
-    };
-    reply(&client, &sample, error).await;
-    let withdrawn = parse(&talk.hear().await);
-    assert_eq!(withdrawn["method"], "notifications/cancelled");
-    assert_eq!(withdrawn["params"]["requestId"], parse(&roots)["id"]);
-    let last = end(talk).await;
-    assert_eq!(last["result"]["isError"], true, "{last}");
-    assert_eq!(last["result"]["_meta"]["dev.usher/reason"], "input_refused");
-    assert_eq!(notes.heard("tools/call").len(), 1, "it does not go on");
-
-    let notes = asking_on("prompts/get", both, None, r#"{"messages":[]}"#.into());
-    let place = gateway(&notes).await;
-    let client = place.client_able(LEGACY, ALL).await;
-    let mut talk = client
-        .ask("prompts/get", r#"{"name":"notes_p"}"#)
-        .begin()
-        .await;
-    reply(&client, &talk.hear().await, error).await;
-    assert!(talk.hear().await.contains("roots/list"));
-    assert!(talk.hear().await.contains("notifications/cancelled"));
-    let last = end(talk).await;
-    assert_eq!(last["error"]["data"]["reason"], "input_refused", "{last}");
-}
-
-#[tokio::test]
-async fn only_the_session_that_was_asked_can_answer_and_only_once() {
-    let notes = asking(r#"{"r":{"method":"roots/list"}}"#, None);
-    let gateway = gateway(&notes).await;
-    let client = gateway.client_able(LEGACY, ALL).await;
-    let stranger = gateway.client_able(LEGACY, ALL).await;
-    let mut talk = client.call("notes_t", "{}").begin().await;
-    let question = talk.hear().await;
-    let id = member(&question, "id").unwrap();
-    let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"roots":[]}}}}"#);
-    for (who, body) in [
-        (&stranger, answer.clone()),
-        (&client, answer.replace(&id, r#""usher-99""#)),
-        (&client, answer.replace(&id, "0")),
-    ] {
-        let refused = who.post(&body, &[]).await;
-        assert_eq!(refused.status, 400, "{body}");
-        assert_eq!(refused.refusal().1, "unexpected_response", "{body}");
-    }
-    assert_eq!(client.post(&answer, &[]).await.status, 202);
-    assert_eq!(end(talk).await["result"]["content"][0]["text"], "done");
-    assert_eq!(client.post(&answer, &[]).await.status, 400, "not twice");
-    assert_eq!(notes.heard("tools/call").len(), 2);
 }
 
 #[tokio::test]
@@ -502,51 +254,6 @@ async fn what_comes_of_a_retried_read_is_never_kept() {
         (&json!(0), &json!("private"))
     );
     assert_eq!(read["x"], "y");
-}
-
-#[tokio::test]
-async fn questions_are_put_in_the_words_of_the_clients_revision() {
-    let notes = asking(
-        r#"{"k":{"method":"elicitation/create","params":{"mode":"url","message":"Go","url":"https://example.com/x?y=1"}}}"#,
-        None,
-    );
-    let place = gateway(&notes).await;
-    let client = place.client_able(LEGACY, ALL).await;
-    let mut talk = client.call("notes_t", "{}").begin().await;
-    let page = talk.hear().await;
-    let params = parse(&page)["params"].clone();
-    assert_eq!(params["url"], "https://example.com/x?y=1");
-    assert_eq!(params["elicitationId"].as_str().unwrap().len(), 32);
-    reply(&client, &page, r#""result":{"action":"accept"}"#).await;
-    assert_eq!(end(talk).await["result"]["content"][0]["text"], "done");
-
-    let notes = asking(
-        r#"{"one":{"method":"elicitation/create","params":{"mode":"form","message":"m","requestedSchema":{"type":"object","properties":{"c":{"type":"string","oneOf":[{"const":"x","title":"X"}]}}}}},"many":{"method":"elicitation/create","params":{"mode":"form","message":"m","requestedSchema":{"type":"object","properties":{"c":{"type":"array","items":{"enum":["x"]}}}}}}}"#,
-        None,
-    );
-    let place = gateway(&notes).await;
-    let client = place
-        .client_able(Revision::V2025_06_18, r#"{"elicitation":{}}"#)
-        .await;
-    let mut talk = client.call("notes_t", "{}").begin().await;
-    let form = talk.hear().await;
-    let field = &parse(&form)["params"]["requestedSchema"]["properties"]["c"];
-    assert_eq!(
-        *field,
-        json!({"type": "string", "enum": ["x"], "enumNames": ["X"]})
-    );
-    reply(
-        &client,
-        &form,
-        r#""result":{"action":"accept","content":{"c":"x"}}"#,
-    )
-    .await;
-    assert_eq!(end(talk).await["result"]["content"][0]["text"], "done");
-    let heard = notes.last("tools/call").value();
-    assert_eq!(
-        heard["inputResponses"],
-        json!({"one": {"action": "accept", "content": {"c": "x"}}, "many": {"action": "cancel"}})
-    );
 }
 
 #[tokio::test]
