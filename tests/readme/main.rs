@@ -1,0 +1,280 @@
+//! README.md is true: its commands parse, its files load, its tables say what the code says, its examples run.
+//!
+//! What needs Node, Python or a program that is not ours is compared with what `usher demo` prints, and no further.
+#![expect(clippy::disallowed_types, reason = "the transcript is told from trees")]
+#![expect(
+    clippy::expect_used,
+    reason = "what the README lacks is a failure of these tests"
+)]
+
+mod demo;
+mod told;
+
+use std::{path::Path, process::Command};
+
+use clap::{CommandFactory, Parser, error::ErrorKind};
+use tempfile::TempDir;
+use usher::{
+    cli::Cli,
+    config::{self, Plan},
+};
+
+use told::{blocks, commands, rows, words, words_in_backticks};
+
+const README: &str = include_str!("../../README.md");
+/// Where the files of the examples are.
+const ETC: &str = "/etc/usher";
+/// The address of the examples.
+const ADDRESS: &str = "127.0.0.1:8808";
+
+#[test]
+fn every_command_of_ours_is_one() {
+    let mut seen = 0;
+    for line in commands() {
+        let words = words(&line);
+        let arguments = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["cargo", "run", "--locked", "--", ref rest @ ..] => rest.to_vec(),
+            ["usher" | "target/debug/usher", ref rest @ ..] => rest.to_vec(),
+            ["cargo", "build", "--locked", "--profile", "dist"] | ["cargo", "doc", "--open"] => {
+                assert!(include_str!("../../Cargo.toml").contains("[profile.dist]"));
+                continue;
+            }
+            ["tests/run"] => {
+                assert!(top("tests/run").is_file());
+                continue;
+            }
+            ["curl" | "claude" | "openssl" | "npm" | "pip", ..] | ["cargo", "add", ..] => continue,
+            _ => panic!("what is `{line}`?"),
+        };
+        seen += 1;
+        let parsed = Cli::try_parse_from(std::iter::once("usher").chain(arguments));
+        if let Err(error) = parsed {
+            assert_eq!(error.kind(), ErrorKind::DisplayHelp, "{line}: {error}");
+        }
+    }
+    assert!(seen > 15, "{seen} commands");
+}
+
+#[test]
+fn every_command_we_have_is_named() {
+    let cli = Cli::command();
+    for command in cli
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set())
+    {
+        let name = format!("`{}`", command.get_name());
+        assert!(README.contains(&name), "{name}");
+    }
+}
+
+#[test]
+fn every_configuration_loads_and_so_does_the_one_in_deploy() {
+    let etc = etc();
+    let all = blocks("yaml");
+    assert!(all.len() >= 7, "{}", all.len());
+    for yaml in all {
+        load(&etc, &yaml);
+    }
+    let example = std::fs::read_to_string(top("deploy/usher.yaml")).expect("an example");
+    let plan = load(&etc, &example);
+    assert_eq!(plan.upstreams.len(), 3);
+}
+
+#[test]
+fn every_file_of_another_program_is_one_that_we_read_ourselves() {
+    let etc = etc();
+    let all = blocks("json");
+    assert_eq!(all.len(), 4);
+    for json in all {
+        let file = etc.path().join("mcp.json");
+        std::fs::write(&file, &json).expect("written");
+        let (plan, notes) = config::load_mcp_json(&file, &|_| None)
+            .unwrap_or_else(|rejected| panic!("{json}{:?}", rejected.problems));
+        assert_eq!(plan.upstreams.len(), 1, "{json}");
+        assert!(notes.is_empty(), "{notes:?}");
+    }
+}
+
+#[test]
+fn every_default_is_the_one_that_is_documented() {
+    let etc = etc();
+    let table = rows("| Key | Default |");
+    assert!(table.len() > 35, "{}", table.len());
+    let server = |place: &str, more: &str| format!("upstreams: {{ x: {{ {place}{more} }} }}\n");
+    let (address, program) = ("url: \"https://example.com/\"", "command: [x]");
+    for row in table {
+        let (key, value) = (row[0].trim_matches('`'), row[1].trim_matches('`'));
+        let place = match key {
+            "upstreams.*.timeout.start" => program,
+            _ => address,
+        };
+        let implied = format!("{:?}", load(&etc, &server(place, "")));
+        // The key as one line of nested mappings; a server needs its place beside it.
+        let yaml = match key.strip_prefix("upstreams.*.") {
+            Some(rest) => server(place, &format!(", {}", nested(rest, value))),
+            None => format!("{}{}\n", server(place, ""), nested(key, value)),
+        };
+        let said = format!("{:?}", load(&etc, &yaml));
+        assert_eq!(said, implied, "{key} is not {value} by default");
+    }
+}
+
+#[test]
+fn the_first_restricted_group_is_restricted_as_it_is_said() {
+    let home = TempDir::new().expect("a directory");
+    std::fs::create_dir(home.path().join("policies")).expect("made");
+    let files = blocks("cedar");
+    assert_eq!(files.len(), 2);
+    for text in files {
+        let name = text
+            .lines()
+            .next()
+            .and_then(|line| line.strip_prefix("// "));
+        std::fs::write(home.path().join(name.expect("a name")), &text).expect("written");
+    }
+    // What `--connect` would bring.
+    let catalog = r#"{"tools":[
+        {"name":"github_create_issue","inputSchema":{"type":"object","properties":{"repo":{"type":"string"}},"required":["repo"]}},
+        {"name":"github_delete_repo","inputSchema":{"type":"object"}},
+        {"name":"docs_search","inputSchema":{"type":"object"}}]}"#;
+    std::fs::write(home.path().join("catalog.json"), catalog).expect("written");
+    let run = |line: &str| {
+        let words = words(&line.replace("--connect", ""));
+        let out = Command::new(env!("CARGO_BIN_EXE_usher"))
+            .args(&words[1..])
+            .args(["--catalog", "catalog.json"])
+            .current_dir(home.path())
+            .output()
+            .expect("usher runs");
+        let errors = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(out.status.success(), "{line}: {errors}");
+        assert_eq!(errors, "", "{line}");
+        String::from_utf8(out.stdout).expect("UTF-8")
+    };
+    let block = blocks("sh")
+        .into_iter()
+        .find(|block| block.starts_with("usher policy"))
+        .expect("commands");
+    let lines: Vec<String> = block.lines().map(str::to_owned).collect();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    let said: Vec<String> = lines.iter().map(|line| run(line)).collect();
+    let shown = blocks("text");
+    let shown = shown.iter().find(|block| block.starts_with("no: "));
+    assert!(
+        said[1].starts_with(shown.expect("what is said").as_str()),
+        "{}",
+        said[1]
+    );
+    assert!(!said[2].contains("contractors\""), "{}", said[2]);
+    let allowed = run(&lines[1].replace("acme/secret", "acme/site"));
+    assert!(allowed.starts_with("yes: "), "{allowed}");
+    let hidden = run(&lines[1].replace("create_issue", "delete_repo"));
+    assert!(hidden.contains("as if it were not there"), "{hidden}");
+}
+
+#[test]
+fn every_reason_is_a_word_of_the_code_and_every_word_of_a_failed_call_is_explained() {
+    let explained: Vec<String> = rows("| Reason | What happened |")
+        .iter()
+        .flat_map(|row| words_in_backticks(&row[0]))
+        .collect();
+    assert!(explained.len() > 20, "{}", explained.len());
+    let mut code = String::new();
+    read_all(&top("src"), &mut code);
+    for word in &explained {
+        assert!(code.contains(&format!("\"{word}\"")), "{word}");
+    }
+    for source in [
+        include_str!("../../src/stack/error.rs"),
+        include_str!("../../src/upstream/mod.rs"),
+    ] {
+        let arms = source.lines().filter_map(|line| {
+            let word = line.trim().split_once("=> \"")?.1;
+            Some(word.split('"').next()?.to_owned())
+        });
+        let mut known = 0;
+        for word in arms {
+            known += 1;
+            assert!(explained.contains(&word), "{word} is not explained");
+        }
+        assert!(known > 5);
+    }
+}
+
+#[test]
+fn every_conformance_difference_is_named() {
+    let listed = include_str!("../conformance/differences.txt");
+    let lines = listed
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let named = |line: &str| {
+        let mut words = line.split(' ');
+        let (revision, scenario) = (
+            words.next().unwrap_or_default(),
+            words.next().unwrap_or_default(),
+        );
+        assert!(
+            README.contains(&format!("| {revision} | `{scenario}` |")),
+            "{line}"
+        );
+    };
+    let count = lines.inspect(|line| named(line)).count();
+    assert_eq!(
+        README.matches("| 2025-11-25 | `").count() + README.matches("| 2026-07-28 | `").count(),
+        count
+    );
+}
+
+/// The plan of a configuration whose files lie in `etc` and whose variables are all set.
+fn load(etc: &TempDir, yaml: &str) -> Plan {
+    let path = etc.path().join("usher.yaml");
+    let yaml = yaml.replace(ETC, &etc.path().display().to_string());
+    std::fs::write(&path, &yaml).expect("written");
+    let vars = |_: &str| Some("0123456789abcdef0123456789abcdef".to_owned());
+    config::load(&path, &vars).unwrap_or_else(|rejected| {
+        panic!("{}\n{yaml}", rejected.drawn(config::Colour::Plain));
+    })
+}
+
+/// A directory with every file that the examples refer to.
+fn etc() -> TempDir {
+    let etc = TempDir::new().expect("a directory");
+    let issued = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("issued");
+    std::fs::create_dir(etc.path().join("tls")).expect("made");
+    let write = |name: &str, text: &str| {
+        let path = etc.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        let owner_only = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&path, owner_only).expect("closed to others");
+    };
+    write("tls/cert.pem", &issued.cert.pem());
+    write("tls/ca.pem", &issued.cert.pem());
+    write("tls/key.pem", &issued.signing_key.serialize_pem());
+    write("state-key", "0123456789abcdef0123456789abcdef\n");
+    write("connections-key", "0123456789abcdef0123456789abcdef\n");
+    write("github-secret", "0123456789abcdef\n");
+    etc
+}
+
+/// `a.b.c` and a value as `a: { b: { c: value } }`.
+fn nested(key: &str, value: &str) -> String {
+    match key.split_once('.') {
+        Some((first, rest)) => format!("{first}: {{ {} }}", nested(rest, value)),
+        None => format!("{key}: {value}"),
+    }
+}
+
+fn read_all(under: &Path, out: &mut String) {
+    for entry in std::fs::read_dir(under).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            read_all(&path, out);
+        } else {
+            out.push_str(&std::fs::read_to_string(&path).expect("text"));
+        }
+    }
+}
+
+fn top(path: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
