@@ -109,14 +109,14 @@ pub enum State {
     Fails(String),
 }
 
-/// Somebody who may do a thing.
+/// Somebody who may do a thing, or whom policies keep from it although others like them may.
 #[derive(Debug, Serialize)]
 pub struct Able {
     /// Who: `User::"ana"`, `Group::"dev"`, or `anybody`.
     pub who: String,
-    /// `yes`; or `depends` where arguments or circumstances decide.
+    /// `yes`; `depends` where arguments or circumstances decide; or `no`, for somebody named who is an exception.
     pub may: &'static str,
-    /// The policies that permit it.
+    /// The policies that permit it; for `no`, those that keep them from it.
     pub by: Vec<Arc<str>>,
     /// On what it depends: conditions as written.
     pub conditions: Vec<String>,
@@ -220,7 +220,8 @@ impl Prepared {
         explanation
     }
 
-    /// Who may do a thing, of those whom policies and `groups.yaml` name, and anybody else.
+    /// Who may do a thing, of those whom policies and `groups.yaml` name, and anybody else; and who of the named may not, where
+    /// anybody else of their kind may.
     pub fn who_can(&self, action: Action, item: Subject<'_>, toolset: Option<&str>) -> Vec<Able> {
         let Some(set) = self.policy().set() else {
             let able = Able {
@@ -233,7 +234,7 @@ impl Prepared {
             return open.then_some(able).into_iter().collect();
         };
         let laid = self.item(set, &item.as_used(action));
-        let able = |who: String, identity: &Identity| {
+        let able = |who: String, identity: &Identity, others_may: bool| {
             let class = self.class(identity);
             let world = World {
                 classes: &set.classes,
@@ -242,9 +243,10 @@ impl Prepared {
                 item: &laid,
                 toolset: toolset.map(Some),
             };
-            able(set, who, &world)
+            let able = able(set, who.clone(), &world);
+            able.or_else(|| others_may.then(|| exception(set, who, &world)))
         };
-        let mut found = Vec::new();
+        let (mut found, mut kinds) = (Vec::new(), Vec::new());
         for (kind, text) in [
             (
                 IdentityKind::Anonymous,
@@ -254,7 +256,10 @@ impl Prepared {
             (IdentityKind::Agent, "any agent"),
             (IdentityKind::Key, "any key"),
         ] {
-            found.extend(able(text.to_owned(), &somebody(set, kind, None)));
+            if let Some(able) = able(text.to_owned(), &somebody(set, kind, None), false) {
+                found.push(able);
+                kinds.push(kind);
+            }
         }
         let mut named: BTreeSet<(Arc<str>, Arc<str>)> = set.compiled.literals.clone();
         let groups = &set.compiled.groups;
@@ -280,7 +285,7 @@ impl Prepared {
                 },
                 _ => continue,
             };
-            found.extend(able(shown, &identity));
+            found.extend(able(shown, &identity, kinds.contains(&identity.kind)));
         }
         found
     }
@@ -346,6 +351,22 @@ fn able(set: &Set, who: String, world: &World<'_>) -> Option<Able> {
         able.conditions.clear();
     }
     Some(able)
+}
+
+/// Somebody who may not, and the policies that see to it.
+fn exception(set: &Set, who: String, world: &World<'_>) -> Able {
+    let bars = |rule: &&Rule| {
+        let outcomes = world.rule(rule);
+        // Of permits those count that cannot be evaluated, which denies.
+        !outcomes.has(Outcomes::FALSE) && (!rule.permits || outcomes == Outcomes::ERROR)
+    };
+    let by = set.compiled.rules.iter().filter(bars);
+    Able {
+        who,
+        may: "no",
+        by: by.map(|rule| rule.name.clone()).collect(),
+        conditions: Vec::new(),
+    }
 }
 
 /// Whether a policy applies, by Cedar's own word on its conditions.

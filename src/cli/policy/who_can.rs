@@ -14,9 +14,10 @@ use crate::{
 Examples:
   usher policy who-can --call github_delete_repo
   usher policy who-can --connect --call github_delete_repo
-  usher policy who-can --read docs+file:///handbook.md --json | jq -r '.[].who'
+  usher policy who-can --read docs+file:///handbook.md --json | jq -r '.[] | select(.may != \"no\").who'
 
-`depends` is for what arguments, scopes, time or address decide; the conditions follow.")]
+`depends` is for what arguments, scopes, time or address decide; the conditions follow. `no` is for
+those whom a policy keeps from it although others like them may.")]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
     question: Question,

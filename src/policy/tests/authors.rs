@@ -99,6 +99,29 @@ fn who_can_tells_of_everybody_whom_policies_name() {
     );
     // An argument that the schema does not declare may still be sent, so it depends.
     assert_eq!(who_can("docs_search"), [r#"User::"ana" depends ana"#]);
+    // Where everybody may, the exceptions are told: a line that says "any user" is not the whole of it.
+    let over = Over::new(
+        r#"@id("all") permit(principal, action, resource);
+@id("not") forbid(principal in Group::"dev", action, resource) unless { resource in Upstream::"docs" };
+@id("nor") forbid(principal == Key::"ci", action, resource);"#,
+    );
+    let able = |outward: &str| {
+        let able = over
+            .prepared
+            .who_can(Action::Call, subject(over.find(outward)), None);
+        let named = able.iter().filter(|able| able.who.contains("::"));
+        named
+            .map(|able| format!("{} {} {}", able.who, able.may, able.by.join(",")))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        able("github_create_issue"),
+        [r#"Group::"dev" no not"#, r#"Key::"ci" no nor"#]
+    );
+    assert_eq!(
+        able("docs_search"),
+        [r#"Group::"dev" yes all"#, r#"Key::"ci" no nor"#]
+    );
     let open = Over::with(&Policy::unrestricted(), items());
     let item = open.find("docs_search").clone();
     let able = open.prepared.who_can(Action::Call, subject(&item), None);
