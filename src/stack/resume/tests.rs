@@ -7,11 +7,14 @@ use futures_util::stream;
 
 use super::*;
 use crate::{
-    call::{Affinity, Call, CallId, CompletionRef, Event, Identity, LogLevel, Principal},
+    call::{
+        Affinity, Call, CallId, CompletionRef, Event, Identity, LogLevel, Principal, Reference,
+    },
     catalog::{Route, rules::CatalogRules},
     events::{Bounds, Hub},
     json::Limits,
     protocol::{ClientCapabilities, Revision},
+    resume::arguments_digest,
     snapshot::World,
     stage::{Consent, Way},
 };
@@ -224,6 +227,139 @@ fn broken(result: &Result<Outcome, Error>) {
             ..
         })) => {}
         other => panic!("{other:?}"),
+    }
+}
+
+const YES: &str = r#"{"dev.usher/approval":{"action":"accept","content":{"approve":true}}}"#;
+
+impl Scene {
+    /// The sealed state of a question of ours whether this call may leave; agreeing counts until then.
+    fn may_it(&self, routed: &Permitted, until: u64) -> (Arc<str>, Reference) {
+        let request = r#"{"dev.usher/approval":{"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{"approve":{"type":"boolean"}}}}}}"#;
+        let forms = ClientCapabilities::read(json(r#"{"elicitation":{}}"#)).unwrap();
+        let number = number();
+        let ticket = Ticket {
+            upstream: UpstreamId::parse("a").unwrap(),
+            local: "t".into(),
+            state: State::Upstream(None),
+            round: routed.round + 1,
+            asked: Asked::of_own(&json(request), &forms).unwrap(),
+            approval: Some(Approval {
+                number,
+                given: None,
+                until,
+            }),
+        };
+        let place = Place {
+            principal: routed.call.caller.principal.as_str(),
+            scope: &routed.call.scope,
+            op: &routed.call.op,
+            params: &routed.call.params,
+        };
+        let text = ticket.seal(&self.open.sealer, place, unix_seconds());
+        (text.into(), Reference(number))
+    }
+}
+
+/// What a call with these params was approved as.
+fn given(routed: &Permitted) -> Approved {
+    match &routed.consent {
+        Consent::Given(approved) => (**approved).clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The reference that a result names.
+fn named(outcome: Result<Outcome, Error>) -> Option<String> {
+    let Ok(Outcome::Complete(result)) = outcome else {
+        panic!("{outcome:?}");
+    };
+    let own = result.root().member("_meta")?.member(meta::APPROVAL)?;
+    Some(own.member("ref")?.as_str()?.into_owned())
+}
+
+#[test]
+fn an_approval_says_who_agreed_when_and_to_what() {
+    let scene = Scene::new();
+    let call = |params: &str| {
+        let mut call = tool("a", "t");
+        call.call.params = json(params);
+        let caller = Arc::get_mut(&mut call.call.caller).unwrap();
+        caller.principal = Principal::new("id.example:ana");
+        call
+    };
+    let first = r#"{"name":"t","arguments":{"n":1}}"#;
+    let (text, reference) = scene.may_it(&call(first), unix_seconds() + 60);
+    let before = unix_seconds();
+    let done = scene
+        .open
+        .admit(again(call(first), &text, Some(YES)))
+        .unwrap();
+    let approved = given(&done);
+    assert_eq!(approved.reference, reference);
+    assert_eq!(approved.by, Principal::new("id.example:ana"));
+    assert!((before..=unix_seconds()).contains(&approved.at));
+    assert_eq!(approved.how.word(), "elicitation");
+    // The digest is of name and arguments: another try of the same has the same one, and anything else another.
+    assert_eq!(approved.digest, arguments_digest(&json(first)));
+    let retried = r#"{"_meta":{"x":1},"arguments":{"n":1},"name":"t","requestState":"s"}"#;
+    assert_eq!(approved.digest, arguments_digest(&json(retried)));
+    for other in [
+        r#"{"name":"t","arguments":{"n":2}}"#,
+        r#"{"name":"t","arguments":{"n":1,"m":1}}"#,
+        r#"{"name":"u","arguments":{"n":1}}"#,
+        r#"{"name":"t"}"#,
+    ] {
+        assert_ne!(approved.digest, arguments_digest(&json(other)), "{other}");
+    }
+    let result = Outcome::Complete(json(r#"{"content":[]}"#));
+    assert_eq!(
+        named(scene.leave(done, result)),
+        Some(reference.to_string())
+    );
+}
+
+#[test]
+fn an_approval_is_the_same_one_in_every_round_that_follows() {
+    let scene = Scene::new();
+    let (text, reference) = scene.may_it(&tool("a", "t"), unix_seconds() + 60);
+    let mut call = scene
+        .open
+        .admit(again(tool("a", "t"), &text, Some(YES)))
+        .unwrap();
+    let first = given(&call);
+    for round in 2..ROUNDS {
+        let text = scene.asked(call, State::Upstream(None));
+        call = scene
+            .open
+            .admit(again(tool("a", "t"), &text, Some(r#"{"r":{"roots":[]}}"#)))
+            .unwrap();
+        assert_eq!((call.round, given(&call)), (round, first.clone()));
+        // Each round counts once.
+        let twice = scene.open.admit(again(tool("a", "t"), &text, None));
+        assert!(matches!(twice, Err(Error::StateInvalid)), "{twice:?}");
+    }
+    let result = Outcome::Complete(json(r#"{"content":[],"_meta":{"x":1}}"#));
+    assert_eq!(
+        named(scene.leave(call, result)),
+        Some(reference.to_string())
+    );
+    // What nobody had to agree to names none.
+    let result = Outcome::Complete(json(r#"{"content":[]}"#));
+    assert_eq!(named(scene.leave(tool("a", "t"), result)), None);
+}
+
+#[test]
+fn agreeing_too_late_is_not_agreeing() {
+    let scene = Scene::new();
+    for (until, consents) in [(unix_seconds() + 60, true), (unix_seconds() - 1, false)] {
+        let (text, _) = scene.may_it(&tool("a", "t"), until);
+        let call = scene
+            .open
+            .admit(again(tool("a", "t"), &text, Some(YES)))
+            .unwrap();
+        assert_eq!(matches!(call.consent, Consent::Given(_)), consents);
+        assert_eq!(call.consent == Consent::Declined, !consents);
     }
 }
 
