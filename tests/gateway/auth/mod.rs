@@ -2,6 +2,7 @@
 //! AUTHN-9, PROTOCOL F).
 
 mod certificates;
+mod hijack;
 mod hops;
 mod keys;
 mod providers;
