@@ -150,7 +150,7 @@ async fn what_waits_for_a_reader_in_a_session_is_read_by_nobody_else() {
     none.session = None;
     let own = scene.authority.token("eve", "");
     let own = scene.gateway.client_with(Revision::V2025_11_25, &own).await;
-    for (who, status) in [(&scene.thief, 404), (&none, 400), (&own, 400)] {
+    for (who, status) in [(&scene.thief, 404), (&none, 405), (&own, 400)] {
         let stolen: EventStream = who.reading(Some(&id)).await;
         assert_eq!(stolen.status, status);
     }
