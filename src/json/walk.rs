@@ -67,9 +67,9 @@ impl Json {
         Node::at(self, span)
     }
 
-    /// The JSON pointers (RFC 6901) of the strings at these places, which rise. A name has the pointer of its member. In one
-    /// pass.
-    pub fn pointers(&self, places: &[usize]) -> Vec<String> {
+    /// The JSON pointers (RFC 6901) of the strings at these places, which rise. A name has the pointer of its member. `*` stands
+    /// for names that `is_hidden` says must not be shown, by where their insides are. In one pass.
+    pub fn pointers(&self, places: &[usize], is_hidden: impl Fn(Span) -> bool) -> Vec<String> {
         let mut out = Vec::with_capacity(places.len());
         let mut stack: Vec<Level> = Vec::new();
         for mark in self.marks() {
@@ -97,7 +97,7 @@ impl Json {
             };
             if here {
                 while out.len() < places.len() && places[out.len()] <= end {
-                    out.push(self.pointer(&stack));
+                    out.push(self.pointer(&stack, &is_hidden));
                 }
             }
             if out.len() == places.len() {
@@ -114,11 +114,12 @@ impl Json {
         out
     }
 
-    fn pointer(&self, stack: &[Level]) -> String {
+    fn pointer(&self, stack: &[Level], is_hidden: &impl Fn(Span) -> bool) -> String {
         use std::fmt::Write;
         let mut out = String::new();
         for level in stack {
             match level.name {
+                Some(name) if level.object && is_hidden(name) => out.push_str("/*"),
                 Some(name) if level.object => {
                     let name = node::unquote(&self.text[name.start..name.end]);
                     out.push('/');
@@ -325,10 +326,12 @@ mod tests {
         let at = |needle: &str| value.as_str().find(needle).unwrap();
         let places = [at("a/b"), at("here"), at("\"n") + 1, at("deep"), at("last")];
         assert_eq!(
-            value.pointers(&places),
+            value.pointers(&places, |_| false),
             ["/a~1b", "/a~1b/1/x~0", "/a~1b/2/0", "/a~1b/2/1/0", "/z/k"]
         );
-        assert_eq!(json(r#""lone""#).pointers(&[1]), [""]);
+        assert_eq!(json(r#""lone""#).pointers(&[1], |_| false), [""]);
+        let hidden = |name: Span| name.start == at("x~");
+        assert_eq!(value.pointers(&places[1..2], hidden), ["/a~1b/1/*"]);
     }
 
     proptest! {

@@ -29,9 +29,13 @@ pub(super) fn fault(requests: &Json) -> Option<Blocked> {
                 kind: Class::Elicitation.word(),
                 rule: Some(rule.into()),
                 place: if url {
-                    format!("/{}/params/url", request.key)
+                    "/*/params/url".to_owned()
                 } else {
-                    requests.pointers(&[at]).swap_remove(0)
+                    // Keys are the upstream's own and may be anything; the field is named by what made it one.
+                    let end = params.span().start;
+                    requests
+                        .pointers(&[at], |name| name.start < end)
+                        .swap_remove(0)
                 },
             });
         }
@@ -197,7 +201,7 @@ mod tests {
             ("https://a\\\\@b/", Some("url_not_plain")),
         ] {
             let params = format!(r#"{{"mode":"url","message":"m","url":"{url}"}}"#);
-            let expected = expected.map(|rule| format!("{rule} /k/params/url"));
+            let expected = expected.map(|rule| format!("{rule} /*/params/url"));
             assert_eq!(rule(&params), expected, "{url}");
         }
     }
@@ -219,7 +223,7 @@ mod tests {
             "clientSecret",
             "pin",
         ] {
-            let place = format!("secret_field /k/params/requestedSchema/properties/{name}");
+            let place = format!("secret_field /*/*/requestedSchema/properties/{name}");
             assert_eq!(form(name, r#"{"type":"string"}"#), Some(place), "{name}");
         }
         for name in [

@@ -50,6 +50,8 @@ struct Scratch {
     views: Views,
     hits: Vec<Hit>,
     spots: Vec<Spot>,
+    /// The names in which something was found: they are told to nobody. In order.
+    names: Vec<usize>,
 }
 
 thread_local! {
@@ -171,7 +173,10 @@ impl Sanitizer {
         }
         let strict = self.rules.is_strict(upstream);
         let places = places(&scratch.spots);
-        for (mut spot, place) in scratch.spots.drain(..).zip(value.pointers(&places)) {
+        let places = value.pointers(&places, |name| {
+            scratch.names.binary_search(&name.start).is_ok()
+        });
+        for (mut spot, place) in scratch.spots.drain(..).zip(places) {
             // What only may be an attempt on the model is shown, unless the operator wants it away (CAT-4).
             if !strict && matches!(spot.class, Some(Class::Active | Class::Injection)) {
                 spot.action = Action::Flag;
@@ -221,12 +226,13 @@ impl Sanitizer {
             {
                 return Verdict::Blocked(self.noted(Blocked::budget(), subject));
             }
-            let spots = &mut scratch.spots;
+            let (spots, names) = (&mut scratch.spots, &scratch.names[..]);
+            let is_hidden = |name: Span| names.binary_search(&name.start).is_ok();
             if spots.is_empty() && media.is_clean() {
                 break;
             }
             if let Some(spot) = spots.iter().find(|spot| spot.action == Action::Block) {
-                let place = now.pointers(&[spot.part.string]).swap_remove(0);
+                let place = now.pointers(&[spot.part.string], is_hidden).swap_remove(0);
                 let blocked = Blocked {
                     reason: REASON,
                     kind: spot.kind,
@@ -241,7 +247,7 @@ impl Sanitizer {
                 // What is only noted is still there in the last pass.
                 spots.retain(Spot::alters);
             }
-            self.note(&now, spots, subject, &mut marks);
+            self.note(&now, spots, names, subject, &mut marks);
             if !altering {
                 break;
             }
@@ -287,8 +293,14 @@ impl Sanitizer {
         scratch: &mut Scratch,
         work: &mut Work,
     ) -> Result<(), Exhausted> {
-        let Scratch { views, hits, spots } = scratch;
+        let Scratch {
+            views,
+            hits,
+            spots,
+            names,
+        } = scratch;
         spots.clear();
+        names.clear();
         let text = value.as_str();
         views.read(text, value.texts(), exempt, before);
         let Views {
@@ -332,6 +344,13 @@ impl Sanitizer {
             };
             look.deep(&seam.text, &places, Count::Across, decoded)?;
         }
+        names.extend(
+            spots
+                .iter()
+                .filter(|spot| spot.part.name)
+                .map(|spot| spot.part.string),
+        );
+        names.sort_unstable();
         // What splits other things goes first.
         let hides = |spot: &Spot| {
             spot.action == Action::Remove
@@ -348,9 +367,17 @@ impl Sanitizer {
     }
 
     /// Notes what was found, and marks it for whoever gets the content.
-    fn note(&self, value: &Json, spots: &[Spot], subject: &Subject<'_>, marks: &mut Marks) {
+    fn note(
+        &self,
+        value: &Json,
+        spots: &[Spot],
+        names: &[usize],
+        subject: &Subject<'_>,
+        marks: &mut Marks,
+    ) {
         let told = &spots[..spots.len().min(TOLD)];
-        for (spot, place) in told.iter().zip(value.pointers(&places(told))) {
+        let is_hidden = |name: Span| names.binary_search(&name.start).is_ok();
+        for (spot, place) in told.iter().zip(value.pointers(&places(told), is_hidden)) {
             self.findings.note(spot.finding(subject, place));
         }
         for spot in &spots[told.len()..] {

@@ -211,7 +211,13 @@ impl Media {
             return Ok(());
         }
         let rule: Arc<str> = rule.into();
-        let place = value.pointers(&[item.place]).swap_remove(0);
+        // Names have not been looked at yet: those that are not plain words may be anything.
+        let text = value.as_str();
+        let is_odd = |name: Span| {
+            let name = &text[name.start..name.end];
+            name.len() > 24 || !name.bytes().all(|byte| byte.is_ascii_alphabetic())
+        };
+        let place = value.pointers(&[item.place], is_odd).swap_remove(0);
         if action != Action::Flag && direction != Direction::Results {
             return Err(Blocked {
                 reason: super::engine::REASON,

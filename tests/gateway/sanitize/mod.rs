@@ -221,20 +221,23 @@ async fn credentials_of_the_gateway_come_back_to_nobody() {
             ))
         },
     );
-    // Secrets are references: this one is to a variable that every machine has.
-    let Ok(path) = std::env::var("PATH") else {
-        panic!("a machine without PATH")
-    };
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let key = "a-key-of-the-gateways-own";
+    std::fs::write(file.path(), key).unwrap();
     let gateway = Gateway::of()
-        .upstream_with("notes", &notes, "headers: { X-Api-Key: \"${env:PATH}\" }")
+        .upstream_with(
+            "notes",
+            &notes,
+            &format!(
+                "headers: {{ X-Api-Key: \"${{file:{}}}\" }}",
+                file.path().display()
+            ),
+        )
         .start()
         .await;
     let client = gateway.client(Revision::V2026_07_28).await;
     let answer = client.call("notes_t", "{}").await;
-    assert_eq!(
-        notes.last("tools/call").header("x-api-key"),
-        Some(path.as_str())
-    );
+    assert_eq!(notes.last("tools/call").header("x-api-key"), Some(key));
     let value = answer.value();
     for block in value["content"].as_array().unwrap() {
         let text = block["text"].as_str().unwrap();
