@@ -53,9 +53,14 @@ pub fn crosses(key: &str) -> bool {
         && (!is_reserved(key) || key.starts_with("io.modelcontextprotocol.skills/"))
 }
 
-/// Whether a key of a result goes out to a client: what crosses, and what was said of content here.
+/// Whether a key tells what was done to a result here. Only the gateway writes those: the stack cuts them from what upstreams say.
+pub fn is_told(key: &str) -> bool {
+    key == CONTENT || key == APPROVAL
+}
+
+/// Whether a key of a result goes out to a client: what crosses, and what is told of what was done here.
 pub fn goes_out(key: &str) -> bool {
-    crosses(key) || key == CONTENT
+    crosses(key) || is_told(key)
 }
 
 /// Whether `params` claim a revision for themselves: the mark of a modern request (PROTOCOL C1).

@@ -321,11 +321,11 @@ fn fits(terms: &Terms, result: &Json) -> bool {
     structured.is_none_or(|structured| terms.conforms(structured))
 }
 
-/// The result with what was done to it in its `_meta`; what its upstream wrote there under our key is cut.
+/// The result with what was done to it in its `_meta`; what its upstream wrote there under our keys is cut.
 fn marked(result: Json, marks: &Marks) -> Json {
     let root = result.root();
     let meta = root.member(meta::META);
-    let forged = meta.is_some_and(|meta| meta.member(meta::CONTENT).is_some());
+    let forged = meta.is_some_and(|meta| meta.members().any(|member| meta::is_told(&member.key)));
     if marks.is_empty() && !forged {
         return result;
     }
@@ -334,9 +334,12 @@ fn marked(result: Json, marks: &Marks) -> Json {
     let own = if marks.is_empty() { &[] } else { &own[..] };
     match meta {
         Some(meta) if forged => {
-            let fate = |key: &str, _: Node<'_>| match key {
-                meta::CONTENT => Fate::Remove,
-                _ => Fate::Keep,
+            let fate = |key: &str, _: Node<'_>| {
+                if meta::is_told(key) {
+                    Fate::Remove
+                } else {
+                    Fate::Keep
+                }
             };
             edits.members(meta, fate, own);
         }
