@@ -5,6 +5,7 @@
 //! is paid once for each text.
 #![expect(clippy::expect_used, reason = "what is sent here is well-formed")]
 
+#[expect(dead_code, reason = "shared with benches that use all of it")]
 mod gateway;
 
 use std::hint::black_box;

@@ -4,16 +4,16 @@
 
 /// A stream of numbers.
 #[derive(Debug)]
-pub struct Draw(u64);
+pub(crate) struct Draw(u64);
 
 impl Draw {
     /// The stream that this seed begins.
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed | 1 << 40)
     }
 
     /// The next number, below `bound`.
-    pub fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         // splitmix64
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -22,18 +22,18 @@ impl Draw {
     }
 
     /// So many digits, each as its number.
-    pub fn digits(&mut self, count: usize) -> Vec<u8> {
+    pub(crate) fn digits(&mut self, count: usize) -> Vec<u8> {
         (0..count).map(|_| self.below(10) as u8).collect()
     }
 
     /// One of these.
-    pub fn one<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+    pub(crate) fn one<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         &all[self.below(all.len())]
     }
 
     /// A text of this form: `<h32>` stands for thirty-two characters of the alphabet `h`, `<U>` for a UUID, bars are left out, and a
     /// broken bar stands for a bar.
-    pub fn form(&mut self, form: &str) -> String {
+    pub(crate) fn form(&mut self, form: &str) -> String {
         let mut text = String::new();
         let mut rest = form;
         while let Some(open) = rest.find('<') {

@@ -3,11 +3,16 @@
 #![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
 
 mod active;
+mod draw;
+mod formats;
 mod hidden;
 mod injection;
 mod measure;
+mod national;
 mod ordinary;
+mod personal;
 mod sample;
+mod secrets;
 mod subjects;
 mod terminal;
 

@@ -7,7 +7,7 @@
 ///
 /// In a form `<h32>` is thirty-two hexadecimal digits: `h` and `H` lower and upper case, `d` digits, `l` lower-case letters and
 /// digits, `u` upper-case letters and digits, `a` letters and digits, `L` letters, `b` base64url, `s` base64, `t` base32, `U` a UUID.
-pub const FORMED: &[(&str, &str, &str)] = &[
+pub(crate) const FORMED: &[(&str, &str, &str)] = &[
     ("github_classic", "GITHUB_TOKEN", "gh|p_<a36>"),
     ("github_oauth", "GH_TOKEN", "gh|o_<a36>"),
     ("github_server", "GITHUB_TOKEN", "gh|s_<a36>"),
@@ -229,7 +229,7 @@ pub const FORMED: &[(&str, &str, &str)] = &[
 ];
 
 /// Formats that only a name gives away: family, what the name begins with, form.
-pub const NAMED: &[(&str, &str, &str)] = &[
+pub(crate) const NAMED: &[(&str, &str, &str)] = &[
     ("named_adafruit", "adafruit", "<l32>"),
     ("named_algolia", "algolia", "<l32>"),
     ("named_asana", "asana", "<l32>"),

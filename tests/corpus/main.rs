@@ -10,11 +10,16 @@
 )]
 
 mod active;
+mod draw;
+mod formats;
 mod hidden;
 mod injection;
 mod measure;
+mod national;
 mod ordinary;
+mod personal;
 mod sample;
+mod secrets;
 mod subjects;
 mod terminal;
 

@@ -5,10 +5,10 @@
 use super::draw::Draw;
 
 /// Makes one: the count of those made so far chooses how it is written.
-pub type Make = fn(&mut Draw, usize) -> String;
+pub(crate) type Make = fn(&mut Draw, usize) -> String;
 
 /// National numbers: family, what it is called, how it is made.
-pub const NATIONAL: &[(&str, &str, Make)] = &[
+pub(crate) const NATIONAL: &[(&str, &str, Make)] = &[
     ("br_cpf", "CPF", |draw, nth| {
         let check = |digits: &[u8]| {
             check(
@@ -353,7 +353,7 @@ pub const NATIONAL: &[(&str, &str, Make)] = &[
 ];
 
 /// The digits in the place of `#`.
-pub fn shaped(digits: &[u8], shape: &str) -> String {
+pub(crate) fn shaped(digits: &[u8], shape: &str) -> String {
     let mut digits = digits.iter();
     shape
         .chars()
@@ -383,7 +383,7 @@ fn search(
 }
 
 /// The digits and what makes them hold.
-pub fn completed(digits: Vec<u8>, more: usize, holds: fn(&[u8]) -> bool) -> Option<Vec<u8>> {
+pub(crate) fn completed(digits: Vec<u8>, more: usize, holds: fn(&[u8]) -> bool) -> Option<Vec<u8>> {
     (0..10_u32.pow(more as u32))
         .map(|last| {
             [
@@ -399,7 +399,7 @@ pub fn completed(digits: Vec<u8>, more: usize, holds: fn(&[u8]) -> bool) -> Opti
 }
 
 /// Whether the digit of Luhn holds, which is the last.
-pub fn luhn(digits: &[u8]) -> bool {
+pub(crate) fn luhn(digits: &[u8]) -> bool {
     let doubled = [0, 2, 4, 6, 8, 1, 3, 5, 7, 9];
     let sum: u32 = digits
         .iter()

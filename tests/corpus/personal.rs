@@ -92,7 +92,7 @@ const AROUND: &[&str] = &[
 ];
 
 /// Texts with one number each.
-pub fn positives() -> Vec<Sample> {
+pub(crate) fn positives() -> Vec<Sample> {
     let mut draw = Draw::new(0x9E_50_7A);
     let mut all = Vec::new();
     for (family, begins, length, groups) in CARDS {
@@ -140,7 +140,7 @@ pub fn positives() -> Vec<Sample> {
 }
 
 /// Texts that look as if they held one, and hold none.
-pub fn negatives() -> Vec<Sample> {
+pub(crate) fn negatives() -> Vec<Sample> {
     let mut draw = Draw::new(0x0B_AD_1D);
     let mut all = Vec::new();
     let mut add =

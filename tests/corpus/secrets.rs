@@ -135,7 +135,7 @@ const WHOLE: &[(&str, &str)] = &[
 const EACH: usize = 10;
 
 /// Texts with one secret each.
-pub fn positives() -> Vec<Sample> {
+pub(crate) fn positives() -> Vec<Sample> {
     let mut draw = Draw::new(0x5EC2_E7);
     let mut all = Vec::new();
     for (family, name, form) in FORMED {
@@ -178,7 +178,7 @@ fn placed(family: &'static str, around: &str, secret: &str) -> Sample {
 }
 
 /// Texts that look as if they held a secret, and hold none.
-pub fn negatives() -> Vec<Sample> {
+pub(crate) fn negatives() -> Vec<Sample> {
     let mut draw = Draw::new(0xC1EA_17);
     let mut all = Vec::new();
     let mut add = |family: &'static str, text: String| {

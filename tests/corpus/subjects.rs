@@ -2,13 +2,19 @@
 // SECURITY 7, the published quality floor
 
 use usher::sanitize::{
-    Class, active::Active, hidden::Hidden, injection::Injection, terminal::Terminal,
+    Class,
+    active::Active,
+    hidden::Hidden,
+    injection::Injection,
+    personal,
+    secrets::{self, Wanted},
+    terminal::Terminal,
 };
 
 use super::{
     active, hidden, injection,
     measure::{Floor, Subject},
-    terminal,
+    personal as numbers, secrets as keys, terminal,
 };
 
 /// Every class that has a corpus.
@@ -33,6 +39,33 @@ pub(crate) fn subjects() -> Vec<Subject> {
             positives: terminal::positives(),
             negatives: terminal::negatives(),
             floor: exact,
+        },
+        Subject {
+            class: Class::Secret,
+            detector: Box::new(secrets::detector(Wanted {
+                strong: true,
+                weak: false,
+            })),
+            positives: keys::positives(),
+            negatives: keys::negatives(),
+            floor: Floor {
+                recall: 0.99,
+                precision: 0.99,
+                flagged: 0.02,
+                per_mebibyte: 0.3,
+            },
+        },
+        Subject {
+            class: Class::PersonalChecked,
+            detector: Box::new(personal::detector()),
+            positives: numbers::positives(),
+            negatives: numbers::negatives(),
+            floor: Floor {
+                recall: 0.95,
+                precision: 0.99,
+                flagged: 0.01,
+                per_mebibyte: f64::INFINITY,
+            },
         },
         // Pages and documents have images; how many are made inert is told, and has no floor.
         Subject {
