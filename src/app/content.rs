@@ -10,8 +10,9 @@ use crate::{
     connect::spec::ClientSpec,
     findings::{Action, Findings},
     json::{Json, Node},
+    pins::Mode,
     protocol::UpstreamId,
-    sanitize::{OwnCredentials, Sanitizer},
+    sanitize::{OwnCredentials, Sanitizer, rules::UpstreamRules},
     upstream::spec::Endpoint,
 };
 
@@ -19,7 +20,19 @@ use crate::{
 pub(super) fn sanitizer(plan: &Plan, findings: Findings) -> Arc<Sanitizer> {
     let own = OwnCredentials::new();
     hold(plan, &own);
-    let rules = plan.sanitize.clone();
+    let mut rules = plan.sanitize.clone();
+    for (upstream, mode) in &plan.pins.modes {
+        if *mode == Mode::Quarantine {
+            let actions = rules.actions;
+            let own = rules.upstreams.entry(upstream.clone());
+            let own = own.or_insert_with(|| UpstreamRules {
+                actions,
+                tools: Vec::new(),
+                strict: true,
+            });
+            own.strict = true;
+        }
+    }
     Arc::new(Sanitizer::standard(rules, findings, own))
 }
 

@@ -77,8 +77,8 @@ fn hints_say_what_was_meant_or_what_to_do() {
     let hint = |yaml: &str| only(yaml).hint.unwrap_or_default();
     assert_eq!(hint("lisen: {}\n"), "did you mean `listen`?");
     assert_eq!(
-        hint("sanitize: { pii: off }\n"),
-        "`sanitize` is not built yet; leave it out"
+        hint("audit: { level: none }\n"),
+        "`audit` is not built yet; leave it out"
     );
     assert_eq!(
         hint("listen: { address: \"localhost:80\" }\n"),

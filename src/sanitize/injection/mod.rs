@@ -13,7 +13,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 
 use super::{Class, Detector, Hit};
 
@@ -25,6 +25,9 @@ const OPEN: usize = 24;
 /// The detector of class C9.
 #[derive(Debug, Clone)]
 pub struct Injection {
+    /// The words that a phrase may begin with: most text has few of them.
+    firsts: AhoCorasick,
+    /// Those and all others: only looked for where a phrase has begun.
     words: AhoCorasick,
     /// For each word, the phrases and their places in which it stands.
     uses: Arc<[Vec<(u16, u8)>]>,
@@ -71,12 +74,18 @@ impl Injection {
             uses.sort_unstable();
             uses.dedup();
         }
-        Ok(Self {
-            words: AhoCorasick::builder()
+        let automaton = |words: &[&str]| {
+            AhoCorasick::builder()
                 .ascii_case_insensitive(true)
                 .match_kind(MatchKind::LeftmostLongest)
                 .kind(Some(AhoCorasickKind::DFA))
-                .build(&words)?,
+                .build(words)
+        };
+        let first = words.iter().zip(&uses).filter(|(_, uses)| begins(uses));
+        let firsts: Vec<&str> = first.map(|(word, _)| *word).collect();
+        Ok(Self {
+            firsts: automaton(&firsts)?,
+            words: automaton(&words)?,
             uses: uses.into(),
             names: phrases::KINDS.map(Arc::from),
         })
@@ -90,18 +99,32 @@ impl Detector for Injection {
 
     fn inspect(&self, text: &str, hits: &mut Vec<Hit>) {
         let bytes = text.as_bytes();
+        let mut at = 0;
+        while let Some(first) = self.firsts.find(Input::new(bytes).range(at..)) {
+            at = if whole(bytes, first.start(), first.end()) {
+                self.follow(bytes, first.start(), hits).max(first.end())
+            } else {
+                first.end()
+            };
+        }
+    }
+}
+
+impl Injection {
+    /// Follows what may have begun at `from`, until nothing waits to go on; says where.
+    fn follow(&self, bytes: &[u8], from: usize, hits: &mut Vec<Hit>) -> usize {
         let mut open = [Open::default(); OPEN];
         let mut oldest = 0;
-        let mut told = 0;
-        let mut open_until = 0;
-        for word in self.words.find_iter(bytes) {
-            let uses = &self.uses[word.pattern().as_usize()];
-            // Sorted by phrase: a word that begins none is of use only while one is open.
-            let begins = uses.iter().any(|(_, place)| *place == 0);
-            if (!begins && word.start() > open_until) || !whole(bytes, word.start(), word.end()) {
+        let mut told = hits.last().map_or(0, |hit| hit.span.end);
+        let mut open_until = from;
+        for word in self.words.find_iter(Input::new(bytes).range(from..)) {
+            if word.start() > open_until {
+                return word.start();
+            }
+            if !whole(bytes, word.start(), word.end()) {
                 continue;
             }
-            for (phrase, place) in uses {
+            for (phrase, place) in &self.uses[word.pattern().as_usize()] {
                 let (kind, sets) = phrases::PHRASES[usize::from(*phrase)];
                 let start = match place {
                     0 => Some(word.start()),
@@ -134,7 +157,13 @@ impl Detector for Injection {
                 }
             }
         }
+        bytes.len()
     }
+}
+
+/// Whether a phrase may begin with a word of these uses.
+fn begins(uses: &[(u16, u8)]) -> bool {
+    uses.iter().any(|(_, place)| *place == 0)
 }
 
 /// A phrase of which the first words have been seen.

@@ -4,7 +4,7 @@
 use super::*;
 use crate::{
     egress::markers::{Written, finds},
-    harness::Authority,
+    harness::{Authority, EVERYTHING},
 };
 
 const CLIENT_SECRET: &str = "mk6-client-s&cret-7f3a9";
@@ -19,9 +19,13 @@ fn plan(github: &Upstream, server: &LoginServer, at: &std::path::Path) -> usher:
         server.issuer()
     );
     let store = at.join("store");
+    let policies = at.join("policies");
+    std::fs::create_dir(&policies).unwrap();
+    std::fs::write(policies.join("main.cedar"), EVERYTHING).unwrap();
     let text = format!(
-        "upstreams: {{ github: {{ {place}, {auth} }} }}\nconnections: {{ store: {}, keys: [\"${{env:KEY}}\"] }}\n",
-        store.display()
+        "upstreams: {{ github: {{ {place}, {auth} }} }}\nconnections: {{ store: {}, keys: [\"${{env:KEY}}\"] }}\npolicy: {{ dir: {} }}\n",
+        store.display(),
+        policies.display()
     );
     std::fs::write(&path, text).unwrap();
     let vars = |name: &str| match name {

@@ -11,7 +11,9 @@ use std::{net::SocketAddr, path::PathBuf};
 use usher::{app::App, config, tasks::Tasks};
 
 use self::issuer::Issuer;
-use super::harness::{Client, MEDDLING, PATIENCE, Pairing, Play, Revision, Upstream, tool};
+use super::harness::{
+    Client, EVERYTHING, MEDDLING, PATIENCE, Pairing, Play, Revision, Upstream, tool,
+};
 
 /// A gateway whose configuration refers to secrets.
 struct Secretive {
@@ -71,6 +73,11 @@ fn plan_with(
     let directory = tempfile::tempdir().unwrap();
     let path: PathBuf = directory.path().join("usher.yaml");
     let place = notes.place();
+    // What is tested here is not who may do what.
+    let policies = directory.path().join("policies");
+    std::fs::create_dir(&policies).unwrap();
+    std::fs::write(policies.join("main.cedar"), EVERYTHING).unwrap();
+    let settings = format!("{settings}policy: {{ dir: {} }}\n", policies.display());
     let text = format!("{settings}upstreams: {{ notes: {{ {place}, auth: {{ {auth} }} }} }}\n");
     std::fs::write(&path, text).unwrap();
     let vars = |name: &str| {

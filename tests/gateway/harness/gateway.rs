@@ -34,7 +34,7 @@ pub(crate) struct GatewayBuilder {
 }
 
 /// What holds where a scenario is about who calls, and says nothing of what they may do.
-const EVERYTHING: &str = "permit(principal, action, resource);";
+pub(crate) const EVERYTHING: &str = "permit(principal, action, resource);";
 
 impl GatewayBuilder {
     /// An upstream under this key.

@@ -29,7 +29,7 @@ use tokio::time::{Instant, timeout};
 pub(crate) use authority::{Authority, RESOURCE, now};
 pub(crate) use client::{Answer, Client, exchange, open};
 pub(crate) use events::{Event, EventStream};
-pub(crate) use gateway::{Gateway, GatewayBuilder};
+pub(crate) use gateway::{EVERYTHING, Gateway, GatewayBuilder};
 pub(crate) use json::{member, members, names, parse, quote};
 pub(crate) use pairings::{Pairing, Revision};
 pub(crate) use piped::Piped;
