@@ -403,7 +403,7 @@ pub(super) fn unquote(inner: &[u8]) -> Cow<'_, str> {
 
 /// A piece of a valid text, cut where a value or a string begins and ends.
 #[expect(clippy::expect_used, reason = "see the invariant")]
-fn str_of(piece: &[u8]) -> &str {
+pub(super) fn str_of(piece: &[u8]) -> &str {
     // INVARIANT: nodes lie in valid UTF-8 and are cut at ASCII marks, which are never inside a character.
     std::str::from_utf8(piece).expect("a node of a Json is valid UTF-8")
 }

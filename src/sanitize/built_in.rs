@@ -10,22 +10,26 @@ use crate::findings::Findings;
 
 impl Sanitizer {
     /// With every detector that is built in, and these credentials of the gateway's own.
-    #[expect(clippy::expect_used, reason = "see the invariant")]
     pub fn standard(rules: Rules, findings: Findings, own: OwnCredentials) -> Self {
-        let detectors: Vec<Arc<dyn Detector>> = vec![
-            Arc::new(Hidden::new()),
-            Arc::new(Terminal::new()),
-            Arc::new(own),
-            Arc::new(secrets::detector(secrets::Wanted {
-                strong: true,
-                weak: true,
-            })),
-            Arc::new(personal::detector()),
-            Arc::new(personal::contact()),
-            Arc::new(Active::new(rules.hosts.clone())),
-            // INVARIANT: its phrases are the same at each start, and a test builds it.
-            Arc::new(Injection::new().expect("the phrases fit an automaton")),
-        ];
-        Self::new(detectors, rules, findings)
+        Self::new(detectors(&rules, own), rules, findings)
     }
+}
+
+/// Every detector that is built in.
+#[expect(clippy::expect_used, reason = "see the invariant")]
+pub(super) fn detectors(rules: &Rules, own: OwnCredentials) -> Vec<Arc<dyn Detector>> {
+    vec![
+        Arc::new(Hidden::new()),
+        Arc::new(Terminal::new()),
+        Arc::new(own),
+        Arc::new(secrets::detector(secrets::Wanted {
+            strong: true,
+            weak: true,
+        })),
+        Arc::new(personal::detector()),
+        Arc::new(personal::contact()),
+        Arc::new(Active::new(rules.hosts.clone())),
+        // INVARIANT: its phrases are the same at each start, and a test builds it.
+        Arc::new(Injection::new().expect("the phrases fit an automaton")),
+    ]
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::{
     Blocked, Class, Detector, Found, Hit, Marks, Subject, Verdict, asking, media,
-    placeholder::{is_placeholder, placeholder},
+    placeholder::{is_placeholder, is_telling, placeholder},
     rules::{Actions, Budget, Rules, fitting},
     views::{BEFORE, Part, Views},
 };
@@ -173,9 +173,7 @@ impl Sanitizer {
         }
         let strict = self.rules.is_strict(upstream);
         let places = places(&scratch.spots);
-        let places = value.pointers(&places, |name| {
-            scratch.names.binary_search(&name.start).is_ok()
-        });
+        let places = value.pointers(&places, hidden(value, &scratch.names));
         for (mut spot, place) in scratch.spots.drain(..).zip(places) {
             // What only may be an attempt on the model is shown, unless the operator wants it away (CAT-4).
             if !strict && matches!(spot.class, Some(Class::Active | Class::Injection)) {
@@ -227,12 +225,13 @@ impl Sanitizer {
                 return Verdict::Blocked(self.noted(Blocked::budget(), subject));
             }
             let (spots, names) = (&mut scratch.spots, &scratch.names[..]);
-            let is_hidden = |name: Span| names.binary_search(&name.start).is_ok();
             if spots.is_empty() && media.is_clean() {
                 break;
             }
             if let Some(spot) = spots.iter().find(|spot| spot.action == Action::Block) {
-                let place = now.pointers(&[spot.part.string], is_hidden).swap_remove(0);
+                let place = now
+                    .pointers(&[spot.part.string], hidden(&now, names))
+                    .swap_remove(0);
                 let blocked = Blocked {
                     reason: REASON,
                     kind: spot.kind,
@@ -376,8 +375,10 @@ impl Sanitizer {
         marks: &mut Marks,
     ) {
         let told = &spots[..spots.len().min(TOLD)];
-        let is_hidden = |name: Span| names.binary_search(&name.start).is_ok();
-        for (spot, place) in told.iter().zip(value.pointers(&places(told), is_hidden)) {
+        for (spot, place) in told
+            .iter()
+            .zip(value.pointers(&places(told), hidden(value, names)))
+        {
             self.findings.note(spot.finding(subject, place));
         }
         for spot in &spots[told.len()..] {
@@ -581,6 +582,12 @@ const fn in_decoded(class: Class) -> bool {
 /// Where the strings of these spots begin, which rise.
 fn places(spots: &[Spot]) -> Vec<usize> {
     spots.iter().map(|spot| spot.part.string).collect()
+}
+
+/// Whether a name must not be told: something was found in one of `names`, and others may hold what was found elsewhere.
+fn hidden<'a>(value: &'a Json, names: &'a [usize]) -> impl Fn(Span) -> bool + 'a {
+    let text = value.as_str();
+    move |name| names.binary_search(&name.start).is_ok() || is_telling(&text[name.start..name.end])
 }
 
 /// Adds the edits that these spots, in order, ask for. Where they overlap the strongest holds for all of it.

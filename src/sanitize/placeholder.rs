@@ -35,6 +35,20 @@ pub(super) fn is_placeholder(text: &str, span: &Range<usize>) -> bool {
         && open + OPEN.len() + length + 1 >= span.end
 }
 
+/// Whether a member's name may hold more than a name: it is long, or has many digits, or a long run with a digit in it, as
+/// secrets do.
+pub(super) fn is_telling(name: &str) -> bool {
+    const LONG: usize = 64;
+    const DIGITS: usize = 8;
+    const RUN: usize = 12;
+    let digits = |text: &str| text.bytes().filter(u8::is_ascii_digit).count();
+    name.len() > LONG
+        || digits(name) > DIGITS
+        || name
+            .split(|character: char| !character.is_ascii_alphanumeric())
+            .any(|run| run.len() >= RUN && digits(run) > 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

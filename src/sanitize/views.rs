@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::decoded::{Decoded, KEEP};
-use crate::json::{Span, Text, unescape_onto};
+use crate::json::{Span, Text, unescape_into};
 
 /// Strings of at least this many bytes are texts of their own.
 const LONG: usize = 1 << 10;
@@ -60,6 +60,8 @@ pub(super) struct Views {
     pub(super) decoded: [Decoded; 2],
     /// Blocks of text, in order, as segments of `joined`, or of the value itself.
     blocks: Vec<(Text, Option<usize>)>,
+    /// A string without its escapes.
+    plain: Vec<u8>,
 }
 
 impl View {
@@ -114,6 +116,8 @@ impl Views {
         self.seam.clear();
         self.long.clear();
         self.blocks.clear();
+        self.plain.clear();
+        self.plain.shrink_to(KEEP);
         let mut exempt = exempt.iter().peekable();
         let mut name = "";
         for string in strings {
@@ -134,7 +138,8 @@ impl Views {
             }
             let at = self.joined.text.len();
             if string.escaped {
-                unescape_onto(&mut self.joined.text, inside);
+                let plain = unescape_into(&mut self.plain, inside);
+                self.joined.text.push_str(plain);
             } else {
                 self.joined.text.push_str(inside);
             }

@@ -1,5 +1,7 @@
 //! The engine with detectors of its own: what they find is where the rules say, and nothing else changes.
 
+mod properties;
+
 use std::sync::Arc;
 
 use bytes::Bytes;

@@ -1,0 +1,163 @@
+//! What holds for any content: one valid value of the same shape comes out, or nothing; twice is once; what has nothing to
+//! find in it goes through as it is.
+#![expect(clippy::disallowed_types, reason = "values are made up as trees")]
+
+use std::sync::LazyLock;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+use crate::json::{Kind, Node};
+
+/// Pieces of text with something in them, and without.
+fn piece() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => "[a-zA-Z0-9 ,.:=/\"\\\\-]{0,30}",
+        2 => "\\PC{0,12}",
+        1 => Just("KEY12345678".to_owned()),
+        1 => Just("KE".to_owned()),
+        1 => Just("Y12345678".to_owned()),
+        1 => Just("AKIAQYLPMN5HHHFPZAM2".to_owned()),
+        1 => Just("password=hunter2Xq9! ".to_owned()),
+        1 => Just("https://user:s3cr3tPassw0rd@host.example/x".to_owned()),
+        1 => Just("4111 1111 1111 1111".to_owned()),
+        1 => Just("![a](https://evil.example/p.png)".to_owned()),
+        1 => Just("<script>x</script>".to_owned()),
+        1 => Just("\u{200B}".to_owned()),
+        1 => Just("\u{1B}[31m".to_owned()),
+        1 => Just("\u{1B}".to_owned()),
+        1 => Just("\u{202E}".to_owned()),
+        1 => Just("[redacted:test_key]".to_owned()),
+        1 => Just(STANDARD.encode("the key is KEY12345678, says he")),
+        1 => Just(STANDARD.encode(STANDARD.encode("the key is KEY12345678, says he"))),
+        1 => Just("KEY%31%32345678".to_owned()),
+        1 => Just("\\u004bEY12345678".to_owned()),
+        1 => Just("ＫＥＹ12345678".to_owned()),
+    ]
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop::collection::vec(piece(), 0..6).prop_map(|pieces| pieces.concat())
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        4 => text().prop_map(Value::String),
+        1 => any::<i64>().prop_map(Value::from),
+        1 => any::<bool>().prop_map(Value::from),
+        1 => Just(Value::Null),
+    ];
+    leaf.prop_recursive(4, 32, 5, |inner| {
+        let name = prop_oneof![4 => "[a-z]{1,8}".boxed(), 2 => Just("text".to_owned()).boxed(), 1 => text().boxed()];
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::btree_map(name, inner, 0..5)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+/// Kinds, order and everything that is no text.
+fn shape(node: Node<'_>, out: &mut String) {
+    match node.kind() {
+        Kind::Object => {
+            out.push('{');
+            node.members().for_each(|member| shape(member.value, out));
+            out.push('}');
+        }
+        Kind::Array => {
+            out.push('[');
+            node.elements().for_each(|element| shape(element, out));
+            out.push(']');
+        }
+        Kind::String => out.push('s'),
+        Kind::Number | Kind::Bool | Kind::Null => out.push_str(node.raw()),
+    }
+}
+
+fn shape_of(json: &Json) -> String {
+    let mut out = String::new();
+    shape(json.root(), &mut out);
+    out
+}
+
+/// Built once: the automata take their time.
+static DETECTORS: LazyLock<Vec<Arc<dyn Detector>>> = LazyLock::new(|| {
+    let mut detectors = built_in::detectors(&Rules::default(), OwnCredentials::new());
+    detectors.push(Arc::new(Keys));
+    detectors
+});
+
+fn all() -> Sanitizer {
+    let mut rules = Rules::default();
+    rules.budget.base = std::time::Duration::from_secs(60);
+    Sanitizer::new(DETECTORS.clone(), rules, Findings::new())
+}
+
+fn seen(sanitizer: &Sanitizer, json: &Json) -> Verdict {
+    let actions = Actions::default();
+    let subject = Subject {
+        direction: Direction::Results,
+        upstream: None,
+        item: None,
+        call: None,
+        actions: &actions,
+        skip: &[],
+        questions: false,
+        sealed: false,
+    };
+    sanitizer.look(json, &subject)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn what_comes_out_has_the_same_shape_and_nothing_left_to_change(value in value()) {
+        let sanitizer = all();
+        let text = value.to_string();
+        let json = json(&text);
+        match seen(&sanitizer, &json) {
+            Verdict::Clean | Verdict::Flagged(_) => {}
+            Verdict::Blocked(blocked) => prop_assert_ne!(blocked.reason, "scan_budget", "{}", text),
+            Verdict::Changed(after, marks) => {
+                prop_assert!(Json::parse(after.bytes().clone(), &Limits::LIST).is_ok());
+                prop_assert_eq!(shape_of(&after), shape_of(&json));
+                prop_assert!(!marks.is_empty());
+                let again = seen(&sanitizer, &after);
+                prop_assert!(matches!(again, Verdict::Clean | Verdict::Flagged(_)), "{} -> {} -> {:?}", text, after.as_str(), again);
+                prop_assert!(!after.as_str().contains("KEY12345678"), "{} -> {}", text, after.as_str());
+            }
+        }
+    }
+
+    #[test]
+    fn arguments_go_as_they_came_or_not_at_all(value in value()) {
+        let sanitizer = all();
+        let actions = Actions::default();
+        let subject = Subject {
+            direction: Direction::Arguments,
+            upstream: None,
+            item: None,
+            call: None,
+            actions: &actions,
+            skip: &[],
+            questions: false,
+            sealed: false,
+        };
+        let verdict = sanitizer.look(&json(&value.to_string()), &subject);
+        prop_assert!(!matches!(verdict, Verdict::Changed(..)), "{verdict:?}");
+    }
+
+    #[test]
+    fn no_finding_holds_what_was_found(value in value()) {
+        let sanitizer = all();
+        seen(&sanitizer, &json(&value.to_string()));
+        let told = format!("{:?}", sanitizer.findings().recent());
+        for secret in ["KEY12345678", "AKIAQYLPMN5HHHFPZAM2", "4111 1111"] {
+            prop_assert!(!told.contains(secret), "{}: {}", value, told);
+        }
+    }
+}
