@@ -136,7 +136,7 @@ const EACH: usize = 10;
 
 /// Texts with one secret each.
 pub(crate) fn positives() -> Vec<Sample> {
-    let mut draw = Draw::new(0x5EC2_E7);
+    let mut draw = Draw::new(0x005E_C2E7);
     let mut all = Vec::new();
     for (family, name, form) in FORMED {
         for nth in 0..EACH {
@@ -179,7 +179,7 @@ fn placed(family: &'static str, around: &str, secret: &str) -> Sample {
 
 /// Texts that look as if they held a secret, and hold none.
 pub(crate) fn negatives() -> Vec<Sample> {
-    let mut draw = Draw::new(0xC1EA_17);
+    let mut draw = Draw::new(0x00C1_EA17);
     let mut all = Vec::new();
     let mut add = |family: &'static str, text: String| {
         all.push(Sample::negative(Class::Secret, family, text))

@@ -306,7 +306,11 @@ pairings! {
         let result = format!(r#"{{"content":[],"structuredContent":{payload},"x":{payload}}}"#);
         let notes =
             pair.upstream().tools([tool("t")]).on("tools/call", move |_| Play::Result(result.clone()));
-        let (_gateway, client) = pair.alone(&notes).await;
+        // A NUL is a control character like any other.
+        let gateway = Gateway::of().upstream("notes", &notes);
+        let gateway = gateway.setting("sanitize: { classes: { terminal_control: off } }");
+        let gateway = gateway.start().await;
+        let client = pair.client(&gateway).await;
         let answer = client.call("notes_t", payload).await;
         assert_eq!(notes.last("tools/call").arguments(), payload);
         for name in ["structuredContent", "x"] {

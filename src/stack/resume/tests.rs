@@ -265,7 +265,7 @@ impl Scene {
 fn given(routed: &Permitted) -> Approved {
     match &routed.consent {
         Consent::Given(approved) => (**approved).clone(),
-        other => panic!("{other:?}"),
+        other @ (Consent::None | Consent::Declined) => panic!("{other:?}"),
     }
 }
 

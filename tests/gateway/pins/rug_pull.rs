@@ -24,7 +24,7 @@ async fn rug_pull(pair: Pairing, mode: &'static str, by: By) {
         let builder = state.gateway(&notes);
         match by {
             By::Poll => builder.polling(Duration::from_millis(100)),
-            _ => builder,
+            By::Notification | By::Reconnect | By::Restart => builder,
         }
     };
     let mut gateway = build().start().await;
