@@ -10,9 +10,8 @@ use crate::{
     connect::spec::ClientSpec,
     findings::{Action, Findings},
     json::{Json, Node},
-    pins::Mode,
     protocol::UpstreamId,
-    sanitize::{OwnCredentials, Sanitizer, rules::UpstreamRules},
+    sanitize::{OwnCredentials, Sanitizer},
     upstream::spec::Endpoint,
 };
 
@@ -20,19 +19,7 @@ use crate::{
 pub(super) fn sanitizer(plan: &Plan, findings: Findings) -> Arc<Sanitizer> {
     let own = OwnCredentials::new();
     hold(plan, &own);
-    let mut rules = plan.sanitize.clone();
-    for (upstream, mode) in &plan.pins.modes {
-        if *mode == Mode::Quarantine {
-            let actions = rules.actions;
-            let own = rules.upstreams.entry(upstream.clone());
-            let own = own.or_insert_with(|| UpstreamRules {
-                actions,
-                tools: Vec::new(),
-                strict: true,
-            });
-            own.strict = true;
-        }
-    }
+    let rules = plan.sanitize.clone();
     Arc::new(Sanitizer::standard(rules, findings, own))
 }
 

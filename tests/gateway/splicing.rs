@@ -14,6 +14,9 @@ use tokio::runtime::Runtime;
 
 use crate::harness::{Client, Gateway, Pairing, Play, Upstream, member, members, tool};
 
+/// Nothing is looked for in content.
+const UNSEEN: &str = "sanitize: { classes: { hidden_unicode: off, terminal_control: off, own_credential: off, secret: off, weak_secret: off, personal_checked: off, active_content: off, injection: off, media: off } }";
+
 /// Random payloads of each property on each pairing.
 const CASES: u32 = 48;
 
@@ -234,7 +237,10 @@ impl Echo {
             notes.now_on("tools/call", move |_| {
                 Play::Result(said.lock().unwrap().clone())
             });
-            let (gateway, client) = pair.alone(&notes).await;
+            // Any text at all: what holds control characters, or looks like a secret, would be stopped.
+            let gateway = Gateway::of().upstream("notes", &notes).setting(UNSEEN);
+            let gateway = gateway.start().await;
+            let client = pair.client(&gateway).await;
             (notes, gateway, client)
         });
         Self {

@@ -92,7 +92,9 @@ async fn rug_pull(pair: Pairing, mode: &'static str, by: By) {
             (client.tools().await == ["notes_steady"]).then_some(())
         })
         .await;
-        assert_eq!(gateway.reports("notes").len(), 4);
+        let reports = gateway.reports("notes");
+        let withheld = reports.iter().filter(|it| it.contains("withheld until"));
+        assert_eq!(withheld.count(), 4, "{reports:?}");
         let heard = notes.heard("tools/call").len();
         for name in CHANGED {
             let answer = client.call(&format!("notes_{name}"), "{}").await.value();
@@ -122,7 +124,12 @@ async fn rug_pull(pair: Pairing, mode: &'static str, by: By) {
             (client.tools().await.len() == 5).then_some(())
         })
         .await;
-        assert_eq!(gateway.reports("notes"), [""; 0]);
+        // One of them still reads like an attempt on the model, and is told of as such.
+        let reports = gateway.reports("notes");
+        assert!(
+            reports.len() == 1 && reports[0].contains("is offered, although"),
+            "{reports:?}"
+        );
     } else {
         eventually("what changed is shown as it is", || async {
             let listed = client.ask("tools/list", "{}").await.value();
