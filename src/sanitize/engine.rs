@@ -6,13 +6,12 @@
 
 use std::{borrow::Cow, cell::Cell, ops::Range, sync::Arc, time::SystemTime};
 
-use tokio::time::Instant;
-
 use super::{
     Blocked, Class, Detector, Found, Hit, Marks, Subject, Verdict, asking, media,
     placeholder::{is_placeholder, is_telling, placeholder},
-    rules::{Actions, Budget, Rules, fitting},
+    rules::{Actions, Rules, fitting},
     views::{BEFORE, Part, Views},
+    work::{Exhausted, Work},
 };
 use crate::{
     findings::{Action, Digest, Direction, Finding, Findings},
@@ -26,12 +25,6 @@ const PASSES: usize = 3;
 const HITS: usize = 1 << 16;
 /// The most findings of one value that are told one by one; the rest are counted.
 const TOLD: usize = 64;
-/// How much text is looked at between two looks at the clock, in bytes.
-const STRIDE: usize = 64 << 10;
-/// The most bytes that are looked at for each byte of a value, over all passes and decoded forms, beside [`FREE`].
-const TIMES: usize = 64;
-/// The bytes that are looked at in any case.
-const FREE: usize = 1 << 20;
 
 /// Looks at content and acts upon what is in it. Shared by all calls.
 pub struct Sanitizer {
@@ -75,16 +68,6 @@ struct Spot {
 pub(super) const REASON: &str = "content_blocked";
 /// The word for what the operator's own rules find.
 const OWN_RULE: &str = "own_rule";
-
-/// The budget is used up.
-struct Exhausted;
-
-/// What a scan has used of its budget.
-struct Work {
-    left: usize,
-    stride: usize,
-    deadline: Instant,
-}
 
 /// One look at one text: what it is looked at for.
 struct Look<'a, 'b> {
@@ -662,38 +645,5 @@ impl Blocked {
             rule: None,
             place: String::new(),
         }
-    }
-}
-
-/// How much longer everything takes in a build that is not optimised.
-const SLOWER: u32 = if cfg!(debug_assertions) { 40 } else { 1 };
-
-impl Work {
-    fn new(length: usize, budget: Budget) -> Self {
-        let mibs = length as f64 / f64::from(1 << 20);
-        Self {
-            left: length.saturating_mul(TIMES).saturating_add(FREE),
-            stride: 0,
-            deadline: Instant::now() + (budget.base + budget.per_mib.mul_f64(mibs)) * SLOWER,
-        }
-    }
-
-    /// This much is about to be looked at.
-    fn spend(&mut self, bytes: usize) -> Result<(), Exhausted> {
-        self.left = self.left.checked_sub(bytes).ok_or(Exhausted)?;
-        self.stride += bytes;
-        Ok(())
-    }
-
-    /// Looks at the clock, now and then.
-    fn check(&mut self) -> Result<(), Exhausted> {
-        if self.stride < STRIDE {
-            return Ok(());
-        }
-        self.stride = 0;
-        if Instant::now() >= self.deadline {
-            return Err(Exhausted);
-        }
-        Ok(())
     }
 }

@@ -25,6 +25,7 @@ pub mod terminal;
 mod tests;
 mod verdict;
 mod views;
+mod work;
 
 pub use asking::host_of;
 pub use class::Class;

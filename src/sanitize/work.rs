@@ -1,0 +1,56 @@
+//! What a look at content may take, in time and in work (SECURITY 6): what is not done by then is blocked.
+//!
+//! Guarantees: the work is counted in bytes, so that nothing is looked at without end whatever the clock says.
+
+use tokio::time::Instant;
+
+use super::rules::Budget;
+
+/// How much text is looked at between two looks at the clock, in bytes.
+const STRIDE: usize = 64 << 10;
+/// The most bytes that are looked at for each byte of a value, over all passes and decoded forms, beside [`FREE`].
+const TIMES: usize = 64;
+/// The bytes that are looked at in any case.
+const FREE: usize = 1 << 20;
+/// How much longer everything takes in a build that is not optimised.
+const SLOWER: u32 = if cfg!(debug_assertions) { 40 } else { 1 };
+
+/// The budget is used up.
+pub(super) struct Exhausted;
+
+/// What a scan has used of its budget.
+pub(super) struct Work {
+    left: usize,
+    stride: usize,
+    deadline: Instant,
+}
+
+impl Work {
+    pub(super) fn new(length: usize, budget: Budget) -> Self {
+        let mibs = length as f64 / f64::from(1 << 20);
+        Self {
+            left: length.saturating_mul(TIMES).saturating_add(FREE),
+            stride: 0,
+            deadline: Instant::now() + (budget.base + budget.per_mib.mul_f64(mibs)) * SLOWER,
+        }
+    }
+
+    /// This much is about to be looked at.
+    pub(super) fn spend(&mut self, bytes: usize) -> Result<(), Exhausted> {
+        self.left = self.left.checked_sub(bytes).ok_or(Exhausted)?;
+        self.stride += bytes;
+        Ok(())
+    }
+
+    /// Looks at the clock, now and then.
+    pub(super) fn check(&mut self) -> Result<(), Exhausted> {
+        if self.stride < STRIDE {
+            return Ok(());
+        }
+        self.stride = 0;
+        if Instant::now() >= self.deadline {
+            return Err(Exhausted);
+        }
+        Ok(())
+    }
+}
