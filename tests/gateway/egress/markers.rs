@@ -189,6 +189,9 @@ async fn drive(
     let (plan, directory) = plan(notes, auth, vars);
     written.note(&format!("{plan:?}"));
     for file in std::fs::read_dir(directory.path()).unwrap() {
-        written.note(&std::fs::read_to_string(file.unwrap().path()).unwrap());
+        let file = file.unwrap().path();
+        if file.is_file() {
+            written.note(&std::fs::read_to_string(file).unwrap());
+        }
     }
 }
