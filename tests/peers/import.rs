@@ -36,6 +36,8 @@ async fn files_of_claude_desktop_vs_code_and_cursor_are_imported_checked_and_ser
     // Where it listens by itself may be taken.
     let port = free_port();
     text.push_str(&format!("listen: {{address: \"127.0.0.1:{port}\"}}\n"));
+    // The servers' own words about arguments are compared.
+    text.push_str("validate: {arguments: off}\n");
     fs::write(&file, text).expect("the world can be written to");
     let usher = Usher::serve(&world, &file, port, &variables).await;
     let client = Client::node("typescript-1.mjs");
