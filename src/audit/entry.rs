@@ -1,6 +1,6 @@
 //! A record of an operation as it is read back: by queries, by the admin API and by exports.
 //!
-//! The members are those that [`super::record`] writes; what a newer version adds is not lost, since the text is at hand.
+//! The members are those that the audit gate writes; what a newer version adds is not lost, since the text is at hand.
 
 use serde::Deserialize;
 

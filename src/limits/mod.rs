@@ -1,8 +1,8 @@
 //! Limits: how much of the gateway one caller may have (PRODUCT 10, SECURITY 5.9 and 6).
 //!
 //! Guarantees: rules swap and meters stay, those of a rule that is asked the same way (only how much it lets through may
-//! have changed); memory is bounded under unbounded keys ([`book`]); nothing is allocated and no lock is taken where no
-//! rule applies; among principals that wait for the same thing turns are taken ([`seats`]). A refusal names its rule and
+//! have changed); memory is bounded under unbounded keys (`book`); nothing is allocated and no lock is taken where no
+//! rule applies; among principals that wait for the same thing turns are taken (`seats`). A refusal names its rule and
 //! says when to try again. What a later rule refuses has still counted with rates asked before it, but not with quotas.
 //! Deliberately absent: what a refusal looks like on the wire, and groups that a credential does not name.
 

@@ -1,7 +1,7 @@
 //! C9: what reads like instructions to the model.
 //!
 //! Four kinds: to set earlier instructions aside, to keep something from the user, to use other tools first or instead, and to
-//! hand over credentials. Phrases are data in [`phrases`]: sets of words that stand near each other, in sixteen languages.
+//! hand over credentials. Phrases are data in `phrases`: sets of words that stand near each other, in sixteen languages.
 //!
 //! Guarantees: linear in the length of the text; a hit is the stretch from the first to the last word of a phrase. It is
 //! advisory: what is worded in another way is not found, and a text about such attacks is. Nothing here stops an injection.
