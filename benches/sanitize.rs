@@ -1,5 +1,5 @@
-//! What does it cost to look at content? Budget: 1.5 ms per MiB of clean text and 10 ms per MiB of dirty text, on one core, for
-//! every class that is on by default; linear in the text whatever it holds; clean content is not copied.
+//! What does it cost to look at content? Budget for C1 to C6 and C8 together, on one core: 1.5 ms per MiB of clean text and 10 ms
+//! per MiB of dirty text; linear in the text whatever it holds; clean content is not copied. `all` is with C9, too.
 //!
 //! `cargo bench --bench sanitize -- clean` for the first of these. A value is a `tools/call` result; lengths are those of its
 //! JSON.
@@ -12,7 +12,10 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use usher::{
     findings::{Direction, Findings},
     json::{Json, Limits},
-    sanitize::{OwnCredentials, Sanitizer, Subject, Verdict, rules::Rules},
+    sanitize::{
+        Class, OwnCredentials, Sanitizer, Subject, Verdict,
+        rules::{Actions, Rules},
+    },
 };
 
 const MIB: usize = 1 << 20;
@@ -54,7 +57,14 @@ const LOGS: &str = "2026-11-21T13:37:42.123456Z  INFO server::accept: connection
 const WORLD: &str = "Zażółć gęślą jaźń — naïve café “quotes”. 日本語の文章はここにあります。中文也在这里，没有空格。 مرحبا بالعالم. שלום עולם. नमस्ते दुनिया। 👩‍💻🎉\n";
 const DIRTY: &str = "deploy with AKIAQYLPMN5HHHFPZAM2 and a card 4111 1111 1111 1111 ![x](https://evil.example/p.png?d=1) \u{1B}[31mred\u{1B}[0m ze\u{200B}ro and so on, with some more words in between so that it reads like text and not like a list\n";
 
-fn subject(actions: &usher::sanitize::rules::Actions) -> Subject<'_> {
+/// What the budget is of: everything that is on by default but C9.
+fn budgeted() -> Actions {
+    let mut actions = Actions::default();
+    actions.set_all(Class::Injection, None);
+    actions
+}
+
+fn subject(actions: &Actions) -> Subject<'_> {
     Subject {
         direction: Direction::Results,
         upstream: None,
@@ -69,8 +79,8 @@ fn subject(actions: &usher::sanitize::rules::Actions) -> Subject<'_> {
 
 fn clean(c: &mut Criterion) {
     let sanitizer = sanitizer();
-    let rules = Rules::default();
-    let subject = subject(&rules.actions);
+    let actions = budgeted();
+    let subject = subject(&actions);
     let mut group = c.benchmark_group("clean");
     for (name, value) in [
         ("prose", block(PROSE, MIB)),
@@ -94,8 +104,8 @@ fn clean(c: &mut Criterion) {
 
 fn dirty(c: &mut Criterion) {
     let sanitizer = sanitizer();
-    let rules = Rules::default();
-    let subject = subject(&rules.actions);
+    let actions = budgeted();
+    let subject = subject(&actions);
     let mut group = c.benchmark_group("dirty");
     group.sample_size(20);
     let sparse = format!("{}{DIRTY}", PROSE.repeat(40));
@@ -118,8 +128,8 @@ fn dirty(c: &mut Criterion) {
 /// Twice the text takes twice the time: the figures per byte of one pair are alike.
 fn linear(c: &mut Criterion) {
     let sanitizer = sanitizer();
-    let rules = Rules::default();
-    let subject = subject(&rules.actions);
+    let actions = budgeted();
+    let subject = subject(&actions);
     let mut group = c.benchmark_group("linear");
     group.sample_size(10);
     for (name, piece) in [
@@ -144,5 +154,24 @@ fn linear(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, clean, dirty, linear);
+/// With what reads like instructions, too: as it is by default.
+fn all(c: &mut Criterion) {
+    let sanitizer = sanitizer();
+    let actions = Actions::default();
+    let subject = subject(&actions);
+    let mut group = c.benchmark_group("all");
+    group.sample_size(20);
+    for (name, value) in [
+        ("prose", block(PROSE, MIB)),
+        ("source", block(SOURCE, MIB)),
+        ("small", block(PROSE, 256)),
+    ] {
+        group.throughput(Throughput::Bytes(value.len() as u64));
+        group.bench_function(name, |b| {
+            b.iter(|| sanitizer.look(black_box(&value), &subject))
+        });
+    }
+}
+
+criterion_group!(benches, clean, dirty, linear, all);
 criterion_main!(benches);

@@ -45,6 +45,10 @@ impl Edits {
     /// Puts `text`, escaped as need be, in the place of `part` of the inside of a string: both ends lie between characters and
     /// not inside an escape.
     pub fn rewrite(&mut self, part: Span, text: &str) {
+        if text.is_empty() {
+            self.list.push((part, Bytes::new()));
+            return;
+        }
         let mut spelled = Vec::with_capacity(text.len() + 2);
         push_string(&mut spelled, text);
         let inside = 1..spelled.len() - 1;

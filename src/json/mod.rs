@@ -26,7 +26,7 @@ pub use decimal::Decimal;
 pub use edit::{Edits, Fate};
 pub use node::{Elements, Field, Fields, Kind, Member, Members, Node};
 pub use scan::{Limits, ScanError, scan};
-pub use walk::{Mark, Marks, Spelled, Text, Texts, unescape_into};
+pub use walk::{Mark, Marks, Spelled, Text, Texts, unescape_onto};
 
 use notes::Notes;
 use scan::scan_noting;

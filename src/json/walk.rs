@@ -233,15 +233,35 @@ impl Iterator for Marks<'_> {
     }
 }
 
-/// What the inside of a valid string stands for, put together in `buffer`, which is kept from one string to the next.
-pub fn unescape_into<'b>(buffer: &'b mut Vec<u8>, inside: &str) -> &'b str {
+/// Appends what the inside of a valid string stands for. `buffer` is kept from one string to the next.
+pub fn unescape_onto(out: &mut String, buffer: &mut Vec<u8>, inside: &str) {
+    let bytes = inside.as_bytes();
+    // Putting bytes together is faster, but what is not ASCII has to be proved to be text again.
+    if inside.is_ascii() {
+        out.push_str(unescape_ascii(buffer, inside));
+        return;
+    }
+    let mut from = 0;
+    loop {
+        // Nothing else stops a search there: the inside of a valid string holds no quote but after a backslash.
+        let at = next_stop(bytes, from, true);
+        out.push_str(&inside[from..at]);
+        if at >= bytes.len() {
+            break;
+        }
+        let (character, length) = node::escaped(&inside[at..]);
+        out.push(character);
+        from = (at + length).min(bytes.len());
+    }
+}
+
+fn unescape_ascii<'b>(buffer: &'b mut Vec<u8>, inside: &str) -> &'b str {
     let bytes = inside.as_bytes();
     // Short pieces are copied as whole blocks, and what follows is put over what was too much.
     buffer.clear();
     buffer.resize(bytes.len() + BLOCK, 0);
     let (mut from, mut to) = (0, 0);
     while from < bytes.len() {
-        // Nothing else stops a search there: the inside of a valid string holds no quote but after a backslash.
         let at = next_stop(bytes, from, true);
         let run = at - from;
         match bytes[from..].first_chunk::<BLOCK>() {
@@ -374,13 +394,17 @@ mod tests {
             let spelled = Json::string(&text);
             let inside = &spelled.as_str()[1..spelled.len() - 1];
             let mut buffer = vec![7; 3];
-            prop_assert_eq!(unescape_into(&mut buffer, inside), &text);
+            let mut plain = String::new();
+            unescape_onto(&mut plain, &mut buffer, inside);
+            prop_assert_eq!(&plain, &text);
             let mut cuts: Vec<usize> = cuts.iter().map(|cut| text.floor_char_boundary(cut.index(text.len() + 1))).collect();
             cuts.sort_unstable();
             let mut places = Spelled::new(inside);
             for cut in cuts {
                 let at = places.place(cut);
-                prop_assert_eq!(unescape_into(&mut buffer, &inside[..at]), &text[..cut]);
+                plain.clear();
+                unescape_onto(&mut plain, &mut buffer, &inside[..at]);
+                prop_assert_eq!(&plain, &text[..cut]);
             }
         }
     }

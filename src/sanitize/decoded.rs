@@ -190,7 +190,7 @@ impl Decoded {
 }
 
 /// What is kept of a buffer from one text to the next, in bytes.
-pub(super) const KEEP: usize = 1 << 20;
+pub(super) const KEEP: usize = 2 << 20;
 
 /// Tells every run of at least [`RUN`] characters of either Base64 alphabet.
 fn runs(text: &[u8], mut each: impl FnMut(Range<usize>)) {

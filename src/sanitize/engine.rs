@@ -61,7 +61,7 @@ struct Spot {
     action: Action,
     inert: Option<Cow<'static, str>>,
     length: usize,
-    digest: Digest,
+    digest: Option<Digest>,
 }
 
 /// The word for content that does not go on.
@@ -76,6 +76,16 @@ struct Look<'a, 'b> {
     hits: &'b mut Vec<Hit>,
     spots: &'b mut Vec<Spot>,
     work: &'b mut Work,
+    stage: Stage,
+}
+
+/// What is looked for first, and then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// What hides other things.
+    Hiding,
+    /// Everything else.
+    All,
 }
 
 /// Tells the parts of strings that a span of a text covers.
@@ -298,33 +308,38 @@ impl Sanitizer {
             hits,
             spots,
             work,
+            stage: Stage::Hiding,
         };
-        let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
-            joined.parts(span).for_each(each);
-        };
-        look.deep(&joined.text, &places, Count::All, decoded)?;
-        for string in &*long {
-            let inside = string.inside;
+        for stage in [Stage::Hiding, Stage::All] {
+            look.stage = stage;
             let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
-                each(Part {
-                    string: inside.start,
-                    from: span.start,
-                    to: span.end,
-                    name: string.name,
-                });
+                joined.parts(span).for_each(each);
             };
-            look.deep(
-                &text[inside.start..inside.end],
-                &places,
-                Count::All,
-                decoded,
-            )?;
-        }
-        if !seam.text.is_empty() {
-            let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
-                seam.parts(span).for_each(each);
-            };
-            look.deep(&seam.text, &places, Count::Across, decoded)?;
+            look.deep(&joined.text, &places, Count::All, decoded)?;
+            for string in &*long {
+                let inside = string.inside;
+                let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
+                    each(Part {
+                        string: inside.start,
+                        from: span.start,
+                        to: span.end,
+                        name: string.name,
+                    });
+                };
+                let text = &text[inside.start..inside.end];
+                look.deep(text, &places, Count::All, decoded)?;
+            }
+            if !seam.text.is_empty() {
+                let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
+                    seam.parts(span).for_each(each);
+                };
+                look.deep(&seam.text, &places, Count::Across, decoded)?;
+            }
+            // What splits other things goes first; what it splits is found in the next pass.
+            if look.spots.iter().any(Spot::hides) {
+                look.spots.retain(Spot::hides);
+                break;
+            }
         }
         names.extend(
             spots
@@ -333,14 +348,6 @@ impl Sanitizer {
                 .map(|spot| spot.part.string),
         );
         names.sort_unstable();
-        // What splits other things goes first.
-        let hides = |spot: &Spot| {
-            spot.action == Action::Remove
-                && matches!(spot.class, Some(Class::Hidden | Class::Terminal))
-        };
-        if spots.iter().any(hides) {
-            spots.retain(hides);
-        }
         spots.sort_by(|one, two| {
             let key = |spot: &Spot| (spot.part.string, spot.part.from, usize::MAX - spot.part.to);
             key(one).cmp(&key(two))
@@ -414,6 +421,9 @@ impl Look<'_, '_> {
             return Ok(());
         }
         self.text(text, places, count)?;
+        if self.stage == Stage::Hiding {
+            return Ok(());
+        }
         let [outer, inner] = decoded;
         outer.read(text);
         if outer.text.is_empty() {
@@ -443,7 +453,11 @@ impl Look<'_, '_> {
             let asked = told_by(class)
                 .iter()
                 .any(|class| actions.of(*class, direction).is_some());
-            if !asked || (count == Count::Decoded && !in_decoded(class)) {
+            let hiding = matches!(class, Class::Hidden | Class::Terminal);
+            if !asked
+                || hiding != (self.stage == Stage::Hiding)
+                || (count == Count::Decoded && !in_decoded(class))
+            {
                 continue;
             }
             detector.inspect(text, self.hits);
@@ -461,7 +475,11 @@ impl Look<'_, '_> {
             }
             *self.hits = hits;
         }
-        for own in &sanitizer.rules.own {
+        let own = match self.stage {
+            Stage::Hiding => &[],
+            Stage::All => &sanitizer.rules.own[..],
+        };
+        for own in own {
             for found in own
                 .pattern
                 .find_iter(text)
@@ -508,7 +526,9 @@ impl Look<'_, '_> {
         }
         // A name that stands beside what was found is not what was found.
         let values = parts.iter().any(|part| !part.name);
-        let digest = self.sanitizer.findings.digest(matched);
+        // Of those that will be told; what is only counted has none.
+        let told = self.spots.len() < 4 * TOLD;
+        let digest = told.then(|| self.sanitizer.findings.digest(matched));
         let whole = count != Count::Decoded && !across;
         let can_be_inert = whole && hit.inert.is_some();
         let action = if action == Action::Neutralise && !can_be_inert {
@@ -608,6 +628,11 @@ fn alter(value: &Json, spots: &[Spot], edits: &mut Edits) {
 }
 
 impl Spot {
+    /// Whether it is gone before anything else is looked for.
+    fn hides(&self) -> bool {
+        self.action == Action::Remove && matches!(self.class, Some(Class::Hidden | Class::Terminal))
+    }
+
     const fn alters(&self) -> bool {
         !matches!(self.action, Action::Flag)
     }
@@ -620,7 +645,7 @@ impl Spot {
             direction: subject.direction,
             place: place.into(),
             length: self.length,
-            digest: Some(self.digest),
+            digest: self.digest,
             upstream: subject.upstream.cloned(),
             item: subject.item.cloned(),
             call: subject.call,

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::decoded::{Decoded, KEEP};
-use crate::json::{Span, Text, unescape_into};
+use crate::json::{Span, Text, unescape_onto};
 
 /// Strings of at least this many bytes are texts of their own.
 const LONG: usize = 1 << 10;
@@ -138,8 +138,7 @@ impl Views {
             }
             let at = self.joined.text.len();
             if string.escaped {
-                let plain = unescape_into(&mut self.plain, inside);
-                self.joined.text.push_str(plain);
+                unescape_onto(&mut self.joined.text, &mut self.plain, inside);
             } else {
                 self.joined.text.push_str(inside);
             }
