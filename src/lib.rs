@@ -25,7 +25,7 @@
 //! 3  snapshot  stage  connect      the world one call sees; the types that prove how far a call has come
 //! 2  audit auth catalog events limits pins policy resume sanitize schema  domain decisions: no tower
 //! 1  call findings metrics tasks seal  the canonical call and reply; what was found and counted; tasks; sealed cursors
-//! 0  json  jsonrpc  protocol       bytes, frames, the specification's words: no I/O, no clock
+//! 0  glob  json  jsonrpc  protocol bytes, frames, the specification's words: no I/O, no clock
 //! ```
 //!
 //! # The life of a `tools/call`
@@ -50,6 +50,7 @@
 //! A list call ends at step 3: the catalog holds its pages encoded.
 
 // Floor 0: bytes in, values and frames out.
+pub mod glob;
 pub mod json;
 pub mod jsonrpc;
 pub mod protocol;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Content, Report, Route, Terms, glob,
+    Content, Report, Route, Terms,
     namespace::Namespace,
     rules::{CatalogRules, NamingRules},
     schema::{SchemaCheck, SchemaFault},
@@ -12,6 +12,7 @@ use super::{
     template::Template,
 };
 use crate::{
+    glob,
     json::{Json, Kind, Node},
     metrics::{self, Bound},
     protocol::{

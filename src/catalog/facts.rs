@@ -9,10 +9,10 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc};
 use super::{
     Catalog, Route,
     check::Item,
-    glob,
     rules::{Labels, Pins},
 };
 use crate::{
+    glob,
     json::Json,
     protocol::{UpstreamId, methods::ListKind, names::Scope},
 };

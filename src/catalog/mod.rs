@@ -10,7 +10,6 @@ mod convert;
 mod cursor;
 mod face;
 mod facts;
-mod glob;
 mod hints;
 mod namespace;
 mod offered;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::Screen;
-use crate::protocol::UpstreamId;
+use crate::{glob, protocol::UpstreamId};
 
 /// Everything that shapes a catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl ValidationRules {
     pub(super) fn of(&self, local: &str) -> Validation {
         let own = self.tools.iter().rev();
         let own = own
-            .filter(|(glob, _)| super::glob::matches(glob, local))
+            .filter(|(glob, _)| glob::matches(glob, local))
             .map(|(_, validation)| *validation);
         own.into_iter().next().unwrap_or(self.all)
     }

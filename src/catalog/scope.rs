@@ -11,7 +11,6 @@ use super::{
     check::Item,
     cursor::Position,
     face::{self, Face},
-    glob,
     hints::Freshness,
     namespace::{self, Namespace},
     offered::Offered,
@@ -19,11 +18,14 @@ use super::{
     spelling,
     view::{ListView, Section},
 };
-use crate::protocol::{
-    UpstreamId,
-    extensions::{Offers, TaskDesign},
-    methods::ListKind,
-    names::Scope,
+use crate::{
+    glob,
+    protocol::{
+        UpstreamId,
+        extensions::{Offers, TaskDesign},
+        methods::ListKind,
+        names::Scope,
+    },
 };
 
 /// Everything one endpoint serves.

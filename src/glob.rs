@@ -1,12 +1,12 @@
 //! Globs over names: `*` is any run of characters, `?` any one, everything else itself.
 
 /// Whether one of `globs` matches all of `text`.
-pub(super) fn any(globs: &[String], text: &str) -> bool {
+pub fn any(globs: &[String], text: &str) -> bool {
     globs.iter().any(|glob| matches(glob, text))
 }
 
 /// Whether `glob` matches all of `text`. At most the product of both lengths in steps.
-pub(super) fn matches(glob: &str, text: &str) -> bool {
+pub fn matches(glob: &str, text: &str) -> bool {
     let (mut glob, mut text) = (glob, text);
     let mut retry: Option<(&str, &str)> = None; // past the last `*`, and where its run ends so far
     loop {

@@ -1,0 +1,193 @@
+//! What a call learns about itself on its way, for records and spans: facts noted once by whoever knows them, read at the end.
+//!
+//! Guarantees: a trail that nobody reads costs a branch; noting changes nothing about what becomes of the call. Nothing
+//! below decides by a trail: it is written on the way and read when the call is over.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use super::Approved;
+use crate::{
+    jsonrpc::RequestId,
+    protocol::{UpstreamId, trace::Parent},
+};
+
+/// Where a request came in, in the words of its own hop. Nothing is done by it; it is for the record.
+#[derive(Debug, Clone, Default)]
+pub struct Origin {
+    /// The id that the client gave the request; `None` for what is nobody's request.
+    pub request: Option<RequestId>,
+    /// By which binding.
+    pub listener: Listener,
+    /// The span that it belongs to, where the client told one: in `_meta`, or else in a header (PROTOCOL A7).
+    pub parent: Option<Parent>,
+}
+
+/// A binding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Listener {
+    /// HTTP, of either era.
+    Http,
+    /// A pipe.
+    Stdio,
+    /// Nothing came in: the gateway does it of its own accord, or for a command line.
+    #[default]
+    Own,
+}
+
+impl Listener {
+    /// The word in records.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Stdio => "stdio",
+            Self::Own => "own",
+        }
+    }
+}
+
+/// The trail of one call; clones are of the same.
+#[derive(Clone, Default)]
+pub struct Trail(Option<Arc<Kept>>);
+
+struct Kept {
+    origin: Origin,
+    // Held for moments, and as a rule by one task alone.
+    facts: Mutex<Facts>,
+}
+
+/// What is known of a call beside what it carries.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// Whether the call has come to the stack: whoever brings a trail that has is a new call.
+    pub begun: bool,
+    /// The upstream that it leads to, and the name or URI there; known once the way is.
+    pub route: Option<(UpstreamId, Arc<str>)>,
+    /// The tool that it is about, by the name that was called, where the request itself does not say: a task's.
+    pub tool: Option<Arc<str>>,
+    /// Why policy did not let it through.
+    pub denied: Option<Denial>,
+    /// The approval that it went by.
+    pub approved: Option<Arc<Approved>>,
+    /// Whether the record of the decision has been taken.
+    pub recorded: bool,
+    /// How often it was sent to its upstream.
+    pub attempts: u32,
+    /// The HTTP status of the upstream's last answer, where it has one.
+    pub status: Option<u16>,
+    /// Where its time went.
+    pub spent: Spent,
+}
+
+/// What policy said of a call that it did not let through.
+#[derive(Debug, Clone)]
+pub struct Denial {
+    /// The reason word; the client of a hidden item got another one.
+    pub reason: &'static str,
+    /// Whether the item is hidden from whoever called.
+    pub hidden: bool,
+    /// The policies that decided.
+    pub policies: Vec<Arc<str>>,
+    /// The digest of the set that decided.
+    pub digest: Arc<str>,
+}
+
+/// Where a call's time went. What is not told here is small.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Spent {
+    /// Waiting for its turn.
+    pub queued: Duration,
+    /// Being judged by policy.
+    pub policy: Duration,
+    /// From the record of the decision until the upstream's answer, or its stream, was there.
+    pub upstream: Duration,
+    /// Having its content looked at.
+    pub sanitising: Duration,
+}
+
+impl Trail {
+    /// One that nobody reads.
+    pub const NONE: Self = Self(None);
+
+    /// One that is read.
+    pub fn of(origin: Origin) -> Self {
+        Self(Some(Arc::new(Kept {
+            origin,
+            facts: Mutex::default(),
+        })))
+    }
+
+    /// A new one of the same origin, for a call that is made once more.
+    #[must_use]
+    pub fn renewed(&self) -> Self {
+        let kept = self.0.as_ref();
+        kept.map_or(Self::NONE, |kept| Self::of(kept.origin.clone()))
+    }
+
+    /// Whether somebody reads it.
+    pub const fn is_read(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Where the call came in.
+    pub fn origin(&self) -> Option<&Origin> {
+        self.0.as_ref().map(|kept| &kept.origin)
+    }
+
+    /// Notes something, where somebody reads it.
+    pub fn note(&self, with: impl FnOnce(&mut Facts)) {
+        if let Some(kept) = &self.0 {
+            with(&mut kept.facts());
+        }
+    }
+
+    /// What was noted until now.
+    pub fn facts(&self) -> Facts {
+        let kept = self.0.as_ref();
+        kept.map_or_else(Facts::default, |kept| kept.facts().clone())
+    }
+}
+
+impl Kept {
+    /// Whoever panicked while noting left facts that are whole.
+    fn facts(&self) -> MutexGuard<'_, Facts> {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Trail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            None => f.write_str("Trail(unread)"),
+            Some(kept) => f.debug_tuple("Trail").field(&*kept.facts()).finish(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_noted_is_read_by_every_clone_and_by_no_renewed_one() {
+        let trail = Trail::of(Origin {
+            listener: Listener::Stdio,
+            ..Origin::default()
+        });
+        trail.clone().note(|facts| facts.attempts += 2);
+        assert_eq!(trail.facts().attempts, 2);
+        let renewed = trail.renewed();
+        assert_eq!(renewed.facts().attempts, 0);
+        let listener = renewed.origin().map(|origin| origin.listener);
+        assert_eq!(listener, Some(Listener::Stdio));
+    }
+
+    #[test]
+    fn nothing_is_noted_where_nobody_reads() {
+        Trail::NONE.note(|_| panic!("it is not even asked"));
+        assert!(!Trail::NONE.renewed().is_read());
+    }
+}
