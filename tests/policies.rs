@@ -89,6 +89,7 @@ fn the_commands_for_authors_end_as_they_say_and_print_what_parses() {
     let dir = dir().display().to_string();
     let run = |arguments: &[&str]| {
         let out = Command::new(env!("CARGO_BIN_EXE_usher"))
+            .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .arg("policy")
             .args(arguments)
             .args(["--dir", &dir])
@@ -193,6 +194,7 @@ toolsets:
     /// Exit code, stdout and stderr of a policy command with `--connect`.
     fn run(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
         let out = Command::new(env!("CARGO_BIN_EXE_usher"))
+            .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .arg("policy")
             .args(arguments)
             .arg("--connect")

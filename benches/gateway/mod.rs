@@ -77,6 +77,7 @@ impl Gateway {
                 OwnCredentials::new(),
             )),
             findings: Default::default(),
+            auditor: None,
             closing: CancellationToken::new(),
         };
         let tasks = Tasks::new();
@@ -87,6 +88,7 @@ impl Gateway {
                 tasks,
                 deadline: Duration::from_secs(60),
                 closing: CancellationToken::new(),
+                observed: false,
             },
         }
     }

@@ -1,5 +1,6 @@
 //! The app: a plan becomes upstreams, a world, a stack and listeners; and their orderly end.
 
+mod audit;
 mod content;
 mod govern;
 mod paths;
@@ -17,6 +18,7 @@ use secrecy::ExposeSecret;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    audit::home::{Home, HomeError},
     call::{Call, Identity, Reply},
     catalog::{Contribution, Position},
     config::Plan,
@@ -69,6 +71,8 @@ struct Shared {
     findings: Findings,
     // Holds the listener from `bind` to `shutdown`; touched at start and end only.
     server: std::sync::Mutex<Option<Server>>,
+    /// The log of calls, until the end.
+    recording: std::sync::Mutex<Option<Home>>,
 }
 
 /// Why a gateway could not start.
@@ -89,6 +93,9 @@ pub enum AppError {
         #[source]
         cause: io::Error,
     },
+    /// Calls cannot be recorded.
+    #[error("audit: {0}")]
+    Audit(#[from] HomeError),
     /// What authentication needs cannot be used.
     #[error("auth: {0}")]
     Auth(#[from] GuardError),
@@ -176,7 +183,10 @@ impl App {
             world.expect_own();
         }
         let fleet = Arc::new(Fleet { all, own });
+        let recording = audit::open(&plan)?;
+        let auditor = recording.as_ref().map(|home| home.auditor.clone());
         let parts = stack::Parts {
+            auditor: auditor.clone(),
             world: world.clone(),
             sealer,
             upstreams: fleet.clone(),
@@ -191,6 +201,7 @@ impl App {
             tasks: tasks.child(),
             deadline: DEADLINE,
             closing,
+            observed: auditor.is_some(),
         });
         if let Some(connections) = &connections {
             tasks.spawn(follow(connections.clone(), fleet.clone()));
@@ -213,6 +224,7 @@ impl App {
                 connections,
                 findings,
                 server,
+                recording: std::sync::Mutex::new(recording),
             }),
         })
     }
@@ -447,6 +459,13 @@ impl App {
         )
         .await;
         self.shared.tasks.clone().finish().await;
+        // Last, so that nothing that happens is left out: what is not written yet is written, signed and synced now.
+        let recording = self.shared.recording.lock();
+        let recording = recording
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .take();
+        // It waits for the disk. It ends only with the runtime, and nothing comes after it.
+        _ = tokio::task::spawn_blocking(move || audit::close(recording)).await;
     }
 }
 

@@ -50,6 +50,13 @@ impl<'a> Object<'a> {
         self
     }
 
+    /// A longer text, of which at most `most` bytes are kept.
+    pub fn content(&mut self, name: &'static str, value: &str, most: usize) -> &mut Self {
+        self.name(name);
+        text(self.out, value, most);
+        self
+    }
+
     /// A whole number; beyond 2^53 it is written as text, since a canonical number is a double.
     pub fn number(&mut self, name: &'static str, value: u64) -> &mut Self {
         self.name(name);

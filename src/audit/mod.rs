@@ -1,15 +1,22 @@
 //! What happened, provably: records of every operation, chained, signed and kept.
 
+mod auditor;
 pub mod canonical;
 pub mod chain;
 pub mod entry;
+pub mod home;
 pub mod key;
 pub mod log;
 pub mod query;
+pub mod record;
 pub mod recorder;
+mod rules;
 pub mod verify;
 
 use std::time::SystemTime;
+
+pub use auditor::Auditor;
+pub use rules::{Level, Rule, Rules};
 
 /// A time as records have it: UTC, in nanoseconds.
 pub(crate) fn stamp(time: SystemTime) -> String {

@@ -10,11 +10,12 @@ mod input;
 mod listen;
 mod reply;
 mod task;
+mod trail;
 
 use std::{
     fmt,
     net::IpAddr,
-    sync::{Arc, atomic::AtomicU64},
+    sync::{Arc, LazyLock, atomic::AtomicU64},
 };
 
 use tokio::time::Instant;
@@ -31,6 +32,7 @@ pub use input::{InputRequired, Resume, State};
 pub use listen::{Change, Filter};
 pub use reply::{Event, Events, Outcome, Page, Reply, ReplyStream, ServerCard, Step};
 pub use task::TaskOp;
+pub use trail::{Denial, Facts, Listener, Origin, Spent, Trail};
 
 /// One request, on its way to being answered.
 #[derive(Debug, Clone)]
@@ -57,9 +59,12 @@ pub struct Call {
     pub mirrored: Option<Vec<(String, String)>>,
     /// When the answer is due; the upstream's own deadline may come sooner.
     pub deadline: Instant,
+    /// What it learns about itself on its way.
+    pub trail: Trail,
 }
 
-/// The gateway's id of a call: unique in this process.
+/// The gateway's id of a call: unique in this process, and as text in all processes, for it names its records too
+/// (SECURITY 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CallId(u64);
 
@@ -72,9 +77,24 @@ impl CallId {
     }
 }
 
+/// Tells this process from others: eight random bytes.
+static PROCESS: LazyLock<u64> = LazyLock::new(|| {
+    let mut bytes = [0; 8];
+    aws_lc_rs::rand::fill(&mut bytes).map_or_else(
+        // Not unique without the system's random source, but a name all the same.
+        |_| u64::from(std::process::id()),
+        |()| u64::from_le_bytes(bytes),
+    )
+});
+
+/// What all ids of this process begin with: 16 hexadecimal digits.
+pub fn process() -> String {
+    format!("{:016x}", *PROCESS)
+}
+
 impl fmt::Display for CallId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
+        write!(f, "{:016x}-{}", *PROCESS, self.0)
     }
 }
 
@@ -115,6 +135,24 @@ pub enum CompletionRef {
 }
 
 impl Op {
+    /// The name or the URI that it asks for, as its client knows it; `None` where it asks for nothing by one. A task's handle is
+    /// no name: whoever has it may use it.
+    pub const fn target(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::CallTool(name)
+            | Self::GetPrompt(name)
+            | Self::ReadResource(name)
+            | Self::Complete(CompletionRef::Prompt(name) | CompletionRef::Resource(name))
+            | Self::GetSkill(name)
+            | Self::ReadDirectory(name, _) => Some(name),
+            Self::Discover
+            | Self::List(..)
+            | Self::Task(..)
+            | Self::ListTasks(_)
+            | Self::Listen(_) => None,
+        }
+    }
+
     /// The method's name, the same in both eras but for discovery.
     pub const fn method(&self) -> &'static str {
         use crate::protocol::methods;

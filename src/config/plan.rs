@@ -41,6 +41,8 @@ pub struct Plan {
     pub sessions: crate::downstream::SessionBounds,
     /// How much one caller may have.
     pub limits: LimitRules,
+    /// How calls are recorded. `None`: they are not.
+    pub audit: Option<crate::audit::home::AuditSpec>,
     /// How many may listen for changes.
     pub listens: crate::events::Bounds,
 }

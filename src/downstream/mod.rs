@@ -28,10 +28,12 @@ use futures_util::{FutureExt, future::BoxFuture};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    call::{Call, Identity, Op, Page},
+    call::{Call, Identity, Listener, Op, Origin, Page, Trail},
     json::{Json, Limits, Node},
-    jsonrpc::{DecodeError, Frame, Message, Request, RpcError, decode, decode::Fault, encode},
-    protocol::{Era, Revision, codes, meta, methods, mirror, names::Scope},
+    jsonrpc::{
+        DecodeError, Frame, Message, Request, RequestId, RpcError, decode, decode::Fault, encode,
+    },
+    protocol::{Era, Revision, codes, meta, methods, mirror, names::Scope, trace, trace::Parent},
     stack::McpService,
     tasks::Tasks,
 };
@@ -62,6 +64,8 @@ pub struct Door {
     pub deadline: Duration,
     /// Cancelled when the gateway begins to drain: open streams that owe nothing end then.
     pub closing: CancellationToken,
+    /// Whether anybody reads what calls learn about themselves.
+    pub observed: bool,
 }
 
 /// One message at the door.
@@ -218,6 +222,30 @@ impl Door {
                 }
                 Err(problem) => problem.into(),
             },
+        })
+    }
+
+    /// What a request brings for the record.
+    fn trail(&self, inbound: &Inbound, request: &RequestId, head: &Head<'_>) -> Trail {
+        if !self.observed {
+            return Trail::NONE;
+        }
+        let told = head
+            .meta
+            .and_then(|meta| meta.member(trace::PARENT)?.as_str());
+        let headers = inbound.headers.as_ref();
+        let parent = told.as_deref().and_then(Parent::parse).or_else(|| {
+            let header = headers?.get(trace::PARENT)?.to_str().ok()?;
+            Parent::parse(header)
+        });
+        Trail::of(Origin {
+            request: Some(request.clone()),
+            listener: if headers.is_some() {
+                Listener::Http
+            } else {
+                Listener::Stdio
+            },
+            parent,
         })
     }
 

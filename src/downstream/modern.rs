@@ -133,6 +133,7 @@ impl Modern<'_> {
             scope: inbound.scope.clone(),
             mirrored,
             deadline: Instant::now() + self.door.deadline,
+            trail: self.door.trail(inbound, &id, head),
         };
         let exchange = Exchange {
             wording: &Words,

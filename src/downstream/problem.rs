@@ -328,6 +328,11 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
             codes::SHUTTING_DOWN,
             "shutting down; try again".to_owned(),
         ),
+        Error::AuditUnavailable => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            codes::AUDIT_UNAVAILABLE,
+            "nothing can be recorded at the moment, so nothing is done; try again later".to_owned(),
+        ),
     };
     let mut data = vec![
         ("reason", Json::string(error.reason())),
@@ -443,6 +448,7 @@ pub(super) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<ToolErr
         | Error::InsufficientScope { .. }
         | Error::OverLimit(_)
         | Error::Limited(_)
+        | Error::AuditUnavailable
         | Error::ShuttingDown => return None,
     };
     let mut about = vec![
@@ -569,6 +575,7 @@ const fn needed_capabilities(error: &Error) -> Option<&Json> {
         | Error::Blocked(_)
         | Error::Limited(_)
         | Error::Deadline
+        | Error::AuditUnavailable
         | Error::ShuttingDown => None,
     }
 }
@@ -641,6 +648,7 @@ fn retry_millis(error: &Error) -> Option<u64> {
         | Error::Blocked(_)
         | Error::Limited(_)
         | Error::Deadline
+        | Error::AuditUnavailable
         | Error::ShuttingDown => None,
     }
 }

@@ -49,6 +49,8 @@ pub const DENIED: i64 = -31010;
 pub const LIMITED: i64 = -31011;
 /// Content holds what must not go through (SECURITY 7).
 pub const CONTENT_BLOCKED: i64 = -31015;
+/// What is done cannot be recorded, so it is not done (SECURITY AUD-2); HTTP 503.
+pub const AUDIT_UNAVAILABLE: i64 = -31016;
 /// The client would not give the input that the upstream needs.
 pub const INPUT_REFUSED: i64 = -31020;
 /// The user has to log in to the upstream first, at the URL in `data.url`.

@@ -45,6 +45,29 @@ pub fn is_state(state: &str) -> bool {
         && state.split(',').all(entry)
 }
 
+/// What a `traceparent` says, in small.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parent {
+    /// The trace.
+    pub trace: u128,
+    /// The span of whoever calls.
+    pub span: u64,
+    /// The flags; the lowest bit says that the trace is recorded.
+    pub flags: u8,
+}
+
+impl Parent {
+    /// Reads a `traceparent`; `None` when it is malformed.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (trace, flags) = read(text)?;
+        Some(Self {
+            trace: u128::from_str_radix(trace, 16).ok()?,
+            span: u64::from_str_radix(text.get(36..52)?, 16).ok()?,
+            flags,
+        })
+    }
+}
+
 /// The trace id and the flags.
 fn read(parent: &str) -> Option<(&str, u8)> {
     let bytes = parent.as_bytes();

@@ -104,6 +104,9 @@ pub enum Error {
     /// The gateway is stopping.
     #[error("shutting down")]
     ShuttingDown,
+    /// What is done cannot be recorded now, so it is not done (SECURITY AUD-2).
+    #[error("audit records cannot be written")]
+    AuditUnavailable,
 }
 
 /// Where somebody has to log in.
@@ -162,6 +165,7 @@ impl Error {
             Self::Upstream(from) => from.error.reason(),
             Self::Deadline => "deadline_exceeded",
             Self::ShuttingDown => "shutting_down",
+            Self::AuditUnavailable => "audit_unavailable",
         }
     }
 }

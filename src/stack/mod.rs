@@ -16,6 +16,7 @@ mod limit;
 mod listen;
 mod login;
 mod mirrored;
+mod observe;
 mod own;
 mod pin;
 mod relabel;
@@ -31,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 use tower::{ServiceBuilder, util::BoxCloneSyncService};
 
 use crate::{
+    audit::Auditor,
     call::{Call, Reply},
     connect::Connections,
     findings::Findings,
@@ -52,6 +54,7 @@ use handles::Handles;
 use limit::{RateLimit, SeatLayer};
 use login::LoginLayer;
 use mirrored::CheckMirrored;
+use observe::{DecideLayer, Observe};
 use own::OwnLayer;
 use pin::Pin;
 use relabel::Relabel;
@@ -77,6 +80,8 @@ pub struct Parts {
     pub sanitizer: Arc<Sanitizer>,
     /// Where what is found is noted.
     pub findings: Findings,
+    /// Where is recorded what calls do, unless that is switched off.
+    pub auditor: Option<Auditor>,
     /// Cancelled when the gateway begins to drain: listens end then.
     pub closing: CancellationToken,
 }
@@ -89,6 +94,7 @@ pub fn mcp(parts: &Parts) -> McpService {
     let handles = Handles::new(&parts.sealer);
     let directories = Directories::new(&parts.sealer);
     let stack = ServiceBuilder::new()
+        .layer(wrap(Observe::new(parts))) // tells of every call when it is over: refused and given up ones included
         .layer(OwnLayer::new(parts)) // what upstreams offer to the caller alone is there before the call looks
         .layer(gate(Pin::new(parts))) // Call -> Pinned: from here on the call sees one world
         .layer(gate(RateLimit::per_principal())) // the cheapest refusal comes before any lookup
@@ -110,6 +116,7 @@ pub fn mcp(parts: &Parts) -> McpService {
         .layer(wrap(Relabel)) // inward URIs in what comes back become outward ones
         .layer(wrap(Sanitize(parts.sanitizer.clone()))) // all above see what the client will see
         .layer(wrap(CheckResult::new(parts))) // results fit the tool's own schema
+        .layer(DecideLayer::new(parts)) // on record before anybody upstream hears of it
         .service(Dispatch::new(parts, handles)); // snapshot, hub or upstream: one match on the target
     BoxCloneSyncService::new(stack)
 }

@@ -29,7 +29,7 @@ use super::{
     transport::{Answer, Frames, Head, Outbound, Transport},
 };
 use crate::{
-    call::{Affinity, Call, CallId, Caller, Identity, Op, Principal},
+    call::{Affinity, Call, CallId, Caller, Identity, Op, Principal, Trail},
     catalog::{Route, rules::CatalogBounds},
     json::{Json, Limits},
     jsonrpc::{Frame, Message, decode},
@@ -524,6 +524,7 @@ pub(super) fn a_call(op: Op, params: &str) -> Call {
         wants_progress: false,
         mirrored: None,
         deadline: Instant::now() + Duration::from_secs(3600),
+        trail: Trail::NONE,
     }
 }
 

@@ -12,6 +12,7 @@ mod harness;
 
 mod asking_down;
 mod asking_up;
+mod audit;
 mod auth;
 mod authorize;
 mod catalog_limits;

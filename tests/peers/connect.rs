@@ -108,6 +108,7 @@ impl Scene {
         fs::write(&file, configuration.to_string()).expect("the directory can be written to");
         let log = fs::File::create(directory.path().join("log")).expect("likewise");
         let usher = Command::new(env!("CARGO_BIN_EXE_usher"))
+            .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .args(["serve".as_ref(), "-c".as_ref(), file.as_os_str()])
             .env("CONNECTIONS_KEY", "0123456789abcdef0123456789abcdef")
             .stdin(Stdio::null())

@@ -13,7 +13,7 @@ use tokio::{
 use usher::{
     call::{
         Affinity, Assertion, Call, CallId, Caller, Grantee, Identity, IdentityKind, Op, Outcome,
-        Principal, Reply, Step,
+        Principal, Reply, Step, Trail,
     },
     catalog::{Contribution, Route, rules::CatalogBounds},
     config,
@@ -150,6 +150,7 @@ impl Files {
             wants_progress: false,
             mirrored: None,
             deadline: Instant::now() + Duration::from_secs(30),
+            trail: Trail::NONE,
         };
         let route = Route {
             upstream: self.upstream.id().clone(),

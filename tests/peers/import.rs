@@ -96,6 +96,7 @@ fn files(world: &World) -> [String; 3] {
 
 async fn usher(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_usher"));
+    command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command.args(arguments).envs(variables.iter().copied());
     command.output().await.expect("usher starts")
 }

@@ -156,6 +156,7 @@ impl Scene {
         // JSON is YAML.
         fs::write(&file, configuration.to_string()).expect("the directory can be written to");
         let usher = Command::new(env!("CARGO_BIN_EXE_usher"))
+            .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .args(["serve".as_ref(), "-c".as_ref(), file.as_os_str()])
             .stdin(Stdio::null())
             .stdout(Stdio::null())

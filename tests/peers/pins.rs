@@ -219,6 +219,7 @@ impl Story {
     /// What a command prints; it must end well.
     async fn pins(&self, words: &[&str]) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_usher"));
+        command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
         command
             .arg("pins")
             .args(words)
@@ -248,6 +249,7 @@ async fn fixture(port: u16, changed: u64, silent: bool) -> Child {
 
 async fn usher(directory: &TempDir, port: u16) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_usher"));
+    command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
         .args(["serve"])
         .current_dir(directory.path())

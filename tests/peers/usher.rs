@@ -50,6 +50,7 @@ impl Usher {
         let log = world.path("usher.log");
         let errors = File::create(&log).expect("the world can be written to");
         let mut command = Command::new(env!("CARGO_BIN_EXE_usher"));
+        command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
         command
             .args(["serve", "-c", file])
             .envs(variables.iter().copied())

@@ -48,6 +48,7 @@ fn what_the_demo_prints_is_what_is_shown_and_the_examples_run() {
         .find(|line| line.starts_with("target/debug/usher call"))
         .expect("an example");
     let told = Command::new(env!("CARGO_BIN_EXE_usher"))
+        .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
         .args(&words(&call.replace(ADDRESS, &demo.address))[1..])
         .output()
         .expect("it runs");
@@ -239,6 +240,7 @@ struct Demo {
 impl Demo {
     fn start() -> Self {
         let child = Command::new(env!("CARGO_BIN_EXE_usher"))
+            .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .args(["demo", "--port", "0"])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

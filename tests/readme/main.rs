@@ -131,6 +131,7 @@ fn the_first_restricted_group_is_restricted_as_it_is_said() {
     let run = |line: &str| {
         let words = words(line);
         let out = Command::new(env!("CARGO_BIN_EXE_usher"))
+            .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .args(&words[1..])
             .current_dir(home.path())
             .output()

@@ -3,6 +3,7 @@
 //! A rule never stops the next one from being looked at. Whatever is broken is replaced by its default, so that the rest
 //! can be judged; the plan is thrown away if anything was broken.
 
+mod audit;
 mod auth;
 mod catalog;
 mod connections;
@@ -71,6 +72,8 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
         &listen,
         &endpoint,
     );
+    let keys = raw.upstreams.0.iter().map(|(key, _)| key.as_str());
+    let audit = audit::audit(&mut check, raw.audit, &keys.collect());
     let sanitize = sanitize::rules(&mut check, &raw.sanitize, &raw.upstreams);
     let pins = pins::pins(
         &mut check,
@@ -79,6 +82,7 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
         raw.state.dir.as_deref(),
     );
     Plan {
+        audit,
         sanitize,
         pins,
         connect,

@@ -3,6 +3,7 @@
 //! Every default of a key is either here as a constant or in the `Default` of the module type that the key sets, never
 //! twice. Nothing is validated here beyond shape; [`super::check`] does that.
 
+pub(super) mod audit;
 pub(super) mod auth;
 mod connections;
 mod definitions;
@@ -71,6 +72,8 @@ pub(super) struct Raw {
     pub(super) validate: Validate,
     /// What becomes of definitions that change after they were first seen.
     pub(super) definitions: Definitions,
+    /// What calls are recorded. Default: who, what, when and how it ended, in the user's state directory.
+    pub(super) audit: Option<audit::Audit>,
     /// Fixed bounds.
     pub(super) bounds: Bounds,
     /// What people are given for upstreams that they log in to.

@@ -278,6 +278,7 @@ impl Legacy<'_> {
         );
         call.wants_progress = progress_token.is_some();
         call.address = inbound.address;
+        call.trail = self.door.trail(inbound, &request.id, &head);
         if !streams && let Some(capabilities) = asks::mute(&call.caller.capabilities) {
             let caller = Caller {
                 capabilities,

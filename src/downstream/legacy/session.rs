@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{SessionBounds, asks::Asks, flights::Flights, outbox, outbox::Outbox};
 use crate::{
-    call::{Call, CallId, Caller, Identity, LogLevel, Op, Principal},
+    call::{Call, CallId, Caller, Identity, LogLevel, Op, Principal, Trail},
     json::Json,
     protocol::{Revision, names::Scope},
 };
@@ -103,6 +103,7 @@ impl Session {
             wants_progress: false,
             mirrored: None,
             deadline: Instant::now() + time,
+            trail: Trail::NONE,
         }
     }
 

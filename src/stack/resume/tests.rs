@@ -9,6 +9,7 @@ use super::*;
 use crate::{
     call::{
         Affinity, Call, CallId, CompletionRef, Event, Identity, LogLevel, Principal, Reference,
+        Trail,
     },
     catalog::{Route, rules::CatalogRules},
     events::{Bounds, Hub},
@@ -103,6 +104,7 @@ fn routed(op: Op, upstream: &str, local: &str) -> Permitted {
             wants_progress: false,
             mirrored: None,
             deadline: Instant::now() + Duration::from_secs(60),
+            trail: Trail::NONE,
         },
         snapshot: snapshot.clone(),
         way: Way::Upstream(Passage::new(

@@ -97,6 +97,7 @@ impl Talkative {
                 .unwrap()
         };
         let process = tokio::process::Command::new(env!("CARGO_BIN_EXE_usher"))
+            .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .args(["--log", "trace", "serve", "-c"])
             .arg(&file)
             .stdout(out())

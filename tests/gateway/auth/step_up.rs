@@ -59,6 +59,7 @@ async fn a_call_that_needs_more_scopes_is_403_and_names_all_of_them_in_every_rev
         tasks: tasks.clone(),
         deadline: Duration::from_secs(60),
         closing: CancellationToken::new(),
+        observed: false,
     };
     let endpoint = McpEndpoint {
         door: Arc::new(door),

@@ -20,7 +20,7 @@ use tower::Service as _;
 use usher::{
     call::{
         Affinity, Call, CallId, Caller, Identity, IdentityKind, Op, Outcome, Principal, Reply,
-        ServerCard,
+        ServerCard, Trail,
     },
     catalog::{
         Contribution, Listing,
@@ -202,6 +202,7 @@ fn call(who: &Arc<Identity>, op: Op, params: String) -> Call {
         wants_progress: false,
         mirrored: None,
         deadline: Instant::now() + Duration::from_secs(60),
+        trail: Trail::NONE,
     }
 }
 
@@ -235,6 +236,7 @@ async fn lists_equal_calls_for_ten_thousand_random_uses() {
             OwnCredentials::new(),
         )),
         findings: Default::default(),
+        auditor: None,
         closing: CancellationToken::new(),
     });
     let people = [

@@ -69,6 +69,7 @@ async fn no_grant_code_secret_or_cookie_of_a_login_is_in_any_answer_log_or_file(
     let directory = tempfile::tempdir().unwrap();
     let mut plan = plan(&upstream, &server, directory.path());
     plan.auth = Some(authority.spec());
+    plan.audit = None;
     written.note(&format!("{plan:?}"));
     let tasks = usher::tasks::Tasks::new();
     let app = usher::app::App::build(plan, tasks.clone()).await.unwrap();

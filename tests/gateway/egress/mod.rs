@@ -33,7 +33,8 @@ impl Secretive {
         Self::of(plan, directory).await
     }
 
-    async fn of(plan: config::Plan, directory: tempfile::TempDir) -> Self {
+    async fn of(mut plan: config::Plan, directory: tempfile::TempDir) -> Self {
+        plan.audit = None;
         let tasks = Tasks::new();
         let app = App::build(plan, tasks.clone()).await.unwrap();
         let address = app.bind().await.unwrap();

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use usher::{
     call::{
         Affinity, Assertion, Call, CallId, Caller, Grantee, Identity, IdentityKind, Op, Outcome,
-        Principal, Reply, Step,
+        Principal, Reply, Step, Trail,
     },
     catalog::{Contribution, Route, rules::CatalogBounds},
     json::{Json, Limits},
@@ -104,6 +104,7 @@ impl Side {
             wants_progress: false,
             mirrored: None,
             deadline: Instant::now() + Duration::from_secs(20),
+            trail: Trail::NONE,
         };
         let route = Route {
             upstream: self.upstream.id().clone(),

@@ -141,6 +141,10 @@ impl GatewayBuilder {
         let mut plan =
             config::of_text(&text).unwrap_or_else(|rejected| panic!("{rejected:?} in\n{text}"));
         plan.listen.address = SocketAddr::from(([127, 0, 0, 1], 0));
+        if !text.contains("audit:") {
+            // Not in the directory of whoever runs the tests.
+            plan.audit = None;
+        }
         if let Some(poll) = self.poll {
             plan.upstreams
                 .iter_mut()

@@ -25,6 +25,7 @@ impl Piped {
         let mut file = NamedTempFile::with_suffix(".yaml").unwrap();
         file.write_all(configuration.as_bytes()).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_usher"))
+            .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .args(["stdio", "-c"])
             .arg(file.path())
             .stdin(Stdio::piped())

@@ -78,6 +78,7 @@ impl State {
     fn usher(&self, words: &[&str]) -> String {
         let config = self.config();
         let output = Command::new(env!("CARGO_BIN_EXE_usher"))
+            .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .arg("pins")
             .args(words)
             .arg("-c")

@@ -24,7 +24,7 @@ use super::{Session, asks, questions};
 use crate::{
     call::{
         Call, CallId, Caller, Event, Identity, InputRequired, Op, Outcome, Reply, ReplyStream,
-        Resume, Step,
+        Resume, Step, Trail,
     },
     json::{Json, Node},
     jsonrpc::encode,
@@ -53,6 +53,7 @@ pub(in crate::downstream) struct Converse {
     address: Option<IpAddr>,
     params: Json,
     deadline: Instant,
+    trail: Trail,
 }
 
 /// What the exchange keeps of the call.
@@ -93,6 +94,7 @@ impl Converse {
             address: call.address,
             params: call.params.clone(),
             deadline: call.deadline,
+            trail: call.trail.clone(),
         }
     }
 
@@ -110,6 +112,7 @@ impl Converse {
             wants_progress: kept.wants_progress,
             mirrored: None,
             deadline: self.deadline,
+            trail: self.trail,
         };
         let talk = Talking {
             unrolled: Unrolled {

@@ -1,0 +1,110 @@
+//! The auditor: what calls are recorded with, and how much of them is.
+//!
+//! Guarantees: a permission is in the log, as safe as the durability promises, before its call goes on (SECURITY AUD-1), or the
+//! call does not go on (AUD-2); an outcome is never refused, and kept until it can be written; a denial is recorded
+//! whatever the rules say. Digests are keyed, for plain ones of short values can be guessed.
+
+use std::sync::Arc;
+
+use aws_lc_rs::hmac;
+use tokio::time::Instant;
+
+use super::{
+    Level, Rules,
+    record::{self, Ending, Frame, Operation, Permission},
+    recorder::{Recorder, Safe, Unavailable, Weight},
+};
+use crate::protocol::UpstreamId;
+
+/// Writes the records of calls; clones write the same log.
+#[derive(Clone)]
+pub struct Auditor(Arc<Shared>);
+
+struct Shared {
+    recorder: Recorder,
+    key: hmac::Key,
+    rules: Rules,
+    config: String,
+    start: Instant,
+}
+
+impl Auditor {
+    /// Writes to `recorder` by these rules; `key` is for digests, `config` is the digest of the configuration.
+    pub fn new(recorder: Recorder, key: &[u8], rules: Rules, config: String) -> Self {
+        Self(Arc::new(Shared {
+            recorder,
+            key: hmac::Key::new(hmac::HMAC_SHA256, key),
+            rules,
+            config,
+            start: Instant::now(),
+        }))
+    }
+
+    /// Where it writes.
+    pub fn recorder(&self) -> &Recorder {
+        &self.0.recorder
+    }
+
+    /// Records that a call may go on. What comes back is ready when it may; `None` where no rule wants a record.
+    ///
+    /// # Errors
+    /// When nothing can be recorded now.
+    pub fn permit(
+        &self,
+        of: &Operation,
+        permission: &Permission<'_>,
+    ) -> Result<Option<Safe>, Unavailable> {
+        let level = self.level(of, permission.route.map(|(upstream, _)| upstream));
+        if level == Level::None {
+            // That nothing can be recorded stops calls all the same only where something is to be.
+            return Ok(None);
+        }
+        let event = self.framed(level, |frame| record::decision(frame, of, permission));
+        self.0.recorder.put(event, Weight::Permit).map(Some)
+    }
+
+    /// Records how a call ended.
+    pub fn conclude(&self, of: &Operation, ending: &Ending<'_>) {
+        let facts = of.trail.facts();
+        let upstream = facts.route.as_ref().map(|(upstream, _)| upstream);
+        let level = self.level(of, upstream);
+        if level == Level::None && !matches!(ending.outcome, "denied" | "blocked" | "shed") {
+            return;
+        }
+        let event = self.framed(level, |frame| record::outcome(frame, of, &facts, ending));
+        // A fact is kept until it can be written; beyond the bounds it is counted, and told by a gap record.
+        _ = self.0.recorder.put(event, Weight::Fact);
+    }
+
+    fn level(&self, of: &Operation, upstream: Option<&UpstreamId>) -> Level {
+        self.0
+            .rules
+            .level(of.method, of.exposed.as_deref(), upstream)
+    }
+
+    fn framed<T>(&self, level: Level, build: impl FnOnce(&Frame<'_>) -> T) -> T {
+        let digest = |bytes: &[u8]| self.digest(bytes);
+        build(&Frame {
+            config: &self.0.config,
+            start: self.0.start,
+            digest: &digest,
+            level,
+        })
+    }
+
+    /// 128 bits in hexadecimal digits: equal for equal bytes under the key of this log.
+    fn digest(&self, bytes: &[u8]) -> String {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let tag = hmac::sign(&self.0.key, bytes);
+        let half = tag.as_ref().iter().take(16);
+        half.flat_map(|byte| [byte >> 4, byte & 15])
+            .map(|digit| char::from(DIGITS[usize::from(digit)]))
+            .collect()
+    }
+}
+
+impl std::fmt::Debug for Auditor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Auditor")
+    }
+}

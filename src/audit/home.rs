@@ -1,0 +1,314 @@
+//! Where the log of one process is: its directory, which no other process writes to meanwhile, and its two keys.
+//!
+//! Guarantees: one process writes to a directory at a time; another one that wants the same takes a directory of its own in it,
+//! `beside-2` and so on, so that a gateway on a laptop never fails because a second one runs; each has a chain of its own,
+//! and the same keys. Keys are made at the first start, readable for their owner alone.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use aws_lc_rs::rand;
+use nix::fcntl::{Flock, FlockArg};
+
+use super::{
+    Auditor, Rules,
+    chain::Origin,
+    key::{SigningKey, VerifyingKey},
+    log::{Cuts, Disk, Log, Recovered, Signed},
+    recorder::{Bounds, Durability, Keeper, Recorder},
+};
+
+/// How many processes may write below one directory at once.
+const BESIDE: usize = 64;
+/// The signing key, in the directory.
+const KEY: &str = "key.pem";
+/// Its public half, for whoever verifies.
+const PUBLIC: &str = "key.pub";
+/// The key of digests.
+const DIGEST: &str = "digest.key";
+/// Held while a process writes.
+const LOCK: &str = ".lock";
+
+/// How calls are recorded (PRODUCT 12).
+#[derive(Debug, Clone)]
+pub struct AuditSpec {
+    /// Where. `None`: [`default_directory`].
+    pub directory: Option<PathBuf>,
+    /// When a record counts as safe. Default: [`Durability::Kernel`].
+    pub durability: Durability,
+    /// How the log is cut, signed and kept.
+    pub cuts: Cuts,
+    /// How much of which calls is kept.
+    pub rules: Rules,
+}
+
+impl Default for AuditSpec {
+    fn default() -> Self {
+        Self {
+            directory: None,
+            durability: Durability::Kernel,
+            cuts: Cuts::default(),
+            rules: Rules::default(),
+        }
+    }
+}
+
+/// The log cannot be written where it should be.
+#[derive(Debug, thiserror::Error)]
+pub enum HomeError {
+    /// A file, or the directory.
+    #[error("cannot use `{}`: {cause}; set `audit.dir` to a directory that this user may write to, or write `audit: off`", .path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        cause: io::Error,
+    },
+    /// A key is not one.
+    #[error("`{}` is not a key that an earlier start made; move it away, and a new one is made", .0.display())]
+    Key(PathBuf),
+    /// Too many write there.
+    #[error("{BESIDE} processes write below `{}` already", .0.display())]
+    Crowded(PathBuf),
+}
+
+/// The log of this process while it writes.
+pub struct Home {
+    /// Records calls.
+    pub auditor: Auditor,
+    /// Ends the recording when it is dropped.
+    pub keeper: Keeper,
+    /// Where the log is.
+    pub directory: PathBuf,
+    /// Who verifies, verifies with this.
+    pub key: VerifyingKey,
+    /// What was found of the process before.
+    pub recovered: Option<Recovered>,
+    _lock: Flock<File>,
+}
+
+/// Where records go if nothing else is said: the user's directory for state, or `/var/lib/usher/audit` for a user who has none.
+pub fn default_directory(vars: &dyn Fn(&str) -> Option<String>) -> PathBuf {
+    let set = |name| vars(name).filter(|path| path.starts_with('/'));
+    let home = || set("HOME").filter(|home| home != "/");
+    set("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(Path::new(&home()?).join(".local/state")))
+        .unwrap_or_else(|| "/var/lib".into())
+        .join("usher/audit")
+}
+
+impl Home {
+    /// Opens the log, after whoever wrote it last, and begins to record. `boot` names this process, `config` what it was
+    /// configured with; `outside` gets every checkpoint.
+    ///
+    /// # Errors
+    /// [`HomeError`].
+    pub fn open(
+        spec: &AuditSpec,
+        directory: &Path,
+        boot: &str,
+        config: String,
+        outside: Box<dyn Fn(&Signed) + Send + Sync>,
+    ) -> Result<Self, HomeError> {
+        let wrong = |path: &Path| {
+            let path = path.to_owned();
+            move |cause| HomeError::File { path, cause }
+        };
+        make(directory).map_err(wrong(directory))?;
+        let (own, lock) = claim(directory)?;
+        let signing = signing_key(directory)?;
+        let digest = digest_key(directory)?;
+        let public = signing.public();
+        let origin = Origin {
+            node: node(),
+            boot: boot.to_owned(),
+        };
+        let disk = Arc::new(Disk);
+        let (log, recovered) =
+            Log::open(disk, &own, origin, signing, spec.cuts).map_err(wrong(&own))?;
+        let interval: Duration = spec.cuts.interval;
+        let (recorder, keeper) =
+            Recorder::start(log, spec.durability, Bounds::default(), interval, outside)
+                .map_err(wrong(&own))?;
+        Ok(Self {
+            auditor: Auditor::new(recorder, &digest, spec.rules.clone(), config),
+            keeper,
+            directory: own,
+            key: public,
+            recovered,
+            _lock: lock,
+        })
+    }
+}
+
+fn make(directory: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+}
+
+/// The first directory that nobody writes to.
+fn claim(directory: &Path) -> Result<(PathBuf, Flock<File>), HomeError> {
+    for number in 1..=BESIDE {
+        let own = match number {
+            1 => directory.to_owned(),
+            _ => directory.join(format!("beside-{number}")),
+        };
+        let path = own.join(LOCK);
+        let opened = make(&own).and_then(|()| {
+            OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .open(&path)
+        });
+        let file = opened.map_err(|cause| HomeError::File { path, cause })?;
+        if let Ok(lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            return Ok((own, lock));
+        }
+    }
+    Err(HomeError::Crowded(directory.to_owned()))
+}
+
+/// The file's content, which is `fresh` where there was none. Of many that come first at once, one makes it.
+fn kept(path: &Path, fresh: impl FnOnce() -> String) -> Result<String, HomeError> {
+    let wrong = |cause| HomeError::File {
+        path: path.to_owned(),
+        cause,
+    };
+    match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        read => return read.map_err(wrong),
+    }
+    // Linked in one step, so that nobody reads half of it.
+    let beside = path.with_extension(format!("new-{}", std::process::id()));
+    let text = fresh();
+    let made = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&beside)
+        .and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        })
+        .and_then(|()| match fs::hard_link(&beside, path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => fs::remove_file(&beside),
+        });
+    made.and_then(|()| fs::read_to_string(path)).map_err(wrong)
+}
+
+fn signing_key(directory: &Path) -> Result<SigningKey, HomeError> {
+    let path = directory.join(KEY);
+    let text = kept(&path, || SigningKey::generate().1)?;
+    let key = SigningKey::parse(&text).map_err(|_| HomeError::Key(path))?;
+    kept(&directory.join(PUBLIC), || format!("{}\n", key.public()))?;
+    Ok(key)
+}
+
+fn digest_key(directory: &Path) -> Result<Vec<u8>, HomeError> {
+    let path = directory.join(DIGEST);
+    let text = kept(&path, || {
+        let mut bytes = [0; 32];
+        // A key that could not be drawn is refused below.
+        match rand::fill(&mut bytes) {
+            Ok(()) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+            Err(_) => String::new(),
+        }
+    })?;
+    let text = text.trim();
+    if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        Ok(text.as_bytes().to_vec())
+    } else {
+        Err(HomeError::Key(path))
+    }
+}
+
+/// The name of this machine, without what JSON would escape.
+fn node() -> String {
+    let name = nix::unistd::gethostname().unwrap_or_default();
+    let name = name.to_string_lossy();
+    let plain = |char: &char| char.is_ascii_alphanumeric() || matches!(char, '-' | '.' | '_');
+    let name: String = name.chars().filter(plain).take(64).collect();
+    if name.is_empty() {
+        "unnamed".to_owned()
+    } else {
+        name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(directory: &Path) -> Home {
+        let spec = AuditSpec::default();
+        Home::open(&spec, directory, "b", String::new(), Box::new(|_| {})).unwrap()
+    }
+
+    #[test]
+    fn a_second_process_writes_beside_the_first_and_with_the_same_keys() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = open(directory.path());
+        let second = open(directory.path());
+        assert_eq!(first.directory, directory.path());
+        assert_eq!(second.directory, directory.path().join("beside-2"));
+        assert_eq!(first.key.to_string(), second.key.to_string());
+        drop(first);
+        assert_eq!(open(directory.path()).directory, directory.path());
+    }
+
+    #[test]
+    fn keys_are_their_owners_and_a_spoilt_one_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let directory = tempfile::tempdir().unwrap();
+        drop(open(directory.path()));
+        for name in [KEY, DIGEST] {
+            let path = directory.path().join(name);
+            let mode = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+            let text = fs::read(&path).unwrap();
+            fs::write(&path, "spoilt").unwrap();
+            let spec = AuditSpec::default();
+            let opened = Home::open(
+                &spec,
+                directory.path(),
+                "b",
+                String::new(),
+                Box::new(|_| {}),
+            );
+            assert!(matches!(opened, Err(HomeError::Key(_))), "{name}");
+            fs::write(&path, text).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_users_state_is_where_records_go_if_nothing_is_said() {
+        let of = |vars: &'static [(&str, &str)]| {
+            default_directory(&move |name| {
+                let found = vars.iter().find(|(key, _)| *key == name);
+                found.map(|(_, value)| (*value).to_owned())
+            })
+        };
+        let path = |text: &str| PathBuf::from(text);
+        assert_eq!(
+            of(&[("XDG_STATE_HOME", "/s"), ("HOME", "/h")]),
+            path("/s/usher/audit")
+        );
+        assert_eq!(of(&[("HOME", "/h")]), path("/h/.local/state/usher/audit"));
+        assert_eq!(of(&[("XDG_STATE_HOME", "s")]), path("/var/lib/usher/audit"));
+    }
+}

@@ -1,0 +1,378 @@
+//! The two records of an operation: the decision, written before any upstream hears of it, and the outcome, written when its
+//! answer is complete. What never came to a decision has one record, of both stages at once.
+//!
+//! Guarantees: both name the same call, by the reference that its client is told; what a client wrote is bounded and escaped
+//! (SECURITY AUD-6); arguments are told by size and keyed digest alone, unless a rule says more; no credential is ever
+//! among them, a token least of all (AUD-8). Deliberately absent: when records are written, which the stack says.
+
+use std::{
+    borrow::Cow,
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use tokio::time::Instant;
+
+use super::{Level, canonical::Object, log::Event, stamp};
+use crate::{
+    call::{Approved, Call, CallId, Caller, Denial, Facts, Identity, IdentityKind, Origin, Trail},
+    findings::Finding,
+    json::Json,
+    protocol::{UpstreamId, names::Scope},
+};
+
+/// The version of the members below.
+const VERSION: u64 = 1;
+/// The most findings, policies and groups that one record names; it says how many more there were.
+const MANY: usize = 32;
+/// The most bytes of content in one record. A record has 64 KiB (SECURITY 6), and escapes take room.
+const CONTENT: usize = 8 << 10;
+
+/// What is remembered of a call for its records.
+#[derive(Debug)]
+pub struct Operation {
+    /// Its reference.
+    pub id: CallId,
+    /// Its method.
+    pub method: &'static str,
+    /// The name or the URI that the client used, of what is asked for by one.
+    pub exposed: Option<Arc<str>>,
+    /// How it speaks.
+    pub caller: Arc<Caller>,
+    /// Who sent it.
+    pub identity: Arc<Identity>,
+    /// From where.
+    pub address: Option<IpAddr>,
+    /// Through which endpoint.
+    pub scope: Scope,
+    /// What it learns on its way.
+    pub trail: Trail,
+    /// When it came.
+    pub began: Began,
+    /// The bytes of its params.
+    pub bytes: usize,
+}
+
+/// When something began, by both clocks.
+#[derive(Debug, Clone, Copy)]
+pub struct Began {
+    /// By the calendar.
+    pub at: SystemTime,
+    /// By the clock that only goes forward.
+    pub instant: Instant,
+}
+
+impl Began {
+    /// Now.
+    pub fn now() -> Self {
+        Self {
+            at: SystemTime::now(),
+            instant: Instant::now(),
+        }
+    }
+}
+
+/// What was decided about a call that goes on.
+#[derive(Debug)]
+pub struct Permission<'a> {
+    /// Where it goes, and what it is called there; `None` where it goes to no one upstream.
+    pub route: Option<(&'a UpstreamId, &'a str)>,
+    /// The policies that permit it.
+    pub policies: &'a [Arc<str>],
+    /// The digest of the set that decided; empty where there is none.
+    pub policy: &'a str,
+    /// Who agreed to it, where policy wants somebody to.
+    pub approved: Option<&'a Approved>,
+    /// The params as they are sent, of which `arguments` are told.
+    pub params: &'a Json,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Default)]
+pub struct Ending<'a> {
+    /// `ok`, `tool_error`, `protocol_error`, `denied`, `blocked`, `timeout`, `cancelled`, `shed`, `unavailable`; and
+    /// `input_required`, where the client is asked something first, and `invalid`, for what was wrong with the request.
+    pub outcome: &'static str,
+    /// The reason word, where something was refused or failed.
+    pub reason: Option<Cow<'a, str>>,
+    /// The JSON-RPC code of an upstream's own error.
+    pub code: Option<i64>,
+    /// The configured rule or the bound that it met.
+    pub limit: Option<&'a str>,
+    /// The bytes of its result.
+    pub bytes: usize,
+    /// What was found in its content.
+    pub findings: &'a [Arc<Finding>],
+    /// The result, for rules that keep it.
+    pub content: Option<&'a Json>,
+}
+
+impl Operation {
+    /// Of a call that begins.
+    pub fn of(call: &Call) -> Self {
+        Self {
+            id: call.id,
+            method: call.op.method(),
+            exposed: call.op.target().cloned(),
+            caller: call.caller.clone(),
+            identity: call.identity.clone(),
+            address: call.address,
+            scope: call.scope.clone(),
+            trail: call.trail.clone(),
+            began: Began::now(),
+            bytes: call.params.len(),
+        }
+    }
+}
+
+/// What all records of one writer have in common.
+pub(super) struct Frame<'a> {
+    /// The digest of the configuration.
+    pub(super) config: &'a str,
+    /// The start of the process.
+    pub(super) start: Instant,
+    /// Makes keyed digests.
+    pub(super) digest: &'a dyn Fn(&[u8]) -> String,
+    /// How much of content is kept.
+    pub(super) level: Level,
+}
+
+/// The record of a permission.
+pub(super) fn decision(frame: &Frame<'_>, of: &Operation, permission: &Permission<'_>) -> Event {
+    let now = Began::now();
+    let arguments = permission.params.root().member("arguments");
+    let arguments = arguments.map(|arguments| permission.params.slice(arguments));
+    build(|record| {
+        record.maybe("address", address(of).as_deref());
+        if let Some(approved) = permission.approved {
+            record.object("approval", |approval| {
+                approval
+                    .number("at", approved.at)
+                    .text("by", approved.by.as_str())
+                    .text("how", approved.how.word())
+                    .text("reference", &approved.reference.to_string());
+            });
+        }
+        if let Some(arguments) = &arguments {
+            record.object("arguments", |told| {
+                told.number("bytes", arguments.len() as u64)
+                    .text("digest", &(frame.digest)(arguments.bytes()));
+            });
+        }
+        record.text("call", &of.id.to_string());
+        if !frame.config.is_empty() {
+            record.text("config", frame.config);
+        }
+        if frame.level >= Level::Request
+            && let Some(arguments) = &arguments
+        {
+            record.content("content", arguments.as_str(), CONTENT);
+        }
+        record.text("decision", "permit").text("event", "call");
+        spoken(record, of);
+        record.text("method", of.method);
+        record.number("monotonic", nanos(now.instant - frame.start));
+        let policies = permission.policies;
+        if !policies.is_empty() {
+            record.texts("policies", policies.iter().map(|name| &**name), MANY);
+        }
+        if !permission.policy.is_empty() {
+            record.text("policy", permission.policy);
+        }
+        record.object("principal", |who| principal(who, frame, of));
+        request(record, of);
+        record
+            .text("revision", of.caller.revision.as_str())
+            .text("server", &of.scope.to_string())
+            .text("stage", "decision");
+        let facts = Facts::default();
+        record.object("target", |to| target(to, of, &facts, permission.route));
+        record.text("time", &stamp(now.at));
+        trace(record, of);
+        record.number("v", VERSION);
+    })
+}
+
+/// The record of an end.
+pub(super) fn outcome(
+    frame: &Frame<'_>,
+    of: &Operation,
+    facts: &Facts,
+    ending: &Ending<'_>,
+) -> Event {
+    let now = Began::now();
+    // What was never decided is told whole here.
+    let whole = !facts.recorded;
+    let denied = facts.denied.as_ref();
+    build(|record| {
+        if whole {
+            record.maybe("address", address(of).as_deref());
+        }
+        if facts.attempts > 1 {
+            record.number("attempts", u64::from(facts.attempts));
+        }
+        record.object("bytes", |bytes| {
+            bytes
+                .number("in", of.bytes as u64)
+                .number("out", ending.bytes as u64);
+        });
+        record.text("call", &of.id.to_string());
+        if let Some(code) = ending.code {
+            record.text("code", &code.to_string());
+        }
+        if whole && !frame.config.is_empty() {
+            record.text("config", frame.config);
+        }
+        if frame.level >= Level::RequestResponse
+            && let Some(content) = ending.content
+        {
+            record.content("content", content.as_str(), CONTENT);
+        }
+        if whole {
+            let word = if ending.outcome == "ok" {
+                "permit"
+            } else {
+                "deny"
+            };
+            record.text("decision", word);
+        }
+        record.text("event", "call");
+        if !ending.findings.is_empty() {
+            record.objects("findings", ending.findings.iter(), MANY, found);
+        }
+        if let Some(Denial { hidden: true, .. }) = denied {
+            record.number("hidden", 1);
+        }
+        record.maybe("limit", ending.limit);
+        if whole {
+            spoken(record, of);
+        }
+        record.text("method", of.method);
+        record.number("monotonic", nanos(now.instant - frame.start));
+        record.text("outcome", ending.outcome);
+        if let Some(denied) = denied {
+            record
+                .texts("policies", denied.policies.iter().map(|name| &**name), MANY)
+                .text("policy", &denied.digest);
+        }
+        record.object("principal", |who| principal(who, frame, of));
+        record.maybe(
+            "reason",
+            denied
+                .map(|denied| denied.reason)
+                .or(ending.reason.as_deref()),
+        );
+        if whole {
+            request(record, of);
+            record
+                .text("revision", of.caller.revision.as_str())
+                .text("server", &of.scope.to_string());
+        }
+        record.object("spent", |spent| {
+            let told = facts.spent;
+            spent
+                .number("policy_us", micros(told.policy))
+                .number("queued_us", micros(told.queued))
+                .number("sanitising_us", micros(told.sanitising))
+                .number("total_us", micros(now.instant - of.began.instant))
+                .number("upstream_us", micros(told.upstream));
+        });
+        record.text("stage", if whole { "both" } else { "outcome" });
+        if let Some(status) = facts.status {
+            record.number("status", u64::from(status));
+        }
+        let route = facts.route.as_ref().map(|(id, name)| (id, &**name));
+        record.object("target", |to| target(to, of, facts, route));
+        record.text("time", &stamp(now.at));
+        if whole {
+            trace(record, of);
+        }
+        record.number("v", VERSION);
+    })
+}
+
+fn build(fill: impl FnOnce(&mut Object<'_>)) -> Event {
+    let mut text = String::with_capacity(1_024);
+    let mut record = Object::begin(&mut text);
+    fill(&mut record);
+    record.end();
+    text.into_bytes().into_boxed_slice()
+}
+
+fn address(of: &Operation) -> Option<String> {
+    of.address.map(|address| address.to_string())
+}
+
+fn spoken(record: &mut Object<'_>, of: &Operation) {
+    let listener = of.trail.origin().map(|origin| origin.listener);
+    record.text("listener", listener.unwrap_or_default().word());
+}
+
+fn request(record: &mut Object<'_>, of: &Operation) {
+    let request = of.trail.origin().and_then(|it| it.request.as_ref());
+    record.maybe("request", request.map(|id| id.as_str()));
+}
+
+fn trace(record: &mut Object<'_>, of: &Operation) {
+    if let Some(Origin {
+        parent: Some(parent),
+        ..
+    }) = of.trail.origin()
+    {
+        record.object("trace", |told| {
+            told.text("parent", &format!("{:016x}", parent.span))
+                .text("trace", &format!("{:032x}", parent.trace));
+        });
+    }
+}
+
+fn principal(who: &mut Object<'_>, frame: &Frame<'_>, of: &Operation) {
+    let identity = &*of.identity;
+    who.maybe("client", identity.client.as_deref());
+    if !identity.groups.is_empty() {
+        who.texts("groups", identity.groups.iter().map(|name| &**name), MANY);
+    }
+    who.maybe("issuer", identity.issuer.as_deref())
+        .text("kind", kind(identity.kind))
+        .text("name", &identity.name)
+        .maybe("owner", identity.owner.as_deref())
+        .maybe("tenant", identity.tenant.as_deref());
+    if let Some(token) = &identity.assertion {
+        let token = secrecy::ExposeSecret::expose_secret(&token.0);
+        who.text("token", &(frame.digest)(token.as_bytes()));
+    }
+}
+
+const fn kind(kind: IdentityKind) -> &'static str {
+    match kind {
+        IdentityKind::Anonymous => "anonymous",
+        IdentityKind::User => "user",
+        IdentityKind::Agent => "agent",
+        IdentityKind::Key => "key",
+    }
+}
+
+fn target(to: &mut Object<'_>, of: &Operation, facts: &Facts, route: Option<(&UpstreamId, &str)>) {
+    to.maybe("exposed", of.exposed.as_deref().or(facts.tool.as_deref()));
+    if let Some((upstream, name)) = route {
+        to.text("name", name).text("upstream", upstream.as_str());
+    }
+}
+
+fn found(told: &mut Object<'_>, finding: &Arc<Finding>) {
+    told.text("action", finding.action.word())
+        .text("class", finding.kind)
+        .number("length", finding.length as u64)
+        .text("place", &finding.place)
+        .text("rule", &finding.rule);
+}
+
+/// Whole nanoseconds; a process does not run for 584 years.
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,121 @@
+//! `audit:`: what is recorded of calls, how safely, where, and for how long.
+
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
+};
+
+use crate::config::{typed::mistake, units::Time};
+
+/// The block, or `off`.
+#[derive(Debug)]
+pub(in crate::config) enum Audit {
+    /// `off`
+    Off,
+    /// How.
+    On(Recording),
+}
+
+/// How calls are recorded.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(in crate::config) struct Recording {
+    /// The directory of the log, relative to this file. Default: usher/audit in the user's directory for state.
+    pub(in crate::config) dir: Option<String>,
+    /// When a record counts as safe: strict (on disk before anything is done), kernel (handed to the operating system before
+    /// anything is done, on disk 50 ms later) or async (when there is time). Default: kernel.
+    pub(in crate::config) durability: Option<Safety>,
+    /// Records older than this are removed, by whole segments: 1d to 3650d. Default: 190d.
+    pub(in crate::config) retention: Option<Time>,
+    /// How much of which calls is kept; the first rule that means a call counts. Default: metadata of all.
+    pub(in crate::config) content: Vec<Content>,
+}
+
+/// When a record counts as safe.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::config) enum Safety {
+    /// On disk.
+    Strict,
+    /// Handed to the operating system.
+    Kernel,
+    /// At once.
+    Async,
+}
+
+/// How much is kept of the calls that a rule means. What is left out means everything.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(in crate::config) struct Content {
+    /// Methods, by glob: tools/call.
+    pub(in crate::config) methods: Vec<String>,
+    /// Tools, prompts and resources as clients name them, by glob.
+    pub(in crate::config) names: Vec<String>,
+    /// Upstreams.
+    pub(in crate::config) upstreams: Vec<String>,
+    /// What is kept: none (never of what is refused), metadata, request or request_response.
+    #[schemars(required)]
+    pub(in crate::config) level: Option<Kept>,
+}
+
+/// How much of a call is kept.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::config) enum Kept {
+    /// Nothing, unless it is refused.
+    None,
+    /// Arguments by size and keyed digest.
+    Metadata,
+    /// Arguments too.
+    Request,
+    /// And results.
+    RequestResponse,
+}
+
+impl<'de> Deserialize<'de> for Audit {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct WordOrBlock;
+
+        impl<'de> Visitor<'de> for WordOrBlock {
+            type Value = Audit;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("`off` or a mapping")
+            }
+
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<Audit, E> {
+                if word == "off" {
+                    Ok(Audit::Off)
+                } else {
+                    Err(mistake(
+                        "not a way to record calls",
+                        "write `off`, or `{ durability: strict }` and the like",
+                    ))
+                }
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Audit, A::Error> {
+                Recording::deserialize(MapAccessDeserializer::new(map)).map(Audit::On)
+            }
+        }
+
+        deserializer.deserialize_any(WordOrBlock)
+    }
+}
+
+impl JsonSchema for Audit {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Audit".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let block = generator.subschema_for::<Recording>();
+        json_schema!({
+            "description": "What is recorded of calls, or `off`.",
+            "anyOf": [{ "const": "off" }, block],
+        })
+    }
+}

@@ -1,0 +1,166 @@
+//! Decide: the permission of a call is on record before anybody upstream hears of it (SECURITY AUD-1), and without a record
+//! nobody does (AUD-2).
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use tokio::time::Instant;
+use tower::{Layer, Service};
+
+use super::{Error, Parts};
+use crate::{
+    audit::{
+        Auditor,
+        record::{Operation, Permission},
+        recorder::{Safe, Unavailable},
+    },
+    call::{Op, Reply, Trail},
+    stage::{Permitted, Way},
+};
+
+/// The layer.
+pub(in crate::stack) struct DecideLayer(Option<Auditor>);
+
+/// Records permissions, where anything is recorded.
+#[derive(Clone)]
+pub(in crate::stack) struct Decide<S> {
+    auditor: Option<Auditor>,
+    inner: S,
+}
+
+/// A call whose permission is on record, or about to be.
+pub(in crate::stack) enum Deciding {
+    /// It goes on; where somebody reads its trail, its time is taken.
+    Going(
+        BoxFuture<'static, Result<Reply, Error>>,
+        Option<(Trail, Instant)>,
+    ),
+    /// Its record is not safe yet.
+    Waiting(BoxFuture<'static, Result<Reply, Error>>),
+    /// It does not go on.
+    Refused,
+}
+
+impl DecideLayer {
+    pub(in crate::stack) fn new(parts: &Parts) -> Self {
+        Self(parts.auditor.clone())
+    }
+}
+
+impl<S> Layer<S> for DecideLayer {
+    type Service = Decide<S>;
+
+    fn layer(&self, inner: S) -> Decide<S> {
+        Decide {
+            auditor: self.0.clone(),
+            inner,
+        }
+    }
+}
+
+impl<S> Service<Permitted> for Decide<S>
+where
+    S: Service<
+            Permitted,
+            Response = Reply,
+            Error = Error,
+            Future = BoxFuture<'static, Result<Reply, Error>>,
+        > + Clone
+        + Send
+        + 'static,
+{
+    type Response = Reply;
+    type Error = Error;
+    type Future = Deciding;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, permitted: Permitted) -> Deciding {
+        let Some(auditor) = self.auditor.as_ref().filter(|_| is_heard(&permitted)) else {
+            return Deciding::Going(self.inner.call(permitted), None);
+        };
+        let mut safe = match record(auditor, &permitted) {
+            Ok(safe) => safe,
+            Err(Unavailable) => return Deciding::Refused,
+        };
+        let trail = permitted.call.trail.clone();
+        let began = Instant::now();
+        match safe.as_mut().map(FutureExt::now_or_never) {
+            None | Some(Some(Ok(()))) => {
+                Deciding::Going(self.inner.call(permitted), Some((trail, began)))
+            }
+            Some(Some(Err(Unavailable))) => Deciding::Refused,
+            Some(None) => {
+                // The clone is not ready; the one that is goes along, and the clone stays.
+                let clone = self.inner.clone();
+                let mut inner = std::mem::replace(&mut self.inner, clone);
+                Deciding::Waiting(Box::pin(async move {
+                    if let Some(safe) = safe {
+                        safe.await.map_err(|Unavailable| Error::AuditUnavailable)?;
+                    }
+                    let reply = inner.call(permitted).await;
+                    note(&trail, began);
+                    reply
+                }))
+            }
+        }
+    }
+}
+
+/// Whether anybody but us hears of a call.
+fn is_heard(permitted: &Permitted) -> bool {
+    match permitted.way {
+        Way::Upstream(_) | Way::Hub(_) => true,
+        Way::Snapshot => matches!(permitted.call.op, Op::ListTasks(_)),
+        Way::Caller(_) => false,
+    }
+}
+
+fn record(auditor: &Auditor, permitted: &Permitted) -> Result<Option<Safe>, Unavailable> {
+    let Permitted { call, snapshot, .. } = permitted;
+    let passage = permitted.passage();
+    let route = passage.map(|passage| passage.route());
+    let permit = passage.map(|passage| passage.permit());
+    call.trail.note(|facts| {
+        facts.route = route.map(|route| (route.upstream.clone(), route.local.clone()));
+        facts.approved = permitted.approved().cloned();
+        facts.recorded = true;
+    });
+    auditor.permit(
+        &Operation::of(call),
+        &Permission {
+            route: route.map(|route| (&route.upstream, &*route.local)),
+            policies: permit.map_or(&[], |permit| permit.policies()),
+            policy: snapshot.policy().policy().digest(),
+            approved: permitted.approved().map(|approved| &**approved),
+            params: &call.params,
+        },
+    )
+}
+
+fn note(trail: &Trail, began: Instant) {
+    trail.note(|facts| facts.spent.upstream += began.elapsed());
+}
+
+impl Future for Deciding {
+    type Output = Result<Reply, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut *self {
+            Self::Going(inner, clock) => {
+                let reply = ready!(inner.as_mut().poll(cx));
+                if let Some((trail, began)) = clock {
+                    note(trail, *began);
+                }
+                Poll::Ready(reply)
+            }
+            Self::Waiting(waiting) => waiting.as_mut().poll(cx),
+            Self::Refused => Poll::Ready(Err(Error::AuditUnavailable)),
+        }
+    }
+}
