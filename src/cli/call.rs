@@ -132,7 +132,7 @@ pub(super) async fn prompt(args: PromptArgs) -> Ended {
 }
 
 async fn ask(shared: &Shared, method: &str, params: Json, show: impl FnOnce(&Json)) -> Ended {
-    let gateway = match shared.place.gateway().await {
+    let gateway = match shared.place.gateway(true).await {
         Ok(gateway) => gateway,
         Err(ended) => return ended,
     };

@@ -26,7 +26,7 @@ pub(super) struct Args {
 
 /// Runs it.
 pub(super) async fn run(args: Args) -> Ended {
-    let gateway = match args.place.gateway().await {
+    let gateway = match args.place.gateway(false).await {
         Ok(gateway) => gateway,
         Err(ended) => return ended,
     };

@@ -76,8 +76,9 @@ impl Where {
         self.url.is_some()
     }
 
-    /// The gateway, ready; if there is none, the reason has been told.
-    pub(super) async fn gateway(&self) -> Result<Gateway, super::Ended> {
+    /// The gateway, ready; if there is none, the reason has been told. `calls` says whether anything will be called, and has to be
+    /// recorded then.
+    pub(super) async fn gateway(&self, calls: bool) -> Result<Gateway, super::Ended> {
         if let Some(url) = &self.url {
             let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
             return Client::new(url, token.as_deref())
@@ -87,7 +88,7 @@ impl Where {
                     super::Ended::Misused
                 });
         }
-        let (app, tasks) = build(&self.source).await?;
+        let (app, tasks) = build(&self.source, calls).await?;
         for status in settled(&app).await {
             if let Some(error) = &status.error {
                 out::note(&format!("{}: {}", status.id, out::tame(error)));
@@ -98,8 +99,11 @@ impl Where {
 }
 
 /// An app of this configuration; if there is none, the reason has been told.
-pub(super) async fn build(source: &Source) -> Result<(App, Tasks), super::Ended> {
-    let plan = source.plan().ok_or(super::Ended::Misused)?;
+pub(super) async fn build(source: &Source, calls: bool) -> Result<(App, Tasks), super::Ended> {
+    let mut plan = source.plan().ok_or(super::Ended::Misused)?;
+    if !calls {
+        plan.audit = None;
+    }
     let tasks = Tasks::new();
     // What is wrong with those of a directory is in the log.
     let unguided = plan.policy.is_none();

@@ -69,6 +69,7 @@ pub(super) async fn serve(plan: Plan, ready: impl AsyncFnOnce(&App, &str)) -> En
     };
     let endpoint = plan.endpoint.clone();
     let who = admitted(&plan);
+    let recorded = plan.audit.is_some();
     let tasks = Tasks::new();
     let app = match App::build(plan, tasks.child()).await {
         Ok(app) => app,
@@ -93,6 +94,9 @@ pub(super) async fn serve(plan: Plan, ready: impl AsyncFnOnce(&App, &str)) -> En
     ));
     if let Some(who) = who {
         out::note(&out::paint(out::DIM, who));
+    }
+    if !recorded {
+        out::note(&out::paint(out::DIM, "`audit: off`: nothing is recorded"));
     }
     tokio::select! {
         () = stop.asked() => {}
@@ -159,7 +163,7 @@ fn not_bound(error: &AppError) -> String {
 
 /// Runs `usher stdio` for `source`.
 pub(super) async fn stdio(source: &Source) -> Ended {
-    let (app, tasks) = match build(source).await {
+    let (app, tasks) = match build(source, true).await {
         Ok(built) => built,
         Err(ended) => return ended,
     };

@@ -7,9 +7,11 @@
 
 use std::{sync::Arc, time::SystemTime};
 
+use tokio::time::Instant;
+
 use super::{Error, Gate, Missing};
 use crate::{
-    call::{Call, Caller, CompletionRef, Op},
+    call::{Call, Caller, CompletionRef, Denial, Op},
     catalog::{Route, is_twisted},
     json::Json,
     policy::{Action, Ask, Circumstances, Denied, ItemKind, Permit, Refusal, Subject},
@@ -96,8 +98,21 @@ fn judge(call: &Call, snapshot: &Snapshot, route: &Route) -> Result<Permit, Erro
     let arguments = call.params.root().member("arguments");
     let arguments = arguments.map(|arguments| call.params.slice(arguments));
     let item = Item { kind, route, asked };
-    decide(call, snapshot, action, &item, arguments.as_ref()).map_err(|denied| {
-        // Until there is an audit record: which policies, never which arguments.
+    let began = call.trail.is_read().then(Instant::now);
+    let decided = decide(call, snapshot, action, &item, arguments.as_ref());
+    call.trail.note(|facts| {
+        facts.spent.policy += began.map(|began| began.elapsed()).unwrap_or_default();
+        if let Err(denied) = &decided {
+            facts.route = Some((route.upstream.clone(), route.local.clone()));
+            facts.denied = Some(Denial {
+                reason: denied.reason.word(),
+                hidden: denied.hidden,
+                policies: denied.policies.clone(),
+                digest: denied.digest.clone(),
+            });
+        }
+    });
+    decided.map_err(|denied| {
         tracing::debug!(
             call = %call.id,
             principal = call.caller.principal.as_str(),

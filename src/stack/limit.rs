@@ -15,6 +15,7 @@ use std::{
 };
 
 use futures_util::{StreamExt, future::BoxFuture};
+use tokio::time::Instant;
 use tower::{Layer, Service};
 
 use super::{Error, Gate};
@@ -215,8 +216,12 @@ where
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
         let deadline = request.call().deadline;
+        let trail = request.call().trail.clone();
         Sitting::Waiting(Box::pin(async move {
-            let held = waiting.turn(deadline).await?;
+            let began = Instant::now();
+            let turn = waiting.turn(deadline).await;
+            trail.note(|facts| facts.spent.queued += began.elapsed());
+            let held = turn?;
             let reply = inner.call(request).await;
             reply.map(|reply| holding(held, reply))
         }))

@@ -9,10 +9,13 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt;
+use tokio::time::Instant;
 
 use super::{Error, Gate, Wrap};
 use crate::{
-    call::{CallId, Change, Event, InputRequired, Op, Outcome, Reply, ReplyStream, Step, TaskOp},
+    call::{
+        CallId, Change, Event, InputRequired, Op, Outcome, Reply, ReplyStream, Step, TaskOp, Trail,
+    },
     catalog::Terms,
     findings::Direction,
     json::{Edits, Fate, Json, Node},
@@ -38,6 +41,7 @@ pub(super) struct Watch {
     upstream: Option<UpstreamId>,
     item: Option<Arc<str>>,
     call: CallId,
+    trail: Trail,
     skip: &'static [&'static str],
     /// Whether the reader of the result knows its digest.
     sealed: bool,
@@ -79,7 +83,7 @@ impl Gate<Permitted> for CheckContent {
                 .then_some(responses)
         });
         for value in std::iter::once(&call.params).chain(answers) {
-            match self.0.look(value, &subject) {
+            match timed(&call.trail, || self.0.look(value, &subject)) {
                 Verdict::Clean | Verdict::Flagged(_) => {}
                 Verdict::Blocked(blocked) => return Err(Error::Withheld(Box::new(blocked))),
                 // INVARIANT: no action on arguments alters them; if one ever does, nothing goes.
@@ -105,6 +109,7 @@ impl Wrap<Permitted> for Sanitize {
                 upstream: None,
                 item: None,
                 call: call.id,
+                trail: call.trail.clone(),
                 skip: &["taskId", "nextCursor"],
                 sealed: false,
                 tool: false,
@@ -125,6 +130,7 @@ impl Wrap<Permitted> for Sanitize {
             upstream: Some(route.upstream.clone()),
             item: Some(route.local.clone()),
             call: call.id,
+            trail: call.trail.clone(),
             skip: match call.op {
                 Op::Task(..) | Op::CallTool(_) => &["taskId", "requestState"],
                 Op::ReadDirectory(..) => &["nextCursor"],
@@ -168,6 +174,17 @@ impl Wrap<Permitted> for Sanitize {
     }
 }
 
+/// Looks, and notes how long that took where somebody wants to know.
+fn timed<T>(trail: &Trail, look: impl FnOnce() -> T) -> T {
+    if !trail.is_read() {
+        return look();
+    }
+    let began = Instant::now();
+    let seen = look();
+    trail.note(|facts| facts.spent.sanitising += began.elapsed());
+    seen
+}
+
 /// How the texts before ended: of each sort of event, and of whichever was last.
 #[derive(Debug, Default)]
 struct Tails {
@@ -192,7 +209,9 @@ impl Watch {
             questions,
             sealed: self.sealed,
         };
-        self.sanitizer.look_after(value, &subject, tail)
+        timed(&self.trail, || {
+            self.sanitizer.look_after(value, &subject, tail)
+        })
     }
 
     fn event(&self, event: Event, tails: &mut Tails) -> Event {

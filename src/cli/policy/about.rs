@@ -77,7 +77,7 @@ impl About {
         if !self.is_live() {
             return Ok(Offered::default());
         }
-        let gateway = self.place.gateway().await?;
+        let gateway = self.place.gateway(false).await?;
         let offered = match &gateway {
             Gateway::AdHoc(app, _) => Ok(Offered::of(app)),
             Gateway::Running(_) => listed(&gateway).await,

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::harness::{Gateway, GatewayBuilder, Pairing, Play, Upstream, text_result, tool};
+use crate::harness::{
+    Gateway, GatewayBuilder, Pairing, Play, Upstream, eventually, text_result, tool,
+};
 
 /// A gateway that records in a directory of its own, in front of `notes`.
 fn recording(directory: &Path, notes: &Upstream) -> GatewayBuilder {
@@ -58,5 +60,66 @@ pairings! {
         assert_eq!(outcome["outcome"], "ok");
         assert_eq!(outcome["call"], decision["call"]);
         assert!(!format!("{told:?}").contains("planted"));
+    }
+}
+
+/// A tool whose argument policies may ask for.
+const TYPED: &str =
+    r#"{"name":"seen","inputSchema":{"type":"object","properties":{"x":{"type":"string"}}}}"#;
+
+pairings! {
+    async fn what_never_goes_upstream_has_one_record_that_says_why(pair: Pairing) {
+        let directory = tempfile::tempdir().unwrap();
+        let hidden = tool("hidden");
+        let notes = pair.upstream().tools([TYPED, &hidden]);
+        let policy = r#"@id("never") permit (principal, action == Action::"call", resource == Tool::"notes_seen")
+            when { context.args has x && context.args.x == "never" };"#;
+        let gateway = recording(directory.path(), &notes).policies(policy).start().await;
+        let client = pair.client(&gateway).await;
+        for name in ["notes_seen", "notes_hidden", "notes_nothing"] {
+            client.call(name, r#"{"x":"planted"}"#).await;
+        }
+        assert!(notes.heard("tools/call").is_empty());
+        gateway.app.clone().shutdown().await;
+        let told = records(directory.path(), "tools/call");
+        let [seen, hidden, unknown] = &told[..] else { panic!("{told:#?}") };
+        for record in [seen, hidden, unknown] {
+            assert_eq!(record["stage"], "both");
+            assert_eq!(record["decision"], "deny");
+            assert_eq!(record["outcome"], "denied");
+        }
+        assert_eq!(seen["reason"], "policy_denied");
+        assert_eq!(hidden["reason"], "policy_denied");
+        assert_eq!(hidden["hidden"], 1);
+        assert_eq!(hidden["target"]["name"], "hidden");
+        assert_eq!(unknown["reason"], "unknown_name");
+        assert_eq!(unknown["target"]["exposed"], "notes_nothing");
+        assert!(!format!("{told:?}").contains("planted"));
+    }
+}
+
+pairings! {
+    async fn a_call_that_its_client_gives_up_is_recorded_as_cancelled(pair: Pairing) {
+        let directory = tempfile::tempdir().unwrap();
+        let notes = pair.upstream().tools([tool("t")]).on("tools/call", |_| Play::Hang);
+        let gateway = recording(directory.path(), &notes).start().await;
+        let client = pair.client(&gateway).await;
+        let gives_up = async {
+            notes.until_heard("tools/call", 1).await;
+            if !pair.client_is_modern() {
+                client.notify("notifications/cancelled", r#"{"requestId":1}"#).await;
+            }
+        };
+        let call = client.call("notes_t", "{}").id("1");
+        tokio::select! {
+            biased;
+            () = gives_up => {}
+            answer = call.into_future() => panic!("{answer:?}"),
+        }
+        let told = eventually("its end is recorded", || async {
+            let told = records(directory.path(), "tools/call");
+            (told.len() == 2).then_some(told)
+        });
+        assert_eq!(told.await[1]["outcome"], "cancelled");
     }
 }
