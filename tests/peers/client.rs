@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::{io::AsyncWriteExt as _, process::Command, time::timeout};
 
 /// One run takes at most this long; a client that hangs is a failure.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Where a client connects to.
 pub(crate) enum Connection {
