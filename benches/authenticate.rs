@@ -68,6 +68,7 @@ fn scene() -> (Authenticator, String, String) {
         required_scopes: Arc::new([]),
         supported_scopes: Vec::new(),
         failures_per_minute: 10,
+        limits: Default::default(),
     };
     let authenticator = Authenticator::new(spec);
     authenticator.put_keys(0, KeySet::parse(set.into()).expect("keys"), NOW + 3_600);

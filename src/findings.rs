@@ -17,7 +17,7 @@ use std::{
 
 use aws_lc_rs::{hmac, rand};
 
-use crate::{call::CallId, protocol::UpstreamId};
+use crate::{call::CallId, metrics, protocol::UpstreamId};
 
 /// What was found, without the text itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -198,6 +198,8 @@ impl Findings {
             let end = finding.place.floor_char_boundary(PLACE_BYTES);
             finding.place = finding.place[..end].into();
         }
+        let rule = finding.rule.to_string();
+        metrics::instruments().found(finding.kind, rule, finding.action.word(), 1);
         let mut kept = self.kept();
         kept.count((finding.kind, finding.action, finding.direction));
         if kept.list.len() >= KEPT {
@@ -208,7 +210,8 @@ impl Findings {
     }
 
     /// Counts one of very many that are not worth a place in the list each.
-    pub fn count(&self, kind: &'static str, action: Action, direction: Direction) {
+    pub fn count(&self, kind: &'static str, rule: &str, action: Action, direction: Direction) {
+        metrics::instruments().found(kind, rule.to_owned(), action.word(), 1);
         self.kept().count((kind, action, direction));
     }
 

@@ -22,6 +22,8 @@ use opentelemetry::{
     metrics::{Counter, Histogram, Meter},
 };
 
+use crate::json::ScanError;
+
 /// The instruments of this process.
 pub fn instruments() -> &'static Instruments {
     static ALL: LazyLock<Instruments> = LazyLock::new(|| Instruments::new(&global::meter("usher")));
@@ -31,6 +33,36 @@ pub fn instruments() -> &'static Instruments {
 /// Notes that a fixed bound kept something out.
 pub fn reached(bound: Bound) {
     instruments().reached(bound);
+    #[cfg(test)]
+    seen::note(bound);
+}
+
+/// Notes that a text is over a bound, where that is what is wrong with it; `depth` is the bound of its nesting.
+pub fn overstepped(error: ScanError, depth: Bound) {
+    if let Some(bound) = Bound::of_text(error, depth) {
+        reached(bound);
+    }
+}
+
+/// What the tests of this crate see of bounds: those that were reached on their own thread.
+#[cfg(test)]
+pub(crate) mod seen {
+    use std::cell::RefCell;
+
+    use super::Bound;
+
+    thread_local! {
+        static REACHED: RefCell<Vec<Bound>> = const { RefCell::new(Vec::new()) };
+    }
+
+    pub(super) fn note(bound: Bound) {
+        REACHED.with_borrow_mut(|all| all.push(bound));
+    }
+
+    /// Those since the last look.
+    pub(crate) fn take() -> Vec<Bound> {
+        REACHED.take()
+    }
 }
 
 /// All of them.
@@ -325,6 +357,12 @@ pub enum Bound {
     Inputs,
     /// A token that a client presents.
     Token,
+    /// A metadata document of an authorization server.
+    AuthMetadata,
+    /// A key set of an authorization server.
+    AuthKeySet,
+    /// The keys in one.
+    AuthKeys,
     /// A line of a process.
     StdioLine,
     /// What is kept of the last words of a process.
@@ -337,7 +375,7 @@ pub enum Bound {
 
 impl Bound {
     /// Each bound at its number, with its word: as a rule the key under `bounds:` that sets it.
-    const ALL: [(Self, &'static str); 59] = [
+    const ALL: [(Self, &'static str); 62] = [
         (Self::HttpBody, "http.body"),
         (Self::HttpTarget, "http.target"),
         (Self::HttpField, "http.field"),
@@ -396,11 +434,26 @@ impl Bound {
         (Self::Rounds, "resume.rounds"),
         (Self::Inputs, "resume.inputs"),
         (Self::Token, "auth.token"),
+        (Self::AuthMetadata, "auth.metadata"),
+        (Self::AuthKeySet, "auth.key_set"),
+        (Self::AuthKeys, "auth.keys"),
         (Self::StdioLine, "stdio.line"),
         (Self::StdioStderr, "stdio.stderr"),
         (Self::StdioRestarts, "stdio.restarts"),
         (Self::ScanTime, "sanitize.time"),
     ];
+
+    /// The bound that a text is over, if that is what is wrong with it (SECURITY MSG-5); `depth` is that of its nesting.
+    pub const fn of_text(error: ScanError, depth: Self) -> Option<Self> {
+        match error {
+            ScanError::TooDeep(_) => Some(depth),
+            ScanError::TooManyValues(_) => Some(Self::JsonValues),
+            ScanError::TooManyMembers(_) => Some(Self::JsonMembers),
+            ScanError::KeyTooLong(_) => Some(Self::JsonKey),
+            ScanError::NumberTooLong(_) => Some(Self::JsonNumber),
+            ScanError::Syntax(_) | ScanError::Encoding(_) | ScanError::DuplicateMember(_) => None,
+        }
+    }
 }
 
 #[cfg(test)]

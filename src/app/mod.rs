@@ -194,6 +194,7 @@ impl App {
             sanitizer: sanitizer.clone(),
             findings: findings.clone(),
             closing: closing.clone(),
+            asking: plan.asking,
         };
         let door = Arc::new(Door {
             service: stack::mcp(&parts),
@@ -202,6 +203,7 @@ impl App {
             deadline: DEADLINE,
             closing,
             observed: auditor.is_some(),
+            bounds: plan.door,
         });
         if let Some(connections) = &connections {
             tasks.spawn(follow(connections.clone(), fleet.clone()));

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    AuthError, Proof, SKEW, Verified,
+    AuthError, Proof, Verified,
     claims::{self, Facts},
     spec::IntrospectionSpec,
 };
@@ -15,6 +15,7 @@ use crate::json::{Json, Kind, Limits, Node};
 /// Reads an answer; it is good for as long as the specification says.
 pub(super) fn read(
     spec: &IntrospectionSpec,
+    skew: u64,
     token: &str,
     answer: Bytes,
     now: u64,
@@ -28,10 +29,10 @@ pub(super) fn read(
         return Err(AuthError::Invalid("not active"));
     }
     let expires = claims::seconds(root, "exp")?;
-    if expires.is_some_and(|at| now > at.saturating_add(SKEW)) {
+    if expires.is_some_and(|at| now > at.saturating_add(skew)) {
         return Err(AuthError::Invalid("expired"));
     }
-    if claims::seconds(root, "nbf")?.is_some_and(|from| from > now + SKEW) {
+    if claims::seconds(root, "nbf")?.is_some_and(|from| from > now.saturating_add(skew)) {
         return Err(AuthError::Invalid("not yet valid"));
     }
     if root.member("cnf").is_some() {
@@ -62,7 +63,7 @@ pub(super) fn read(
         identity: identity.into(),
         audiences,
         issuer: None,
-        until: expires.map_or(u64::MAX, |at| at.saturating_add(SKEW)),
+        until: expires.map_or(u64::MAX, |at| at.saturating_add(skew)),
         proof: Proof::Introspected(now.saturating_add(spec.cache.as_secs())),
     })
 }

@@ -1,6 +1,6 @@
 //! Key sets of issuers (RFC 7517): what can verify a signature is kept, everything else is left out.
 //!
-//! Guarantees: at most 100 keys from at most 256 KiB; no symmetric key ever verifies; a key is used with the algorithms that
+//! Guarantees: at most 100 keys from at most 256 KiB, unless configured; no symmetric key ever verifies; a key is used with the algorithms that
 //! fit its kind and what it says of itself, and no other (SECURITY AUTHN-2, 6).
 
 use std::sync::{Arc, atomic::Ordering};
@@ -11,13 +11,11 @@ use jsonwebtoken::{
     jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyOperations, PublicKeyUse},
 };
 
-use super::Standing;
-use crate::json::{Json, Kind, Limits};
-
-/// Bytes of a key set's text.
-pub(super) const MAX_BYTES: usize = 256 << 10;
-/// Keys of one set.
-const MAX_KEYS: usize = 100;
+use super::{Standing, spec::ProofLimits};
+use crate::{
+    json::{Json, Kind, Limits},
+    metrics::{Bound, reached},
+};
 
 /// The keys of one issuer.
 #[derive(Debug, Default)]
@@ -39,12 +37,12 @@ pub(super) struct Key {
 /// A text that is no key set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadKeySet {
-    /// Over 256 KiB.
-    #[error("more than 256 KiB")]
-    TooLarge,
-    /// Over 100 keys.
-    #[error("more than 100 keys")]
-    TooMany,
+    /// Over its bound, in bytes.
+    #[error("more than {0} bytes")]
+    TooLarge(usize),
+    /// More keys than may be.
+    #[error("more than {0} keys")]
+    TooMany(usize),
     /// Not `{"keys":[…]}`.
     #[error("no JSON object with a list `keys`")]
     Shape,
@@ -63,13 +61,22 @@ pub(super) enum Candidate<'a> {
 }
 
 impl KeySet {
-    /// Reads a key set.
+    /// Reads a key set within the bounds that hold where nothing else is configured.
     ///
     /// # Errors
     /// See [`BadKeySet`]. Single keys of unknown kinds are left out.
     pub fn parse(text: Bytes) -> Result<Self, BadKeySet> {
-        if text.len() > MAX_BYTES {
-            return Err(BadKeySet::TooLarge);
+        Self::within(text, &ProofLimits::default())
+    }
+
+    /// Reads a key set within these bounds.
+    ///
+    /// # Errors
+    /// As [`KeySet::parse`].
+    pub fn within(text: Bytes, limits: &ProofLimits) -> Result<Self, BadKeySet> {
+        if text.len() > limits.key_set_bytes {
+            reached(Bound::AuthKeySet);
+            return Err(BadKeySet::TooLarge(limits.key_set_bytes));
         }
         let set = Json::parse(text, &Limits::CLIENT).map_err(|_| BadKeySet::Shape)?;
         let list = set.root().member("keys");
@@ -77,8 +84,9 @@ impl KeySet {
         let list = list.ok_or(BadKeySet::Shape)?;
         let mut keys = Vec::new();
         for (number, node) in list.elements().enumerate() {
-            if number >= MAX_KEYS {
-                return Err(BadKeySet::TooMany);
+            if number >= limits.keys {
+                reached(Bound::AuthKeys);
+                return Err(BadKeySet::TooMany(limits.keys));
             }
             keys.extend(Key::read(set.slice(node)));
         }

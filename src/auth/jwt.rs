@@ -11,11 +11,15 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::Algorithm;
 
 use super::{
-    Asked, AuthError, Issuer, MAX_TOKEN, Proof, SKEW, Verified,
+    Asked, AuthError, Issuer, Proof, Verified,
     claims::{self, Facts},
     jwks::Candidate,
+    spec::ProofLimits,
 };
-use crate::json::{Json, Kind, Limits, Node};
+use crate::{
+    json::{Json, Kind, Limits, Node},
+    metrics::{Bound, reached},
+};
 
 /// What a token may hold.
 const LIMITS: Limits = Limits {
@@ -47,8 +51,14 @@ struct Parts<'a> {
 }
 
 /// Verifies a token at `now` in unix seconds.
-pub(super) fn verify(issuers: &[Issuer], token: &str, asked: Asked, now: u64) -> Outcome {
-    let Some(parts) = Parts::read(token) else {
+pub(super) fn verify(
+    issuers: &[Issuer],
+    limits: &ProofLimits,
+    token: &str,
+    asked: Asked,
+    now: u64,
+) -> Outcome {
+    let Some(parts) = Parts::read(token, limits.token_bytes) else {
         return Outcome::Foreign;
     };
     let claims = parts.claims.root();
@@ -59,7 +69,14 @@ pub(super) fn verify(issuers: &[Issuer], token: &str, asked: Asked, now: u64) ->
     };
     match signed_by(&issuers[number], &parts, asked, now) {
         Ok(Signed::By(proof, revoked)) => {
-            let verified = about(&issuers[number], number, token, claims, now, proof, revoked);
+            let about = About {
+                issuer: &issuers[number],
+                number,
+                token,
+                now,
+                skew: limits.skew,
+            };
+            let verified = about.verified(claims, proof, revoked);
             verified.map_or_else(Outcome::Refused, Outcome::Verified)
         }
         Ok(Signed::NeedsKeys) => Outcome::NeedsKeys(number),
@@ -73,8 +90,9 @@ enum Signed {
 }
 
 impl<'a> Parts<'a> {
-    fn read(token: &'a str) -> Option<Self> {
-        if token.len() > MAX_TOKEN {
+    fn read(token: &'a str, most: usize) -> Option<Self> {
+        if token.len() > most {
+            reached(Bound::Token);
             return None;
         }
         let (signed, signature) = token.rsplit_once('.')?;
@@ -168,46 +186,61 @@ fn is_plain(kid: &str) -> bool {
     !kid.is_empty() && kid.bytes().all(plain) && !kid.contains("..")
 }
 
-/// What a token with a sound signature says.
-// SECURITY AUTHN-1, AUTHN-3
-fn about(
-    issuer: &Issuer,
+/// A token with a sound signature.
+struct About<'a> {
+    issuer: &'a Issuer,
     number: usize,
-    token: &str,
-    claims: Node<'_>,
+    token: &'a str,
     now: u64,
-    proof: Proof,
-    revoked: tokio_util::sync::CancellationToken,
-) -> Result<Verified, AuthError> {
-    let expires = claims::seconds(claims, "exp")?.ok_or(AuthError::Invalid("no exp"))?;
-    if now > expires.saturating_add(SKEW) {
-        return Err(AuthError::Invalid("expired"));
-    }
-    for claim in ["nbf", "iat"] {
-        if claims::seconds(claims, claim)?.is_some_and(|from| from > now + SKEW) {
-            return Err(AuthError::Invalid("not yet valid"));
+    skew: u64,
+}
+
+/// What it says.
+// SECURITY AUTHN-1, AUTHN-3
+impl About<'_> {
+    fn verified(
+        self,
+        claims: Node<'_>,
+        proof: Proof,
+        revoked: tokio_util::sync::CancellationToken,
+    ) -> Result<Verified, AuthError> {
+        let Self {
+            issuer,
+            number,
+            token,
+            now,
+            skew,
+        } = self;
+        let expires = claims::seconds(claims, "exp")?.ok_or(AuthError::Invalid("no exp"))?;
+        if now > expires.saturating_add(skew) {
+            return Err(AuthError::Invalid("expired"));
         }
+        for claim in ["nbf", "iat"] {
+            if claims::seconds(claims, claim)?.is_some_and(|from| from > now.saturating_add(skew)) {
+                return Err(AuthError::Invalid("not yet valid"));
+            }
+        }
+        // Bound to a key that the client would have to prove: as a bearer token it is a stolen one.
+        if claims.member("cnf").is_some() {
+            return Err(AuthError::Invalid("bound to a key"));
+        }
+        let audiences = claims::audiences(claims)?;
+        if audiences.is_empty() {
+            return Err(AuthError::Invalid("no aud"));
+        }
+        let facts = Facts {
+            token,
+            issuer: &issuer.spec.issuer,
+            expires: Some(expires),
+            revoked,
+        };
+        let identity = claims::identity(claims, &issuer.spec.claims, facts)?;
+        Ok(Verified {
+            identity: identity.into(),
+            audiences,
+            issuer: Some(number),
+            until: expires.saturating_add(skew),
+            proof,
+        })
     }
-    // Bound to a key that the client would have to prove: as a bearer token it is a stolen one.
-    if claims.member("cnf").is_some() {
-        return Err(AuthError::Invalid("bound to a key"));
-    }
-    let audiences = claims::audiences(claims)?;
-    if audiences.is_empty() {
-        return Err(AuthError::Invalid("no aud"));
-    }
-    let facts = Facts {
-        token,
-        issuer: &issuer.spec.issuer,
-        expires: Some(expires),
-        revoked,
-    };
-    let identity = claims::identity(claims, &issuer.spec.claims, facts)?;
-    Ok(Verified {
-        identity: identity.into(),
-        audiences,
-        issuer: Some(number),
-        until: expires.saturating_add(SKEW),
-        proof,
-    })
 }

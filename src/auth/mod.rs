@@ -37,11 +37,6 @@ use cache::Cache;
 use keys::KeyTable;
 use spec::{AuthSpec, IssuerSpec};
 
-/// Tolerated difference of clocks, in seconds (SECURITY 6).
-pub const SKEW: u64 = 30;
-/// The longest token, in bytes (SECURITY 6).
-pub const MAX_TOKEN: usize = 16 << 10;
-
 /// Decides who calls.
 pub struct Authenticator {
     spec: AuthSpec,
@@ -204,7 +199,7 @@ impl Authenticator {
         {
             return verdict;
         }
-        match jwt::verify(&self.issuers, token, asked, now) {
+        match jwt::verify(&self.issuers, &self.spec.limits, token, asked, now) {
             jwt::Outcome::Verified(verified) => {
                 let fits = self.fits(&verified, audiences);
                 let identity = verified.identity.clone();
@@ -329,7 +324,7 @@ impl Authenticator {
         };
         let digest = Cache::digest(token);
         let known = self.cache.find(&digest);
-        match introspection::read(spec, token, answer, now) {
+        match introspection::read(spec, self.spec.limits.skew, token, answer, now) {
             Ok(mut verified) => {
                 // The same somebody stays the same: streams that are open hang on it.
                 if let Some(known) = known.filter(|known| known.identity.same(&verified.identity)) {

@@ -47,6 +47,35 @@ pub struct AuthSpec {
     pub supported_scopes: Vec<Arc<str>>,
     /// Failed attempts of one address within a minute before the next is answered `429`. Default: 10.
     pub failures_per_minute: u32,
+    /// What a proof may be.
+    pub limits: ProofLimits,
+}
+
+/// How large what proves something may be, and how far clocks may differ (SECURITY 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProofLimits {
+    /// Bytes of a token. Default 16 KiB.
+    pub token_bytes: usize,
+    /// Bytes of a metadata document. Default 64 KiB.
+    pub metadata_bytes: usize,
+    /// Bytes of a key set. Default 256 KiB.
+    pub key_set_bytes: usize,
+    /// Keys in one. Default 100.
+    pub keys: usize,
+    /// Seconds that clocks may differ. Default 30.
+    pub skew: u64,
+}
+
+impl Default for ProofLimits {
+    fn default() -> Self {
+        Self {
+            token_bytes: 16 << 10,
+            metadata_bytes: 64 << 10,
+            key_set_bytes: 256 << 10,
+            keys: 100,
+            skew: 30,
+        }
+    }
 }
 
 /// One issuer of JWTs.

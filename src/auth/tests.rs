@@ -8,10 +8,13 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, EncodingKey, crypto::sign};
 
 use super::{
-    spec::{ALGORITHMS, ClaimNames, KeySource},
+    spec::{ALGORITHMS, ClaimNames, KeySource, ProofLimits},
     *,
 };
-use crate::call::IdentityKind;
+use crate::{
+    call::IdentityKind,
+    metrics::{Bound, seen},
+};
 
 const NOW: u64 = 1_800_000_000;
 const ISSUER: &str = "https://id.example.com";
@@ -102,6 +105,7 @@ fn spec(issuers: Vec<IssuerSpec>) -> AuthSpec {
         required_scopes: Arc::new([]),
         supported_scopes: Vec::new(),
         failures_per_minute: 10,
+        limits: ProofLimits::default(),
     }
 }
 
@@ -570,9 +574,9 @@ fn key_sets_over_their_bounds_or_of_another_shape_are_refused() {
     for (text, why) in [
         (
             format!(r#"{{"keys":[{}]}}"#, many.join(",")),
-            BadKeySet::TooMany,
+            BadKeySet::TooMany(100),
         ),
-        (" ".repeat((256 << 10) + 1), BadKeySet::TooLarge),
+        (" ".repeat((256 << 10) + 1), BadKeySet::TooLarge(256 << 10)),
         ("[]".into(), BadKeySet::Shape),
         (r#"{"keys":{}}"#.into(), BadKeySet::Shape),
         (r#"{"keys":[]}"#.into(), BadKeySet::Nothing),
@@ -581,4 +585,55 @@ fn key_sets_over_their_bounds_or_of_another_shape_are_refused() {
         assert_eq!(KeySet::parse(text.into()).unwrap_err(), why);
     }
     assert!(KeySet::parse(format!(r#"{{"keys":[{}]}}"#, many[..100].join(",")).into()).is_ok());
+    let three = format!(r#"{{"keys":[{}]}}"#, many[..3].join(","));
+    let default = ProofLimits::default();
+    for (keys, bytes, noted) in [
+        (4, three.len() + 1, vec![]),
+        (3, three.len(), vec![]),
+        (2, three.len(), vec![Bound::AuthKeys]),
+        (3, three.len() - 1, vec![Bound::AuthKeySet]),
+    ] {
+        let limits = ProofLimits {
+            keys,
+            key_set_bytes: bytes,
+            ..default
+        };
+        seen::take();
+        let read = KeySet::within(three.clone().into(), &limits);
+        assert_eq!((read.is_ok(), seen::take()), (noted.is_empty(), noted));
+    }
+}
+
+/// SECURITY 6: a token, the difference of clocks.
+#[test]
+fn a_token_may_have_its_bytes_and_its_seconds_and_no_more() {
+    let signer = Signer::ed("k");
+    let token = signer.token(&claims(""));
+    let judged = |limits, now| {
+        let spec = AuthSpec {
+            limits,
+            ..spec(vec![issuer()])
+        };
+        let authenticator = Authenticator::new(spec);
+        authenticator.put_keys(0, set(&[&signer]), NOW + 3_600);
+        seen::take();
+        let verdict = judge(&authenticator, &token, now);
+        (matches!(verdict, Verdict::Proved(_)), seen::take())
+    };
+    let limits = |token_bytes, skew| ProofLimits {
+        token_bytes,
+        skew,
+        ..ProofLimits::default()
+    };
+    assert_eq!(judged(limits(token.len() + 1, 30), NOW), (true, vec![]));
+    assert_eq!(judged(limits(token.len(), 30), NOW), (true, vec![]));
+    let longer = judged(limits(token.len() - 1, 30), NOW);
+    assert_eq!(longer, (false, vec![Bound::Token]));
+    for (late, proved) in [(4, true), (5, true), (6, false)] {
+        assert_eq!(
+            judged(limits(9_999, 5), NOW + 600 + late).0,
+            proved,
+            "{late}"
+        );
+    }
 }

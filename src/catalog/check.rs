@@ -138,7 +138,6 @@ impl Reason {
             Self::DescriptionTooLong(_) => Some(Bound::CatalogDescription),
             Self::TooMany(_) => Some(Bound::CatalogItems),
             Self::TotalTooLarge(_) => Some(Bound::CatalogTotal),
-            Self::CutShort => Some(Bound::CatalogPages),
             Self::Schema(SchemaFault::TooDeep(_)) => Some(Bound::SchemaDepth),
             Self::Schema(SchemaFault::TooMany(_)) => Some(Bound::Subschemas),
             Self::Schema(SchemaFault::PatternTooLong(_)) => Some(Bound::SchemaPattern),
@@ -157,6 +156,8 @@ impl Reason {
             | Self::BadTemplate
             | Self::OpenTemplate
             | Self::Repeated
+            // Counted where it was cut.
+            | Self::CutShort
             | Self::Taken(_)
             | Self::Quarantined
             | Self::Shadows(_)
@@ -265,7 +266,8 @@ impl Checker<'_> {
                 .chain(&output)
                 .filter_map(|schema| schema.gap());
             doubt = gaps.next();
-            terms = Terms::of(input, output, self.naming.validation.of(&local));
+            let validation = self.naming.validation.of(&local);
+            terms = Terms::of(input, output, validation, bounds.schema_time);
             mirror::of_tool(raw)?
         } else {
             Vec::new()

@@ -1,6 +1,6 @@
 //! What the operator decided about names and selections: plain validated values, made from configuration.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::Screen;
 use crate::{glob, protocol::UpstreamId};
@@ -202,6 +202,10 @@ pub struct CatalogBounds {
     pub subschemas: usize,
     /// Characters of a `pattern`: default 512.
     pub pattern_chars: usize,
+    /// Bytes of a cursor of an upstream's; a longer one ends the list. Default 4 KiB.
+    pub cursor_bytes: usize,
+    /// How long one check against a schema may take, which is counted in steps. Default 20 ms.
+    pub schema_time: Duration,
 }
 
 impl Default for CatalogBounds {
@@ -215,6 +219,8 @@ impl Default for CatalogBounds {
             schema_depth: 32,
             subschemas: 1_000,
             pattern_chars: 512,
+            cursor_bytes: 4 << 10,
+            schema_time: Duration::from_millis(20),
         }
     }
 }

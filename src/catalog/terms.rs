@@ -3,12 +3,12 @@
 //! Guarantees: schemas that ask nothing of anything are left out, so that such tools cost nothing at all. Deliberately absent:
 //! what is done about a value that does not fit, which the stack does as the rules here say.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::rules::{OnBroken, Validation};
 use crate::{
     json::{Json, Node},
-    schema::{STEPS, Schema, Verdict},
+    schema::{Schema, Verdict, steps_in},
 };
 
 /// What one tool takes and gives.
@@ -16,6 +16,8 @@ use crate::{
 pub struct Terms {
     input: Option<Arc<Schema>>,
     output: Option<Arc<Schema>>,
+    /// How long a check may take.
+    steps: u32,
     /// What is done about results that do not fit.
     pub on_results: OnBroken,
     /// What is done about arguments that do not fit.
@@ -28,6 +30,7 @@ impl Terms {
         input: Option<Arc<Schema>>,
         output: Option<Arc<Schema>>,
         validation: Validation,
+        time: Duration,
     ) -> Option<Arc<Self>> {
         let input = input.filter(|_| validation.arguments != OnBroken::Off);
         let output = output.filter(|_| validation.results != OnBroken::Off);
@@ -35,6 +38,7 @@ impl Terms {
             Arc::new(Self {
                 input,
                 output,
+                steps: steps_in(time),
                 on_results: validation.results,
                 on_arguments: validation.arguments,
             })
@@ -52,8 +56,8 @@ impl Terms {
             return Verdict::Fits;
         };
         match arguments {
-            Some(arguments) => schema.check(arguments, STEPS),
-            None => schema.check(Json::empty_object().root(), STEPS),
+            Some(arguments) => schema.check(arguments, self.steps),
+            None => schema.check(Json::empty_object().root(), self.steps),
         }
     }
 
@@ -67,14 +71,14 @@ impl Terms {
             return Some(Verdict::Fits);
         }
         let content = result.member("structuredContent")?;
-        Some(schema.check(content, STEPS))
+        Some(schema.check(content, self.steps))
     }
 
     /// Whether a result may leave with this `structuredContent` as far as the output schema goes: for whoever changes
     /// results. What cannot be judged may; what would take too long may not.
     pub fn conforms(&self, structured: Node<'_>) -> bool {
         let schema = self.output.as_ref();
-        schema.is_none_or(|schema| schema.conforms(structured))
+        schema.is_none_or(|schema| schema.conforms(structured, self.steps))
     }
 }
 
@@ -88,7 +92,8 @@ impl PartialEq for Terms {
         };
         same(&self.input, &other.input)
             && same(&self.output, &other.output)
-            && (self.on_results, self.on_arguments) == (other.on_results, other.on_arguments)
+            && (self.steps, self.on_results, self.on_arguments)
+                == (other.steps, other.on_results, other.on_arguments)
     }
 }
 

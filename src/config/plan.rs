@@ -45,6 +45,10 @@ pub struct Plan {
     pub audit: Option<crate::audit::home::AuditSpec>,
     /// How many may listen for changes.
     pub listens: crate::events::Bounds,
+    /// How much a client may say at a time.
+    pub door: crate::downstream::DoorBounds,
+    /// How much callers may be asked, and for how long.
+    pub asking: crate::resume::Bounds,
 }
 
 /// Where policies are read from.

@@ -19,7 +19,6 @@ use tokio_util::sync::CancellationToken;
 use super::{Accepts, Answer, Door, Inbound, Running, Told, claims, problem::Problem};
 use crate::{
     call::Identity,
-    json::Limits,
     jsonrpc::{Frame, Message, Request, RpcError, decode},
     protocol::{codes, methods, names::Scope},
 };
@@ -99,7 +98,7 @@ impl Channel {
     /// For what is no message, and on HTTP for what describes itself, which belongs to the other endpoint. On a pipe that is
     /// to be told in its place.
     pub(super) async fn take(&self, identity: &Arc<Identity>, body: Bytes) -> Result<(), Problem> {
-        let message = decode(body, &Limits::CLIENT).map_err(Problem::undecodable)?;
+        let message = decode(body, &self.door.bounds.json).map_err(Problem::undecodable)?;
         if let Message::One(frame) = &message
             && !self.piped
             && claims(frame)

@@ -66,6 +66,30 @@ pub struct Door {
     pub closing: CancellationToken,
     /// Whether anybody reads what calls learn about themselves.
     pub observed: bool,
+    /// How messages are read.
+    pub bounds: DoorBounds,
+}
+
+/// How much a client may say at a time (SECURITY 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DoorBounds {
+    /// How a message is read. Default: [`Limits::CLIENT`].
+    pub json: Limits,
+    /// The most bytes of one line on a pipe; those of a body are the listener's. Default 16 MiB.
+    pub line_bytes: usize,
+    /// How long a person has for one round of questions that is put to a client with a session: a little less than what
+    /// state is good for, so that giving up still gets through. Default 590 s.
+    pub patience: Duration,
+}
+
+impl Default for DoorBounds {
+    fn default() -> Self {
+        Self {
+            json: Limits::CLIENT,
+            line_bytes: 16 << 20,
+            patience: Duration::from_secs(590),
+        }
+    }
 }
 
 /// One message at the door.
@@ -171,7 +195,7 @@ impl Door {
     /// Answers one message: the ladder of PROTOCOL C1, body first, header as cross-check.
     // The message is read before the future is made, so that the future holds no more than what is waited for.
     pub fn accept(&self, inbound: Inbound) -> impl Future<Output = Answer> + Send + '_ {
-        let next = match decode(inbound.body.clone(), &Limits::CLIENT) {
+        let next = match decode(inbound.body.clone(), &self.bounds.json) {
             Ok(message) => self.take(inbound, message),
             Err(error) => Next::Told(Problem::undecodable(error).into()),
         };

@@ -8,7 +8,7 @@ use http::StatusCode;
 
 use crate::{
     call::{CallId, Op},
-    json::{Json, ScanError},
+    json::Json,
     jsonrpc::{DecodeError, RequestId, RpcError, decode::Fault},
     limits::{Limited, Stage},
     metrics::{self, Bound, Refusal},
@@ -66,9 +66,7 @@ impl Problem {
     pub(super) fn undecodable(error: DecodeError) -> Self {
         let (code, text) = match error.fault {
             Fault::Scan(scan) => {
-                if let Some(bound) = bound_of(scan) {
-                    metrics::reached(bound);
-                }
+                metrics::overstepped(scan, Bound::JsonDepth);
                 (codes::PARSE_ERROR, scan.to_string())
             }
             Fault::Envelope(_) | Fault::Confusable => {
@@ -81,18 +79,6 @@ impl Problem {
             RpcError::new(code, text),
             error.fault.reason(),
         )
-    }
-}
-
-/// The bound that a message is over, if that is what is wrong with it (SECURITY MSG-5).
-const fn bound_of(error: ScanError) -> Option<Bound> {
-    match error {
-        ScanError::TooDeep(_) => Some(Bound::JsonDepth),
-        ScanError::TooManyValues(_) => Some(Bound::JsonValues),
-        ScanError::TooManyMembers(_) => Some(Bound::JsonMembers),
-        ScanError::KeyTooLong(_) => Some(Bound::JsonKey),
-        ScanError::NumberTooLong(_) => Some(Bound::JsonNumber),
-        ScanError::Syntax(_) | ScanError::Encoding(_) | ScanError::DuplicateMember(_) => None,
     }
 }
 

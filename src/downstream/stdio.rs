@@ -12,15 +12,16 @@ use tokio::{
 };
 
 use super::{Door, channel::Channel};
-use crate::{call::Identity, protocol::names::Scope};
-
-/// The longest line, in bytes.
-const LINE: usize = 16 << 20;
+use crate::{
+    call::Identity,
+    metrics::{Bound, reached},
+    protocol::names::Scope,
+};
 
 /// Speaks MCP over a pair of pipes until the input ends or the gateway begins to drain, then until the last answer is out.
 ///
 /// # Errors
-/// When reading or writing fails, or a line is longer than 16 MiB.
+/// When reading or writing fails, or a line is longer than its bound.
 pub async fn serve(
     door: Arc<Door>,
     mut input: impl AsyncRead + Unpin + Send,
@@ -35,9 +36,10 @@ pub async fn serve(
     });
     let identity = Identity::anonymous();
     let closing = door.closing.clone();
+    let most = door.bounds.line_bytes;
     let channel = Channel::new(door, identity, None, Scope::All, true, lines, line);
     let read = tokio::select! {
-        read = read(&channel, &mut input) => read,
+        read = read(&channel, &mut input, most) => read,
         () = closing.cancelled() => Ok(()),
     };
     // With the channel its sender goes, and with the last one, in the last task, the writer ends.
@@ -59,11 +61,18 @@ async fn write(
     output.flush().await
 }
 
-async fn read(channel: &Channel, input: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
+async fn read(
+    channel: &Channel,
+    input: &mut (impl AsyncRead + Unpin),
+    most: usize,
+) -> io::Result<()> {
     let mut buffer = BytesMut::with_capacity(16 << 10);
     let mut searched = 0;
     loop {
         while let Some(at) = memchr::memchr(b'\n', &buffer[searched..]) {
+            if searched + at > most {
+                return Err(too_long(most));
+            }
             let line = buffer.split_to(searched + at + 1).freeze();
             searched = 0;
             if !line.trim_ascii().is_empty()
@@ -73,16 +82,19 @@ async fn read(channel: &Channel, input: &mut (impl AsyncRead + Unpin)) -> io::Re
             }
         }
         searched = buffer.len();
-        if searched > LINE {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "a line of more than 16 MiB",
-            ));
+        if searched > most {
+            return Err(too_long(most));
         }
         if channel.is_deaf() || input.read_buf(&mut buffer).await? == 0 {
             return Ok(());
         }
     }
+}
+
+fn too_long(most: usize) -> io::Error {
+    reached(Bound::HttpBody);
+    let text = format!("a line of more than {most} bytes");
+    io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
 /// The message on one line: line ends inside JSON are white space, so a space says the same.

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{Lists, PATIENCE, URIS, held};
+use super::{Lists, PATIENCE, held};
 use crate::{
     metrics::{Bound, reached},
     protocol::methods::ListKind,
@@ -33,10 +33,13 @@ pub enum News {
 #[error("news was not taken in time")]
 pub struct SlowConsumer;
 
-/// Where a listener's news waits. Bounds: a bit a list, [`URIS`] URIs below watched ones, each watched one once.
+/// Where a listener's news waits. Bounds: a bit a list, so many URIs below watched ones and so many bytes of them, each
+/// watched one once.
 #[derive(Debug)]
 pub(super) struct Mailbox {
     wanted: Lists,
+    /// The most that waits of what is below watched ones, in number and in bytes.
+    most: (usize, usize),
     /// A mutex of this listener's own: held for a moment, by the one who tells and the one who takes.
     waiting: Mutex<Waiting>,
 }
@@ -45,6 +48,8 @@ pub(super) struct Mailbox {
 struct Waiting {
     lists: Lists,
     resources: BTreeSet<(usize, Option<Arc<str>>)>,
+    /// The bytes of those below watched ones.
+    bytes: usize,
     /// Since when there has been news of which none was taken.
     since: Option<Instant>,
     waker: Option<Waker>,
@@ -52,9 +57,10 @@ struct Waiting {
 }
 
 impl Mailbox {
-    pub(super) fn new(wanted: Lists) -> Self {
+    pub(super) fn new(wanted: Lists, most: (usize, usize)) -> Self {
         Self {
             wanted,
+            most,
             waiting: Mutex::default(),
         }
     }
@@ -71,8 +77,16 @@ impl Mailbox {
     /// all of them.
     pub(super) fn resource(&self, watched: usize, below: Option<&Arc<str>>) {
         self.put(|waiting| {
-            let below = below.filter(|_| waiting.resources.len() < URIS).cloned();
-            waiting.resources.insert((watched, below));
+            let bytes = below.map_or(0, |uri| uri.len());
+            let room =
+                waiting.resources.len() < self.most.0 && waiting.bytes + bytes <= self.most.1;
+            let news = (watched, below.cloned());
+            if below.is_some() && !room && !waiting.resources.contains(&news) {
+                reached(Bound::StreamBuffer);
+                waiting.resources.insert((watched, None));
+            } else if waiting.resources.insert(news) {
+                waiting.bytes += bytes;
+            }
         });
     }
 
@@ -100,9 +114,17 @@ impl Mailbox {
 
     /// Forgets what is waiting of one watched resource.
     pub(super) fn forget(&self, watched: usize) {
-        held(&self.waiting)
-            .resources
-            .retain(|(other, _)| *other != watched);
+        let mut waiting = held(&self.waiting);
+        let Waiting {
+            resources, bytes, ..
+        } = &mut *waiting;
+        resources.retain(|(other, below)| {
+            let kept = *other != watched;
+            if !kept {
+                *bytes -= below.as_ref().map_or(0, |uri| uri.len());
+            }
+            kept
+        });
     }
 
     /// The next news: lists first.
@@ -114,10 +136,10 @@ impl Mailbox {
         }
         let news = match waiting.lists.take_one() {
             Some(kind) => Some(News::List(kind)),
-            None => waiting
-                .resources
-                .pop_first()
-                .map(|(watched, below)| News::Resource { watched, below }),
+            None => waiting.resources.pop_first().map(|(watched, below)| {
+                waiting.bytes -= below.as_ref().map_or(0, |uri| uri.len());
+                News::Resource { watched, below }
+            }),
         };
         let empty = waiting.lists.is_empty() && waiting.resources.is_empty();
         waiting.since = (!empty).then(Instant::now);

@@ -34,8 +34,6 @@ pub use mailbox::{News, SlowConsumer};
 
 use mailbox::Mailbox;
 
-/// The most URIs that one listener watches (SECURITY 6).
-pub const URIS: usize = 256;
 /// How long news may wait for a listener that takes none; the next news after that finds it gone (SECURITY REL-4).
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -47,6 +45,11 @@ pub struct Bounds {
     /// For each principal that is known by name. Default 64 (SECURITY 6). Whoever comes in where nobody is asked for a name
     /// is bounded by the total alone: that principal is everybody.
     pub per_principal: usize,
+    /// Resources that one listener watches; those beyond are not in force. Default 256 (SECURITY 6).
+    pub addresses: usize,
+    /// What may wait for a listener, in resources below watched ones and in bytes of their URIs: beyond it the watched one
+    /// stands for all below it. Default 256 and 1 MiB (SECURITY 6).
+    pub buffer: (usize, usize),
 }
 
 impl Default for Bounds {
@@ -54,6 +57,8 @@ impl Default for Bounds {
         Self {
             total: 20_000,
             per_principal: 64,
+            addresses: 256,
+            buffer: (256, 1 << 20),
         }
     }
 }
@@ -99,6 +104,11 @@ impl Hub {
         })
     }
 
+    /// What holds for those who listen.
+    pub const fn bounds(&self) -> &Bounds {
+        &self.bounds
+    }
+
     /// The desk of one upstream, which stays the same for as long as the hub lives. There are as many as upstreams.
     pub fn desk(&self, upstream: &UpstreamId) -> Arc<Desk> {
         let mut desks = held(&self.desks);
@@ -106,7 +116,7 @@ impl Hub {
     }
 
     /// Begins to listen: for changes of `lists` as `scope` shows them, and of the resources that `watched` upstreams know by
-    /// these URIs, at most [`URIS`]. `seat` is whose place it takes; `None` where a session's bounds hold instead.
+    /// these URIs, at most [`Bounds::addresses`]. `seat` is whose place it takes; `None` where a session's bounds hold instead.
     ///
     /// # Errors
     /// [`Full`] when there is no place left.
@@ -119,16 +129,16 @@ impl Hub {
     ) -> Result<Listener, Full> {
         let seat = seat.map(|principal| self.seat(principal)).transpose()?;
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let mailbox = Arc::new(Mailbox::new(lists));
+        let mailbox = Arc::new(Mailbox::new(lists, self.bounds.buffer));
         if !lists.is_empty() {
             held(&self.scopes)
                 .entry(scope.clone())
                 .or_default()
                 .insert(id, Arc::clone(&mailbox));
         }
-        let watched = watched
-            .into_iter()
-            .take(URIS)
+        let mut watched = watched.into_iter();
+        let within = watched.by_ref().take(self.bounds.addresses);
+        let within = within
             .enumerate()
             .map(|(number, (upstream, uri))| {
                 let desk = self.desk(&upstream);
@@ -136,12 +146,15 @@ impl Hub {
                 kept.then_some((desk, uri))
             })
             .collect();
+        if watched.next().is_some() {
+            metrics::reached(Bound::StreamAddresses);
+        }
         Ok(Listener::new(
             Arc::clone(self),
             id,
             scope.clone(),
             mailbox,
-            watched,
+            within,
             seat,
         ))
     }

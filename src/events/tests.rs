@@ -6,7 +6,7 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::time::{Instant, advance};
 
 use super::*;
-use crate::protocol::methods::ListKind;
+use crate::{metrics::seen, protocol::methods::ListKind};
 
 fn up(key: &str) -> UpstreamId {
     UpstreamId::parse(key).unwrap()
@@ -123,6 +123,7 @@ fn places_are_bounded_for_all_together_and_sessions_take_none() {
     let hub = Hub::new(Bounds {
         total: 2,
         per_principal: 1,
+        ..Bounds::default()
     });
     let principal = Principal::anonymous();
     let sit = || hub.listen(&Scope::All, Lists::ALL, [], Some(&principal));
@@ -187,8 +188,62 @@ fn too_many_updates_below_one_resource_become_one_of_the_resource() {
         desk.updated(&format!("f://d/{number}"));
     }
     let heard = heard(&mut listener);
-    assert_eq!(heard.len(), URIS + 1);
+    assert_eq!(heard.len(), 257);
     assert!(heard.contains(&exactly(0)));
+}
+
+/// SECURITY 6: what waits for one who listens, in number and in bytes.
+#[test]
+fn as_much_waits_as_may_and_then_the_watched_resource_stands_for_what_is_below_it() {
+    let uri = "f://d/123";
+    for (buffer, told, merged) in [
+        ((4, 1_000), 3, false),
+        ((3, 1_000), 3, false),
+        ((2, 1_000), 3, true),
+        ((9, 3 * uri.len() + 1), 3, false),
+        ((9, 3 * uri.len()), 3, false),
+        ((9, 3 * uri.len() - 1), 3, true),
+    ] {
+        let hub = Hub::new(Bounds {
+            buffer,
+            ..Bounds::default()
+        });
+        let mut listener = of_uris(&hub, &["f://d"]);
+        let desk = hub.desk(&up("u"));
+        seen::take();
+        for _ in 0..2 {
+            // What says the same as what waits takes no room.
+            for number in 123..126 {
+                desk.updated(&format!("f://d/{number}"));
+            }
+        }
+        let noted = seen::take();
+        let heard = heard(&mut listener);
+        assert_eq!(heard.len(), told, "{buffer:?}");
+        assert_eq!(heard.contains(&exactly(0)), merged, "{buffer:?}");
+        assert_eq!(noted.contains(&Bound::StreamBuffer), merged, "{buffer:?}");
+        // What was taken has left its room behind.
+        seen::take();
+        desk.updated("f://d/999");
+        assert_eq!(seen::take(), []);
+    }
+}
+
+/// SECURITY 6: addresses of one stream.
+#[test]
+fn as_many_resources_are_watched_as_may_and_not_one_more() {
+    for (count, noted) in [(2, vec![]), (3, vec![]), (4, vec![Bound::StreamAddresses])] {
+        let hub = Hub::new(Bounds {
+            addresses: 3,
+            ..Bounds::default()
+        });
+        let uris: Vec<_> = (0..count).map(|n| format!("f://{n}")).collect();
+        let uris: Vec<_> = uris.iter().map(String::as_str).collect();
+        seen::take();
+        let _listener = of_uris(&hub, &uris);
+        assert_eq!(seen::take(), noted);
+        assert_eq!(hub.desk(&up("u")).wanted().len(), count.min(3));
+    }
 }
 
 #[test]

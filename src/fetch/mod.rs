@@ -51,8 +51,6 @@ type Lookup =
 impl Fetcher {
     /// The most bytes of a metadata document (SECURITY 6).
     pub const METADATA: usize = 64 << 10;
-    /// The most bytes of a key set (SECURITY 6).
-    pub const KEYS: usize = 256 << 10;
     /// The most bytes of a token endpoint's or an introspection's answer: a token of 16 KiB (SECURITY 6), another beside it,
     /// and what is said of them.
     pub const ANSWER: usize = 64 << 10;

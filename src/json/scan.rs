@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Bounds of one message (SECURITY 6).
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Containers inside containers. Default 64 from a client, 128 from an upstream.
     pub depth: usize,
@@ -43,10 +43,28 @@ impl Limits {
         ..Self::CLIENT
     };
     /// An upstream's list page: bounded by its size instead, since ten thousand definitions are many values.
-    pub const LIST: Self = Self {
-        values: 4_000_000,
-        ..Self::UPSTREAM
+    pub const LIST: Self = Self::UPSTREAM.of_lists();
+    /// What was read under bounds before, and edited or written down since.
+    pub const KNOWN: Self = Self {
+        depth: usize::MAX,
+        values: usize::MAX,
+        members: usize::MAX,
+        key_bytes: usize::MAX,
+        number_bytes: usize::MAX,
     };
+    /// The fewest values that a list page may have.
+    const LIST_VALUES: usize = 4_000_000;
+
+    /// The same for list pages.
+    #[must_use]
+    pub const fn of_lists(self) -> Self {
+        let values = if self.values > Self::LIST_VALUES {
+            self.values
+        } else {
+            Self::LIST_VALUES
+        };
+        Self { values, ..self }
+    }
 }
 
 /// Why a text was refused.

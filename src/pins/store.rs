@@ -277,7 +277,7 @@ fn record(text: &Bytes) -> Result<Record, usize> {
     let body = text.strip_suffix(b"\n").ok_or(0_usize)?;
     let mut lines: Vec<Json> = Vec::new();
     for (at, line) in body.split(|byte| *byte == b'\n').enumerate() {
-        let line = Json::parse(text.slice_ref(line), &Limits::UPSTREAM);
+        let line = Json::parse(text.slice_ref(line), &Limits::KNOWN);
         lines.push(line.map_err(|_| at + 1)?);
     }
     let ([head, pins @ ..], Some(end)) = (lines.as_slice(), lines.last()) else {

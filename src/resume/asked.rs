@@ -1,12 +1,13 @@
 //! What is asked: held to what the caller declared, and kept in short until the answers come.
 
-use super::{FORM_BYTES, INPUTS, KEY_BYTES, REQUEST_BYTES, form};
+use super::{Bounds, FORM_BYTES, KEY_BYTES, REQUEST_BYTES, form};
 use crate::{
     json::{Json, Kind, Node},
+    metrics::{Bound, reached},
     protocol::{ClientCapabilities, meta, methods},
 };
 
-/// What one round asked for, by key; at most [`INPUTS`].
+/// What one round asked for, by key; at most [`Bounds::inputs`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asked {
     pub(super) asks: Vec<(String, Ask)>,
@@ -45,8 +46,12 @@ impl Asked {
     /// # Errors
     /// [`Fault`] for whatever the caller did not declare, for shapes the protocol does not have, and for too much of
     /// anything (SECURITY STATE-3).
-    pub fn of(requests: &Json, capabilities: &ClientCapabilities) -> Result<Self, Fault> {
-        Self::under(requests, capabilities, |key| {
+    pub fn of(
+        requests: &Json,
+        capabilities: &ClientCapabilities,
+        bounds: &Bounds,
+    ) -> Result<Self, Fault> {
+        Self::under(requests, capabilities, bounds, |key| {
             !key.starts_with(meta::OWN_PREFIX)
         })
     }
@@ -55,8 +60,12 @@ impl Asked {
     ///
     /// # Errors
     /// As [`Asked::of`], and for a key that is not ours.
-    pub fn of_own(requests: &Json, capabilities: &ClientCapabilities) -> Result<Self, Fault> {
-        Self::under(requests, capabilities, |key| {
+    pub fn of_own(
+        requests: &Json,
+        capabilities: &ClientCapabilities,
+        bounds: &Bounds,
+    ) -> Result<Self, Fault> {
+        Self::under(requests, capabilities, bounds, |key| {
             key.starts_with(meta::OWN_PREFIX)
         })
     }
@@ -64,6 +73,7 @@ impl Asked {
     fn under(
         requests: &Json,
         capabilities: &ClientCapabilities,
+        bounds: &Bounds,
         may_use: impl Fn(&str) -> bool,
     ) -> Result<Self, Fault> {
         if requests.len() > REQUEST_BYTES {
@@ -75,7 +85,8 @@ impl Asked {
         let can = Can::new(capabilities);
         let mut asks = Vec::new();
         for member in requests.root().members() {
-            if asks.len() == INPUTS {
+            if asks.len() == bounds.inputs {
+                reached(Bound::Inputs);
                 return Err(Fault("asked for too many inputs at once"));
             }
             if member.key.len() > KEY_BYTES || !may_use(&member.key) {
@@ -248,7 +259,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::json::Limits;
+    use crate::{json::Limits, metrics::seen};
 
     fn json(text: &str) -> Json {
         Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::UPSTREAM).unwrap()
@@ -256,7 +267,11 @@ mod tests {
 
     fn asked(request: &str, capabilities: &str) -> Result<Asked, Fault> {
         let capabilities = ClientCapabilities::read(json(capabilities)).unwrap();
-        Asked::of(&json(&format!("{{\"k\":{request}}}")), &capabilities)
+        Asked::of(
+            &json(&format!("{{\"k\":{request}}}")),
+            &capabilities,
+            &Bounds::default(),
+        )
     }
 
     const FORM: &str = r#"{"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{}}}}"#;
@@ -335,17 +350,30 @@ mod tests {
     #[test]
     fn number_names_and_sizes_are_bounded() {
         let roots = ClientCapabilities::read(json(r#"{"roots":{},"elicitation":{}}"#)).unwrap();
+        let bounds = Bounds {
+            inputs: 5,
+            ..Bounds::default()
+        };
         let many = |count: usize| {
             let list: Vec<_> = (0..count).map(|i| format!("\"k{i}\":{ROOTS}")).collect();
-            Asked::of(&json(&format!("{{{}}}", list.join(","))), &roots)
+            let requests = json(&format!("{{{}}}", list.join(",")));
+            seen::take();
+            (Asked::of(&requests, &roots, &bounds).is_ok(), seen::take())
         };
-        assert!(many(INPUTS - 1).is_ok() && many(INPUTS).is_ok());
-        assert!(many(INPUTS + 1).is_err());
-        let named = |key: &str| Asked::of(&json(&format!("{{\"{key}\":{ROOTS}}}")), &roots);
+        assert_eq!(many(bounds.inputs - 1), (true, vec![]));
+        assert_eq!(many(bounds.inputs), (true, vec![]));
+        assert_eq!(many(bounds.inputs + 1), (false, vec![Bound::Inputs]));
+        let named = |key: &str| {
+            let requests = json(&format!("{{\"{key}\":{ROOTS}}}"));
+            Asked::of(&requests, &roots, &bounds)
+        };
         assert!(named(&"k".repeat(KEY_BYTES)).is_ok());
         assert!(named(&"k".repeat(KEY_BYTES + 1)).is_err());
         assert!(named("dev.usher/consent").is_err(), "ours");
-        let own = |key: &str| Asked::of_own(&json(&format!("{{\"{key}\":{ROOTS}}}")), &roots);
+        let own = |key: &str| {
+            let requests = json(&format!("{{\"{key}\":{ROOTS}}}"));
+            Asked::of_own(&requests, &roots, &bounds)
+        };
         assert!(own("dev.usher/consent").is_ok() && own("consent").is_err());
         let form = |length: usize| {
             let choice = "x".repeat(length);
@@ -354,6 +382,7 @@ mod tests {
                     r#"{{"k":{{"method":"elicitation/create","params":{{"message":"m","requestedSchema":{{"type":"object","properties":{{"a":{{"type":"string","enum":["{choice}"]}}}}}}}}}}}}"#
                 )),
                 &roots,
+                &bounds,
             )
         };
         assert!(form(FORM_BYTES - 100).is_ok() && form(FORM_BYTES).is_err());
@@ -364,7 +393,7 @@ mod tests {
         let all = r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}"#;
         let capabilities = ClientCapabilities::read(json(all)).unwrap();
         let text = format!(r#"{{"a":{FORM},"b\n":{URL},"c":{SAMPLE},"d":{ROOTS}}}"#);
-        let asked = Asked::of(&json(&text), &capabilities).unwrap();
+        let asked = Asked::of(&json(&text), &capabilities, &Bounds::default()).unwrap();
         let written = asked.to_json();
         assert_eq!(Asked::from_json(&written, written.root()), Some(asked));
         assert!(Asked::from_json(&json(r#"{"k":9}"#), json(r#"{"k":9}"#).root()).is_none());

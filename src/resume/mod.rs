@@ -20,14 +20,34 @@ pub use digest::of as arguments_digest;
 pub use spent::{NotAgain, Number, Spent};
 pub use ticket::{Approval, BadState, Given, Place, Ticket};
 
-/// Seconds that state is good for (SECURITY 6): a person answers within that time or not at all.
-pub const LIFE: u64 = 600;
-/// How often one call may ask (SECURITY 6).
-pub const ROUNDS: u32 = 8;
-/// How much one call may ask for in one round (SECURITY 6).
-pub const INPUTS: usize = 8;
-/// The longest state of an upstream's own, in bytes as written (SECURITY 6).
-pub const STATE_BYTES: usize = 16 << 10;
+/// How much may be asked, and for how long (SECURITY 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Seconds that state is good for: a person answers within that time or not at all. Default 600, at most [`MOST_LIFE`].
+    pub life: u64,
+    /// How often one call may ask. Default 8.
+    pub rounds: u32,
+    /// How much one call may ask for in one round. Default 8.
+    pub inputs: usize,
+    /// The longest state of an upstream's own, in bytes as written. Default 16 KiB, at most [`MOST_STATE_BYTES`].
+    pub state_bytes: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            life: 600,
+            rounds: 8,
+            inputs: 8,
+            state_bytes: 16 << 10,
+        }
+    }
+}
+
+/// The most of [`Bounds::life`].
+pub const MOST_LIFE: u64 = 3_600;
+/// The most of [`Bounds::state_bytes`]: with forms beside it, sealed, it still is within [`SEALED_CHARS`].
+pub const MOST_STATE_BYTES: usize = 48 << 10;
 /// The longest name of a question, in bytes; escaped it still fits a member name.
 pub const KEY_BYTES: usize = 128;
 /// The most bytes that the questions of one round may have: room for a few pictures to look at.

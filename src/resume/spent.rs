@@ -9,8 +9,6 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::LIFE;
-
 /// The most that are remembered.
 const TOTAL: usize = 65_536;
 /// The most that are remembered of one principal: as many as people agree to in ten minutes, and more.
@@ -33,8 +31,10 @@ pub enum NotAgain {
 }
 
 /// What was used.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Spent {
+    /// Seconds that state is good for.
+    life: u64,
     // A std mutex, never held across an await; only calls that need an approval take it.
     books: Mutex<Books>,
 }
@@ -48,6 +48,14 @@ struct Books {
 }
 
 impl Spent {
+    /// Nothing yet; state is good for so many seconds.
+    pub fn new(life: u64) -> Self {
+        Self {
+            life,
+            books: Mutex::default(),
+        }
+    }
+
     /// Uses an approval of `principal`, at `now` in seconds since 1970.
     ///
     /// # Errors
@@ -64,7 +72,7 @@ impl Spent {
         }
         books.used.insert(number, principal.clone());
         books.each.insert(principal.clone(), own + 1);
-        books.order.push_back((now + LIFE + 2 * SKEW, number));
+        books.order.push_back((now + self.life + 2 * SKEW, number));
         Ok(())
     }
 }
@@ -91,6 +99,8 @@ impl Books {
 mod tests {
     use super::*;
 
+    const LIFE: u64 = 600;
+
     fn number(of: usize) -> Number {
         let mut number = [0; 16];
         number[..8].copy_from_slice(&(of as u64).to_le_bytes());
@@ -99,7 +109,7 @@ mod tests {
 
     #[test]
     fn an_approval_counts_once_for_as_long_as_it_can_be_brought() {
-        let (spent, ana) = (Spent::default(), Arc::from("ana"));
+        let (spent, ana) = (Spent::new(LIFE), Arc::from("ana"));
         assert_eq!(spent.spend(number(1), &ana, 1_000), Ok(()));
         assert_eq!(spent.spend(number(2), &ana, 1_000), Ok(()));
         for later in [1_000, 1_000 + LIFE, 1_000 + LIFE + SKEW] {
@@ -119,7 +129,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_remembered_does_not_count() {
-        let (spent, ana, bob) = (Spent::default(), Arc::from("ana"), Arc::from("bob"));
+        let (spent, ana, bob) = (Spent::new(LIFE), Arc::from("ana"), Arc::from("bob"));
         for of in 0..EACH {
             assert_eq!(spent.spend(number(of), &ana, 1_000), Ok(()));
         }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Asked, LIFE, Number, SEALED_CHARS, digest};
+use super::{Asked, Number, SEALED_CHARS, digest};
 use crate::{
     call::{Op, State},
     json::{Json, Kind, Limits, Node},
+    metrics::{Bound, reached},
     protocol::{UpstreamId, meta, names::Scope},
     seal::{Purpose, SealError, Sealer},
 };
@@ -104,18 +105,28 @@ impl Ticket {
         sealer.seal(Purpose::Resume, &place.binding().parts(), plain.bytes())
     }
 
-    /// The ticket that `text` stands for.
+    /// The ticket that `text` stands for, if it is no older than `life` in seconds.
     ///
     /// # Errors
-    /// [`BadState`] when it was altered, or sealed at another place or with another secret, or is older than [`LIFE`].
-    pub fn open(sealer: &Sealer, place: Place<'_>, text: &str, now: u64) -> Result<Self, BadState> {
+    /// [`BadState`] when it was altered, or sealed at another place or with another secret, or is older.
+    pub fn open(
+        sealer: &Sealer,
+        place: Place<'_>,
+        text: &str,
+        now: u64,
+        life: u64,
+    ) -> Result<Self, BadState> {
         if text.len() > SEALED_CHARS {
             return Err(BadState);
         }
         let plain = sealer.open(Purpose::Resume, &place.binding().parts(), text)?;
-        let plain = Json::parse(plain.into(), &Limits::UPSTREAM).map_err(|_| BadState)?;
+        let plain = Json::parse(plain.into(), &Limits::KNOWN).map_err(|_| BadState)?;
         let issued = number(plain.root(), "at").ok_or(BadState)?;
-        if now > issued.saturating_add(LIFE) || issued > now.saturating_add(SKEW) {
+        if now > issued.saturating_add(life) {
+            reached(Bound::ResumeLife);
+            return Err(BadState);
+        }
+        if issued > now.saturating_add(SKEW) {
             return Err(BadState);
         }
         Self::read(&plain).ok_or(BadState)
@@ -227,7 +238,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{protocol::ClientCapabilities, resume::STATE_BYTES};
+    use crate::{
+        metrics::seen,
+        protocol::ClientCapabilities,
+        resume::{Bounds, MOST_STATE_BYTES},
+    };
+
+    const LIFE: u64 = 600;
 
     fn json(text: &str) -> Json {
         Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::CLIENT).unwrap()
@@ -247,7 +264,7 @@ mod tests {
             local: "t".into(),
             state,
             round: 3,
-            asked: Asked::of(&requests, &all).unwrap(),
+            asked: Asked::of(&requests, &all, &Bounds::default()).unwrap(),
             approval: None,
         }
     }
@@ -298,7 +315,7 @@ mod tests {
                 ),
             );
             assert_eq!(
-                Ticket::open(&sealer(), retried.place(), &text, 1_000),
+                Ticket::open(&sealer(), retried.place(), &text, 1_000, LIFE),
                 Ok(ticket)
             );
         }
@@ -318,7 +335,7 @@ mod tests {
                 until: 1_600,
             });
             let text = ticket.seal(&sealer(), at().place(), 1_000);
-            let opened = Ticket::open(&sealer(), at().place(), &text, 1_000);
+            let opened = Ticket::open(&sealer(), at().place(), &text, 1_000, LIFE);
             assert_eq!(opened, Ok(ticket));
         }
     }
@@ -326,7 +343,7 @@ mod tests {
     #[test]
     fn a_ticket_is_refused_in_any_other_place() {
         let text = ticket(State::Upstream(None)).seal(&sealer(), at().place(), 1_000);
-        let open = |at: &At| Ticket::open(&sealer(), at.place(), &text, 1_000);
+        let open = |at: &At| Ticket::open(&sealer(), at.place(), &text, 1_000, LIFE);
         assert!(open(&at()).is_ok());
         let others = [
             At("bob", at().1, at().2, at().3),
@@ -358,7 +375,7 @@ mod tests {
             assert_eq!(open(other), Err(BadState), "{} {:?}", other.0, other.2);
         }
         assert_eq!(
-            Ticket::open(&Sealer::new(b"another"), at().place(), &text, 1_000),
+            Ticket::open(&Sealer::new(b"another"), at().place(), &text, 1_000, LIFE),
             Err(BadState)
         );
     }
@@ -371,7 +388,7 @@ mod tests {
             bytes[index] = if bytes[index] == b'A' { b'B' } else { b'A' };
             let altered = String::from_utf8(bytes).unwrap();
             assert_eq!(
-                Ticket::open(&sealer(), at().place(), &altered, 1_000),
+                Ticket::open(&sealer(), at().place(), &altered, 1_000, LIFE),
                 Err(BadState),
                 "{index}"
             );
@@ -382,37 +399,45 @@ mod tests {
             &text[..text.len() - 1],
             &"A".repeat(SEALED_CHARS + 1),
         ] {
-            assert!(Ticket::open(&sealer(), at().place(), bad, 1_000).is_err());
+            assert!(Ticket::open(&sealer(), at().place(), bad, 1_000, LIFE).is_err());
         }
         let cursor = sealer().seal(Purpose::Cursor, &at().place().binding().parts(), b"{}");
-        assert!(Ticket::open(&sealer(), at().place(), &cursor, 1_000).is_err());
+        assert!(Ticket::open(&sealer(), at().place(), &cursor, 1_000, LIFE).is_err());
     }
 
     proptest! {
         #[test]
         fn no_text_but_ours_opens(text in "[A-Za-z0-9_=-]{0,400}") {
-            prop_assert_eq!(Ticket::open(&sealer(), at().place(), &text, 1_000), Err(BadState));
+            prop_assert_eq!(Ticket::open(&sealer(), at().place(), &text, 1_000, LIFE), Err(BadState));
         }
 
         #[test]
         fn whatever_was_sealed_by_us_is_read_without_a_panic(plain in "\\PC{0,200}") {
             let place = at();
             let text = sealer().seal(Purpose::Resume, &place.place().binding().parts(), plain.as_bytes());
-            prop_assert!(Ticket::open(&sealer(), place.place(), &text, 1_000).is_err());
+            prop_assert!(Ticket::open(&sealer(), place.place(), &text, 1_000, LIFE).is_err());
         }
     }
 
     #[test]
     fn a_ticket_is_good_for_its_life_and_not_a_second_longer() {
         let text = ticket(State::Upstream(None)).seal(&sealer(), at().place(), 1_000);
-        let open = |now| Ticket::open(&sealer(), at().place(), &text, now).is_ok();
-        assert!(open(1_000 + LIFE) && !open(1_001 + LIFE));
-        assert!(open(1_000 - SKEW) && !open(999 - SKEW));
+        for life in [LIFE, 61] {
+            let open = |now| {
+                seen::take();
+                let opened = Ticket::open(&sealer(), at().place(), &text, now, life);
+                (opened.is_ok(), seen::take())
+            };
+            assert_eq!(open(999 + life), (true, vec![]));
+            assert_eq!(open(1_000 + life), (true, vec![]));
+            assert_eq!(open(1_001 + life), (false, vec![Bound::ResumeLife]));
+            assert!(open(1_000 - SKEW).0 && !open(999 - SKEW).0);
+        }
     }
 
     #[test]
     fn the_largest_ticket_that_is_given_out_is_taken_back() {
-        let state = format!("\"{}\"", "s".repeat(STATE_BYTES));
+        let state = format!("\"{}\"", "s".repeat(MOST_STATE_BYTES - 2));
         let mut ticket = ticket(State::Upstream(Some(json(&state))));
         let form = Json::string(&"f".repeat(crate::resume::FORM_BYTES));
         let form = meta::object_of(&[("p", form)]);
@@ -426,7 +451,7 @@ mod tests {
             .chain([("f".into(), super::super::Ask::Form(form))])
             .collect();
         let text = ticket.seal(&sealer(), at().place(), 1_000);
-        let opened = Ticket::open(&sealer(), at().place(), &text, 1_000);
+        let opened = Ticket::open(&sealer(), at().place(), &text, 1_000, LIFE);
         assert!(opened == Ok(ticket), "{} characters", text.len());
     }
 }

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     findings::{Action, Digest, Direction, Finding, Findings},
     json::{Edits, Json, Limits, Span, Spelled},
+    metrics::{Bound, reached},
     protocol::UpstreamId,
 };
 
@@ -255,7 +256,7 @@ impl Sanitizer {
             media.apply(&now, &mut edits);
             alter(&now, spots, &mut edits);
             // Names may have become alike: what comes out is one value, or nothing.
-            match Json::parse(now.splice(&edits).bytes().clone(), &Limits::LIST) {
+            match Json::parse(now.splice(&edits).bytes().clone(), &Limits::KNOWN) {
                 Ok(next) => now = Cow::Owned(next),
                 Err(_) => {
                     return Verdict::Blocked(self.noted(Blocked::whole("integrity"), subject));
@@ -373,7 +374,7 @@ impl Sanitizer {
         }
         for spot in &spots[told.len()..] {
             self.findings
-                .count(spot.kind, spot.action, subject.direction);
+                .count(spot.kind, &spot.rule, spot.action, subject.direction);
         }
         for spot in spots {
             marks.add(spot.action, spot.kind, &spot.rule);
@@ -656,6 +657,7 @@ impl Spot {
 
 impl Blocked {
     fn budget() -> Self {
+        reached(Bound::ScanTime);
         Self {
             reason: "scan_budget",
             ..Self::whole("scan_budget")

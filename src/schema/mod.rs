@@ -21,6 +21,8 @@ mod run;
 mod tests;
 mod told;
 
+use std::time::Duration;
+
 use crate::json::Node;
 
 pub use compile::Faulty;
@@ -30,6 +32,12 @@ use rule::Rule;
 
 /// The most steps of one check: visits of a subschema at a value, members, elements, and pieces of text. About 20 ms.
 pub const STEPS: u32 = 500_000;
+
+/// The steps that a check may take in this time, by the measure of [`STEPS`].
+pub fn steps_in(time: Duration) -> u32 {
+    let each = u128::from(STEPS) / 20;
+    u32::try_from(time.as_millis() * each).unwrap_or(u32::MAX)
+}
 
 /// A schema, laid out to be checked against.
 #[derive(Debug)]
@@ -101,9 +109,9 @@ impl Schema {
     }
 
     /// Whether nothing in `value` is broken; what cannot be judged, or not in time, is not.
-    pub fn conforms(&self, value: Node<'_>) -> bool {
+    pub fn conforms(&self, value: Node<'_>, steps: u32) -> bool {
         matches!(
-            run::fits(self, value, STEPS),
+            run::fits(self, value, steps),
             Some(run::Three::Yes | run::Three::Unknown)
         )
     }

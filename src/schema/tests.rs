@@ -1,5 +1,7 @@
 //! What fits, what does not, what is told of it, and what it may cost.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use proptest::prelude::*;
 
@@ -249,7 +251,7 @@ fn a_check_ends_whatever_the_schema_and_the_value() {
         );
     }
     assert!(
-        !schema(&wide).conforms(json("1").root()),
+        !schema(&wide).conforms(json("1").root(), STEPS),
         "what cannot be judged in time does not conform"
     );
     // The same with too few steps for a value that fits.
@@ -257,6 +259,12 @@ fn a_check_ends_whatever_the_schema_and_the_value() {
     let ints = schema(r#"{"items":{"type":"integer"}}"#);
     assert_eq!(ints.check(fits.root(), 19), Verdict::Fits);
     assert_eq!(ints.check(fits.root(), 18), Verdict::TooMuch);
+    assert_eq!(ints.check(fits.root(), 20), Verdict::Fits);
+    assert!(ints.conforms(fits.root(), 19) && !ints.conforms(fits.root(), 18));
+    // A time stands for so many of them.
+    for (millis, steps) in [(1, 25_000), (20, STEPS), (1_000, 25_000_000)] {
+        assert_eq!(steps_in(Duration::from_millis(millis)), steps);
+    }
 }
 
 fn values() -> impl Strategy<Value = String> {

@@ -112,7 +112,11 @@ impl Server {
         self.connections.close();
         tokio::select! {
             () = self.family.cancelled() => {}
-            _ = timeout(deadline, self.connections.wait()) => {}
+            ended = timeout(deadline, self.connections.wait()) => {
+                if ended.is_err() {
+                    metrics::reached(Bound::Drain);
+                }
+            }
         }
         self.stop.abort();
         self.connections.wait().await;

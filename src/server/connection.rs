@@ -37,7 +37,11 @@ use super::{
     serve::{Serve, Site},
     watch::{Due, Phase, Watch},
 };
-use crate::{auth::Certificate, tasks::Tasks};
+use crate::{
+    auth::Certificate,
+    metrics::{Bound, reached},
+    tasks::Tasks,
+};
 
 /// How long a client may take to notice our end of a connection that it was still sending on.
 const LINGER: Duration = Duration::from_secs(1);
@@ -149,7 +153,14 @@ pub(super) async fn serve(protocols: Arc<Protocols>, stream: TcpStream, address:
     let (socket, seen, version) = match opened {
         Ok(Ok(opened)) => opened,
         Ok(Err(error)) => return tracing::debug!(%address, %error, "connection did not open"),
-        Err(_) => return tracing::debug!(%address, "connection did not open in time"),
+        Err(_) => {
+            reached(if encrypted {
+                Bound::HandshakeTime
+            } else {
+                Bound::HeadersTime
+            });
+            return tracing::debug!(%address, "connection did not open in time");
+        }
     };
     let watch = Watch::new(bounds);
     let service = Serve {
@@ -328,8 +339,12 @@ async fn drive(connection: &mut impl Connection, watch: &Watch, stop: &Stop) -> 
             }
             let now = watch.now();
             let next = match due {
-                Some(Due::Cut(at)) if at <= now => return Poll::Ready(End::Abrupt),
+                Some(Due::Cut(at, bound)) if at <= now => {
+                    reached(bound);
+                    return Poll::Ready(End::Abrupt);
+                }
                 Some(Due::WindDown(at)) if at <= now => {
+                    reached(Bound::IdleTime);
                     watch.enter(Phase::Closing);
                     connection.wind_down();
                     continue;

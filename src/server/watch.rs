@@ -14,6 +14,7 @@ use std::{
 use tokio::time::Instant;
 
 use super::{framing::Violation, spec::ServerBounds};
+use crate::metrics::Bound;
 
 /// Milliseconds an endpoint has to say that the body took too long, before the connection is cut off.
 const BODY_GRACE: u64 = 1_000;
@@ -64,16 +65,16 @@ const FREE: u64 = u64::MAX;
 /// What comes when nothing else does, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
-    /// The connection is asked to finish.
+    /// The connection is asked to finish: nobody used it.
     WindDown(u64),
-    /// The connection is dropped.
-    Cut(u64),
+    /// The connection is dropped, for this bound.
+    Cut(u64, Bound),
 }
 
 impl Due {
     pub(super) const fn at(self) -> u64 {
         match self {
-            Self::WindDown(at) | Self::Cut(at) => at,
+            Self::WindDown(at) | Self::Cut(at, _) => at,
         }
     }
 }
@@ -191,17 +192,20 @@ impl Watch {
                 .min(),
         };
         let stall = [blocked, held].into_iter().flatten().min();
-        let stall = stall.map(|since| since + self.limits.write_stall);
+        let stall = stall.map(|since| (since + self.limits.write_stall, Bound::WriteStall));
         let phase = match self.phase() {
-            Phase::Head => Some(since + self.limits.headers),
-            Phase::Body => Some(since + self.limits.body),
-            Phase::Closing => Some(since + self.limits.write_stall),
+            Phase::Head => Some((since + self.limits.headers, Bound::HeadersTime)),
+            Phase::Body => Some((since + self.limits.body, Bound::BodyTime)),
+            Phase::Closing => Some((since + self.limits.write_stall, Bound::WriteStall)),
             Phase::Idle if self.in_flight.load(Relaxed) == 0 && stall.is_none() => {
                 return Some(Due::WindDown(since + self.limits.idle));
             }
             Phase::Idle => None,
         };
-        [stall, phase].into_iter().flatten().min().map(Due::Cut)
+        let first = [stall, phase].into_iter().flatten();
+        first
+            .min_by_key(|(at, _)| *at)
+            .map(|(at, bound)| Due::Cut(at, bound))
     }
 
     /// When to look again at a connection that has nothing due.
@@ -319,10 +323,10 @@ mod tests {
         watch.enter(Phase::Idle);
         let _flight = watch.take_off();
         let turn = watch.client_turn();
-        assert_eq!(watch.due(), Some(Due::Cut(after(30))));
+        assert_eq!(watch.due(), Some(Due::Cut(after(30), Bound::WriteStall)));
         advance(Duration::from_secs(20)).await;
         turn.to_client();
-        assert_eq!(watch.due(), Some(Due::Cut(after(50))));
+        assert_eq!(watch.due(), Some(Due::Cut(after(50), Bound::WriteStall)));
         turn.to_endpoint();
         assert_eq!(watch.due(), None);
     }
@@ -335,13 +339,13 @@ mod tests {
         let first = watch.client_turn();
         advance(Duration::from_secs(1)).await;
         let second = watch.client_turn();
-        assert_eq!(watch.due(), Some(Due::Cut(after(30))));
+        assert_eq!(watch.due(), Some(Due::Cut(after(30), Bound::WriteStall)));
         drop(first);
-        assert_eq!(watch.due(), Some(Due::Cut(after(31))));
+        assert_eq!(watch.due(), Some(Due::Cut(after(31), Bound::WriteStall)));
         advance(Duration::from_secs(1)).await;
         let third = watch.client_turn();
         drop(second);
-        assert_eq!(watch.due(), Some(Due::Cut(after(32))));
+        assert_eq!(watch.due(), Some(Due::Cut(after(32), Bound::WriteStall)));
         drop(third);
         assert_eq!(watch.due(), None);
         assert_eq!(watch.turns().len(), 2);
@@ -350,21 +354,24 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn each_state_has_its_deadline_and_a_running_request_none() {
         let watch = Watch::new(&ServerBounds::default());
-        assert_eq!(watch.due(), Some(Due::Cut(after(10))));
+        assert_eq!(watch.due(), Some(Due::Cut(after(10), Bound::HeadersTime)));
         advance(Duration::from_secs(1)).await;
         watch.enter(Phase::Body);
-        assert_eq!(watch.due(), Some(Due::Cut(after(31) + BODY_GRACE)));
+        assert_eq!(
+            watch.due(),
+            Some(Due::Cut(after(31) + BODY_GRACE, Bound::BodyTime))
+        );
         let flight = watch.take_off();
         watch.enter(Phase::Idle);
         assert_eq!(watch.due(), None);
         watch.write_blocked();
-        assert_eq!(watch.due(), Some(Due::Cut(after(31))));
+        assert_eq!(watch.due(), Some(Due::Cut(after(31), Bound::WriteStall)));
         advance(Duration::from_secs(1)).await;
         watch.wrote();
         drop(flight);
         assert_eq!(watch.due(), Some(Due::WindDown(after(77))));
         watch.enter(Phase::Closing);
         watch.enter(Phase::Head);
-        assert_eq!(watch.due(), Some(Due::Cut(after(32))));
+        assert_eq!(watch.due(), Some(Due::Cut(after(32), Bound::WriteStall)));
     }
 }

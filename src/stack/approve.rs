@@ -17,7 +17,7 @@ use crate::{
     json::{Json, Node},
     policy,
     protocol::{meta, methods},
-    resume::{Approval, Asked, LIFE, Number, Place, ROUNDS, Ticket, arguments_digest},
+    resume::{Approval, Asked, Bounds, Number, Place, Ticket, arguments_digest},
     seal::{Sealer, unix_seconds},
     stage::{Consent, Permitted, Way},
 };
@@ -31,12 +31,14 @@ const SHOWN: usize = 600;
 #[derive(Debug)]
 pub(super) struct Approve {
     sealer: Arc<Sealer>,
+    bounds: Bounds,
 }
 
 impl Approve {
     pub(super) fn new(parts: &Parts) -> Self {
         Self {
             sealer: parts.sealer.clone(),
+            bounds: parts.asking,
         }
     }
 }
@@ -76,7 +78,7 @@ impl Gate<Permitted> for Approve {
         if call.deadline <= Instant::now() {
             return Err(Error::Deadline);
         }
-        if permitted.round >= ROUNDS {
+        if permitted.round >= self.bounds.rounds {
             return Err(Error::NotApproved);
         }
         let question = self.ask(&permitted, approval)?;
@@ -99,9 +101,12 @@ impl Approve {
         let requests = question(call, route);
         let declared = permitted.declared.as_deref();
         let declared = declared.unwrap_or(&call.caller.capabilities);
-        let asked = Asked::of_own(&requests, declared).map_err(|_| Error::CannotApprove)?;
+        let asked =
+            Asked::of_own(&requests, declared, &self.bounds).map_err(|_| Error::CannotApprove)?;
         let now = unix_seconds();
-        let within = approval.within.unwrap_or(Duration::from_secs(LIFE));
+        let within = approval
+            .within
+            .unwrap_or(Duration::from_secs(self.bounds.life));
         let ticket = Ticket {
             upstream: route.upstream.clone(),
             local: route.local.clone(),
@@ -111,7 +116,7 @@ impl Approve {
             approval: Some(Approval {
                 number: number(),
                 given: None,
-                until: now.saturating_add(within.as_secs().min(LIFE)),
+                until: now.saturating_add(within.as_secs().min(self.bounds.life)),
             }),
         };
         let place = Place {

@@ -12,7 +12,7 @@ use crate::{
     call::{Call, InputRequired, Outcome, Reply, Resume, State},
     json::Json,
     protocol::ClientCapabilities,
-    resume::Asked,
+    resume::{Asked, Bounds},
     stage::Passage,
 };
 
@@ -25,9 +25,10 @@ pub(super) async fn call(
     call: Call,
     passage: Passage,
     brought: Json,
+    bounds: Bounds,
 ) -> Result<Reply, Error> {
     let reply = upstreams.call(call.clone(), passage.clone()).await?;
-    let Some(responses) = fitting(&reply, &call.caller.capabilities, &brought) else {
+    let Some(responses) = fitting(&reply, &call.caller.capabilities, &brought, &bounds) else {
         return Ok(reply);
     };
     let resume = Resume {
@@ -43,7 +44,12 @@ pub(super) async fn call(
 }
 
 /// What of `brought` answers all that `reply` asks for.
-fn fitting(reply: &Reply, capabilities: &ClientCapabilities, brought: &Json) -> Option<Json> {
+fn fitting(
+    reply: &Reply,
+    capabilities: &ClientCapabilities,
+    brought: &Json,
+    bounds: &Bounds,
+) -> Option<Json> {
     let Reply::Done(Outcome::InputRequired(InputRequired {
         requests,
         state: State::Upstream(None),
@@ -51,7 +57,7 @@ fn fitting(reply: &Reply, capabilities: &ClientCapabilities, brought: &Json) -> 
     else {
         return None;
     };
-    let asked = Asked::of(requests, capabilities).ok()?;
+    let asked = Asked::of(requests, capabilities, bounds).ok()?;
     let responses = asked.answers(brought).ok()?;
     asked.is_answered_by(&responses).then_some(responses)
 }

@@ -15,6 +15,7 @@ use crate::{
     call::{Call, Identity, Op, Outcome, Page, Reply},
     catalog::Position,
     protocol::{UpstreamId, methods::ListKind},
+    resume::Bounds,
     seal::{Sealer, unix_seconds},
     snapshot::Snapshot,
     stage::{Passage, Permitted, Way},
@@ -44,6 +45,7 @@ pub struct Dispatch {
     upstreams: Arc<dyn Upstreams>,
     handles: Handles,
     listens: Listens,
+    asking: Bounds,
 }
 
 impl Dispatch {
@@ -54,6 +56,7 @@ impl Dispatch {
             sealer: parts.sealer.clone(),
             upstreams: parts.upstreams.clone(),
             listens: Listens::new(parts),
+            asking: parts.asking,
         }
     }
 }
@@ -84,7 +87,8 @@ impl Service<Permitted> for Dispatch {
             Way::Upstream(passage) => match routed.brought {
                 None => self.upstreams.call(routed.call, passage),
                 Some(brought) => {
-                    brought::call(self.upstreams.clone(), routed.call, passage, brought).boxed()
+                    let upstreams = self.upstreams.clone();
+                    brought::call(upstreams, routed.call, passage, brought, self.asking).boxed()
                 }
             },
             Way::Hub(watched) => {

@@ -18,7 +18,7 @@ use futures_util::{
 use tokio::time::Instant;
 use tower::{Layer, Service};
 
-use super::{Error, LoginNeeded};
+use super::{Error, LoginNeeded, Parts};
 use crate::{
     call::{
         Call, Caller, Event, Identity, IdentityKind, InputRequired, Op, Outcome, Reply,
@@ -35,8 +35,6 @@ use crate::{
 const KEY: &str = "dev.usher/login";
 /// What the note of a state of ours begins with.
 const NOTE: &str = "login ";
-/// Rounds after which a call is not asked again, so that the last word is ours and not the bound's.
-const ROUNDS: u32 = 7;
 /// How long a call of a client that can call again waits for its user: shorter than clients wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(45);
 /// What is kept of a call's time for the upstream, where the client cannot call again.
@@ -44,14 +42,28 @@ const MARGIN: Duration = Duration::from_secs(10);
 
 /// The layer; it does nothing where nobody logs in to anything.
 #[derive(Debug, Clone)]
-pub(super) struct LoginLayer(pub(super) Option<Connections>);
+pub(super) struct LoginLayer {
+    connections: Option<Connections>,
+    rounds: u32,
+}
+
+impl LoginLayer {
+    pub(super) fn new(parts: &Parts) -> Self {
+        Self {
+            connections: parts.connections.clone(),
+            // The last word is ours and not the bound's.
+            rounds: parts.asking.rounds.saturating_sub(1),
+        }
+    }
+}
 
 impl<S> Layer<S> for LoginLayer {
     type Service = Login<S>;
 
     fn layer(&self, inner: S) -> Login<S> {
         Login {
-            connections: self.0.clone(),
+            connections: self.connections.clone(),
+            rounds: self.rounds,
             inner,
         }
     }
@@ -61,6 +73,7 @@ impl<S> Layer<S> for LoginLayer {
 #[derive(Debug, Clone)]
 pub(super) struct Login<S> {
     connections: Option<Connections>,
+    rounds: u32,
     inner: S,
 }
 
@@ -105,6 +118,7 @@ where
             who: who(&permitted.call.identity),
             op: permitted.call.op.clone(),
             round: permitted.round,
+            rounds: self.rounds,
             under_way: false,
         };
         // The clone is not ready; the one that is goes along, and the clone stays.
@@ -123,6 +137,8 @@ struct Visit {
     op: Op,
     /// How often the caller was asked for something already.
     round: u32,
+    /// After how many times nothing more is asked.
+    rounds: u32,
     /// Whether logging in is all that is called for.
     logs_in: bool,
     /// Whether the upstream waits for the call to go on: then there is no room for a question of ours.
@@ -224,7 +240,7 @@ impl Visit {
 
     /// The person has agreed and is not back yet: the client is to call again, without asking anybody anything.
     fn still_waiting(&self, notice: &Arc<str>) -> Result<Reply, Error> {
-        if self.calls_again() && self.round < ROUNDS {
+        if self.calls_again() && self.round < self.rounds {
             return Ok(required(Json::empty_object(), notice));
         }
         Err(Error::LoginNeeded(LoginNeeded {
@@ -249,7 +265,7 @@ impl Visit {
 
     fn can_be_asked(&self) -> bool {
         !self.under_way
-            && self.round < ROUNDS
+            && self.round < self.rounds
             && methods::may_ask_back(self.op.method())
             && self.caller.capabilities.cover(&urls())
     }

@@ -82,6 +82,8 @@ pub struct Parts {
     pub findings: Findings,
     /// Where is recorded what calls do, unless that is switched off.
     pub auditor: Option<Auditor>,
+    /// How much callers may be asked, and for how long.
+    pub asking: crate::resume::Bounds,
     /// Cancelled when the gateway begins to drain: listens end then.
     pub closing: CancellationToken,
 }
@@ -91,7 +93,7 @@ pub type McpService = BoxCloneSyncService<Call, Reply, Error>;
 
 /// A call goes down this list and its reply comes back up it.
 pub fn mcp(parts: &Parts) -> McpService {
-    let handles = Handles::new(&parts.sealer);
+    let handles = Handles::new(parts);
     let directories = Directories::new(&parts.sealer);
     let stack = ServiceBuilder::new()
         .layer(wrap(Observe::new(parts))) // tells of every call when it is over: refused and given up ones included
@@ -99,7 +101,7 @@ pub fn mcp(parts: &Parts) -> McpService {
         .layer(gate(Pin::new(parts))) // Call -> Pinned: from here on the call sees one world
         .layer(gate(RateLimit::per_principal())) // the cheapest refusal comes before any lookup
         .layer(SeatLayer::<Pinned>::new()) // requests in flight; waits where a rule has a queue
-        .layer(gate(Resolve::new(&handles))) // Pinned -> Routed: a lookup, never a parse of the name
+        .layer(gate(Resolve::new(parts, &handles))) // Pinned -> Routed: a lookup, never a parse of the name
         .layer(gate(Authorize)) // Routed -> Permitted: policy, before anything is said of what is hidden
         .layer(gate(directories.clone())) // upstreams' cursors of directories are opened
         .layer(gate(CheckMirrored)) // headers agree with the body; needs the route, since the tool's schema names them
@@ -110,7 +112,7 @@ pub fn mcp(parts: &Parts) -> McpService {
         .layer(gate(CheckContent(parts.sanitizer.clone()))) // what must not leave: before a person is asked, and never altered
         .layer(gate(Approve::new(parts))) // where policy wants a person to agree: goes back to ask first
         .layer(wrap(SealResume::new(parts))) // holds questions to what was declared, seals what leaves
-        .layer(LoginLayer(parts.connections.clone())) // who has to log in first is asked to, before the upstream hears of the call
+        .layer(LoginLayer::new(parts)) // who has to log in first is asked to, before the upstream hears of the call
         .layer(wrap(handles.clone())) // upstreams' tasks become handles of ours
         .layer(wrap(directories)) // upstreams' cursors of directories are sealed
         .layer(wrap(Relabel)) // inward URIs in what comes back become outward ones

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Error, Gate, Missing, authorize, handles::Handles};
+use super::{Error, Gate, Missing, Parts, authorize, handles::Handles};
 use crate::{
     call::{CompletionRef, Filter, Op},
     catalog::Offered,
-    events,
+    metrics::{Bound, reached},
     protocol::methods::ListKind,
     stage::{Pinned, Routed, Target, Watchable},
 };
@@ -15,13 +15,16 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Resolve {
     handles: Handles,
+    /// How many resources one listen may name.
+    addresses: usize,
 }
 
 impl Resolve {
     /// Tasks are found by `handles`.
-    pub(super) fn new(handles: &Handles) -> Self {
+    pub(super) fn new(parts: &Parts, handles: &Handles) -> Self {
         Self {
             handles: handles.clone(),
+            addresses: parts.world.hub().bounds().addresses,
         }
     }
 }
@@ -55,7 +58,7 @@ impl Resolve {
         }
         let unknown = |missing| Error::Unknown(missing);
         Ok(match call.op() {
-            Op::Listen(filter) => Target::Hub(watchable(call, filter)?),
+            Op::Listen(filter) => Target::Hub(watchable(call, filter, self.addresses)?),
             Op::GetSkill(uri) => Target::Upstream(
                 catalog
                     .skill(scope, uri)
@@ -157,9 +160,10 @@ fn offers_extension(call: &Pinned) -> bool {
 }
 
 /// What of a listen's resources leads anywhere; the rest is not in force (PROTOCOL H16).
-fn watchable(call: &Pinned, filter: &Filter) -> Result<Vec<Watchable>, Error> {
-    if filter.subscriptions.len() > events::URIS {
-        return Err(Error::Limited("at most 256 resources in one listen"));
+fn watchable(call: &Pinned, filter: &Filter, most: usize) -> Result<Vec<Watchable>, Error> {
+    if filter.subscriptions.len() > most {
+        reached(Bound::StreamAddresses);
+        return Err(Error::Limited("too many resources in one listen"));
     }
     let (catalog, scope) = (&call.snapshot().catalog, &call.call().scope);
     let way = |uri: &Arc<str>| {

@@ -11,13 +11,10 @@ use super::UpstreamError;
 use crate::{
     call::{Caller, InputRequired, State},
     json::{Edits, Json, Kind, Node},
+    metrics::{Bound, reached},
     protocol::{Revision, codes, methods},
+    resume::Bounds,
 };
-
-/// The most questions that one call may have open at a time (SECURITY 6).
-pub(super) const MAX_QUESTIONS: usize = 8;
-/// The longest `requestState` taken from a server, in bytes as spelled (SECURITY 6).
-const MAX_STATE: usize = 16 << 10;
 
 /// What may be asked of one caller: a set of capabilities, small enough to be part of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -221,7 +218,11 @@ pub(super) fn without_context(edits: &mut Edits, params: Node<'_>) {
 ///
 /// # Errors
 /// [`UpstreamError::Protocol`] when it is none, or asks for what was not offered.
-pub(super) fn input_required(result: &Json, offer: Offer) -> Result<InputRequired, UpstreamError> {
+pub(super) fn input_required(
+    result: &Json,
+    offer: Offer,
+    bounds: &Bounds,
+) -> Result<InputRequired, UpstreamError> {
     let broken = |what: &str| UpstreamError::Protocol(format!("`input_required`: {what}"));
     let (mut asked, mut state) = (None, None);
     for member in result.root().members() {
@@ -237,14 +238,18 @@ pub(super) fn input_required(result: &Json, offer: Offer) -> Result<InputRequire
     let state = match state {
         None => None,
         Some(node) if node.kind() != Kind::String => return Err(broken("a state that is no text")),
-        Some(node) if node.raw().len() > MAX_STATE => return Err(broken("a state over its limit")),
+        Some(node) if node.raw().len() > bounds.state_bytes => {
+            reached(Bound::RequestState);
+            return Err(broken("a state over its limit"));
+        }
         Some(node) => Some(result.slice(node)),
     };
     let requests = asked.map_or_else(Json::empty_object, |asked| result.slice(asked));
     if requests.root().kind() != Kind::Object {
         return Err(broken("questions that are no object"));
     }
-    if requests.root().members().count() > MAX_QUESTIONS {
+    if requests.root().members().count() > bounds.inputs {
+        reached(Bound::Inputs);
         return Err(broken("more questions than can be passed on at a time"));
     }
     let mut edits = Edits::new();
@@ -383,7 +388,7 @@ mod tests {
     #[test]
     fn questions_and_state_are_taken_as_they_came_and_nothing_malformed_is() {
         let all = offer(r#"{"sampling":{},"roots":{}}"#, MODERN);
-        let read = |text: &str| input_required(&json(text), all);
+        let read = |text: &str| input_required(&json(text), all, &Bounds::default());
         let fine = read(
             r#"{"resultType":"input_required","requestState":"a\u0062/","inputRequests":{ "k":{"method":"roots/list"} }}"#,
         );
@@ -415,7 +420,7 @@ mod tests {
             r#"{"inputRequests":{"k":1}}"#.to_owned(),
             r#"{"inputRequests":{"k":{"method":"tools/call"}}}"#.to_owned(),
             r#"{"inputRequests":{"k":{"method":"elicitation/create","params":{"requestedSchema":{}}}}}"#.to_owned(),
-            format!(r#"{{"requestState":"{}"}}"#, "a".repeat(MAX_STATE)),
+            format!(r#"{{"requestState":"{}"}}"#, "a".repeat(16 << 10)),
             format!(r#"{{"inputRequests":{{{}}}}}"#, many.join(",")),
         ] {
             assert!(matches!(read(&broken), Err(UpstreamError::Protocol(_))), "{broken}");
@@ -423,7 +428,7 @@ mod tests {
         assert!(
             read(&format!(
                 r#"{{"requestState":"{}"}}"#,
-                "a".repeat(MAX_STATE - 2)
+                "a".repeat((16 << 10) - 2)
             ))
             .is_ok()
         );

@@ -425,6 +425,7 @@ impl Exchange {
             (Era::Legacy, Err(error)) if error.code == codes::URL_ELICITATION_REQUIRED => {
                 visits::required(
                     &self.line.terms.id,
+                    self.line.terms.peer.asking.inputs,
                     error,
                     self.wants.caller.as_deref(),
                     self.wants.rounds,
@@ -434,7 +435,8 @@ impl Exchange {
             (Era::Modern, Ok(result)) => match (ResultKind::of(&result), self.wants.rounds) {
                 (ResultKind::Complete, _) => Ok(Outcome::Complete(result)),
                 (ResultKind::InputRequired, Some(offer)) => {
-                    asking::input_required(&result, offer).map(Outcome::InputRequired)
+                    let bounds = &self.line.terms.peer.asking;
+                    asking::input_required(&result, offer, bounds).map(Outcome::InputRequired)
                 }
                 (ResultKind::Task, _) if self.wants.task => Ok(Outcome::Task(result)),
                 (ResultKind::InputRequired | ResultKind::Task | ResultKind::Other, _) => {
@@ -531,7 +533,8 @@ pub(super) async fn ask(
         ..Wants::default()
     };
     let mut exchange = Exchange::new(line, deadline, wants);
-    let (head, body) = match exchange.send(method, params, headers, Limits::LIST).await? {
+    let limits = line.terms.peer.json.of_lists();
+    let (head, body) = match exchange.send(method, params, headers, limits).await? {
         Opened::Ended(head, body) => (head, body),
         Opened::Status(head) => return Ok(Told::Status(head)),
         Opened::Flowing(head) => loop {

@@ -13,24 +13,35 @@ use futures_util::FutureExt;
 use tokio::{sync::Notify, time::Instant};
 
 use super::UpstreamError;
+use crate::metrics::{Bound, reached};
 
 /// The shortest and the longest wait between attempts.
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
 /// A connection that held this long was a good one: the next wait is the shortest again.
 const GOOD: Duration = Duration::from_secs(60);
-/// The most quick attempts in [`WINDOW`]; those after come every 60 s.
-const QUICK: usize = 5;
+/// The time in which quick attempts are counted; those beyond the bound come every 60 s.
 const WINDOW: Duration = Duration::from_secs(300);
 
 /// How long to wait before each attempt to connect again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Backoff {
+    /// The most quick attempts in [`WINDOW`].
+    quick: usize,
     failures: u32,
     attempts: VecDeque<Instant>,
 }
 
 impl Backoff {
+    /// No attempt yet; at most so many quick ones in five minutes.
+    pub(super) const fn new(quick: usize) -> Self {
+        Self {
+            quick,
+            failures: 0,
+            attempts: VecDeque::new(),
+        }
+    }
+
     /// A connection ended that had held for `lived`.
     pub(super) fn ended_after(&mut self, lived: Duration) {
         if lived >= GOOD {
@@ -38,8 +49,8 @@ impl Backoff {
         }
     }
 
-    /// The wait before the next attempt: 1 s doubled for each failure in a row, 60 s at most and after five attempts in
-    /// five minutes; ±20 %, but never less than 1 s.
+    /// The wait before the next attempt: 1 s doubled for each failure in a row, 60 s at most and after as many attempts in
+    /// five minutes as may be quick; ±20 %, but never less than 1 s.
     pub(super) fn wait(&mut self) -> Duration {
         let now = Instant::now();
         while self
@@ -49,13 +60,14 @@ impl Backoff {
         {
             self.attempts.pop_front();
         }
-        let wait = if self.attempts.len() >= QUICK {
+        let wait = if self.attempts.len() >= self.quick {
+            reached(Bound::StdioRestarts);
             LONGEST
         } else {
             LONGEST.min(FIRST * 2_u32.saturating_pow(self.failures.min(6)))
         };
         self.failures = self.failures.saturating_add(1);
-        if self.attempts.len() == QUICK {
+        if self.attempts.len() >= self.quick {
             self.attempts.pop_front();
         }
         let wait = jittered(wait).max(FIRST);
@@ -146,16 +158,20 @@ impl Circuit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::seen;
 
     #[tokio::test(start_paused = true)]
     async fn waits_grow_from_one_second_to_sixty_and_five_in_five_minutes_are_the_most() {
-        let mut backoff = Backoff::default();
-        let mut waits = Vec::new();
+        let mut backoff = Backoff::new(5);
+        let (mut waits, mut noted) = (Vec::new(), Vec::new());
         for _ in 0..8 {
+            seen::take();
             let wait = backoff.wait();
             waits.push(wait.as_secs_f64());
+            noted.push(seen::take().len());
             tokio::time::advance(wait).await;
         }
+        assert_eq!(noted, [0, 0, 0, 0, 0, 1, 1, 1]);
         for (wait, about) in waits
             .iter()
             .zip([1.0, 2.0, 4.0, 8.0, 16.0, 60.0, 60.0, 60.0])
@@ -169,7 +185,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_that_held_makes_the_next_wait_short() {
-        let mut backoff = Backoff::default();
+        let mut backoff = Backoff::new(5);
         for _ in 0..3 {
             tokio::time::advance(backoff.wait()).await;
         }

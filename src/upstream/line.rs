@@ -26,7 +26,7 @@ use super::{
 use crate::{
     call::Identity,
     events::Lists,
-    json::{Json, Limits, Node},
+    json::{Json, Node},
     jsonrpc::{Notification, Request, RequestId, RpcError, encode},
     protocol::{Era, codes, meta, methods, methods::ListKind},
 };
@@ -229,7 +229,7 @@ impl Line {
             frame,
             id: None,
             headers: self.headers.clone(),
-            limits: Limits::UPSTREAM,
+            limits: self.terms.peer.json,
             patience: None,
             listens: false,
         };

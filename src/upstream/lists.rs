@@ -11,11 +11,9 @@ use super::UpstreamError;
 use crate::{
     catalog::{Listing, rules::CatalogBounds},
     json::{Json, Kind, Node},
+    metrics::{Bound, reached},
     protocol::methods::ListKind,
 };
-
-/// The most bytes of an upstream's cursor (SECURITY 6); a longer one ends the list.
-const CURSOR_BYTES: usize = 4 << 10;
 
 /// All pages of a list. `fetch` gets one page's result, from the start or from a cursor.
 ///
@@ -49,6 +47,11 @@ where
         for item in array.elements() {
             bytes += item.raw().len();
             if items.len() == bounds.items || bytes > bounds.total_bytes {
+                reached(if items.len() == bounds.items {
+                    Bound::CatalogItems
+                } else {
+                    Bound::CatalogTotal
+                });
                 truncated = true;
                 break;
             }
@@ -64,9 +67,13 @@ where
             break;
         };
         // An empty cursor is a cursor (PROTOCOL A1).
-        truncated |= next.len() > CURSOR_BYTES
-            || seen.len() + 1 >= bounds.pages
-            || seen.iter().any(|old| **old == *next);
+        let over = if next.len() > bounds.cursor_bytes {
+            Some(Bound::UpstreamCursor)
+        } else {
+            (seen.len() + 1 >= bounds.pages).then_some(Bound::CatalogPages)
+        };
+        over.into_iter().for_each(reached);
+        truncated |= over.is_some() || seen.iter().any(|old| **old == *next);
         if truncated {
             break;
         }
@@ -127,7 +134,7 @@ impl Hint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::Limits;
+    use crate::{json::Limits, metrics::seen};
 
     async fn drained(
         bounds: CatalogBounds,
@@ -182,19 +189,50 @@ mod tests {
             format!(r#"{{"tools":["aaaa","bbbb"],"nextCursor":"{}"}}"#, n + 1)
         };
         let bounds = CatalogBounds::default();
-        for (bounds, want) in [
-            (CatalogBounds { pages: 3, ..bounds }, 6),
-            (CatalogBounds { items: 3, ..bounds }, 3),
+        for (bounds, want, bound) in [
+            (CatalogBounds { pages: 3, ..bounds }, 6, Bound::CatalogPages),
+            (CatalogBounds { items: 3, ..bounds }, 3, Bound::CatalogItems),
             (
                 CatalogBounds {
                     total_bytes: 30,
                     ..bounds
                 },
                 5,
+                Bound::CatalogTotal,
             ),
         ] {
+            seen::take();
             let listing = drained(bounds, endless).await.unwrap();
             assert_eq!((listing.items.len(), listing.truncated), (want, true));
+            assert_eq!(seen::take(), [bound]);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_cursor_may_have_its_bound_and_no_byte_more() {
+        let bounds = CatalogBounds {
+            cursor_bytes: 100,
+            ..CatalogBounds::default()
+        };
+        for (length, pages, noted) in [
+            (99, 2, vec![]),
+            (100, 2, vec![]),
+            (101, 1, vec![Bound::UpstreamCursor]),
+        ] {
+            seen::take();
+            let listing = drained(bounds, |cursor| match cursor {
+                None => format!(
+                    r#"{{"tools":[{{}}],"nextCursor":"{}"}}"#,
+                    "c".repeat(length)
+                ),
+                Some(_) => r#"{"tools":[{}]}"#.to_owned(),
+            });
+            let listing = listing.await.unwrap();
+            assert_eq!(
+                (listing.items.len(), listing.truncated),
+                (pages, pages == 1)
+            );
+            assert_eq!(seen::take(), noted, "{length}");
         }
     }
 

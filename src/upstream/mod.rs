@@ -36,8 +36,11 @@ use crate::{
     call::{Call, Identity, Reply, ServerCard},
     catalog::{Contribution, Listing, Route},
     json::Json,
-    jsonrpc::RpcError,
-    metrics::Bound,
+    jsonrpc::{
+        RpcError,
+        decode::{DecodeError, Fault},
+    },
+    metrics::{self, Bound},
     protocol::{UpstreamId, methods::ListKind},
 };
 
@@ -135,13 +138,14 @@ impl UpstreamError {
     /// The bound that was reached, where that is what went wrong; queues tell of theirs themselves.
     pub const fn bound(&self) -> Option<Bound> {
         match self {
-            Self::TooLarge(_) => Some(Bound::UpstreamMessage),
             Self::Timeout(what) => Some(match what.as_bytes() {
                 b"connect" | b"initialize" | b"discover" => Bound::DeadlineConnect,
                 b"silence" => Bound::DeadlineSilence,
                 _ => Bound::DeadlineCall,
             }),
-            Self::Unavailable { .. }
+            // Counted where it is found, which knows of what it is one too many.
+            Self::TooLarge(_)
+            | Self::Unavailable { .. }
             | Self::Protocol(_)
             | Self::Auth(_)
             | Self::Credential(_)
@@ -169,6 +173,20 @@ impl UpstreamError {
             Self::NeedsCapabilities(_) => "capability_missing",
             Self::OutcomeUnknown => "outcome_unknown",
         }
+    }
+
+    /// Something beyond `limit` bytes, which is counted as `bound`.
+    pub(in crate::upstream) fn too_large(bound: Bound, limit: usize) -> Self {
+        metrics::reached(bound);
+        Self::TooLarge(limit)
+    }
+
+    /// A text that is no message; where it is over a bound, that is counted.
+    pub(in crate::upstream) fn undecodable(error: &DecodeError) -> Self {
+        if let Fault::Scan(scan) = error.fault {
+            metrics::overstepped(scan, Bound::UpstreamDepth);
+        }
+        Self::Protocol(error.to_string())
     }
 
     /// An `Unavailable` without a planned attempt.

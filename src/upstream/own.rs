@@ -33,6 +33,7 @@ use crate::{
     call::{Grantee, Identity},
     catalog::Contribution,
     events::Lists,
+    metrics::{Bound, reached},
 };
 
 /// The most principals of one upstream whose lists are kept.
@@ -306,7 +307,10 @@ impl Shared {
             let _turn = self.terms.own.turns.acquire().await;
             peer.offer_to(&identity).await
         };
-        let late = |_| UpstreamError::Timeout("list");
+        let late = |_| {
+            reached(Bound::DeadlineList);
+            UpstreamError::Timeout("list")
+        };
         timeout_at(deadline, reading).await.map_err(late).flatten().inspect_err(|error| {
             tracing::info!(upstream = %self.spec.id, %error, "a principal's own lists could not be read");
         })

@@ -22,8 +22,8 @@ use super::{
     UpstreamError,
     probe::Connector,
     spec::{
-        Endpoint, HttpSpec, HttpTransport, Isolation, Pin, QueueBounds, StdioSpec, Timeouts,
-        UpstreamSpec,
+        Endpoint, HttpSpec, HttpTransport, Isolation, PeerBounds, Pin, QueueBounds, StdioSpec,
+        Timeouts, UpstreamSpec,
     },
     terms::Terms,
     transport::{Answer, Frames, Head, Outbound, Transport},
@@ -575,6 +575,7 @@ pub(super) fn a_pipe() -> UpstreamSpec {
         timeouts: Timeouts::default(),
         concurrency: 4,
         queue: QueueBounds::default(),
+        bounds: PeerBounds::default(),
         poll: Duration::from_secs(300),
         stale_for: Duration::from_secs(300),
     }

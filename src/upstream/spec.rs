@@ -5,7 +5,11 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use http::{HeaderName, Uri};
 use secrecy::SecretString;
 
-use crate::protocol::{Revision, UpstreamId};
+use crate::{
+    json::Limits,
+    protocol::{Revision, UpstreamId},
+    resume,
+};
 
 pub use super::credentials::spec::{
     ClientAuth, Grant, GrantSpec, ListsAs, Place, ServerSpec, SubjectType,
@@ -28,6 +32,8 @@ pub struct UpstreamSpec {
     pub concurrency: usize,
     /// The rest.
     pub queue: QueueBounds,
+    /// How much it may say.
+    pub bounds: PeerBounds,
     /// How often lists are read again when the upstream offers no other sign of change, jittered by ±20 %. Default 5 min.
     pub poll: Duration,
     /// How long its last known entries stay listed while it is away. Default 5 min.
@@ -51,6 +57,39 @@ impl Default for QueueBounds {
             length: 128,
             time: Duration::from_secs(2),
             in_flight: 1_024,
+        }
+    }
+}
+
+/// How much an upstream may say at a time (SECURITY 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PeerBounds {
+    /// How its messages are read. Default: [`Limits::UPSTREAM`].
+    pub json: Limits,
+    /// Bytes of one message: of a JSON body, or of one event. Default 32 MiB.
+    pub message_bytes: usize,
+    /// Bytes of all messages that answer one request. Default 128 MiB.
+    pub answer_bytes: usize,
+    /// Bytes of one line of a process. Default 16 MiB.
+    pub line_bytes: usize,
+    /// Bytes that are kept of what a process says beside the protocol. Default 64 KiB.
+    pub stderr_bytes: usize,
+    /// Quick attempts to start a process or to connect in five minutes; those after come every 60 s. Default 5.
+    pub restarts: usize,
+    /// What it may ask of callers.
+    pub asking: resume::Bounds,
+}
+
+impl Default for PeerBounds {
+    fn default() -> Self {
+        Self {
+            json: Limits::UPSTREAM,
+            message_bytes: 32 << 20,
+            answer_bytes: 128 << 20,
+            line_bytes: 16 << 20,
+            stderr_bytes: 64 << 10,
+            restarts: 5,
+            asking: resume::Bounds::default(),
         }
     }
 }

@@ -19,7 +19,7 @@ use super::{
     bell::Bell,
     credentials::{Connected, Credentials},
     own::Own,
-    spec::{Endpoint, QueueBounds, Timeouts, UpstreamSpec},
+    spec::{Endpoint, PeerBounds, QueueBounds, Timeouts, UpstreamSpec},
 };
 use crate::{
     call::Principal,
@@ -43,6 +43,8 @@ pub(super) struct Terms {
     pub(super) opening: Duration,
     /// Bounds on its lists.
     pub(super) bounds: CatalogBounds,
+    /// How much it may say.
+    pub(super) peer: PeerBounds,
     /// Its share of work at once.
     pub(super) gate: Gate,
     /// The tokens for it, where they are got by a grant.
@@ -99,6 +101,7 @@ impl Terms {
                 Endpoint::Http(_) => spec.timeouts.connect,
             },
             bounds,
+            peer: spec.bounds,
             gate: Gate::new(spec.concurrency, spec.queue),
             credentials,
             own: Own::default(),

@@ -3,26 +3,25 @@
 //! Guarantees: an elicitation's id, which is unique within one server only, is told to clients with its upstream's key before
 //! it, wherever it appears; a client of the newer era gets questions, and never the error, which its revision forbids.
 
-use super::{
-    UpstreamError,
-    asking::{MAX_QUESTIONS, Offer},
-};
+use super::{UpstreamError, asking::Offer};
 use crate::{
     call::{Caller, InputRequired, Outcome, State},
     json::{Edits, Json, Node},
     jsonrpc::RpcError,
+    metrics::{Bound, reached},
     protocol::{Era, UpstreamId, meta, methods},
 };
 
 const ID: &str = "elicitationId";
 
-/// What the error means for a caller. `rounds` is `None` where the call must not end in a question.
+/// What the error means for a caller, who may be asked for at most so much at once. `rounds` is `None` where the call must not end in a question.
 ///
 /// # Errors
 /// [`UpstreamError::NeedsCapabilities`] when the caller shows no URLs; [`UpstreamError::Protocol`] when the error is malformed
 /// or has no place there.
 pub(super) fn required(
     upstream: &UpstreamId,
+    most: usize,
     error: RpcError,
     caller: Option<&Caller>,
     rounds: Option<Offer>,
@@ -54,7 +53,10 @@ pub(super) fn required(
         .into_iter()
         .flat_map(Node::elements)
         .collect();
-    if visits.is_empty() || visits.len() > MAX_QUESTIONS {
+    if visits.len() > most {
+        reached(Bound::Inputs);
+    }
+    if visits.is_empty() || visits.len() > most {
         return Err(broken("no elicitations, or too many"));
     }
     let mut questions = Vec::with_capacity(visits.len());
@@ -141,7 +143,7 @@ mod tests {
         };
         let rounds = asks.then(|| Offer::of(&caller));
         let upstream = UpstreamId::parse("u").unwrap();
-        required(&upstream, error, Some(&caller), rounds)
+        required(&upstream, 8, error, Some(&caller), rounds)
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod asking_up;
 mod audit;
 mod auth;
 mod authorize;
+mod bounds;
 mod catalog_limits;
 mod connect;
 mod egress;

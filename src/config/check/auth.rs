@@ -8,7 +8,7 @@ use super::{Check, MIN_KEY_BYTES, secs};
 use crate::{
     auth::spec::{
         ALGORITHMS, Algorithm, AuthSpec, CertificateName, CertificateSpec, ClaimNames,
-        IntrospectionSpec, IssuerSpec, KeySource, KeysSpec, MOST_REFRESH,
+        IntrospectionSpec, IssuerSpec, KeySource, KeysSpec, MOST_REFRESH, ProofLimits,
     },
     config::{
         raw::auth::{self as raw, Auth},
@@ -33,6 +33,7 @@ pub(super) fn auth(
     raw: Option<Auth>,
     listen: &ListenSpec,
     proxied: bool,
+    limits: ProofLimits,
 ) -> Option<AuthSpec> {
     let raw = raw?;
     let required: Vec<Arc<str>> = scopes(check, "required", &raw.scopes.required);
@@ -69,6 +70,7 @@ pub(super) fn auth(
         required_scopes: required.into(),
         supported_scopes: supported,
         failures_per_minute: u32::try_from(failures).unwrap_or(u32::MAX),
+        limits,
     })
 }
 

@@ -9,7 +9,7 @@ use crate::{
     },
     config::{
         hint,
-        raw::{Alphabet, Names, OfferBounds, PageSize, Toolset, Upstream, Validate},
+        raw::{Alphabet, Names, PageSize, Toolset, Upstream, Validate, bounds::Bounds},
         units::Ordered,
     },
     protocol::UpstreamId,
@@ -22,7 +22,7 @@ pub(super) fn rules(
     toolsets: &Ordered<Toolset>,
     names: &Names,
     pages: &PageSize,
-    bounds: &OfferBounds,
+    bounds: &Bounds,
     validation: &Validate,
 ) -> CatalogRules {
     let default = PageRules::default();

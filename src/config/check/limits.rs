@@ -10,7 +10,7 @@ use super::{
 use crate::{
     catalog::rules::CatalogBounds,
     config::raw::{
-        Bounds, HttpBounds, LegacyBounds, OfferBounds,
+        bounds::{Bounds, HttpBounds, LegacyBounds},
         limits::{Limit, ListenBounds},
     },
     downstream::SessionBounds,
@@ -137,8 +137,8 @@ pub(super) fn http(check: &mut Check<'_>, raw: &HttpBounds) -> ServerBounds {
 }
 
 /// Bounds of what an upstream may offer.
-pub(super) fn offer(check: &mut Check<'_>, raw: &OfferBounds) -> CatalogBounds {
-    let default = CatalogBounds::default();
+pub(super) fn offer(check: &mut Check<'_>, bounds: &Bounds) -> CatalogBounds {
+    let (raw, default) = (&bounds.catalog, CatalogBounds::default());
     let at = |key: &'static str| ["bounds", "catalog", key];
     let definition = (KIB, 8 * MIB);
     CatalogBounds {
@@ -180,11 +180,27 @@ pub(super) fn offer(check: &mut Check<'_>, raw: &OfferBounds) -> CatalogBounds {
             default.pattern_chars,
             (16, 8_192),
         ),
+        cursor_bytes: check.size(
+            &["bounds", "upstream", "cursor"],
+            bounds.upstream.cursor,
+            default.cursor_bytes,
+            (64, 64 * KIB),
+        ),
+        schema_time: check.time(
+            &at("schema_time"),
+            raw.schema_time,
+            default.schema_time,
+            (Duration::from_millis(1), secs(1)),
+        ),
     }
 }
 
-/// Bounds of legacy sessions.
-pub(super) fn sessions(check: &mut Check<'_>, raw: &LegacyBounds) -> SessionBounds {
+/// Bounds of legacy sessions, in which the same may listen as without.
+pub(super) fn sessions(
+    check: &mut Check<'_>,
+    raw: &LegacyBounds,
+    listens: &events::Bounds,
+) -> SessionBounds {
     let default = SessionBounds::default();
     let at = |key: &'static str| ["bounds", "sessions", key];
     let most = 1_000_000;
@@ -208,6 +224,8 @@ pub(super) fn sessions(check: &mut Check<'_>, raw: &LegacyBounds) -> SessionBoun
             default.absolute,
             (secs(60), secs(7 * 24 * 3_600)),
         ),
+        addresses: listens.addresses,
+        waiting: listens.buffer.0,
     };
     if bounds.idle > bounds.absolute {
         check.wrong(
@@ -288,6 +306,21 @@ pub(super) fn listens(check: &mut Check<'_>, raw: &ListenBounds) -> events::Boun
             raw.per_principal,
             default.per_principal,
             (1, 100_000),
+        ),
+        addresses: check.count(
+            &at("addresses"),
+            raw.addresses,
+            default.addresses,
+            (1, 10_000),
+        ),
+        buffer: (
+            check.count(&at("buffer"), raw.buffer, default.buffer.0, (8, 10_000)),
+            check.size(
+                &at("buffer_bytes"),
+                raw.buffer_bytes,
+                default.buffer.1,
+                (16 * KIB, 16 * MIB),
+            ),
         ),
     }
 }

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 
 use super::{Check, limits, pem};
 use crate::{
-    config::raw::{ENDPOINT, HttpBounds, LISTEN_ADDRESS, Listen, ListenTls},
+    config::raw::{ENDPOINT, LISTEN_ADDRESS, Listen, ListenTls, bounds::HttpBounds},
     server::spec::{ListenSpec, TlsServerSpec},
 };
 

@@ -5,6 +5,7 @@
 
 mod audit;
 mod auth;
+mod bounds;
 mod catalog;
 mod connections;
 mod grants;
@@ -43,7 +44,8 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
     let proxied = matches!(raw.listen.tls, Some(ListenTls::TerminatedUpstream));
     let asked = auth::has_method(raw.auth.as_ref());
     let listen = listen::listen(&mut check, raw.listen, &raw.bounds.http, asked);
-    let auth = auth::auth(&mut check, raw.auth, &listen, proxied);
+    let proof = bounds::proof(&mut check, &raw.bounds.auth);
+    let auth = auth::auth(&mut check, raw.auth, &listen, proxied, proof);
     let endpoint = listen::endpoint(&mut check, raw.endpoint, legacy_sse);
     let limits = limits::rules(
         &mut check,
@@ -55,14 +57,18 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
         },
     );
     let queue = limits::queue(&mut check, &raw.bounds);
-    let upstreams = upstream::upstreams(&mut check, &raw.upstreams, queue);
+    let json = bounds::json(&mut check, &raw.bounds.json);
+    let asking = bounds::asking(&mut check, &raw.bounds.resume);
+    let peer = bounds::peer(&mut check, &raw.bounds, json, asking);
+    let door = bounds::door(json, asking, listen.bounds.body_bytes);
+    let upstreams = upstream::upstreams(&mut check, &raw.upstreams, queue, peer);
     let catalog = catalog::rules(
         &mut check,
         &raw.upstreams,
         &raw.toolsets,
         &raw.names,
         &raw.page_size,
-        &raw.bounds.catalog,
+        &raw.bounds,
         &raw.validate,
     );
     let connect = connections::connections(
@@ -81,6 +87,7 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
         &raw.upstreams,
         raw.state.dir.as_deref(),
     );
+    let listens = limits::listens(&mut check, &raw.bounds.subscriptions);
     Plan {
         audit,
         sanitize,
@@ -94,9 +101,11 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
         catalog,
         policy: policy::policy(&mut check, raw.policy),
         state_key: check.state_key(raw.state.key),
-        sessions: limits::sessions(&mut check, &raw.bounds.sessions),
+        sessions: limits::sessions(&mut check, &raw.bounds.sessions, &listens),
         limits,
-        listens: limits::listens(&mut check, &raw.bounds.subscriptions),
+        listens,
+        door,
+        asking,
     }
 }
 

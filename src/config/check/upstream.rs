@@ -15,8 +15,8 @@ use crate::{
     },
     protocol::{Revision, UpstreamId},
     upstream::spec::{
-        Endpoint, GrantSpec, HttpSpec, HttpTransport, Isolation, Pin, QueueBounds, StdioSpec,
-        Timeouts, TlsSpec, UpstreamSpec,
+        Endpoint, GrantSpec, HttpSpec, HttpTransport, Isolation, PeerBounds, Pin, QueueBounds,
+        StdioSpec, Timeouts, TlsSpec, UpstreamSpec,
     },
 };
 
@@ -25,10 +25,11 @@ pub(super) fn upstreams(
     check: &mut Check<'_>,
     raw: &Ordered<Upstream>,
     queue: QueueBounds,
+    bounds: PeerBounds,
 ) -> Vec<UpstreamSpec> {
     raw.0
         .iter()
-        .filter_map(|(key, raw)| upstream(check, key, raw, queue))
+        .filter_map(|(key, raw)| upstream(check, key, raw, queue, bounds))
         .collect()
 }
 
@@ -37,6 +38,7 @@ fn upstream(
     key: &str,
     raw: &Upstream,
     queue: QueueBounds,
+    bounds: PeerBounds,
 ) -> Option<UpstreamSpec> {
     let at = |rest: &'static str| ["upstreams", key, rest];
     let id = UpstreamId::parse(key);
@@ -96,6 +98,7 @@ fn upstream(
         timeouts,
         concurrency,
         queue,
+        bounds,
         poll,
         stale_for,
     })

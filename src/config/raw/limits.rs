@@ -10,7 +10,7 @@ use serde::{
 
 use super::super::{
     typed::mistake,
-    units::{Ordered, Time},
+    units::{Ordered, Size, Time},
 };
 
 /// Default of `limits.*.wait`.
@@ -99,6 +99,12 @@ pub(in crate::config) struct ListenBounds {
     pub(in crate::config) per_principal: Option<usize>,
     /// In this process. Default: 20000.
     pub(in crate::config) total: Option<usize>,
+    /// Resources that one of them watches. Default: 256.
+    pub(in crate::config) addresses: Option<usize>,
+    /// What waits for one that does not keep up. Default: 256.
+    pub(in crate::config) buffer: Option<usize>,
+    /// The same in bytes. Default: 1MiB.
+    pub(in crate::config) buffer_bytes: Option<Size>,
 }
 
 impl RateText {

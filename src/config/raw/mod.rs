@@ -5,6 +5,7 @@
 
 pub(super) mod audit;
 pub(super) mod auth;
+pub(super) mod bounds;
 mod connections;
 mod definitions;
 mod grants;
@@ -75,7 +76,7 @@ pub(super) struct Raw {
     /// What calls are recorded. Default: who, what, when and how it ended, in the user's state directory.
     pub(super) audit: Option<audit::Audit>,
     /// Fixed bounds.
-    pub(super) bounds: Bounds,
+    pub(super) bounds: bounds::Bounds,
     /// What people are given for upstreams that they log in to.
     pub(super) connections: Option<Connections>,
     /// What outlives a request.
@@ -325,104 +326,6 @@ pub(super) struct PageSize {
     pub(super) items: Option<usize>,
     /// Bytes. Default: 1MiB.
     pub(super) bytes: Option<Size>,
-}
-
-/// Fixed bounds.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct Bounds {
-    /// Of the listener.
-    pub(super) http: HttpBounds,
-    /// Of what an upstream may offer.
-    pub(super) catalog: OfferBounds,
-    /// Of legacy sessions of clients.
-    pub(super) sessions: LegacyBounds,
-    /// Of requests in flight.
-    pub(super) in_flight: limits::FlightBounds,
-    /// Of calls that wait for an upstream.
-    pub(super) queue: limits::WaitBounds,
-    /// Of streams that listen for changes.
-    pub(super) subscriptions: limits::ListenBounds,
-    /// Keys that each rule of `limits` keeps meters for; new ones beyond that share one. Default: 100000.
-    pub(super) meters: Option<usize>,
-}
-
-/// Bounds of the listener.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct HttpBounds {
-    /// A request body. Default: 16MiB.
-    pub(super) body: Option<Size>,
-    /// A request target. Default: 8KiB.
-    pub(super) target: Option<Size>,
-    /// One header field. Default: 16KiB.
-    pub(super) field: Option<Size>,
-    /// All header fields. Default: 32KiB.
-    pub(super) head: Option<Size>,
-    /// Number of header fields. Default: 100.
-    pub(super) fields: Option<usize>,
-    /// Connections at once. Default: 20000.
-    pub(super) connections: Option<usize>,
-    /// Connections of one peer address. Default: 4096.
-    pub(super) connections_per_peer: Option<usize>,
-    /// HTTP/2 streams of one connection. Default: 100.
-    pub(super) h2_streams: Option<usize>,
-    /// What a client may send on one HTTP/2 stream before it is taken. Default: 64KiB.
-    pub(super) h2_stream_window: Option<Size>,
-    /// The same on all streams of a connection. Default: 1MiB.
-    pub(super) h2_connection_window: Option<Size>,
-    /// HTTP/2 streams that a client reset before they were looked at. Default: 20.
-    pub(super) h2_pending_resets: Option<usize>,
-    /// HTTP/2 streams that had to be reset for a fault of the client's. Default: 128.
-    pub(super) h2_local_resets: Option<usize>,
-    /// A TLS handshake. Default: 10s.
-    pub(super) handshake_time: Option<Time>,
-    /// Until headers are complete. Default: 10s.
-    pub(super) headers_time: Option<Time>,
-    /// Until a body is complete. Default: 30s.
-    pub(super) body_time: Option<Time>,
-    /// A connection without a request. Default: 75s.
-    pub(super) idle_time: Option<Time>,
-    /// A client that does not read. Default: 30s.
-    pub(super) write_stall: Option<Time>,
-    /// Requests in flight after the stop signal. Default: 30s.
-    pub(super) drain: Option<Time>,
-}
-
-/// Bounds of what an upstream may offer.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct OfferBounds {
-    /// Items of one list. Default: 10000.
-    pub(super) items: Option<usize>,
-    /// One definition. Default: 256KiB.
-    pub(super) definition: Option<Size>,
-    /// One description. Default: 16KiB.
-    pub(super) description: Option<Size>,
-    /// All definitions. Default: 64MiB.
-    pub(super) total: Option<Size>,
-    /// Pages of one list. Default: 256.
-    pub(super) pages: Option<usize>,
-    /// Nesting of a schema. Default: 32.
-    pub(super) schema_depth: Option<usize>,
-    /// Subschemas of a schema. Default: 1000.
-    pub(super) subschemas: Option<usize>,
-    /// Characters of a pattern. Default: 512.
-    pub(super) pattern: Option<usize>,
-}
-
-/// Bounds of legacy sessions of clients.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct LegacyBounds {
-    /// Of one principal. Default: 1024.
-    pub(super) per_principal: Option<usize>,
-    /// In this process. Default: 50000.
-    pub(super) total: Option<usize>,
-    /// Without a request or an open stream. Default: 15m.
-    pub(super) idle: Option<Time>,
-    /// In any case. Default: 8h.
-    pub(super) absolute: Option<Time>,
 }
 
 /// What outlives a request.

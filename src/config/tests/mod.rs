@@ -2,6 +2,7 @@
 
 mod accepted;
 mod auth;
+mod bounds;
 mod connections;
 mod grants;
 mod limits;

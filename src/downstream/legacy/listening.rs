@@ -19,12 +19,11 @@ use crate::{
     downstream::problem::{self, Problem},
     json::Json,
     jsonrpc::RequestId,
+    metrics::{Bound, reached},
     protocol::{Era, codes, methods, methods::ListKind},
     stack::{Error, McpService},
 };
 
-/// Resources one session may be subscribed to (SECURITY 6).
-const MOST: usize = 256;
 /// How long a subscription may take to be confirmed.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// How long after a listen was lost the next one is tried.
@@ -78,12 +77,14 @@ impl Legacy<'_> {
         session: &Arc<Session>,
         uri: Arc<str>,
     ) -> Result<(), Problem> {
+        let most = self.door.sessions.bounds().addresses;
         {
             let subscriptions = session.subscriptions();
             if subscriptions.contains_key(&uri) {
                 return Ok(());
             }
-            if subscriptions.len() >= MOST {
+            if subscriptions.len() >= most {
+                reached(Bound::StreamAddresses);
                 let text = "too many subscriptions in this session";
                 return Err(in_band(codes::OVERLOADED, text, "rate_limited"));
             }
@@ -112,7 +113,7 @@ impl Legacy<'_> {
         let token = session.ended.child_token();
         {
             let mut subscriptions = session.subscriptions();
-            if subscriptions.len() >= MOST || session.ended.is_cancelled() {
+            if subscriptions.len() >= most || session.ended.is_cancelled() {
                 let text = "too many subscriptions in this session";
                 return Err(in_band(codes::OVERLOADED, text, "rate_limited"));
             }

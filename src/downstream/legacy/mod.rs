@@ -286,8 +286,10 @@ impl Legacy<'_> {
             };
             call.caller = Arc::new(caller);
         }
-        let converse = methods::may_ask_back(op.method())
-            .then(|| Converse::new(self.door.service.clone(), session, &call));
+        let converse = methods::may_ask_back(op.method()).then(|| {
+            let door = self.door;
+            Converse::new(door.service.clone(), door.bounds.patience, session, &call)
+        });
         let exchange = Exchange {
             wording: &Words,
             id: request.id,

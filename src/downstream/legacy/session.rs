@@ -17,6 +17,7 @@ use super::{SessionBounds, asks::Asks, flights::Flights, outbox, outbox::Outbox}
 use crate::{
     call::{Call, CallId, Caller, Identity, LogLevel, Op, Principal, Trail},
     json::Json,
+    metrics::Bound,
     protocol::{Revision, names::Scope},
 };
 
@@ -140,14 +141,19 @@ impl Session {
     }
 
     /// Whether its time has come: too old, or idle for too long with nothing running and nobody reading.
-    pub(super) fn is_over(&self, bounds: &SessionBounds, now: Instant) -> bool {
+    pub(super) fn is_over(&self, bounds: &SessionBounds, now: Instant) -> Option<Bound> {
+        if self.piped {
+            return None;
+        }
         let age = now.duration_since(self.born);
         let used = Duration::from_millis(self.used.load(Ordering::Relaxed));
-        let old = age >= bounds.absolute
-            || (age.saturating_sub(used) >= bounds.idle
-                && self.flights.is_empty()
-                && !self.outbox.is_read());
-        old && !self.piped
+        let idle = age.saturating_sub(used) >= bounds.idle
+            && self.flights.is_empty()
+            && !self.outbox.is_read();
+        if age >= bounds.absolute {
+            return Some(Bound::SessionAbsolute);
+        }
+        idle.then_some(Bound::SessionIdle)
     }
 
     /// Ends everything of it.
@@ -183,7 +189,7 @@ impl Session {
             Identity::anonymous(),
             ended,
             Scope::All,
-            Arc::default(),
+            Arc::new(outbox::Shared::keeping(256)),
             false,
         ))
     }

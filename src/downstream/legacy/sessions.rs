@@ -28,6 +28,10 @@ pub struct SessionBounds {
     pub idle: Duration,
     /// Ended after this long in any case: default 8 h.
     pub absolute: Duration,
+    /// Resources that one is subscribed to: default 256.
+    pub addresses: usize,
+    /// Notices that wait for its reader: default 256.
+    pub waiting: usize,
 }
 
 impl Default for SessionBounds {
@@ -37,6 +41,8 @@ impl Default for SessionBounds {
             total: 50_000,
             idle: Duration::from_secs(15 * 60),
             absolute: Duration::from_secs(8 * 3600),
+            addresses: 256,
+            waiting: 256,
         }
     }
 }
@@ -65,7 +71,7 @@ impl Sessions {
             bounds,
             live: DashMap::new(),
             per_principal: DashMap::new(),
-            outboxes: Arc::default(),
+            outboxes: Arc::new(outbox::Shared::keeping(bounds.waiting)),
         });
         let swept = Arc::downgrade(&sessions);
         tasks.spawn(async move {
@@ -182,7 +188,8 @@ impl Sessions {
             .map(|entry| entry.value().clone())
             .collect();
         for session in live {
-            if session.is_over(&self.bounds, now) {
+            if let Some(bound) = session.is_over(&self.bounds, now) {
+                metrics::reached(bound);
                 self.end(&session);
             } else {
                 session.outbox.sweep(now);

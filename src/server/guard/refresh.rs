@@ -22,8 +22,9 @@ use crate::{
         Authenticator, KeySet,
         spec::{IssuerSpec, KeySource, MOST_REFRESH},
     },
-    fetch::{Address, Fetcher},
+    fetch::{Address, FetchError, Fetcher},
     json::Node,
+    metrics::{Bound, reached},
     seal::unix_seconds,
     tasks::Tasks,
 };
@@ -134,9 +135,10 @@ impl KeyKeeper {
     }
 
     async fn keys(&self, spec: &IssuerSpec, state: &mut State) -> Result<KeySet, String> {
+        let limits = &self.authenticator.spec().limits;
         let text = match &spec.keys {
-            KeySource::File(path) => read(path.clone()).await?,
-            KeySource::Url(address) => self.document(address, Fetcher::KEYS).await?,
+            KeySource::File(path) => read(path.clone(), limits.key_set_bytes).await?,
+            KeySource::Url(address) => self.document(address, limits.key_set_bytes).await?,
             KeySource::Discovered(issuer) => {
                 let known = state
                     .found
@@ -150,15 +152,15 @@ impl KeyKeeper {
                         address
                     }
                 };
-                self.document(&address, Fetcher::KEYS).await?
+                self.document(&address, limits.key_set_bytes).await?
             }
         };
-        KeySet::parse(text).map_err(|error| error.to_string())
+        KeySet::within(text, limits).map_err(|error| error.to_string())
     }
 
     async fn document(&self, address: &Address, max: usize) -> Result<Bytes, String> {
         let document = self.fetcher.document(address, max).await;
-        let document = document.map_err(|error| error.to_string())?;
+        let document = document.map_err(|error| noted(error, Bound::AuthKeySet).to_string())?;
         if document.status.as_u16() != 200 {
             return Err(format!("answered with HTTP {}", document.status.as_u16()));
         }
@@ -167,12 +169,13 @@ impl KeyKeeper {
 
     /// Where the issuer's own metadata says that its keys are. It must say that it is this issuer's (SECURITY EGR-5).
     async fn discover(&self, at: &Address, issuer: &str) -> Result<Address, String> {
+        let most = self.authenticator.spec().limits.metadata_bytes;
         let mut why = String::from("no metadata");
         for path in well_known(at.uri().path()) {
             let address = at.at_path(&path).map_err(|error| error.to_string())?;
-            let document = match self.fetcher.document(&address, Fetcher::METADATA).await {
+            let document = match self.fetcher.document(&address, most).await {
                 Ok(document) => document.json(),
-                Err(error) => Err(error),
+                Err(error) => Err(noted(error, Bound::AuthMetadata)),
             };
             let document = match document {
                 Ok(document) => document,
@@ -191,6 +194,14 @@ impl KeyKeeper {
         }
         Err(why)
     }
+}
+
+/// The same error; where it is over a bound, that is counted.
+fn noted(error: FetchError, bound: Bound) -> FetchError {
+    if matches!(error, FetchError::TooLarge(_)) {
+        reached(bound);
+    }
+    error
 }
 
 /// How long until keys are read again. Whoever removes one waits a minute at most for its streams to end (SECURITY AUTHN-5).
@@ -216,18 +227,18 @@ fn well_known(path: &str) -> Vec<String> {
 }
 
 /// Reads a file of keys, of which no more than a key set may have is taken.
-async fn read(path: std::path::PathBuf) -> Result<Bytes, String> {
-    let reading = tokio::task::spawn_blocking(move || bounded(&path));
+async fn read(path: std::path::PathBuf, most: usize) -> Result<Bytes, String> {
+    let reading = tokio::task::spawn_blocking(move || bounded(&path, most));
     reading
         .await
         .map_err(|error| error.to_string())?
         .map_err(|error| error.to_string())
 }
 
-fn bounded(path: &Path) -> std::io::Result<Bytes> {
+fn bounded(path: &Path, most: usize) -> std::io::Result<Bytes> {
     let mut text = Vec::new();
     let file = std::fs::File::open(path)?;
-    file.take(Fetcher::KEYS as u64 + 1).read_to_end(&mut text)?;
+    file.take(most as u64 + 1).read_to_end(&mut text)?;
     Ok(text.into())
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 
-use super::{Error, Missing, Wrap};
+use super::{Error, Missing, Parts, Wrap};
 use crate::{
     call::{Caller, Op, Outcome, Reply, ReplyStream, Step, TaskOp},
     catalog::Route,
@@ -25,7 +25,7 @@ use crate::{
         meta,
         names::Scope,
     },
-    resume::Asked,
+    resume::{Asked, Bounds},
     seal::{Sealer, unix_seconds},
     stage::{Passage, Permitted, Pinned, Target},
     upstream::{FromUpstream, UpstreamError},
@@ -38,6 +38,7 @@ use token::{TOOL_BYTES, Task};
 #[derive(Debug, Clone)]
 pub(super) struct Handles {
     sealer: Arc<Sealer>,
+    asking: Bounds,
     ledger: Arc<Ledger>,
 }
 
@@ -54,6 +55,7 @@ pub(super) enum Mark {
         route: Route,
         op: TaskOp,
         caller: Arc<Caller>,
+        asking: Bounds,
     },
 }
 
@@ -69,9 +71,10 @@ pub(super) struct Maker {
 }
 
 impl Handles {
-    pub(super) fn new(sealer: &Arc<Sealer>) -> Self {
+    pub(super) fn new(parts: &Parts) -> Self {
         Self {
-            sealer: sealer.clone(),
+            sealer: parts.sealer.clone(),
+            asking: parts.asking,
             ledger: Arc::default(),
         }
     }
@@ -155,6 +158,7 @@ impl Wrap<Permitted> for Handles {
                 route: route.clone(),
                 op: *op,
                 caller: call.caller.clone(),
+                asking: self.asking,
             };
         }
         let catalog = &routed.snapshot.catalog;
@@ -209,11 +213,12 @@ impl Mark {
                     route,
                     op,
                     caller,
+                    asking,
                 },
                 Outcome::Complete(result) | Outcome::Task(result),
             ) => Ok(Outcome::Complete(match op {
                 TaskOp::Get => {
-                    askable(&result, caller, &route.upstream)?;
+                    askable(&result, caller, &route.upstream, asking)?;
                     named(&result, handle)
                 }
                 TaskOp::Cancel => named(&result, handle),
@@ -264,11 +269,16 @@ impl Maker {
 }
 
 /// Whether a task asks for nothing but what its caller declared (SECURITY STATE-3).
-fn askable(state: &Json, caller: &Caller, upstream: &UpstreamId) -> Result<(), Error> {
+fn askable(
+    state: &Json,
+    caller: &Caller,
+    upstream: &UpstreamId,
+    bounds: &Bounds,
+) -> Result<(), Error> {
     let Some(requests) = state.root().member("inputRequests") else {
         return Ok(());
     };
-    let fault = match Asked::of(&state.slice(requests), &caller.capabilities) {
+    let fault = match Asked::of(&state.slice(requests), &caller.capabilities, bounds) {
         Ok(_) => return Ok(()),
         Err(fault) => fault,
     };

@@ -20,8 +20,9 @@ use crate::{
     call::{Approved, Caller, InputRequired, Op, Outcome, Reply, ReplyStream, Resume, State, Step},
     json::{Edits, Json},
     jsonrpc::RpcError,
+    metrics::{Bound, reached},
     protocol::{ClientCapabilities, UpstreamId, codes, meta, methods, names::Scope},
-    resume::{Approval, Asked, Fault, Given, NotAgain, Place, ROUNDS, STATE_BYTES, Spent, Ticket},
+    resume::{Approval, Asked, Bounds, Fault, Given, NotAgain, Place, Spent, Ticket},
     seal::{Sealer, unix_seconds},
     stage::{Consent, Passage, Permitted},
     upstream::{FromUpstream, UpstreamError},
@@ -32,13 +33,15 @@ use crate::{
 pub(super) struct OpenResume {
     sealer: Arc<Sealer>,
     spent: Spent,
+    life: u64,
 }
 
 impl OpenResume {
     pub(super) fn new(parts: &Parts) -> Self {
         Self {
             sealer: parts.sealer.clone(),
-            spent: Spent::default(),
+            spent: Spent::new(parts.asking.life),
+            life: parts.asking.life,
         }
     }
 
@@ -82,7 +85,7 @@ impl Gate<Permitted> for OpenResume {
             op: &routed.call.op,
             params: &routed.call.params,
         };
-        let ticket = Ticket::open(&self.sealer, place, &text, unix_seconds())
+        let ticket = Ticket::open(&self.sealer, place, &text, unix_seconds(), self.life)
             .map_err(|_| Error::StateInvalid)?;
         // The state of one server is never shown to another that has taken its name since.
         if ticket.upstream != route.upstream || ticket.local != route.local {
@@ -137,12 +140,14 @@ impl Gate<Permitted> for OpenResume {
 #[derive(Debug)]
 pub(super) struct SealResume {
     sealer: Arc<Sealer>,
+    bounds: Bounds,
 }
 
 impl SealResume {
     pub(super) fn new(parts: &Parts) -> Self {
         Self {
             sealer: parts.sealer.clone(),
+            bounds: parts.asking,
         }
     }
 }
@@ -162,6 +167,7 @@ pub(super) struct Asker {
     approved: Option<Arc<Approved>>,
     /// What the client declared, where the upstream may not ask for all of that.
     declared: Option<Box<ClientCapabilities>>,
+    bounds: Bounds,
 }
 
 impl Wrap<Permitted> for SealResume {
@@ -180,6 +186,7 @@ impl Wrap<Permitted> for SealResume {
             round: routed.round,
             approved: routed.approved().cloned(),
             declared: routed.declared.clone(),
+            bounds: self.bounds,
         })
     }
 
@@ -284,20 +291,22 @@ impl Asker {
             return Err(Fault::new("asked for input where none may be asked for"));
         }
         let round = self.round + 1;
-        if round > ROUNDS {
+        if round > self.bounds.rounds {
+            reached(Bound::Rounds);
             return Err(Fault::new("asked for input again and again"));
         }
         let asked = match &state {
-            State::Own(_) => Asked::of_own(&requests, &self.caller.capabilities)?,
+            State::Own(_) => Asked::of_own(&requests, &self.caller.capabilities, &self.bounds)?,
             State::Upstream(_) | State::Parked(_) | State::Sealed(_) => {
-                Asked::of(&requests, &self.caller.capabilities)?
+                Asked::of(&requests, &self.caller.capabilities, &self.bounds)?
             }
         };
         match &state {
             State::Upstream(None) if asked.is_empty() => {
                 return Err(Fault::new("asked for input without saying which"));
             }
-            State::Upstream(Some(state)) if state.len() > STATE_BYTES => {
+            State::Upstream(Some(state)) if state.len() > self.bounds.state_bytes => {
+                reached(Bound::RequestState);
                 return Err(Fault::new("gave a state of too many bytes"));
             }
             State::Upstream(_) | State::Parked(_) | State::Sealed(_) | State::Own(_) => {}

@@ -12,8 +12,9 @@ use crate::{
         Trail,
     },
     catalog::{Route, rules::CatalogRules},
-    events::{Bounds, Hub},
+    events::Hub,
     json::Limits,
+    metrics::seen,
     protocol::{ClientCapabilities, Revision},
     resume::arguments_digest,
     snapshot::World,
@@ -23,6 +24,14 @@ use crate::{
 fn json(text: &str) -> Json {
     Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::UPSTREAM).unwrap()
 }
+
+/// Others than the defaults, so that nothing can hold to those.
+const BOUNDS: Bounds = Bounds {
+    life: 700,
+    rounds: 5,
+    inputs: 3,
+    state_bytes: 1_000,
+};
 
 struct Scene {
     open: OpenResume,
@@ -35,9 +44,13 @@ impl Scene {
         Self {
             open: OpenResume {
                 sealer: sealer.clone(),
-                spent: Spent::default(),
+                spent: Spent::new(BOUNDS.life),
+                life: BOUNDS.life,
             },
-            seal: SealResume { sealer },
+            seal: SealResume {
+                sealer,
+                bounds: BOUNDS,
+            },
         }
     }
 
@@ -90,7 +103,7 @@ fn routed(op: Op, upstream: &str, local: &str) -> Permitted {
         bounds: Default::default(),
         screen: Default::default(),
     };
-    let snapshot = World::new(nothing, Hub::new(Bounds::default())).load();
+    let snapshot = World::new(nothing, Hub::new(Default::default())).load();
     Permitted {
         call: Call {
             id: CallId::new(),
@@ -213,13 +226,15 @@ fn a_call_without_time_reaches_only_an_upstream_that_holds_it_open() {
 fn rounds_are_counted_across_calls() {
     let scene = Scene::new();
     let mut call = tool("a", "t");
-    for _ in 0..ROUNDS {
+    for _ in 0..BOUNDS.rounds {
         let text = scene.asked(call, State::Upstream(None));
         call = again(tool("a", "t"), &text, None);
         call = scene.open.admit(call).unwrap();
     }
-    assert_eq!(call.round, ROUNDS);
+    assert_eq!(call.round, BOUNDS.rounds);
+    assert_eq!(seen::take(), []);
     broken(&scene.leave(call, asks(ROOTS, State::Upstream(None))));
+    assert_eq!(seen::take(), [Bound::Rounds]);
 }
 
 fn broken(result: &Result<Outcome, Error>) {
@@ -245,7 +260,7 @@ impl Scene {
             local: "t".into(),
             state: State::Upstream(None),
             round: routed.round + 1,
-            asked: Asked::of_own(&json(request), &forms).unwrap(),
+            asked: Asked::of_own(&json(request), &forms, &BOUNDS).unwrap(),
             approval: Some(Approval {
                 number,
                 given: None,
@@ -330,7 +345,7 @@ fn an_approval_is_the_same_one_in_every_round_that_follows() {
         .admit(again(tool("a", "t"), &text, Some(YES)))
         .unwrap();
     let first = given(&call);
-    for round in 2..ROUNDS {
+    for round in 2..BOUNDS.rounds {
         let text = scene.asked(call, State::Upstream(None));
         call = scene
             .open
@@ -371,10 +386,19 @@ fn a_question_that_may_not_be_asked_is_the_upstreams_fault() {
     let sample = r#"{"k":{"method":"sampling/createMessage","params":{"messages":[]}}}"#;
     broken(&scene.leave(tool("a", "t"), asks(sample, State::Upstream(None))));
     broken(&scene.leave(tool("a", "t"), asks("{}", State::Upstream(None))));
-    let long = json(&format!("\"{}\"", "s".repeat(STATE_BYTES)));
-    broken(&scene.leave(tool("a", "t"), asks(ROOTS, State::Upstream(Some(long)))));
-    let whole = json(&format!("\"{}\"", "s".repeat(STATE_BYTES - 2)));
-    scene.asked(tool("a", "t"), State::Upstream(Some(whole)));
+    for (length, good) in [(999, true), (1_000, true), (1_001, false)] {
+        // As spelled, with its quotes.
+        let state = json(&format!("\"{}\"", "s".repeat(length - 2)));
+        seen::take();
+        let left = scene.leave(tool("a", "t"), asks(ROOTS, State::Upstream(Some(state))));
+        if good {
+            assert!(left.is_ok(), "{length}");
+            assert_eq!(seen::take(), []);
+        } else {
+            broken(&left);
+            assert_eq!(seen::take(), [Bound::RequestState]);
+        }
+    }
     let completion = routed(Op::Complete(CompletionRef::Prompt("p".into())), "a", "p");
     broken(&scene.leave(completion, asks(ROOTS, State::Upstream(None))));
 }

@@ -42,7 +42,7 @@ use super::{
 use crate::{
     call::{Call, Identity, LogLevel, Op, Reply, ServerCard, State},
     catalog::{Contribution, Listing, Route},
-    json::{Json, Limits},
+    json::Json,
     jsonrpc::RpcError,
     protocol::{
         codes,
@@ -308,7 +308,8 @@ impl Legacy {
         }
         let params = going.params(session, &exchange);
         let headers = line.headers.clone();
-        let sent = exchange.send(call.op.method(), &params, headers, Limits::UPSTREAM);
+        let limits = line.terms.peer.json;
+        let sent = exchange.send(call.op.method(), &params, headers, limits);
         match sent.await? {
             Opened::Ended(head, Err(error)) if forgotten(session, &head, Some(&error)) => {
                 going.permit = exchange.release();

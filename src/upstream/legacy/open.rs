@@ -20,10 +20,11 @@ use crate::{
     call::{Call, Caller, Event, InputRequired, Op, Outcome, Reply, ReplyStream, State, Step},
     json::{Edits, Fate, Json, Node},
     jsonrpc::{Frame, Request, RequestId, RpcError},
+    metrics::{Bound, reached},
     protocol::{Era, codes, meta, methods},
     upstream::{
         UpstreamError,
-        asking::{self, MAX_QUESTIONS, NotOffered, Offer},
+        asking::{self, NotOffered, Offer},
         exchange::{self, Exchange, Happened, Opened},
         terms::Share,
         transport::Answer,
@@ -123,7 +124,7 @@ impl OpenCall {
     /// Begins to send its request, and listens to the rest of its session at the same time.
     pub(super) fn send(&mut self, method: &str, params: &Json) {
         let headers = self.session.line.headers.clone();
-        let limits = crate::json::Limits::UPSTREAM;
+        let limits = self.session.line.terms.peer.json;
         self.sending = Some(self.exchange.sending(method, params, headers, limits));
     }
 
@@ -357,10 +358,13 @@ impl OpenCall {
         }
         let params = request.params.as_ref();
         let refusal = match self.offer.allows(&request.method, params.map(Json::root)) {
-            Ok(()) if self.questions.len() >= MAX_QUESTIONS => Some(RpcError::new(
-                codes::INVALID_PARAMS,
-                "too many requests of this call are open",
-            )),
+            Ok(()) if self.questions.len() >= line.terms.peer.asking.inputs => {
+                reached(Bound::Inputs);
+                Some(RpcError::new(
+                    codes::INVALID_PARAMS,
+                    "too many requests of this call are open",
+                ))
+            }
             Ok(()) => None,
             Err(why @ (NotOffered::Capability | NotOffered::Mode | NotOffered::Malformed)) => {
                 Some(RpcError::new(why.code(), why.to_string()))

@@ -114,7 +114,6 @@ pub(super) struct Slot {
     service: bool,
 }
 
-#[derive(Default)]
 struct Attempts {
     backoff: Backoff,
     /// The last failure, and until when it is the answer.
@@ -124,11 +123,15 @@ struct Attempts {
 }
 
 impl Slot {
-    fn new(offer: Offer, service: bool) -> Arc<Self> {
+    fn new(offer: Offer, service: bool, restarts: usize) -> Arc<Self> {
         Arc::new(Self {
             offer,
             live: ArcSwapOption::empty(),
-            opening: Arc::default(),
+            opening: Arc::new(Mutex::new(Attempts {
+                backoff: Backoff::new(restarts),
+                failed: None,
+                opened: None,
+            })),
             used: AtomicU64::new(0),
             retired: CancellationToken::new(),
             service,
@@ -137,7 +140,8 @@ impl Slot {
 
     /// The slot of the gateway's own session.
     pub(super) fn with(session: Arc<Session>) -> Arc<Self> {
-        let slot = Self::new(session.line.offer, true);
+        let line = &session.line;
+        let slot = Self::new(line.offer, true, line.terms.peer.restarts);
         slot.live.store(Some(session));
         slot
     }
@@ -323,7 +327,7 @@ impl Pool {
                 return Ok(Arc::clone(entry.get()));
             }
             Entry::Vacant(entry) => {
-                let slot = Slot::new(key.offer, false);
+                let slot = Slot::new(key.offer, false, self.opening.terms.peer.restarts);
                 slot.used.store(self.now(), Ordering::Relaxed);
                 entry.insert(Arc::clone(&slot));
                 slot

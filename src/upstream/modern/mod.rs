@@ -24,7 +24,7 @@ use super::{
 use crate::{
     call::{Call, Identity, Op, Reply, Resume, ServerCard, State},
     catalog::{Contribution, Listing, Route},
-    json::{Edits, Json, Kind, Limits, Node},
+    json::{Edits, Json, Kind, Node},
     protocol::{
         Era, Revision, codes,
         extensions::{self, Offers},
@@ -224,7 +224,8 @@ impl Modern {
             params = params::resumed(&params, responses, state);
         }
         let headers = self.mirrored(&call, &route)?;
-        let sent = exchange.send(call.op.method(), &params, headers, Limits::UPSTREAM);
+        let limits = line.terms.peer.json;
+        let sent = exchange.send(call.op.method(), &params, headers, limits);
         match sent.await? {
             Opened::Ended(head, body) => exchange.judge(head.status, body).map(Reply::Done),
             // Boxed, as is all that most calls do without: what each of them holds stays small.

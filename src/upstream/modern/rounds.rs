@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     call::{Caller, Outcome},
+    json::Limits,
     protocol::ClientCapabilities,
     upstream::scripted::{Play, a_call, a_caller, a_route, a_tool_call, result},
 };

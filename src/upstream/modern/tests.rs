@@ -8,6 +8,7 @@ use http::StatusCode;
 use super::*;
 use crate::{
     call::{Event, LogLevel, Outcome, Step},
+    json::Limits,
     jsonrpc::RpcError,
     protocol::{ClientCapabilities, mirror::ParamHeader, mirror::ParamKind},
     upstream::{

@@ -27,6 +27,7 @@ use crate::{
     call::Grantee,
     catalog::Contribution,
     events::Lists,
+    metrics::{Bound, reached},
     protocol::{UpstreamId, methods::ListKind},
 };
 
@@ -89,9 +90,9 @@ impl Supervisor {
                 stale_at: None,
                 own: (shared.terms.credentials.as_ref()).is_some_and(Credentials::lists_are_own),
             },
+            backoff: Backoff::new(shared.spec.bounds.restarts),
             shared,
             probe,
-            backoff: Backoff::default(),
             current: None,
             closed: false,
         }
@@ -161,6 +162,9 @@ impl Supervisor {
                 Ok(peer) => return peer,
                 Err(error) => error,
             };
+            if matches!(error, UpstreamError::Timeout(_)) {
+                reached(Bound::DeadlineConnect);
+            }
             let wait = self.backoff.wait();
             tracing::warn!(upstream = %self.shared.spec.id, %error, "upstream cannot be reached");
             self.gone(error, Instant::now() + wait);
@@ -324,6 +328,9 @@ impl Board {
                 }
                 Err(UpstreamError::Auth(_)) if self.own => return Read::Closed,
                 Err(error) => {
+                    if matches!(error, UpstreamError::Timeout(_)) {
+                        reached(Bound::DeadlineList);
+                    }
                     tracing::warn!(upstream = %self.id, list = kind.method(), %error, "a list could not be read");
                     failed += 1;
                     unreachable += usize::from(matches!(error, UpstreamError::Unavailable { .. }));

@@ -1,6 +1,6 @@
 //! HTTP answer bodies to frames: one JSON text, or an event stream.
 //!
-//! Guarantees: no message over 32 MiB and no stream of answers over 128 MiB is held or passed on; an answer that
+//! Guarantees: no message and no stream of answers over its bound (32 MiB and 128 MiB unless configured) is held or passed on; an answer that
 //! keeps silent for too long ends in an error; a body that ended well leaves its connection reusable.
 
 use std::{
@@ -20,24 +20,24 @@ use super::{Frames, pool::Arriving};
 use crate::{
     json::Limits,
     jsonrpc::{Frame, Message, RequestId, decode, sse},
+    metrics::Bound,
     tasks::Tasks,
-    upstream::UpstreamError,
+    upstream::{UpstreamError, spec::PeerBounds},
 };
 
-/// The most bytes of one message (SECURITY 6).
-pub(super) const MAX_MESSAGE: usize = 32 << 20;
-/// The most bytes of all messages that answer one request (SECURITY 6).
-pub(super) const MAX_ANSWER: usize = 128 << 20;
-
-/// Reads a whole body of at most [`MAX_MESSAGE`]; a body in one piece is not copied.
-pub(super) async fn whole(body: &mut Arriving) -> Result<Bytes, UpstreamError> {
+/// Reads a whole body of at most `max` bytes; a body in one piece is not copied.
+pub(super) async fn whole(body: &mut Arriving, max: usize) -> Result<Bytes, UpstreamError> {
+    let too_large = || UpstreamError::too_large(Bound::UpstreamMessage, max);
     let expected = body.promised();
-    if expected > MAX_MESSAGE as u64 {
-        return Err(UpstreamError::TooLarge(MAX_MESSAGE));
+    if expected > max as u64 {
+        return Err(too_large());
     }
     let Some(first) = body.piece().await? else {
         return Ok(Bytes::new());
     };
+    if first.len() > max {
+        return Err(too_large());
+    }
     let Some(second) = (if body.is_over() {
         None
     } else {
@@ -47,13 +47,13 @@ pub(super) async fn whole(body: &mut Arriving) -> Result<Bytes, UpstreamError> {
     };
     let held = first.len() + second.len();
     // The peer's promise of a length is worth at most a megabyte of ours in advance.
-    let promised = usize::try_from(expected).unwrap_or(MAX_MESSAGE);
+    let promised = usize::try_from(expected).unwrap_or(max);
     let mut all = BytesMut::with_capacity(held.max(promised.min(1 << 20)));
     all.extend_from_slice(&first);
     let mut next = Some(second);
     while let Some(part) = next {
-        if all.len() + part.len() > MAX_MESSAGE {
-            return Err(UpstreamError::TooLarge(MAX_MESSAGE));
+        if all.len() + part.len() > max {
+            return Err(too_large());
         }
         all.extend_from_slice(&part);
         next = body.piece().await?;
@@ -113,6 +113,8 @@ pub(super) struct Events {
     ready: VecDeque<sse::Event>,
     frames: VecDeque<Frame>,
     limits: Limits,
+    /// The most bytes of all messages.
+    most: usize,
     /// What ends it.
     owes: Owes,
     total: usize,
@@ -134,10 +136,11 @@ pub(super) enum Owes {
 }
 
 impl Events {
-    pub(super) fn new(body: Arriving, limits: Limits, owes: Owes) -> Self {
+    pub(super) fn new(body: Arriving, limits: Limits, bounds: &PeerBounds, owes: Owes) -> Self {
         Self {
             body: Some(body),
-            decoder: sse::Decoder::new(MAX_MESSAGE),
+            decoder: sse::Decoder::new(bounds.message_bytes),
+            most: bounds.answer_bytes,
             ready: VecDeque::new(),
             frames: VecDeque::new(),
             limits,
@@ -223,8 +226,9 @@ impl Events {
             }
         ) {
             self.total = self.total.saturating_add(data.len());
-            if self.total > MAX_ANSWER {
-                return Err(UpstreamError::TooLarge(MAX_ANSWER));
+            if self.total > self.most {
+                let most = self.most;
+                return Err(UpstreamError::too_large(Bound::UpstreamAnswer, most));
             }
         }
         let ready = &mut self.ready;
@@ -234,7 +238,7 @@ impl Events {
                     ready.push_back(event);
                 }
             })
-            .map_err(|sse::TooLarge(max)| UpstreamError::TooLarge(max))
+            .map_err(|sse::TooLarge(max)| UpstreamError::too_large(Bound::UpstreamMessage, max))
     }
 
     async fn advance(&mut self) -> Option<Result<Frame, UpstreamError>> {
@@ -252,7 +256,7 @@ impl Events {
             match decode(event.data, &self.limits) {
                 Ok(Message::One(frame)) => self.frames.push_back(frame),
                 Ok(Message::Batch(frames)) => self.frames.extend(frames),
-                Err(error) => return Some(Err(UpstreamError::Protocol(error.to_string()))),
+                Err(error) => return Some(Err(UpstreamError::undecodable(&error))),
             }
         }
     }

@@ -43,14 +43,17 @@ pub async fn connect(
     tasks: &Tasks,
 ) -> Result<Arc<dyn Transport>, UpstreamError> {
     Ok(match &spec.endpoint {
-        Endpoint::Stdio(child) => Arc::new(Stdio::spawn(&spec.id, child, tasks).await?),
+        Endpoint::Stdio(child) => {
+            Arc::new(Stdio::spawn(&spec.id, child, &spec.bounds, tasks).await?)
+        }
         Endpoint::Http(address) => match http {
             HttpTransport::Auto | HttpTransport::Streamable => {
-                let http = Http::new(address, spec.timeouts, tasks)?;
+                let http = Http::new(address, spec.timeouts, tasks)?.within(spec.bounds);
                 Arc::new(if each_their_own { http.apart() } else { http })
             }
             HttpTransport::Sse => {
-                Arc::new(Sse::open(&spec.id, address, token, spec.timeouts, tasks).await?)
+                let (timeouts, bounds) = (spec.timeouts, &spec.bounds);
+                Arc::new(Sse::open(&spec.id, address, token, timeouts, bounds, tasks).await?)
             }
         },
     })

@@ -237,6 +237,7 @@ async fn lists_equal_calls_for_ten_thousand_random_uses() {
         )),
         findings: Default::default(),
         auditor: None,
+        asking: Default::default(),
         closing: CancellationToken::new(),
     });
     let people = [

@@ -24,7 +24,7 @@ use hyper_util::rt::TokioIo;
 use jsonwebtoken::{Algorithm, EncodingKey, crypto::sign};
 use tokio::{net::TcpListener, sync::watch};
 use usher::{
-    auth::spec::{ALGORITHMS, AuthSpec, ClaimNames, IssuerSpec, KeySource},
+    auth::spec::{ALGORITHMS, AuthSpec, ClaimNames, IssuerSpec, KeySource, ProofLimits},
     fetch::Address,
     tasks::Tasks,
 };
@@ -210,6 +210,7 @@ impl Authority {
             required_scopes: Arc::new([]),
             supported_scopes: Vec::new(),
             failures_per_minute: 1_000,
+            limits: ProofLimits::default(),
         }
     }
 }

@@ -134,6 +134,7 @@ impl GatewayBuilder {
     }
 
     pub(crate) async fn start(mut self) -> Gateway {
+        super::metered();
         if self.auth.is_some() && self.policies.is_none() && !self.unguided {
             self = self.policies(EVERYTHING);
         }

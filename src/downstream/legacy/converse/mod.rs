@@ -29,15 +29,12 @@ use crate::{
     json::{Json, Node},
     jsonrpc::encode,
     protocol::{meta, methods},
-    resume,
     stack::{Error, McpService},
     tasks::Tasks,
 };
 
 use round::{Hold, Round};
 
-/// How long a person has for one round: a little less than what state is good for, so that giving up still gets through.
-const PATIENCE: Duration = Duration::from_secs(resume::LIFE - 10);
 /// The first pause before a call is repeated that brought nothing but state; doubled each time.
 const PACE: Duration = Duration::from_millis(100);
 /// The longest such pause.
@@ -54,6 +51,7 @@ pub(in crate::downstream) struct Converse {
     params: Json,
     deadline: Instant,
     trail: Trail,
+    patience: Duration,
 }
 
 /// What the exchange keeps of the call.
@@ -80,9 +78,10 @@ pub(in crate::downstream) enum Turn {
 pub(in crate::downstream) type Talk = BoxStream<'static, Turn>;
 
 impl Converse {
-    /// A call of `session`'s client, about to be made through `service`.
+    /// A call of `session`'s client, about to be made through `service`; a person has `patience` for one round.
     pub(in crate::downstream) fn new(
         service: McpService,
+        patience: Duration,
         session: &Arc<Session>,
         call: &Call,
     ) -> Self {
@@ -95,6 +94,7 @@ impl Converse {
             params: call.params.clone(),
             deadline: call.deadline,
             trail: call.trail.clone(),
+            patience,
         }
     }
 
@@ -120,6 +120,7 @@ impl Converse {
                 session: self.session,
                 tasks: kept.tasks,
                 call,
+                patience: self.patience,
                 idle: 0,
             },
             phase: Phase::Asked(required),
@@ -148,6 +149,8 @@ struct Unrolled {
     call: Call,
     /// Rounds that brought nothing but state.
     idle: u32,
+    /// How long a person has for one round.
+    patience: Duration,
 }
 
 #[expect(
@@ -278,7 +281,7 @@ impl Unrolled {
             return (VecDeque::new(), Next::Call(self.again(round)));
         }
         let ended = self.session.ended.clone();
-        let late = sleep_until(Instant::now() + PATIENCE);
+        let late = sleep_until(Instant::now() + self.patience);
         tokio::pin!(late);
         let mut refused = false;
         while !refused && !round.open.is_empty() {

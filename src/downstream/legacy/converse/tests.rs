@@ -60,7 +60,7 @@ impl Scene {
             wants_progress: false,
             tasks: tasks.clone(),
         };
-        let talk = Converse::new(service, &session, &call).go_on(kept, first);
+        let talk = Converse::new(service, PATIENCE, &session, &call).go_on(kept, first);
         Self {
             session,
             calls,
@@ -125,6 +125,8 @@ impl Scene {
     }
 }
 
+/// What a person has for one round.
+const PATIENCE: Duration = Duration::from_secs(590);
 const MINUTE: Duration = Duration::from_secs(60);
 
 #[tokio::test(start_paused = true)]

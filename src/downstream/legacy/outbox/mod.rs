@@ -28,7 +28,10 @@ use super::{
     event_id::{EventAt, EventIds},
     notice::Notice,
 };
-use crate::jsonrpc::sse;
+use crate::{
+    jsonrpc::sse,
+    metrics::{Bound, reached},
+};
 
 /// Events of one session kept for replay.
 pub(super) const KEPT_EVENTS: usize = 1_024;
@@ -36,8 +39,6 @@ pub(super) const KEPT_EVENTS: usize = 1_024;
 pub(super) const KEPT_BYTES: usize = 4 << 20;
 /// Bytes kept for replay in this process.
 const ALL_KEPT_BYTES: usize = 256 << 20;
-/// Notices that wait (SECURITY 6).
-pub(super) const WAITING: usize = 256;
 /// How long a notice may wait for a reader that is there, before that reader is called slow.
 const SLOW: Duration = Duration::from_secs(30);
 /// GET streams of one session at once.
@@ -51,11 +52,24 @@ const KEEP: Duration = Duration::from_secs(5 * 60);
 pub(super) type Feed = Arc<Mutex<BoxStream<'static, Vec<Bytes>>>>;
 
 /// What all outboxes of a process share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Shared {
+    /// The most notices that wait in one of them (SECURITY 6).
+    waiting: usize,
     kept: AtomicUsize,
     /// Readers cut off because they did not keep up.
     pub(super) slow: AtomicU64,
+}
+
+impl Shared {
+    /// Nothing is kept yet; at most `waiting` notices wait in each.
+    pub(super) fn keeping(waiting: usize) -> Self {
+        Self {
+            waiting,
+            kept: AtomicUsize::new(0),
+            slow: AtomicU64::new(0),
+        }
+    }
 }
 
 /// One session's.
@@ -198,7 +212,7 @@ impl Outbox {
         if state.closed || state.waiting.iter().any(|(other, _)| *other == notice) {
             return;
         }
-        if state.waiting.len() >= WAITING {
+        if state.waiting.len() >= self.shared.waiting {
             self.cut_slow(&mut state);
             // Nobody reads: what is oldest is worth least.
             state.waiting.pop_front();
@@ -389,6 +403,7 @@ impl Outbox {
     }
 
     fn tell_slow(&self) {
+        reached(Bound::StreamBuffer);
         self.shared.slow.fetch_add(1, Ordering::Relaxed);
         tracing::info!(
             reason = "slow_consumer",

@@ -9,8 +9,11 @@ use super::*;
 use crate::downstream::legacy::Session;
 use crate::tasks::Tasks;
 
+/// The most notices that wait here.
+const WAITING: usize = 20;
+
 fn outbox() -> Outbox {
-    Outbox::new(Arc::default())
+    Outbox::new(Arc::new(Shared::keeping(WAITING)))
 }
 
 fn updated(uri: &str) -> Notice {
@@ -181,7 +184,7 @@ fn what_is_kept_is_bounded_in_events_and_in_bytes_and_gaps_are_refused() {
 
 #[test]
 fn the_process_keeps_only_so_much_of_all_sessions() {
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(Shared::keeping(WAITING));
     let (full, other) = (Outbox::new(shared.clone()), Outbox::new(shared.clone()));
     shared.kept.store(ALL_KEPT_BYTES - 80, Ordering::Relaxed);
     let kept = |outbox: &Outbox| {

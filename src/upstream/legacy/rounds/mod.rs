@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     call::{Caller, Event, InputRequired, Outcome, Resume, Step},
-    json::Json,
+    json::{Json, Limits},
     protocol::{ClientCapabilities, Revision},
     upstream::{
         scripted::{

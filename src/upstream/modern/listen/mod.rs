@@ -23,7 +23,7 @@ use super::self_description;
 use crate::{
     call::ServerCard,
     events::{Lists, Wanted},
-    json::{Json, Kind, Limits, Node},
+    json::{Json, Kind, Node},
     jsonrpc::{Frame, Notification, RpcError, encode},
     protocol::{Revision, codes, meta, methods, methods::ListKind, mirror},
     upstream::{
@@ -292,7 +292,7 @@ async fn open(
         frame: encode::request(&id, methods::LISTEN, &params),
         id: Some(id),
         headers,
-        limits: Limits::UPSTREAM,
+        limits: line.terms.peer.json,
         patience: None,
         listens: true,
     };

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use super::*;
 use crate::{
     events::{Bounds, Hub, Listener, News},
+    json::Limits,
     protocol::{Era, UpstreamId, names::Scope},
     tasks::Tasks,
     upstream::{

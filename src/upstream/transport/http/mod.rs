@@ -33,7 +33,7 @@ use crate::{
     tasks::Tasks,
     upstream::{
         UpstreamError,
-        spec::{HttpSpec, Timeouts},
+        spec::{HttpSpec, PeerBounds, Timeouts},
     },
 };
 
@@ -55,6 +55,7 @@ pub struct Http {
     apart: Option<Apart>,
     drain: Drain,
     timeouts: Timeouts,
+    bounds: PeerBounds,
     tasks: Tasks,
 }
 
@@ -75,8 +76,16 @@ impl Http {
             apart: None,
             drain: Drain::new(&tasks),
             timeouts,
+            bounds: PeerBounds::default(),
             tasks,
         })
+    }
+
+    /// The same where the upstream may say this much.
+    #[must_use]
+    pub const fn within(mut self, bounds: PeerBounds) -> Self {
+        self.bounds = bounds;
+        self
     }
 
     /// The same where requests carry credentials of users' own: those of one go over no connection that another's went over
@@ -133,10 +142,12 @@ impl Http {
                     patience: out.patience,
                     drain,
                 };
-                let events = Events::new(body, out.limits, owes);
+                let events = Events::new(body, out.limits, &self.bounds, owes);
                 Box::pin(first_of(head, events)).await
             }
-            (Content::Json, id) => json_answer(head, body, id, &out.limits).await,
+            (Content::Json, id) => {
+                json_answer(head, body, id, &out.limits, self.bounds.message_bytes).await
+            }
             (_, None) if head.status.is_success() => {
                 self.drain.take(body);
                 Ok(Answer::Accepted(head))
@@ -161,7 +172,8 @@ impl Http {
         let (head, kind, body) = inspect(response)?;
         match (kind, head.status) {
             (Content::Events, status) if status.is_success() => {
-                Ok(Events::new(body, Limits::UPSTREAM, Owes::Nothing).into_frames())
+                let bounds = &self.bounds;
+                Ok(Events::new(body, bounds.json, bounds, Owes::Nothing).into_frames())
             }
             // Not offered: then nothing comes, for as long as the transport lives.
             (_, StatusCode::METHOD_NOT_ALLOWED) => Ok(stream::pending().boxed()),
@@ -326,15 +338,16 @@ async fn json_answer(
     mut body: Arriving,
     id: Option<RequestId>,
     limits: &Limits,
+    max: usize,
 ) -> Result<Answer, UpstreamError> {
     body.withhold();
-    let text = whole(&mut body).await?;
+    let text = whole(&mut body, max).await?;
     let answer = match decode(text, limits) {
         Ok(message) => sort(head, message, id)?,
         Err(_none) if !head.status.is_success() => Answer::Status(head),
         // A notification is owed nothing, so there is nothing in the answer that could be wrong.
         Err(_none) if id.is_none() => Answer::Accepted(head),
-        Err(error) => return Err(UpstreamError::Protocol(error.to_string())),
+        Err(error) => return Err(UpstreamError::undecodable(&error)),
     };
     body.accept();
     Ok(answer)

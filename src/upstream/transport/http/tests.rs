@@ -12,8 +12,12 @@ use http::header;
 use tokio::sync::mpsc;
 
 use super::{super::rig::*, *};
+use crate::{
+    json::Limits,
+    metrics::{Bound, seen},
+};
 
-const MAX: usize = super::super::body::MAX_MESSAGE;
+const MAX: usize = 32 << 20;
 const TYPE: &str = "application/json; charset=utf-8";
 
 /// A transport to a plain server that gives this one answer to everything.
@@ -219,6 +223,83 @@ async fn a_message_may_have_32_mib_and_not_a_byte_more() {
                 Ok(_) => assert!(ok),
                 Err(error) => assert_eq!((ok, error.reason()), (false, "upstream_too_large")),
             }
+        }
+    }
+}
+
+/// SECURITY 6: one message of an upstream, all that answers one request, what a message may hold.
+#[tokio::test]
+async fn an_answer_may_have_the_bounds_that_were_set_and_not_a_byte_more() {
+    let whole = result(1, 1);
+    let event = format!("data: {whole}\n\n");
+    let stream = format!("data: {}\n\n{event}", progress(1, 1));
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"result":{{"a":{}0{}}}}}"#,
+        "[".repeat(7),
+        "]".repeat(7)
+    );
+    let default = PeerBounds::default();
+    let message = |message_bytes| PeerBounds {
+        message_bytes,
+        ..default
+    };
+    let answered = |answer_bytes| PeerBounds {
+        answer_bytes,
+        ..default
+    };
+    let nested = |depth| PeerBounds {
+        json: Limits {
+            depth,
+            ..Limits::UPSTREAM
+        },
+        ..default
+    };
+    // A line of an event is counted with what stands before its data.
+    let line = event.len() - 2;
+    let all = stream.len();
+    let (large, larger) = (Bound::UpstreamMessage, Bound::UpstreamAnswer);
+    for (kind, text, bounds, noted) in [
+        (TYPE, &whole, message(whole.len() + 1), None),
+        (TYPE, &whole, message(whole.len()), None),
+        (TYPE, &whole, message(whole.len() - 1), Some(large)),
+        ("text/event-stream", &event, message(line + 1), None),
+        ("text/event-stream", &event, message(line), None),
+        ("text/event-stream", &event, message(line - 1), Some(large)),
+        ("text/event-stream", &stream, answered(all + 1), None),
+        ("text/event-stream", &stream, answered(all), None),
+        (
+            "text/event-stream",
+            &stream,
+            answered(all - 1),
+            Some(larger),
+        ),
+        (TYPE, &deep, nested(10), None),
+        (TYPE, &deep, nested(9), None),
+        (TYPE, &deep, nested(8), Some(Bound::UpstreamDepth)),
+    ] {
+        for in_pieces in [false, true] {
+            let tasks = Tasks::new();
+            let text = Bytes::from(text.clone());
+            let http = against(&tasks, move || {
+                let body = if in_pieces {
+                    pieces(vec![text.slice(..20), text.slice(20..)])
+                } else {
+                    full(text.clone())
+                };
+                answer(200, kind, body)
+            });
+            let http = http.await.within(bounds);
+            let mut out = request(1);
+            out.limits = bounds.json;
+            seen::take();
+            let answered = ask(&http, out).await;
+            let reason = answered.as_ref().err().map(UpstreamError::reason);
+            let told = noted.map(|bound| match bound {
+                Bound::UpstreamDepth => "upstream_protocol_error",
+                _ => "upstream_too_large",
+            });
+            assert_eq!(reason, told, "{kind} {bounds:?}");
+            assert_eq!(seen::take(), Vec::from_iter(noted), "{kind} {bounds:?}");
         }
     }
 }

@@ -10,6 +10,7 @@ use super::{HELD_BYTES, Mux, Stray};
 use crate::{
     json::{Limits, Node, scan},
     jsonrpc::{DecodeError, Frame, Message, Notification, decode},
+    metrics::{Bound, overstepped},
     protocol::{meta, methods},
     upstream::{UpstreamError, transport::printable::printable},
 };
@@ -20,8 +21,6 @@ pub(in super::super) const MAX_NOISE: usize = 64;
 const MAX_LOGGED: u64 = 16;
 /// How long a full unsolicited queue holds the channel up before the channel counts as flooded.
 const STALL: Duration = Duration::from_secs(10);
-/// What texts are read with before it is known whose they are: the loosest that any exchange may want.
-const WIRE: Limits = Limits::LIST;
 
 /// An unsolicited frame and the room that it takes up.
 #[derive(Debug)]
@@ -36,16 +35,19 @@ pub(in super::super) struct Inbox {
     mux: Mux,
     unsolicited: mpsc::Sender<Held>,
     room: Arc<Semaphore>,
+    /// What messages are held to of which no exchange says otherwise.
+    json: Limits,
     noise: usize,
     oddities: u64,
 }
 
 impl Inbox {
-    pub(super) fn new(mux: Mux, unsolicited: mpsc::Sender<Held>) -> Self {
+    pub(super) fn new(mux: Mux, unsolicited: mpsc::Sender<Held>, json: Limits) -> Self {
         Self {
             mux,
             unsolicited,
             room: Arc::new(Semaphore::new(HELD_BYTES)),
+            json,
             noise: 0,
             oddities: 0,
         }
@@ -58,7 +60,8 @@ impl Inbox {
     /// `Protocol` when the channel brings nothing but noise, or floods. It should then be closed.
     pub(in super::super) async fn take(&mut self, text: Bytes) -> Result<(), UpstreamError> {
         let cost = text.len();
-        match decode(text.clone(), &WIRE) {
+        // Before it is known whose it is: as loosely as any exchange may want.
+        match decode(text.clone(), &self.json.of_lists()) {
             Ok(message) => {
                 self.noise = 0;
                 match message {
@@ -79,10 +82,11 @@ impl Inbox {
         match &frame {
             Frame::Response(response) => {
                 let number = response.id.as_ref().and_then(|id| id.as_minted());
+                let wire = self.json.of_lists();
                 let sorted = match number {
                     Some(number) => self
                         .mux
-                        .finish(number, |limits| within(limits, text).map(|()| frame)),
+                        .finish(number, |limits| within(limits, &wire, text).map(|()| frame)),
                     None => Err(Stray::Foreign),
                 };
                 match sorted {
@@ -127,7 +131,7 @@ impl Inbox {
     }
 
     async fn pass_on(&mut self, frame: Frame, text: &Bytes) -> Result<(), UpstreamError> {
-        if within(&Limits::UPSTREAM, text).is_err() {
+        if within(&self.json, &self.json.of_lists(), text).is_err() {
             self.odd("message over its limits", "");
             return Ok(());
         }
@@ -166,7 +170,7 @@ impl Inbox {
             method: None,
         }) = serde_json::from_slice(text)
         {
-            let fault = || Err(UpstreamError::Protocol(error.to_string()));
+            let fault = || Err(UpstreamError::undecodable(error));
             if self.mux.finish(number, |_limits| fault()).is_ok() {
                 self.noise = 0;
                 return Ok(());
@@ -228,18 +232,21 @@ fn listen_of(notification: &Notification) -> Option<u64> {
     u64::try_from(number.as_i64()?).ok()
 }
 
-/// Holds a text that was read with [`WIRE`] against stricter limits; read again only where they could say no.
-fn within(limits: &Limits, text: &[u8]) -> Result<(), UpstreamError> {
-    let as_loose = limits.depth >= WIRE.depth
-        && limits.members >= WIRE.members
-        && limits.key_bytes >= WIRE.key_bytes
-        && limits.number_bytes >= WIRE.number_bytes;
+/// Holds a text that was read with the limits of the wire against stricter ones; read again only where they could say no.
+fn within(limits: &Limits, wire: &Limits, text: &[u8]) -> Result<(), UpstreamError> {
+    let as_loose = limits.depth >= wire.depth
+        && limits.members >= wire.members
+        && limits.key_bytes >= wire.key_bytes
+        && limits.number_bytes >= wire.number_bytes;
     // Each value but the first takes a comma, a colon or a bracket beside its own byte.
     if as_loose && text.len() / 2 <= limits.values {
         return Ok(());
     }
     match scan(text, limits) {
         Ok(_span) => Ok(()),
-        Err(error) => Err(UpstreamError::Protocol(error.to_string())),
+        Err(error) => {
+            overstepped(error, Bound::UpstreamDepth);
+            Err(UpstreamError::Protocol(error.to_string()))
+        }
     }
 }

@@ -85,7 +85,8 @@ enum Stray {
 
 impl Mux {
     /// A mux, and the end into which what was read goes.
-    pub(super) fn new(upstream: UpstreamId) -> (Self, Inbox) {
+    /// Messages are read within `json`, those that an exchange wants to be read otherwise aside.
+    pub(super) fn new(upstream: UpstreamId, json: Limits) -> (Self, Inbox) {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let mux = Self(Arc::new(Shared {
             upstream,
@@ -96,7 +97,7 @@ impl Mux {
             ended: CancellationToken::new(),
             unsolicited: Mutex::new(Some(receiver)),
         }));
-        let inbox = Inbox::new(mux.clone(), sender);
+        let inbox = Inbox::new(mux.clone(), sender, json);
         (mux, inbox)
     }
 

@@ -7,7 +7,7 @@ use tokio::time::Duration;
 use super::{super::rig::*, inbox::MAX_NOISE, *};
 
 fn mux() -> (Mux, Inbox) {
-    Mux::new(UpstreamId::parse("u").unwrap())
+    Mux::new(UpstreamId::parse("u").unwrap(), Limits::UPSTREAM)
 }
 
 fn id(number: u64) -> RequestId {

@@ -27,12 +27,11 @@ use super::{
     pool::{Length, Pool},
 };
 use crate::{
-    json::Limits,
     protocol::UpstreamId,
     tasks::Tasks,
     upstream::{
         UpstreamError,
-        spec::{HttpSpec, Timeouts},
+        spec::{HttpSpec, PeerBounds, Timeouts},
     },
 };
 
@@ -66,6 +65,7 @@ impl Sse {
         spec: &HttpSpec,
         token: Option<HeaderValue>,
         timeouts: Timeouts,
+        bounds: &PeerBounds,
         tasks: &Tasks,
     ) -> Result<Self, UpstreamError> {
         let tasks = tasks.child();
@@ -91,7 +91,7 @@ impl Sse {
                     return Err(UpstreamError::unavailable(format!("GET: HTTP {status}")));
                 }
             }
-            let mut events = Events::new(body, Limits::UPSTREAM, Owes::Nothing);
+            let mut events = Events::new(body, bounds.json, bounds, Owes::Nothing);
             let first = events.event().await.unwrap_or_else(|| {
                 Err(UpstreamError::unavailable("the event stream ended at once"))
             })?;
@@ -107,7 +107,7 @@ impl Sse {
         let opened = timeout(timeouts.connect, opening).await;
         let (events, url) = opened.unwrap_or(Err(UpstreamError::Timeout("connect")))?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let (mux, inbox) = Mux::new(upstream.clone());
+        let (mux, inbox) = Mux::new(upstream.clone(), bounds.json);
         tasks.spawn(read(events, inbox, mux.last_word()));
         let post = Post { url, headers, pool };
         Ok(Self { mux, post, tasks })

@@ -64,6 +64,7 @@ async fn open_at(spec: &HttpSpec, tasks: &Tasks) -> Result<Sse, UpstreamError> {
         spec,
         None,
         timeouts(),
+        &PeerBounds::default(),
         tasks,
     )
     .await
@@ -162,9 +163,16 @@ async fn a_server_without_this_transport_is_no_hang() {
     let mut soon = timeouts();
     soon.connect = Duration::from_millis(100);
     let id = UpstreamId::parse("u").unwrap();
-    let error = Sse::open(&id, &server.spec, None, soon, &tasks)
-        .await
-        .unwrap_err();
+    let error = Sse::open(
+        &id,
+        &server.spec,
+        None,
+        soon,
+        &PeerBounds::default(),
+        &tasks,
+    )
+    .await
+    .unwrap_err();
     assert!(matches!(error, UpstreamError::Timeout("connect")));
 }
 

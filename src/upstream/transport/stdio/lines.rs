@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use crate::upstream::UpstreamError;
+use crate::{metrics::Bound, upstream::UpstreamError};
 
 /// How much is read at once, at least.
 const PIECE: usize = 16 << 10;
@@ -38,7 +38,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             while let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
                 let end = self.searched + at;
                 if end > self.max {
-                    return Err(UpstreamError::TooLarge(self.max));
+                    return Err(UpstreamError::too_large(Bound::StdioLine, self.max));
                 }
                 self.searched = 0;
                 let line = self.cut(end);
@@ -48,7 +48,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
             self.searched = self.buffer.len();
             if self.searched > self.max {
-                return Err(UpstreamError::TooLarge(self.max));
+                return Err(UpstreamError::too_large(Bound::StdioLine, self.max));
             }
             self.buffer.reserve(PIECE);
             let read = self.source.read_buf(&mut self.buffer).await;
@@ -74,6 +74,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::seen;
 
     async fn read(text: &'static [u8], max: usize) -> (Vec<Bytes>, bool) {
         let mut lines = Lines::new(text, max);
@@ -102,7 +103,10 @@ mod tests {
             (b"123456\n", false),
             (b"123456", false),
         ] {
+            seen::take();
             assert_eq!(read(text, 5).await.1, fits);
+            let noted: &[_] = if fits { &[] } else { &[Bound::StdioLine] };
+            assert_eq!(seen::take(), noted);
         }
     }
 

@@ -33,11 +33,12 @@ use super::{
 use crate::{
     protocol::UpstreamId,
     tasks::Tasks,
-    upstream::{UpstreamError, spec::StdioSpec},
+    upstream::{
+        UpstreamError,
+        spec::{PeerBounds, StdioSpec},
+    },
 };
 
-/// The longest line that a child may write (SECURITY 6).
-pub(super) const MAX_LINE: usize = 16 << 20;
 /// How many frames wait to be written; the next sender waits with them.
 const OUTGOING: usize = 16;
 /// How long each step of an ending may take before the next, rougher one: stdin closed, SIGTERM, SIGKILL.
@@ -81,6 +82,7 @@ impl Stdio {
     pub async fn spawn(
         upstream: &UpstreamId,
         spec: &StdioSpec,
+        bounds: &PeerBounds,
         tasks: &Tasks,
     ) -> Result<Self, UpstreamError> {
         let mut child = launch::launch(spec).await?;
@@ -94,12 +96,12 @@ impl Stdio {
         };
         let tasks = tasks.child();
         let closing = CancellationToken::new();
-        let (mux, inbox) = Mux::new(upstream.clone());
-        let stderr = Stderr::capture(stderr, upstream.clone(), &tasks);
+        let (mux, inbox) = Mux::new(upstream.clone(), bounds.json);
+        let stderr = Stderr::capture(stderr, upstream.clone(), bounds.stderr_bytes, &tasks);
         let (outgoing, lines) = mpsc::channel(OUTGOING);
         let (end, ends) = mpsc::channel(2);
         tasks.spawn(write(stdin, lines, closing.clone(), end.clone()));
-        tasks.spawn(read(stdout, inbox, end));
+        tasks.spawn(read(Lines::new(stdout, bounds.line_bytes), inbox, end));
         let supervised = Supervised {
             child,
             group,
@@ -118,7 +120,7 @@ impl Stdio {
         })
     }
 
-    /// What the child last said on stderr: at most 64 KiB, made printable.
+    /// What the child last said on stderr: within its bound, made printable.
     pub fn last_words(&self) -> String {
         self.stderr.tail(usize::MAX)
     }
@@ -217,8 +219,7 @@ async fn write(
     }
 }
 
-async fn read(stdout: ChildStdout, mut inbox: Inbox, end: mpsc::Sender<End>) {
-    let mut lines = Lines::new(stdout, MAX_LINE);
+async fn read(mut lines: Lines<ChildStdout>, mut inbox: Inbox, end: mpsc::Sender<End>) {
     let why = loop {
         match lines.next().await {
             Ok(Some(line)) => {

@@ -9,10 +9,13 @@ use std::{
 use tokio::{io::AsyncReadExt, process::ChildStderr, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use crate::{protocol::UpstreamId, tasks::Tasks, upstream::transport::printable::printable};
+use crate::{
+    metrics::{Bound, reached},
+    protocol::UpstreamId,
+    tasks::Tasks,
+    upstream::transport::printable::printable,
+};
 
-/// How much is kept (SECURITY 6).
-const KEPT: usize = 64 << 10;
 /// The longest line kept in one; a longer one is cut into several.
 const MAX_LINE: usize = 4 << 10;
 /// How much is read in one [`PERIOD`]; a child that says more waits.
@@ -28,15 +31,24 @@ pub(super) struct Stderr {
 
 #[derive(Debug, Default)]
 struct Kept {
+    most: usize,
     lines: VecDeque<String>,
     bytes: usize,
 }
 
 impl Stderr {
-    /// Reads `pipe` to its end in a task of `tasks`.
-    pub(super) fn capture(pipe: ChildStderr, upstream: UpstreamId, tasks: &Tasks) -> Self {
+    /// Reads `pipe` to its end in a task of `tasks`, and keeps the last `most` bytes (SECURITY 6).
+    pub(super) fn capture(
+        pipe: ChildStderr,
+        upstream: UpstreamId,
+        most: usize,
+        tasks: &Tasks,
+    ) -> Self {
         let stderr = Self {
-            kept: Arc::default(),
+            kept: Arc::new(Mutex::new(Kept {
+                most,
+                ..Kept::default()
+            })),
             ended: CancellationToken::new(),
         };
         let captured = stderr.clone();
@@ -95,13 +107,47 @@ impl Stderr {
         }
         tracing::debug!(upstream = upstream.as_str(), line, "stderr");
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.bytes += line.len() + 1;
-        kept.lines.push_back(line);
-        while kept.bytes > KEPT {
-            let Some(oldest) = kept.lines.pop_front() else {
+        kept.keep(line);
+    }
+}
+
+impl Kept {
+    fn keep(&mut self, line: String) {
+        self.bytes += line.len() + 1;
+        self.lines.push_back(line);
+        if self.bytes > self.most {
+            reached(Bound::StdioStderr);
+        }
+        while self.bytes > self.most {
+            let Some(oldest) = self.lines.pop_front() else {
                 break;
             };
-            kept.bytes -= oldest.len() + 1;
+            self.bytes -= oldest.len() + 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::seen;
+
+    #[test]
+    fn last_words_may_have_their_bound_and_no_byte_more() {
+        // With the end of each line.
+        for (second, lines, noted) in [
+            (4, 2, vec![]),
+            (5, 2, vec![]),
+            (6, 1, vec![Bound::StdioStderr]),
+        ] {
+            let mut kept = Kept {
+                most: 10,
+                ..Kept::default()
+            };
+            seen::take();
+            kept.keep("one".to_owned());
+            kept.keep("x".repeat(second));
+            assert_eq!((kept.lines.len(), seen::take()), (lines, noted));
         }
     }
 }
