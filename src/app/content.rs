@@ -5,13 +5,13 @@ use std::sync::Arc;
 use secrecy::ExposeSecret;
 
 use crate::{
-    catalog::{Content, Screen, Screened},
+    catalog::{Content, Look, Screen, Screened},
     config::Plan,
     connect::spec::ClientSpec,
     findings::{Action, Findings},
     json::{Json, Node},
     protocol::UpstreamId,
-    sanitize::{OwnCredentials, Sanitizer},
+    sanitize::{Found, OwnCredentials, Sanitizer},
     upstream::spec::Endpoint,
 };
 
@@ -61,21 +61,23 @@ fn hold(plan: &Plan, own: &OwnCredentials) {
 /// Judges definitions as they enter the catalog (SECURITY CAT-4).
 pub(super) fn screen(sanitizer: &Arc<Sanitizer>) -> Screen {
     let sanitizer = sanitizer.clone();
-    Screen::new(move |upstream, definition| judged(&sanitizer, upstream, definition))
+    Screen::new(move |upstream, definition, look| judged(&sanitizer, upstream, definition, look))
 }
 
-fn judged(sanitizer: &Sanitizer, upstream: &UpstreamId, definition: &Json) -> Screened {
+fn judged(sanitizer: &Sanitizer, upstream: &UpstreamId, definition: &Json, look: Look) -> Screened {
     let root = definition.root();
     let key = ["name", "uri", "uriTemplate"];
     let item = key
         .iter()
         .find_map(|key| root.member(key).and_then(Node::as_str))
         .unwrap_or_default();
-    let found = sanitizer.definition(definition, upstream, &Arc::from(&*item));
-    let first = |flagged: bool| {
-        let found = found
-            .iter()
-            .find(|found| (found.action == Action::Flag) == flagged)?;
+    let item = Arc::from(&*item);
+    let found = match look {
+        Look::First => sanitizer.definition(definition, upstream, &item),
+        Look::Again => sanitizer.definition_again(definition, upstream, &item),
+    };
+    let first = |is: fn(&Found) -> bool| {
+        let found = found.iter().find(|found| is(found))?;
         Some(Content {
             kind: found.kind,
             rule: found.rule.clone(),
@@ -83,7 +85,8 @@ fn judged(sanitizer: &Sanitizer, upstream: &UpstreamId, definition: &Json) -> Sc
         })
     };
     Screened {
-        withheld: first(false),
-        flagged: first(true),
+        withheld: first(|found| found.action != Action::Flag),
+        flagged: first(|found| found.action == Action::Flag),
+        doubt: first(|found| found.doubt),
     }
 }

@@ -234,7 +234,17 @@ fn screened(
             });
             (without, Some(report(Reason::Content(content))))
         }
-        (None, Some(content)) => (contribution, Some(report(Reason::Flagged(content)))),
+        (None, Some(content)) => {
+            let withheld = contribution
+                .as_ref()
+                .is_some_and(|it| it.withheld.instructions);
+            let reason = if withheld {
+                Reason::Quarantined
+            } else {
+                Reason::Flagged(content)
+            };
+            (contribution, Some(report(reason)))
+        }
         (None, None) => (contribution, None),
     }
 }
@@ -303,6 +313,9 @@ fn assign(
                 .entry(item.exposed.clone())
                 .or_insert_with(|| (item.route.upstream.clone(), item.route.local.clone()));
             if *holder == item.route.upstream && *name == item.route.local {
+                if let Some(content) = &item.flagged {
+                    refused.add(&item.route.local, Reason::Flagged(content.clone()));
+                }
                 part.shown[at].push(item.clone());
             } else {
                 refused.add(&item.route.local, Reason::Taken(holder.clone()));

@@ -54,7 +54,7 @@ pub use facts::Fact;
 pub use namespace::Namespace;
 pub use offered::Offered;
 pub use schema::SchemaFault;
-pub use screen::{Content, Screen, Screened};
+pub use screen::{Content, Look, Screen, Screened};
 pub use seen::View;
 pub use spelling::{Offence, is_hidden, is_twisted};
 pub use terms::Terms;

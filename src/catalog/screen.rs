@@ -8,7 +8,16 @@ use crate::{json::Json, protocol::UpstreamId};
 #[derive(Clone, Default)]
 pub struct Screen(Option<Arc<Judge>>);
 
-type Judge = dyn Fn(&UpstreamId, &Json) -> Screened + Send + Sync;
+type Judge = dyn Fn(&UpstreamId, &Json, Look) -> Screened + Send + Sync;
+
+/// Whether what is found is noted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// It is.
+    First,
+    /// It was, or will be.
+    Again,
+}
 
 /// What was found in a definition.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -17,6 +26,9 @@ pub struct Screened {
     pub withheld: Option<Content>,
     /// What the operator is told of although it is offered.
     pub flagged: Option<Content>,
+    /// What only may be an attempt on the model: where definitions are quarantined, it is not offered before somebody
+    /// approved it.
+    pub doubt: Option<Content>,
 }
 
 /// Something in the text of a definition.
@@ -33,14 +45,22 @@ pub struct Content {
 
 impl Screen {
     /// Judges so.
-    pub fn new(judge: impl Fn(&UpstreamId, &Json) -> Screened + Send + Sync + 'static) -> Self {
+    pub fn new(
+        judge: impl Fn(&UpstreamId, &Json, Look) -> Screened + Send + Sync + 'static,
+    ) -> Self {
         Self(Some(Arc::new(judge)))
     }
 
     pub(super) fn look(&self, upstream: &UpstreamId, definition: &Json) -> Screened {
-        self.0
-            .as_ref()
-            .map_or_else(Screened::default, |judge| judge(upstream, definition))
+        self.0.as_ref().map_or_else(Screened::default, |judge| {
+            judge(upstream, definition, Look::First)
+        })
+    }
+
+    /// What in a definition only may be an attempt on the model. Nothing is noted.
+    pub fn doubt(&self, upstream: &UpstreamId, definition: &Json) -> Option<Content> {
+        let judge = self.0.as_ref()?;
+        judge(upstream, definition, Look::Again).doubt
     }
 }
 

@@ -74,9 +74,6 @@ impl Shelf {
                     if let Some(doubt) = item.doubt {
                         reports.add_raw(raw, Reason::Doubt(doubt));
                     }
-                    if let Some(content) = &item.flagged {
-                        reports.add_raw(raw, Reason::Flagged(content.clone()));
-                    }
                     items.push(item);
                 }
                 Ok(Some(_)) => reports.add_raw(raw, Reason::Repeated),

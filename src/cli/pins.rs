@@ -144,13 +144,14 @@ fn status(rows: &[Row<'_>]) {
                 .pin
                 .like()
                 .map(|like| format!("may be `{}` renamed", visible(like)));
+            let held = row.pin.held().map(|why| format!("holds {}", visible(why)));
             vec![
                 row.upstream.to_string(),
                 row.sort.to_owned(),
                 visible(called(row.sort, row.name)),
                 state,
                 row.pin.digest().chars().take(12).collect(),
-                like.unwrap_or_default(),
+                like.or(held).unwrap_or_default(),
             ]
         })
         .collect();
@@ -173,6 +174,12 @@ fn diff(rows: &[Row<'_>]) {
             out::line(&format!(
                 "  may be `{}` renamed, which is gone",
                 visible(like)
+            ));
+        }
+        if let Some(why) = row.pin.held() {
+            out::line(&format!(
+                "  may be an attempt on the model: holds {}",
+                visible(why)
             ));
         }
         match changes(row.pin) {
@@ -348,6 +355,7 @@ fn as_json(row: &Row<'_>) -> Json {
         ("digest", Json::string(row.pin.digest())),
     ];
     members.extend(row.pin.like().map(|like| ("like", Json::string(like))));
+    members.extend(row.pin.held().map(|why| ("held", Json::string(why))));
     if let Some(changes) = changes(row.pin) {
         let changes: Vec<_> = changes
             .into_iter()

@@ -1,8 +1,9 @@
 //! Pins: what definitions were when they were taken for good, and whether they still are (PRODUCT 11, SECURITY CAT-2, CAT-3).
 //!
 //! Guarantees: a definition is known by the digest of its canonical text over every member that it has, so that no change of
-//! it goes by, whoever told of it and whenever it was read; what a server offers at the first contact counts as approved, what
-//! it changes or adds later does not before somebody says so; what was approved is never changed by what a server says; a
+//! it goes by, whoever told of it and whenever it was read; what a server offers at the first contact counts as approved, but
+//! for what may be an attempt on the model where definitions are quarantined (CAT-4); what it changes or adds later does not
+//! count before somebody says so; what was approved is never changed by what a server says; a
 //! record that cannot be read is never written over, and withholds everything of its server where changes are quarantined.
 //! Deliberately absent: taking things from the lists, which `catalog` does, and the clock that reads and writes, which is
 //! `app`'s.
@@ -70,7 +71,6 @@ pub struct Withheld {
 }
 
 /// What an upstream offers at one moment.
-#[derive(Debug)]
 pub struct Offered<'a> {
     /// Its lists.
     pub lists: [&'a [Json]; ListKind::COUNT],
@@ -78,6 +78,8 @@ pub struct Offered<'a> {
     pub instructions: Option<&'a str>,
     /// Whether all of its lists were read, so that what is not in them is gone.
     pub whole: bool,
+    /// What in a definition, or in what it says of itself, only may be an attempt on the model, in words for operators.
+    pub doubt: &'a dyn Fn(&Json) -> Option<String>,
 }
 
 /// The records of all upstreams. Shared; keeps up with the store when told to.
@@ -147,6 +149,10 @@ impl Ledger {
         let mut books = self.books();
         let book = books.entry(upstream.clone()).or_default();
         book.now = Now::of(offered, &mut book.digested);
+        if self.mode(upstream) == Mode::Quarantine {
+            let known = book.record.as_ref().and_then(|record| record.as_ref().ok());
+            book.now.doubt(offered, known);
+        }
         self.judge(upstream, book);
     }
 
@@ -262,10 +268,17 @@ impl Ledger {
             Mode::Quarantine => (Action::Quarantine, "quarantine"),
             Mode::Watch | Mode::Off => (Action::Flag, "watch"),
         };
-        metrics::instruments().changed(id.as_str(), word);
-        tracing::warn!(upstream = %id, kind = event.kind, item = &*event.name.escape_debug().to_string(), what = event.rule, action = word, "a definition is not what was pinned");
+        let item = &*event.name.escape_debug().to_string();
+        let kind = if event.rule == "held" {
+            tracing::warn!(upstream = %id, kind = event.kind, item, "a definition may be an attempt on the model, and is held until somebody approves it");
+            "definition_held"
+        } else {
+            metrics::instruments().changed(id.as_str(), word);
+            tracing::warn!(upstream = %id, kind = event.kind, item, what = event.rule, action = word, "a definition is not what was pinned");
+            "definition_changed"
+        };
         self.findings.note(Finding {
-            kind: "definition_changed",
+            kind,
             rule: event.rule.into(),
             action,
             direction: Direction::Definitions,

@@ -40,6 +40,8 @@ pub struct Pin {
     pub(super) gone: u64,
     /// Of something new: what is gone that it may be under another name.
     pub(super) like: Option<Arc<str>>,
+    /// Of something that was there at the first contact and is held all the same: why, in words for operators.
+    pub(super) held: Option<Arc<str>>,
 }
 
 /// How a definition stands.
@@ -61,6 +63,8 @@ pub(super) struct Now {
     items: BTreeMap<Key, Known>,
     /// The sorts of items that are known to be all there.
     complete: BTreeSet<&'static str>,
+    /// What of them may be an attempt on the model, and why.
+    doubts: HashMap<Key, Arc<str>>,
 }
 
 /// Something that was not so before.
@@ -68,7 +72,7 @@ pub(super) struct Now {
 pub(super) struct Event {
     pub(super) kind: &'static str,
     pub(super) name: Arc<str>,
-    /// `changed`, `new`, `renamed`.
+    /// `changed`, `new`, `renamed`, `held`.
     pub(super) rule: &'static str,
 }
 
@@ -120,6 +124,11 @@ impl Pin {
     pub fn like(&self) -> Option<&str> {
         self.like.as_deref()
     }
+
+    /// Of something that was there at the first contact and is held all the same: why, in words for operators.
+    pub fn held(&self) -> Option<&str> {
+        self.held.as_deref()
+    }
 }
 
 impl Record {
@@ -147,7 +156,7 @@ impl Record {
             State::Gone => self.pins.remove(&key).is_some(),
             State::Changed | State::New => {
                 pin.approved = pin.seen.take().or(pin.approved.take());
-                pin.like = None;
+                (pin.like, pin.held) = (None, None);
                 true
             }
         }
@@ -178,6 +187,7 @@ impl Record {
                     pin.seen = None;
                 } else if pin.seen.as_ref().map(|known| &known.digest) != Some(&known.digest) {
                     pin.seen = Some(known.clone());
+                    pin.held = None;
                     events.push(event(key, "changed"));
                 }
                 continue;
@@ -192,6 +202,13 @@ impl Record {
                 Pin {
                     seen: Some(known.clone()),
                     like,
+                    ..Pin::default()
+                }
+            } else if let Some(why) = now.doubts.get(key) {
+                events.push(event(key, "held"));
+                Pin {
+                    seen: Some(known.clone()),
+                    held: Some(why.clone()),
                     ..Pin::default()
                 }
             } else {
@@ -300,6 +317,37 @@ impl Now {
         }
         now.complete.insert(INSTRUCTIONS);
         now
+    }
+}
+
+impl Now {
+    /// Looks for what may be an attempt on the model, in what no record knows yet.
+    pub(super) fn doubt(&mut self, offered: &Offered<'_>, known: Option<&Record>) {
+        self.doubts.clear();
+        let is_known = |key: &Key| {
+            known
+                .is_some_and(|record| record.sorts.contains(key.0) || record.pins.contains_key(key))
+        };
+        for kind in ListKind::EVERY {
+            for raw in offered.lists[kind as usize] {
+                let Some(name) = raw.root().member(kind.key()).and_then(Node::as_str) else {
+                    continue;
+                };
+                let key = (kind.member(), Arc::from(&*name));
+                if !is_known(&key)
+                    && !self.doubts.contains_key(&key)
+                    && let Some(why) = (offered.doubt)(raw)
+                {
+                    self.doubts.insert(key, why.into());
+                }
+            }
+        }
+        let key = (INSTRUCTIONS, "".into());
+        if let Some(text) = offered.instructions.filter(|_| !is_known(&key))
+            && let Some(why) = (offered.doubt)(&Json::string(text))
+        {
+            self.doubts.insert(key, why.into());
+        }
     }
 }
 

@@ -266,6 +266,7 @@ fn lines(record: &Record) -> Vec<u8> {
             members.push(("gone", Json::of(&pin.gone)));
         }
         members.extend(pin.like.as_deref().map(|like| ("like", Json::string(like))));
+        members.extend(pin.held.as_deref().map(|why| ("held", Json::string(why))));
         line(&meta::object_of(&members));
     }
     line(&meta::object_of(&[("end", Json::of(&record.pins.len()))]));
@@ -342,6 +343,7 @@ fn pin(line: &Json) -> Option<(Key, Pin)> {
         seen: known("offered")?,
         gone,
         like: text("like").map(|like| like.as_ref().into()),
+        held: text("held").map(|why| why.as_ref().into()),
     };
     let is_something = pin.approved.is_some() || pin.seen.is_some();
     let key = (of_word(&text("sort")?)?, text("name")?.as_ref().into());

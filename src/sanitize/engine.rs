@@ -143,6 +143,26 @@ impl Sanitizer {
 
     /// What is in a definition, which is never altered.
     pub fn definition(&self, value: &Json, upstream: &UpstreamId, item: &Arc<str>) -> Vec<Found> {
+        self.defined(value, upstream, item, true)
+    }
+
+    /// The same where it was noted, or will be.
+    pub fn definition_again(
+        &self,
+        value: &Json,
+        upstream: &UpstreamId,
+        item: &Arc<str>,
+    ) -> Vec<Found> {
+        self.defined(value, upstream, item, false)
+    }
+
+    fn defined(
+        &self,
+        value: &Json,
+        upstream: &UpstreamId,
+        item: &Arc<str>,
+        noting: bool,
+    ) -> Vec<Found> {
         let subject = Subject {
             direction: Direction::Definitions,
             upstream: Some(upstream),
@@ -162,24 +182,29 @@ impl Sanitizer {
                 kind: "scan_budget",
                 rule: "scan_budget".into(),
                 action: Action::Quarantine,
+                doubt: false,
                 place: String::new(),
             });
         }
-        let strict = self.rules.is_strict(upstream);
         let places = places(&scratch.spots);
         let places = value.pointers(&places, hidden(value, &scratch.names));
         for (mut spot, place) in scratch.spots.drain(..).zip(places) {
-            // What only may be an attempt on the model is shown, unless the operator wants it away (CAT-4).
-            if !strict && matches!(spot.class, Some(Class::Active | Class::Injection)) {
+            // What only may be an attempt on the model is shown, or held until somebody approved it (CAT-4).
+            let doubt = matches!(spot.class, Some(Class::Active | Class::Injection))
+                && spot.action == Action::Quarantine;
+            if doubt {
                 spot.action = Action::Flag;
             }
             found.push(Found {
                 kind: spot.kind,
                 rule: spot.rule.clone(),
                 action: spot.action,
+                doubt,
                 place: place.clone(),
             });
-            self.findings.note(spot.finding(&subject, place));
+            if noting {
+                self.findings.note(spot.finding(&subject, place));
+            }
         }
         SCRATCH.set(Some(scratch));
         found

@@ -98,9 +98,6 @@ pub struct UpstreamRules {
     pub actions: Actions,
     /// For tools of these names, by glob over original names; the first that matches holds.
     pub tools: Vec<(String, Actions)>,
-    /// Whether what only may be an attempt on the model withholds a definition, or is noted and shown (CAT-4): true under
-    /// `definitions.pin: quarantine`. Default: false.
-    pub strict: bool,
 }
 
 /// Everything that the operator decided about content.
@@ -159,13 +156,6 @@ impl Rules {
         };
         let own = tool.and_then(|tool| rules.tools.iter().find(|(glob, _)| matches(glob, tool)));
         own.map_or(&rules.actions, |(_, actions)| actions)
-    }
-
-    /// Whether what only may be an attempt on the model withholds definitions of this upstream.
-    pub fn is_strict(&self, upstream: &UpstreamId) -> bool {
-        self.upstreams
-            .get(upstream)
-            .is_some_and(|rules| rules.strict)
     }
 }
 

@@ -130,6 +130,9 @@ pub struct Found {
     pub rule: Arc<str>,
     /// What is to be done.
     pub action: Action,
+    /// Whether it only may be an attempt on the model: then it is flagged, and whoever quarantines definitions holds the
+    /// definition back until somebody approved it (CAT-4).
+    pub doubt: bool,
     /// Where, as a JSON pointer.
     pub place: String,
 }

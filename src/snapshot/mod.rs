@@ -22,11 +22,10 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::{
     call::{Grantee, Identity},
-    catalog::{Catalog, Contribution, Report, View, Withheld, rules::CatalogRules},
+    catalog::{Catalog, Contribution, Report, Screen, View, Withheld, rules::CatalogRules},
     events::{Hub, Lists},
     findings::{Action, Direction, Finding, Findings},
     limits::{LimitRules, Limits},
-    metrics,
     pins::{Ledger, Offered},
     policy::{Item, Policy, Prepared, Problem},
     protocol::{UpstreamId, methods::ListKind, names::Scope},
@@ -60,6 +59,8 @@ pub struct World {
     // refreshes take it, never a call.
     writer: Mutex<Writer>,
     hub: Arc<Hub>,
+    /// Judges what definitions say.
+    screen: Screen,
     /// What was approved of definitions; `None`: nobody looks.
     ledger: Option<Arc<Ledger>>,
     /// Where is noted what is left out.
@@ -132,6 +133,7 @@ impl World {
 
     /// The same, under these policies.
     pub fn under(policy: &Policy, rules: CatalogRules, hub: Arc<Hub>) -> Self {
+        let screen = rules.screen.clone();
         let writer = Writer {
             rules,
             contributions: BTreeMap::new(),
@@ -147,6 +149,7 @@ impl World {
             current: ArcSwap::from_pointee(snapshot),
             writer: Mutex::new(writer),
             hub,
+            screen,
             ledger: None,
             findings: None,
             regranted: watch::Sender::new(0),
@@ -236,6 +239,10 @@ impl World {
                 lists: ListKind::EVERY.map(|kind| &*contribution.listing(kind).items),
                 instructions: card.instructions.as_deref(),
                 whole,
+                doubt: &|definition| {
+                    let doubt = self.screen.doubt(upstream, definition)?;
+                    Some(doubt.to_string())
+                },
             },
         );
     }
@@ -383,7 +390,6 @@ impl World {
             } else {
                 Action::Flag
             };
-            metrics::instruments().found("definition", word, action.word(), 1);
             findings.note(Finding {
                 kind: "definition",
                 rule: word.into(),

@@ -99,11 +99,7 @@ fn upstream(check: &mut Check<'_>, key: &str, raw: &Upstream, actions: Actions) 
         globs(check, &path[..4], std::slice::from_ref(glob));
         tools.push((glob.clone(), classes(check, &path, raw, actions)));
     }
-    UpstreamRules {
-        actions,
-        tools,
-        strict: false,
-    }
+    UpstreamRules { actions, tools }
 }
 
 /// `actions`, with what `raw` says instead.

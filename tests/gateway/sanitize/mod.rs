@@ -1,6 +1,7 @@
 //! Content: what must not leave is not sent, what must not come through does not come, and both are told (SECURITY 7).
 
 mod definitions;
+mod evasions;
 mod questions;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
