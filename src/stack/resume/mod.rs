@@ -21,6 +21,7 @@ use crate::{
     json::{Edits, Json},
     jsonrpc::RpcError,
     metrics::{Bound, reached},
+    policy::Refusal,
     protocol::{ClientCapabilities, UpstreamId, codes, meta, methods, names::Scope},
     resume::{Approval, Asked, Bounds, Fault, Given, NotAgain, Place, Spent, Ticket},
     seal::{Sealer, unix_seconds},
@@ -202,7 +203,8 @@ impl Wrap<Permitted> for SealResume {
         match reply {
             Reply::Done(outcome) => match asker.outcome(&self.sealer, outcome) {
                 Ok(outcome) => Ok(Reply::Done(outcome)),
-                Err(fault) => Err(Error::Upstream(FromUpstream {
+                Err(NotAsked::Kept) => Err(asker.may_not_ask()),
+                Err(NotAsked::Fault(fault)) => Err(Error::Upstream(FromUpstream {
                     upstream: asker.upstream,
                     error: UpstreamError::Protocol(fault.to_string()),
                 })),
@@ -213,7 +215,7 @@ impl Wrap<Permitted> for SealResume {
                     event @ Step::Event(_) => event,
                     Step::Outcome(outcome) => {
                         let outcome = asker.outcome(&sealer, outcome);
-                        Step::Outcome(outcome.unwrap_or_else(|fault| asker.lost(&fault)))
+                        Step::Outcome(outcome.unwrap_or_else(|not| asker.lost(&not)))
                     }
                 });
                 Ok(Reply::Stream(ReplyStream::new(steps.boxed())))
@@ -222,8 +224,23 @@ impl Wrap<Permitted> for SealResume {
     }
 }
 
+/// Why a question is not passed on.
+#[derive(Debug)]
+enum NotAsked {
+    /// It breaks the protocol.
+    Fault(Fault),
+    /// No policy lets the upstream ask the client for this, which has it.
+    Kept,
+}
+
+impl From<Fault> for NotAsked {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
 impl Asker {
-    fn outcome(&self, sealer: &Sealer, outcome: Outcome) -> Result<Outcome, Fault> {
+    fn outcome(&self, sealer: &Sealer, outcome: Outcome) -> Result<Outcome, NotAsked> {
         match outcome {
             Outcome::InputRequired(required) => {
                 self.ask(sealer, required).map(Outcome::InputRequired)
@@ -275,39 +292,53 @@ impl Asker {
 
     fn may_not_ask(&self) -> Error {
         Error::Denied {
-            reason: "policy_denied",
-            text: format!(
-                "the server `{}` needs to ask the client something that no policy lets it ask for",
-                self.upstream
-            )
-            .into(),
+            reason: Refusal::Denied.word(),
+            text: self.kept().into(),
         }
     }
 
+    fn kept(&self) -> String {
+        format!(
+            "the server `{}` needs to ask the client something that no policy lets it ask for",
+            self.upstream
+        )
+    }
+
+    /// What is asked, held to what the upstream may ask for.
+    fn held(&self, requests: &Json) -> Result<Asked, NotAsked> {
+        Asked::of(requests, &self.caller.capabilities, &self.bounds).map_err(|fault| {
+            let declared = self.declared.as_ref();
+            // The client would have taken it: it is policy that does not let the upstream ask.
+            if declared.is_some_and(|declared| Asked::of(requests, declared, &self.bounds).is_ok()) {
+                NotAsked::Kept
+            } else {
+                NotAsked::Fault(fault)
+            }
+        })
+    }
+
     /// Holds a question to the rules, and seals what it leaves behind.
-    fn ask(&self, sealer: &Sealer, required: InputRequired) -> Result<InputRequired, Fault> {
+    fn ask(&self, sealer: &Sealer, required: InputRequired) -> Result<InputRequired, NotAsked> {
         let InputRequired { requests, state } = required;
         if !methods::may_ask_back(self.op.method()) {
-            return Err(Fault::new("asked for input where none may be asked for"));
+            return Err(Fault::new("asked for input where none may be asked for").into());
         }
         let round = self.round + 1;
         if round > self.bounds.rounds {
             reached(Bound::Rounds);
-            return Err(Fault::new("asked for input again and again"));
+            return Err(Fault::new("asked for input again and again").into());
         }
         let asked = match &state {
             State::Own(_) => Asked::of_own(&requests, &self.caller.capabilities, &self.bounds)?,
-            State::Upstream(_) | State::Parked(_) | State::Sealed(_) => {
-                Asked::of(&requests, &self.caller.capabilities, &self.bounds)?
-            }
+            State::Upstream(_) | State::Parked(_) | State::Sealed(_) => self.held(&requests)?,
         };
         match &state {
             State::Upstream(None) if asked.is_empty() => {
-                return Err(Fault::new("asked for input without saying which"));
+                return Err(Fault::new("asked for input without saying which").into());
             }
             State::Upstream(Some(state)) if state.len() > self.bounds.state_bytes => {
                 reached(Bound::RequestState);
-                return Err(Fault::new("gave a state of too many bytes"));
+                return Err(Fault::new("gave a state of too many bytes").into());
             }
             State::Upstream(_) | State::Parked(_) | State::Sealed(_) | State::Own(_) => {}
         }
@@ -339,13 +370,20 @@ impl Asker {
         })
     }
 
-    /// A fault that shows after events have gone out.
-    fn lost(&self, fault: &Fault) -> Outcome {
-        tracing::debug!(upstream = %self.upstream, %fault, "a question was not passed on");
-        let reason = Json::string("upstream_protocol_error");
+    /// The same after events have gone out.
+    fn lost(&self, not: &NotAsked) -> Outcome {
+        tracing::debug!(upstream = %self.upstream, ?not, "a question was not passed on");
+        let (reason, code, message) = match not {
+            NotAsked::Fault(_) => (
+                "upstream_protocol_error",
+                codes::UPSTREAM_PROTOCOL,
+                "the upstream broke the protocol".to_owned(),
+            ),
+            NotAsked::Kept => (Refusal::Denied.word(), codes::DENIED, self.kept()),
+        };
         Outcome::Lost(RpcError {
-            data: Some(meta::object_of(&[("reason", reason)])),
-            ..RpcError::new(codes::UPSTREAM_PROTOCOL, "the upstream broke the protocol")
+            data: Some(meta::object_of(&[("reason", Json::string(reason))])),
+            ..RpcError::new(code, message)
         })
     }
 }

@@ -403,6 +403,57 @@ fn a_question_that_may_not_be_asked_is_the_upstreams_fault() {
     broken(&scene.leave(completion, asks(ROOTS, State::Upstream(None))));
 }
 
+/// PRODUCT 9
+#[tokio::test]
+async fn what_policy_keeps_a_server_from_asking_is_told_as_a_denial_and_no_fault_of_its() {
+    let scene = Scene::new();
+    const FORM: &str = r#"{"k":{"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{}}}}}"#;
+    // What the client declared, of which the server is told of roots alone.
+    for (declared, reason, code) in [
+        (
+            r#"{"roots":{},"elicitation":{}}"#,
+            "policy_denied",
+            codes::DENIED,
+        ),
+        (
+            r#"{"roots":{},"sampling":{}}"#,
+            "upstream_protocol_error",
+            codes::UPSTREAM_PROTOCOL,
+        ),
+    ] {
+        let call = || {
+            let mut call = tool("a", "t");
+            let declared = ClientCapabilities::read(json(declared)).unwrap();
+            call.declared = Some(Box::new(declared));
+            call
+        };
+        let error = scene.leave(call(), asks(FORM, State::Upstream(None)));
+        assert_eq!(error.unwrap_err().reason(), reason);
+        assert!(
+            scene
+                .leave(call(), asks(ROOTS, State::Upstream(None)))
+                .is_ok()
+        );
+        let mark = scene.seal.enter(&mut call());
+        let steps = [
+            Step::Event(Event::Log(LogLevel::Info, Json::empty_object())),
+            Step::Outcome(asks(FORM, State::Upstream(None))),
+        ];
+        let reply = Reply::Stream(ReplyStream::new(stream::iter(steps).boxed()));
+        let Ok(Reply::Stream(stream)) = scene.seal.leave(mark, Ok(reply)) else {
+            panic!("no stream");
+        };
+        match &stream.collect::<Vec<_>>().await[..] {
+            [Step::Event(_), Step::Outcome(Outcome::Lost(error))] => {
+                assert_eq!(error.code, code);
+                let data = error.data.as_ref().unwrap();
+                assert!(data.as_str().contains(reason), "{data:?}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_question_at_the_end_of_a_stream_is_sealed_or_lost_like_any_other() {
     let scene = Scene::new();
