@@ -267,6 +267,15 @@ impl Authenticator {
         }
     }
 
+    /// An issuer's keys are what they were: they serve until `serves_until` (unix seconds).
+    pub fn keep_keys(&self, issuer: usize, serves_until: u64) {
+        if let Some(issuer) = self.issuers.get(issuer)
+            && let Some(keys) = &*issuer.keys.load()
+        {
+            keys.serve_until(serves_until);
+        }
+    }
+
     /// Whether an issuer has keys that serve.
     pub fn has_keys(&self, issuer: usize, now: u64) -> bool {
         let issuer = self.issuers.get(issuer);

@@ -1,11 +1,12 @@
 //! Which authorization server an upstream's people log in at, and what it can do (RFC 9728, RFC 8414, OpenID Connect Discovery).
 //!
 //! Guarantees: metadata counts only under the issuer that was expected, byte for byte; a server that does not say that it checks
-//! PKCE is not used; what a document names is fetched as that document's word (SECURITY EGR-4, EGR-5).
+//! PKCE is not used; what a document or a challenge names is fetched as its word (SECURITY EGR-4, EGR-5). An upstream's own
+//! metadata is looked for where its challenge says, then where it must be (PROTOCOL F6).
 
 use super::spec::{AccountSpec, ServerSpec};
 use crate::{
-    fetch::{Address, FetchError, Fetcher},
+    fetch::{Address, Challenge, FetchError, Fetcher, Metadata, MetadataError, texts},
     json::{Json, Kind, Node},
 };
 
@@ -81,7 +82,8 @@ pub(super) async fn login(
         } => (given(authorize_url, token_url)?, Told::default()),
         ServerSpec::Issuer(issuer) => {
             let at = Address::configured(issuer, true).map_err(fetch(SERVER))?;
-            (server(issuer, &at, fetcher).await?, Told::default())
+            let metadata = Metadata::fetch(fetcher, issuer, &at).await?;
+            (server(&metadata, issuer)?, Told::default())
         }
         ServerSpec::Discovered => {
             let told = resource(&upstream, fetcher).await?;
@@ -90,10 +92,14 @@ pub(super) async fn login(
                     let at = upstream.named_here(issuer).map_err(fetch(RESOURCE))?;
                     (issuer.clone(), at)
                 }
-                // Servers of 2025-03-26 are their own authorization servers (PROTOCOL F4).
-                None => (origin(&upstream), upstream.clone()),
+                // Servers of 2025-03-26 are their own authorization servers (PROTOCOL F4), at the root.
+                None => {
+                    let root = upstream.at_path("/").map_err(fetch(SERVER))?;
+                    (origin(&upstream), root)
+                }
             };
-            (server(&issuer, &at, fetcher).await?, told)
+            let metadata = Metadata::fetch(fetcher, &issuer, &at).await?;
+            (server(&metadata, &issuer)?, told)
         }
     };
     let mut scopes = account.scopes.clone().unwrap_or(told.scopes);
@@ -144,19 +150,45 @@ struct Told {
     scopes: Vec<String>,
 }
 
-/// Path-inserted, then at the root (PROTOCOL F6). Nothing where there is no such document.
+/// Where the challenge says, else path-inserted, then at the root (PROTOCOL F6). Nothing where there is no such document.
 async fn resource(upstream: &Address, fetcher: &Fetcher) -> Result<Told, DiscoverError> {
+    // An upstream that cannot be asked just now may have its metadata all the same.
+    let challenge = fetcher.challenge(upstream).await.ok().flatten();
+    let Challenge {
+        resource_metadata,
+        scopes,
+    } = challenge.unwrap_or_default();
+    let found = match resource_metadata {
+        Some(text) => {
+            let at = upstream.named_here(&text).map_err(fetch(RESOURCE))?;
+            first(vec![at], fetcher).await?
+        }
+        None => None,
+    };
+    let found = match found {
+        Some(found) => Some(found),
+        None => first(places(upstream)?, fetcher).await?,
+    };
+    let mut told = match found {
+        Some(document) => told(&document, upstream)?,
+        None => Told::default(),
+    };
+    // What is wanted now, rather than whatever there is (PROTOCOL F5).
+    if !scopes.is_empty() {
+        told.scopes = scopes;
+    }
+    Ok(told)
+}
+
+fn places(upstream: &Address) -> Result<Vec<Address>, DiscoverError> {
     const PLACE: &str = "/.well-known/oauth-protected-resource";
     let path = upstream.uri().path().trim_end_matches('/');
     let mut places = vec![format!("{PLACE}{path}")];
     if !path.is_empty() {
         places.push(PLACE.to_owned());
     }
-    match first(upstream, &places, fetcher, RESOURCE).await {
-        Ok((_, document)) => told(&document, upstream),
-        Err(DiscoverError::Missing(_)) => Ok(Told::default()),
-        Err(error) => Err(error),
-    }
+    let places = places.iter().map(|place| upstream.at_path(place));
+    places.collect::<Result<_, _>>().map_err(fetch(RESOURCE))
 }
 
 fn told(document: &Json, upstream: &Address) -> Result<Told, DiscoverError> {
@@ -195,97 +227,64 @@ fn covers(resource: &str, upstream: &Address) -> bool {
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The server of this issuer, at `at`.
-async fn server(issuer: &str, at: &Address, fetcher: &Fetcher) -> Result<Server, DiscoverError> {
-    let (_, document) = first(at, &places(issuer_path(issuer, at)), fetcher, SERVER).await?;
-    read(&document, issuer, at)
-}
-
-/// The path of an issuer; the address of an upstream that is its own issuer has another.
-fn issuer_path<'a>(issuer: &str, at: &'a Address) -> &'a str {
-    if origin(at) == issuer {
-        ""
-    } else {
-        at.uri().path().trim_end_matches('/')
-    }
-}
-
-/// In the order of PROTOCOL F6.
-fn places(path: &str) -> Vec<String> {
-    const OAUTH: &str = "/.well-known/oauth-authorization-server";
-    const OPENID: &str = "/.well-known/openid-configuration";
-    let mut places = vec![format!("{OAUTH}{path}"), format!("{OPENID}{path}")];
-    if !path.is_empty() {
-        places.push(format!("{path}{OPENID}"));
-    }
-    places
-}
-
-fn read(document: &Json, issuer: &str, at: &Address) -> Result<Server, DiscoverError> {
-    let root = document.root();
-    let text = |key: &str| root.member(key).and_then(Node::as_str);
-    let flag = |key: &str| root.member(key).and_then(Node::as_bool).unwrap_or(false);
-    if text("issuer").as_deref() != Some(issuer) {
-        return Err(DiscoverError::Unfit(
-            "the metadata is of another issuer than was expected",
-        ));
-    }
-    let pkce = texts(root.member("code_challenge_methods_supported"));
+/// The server that this metadata is of.
+fn server(metadata: &Metadata, issuer: &str) -> Result<Server, DiscoverError> {
+    let pkce = metadata.texts("code_challenge_methods_supported");
     if !pkce.iter().any(|method| method == "S256") {
         return Err(DiscoverError::Unfit(
             "the authorization server does not say that it checks PKCE with S256",
         ));
     }
-    let endpoint = |key: &str| {
-        text(key)
-            .map(|url| at.named_here(&url).map_err(fetch(SERVER)))
-            .transpose()
-    };
-    let needed = |key: &str| {
-        endpoint(key)?.ok_or(DiscoverError::Unfit(
-            "the authorization server's metadata lacks an endpoint",
-        ))
-    };
     Ok(Server {
         issuer: issuer.to_owned(),
-        authorize: needed("authorization_endpoint")?,
-        token: needed("token_endpoint")?,
-        register: endpoint("registration_endpoint")?,
-        revoke: endpoint("revocation_endpoint")?,
-        names_itself: flag("authorization_response_iss_parameter_supported"),
-        takes_documents: flag("client_id_metadata_document_supported"),
-        methods: texts(root.member("token_endpoint_auth_methods_supported")),
-        offline: texts(root.member("scopes_supported"))
+        authorize: metadata.address("authorization_endpoint")?,
+        token: metadata.address("token_endpoint")?,
+        register: metadata.address_if_any("registration_endpoint")?,
+        revoke: metadata.address_if_any("revocation_endpoint")?,
+        names_itself: metadata.says("authorization_response_iss_parameter_supported"),
+        takes_documents: metadata.says("client_id_metadata_document_supported"),
+        methods: metadata.texts("token_endpoint_auth_methods_supported"),
+        offline: metadata
+            .texts("scopes_supported")
             .iter()
             .any(|scope| scope == OFFLINE),
     })
 }
 
-/// The document at the first of these places of one origin that has one.
-async fn first(
-    at: &Address,
-    places: &[String],
-    fetcher: &Fetcher,
-    what: &'static str,
-) -> Result<(Address, Json), DiscoverError> {
+impl From<MetadataError> for DiscoverError {
+    fn from(error: MetadataError) -> Self {
+        match error {
+            MetadataError::Fetch(cause) => fetch(SERVER)(cause),
+            MetadataError::None => Self::Missing(SERVER),
+            MetadataError::ForeignIssuer => {
+                Self::Unfit("the metadata is of another issuer than was expected")
+            }
+            MetadataError::Missing(_) => {
+                Self::Unfit("the authorization server's metadata lacks an endpoint")
+            }
+        }
+    }
+}
+
+/// The upstream's metadata at the first of these places that has any.
+async fn first(places: Vec<Address>, fetcher: &Fetcher) -> Result<Option<Json>, DiscoverError> {
     for place in places {
-        let place = at.at_path(place).map_err(fetch(what))?;
         match fetcher.document(&place, Fetcher::METADATA).await {
             Ok(found) if found.status.is_success() => {
-                let document = found.json().map_err(fetch(what))?;
+                let document = found.json().map_err(fetch(RESOURCE))?;
                 if document.root().kind() != Kind::Object {
                     return Err(DiscoverError::Unfit("metadata that is no object"));
                 }
-                return Ok((place, document));
+                return Ok(Some(document));
             }
             Ok(found) if found.status.is_server_error() => {
-                return Err(fetch(what)(FetchError::Status(found.status.as_u16())));
+                return Err(fetch(RESOURCE)(FetchError::Status(found.status.as_u16())));
             }
             Ok(_) => {}
-            Err(cause) => return Err(fetch(what)(cause)),
+            Err(cause) => return Err(fetch(RESOURCE)(cause)),
         }
     }
-    Err(DiscoverError::Missing(what))
+    Ok(None)
 }
 
 fn fetch(what: &'static str) -> impl Fn(FetchError) -> DiscoverError {
@@ -298,17 +297,6 @@ pub(super) fn origin(at: &Address) -> String {
     let scheme = uri.scheme_str().unwrap_or_default();
     let authority = uri.authority().map_or("", |authority| authority.as_str());
     format!("{scheme}://{}", authority.to_ascii_lowercase())
-}
-
-/// The texts in an array, at most 256 of at most 256 bytes.
-fn texts(node: Option<Node<'_>>) -> Vec<String> {
-    node.into_iter()
-        .flat_map(Node::elements)
-        .filter_map(Node::as_str)
-        .filter(|text| text.len() <= 256)
-        .take(256)
-        .map(std::borrow::Cow::into_owned)
-        .collect()
 }
 
 #[cfg(test)]
@@ -325,7 +313,8 @@ mod tests {
     fn metadata(edit: impl Fn(String) -> String) -> Result<Server, DiscoverError> {
         let text = r#"{"issuer":"https://login.example/tenant","authorization_endpoint":"https://login.example/a","token_endpoint":"https://login.example/t","code_challenge_methods_supported":["plain","S256"],"authorization_response_iss_parameter_supported":true}"#;
         let at = Address::discovered(AS).unwrap();
-        read(&json(&edit(text.to_owned())), AS, &at)
+        let metadata = Metadata::of(json(&edit(text.to_owned())), at, AS)?;
+        server(&metadata, AS)
     }
 
     #[test]
@@ -352,20 +341,16 @@ mod tests {
 
     #[test]
     fn documents_are_looked_for_in_the_order_of_the_specification() {
+        let of = |url: &str| {
+            let places = places(&Address::configured(url, false).unwrap()).unwrap();
+            let places: Vec<_> = places.iter().map(ToString::to_string).collect();
+            places
+        };
+        const PLACE: &str = "https://mcp.example/.well-known/oauth-protected-resource";
+        assert_eq!(of("https://mcp.example"), [PLACE]);
         assert_eq!(
-            places(""),
-            [
-                "/.well-known/oauth-authorization-server",
-                "/.well-known/openid-configuration"
-            ]
-        );
-        assert_eq!(
-            places("/tenant"),
-            [
-                "/.well-known/oauth-authorization-server/tenant",
-                "/.well-known/openid-configuration/tenant",
-                "/tenant/.well-known/openid-configuration"
-            ]
+            of("https://mcp.example/a/mcp/"),
+            [&format!("{PLACE}/a/mcp"), PLACE]
         );
     }
 

@@ -1,9 +1,7 @@
 //! What an authorization server says of itself (RFC 8414, OpenID Connect Discovery 1.0).
 
-use http::StatusCode;
-
 use super::{Address, FetchError, Fetcher};
-use crate::json::{Json, Kind, Node};
+use crate::json::{Json, Node};
 
 /// The metadata of one issuer, which says that it is that issuer's.
 #[derive(Debug, Clone)]
@@ -31,29 +29,62 @@ pub enum MetadataError {
 
 impl Metadata {
     /// Fetches the metadata of `issuer`, from the places where it may be, in their order (PROTOCOL F6). The issuer that it
-    /// names must be `issuer`, byte for byte.
+    /// names must be `issuer`, byte for byte. A place that has none, whatever it says instead, is passed by.
     ///
     /// # Errors
-    /// [`MetadataError`].
+    /// [`MetadataError`]; where there is none, what was wrong with the first place that had something.
     pub async fn fetch(
         fetcher: &Fetcher,
         issuer: &str,
         at: &Address,
     ) -> Result<Self, MetadataError> {
+        Self::within(fetcher, issuer, at, Fetcher::METADATA).await
+    }
+
+    /// The same, of at most so many bytes.
+    ///
+    /// # Errors
+    /// As [`Metadata::fetch`].
+    pub async fn within(
+        fetcher: &Fetcher,
+        issuer: &str,
+        at: &Address,
+        most: usize,
+    ) -> Result<Self, MetadataError> {
+        let mut why = MetadataError::None;
         for path in places(at.uri().path()) {
             let found_at = at.at_path(&path)?;
-            let document = fetcher.document(&found_at, Fetcher::METADATA).await?;
-            if document.status == StatusCode::NOT_FOUND {
-                continue;
+            let document = fetcher.document(&found_at, most).await;
+            match document.and_then(|document| document.json()) {
+                Ok(document) => return Self::of(document, found_at, issuer),
+                Err(FetchError::Status(404)) => {}
+                Err(
+                    error @ (FetchError::Status(_) | FetchError::Redirect | FetchError::NotJson),
+                ) => {
+                    if why == MetadataError::None {
+                        why = error.into();
+                    }
+                }
+                Err(error) => return Err(error.into()),
             }
-            let document = document.json()?;
-            let named = document.root().member("issuer").and_then(Node::as_str);
-            if named.as_deref() != Some(issuer) {
-                return Err(MetadataError::ForeignIssuer);
-            }
-            return Ok(Self { found_at, document });
         }
-        Err(MetadataError::None)
+        Err(why)
+    }
+
+    /// A document that was found at an address, if it is that of `issuer`.
+    ///
+    /// # Errors
+    /// [`MetadataError::ForeignIssuer`].
+    pub(crate) fn of(
+        document: Json,
+        found_at: Address,
+        issuer: &str,
+    ) -> Result<Self, MetadataError> {
+        let named = document.root().member("issuer").and_then(Node::as_str);
+        if named.as_deref() != Some(issuer) {
+            return Err(MetadataError::ForeignIssuer);
+        }
+        Ok(Self { found_at, document })
     }
 
     /// The address under this key, trusted as far as the document is.
@@ -61,30 +92,41 @@ impl Metadata {
     /// # Errors
     /// [`MetadataError::Missing`].
     pub fn address(&self, key: &'static str) -> Result<Address, MetadataError> {
-        self.document
-            .root()
-            .member(key)
-            .and_then(Node::as_str)
-            .and_then(|text| self.found_at.named_here(&text).ok())
-            .ok_or(MetadataError::Missing(key))
+        self.address_if_any(key)?.ok_or(MetadataError::Missing(key))
     }
 
-    /// Whether the list under this key holds `value`.
-    pub fn lists(&self, key: &str, value: &str) -> bool {
-        self.document
-            .root()
-            .member(key)
-            .filter(|list| list.kind() == Kind::Array)
-            .is_some_and(|list| {
-                list.elements()
-                    .any(|element| element.as_str().as_deref() == Some(value))
-            })
+    /// The same where there may be none.
+    ///
+    /// # Errors
+    /// [`MetadataError::Missing`], if what is there is no address that may be used.
+    pub fn address_if_any(&self, key: &'static str) -> Result<Option<Address>, MetadataError> {
+        let text = self.document.root().member(key).and_then(Node::as_str);
+        text.map(|text| self.found_at.named_here(&text))
+            .transpose()
+            .map_err(|_| MetadataError::Missing(key))
     }
 
-    /// The whole document.
-    pub const fn document(&self) -> &Json {
-        &self.document
+    /// Whether it says `true` under this key.
+    pub fn says(&self, key: &str) -> bool {
+        let value = self.document.root().member(key);
+        value.and_then(Node::as_bool) == Some(true)
     }
+
+    /// The texts in the list under this key, at most 256 of at most 256 bytes.
+    pub fn texts(&self, key: &str) -> Vec<String> {
+        texts(self.document.root().member(key))
+    }
+}
+
+/// The texts in an array, at most 256 of at most 256 bytes.
+pub(crate) fn texts(node: Option<Node<'_>>) -> Vec<String> {
+    node.into_iter()
+        .flat_map(Node::elements)
+        .filter_map(Node::as_str)
+        .filter(|text| text.len() <= 256)
+        .take(256)
+        .map(std::borrow::Cow::into_owned)
+        .collect()
 }
 
 /// Three places for an issuer with a path, two for one without.

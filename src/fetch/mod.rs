@@ -4,10 +4,11 @@
 //! address that was checked is the one that is dialled (SECURITY EGR-4); no redirect is followed (EGR-3); https with names
 //! checked, but for loopback and what the operator named (EGR-9); every fetch ends within [`Fetcher::LIMIT`] and holds no more
 //! than the bytes it was allowed; what was sent and received is cleared when it is dropped. Deliberately absent: proxies,
-//! environment variables, cookies, compression, caching, and connections that outlive one fetch (one fetch in minutes needs
+//! environment variables, cookies, compression, a cache (whoever keeps a document says by which tag), and connections that outlive one fetch (one fetch in minutes needs
 //! none, and nothing of one principal's lies around for another).
 
 mod address;
+mod challenge;
 mod metadata;
 mod reach;
 mod roots;
@@ -28,7 +29,11 @@ use zeroize::Zeroizing;
 
 use crate::json::{Json, Limits};
 
+use wire::Special;
+
 pub use address::{Address, Trust};
+pub use challenge::Challenge;
+pub(crate) use metadata::texts;
 pub use metadata::{Metadata, MetadataError};
 pub use roots::roots;
 
@@ -87,8 +92,45 @@ impl Fetcher {
     /// # Errors
     /// [`FetchError`]; a status is none, but for redirects.
     pub async fn document(&self, at: &Address, max: usize) -> Result<Document, FetchError> {
-        self.bounded(at, Method::GET, None, (None, Bytes::new()), max)
+        self.again(at, None, max).await
+    }
+
+    /// The same for a document that is known already by this tag: what has not changed since is answered with 304 and without
+    /// its body.
+    ///
+    /// # Errors
+    /// As [`Fetcher::document`].
+    pub async fn again(
+        &self,
+        at: &Address,
+        known: Option<HeaderValue>,
+        max: usize,
+    ) -> Result<Document, FetchError> {
+        let special = Special {
+            unless: known,
+            ..Special::default()
+        };
+        self.bounded(at, Method::GET, special, (None, Bytes::new()), max)
             .await
+    }
+
+    /// What an MCP server asks of somebody who brings nothing (RFC 9728 5.1): it is sent a ping without any credential. `None`
+    /// where it asks for none.
+    ///
+    /// # Errors
+    /// As [`Fetcher::document`].
+    pub async fn challenge(&self, at: &Address) -> Result<Option<Challenge>, FetchError> {
+        const PING: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        let special = Special {
+            accept: "application/json, text/event-stream",
+            ..Special::default()
+        };
+        let body = (Some("application/json"), Bytes::from_static(PING));
+        let answer = self
+            .bounded(at, Method::POST, special, body, Self::METADATA)
+            .await?;
+        let asked = answer.status == StatusCode::UNAUTHORIZED;
+        Ok(asked.then_some(answer.challenge).flatten())
     }
 
     /// POSTs a form, with an `Authorization` header if there is one, and reads an answer of at most `max` bytes.
@@ -103,10 +145,14 @@ impl Fetcher {
         max: usize,
     ) -> Result<Document, FetchError> {
         let form = encoded(fields);
+        let special = Special {
+            authorization,
+            ..Special::default()
+        };
         self.bounded(
             at,
             Method::POST,
-            authorization,
+            special,
             (Some(FORM), Bytes::from_owner(form)),
             max,
         )
@@ -124,14 +170,15 @@ impl Fetcher {
         max: usize,
     ) -> Result<Document, FetchError> {
         let body = (Some("application/json"), body);
-        self.bounded(at, Method::POST, None, body, max).await
+        self.bounded(at, Method::POST, Special::default(), body, max)
+            .await
     }
 
     async fn bounded(
         &self,
         at: &Address,
         method: Method,
-        authorization: Option<HeaderValue>,
+        special: Special,
         body: (Option<&'static str>, Bytes),
         max: usize,
     ) -> Result<Document, FetchError> {
@@ -139,7 +186,7 @@ impl Fetcher {
             let stream = tokio::time::timeout(Self::CONNECT, self.reach(at))
                 .await
                 .map_err(|_| FetchError::Timeout("connect"))??;
-            wire::exchange(stream, wire::request(at, method, authorization, body), max).await
+            wire::exchange(stream, wire::request(at, method, special, body), max).await
         };
         tokio::time::timeout(Self::LIMIT, fetching)
             .await
@@ -183,6 +230,12 @@ pub struct Document {
     pub status: StatusCode,
     /// The body.
     pub body: Bytes,
+    /// The tag by which it is known (RFC 9110 8.8.3), at most 256 bytes.
+    pub etag: Option<HeaderValue>,
+    /// For how long it is fresh, as far as whoever gave it says (RFC 9111 5.2.2.1).
+    pub max_age: Option<Duration>,
+    /// What is asked of who brings no credential.
+    pub challenge: Option<Challenge>,
 }
 
 impl Document {

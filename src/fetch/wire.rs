@@ -1,13 +1,13 @@
 //! One exchange over one connection, which ends with it.
 
-use std::{net::SocketAddr, pin::pin, sync::Arc};
+use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use bytes::{Buf, Bytes};
 use http::{
-    HeaderValue, Method, Request, Response,
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
     header::{
-        ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HOST,
-        USER_AGENT,
+        ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING,
+        CONTENT_TYPE, ETAG, HOST, IF_NONE_MATCH, USER_AGENT, WWW_AUTHENTICATE,
     },
     uri::PathAndQuery,
 };
@@ -23,7 +23,7 @@ use tokio::{
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use zeroize::Zeroizing;
 
-use super::{Address, Document, FetchError};
+use super::{Address, Challenge, Document, FetchError};
 
 /// An open connection.
 pub(super) enum Stream {
@@ -54,11 +54,29 @@ pub(super) async fn encrypt(
     Ok(Stream::Encrypted(Box::new(stream)))
 }
 
+/// What differs from one request to another.
+pub(super) struct Special {
+    pub(super) accept: &'static str,
+    pub(super) authorization: Option<HeaderValue>,
+    /// The tag of what is known already.
+    pub(super) unless: Option<HeaderValue>,
+}
+
+impl Default for Special {
+    fn default() -> Self {
+        Self {
+            accept: "application/json",
+            authorization: None,
+            unless: None,
+        }
+    }
+}
+
 /// What is sent: these headers and no others.
 pub(super) fn request(
     at: &Address,
     method: Method,
-    authorization: Option<HeaderValue>,
+    special: Special,
     (kind, body): (Option<&'static str>, Bytes),
 ) -> Request<Full<Bytes>> {
     let mut request = Request::new(Full::new(body));
@@ -75,14 +93,17 @@ pub(super) fn request(
     {
         headers.insert(HOST, host);
     }
-    headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static(special.accept));
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
     headers.insert(USER_AGENT, HeaderValue::from_static("usher"));
     if let Some(kind) = kind {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     }
-    if let Some(mut value) = authorization {
+    if let Some(tag) = special.unless {
+        headers.insert(IF_NONE_MATCH, tag);
+    }
+    if let Some(mut value) = special.authorization {
         value.set_sensitive(true);
         headers.insert(AUTHORIZATION, value);
     }
@@ -131,7 +152,8 @@ async fn over(
 
 async fn read(response: Response<Incoming>, max: usize) -> Result<Document, FetchError> {
     let (parts, mut body) = response.into_parts();
-    if parts.status.is_redirection() {
+    // Whoever did not ask for it gets an empty document, which is none.
+    if parts.status.is_redirection() && parts.status != StatusCode::NOT_MODIFIED {
         return Err(FetchError::Redirect);
     }
     let coded = parts.headers.get(CONTENT_ENCODING);
@@ -155,5 +177,31 @@ async fn read(response: Response<Incoming>, max: usize) -> Result<Document, Fetc
     Ok(Document {
         status: parts.status,
         body: Bytes::from_owner(all),
+        etag: parts
+            .headers
+            .get(ETAG)
+            .filter(|tag| tag.len() <= 256)
+            .cloned(),
+        max_age: max_age(&parts.headers),
+        challenge: Challenge::of(parts.headers.get_all(WWW_AUTHENTICATE)),
     })
+}
+
+/// `max-age` of `Cache-Control`, where it says so and nothing that speaks against it.
+fn max_age(headers: &HeaderMap) -> Option<Duration> {
+    let mut found = None;
+    for value in headers.get_all(CACHE_CONTROL) {
+        for part in value.to_str().ok()?.split(',') {
+            let part = part.trim().to_ascii_lowercase();
+            match part.split_once('=') {
+                Some(("max-age", seconds)) => {
+                    let seconds = seconds.trim_matches('"').parse().ok()?;
+                    found = Some(Duration::from_secs(seconds));
+                }
+                None if ["no-cache", "no-store"].contains(&part.as_str()) => return None,
+                _ => {}
+            }
+        }
+    }
+    found
 }

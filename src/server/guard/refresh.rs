@@ -2,7 +2,9 @@
 //!
 //! Guarantees: one fetch of an issuer at a time, whoever waits; what tokens ask for is fetched at most once in 30 s; a fetch
 //! that fails leaves the keys there are, which serve until their lifetime ends; what a document names is fetched only as the
-//! fetcher lets a peer's word lead. Deliberately absent: what a key set is, which is `auth`'s to know.
+//! fetcher lets a peer's word lead. A set that has not changed is not sent again, and one that says it is fresh for less than
+//! the configured time is read again sooner, but never more often than tokens may ask. Deliberately absent: what a key set is,
+//! which is `auth`'s to know.
 
 use std::{
     io::Read as _,
@@ -15,15 +17,15 @@ use std::{
 };
 
 use bytes::Bytes;
+use http::HeaderValue;
 use tokio::{sync::Mutex, sync::watch, time::Instant};
 
 use crate::{
     auth::{
         Authenticator, KeySet,
-        spec::{IssuerSpec, KeySource, MOST_REFRESH},
+        spec::{IssuerSpec, KeySource, MOST_REFRESH, ProofLimits},
     },
-    fetch::{Address, FetchError, Fetcher},
-    json::Node,
+    fetch::{Address, FetchError, Fetcher, Metadata, MetadataError},
     metrics::{Bound, reached},
     seal::unix_seconds,
     tasks::Tasks,
@@ -31,6 +33,8 @@ use crate::{
 
 /// The least time between two fetches that tokens ask for (SECURITY AUTHN-6).
 const COOL: Duration = Duration::from_secs(30);
+/// The least time between two fetches that the set itself asks for, by its `max-age`.
+const LEAST: Duration = Duration::from_secs(10);
 /// How soon it is tried again while there are no keys at all.
 const EAGER: Duration = Duration::from_secs(5);
 /// How often a file is looked at.
@@ -58,6 +62,18 @@ struct State {
     found: Option<(Address, Instant)>,
     /// Whether the last fetch failed, which is told once.
     failing: bool,
+    /// The tag of the set that was read last, and where it was.
+    tag: Option<(Address, HeaderValue)>,
+    /// For how long that set says it is fresh.
+    fresh: Option<Duration>,
+}
+
+/// What came of looking for keys.
+enum Looked {
+    /// A set.
+    Set(KeySet),
+    /// The one that was read last.
+    Same,
 }
 
 impl KeyKeeper {
@@ -78,11 +94,15 @@ impl KeyKeeper {
         let kept = keeper.clone();
         tasks.spawn(async move {
             loop {
-                kept.fetch(&mut *kept.state.lock().await).await;
+                let fresh = {
+                    let mut state = kept.state.lock().await;
+                    kept.fetch(&mut state).await;
+                    state.fresh
+                };
                 kept.first.send_replace(true);
                 let Some(spec) = kept.spec() else { return };
                 let has_keys = kept.authenticator.has_keys(number, unix_seconds());
-                tokio::time::sleep(pause(spec, has_keys)).await;
+                tokio::time::sleep(pause(spec, has_keys, fresh)).await;
             }
         });
         keeper
@@ -117,15 +137,18 @@ impl KeyKeeper {
     async fn fetch(&self, state: &mut State) {
         let Some(spec) = self.spec() else { return };
         match self.keys(spec, state).await {
-            Ok(keys) => {
+            Ok(looked) => {
                 let until = unix_seconds().saturating_add(spec.lifetime.as_secs());
-                self.authenticator.put_keys(self.number, keys, until);
+                match looked {
+                    Looked::Set(keys) => self.authenticator.put_keys(self.number, keys, until),
+                    Looked::Same => self.authenticator.keep_keys(self.number, until),
+                }
                 if std::mem::take(&mut state.failing) {
                     tracing::info!(issuer = %spec.issuer, "the issuer's keys are read again");
                 }
             }
             Err(why) => {
-                state.found = None;
+                (state.found, state.tag, state.fresh) = (None, None, None);
                 if !std::mem::replace(&mut state.failing, true) {
                     tracing::warn!(issuer = %spec.issuer, why, "the issuer's keys cannot be read; those there are serve on");
                 }
@@ -134,96 +157,91 @@ impl KeyKeeper {
         self.done.fetch_add(1, Ordering::Release);
     }
 
-    async fn keys(&self, spec: &IssuerSpec, state: &mut State) -> Result<KeySet, String> {
+    async fn keys(&self, spec: &IssuerSpec, state: &mut State) -> Result<Looked, String> {
         let limits = &self.authenticator.spec().limits;
-        let text = match &spec.keys {
-            KeySource::File(path) => read(path.clone(), limits.key_set_bytes).await?,
-            KeySource::Url(address) => self.document(address, limits.key_set_bytes).await?,
-            KeySource::Discovered(issuer) => {
+        let address = match &spec.keys {
+            KeySource::File(path) => {
+                return set(read(path.clone(), limits.key_set_bytes).await?, limits);
+            }
+            KeySource::Url(address) => address.clone(),
+            KeySource::Discovered(at) => {
                 let known = state
                     .found
                     .take_if(|(_, since)| since.elapsed() > DISCOVERED);
                 drop(known);
-                let address = match &state.found {
+                match &state.found {
                     Some((address, _)) => address.clone(),
                     None => {
-                        let address = self.discover(issuer, &spec.issuer).await?;
+                        let metadata = Metadata::within(
+                            &self.fetcher,
+                            &spec.issuer,
+                            at,
+                            limits.metadata_bytes,
+                        );
+                        let address = metadata
+                            .await
+                            .inspect_err(|error| match error {
+                                MetadataError::Fetch(error) => count(error, Bound::AuthMetadata),
+                                _ => {}
+                            })
+                            .and_then(|metadata| metadata.address("jwks_uri"))
+                            .map_err(|error| error.to_string())?;
                         state.found = Some((address.clone(), Instant::now()));
                         address
                     }
-                };
-                self.document(&address, limits.key_set_bytes).await?
+                }
             }
         };
-        KeySet::within(text, limits).map_err(|error| error.to_string())
+        self.document(address, state).await
     }
 
-    async fn document(&self, address: &Address, max: usize) -> Result<Bytes, String> {
-        let document = self.fetcher.document(address, max).await;
-        let document = document.map_err(|error| noted(error, Bound::AuthKeySet).to_string())?;
-        if document.status.as_u16() != 200 {
-            return Err(format!("answered with HTTP {}", document.status.as_u16()));
-        }
-        Ok(document.body)
-    }
-
-    /// Where the issuer's own metadata says that its keys are. It must say that it is this issuer's (SECURITY EGR-5).
-    async fn discover(&self, at: &Address, issuer: &str) -> Result<Address, String> {
-        let most = self.authenticator.spec().limits.metadata_bytes;
-        let mut why = String::from("no metadata");
-        for path in well_known(at.uri().path()) {
-            let address = at.at_path(&path).map_err(|error| error.to_string())?;
-            let document = match self.fetcher.document(&address, most).await {
-                Ok(document) => document.json(),
-                Err(error) => Err(noted(error, Bound::AuthMetadata)),
-            };
-            let document = match document {
-                Ok(document) => document,
-                Err(error) => {
-                    why = format!("{path}: {error}");
-                    continue;
-                }
-            };
-            let member = |name: &str| document.root().member(name).and_then(Node::as_str);
-            if member("issuer").as_deref() != Some(issuer) {
-                return Err(format!("{path}: it names another issuer"));
-            }
-            let keys =
-                member("jwks_uri").ok_or_else(|| format!("{path}: it names no `jwks_uri`"))?;
-            return address.named_here(&keys).map_err(|error| error.to_string());
-        }
-        Err(why)
+    /// The set at an address, unless it is the one that was read there last.
+    async fn document(&self, address: Address, state: &mut State) -> Result<Looked, String> {
+        let limits = &self.authenticator.spec().limits;
+        let known = state.tag.take().filter(|(at, _)| *at == address);
+        let tag = known.map(|(_, tag)| tag);
+        let document = self
+            .fetcher
+            .again(&address, tag.clone(), limits.key_set_bytes)
+            .await;
+        let document = document
+            .inspect_err(|error| count(error, Bound::AuthKeySet))
+            .map_err(|error| error.to_string())?;
+        let (looked, tag) = match document.status.as_u16() {
+            304 if tag.is_some() => (Looked::Same, document.etag.or(tag)),
+            200 => (set(document.body, limits)?, document.etag),
+            status => return Err(format!("answered with HTTP {status}")),
+        };
+        state.tag = tag.map(|tag| (address, tag));
+        state.fresh = document.max_age;
+        Ok(looked)
     }
 }
 
-/// The same error; where it is over a bound, that is counted.
-fn noted(error: FetchError, bound: Bound) -> FetchError {
+/// Counts what is over a bound.
+fn count(error: &FetchError, bound: Bound) {
     if matches!(error, FetchError::TooLarge(_)) {
         reached(bound);
     }
-    error
 }
 
-/// How long until keys are read again. Whoever removes one waits a minute at most for its streams to end (SECURITY AUTHN-5).
-fn pause(spec: &IssuerSpec, has_keys: bool) -> Duration {
+fn set(text: Bytes, limits: &ProofLimits) -> Result<Looked, String> {
+    let keys = KeySet::within(text, limits);
+    keys.map(Looked::Set).map_err(|error| error.to_string())
+}
+
+/// How long until keys are read again: sooner where they say so, later never. Whoever removes one waits a minute at most for its streams to end (SECURITY AUTHN-5).
+fn pause(spec: &IssuerSpec, has_keys: bool, fresh: Option<Duration>) -> Duration {
     match &spec.keys {
         _ if !has_keys => EAGER,
         KeySource::File(_) => LOOK,
-        KeySource::Url(_) | KeySource::Discovered(_) => spec.refresh.min(MOST_REFRESH),
+        KeySource::Url(_) | KeySource::Discovered(_) => {
+            let most = spec.refresh.min(MOST_REFRESH);
+            // What is not fresh for any time is read as often as was configured.
+            let fresh = fresh.filter(|fresh| !fresh.is_zero()).unwrap_or(most);
+            fresh.max(LEAST).min(most)
+        }
     }
-}
-
-/// Where metadata may be, in the order of PROTOCOL F6: RFC 8414, then OpenID with the path inserted and appended.
-fn well_known(path: &str) -> Vec<String> {
-    let path = path.trim_end_matches('/');
-    let mut places = vec![
-        format!("/.well-known/oauth-authorization-server{path}"),
-        format!("/.well-known/openid-configuration{path}"),
-    ];
-    if !path.is_empty() {
-        places.push(format!("{path}/.well-known/openid-configuration"));
-    }
-    places
 }
 
 /// Reads a file of keys, of which no more than a key set may have is taken.
@@ -245,6 +263,7 @@ fn bounded(path: &Path, most: usize) -> std::io::Result<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{auth::spec::AuthSpec, fetch::answering::Answering};
 
     // SECURITY AUTHN-5
     #[test]
@@ -259,30 +278,87 @@ mod tests {
             lifetime: Duration::from_secs(3_600),
             claims: crate::auth::spec::ClaimNames::default(),
         };
-        assert!(pause(&spec, true) + Fetcher::LIMIT <= Duration::from_secs(60));
-        assert_eq!(pause(&spec, false), EAGER);
+        let day = Some(Duration::from_secs(86_400));
+        for fresh in [None, day] {
+            assert!(pause(&spec, true, fresh) + Fetcher::LIMIT <= Duration::from_secs(60));
+        }
+        assert_eq!(pause(&spec, false, day), EAGER);
         spec.refresh = Duration::from_secs(20);
-        assert_eq!(pause(&spec, true), spec.refresh);
+        for (fresh, wanted) in [
+            (None, 20),
+            (Some(86_400), 20),
+            (Some(15), 15),
+            (Some(1), 10),
+            (Some(0), 20),
+        ] {
+            let fresh = fresh.map(Duration::from_secs);
+            assert_eq!(pause(&spec, true, fresh), Duration::from_secs(wanted));
+        }
         spec.keys = KeySource::File("keys.json".into());
-        assert_eq!(pause(&spec, true), LOOK);
+        assert_eq!(pause(&spec, true, None), LOOK);
     }
 
-    #[test]
-    fn metadata_is_looked_for_where_clients_look() {
-        assert_eq!(
-            well_known("/"),
-            [
-                "/.well-known/oauth-authorization-server",
-                "/.well-known/openid-configuration"
-            ]
-        );
-        assert_eq!(
-            well_known("/realms/a"),
-            [
-                "/.well-known/oauth-authorization-server/realms/a",
-                "/.well-known/openid-configuration/realms/a",
-                "/realms/a/.well-known/openid-configuration"
-            ]
-        );
+    #[tokio::test]
+    async fn a_set_that_has_not_changed_is_not_sent_again_and_serves_on() {
+        let body = r#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
+        let tag = "etag: \"one\"\r\ncache-control: public, max-age=30\r\n";
+        let server = Answering::by(move |sent| {
+            if sent.contains("if-none-match: \"one\"") {
+                format!("HTTP/1.1 304 X\r\n{tag}\r\n").into()
+            } else {
+                let length = body.len();
+                format!("HTTP/1.1 200 X\r\n{tag}content-length: {length}\r\n\r\n{body}").into()
+            }
+        })
+        .await;
+        let address = Address::configured(&format!("http://{}/keys", server.at), false).unwrap();
+        let spec = IssuerSpec {
+            issuer: "i".into(),
+            audiences: Vec::new(),
+            algorithms: Vec::new(),
+            keys: KeySource::Url(address),
+            refresh: Duration::from_secs(45),
+            lifetime: Duration::from_secs(3_600),
+            claims: crate::auth::spec::ClaimNames::default(),
+        };
+        let keeper = KeyKeeper {
+            number: 0,
+            authenticator: Arc::new(Authenticator::new(AuthSpec {
+                resource: "https://mcp.example.com".into(),
+                issuers: vec![spec],
+                keys: None,
+                certificates: None,
+                introspection: None,
+                anonymous: false,
+                required_scopes: Arc::new([]),
+                supported_scopes: Vec::new(),
+                failures_per_minute: 10,
+                limits: ProofLimits::default(),
+            })),
+            fetcher: Fetcher::new(None).unwrap(),
+            state: Mutex::default(),
+            done: AtomicU64::new(0),
+            first: watch::Sender::new(false),
+        };
+        let mut state = State::default();
+        keeper.fetch(&mut state).await;
+        assert_eq!(state.fresh, Some(Duration::from_secs(30)));
+        // As if their lifetime were over: what says that they are the same extends it.
+        keeper.authenticator.keep_keys(0, 0);
+        assert!(!keeper.authenticator.has_keys(0, unix_seconds()));
+        for _ in 0..2 {
+            keeper.fetch(&mut state).await;
+            assert!(!state.failing);
+        }
+        assert!(keeper.authenticator.has_keys(0, unix_seconds() + 3_500));
+        let seen = server.seen();
+        let asked = seen.iter().map(|seen| seen.contains("if-none-match"));
+        assert_eq!(asked.collect::<Vec<_>>(), [false, true, true]);
+        // Elsewhere the tag means nothing.
+        let at = Address::configured(&format!("http://{}/other", server.at), false).unwrap();
+        assert!(matches!(
+            keeper.document(at, &mut state).await,
+            Ok(Looked::Set(_))
+        ));
     }
 }

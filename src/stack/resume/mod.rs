@@ -309,7 +309,8 @@ impl Asker {
         Asked::of(requests, &self.caller.capabilities, &self.bounds).map_err(|fault| {
             let declared = self.declared.as_ref();
             // The client would have taken it: it is policy that does not let the upstream ask.
-            if declared.is_some_and(|declared| Asked::of(requests, declared, &self.bounds).is_ok()) {
+            if declared.is_some_and(|declared| Asked::of(requests, declared, &self.bounds).is_ok())
+            {
                 NotAsked::Kept
             } else {
                 NotAsked::Fault(fault)
