@@ -27,10 +27,18 @@ pub enum Purpose {
     Task,
     /// What is kept on disk of people's connections to upstreams (SECURITY EGR-10).
     Connection,
+    /// Who logged in with a browser last, in a cookie (PROTOCOL F7).
+    Browser,
 }
 
 impl Purpose {
-    const ALL: [Self; 4] = [Self::Cursor, Self::Resume, Self::Task, Self::Connection];
+    const ALL: [Self; 5] = [
+        Self::Cursor,
+        Self::Resume,
+        Self::Task,
+        Self::Connection,
+        Self::Browser,
+    ];
 
     /// The label its key is derived under; changing one invalidates everything sealed for it.
     const fn label(self) -> &'static [u8] {
@@ -39,6 +47,7 @@ impl Purpose {
             Self::Resume => b"usher resume v1",
             Self::Task => b"usher task v1",
             Self::Connection => b"usher connection v1",
+            Self::Browser => b"usher browser v1",
         }
     }
 }

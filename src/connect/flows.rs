@@ -77,6 +77,9 @@ pub enum BadVisit {
     /// Another browser has it.
     #[error("another browser went on with this login")]
     OtherBrowser,
+    /// Somebody else logged in with this browser.
+    #[error("another principal logged in with this browser")]
+    OtherPerson,
 }
 
 /// Every login under way.
@@ -236,6 +239,13 @@ impl Flows {
     /// The link whose cookie has to come with a state.
     pub(super) fn link_of_state(&self, state: &str) -> Option<String> {
         self.inner().states.get(state).cloned()
+    }
+
+    /// Whose login a link is, if it is still one.
+    pub(super) fn whose(&self, link: &str) -> Option<Principal> {
+        let inner = self.inner();
+        let flow = inner.open(link)?;
+        Some(flow.shown.account.principal.clone())
     }
 
     /// A login that came back has come to something, or to nothing.

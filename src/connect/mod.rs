@@ -2,10 +2,12 @@
 //!
 //! Guarantees: tokens of one principal are used for that principal, at the upstream that they were given for; they are on disk
 //! sealed or not at all; codes and tokens go to the one server whose metadata was checked, with PKCE; a login ends in the
-//! browser in which it began, once, within ten minutes (PROTOCOL F6, F7; SECURITY EGR-5, EGR-10). Deliberately absent: what the
+//! browser in which it began, once, within ten minutes, and in none that another principal logged in with before (PROTOCOL F6,
+//! F7; SECURITY EGR-5, EGR-10). Deliberately absent: what the
 //! pages look like, how a client is asked, and how a token gets into a request.
 
 mod accounts;
+mod browser;
 mod discover;
 mod flows;
 mod grant;
@@ -37,6 +39,7 @@ use crate::{
     tasks::Tasks,
 };
 
+pub use browser::REMEMBERED;
 pub use discover::DiscoverError;
 pub use flows::{Account, BadVisit, LIFE};
 pub use grant::{Freshness, Grant};
@@ -45,6 +48,7 @@ pub use register::RegisterError;
 pub use token::TokenError;
 
 use accounts::{Grants, Slot};
+use browser::Browsers;
 use discover::{Login, Server};
 use flows::Flows;
 use spec::{AccountSpec, ConnectSpec};
@@ -62,6 +66,7 @@ struct Shared {
     spec: ConnectSpec,
     grants: Grants,
     flows: Flows,
+    browsers: Browsers,
     /// Where people log in to each upstream, as found out last.
     logins: HashMap<UpstreamId, Found>,
     /// What each upstream offers while nothing is known of it.
@@ -206,6 +211,7 @@ impl Connections {
                 .collect(),
             grants,
             flows: Flows::default(),
+            browsers: Browsers::new(&spec),
             clients: Mutex::new(clients),
             registering: tokio::sync::Mutex::default(),
             fetcher,

@@ -50,6 +50,8 @@ pub struct Done {
     pub who: Arc<str>,
     /// What for.
     pub upstream: UpstreamId,
+    /// What the browser is to remember: [`Connections::browser_cookie`].
+    pub browser: String,
 }
 
 /// Why a login does not go on. What a person is told is written with the page.
@@ -73,6 +75,38 @@ pub enum Refusal {
 }
 
 impl Connections {
+    /// Whether the browser that remembers this may be used for the login of a link, or of a state: not if it is another
+    /// principal's.
+    ///
+    /// # Errors
+    /// [`BadVisit::OtherPerson`]; [`BadVisit::Gone`] is for the other questions to find.
+    pub fn vet(&self, link: &str, remembered: Option<&str>) -> Result<(), Refusal> {
+        match self.shared.flows.whose(link) {
+            Some(whose) if self.shared.browsers.is_foreign(remembered, &whose) => {
+                Err(BadVisit::OtherPerson.into())
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// The same for the login of a state.
+    ///
+    /// # Errors
+    /// As [`Connections::vet`].
+    pub fn vet_state(&self, state: &str, remembered: Option<&str>) -> Result<(), Refusal> {
+        let link = self.shared.flows.link_of_state(state);
+        link.map_or(Ok(()), |link| self.vet(&link, remembered))
+    }
+
+    /// The name of the cookie in which a browser remembers who logged in with it.
+    pub fn browser_cookie(&self) -> &'static str {
+        if self.is_encrypted() {
+            "__Host-usher-browser"
+        } else {
+            "usher-browser"
+        }
+    }
+
     /// What the browser with this cookie is shown.
     ///
     /// # Errors
@@ -244,6 +278,7 @@ impl Connections {
         tracing::info!(upstream = %account.upstream, principal = account.principal.as_str(), "a principal has connected");
         Ok(Done {
             who: shown.who,
+            browser: self.shared.browsers.of(&account.principal),
             upstream: account.upstream,
         })
     }

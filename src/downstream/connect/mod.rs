@@ -1,7 +1,7 @@
 //! The connect page: where a person logs in to an upstream, in a browser (PRODUCT 7, PROTOCOL F7).
 //!
 //! Guarantees: nothing happens on a GET but that a browser gets a cookie; who goes on has seen whose login it is, and is the
-//! browser that saw it; no page is framed, kept, or runs anything; whatever is shown is escaped, and no word of an
+//! browser that saw it; a browser with which somebody logged in is sent away from everybody else's login; no page is framed, kept, or runs anything; whatever is shown is escaped, and no word of an
 //! authorization server is repeated. Deliberately absent: what a login is, which is `connect`.
 
 mod html;
@@ -20,7 +20,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use hyper::body::Incoming;
 
 use crate::{
-    connect::{BadVisit, Callback, ConnectError, Connections, LIFE, Refusal},
+    connect::{BadVisit, Callback, ConnectError, Connections, LIFE, REMEMBERED, Refusal},
     server::{
         Body, Endpoint,
         body::{empty, full, read_body},
@@ -83,6 +83,9 @@ async fn start(connections: Connections, request: Request<Incoming>) -> Response
     let Some(link) = request.uri().query().and_then(|query| one(query, "login")) else {
         return refused(&BadVisit::Gone.into());
     };
+    if let Err(refusal) = connections.vet(&link, remembered(request.headers(), &connections)) {
+        return refused(&refusal);
+    }
     let name = connections.cookie_of(&link);
     let brought = cookie(request.headers(), &name);
     let prompt = match connections.visit(&link, brought.as_deref()).await {
@@ -117,6 +120,9 @@ async fn go_on(
     let (Some(link), Some(pressed)) = (one(&form, "login"), one(&form, "token")) else {
         return refused(&BadVisit::Gone.into());
     };
+    if let Err(refusal) = connections.vet(&link, remembered(&head.headers, &connections)) {
+        return refused(&refusal);
+    }
     let value = cookie(&head.headers, &connections.cookie_of(&link));
     let Some(value) = value.filter(|value| is_same(&token(value, &link), &pressed)) else {
         return refused(&BadVisit::OtherBrowser.into());
@@ -133,12 +139,22 @@ async fn come_back(connections: Connections, request: Request<Incoming>) -> Resp
     let Some(callback) = callback(query) else {
         return refused(&BadVisit::Gone.into());
     };
+    let headers = request.headers();
+    if let Err(refusal) = connections.vet_state(&callback.state, remembered(headers, &connections))
+    {
+        // A state that somebody else has seen is good for nobody.
+        drop(connections.come_back(callback, None).await);
+        return refused(&refusal);
+    }
     let name = connections.cookie_of_state(&callback.state);
-    let value = name
-        .as_ref()
-        .and_then(|name| cookie(request.headers(), name));
+    let value = name.as_ref().and_then(|name| cookie(headers, name));
     let mut answer = match connections.come_back(callback, value.as_deref()).await {
-        Ok(done) => shown(StatusCode::OK, html::done(&done)),
+        Ok(done) => {
+            let mut answer = shown(StatusCode::OK, html::done(&done));
+            let (name, seconds) = (connections.browser_cookie(), REMEMBERED.as_secs());
+            set_cookie(&mut answer, &connections, name, &done.browser, seconds);
+            answer
+        }
         Err(refusal) => refused(&refusal),
     };
     // Of no more use.
@@ -183,8 +199,19 @@ fn one(query: &str, name: &str) -> Option<String> {
     values.next().is_none().then(|| value.into_owned())
 }
 
+/// What the browser remembers of who logged in with it.
+fn remembered<'a>(headers: &'a HeaderMap, connections: &Connections) -> Option<&'a str> {
+    only(headers, connections.browser_cookie())
+}
+
 /// The value of this cookie, if there is exactly one and it could be ours.
 fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
+    let value = only(headers, name).filter(|value| value.len() == 43)?;
+    Some(value.to_owned())
+}
+
+/// The value of this cookie, if there is exactly one.
+fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let all = headers.get_all(header::COOKIE);
     let mut values = all
         .iter()
@@ -193,8 +220,8 @@ fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
         .filter_map(|pair| pair.trim().split_once('='))
         .filter(|(key, _)| *key == name)
         .map(|(_, value)| value);
-    let value = values.next().filter(|value| value.len() == 43)?;
-    values.next().is_none().then(|| value.to_owned())
+    let value = values.next()?;
+    values.next().is_none().then_some(value)
 }
 
 fn set_cookie(
@@ -251,6 +278,12 @@ fn refused(refusal: &Refusal) -> Response<Body> {
             StatusCode::FORBIDDEN,
             "This login belongs to another browser",
             format!("It was begun in another browser, or cookies are switched off here. {AGAIN}")
+                .into(),
+        ),
+        Refusal::Visit(BadVisit::OtherPerson) => (
+            StatusCode::FORBIDDEN,
+            "This login is somebody else's",
+            "Somebody else has logged in with this browser before, so the login behind this link is not yours. If another person sent you the link, do not use it: they would get your account. If it is yours after all, because you go by more than one name here, open it in a private window."
                 .into(),
         ),
         Refusal::Denied => (

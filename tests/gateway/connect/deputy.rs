@@ -1,13 +1,13 @@
 //! The confused deputy, as PROTOCOL F7 tells of it: Usher has one client id at somebody else's authorization server, which remembers
-//! that a person agreed once and asks no more. Whoever lures that person then gets nothing without their agreeing again, on
-//! Usher's page, to a login that is told to be somebody else's.
+//! that a person agreed once and asks no more. Whoever lures that person then gets nothing: a browser with which they logged in
+//! before is refused, and any other shows whose login it is before it begins.
 
 use std::collections::HashMap;
 
 use http::Method;
 
 use super::{Browser, LoginServer, MODERN, URLS, asked, browser::form, gateway, github};
-use crate::harness::{Authority, Client, Gateway, Upstream};
+use crate::harness::{Authority, Client, Gateway, Play, Upstream, text_result};
 
 /// Ana, who has logged in and agreed to everything, here and there; and Mallory, who has a token of his own for the gateway.
 struct Scene {
@@ -69,10 +69,10 @@ impl Scene {
 
 // PROTOCOL F7
 #[tokio::test]
-async fn somebody_who_agreed_once_is_shown_whose_login_it_is_before_any_other_begins() {
-    let mut scene = Scene::set().await;
+async fn somebody_who_is_new_here_is_shown_whose_login_it_is_before_it_begins() {
+    let scene = Scene::set().await;
     let link = scene.lure().await;
-    let page = scene.browser.open(&link).await;
+    let page = Browser::default().open(&link).await;
     // A page to be read, not a way: no redirect, no state, nothing of the authorization server's address but its name.
     assert_eq!(page.status, 200);
     assert!(!page.headers.contains_key("location"));
@@ -82,6 +82,47 @@ async fn somebody_who_agreed_once_is_shown_whose_login_it_is_before_any_other_be
     assert!(page.body.contains("mallory"), "{}", page.body);
     assert!(!page.body.contains("ana</strong>"), "{}", page.body);
     scene.nothing_came_of_it().await;
+}
+
+// PROTOCOL F7
+#[tokio::test]
+async fn a_browser_that_somebody_logged_in_with_is_of_no_use_for_anybody_elses_login() {
+    let mut scene = Scene::set().await;
+    let link = scene.lure().await;
+    let page = scene.browser.open(&link).await;
+    assert_eq!(page.status, 403, "{}", page.body);
+    assert!(page.body.contains("somebody else&#39;s"), "{}", page.body);
+    assert!(!page.body.contains("<form"), "{}", page.body);
+    // Nor with a form that somebody else was shown, nor with a login that somebody else began.
+    let mut mallorys = Browser::default();
+    let shown = mallorys.open(&link).await;
+    assert_eq!(scene.browser.press(&link, &shown.body).await.status, 403);
+    let at = mallorys.leave(&link).await;
+    let back = scene.browser.sent_back(&at).await;
+    let refused = scene.browser.open(&back).await;
+    assert_eq!(refused.status, 403);
+    assert!(
+        refused.body.contains("somebody else&#39;s"),
+        "{}",
+        refused.body
+    );
+    assert_eq!(mallorys.open(&back).await.status, 404, "spent");
+    scene.nothing_came_of_it().await;
+}
+
+// PROTOCOL F7
+#[tokio::test]
+async fn a_browser_is_good_for_further_logins_of_its_own_person() {
+    let mut scene = Scene::set().await;
+    scene.github.now_on("tools/call", |_| Play::Status(401));
+    // Her token is not taken any more, and cannot be renewed: she logs in again, as anybody would.
+    scene.server.forget();
+    let (link, _) = asked(&scene.ana.call("github_t", "{}").await);
+    scene
+        .github
+        .now_on("tools/call", |_| Play::Result(text_result("back")));
+    assert_eq!(scene.browser.log_in(&link).await.status, 200);
+    assert_eq!(scene.ana.call("github_t", "{}").await.text(), "back");
 }
 
 // PROTOCOL F7
@@ -104,19 +145,17 @@ async fn a_consent_that_the_server_remembers_is_of_no_use_to_whoever_began_the_l
 // PROTOCOL F7
 #[tokio::test]
 async fn where_a_code_goes_is_not_for_a_link_or_a_form_to_say() {
-    let mut scene = Scene::set().await;
+    let scene = Scene::set().await;
     let link = scene.lure().await;
     let more = "redirect_uri=https%3A%2F%2Fmallory.example%2F&scope=admin&client_id=mallory&state=0123456789012345678901&resource=https%3A%2F%2Fmallory.example%2F";
-    let page = scene.browser.open(&format!("{link}&{more}")).await;
+    let mut browser = Browser::default();
+    let page = browser.open(&format!("{link}&{more}")).await;
     assert_eq!(page.status, 200, "{}", page.body);
     assert!(!page.body.contains("mallory.example"), "{}", page.body);
     let url = format!("http://{}/connect?{more}", scene.gateway.address);
     let headers = [("sec-fetch-site", "same-origin")];
     let form = format!("{}&{more}", form(&page.body));
-    let left = scene
-        .browser
-        .send(Method::POST, &url, &headers, &form)
-        .await;
+    let left = browser.send(Method::POST, &url, &headers, &form).await;
     assert_eq!(left.status, 200, "{}", left.body);
     let (_, at) = left.body.split_once("href=\"").unwrap();
     let at = at.split_once('"').unwrap().0.replace("&amp;", "&");
