@@ -6,37 +6,75 @@
 
 use std::{
     collections::HashMap,
-    hash::{BuildHasherDefault, Hasher},
-    sync::{Arc, LazyLock},
+    hash::{BuildHasher as _, BuildHasherDefault, Hash, Hasher, RandomState},
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
+
+use moka::sync::Cache;
 
 use super::{load::Compiled, mention::Attributes, rule::Literal};
 use crate::call::{Identity, IdentityKind};
 
+/// Classes that are kept; the least used are forgotten, and made anew when they come again.
+pub(super) const CLASSES: u64 = 4_096;
+
 /// What policy knows of somebody: identities that no policy can tell apart are of one class, and see the same lists. Cheap to
 /// clone, to compare and to hash; classes of different sets of policies must not be compared.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone)]
 pub struct Class(pub(super) Arc<Grants>);
+
+impl PartialEq for Class {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+            || (self.0.digest == other.0.digest && self.0.traits() == other.0.traits())
+    }
+}
+
+impl Eq for Class {}
+
+impl Hash for Class {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0.digest);
+    }
+}
 
 impl Class {
     /// The class of everybody, where there are no policies.
     pub(super) fn only() -> Self {
         static ONLY: LazyLock<Class> = LazyLock::new(|| {
-            Class(Arc::new(Grants {
+            Class::new(Traits {
                 kind: IdentityKind::Anonymous,
                 uid: None,
-                ancestors: Box::default(),
+                ancestors: &[],
                 name: None,
                 issuer: None,
                 tenant: None,
                 owner: None,
-            }))
+            })
         });
         ONLY.clone()
     }
+
+    fn new(traits: Traits<'_>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(Arc::new(Grants {
+            kind: traits.kind,
+            uid: traits.uid,
+            ancestors: traits.ancestors.into(),
+            name: traits.name.cloned(),
+            issuer: traits.issuer.cloned(),
+            tenant: traits.tenant.cloned(),
+            owner: traits.owner.cloned(),
+            digest: traits.digest(),
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+        }))
+    }
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Debug)]
 pub(super) struct Grants {
     pub(super) kind: IdentityKind,
     /// The literal that names them, if any does.
@@ -48,6 +86,56 @@ pub(super) struct Grants {
     pub(super) issuer: Option<Arc<str>>,
     pub(super) tenant: Option<Arc<str>>,
     pub(super) owner: Option<Arc<str>>,
+    /// Of all the above: equal for equal classes, and as good as never for others.
+    digest: u64,
+    /// No other has it. A class that was forgotten and made anew has another.
+    pub(super) number: u64,
+}
+
+/// What makes a class, before it is known whether there is one already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Traits<'a> {
+    kind: IdentityKind,
+    uid: Option<u32>,
+    ancestors: &'a [u32],
+    name: Option<&'a Arc<str>>,
+    issuer: Option<&'a Arc<str>>,
+    tenant: Option<&'a Arc<str>>,
+    owner: Option<&'a Arc<str>>,
+}
+
+impl Traits<'_> {
+    fn digest(&self) -> u64 {
+        // Names are chosen outside: nobody is to find two that get in each other's way.
+        static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
+        let mut hasher = Fnv(*SEED);
+        hasher.write_u64(self.kind as u64);
+        hasher.write_u64(self.uid.map_or(u64::MAX, u64::from));
+        for ancestor in self.ancestors {
+            hasher.write_u64(u64::from(*ancestor));
+        }
+        for text in [self.name, self.issuer, self.tenant, self.owner] {
+            hasher.write_u64(text.map_or(u64::MAX, |text| text.len() as u64));
+            if let Some(text) = text {
+                hasher.write(text.as_bytes());
+            }
+        }
+        hasher.finish()
+    }
+}
+
+impl Grants {
+    fn traits(&self) -> Traits<'_> {
+        Traits {
+            kind: self.kind,
+            uid: self.uid,
+            ancestors: &self.ancestors,
+            name: self.name.as_ref(),
+            issuer: self.issuer.as_ref(),
+            tenant: self.tenant.as_ref(),
+            owner: self.owner.as_ref(),
+        }
+    }
 }
 
 /// What identities are sorted by.
@@ -62,14 +150,19 @@ pub(super) struct Classes {
     reads: Attributes,
     /// The id of those whom no policy names.
     nobody: Arc<str>,
+    /// The classes that somebody was of, by digest.
+    known: Cache<u64, Class, Mixing>,
 }
 
 /// Something for each of the names that policies give. Nobody but their authors puts names in, so that the cheapest hash will
 /// do: whoever asks can at most look up what is not there.
 type Table<V> = HashMap<Arc<str>, V, BuildHasherDefault<Fnv>>;
 
+/// For keys that are numbers, and that nobody outside chooses.
+pub(super) type Mixing = BuildHasherDefault<Fnv>;
+
 /// FNV-1a, eight bytes at a time.
-struct Fnv(u64);
+pub(super) struct Fnv(u64);
 
 impl Default for Fnv {
     fn default() -> Self {
@@ -82,9 +175,21 @@ impl Hasher for Fnv {
         for chunk in bytes.chunks(8) {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
-            self.0 = (self.0 ^ u64::from_le_bytes(word)).wrapping_mul(0x0000_0100_0000_01b3);
-            self.0 ^= self.0 >> 29;
+            self.write_u64(u64::from_le_bytes(word));
         }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0 ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        self.0 ^= self.0 >> 29;
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(u64::from(word));
+    }
+
+    fn write_u8(&mut self, word: u8) {
+        self.write_u64(u64::from(word));
     }
 
     fn finish(&self) -> u64 {
@@ -163,6 +268,9 @@ impl Classes {
             tenants,
             reads,
             nobody: nobody.into(),
+            known: Cache::builder()
+                .max_capacity(CLASSES)
+                .build_with_hasher(Mixing::default()),
         }
     }
 
@@ -182,7 +290,7 @@ impl Classes {
     /// The class of somebody.
     pub(super) fn class(&self, who: &Identity) -> Class {
         let person = self.people[who.kind as usize].get(&who.name);
-        let mut ancestors = Vec::with_capacity(8);
+        let mut ancestors = Vec::with_capacity(who.groups.len() + 8);
         if let Some(person) = person {
             ancestors.extend_from_slice(&person.ancestors);
         }
@@ -196,15 +304,24 @@ impl Classes {
         }
         ancestors.sort_unstable();
         ancestors.dedup();
-        Class(Arc::new(Grants {
+        let traits = Traits {
             kind: who.kind,
             uid: person.and_then(|person| person.uid),
-            ancestors: ancestors.into(),
-            name: self.reads.name.then(|| who.name.clone()),
-            issuer: who.issuer.clone().filter(|_| self.reads.issuer),
-            tenant: who.tenant.clone().filter(|_| self.reads.tenant),
-            owner: who.owner.clone().filter(|_| self.reads.owner),
-        }))
+            ancestors: &ancestors,
+            name: self.reads.name.then_some(&who.name),
+            issuer: who.issuer.as_ref().filter(|_| self.reads.issuer),
+            tenant: who.tenant.as_ref().filter(|_| self.reads.tenant),
+            owner: who.owner.as_ref().filter(|_| self.reads.owner),
+        };
+        let digest = traits.digest();
+        if let Some(class) = self.known.get(&digest)
+            && class.0.traits() == traits
+        {
+            return class;
+        }
+        let class = Class::new(traits);
+        self.known.insert(digest, class.clone());
+        class
     }
 
     /// The id that stands for a class.

@@ -1,14 +1,20 @@
-//! The context of a request: of what is known, what the policies of a slice look at.
+//! What a request brings, as far as policies look at it: the context.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    borrow::Cow,
+    collections::BTreeSet,
+    net::IpAddr,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use cedar_policy::{Context, Entity, RestrictedExpression};
 
 use super::{
     Ask,
     laid::Laid,
-    mention::Mentions,
-    represent::{self, Unrepresentable},
+    mention::{Fields, Mentions},
+    represent::{self, Held, Unrepresentable},
     rule::uid,
     shape::Shapes,
 };
@@ -17,67 +23,108 @@ use crate::json::Json;
 /// The id of the entity that holds arguments as text.
 const TEXT: &str = "arguments";
 
-/// The context, and the entity that it may refer to.
-pub(super) fn context(
-    ask: &Ask<'_>,
-    item: &Laid,
-    mentions: &Mentions,
-    more_scopes: &[std::sync::Arc<str>],
-) -> Result<(Context, Option<Entity>), Unrepresentable> {
-    let looked = mentions.fields;
-    let text = |text: &str| RestrictedExpression::new_string(text.to_owned());
-    let mut pairs = Vec::with_capacity(4);
-    let mut tags = None;
-    if let Some(shapes) = item.shapes_if_any(ask.action, mentions) {
-        let arguments = ask.arguments.map(Json::root);
-        let record = represent::arguments(arguments, &mentions.args, shapes)?;
-        pairs.push(("args".to_owned(), record));
-        if looked.text {
-            let uid = uid("Text", TEXT);
-            let mut found = Vec::new();
-            for tag in &mentions.tags {
-                let value = represent::tag(arguments, tag)?;
-                found.extend(value.map(|value| (tag.to_string(), text(&value))));
-            }
-            pairs.push((
-                "text".to_owned(),
-                RestrictedExpression::new_entity_uid(uid.clone()),
-            ));
-            tags = Some(Entity::new_with_tags(uid, [], [], found).map_err(|_| odd())?);
-        }
-    }
-    if looked.scopes {
-        let scopes = ask.who.scopes.iter().chain(more_scopes);
-        let scopes = RestrictedExpression::new_set(scopes.map(|scope| text(scope)));
-        pairs.push(("scopes".to_owned(), scopes));
-    }
-    if let Some(client) = ask.who.client.as_ref().filter(|_| looked.client) {
-        pairs.push(("client".to_owned(), text(client)));
-    }
-    let around = &ask.circumstances;
-    if looked.revision {
-        pairs.push(("revision".to_owned(), text(around.revision.as_str())));
-    }
-    if let Some(address) = around.address.filter(|_| looked.address) {
-        let address = RestrictedExpression::new_ip(address.to_canonical().to_string());
-        pairs.push(("address".to_owned(), address));
-    }
-    if looked.time {
-        let time = RestrictedExpression::new_datetime(datetime(around.now));
-        pairs.push(("time".to_owned(), time));
-    }
-    if let Some(toolset) = around.toolset.filter(|_| looked.toolset) {
-        pairs.push(("toolset".to_owned(), text(toolset)));
-    }
-    let context = Context::from_pairs(pairs).map_err(|_| odd())?;
-    Ok((context, tags))
+/// What some policies look at of one request. What they do not look at may be missing, as if it were not there.
+#[derive(Debug)]
+pub(super) struct Given<'a> {
+    looked: Fields,
+    /// `context.args`, a record; `None` where there is none.
+    pub(super) args: Option<Held<'a>>,
+    /// `context.text`: each tag that is looked at, and its value if it has one.
+    pub(super) tags: Option<Vec<(&'a str, Option<String>)>>,
+    pub(super) scopes: Cow<'a, BTreeSet<Arc<str>>>,
+    pub(super) client: Option<&'a str>,
+    pub(super) revision: &'static str,
+    pub(super) address: Option<IpAddr>,
+    pub(super) toolset: Option<&'a str>,
+    now: SystemTime,
 }
 
-/// Keys are distinct and values are values, so this is not seen; it denies all the same.
-fn odd() -> Unrepresentable {
-    Unrepresentable {
-        path: "context".into(),
-        wanted: None,
+impl<'a> Given<'a> {
+    /// What a request brings, with these scopes in addition.
+    ///
+    /// # Errors
+    /// [`Unrepresentable`], if policies look at an argument that cannot be represented.
+    pub(super) fn of(
+        ask: &Ask<'a>,
+        item: &Laid,
+        mentions: &'a Mentions,
+        more_scopes: &[Arc<str>],
+    ) -> Result<Self, Unrepresentable> {
+        let looked = mentions.fields;
+        let (mut args, mut tags) = (None, None);
+        if let Some(shapes) = item.shapes_if_any(ask.action, mentions) {
+            let arguments = ask.arguments.map(Json::root);
+            args = Some(represent::arguments(arguments, &mentions.args, shapes)?);
+            if looked.text {
+                let found = mentions
+                    .tags
+                    .iter()
+                    .map(|tag| Ok((&**tag, represent::tag(arguments, tag)?)));
+                tags = Some(found.collect::<Result<Vec<_>, _>>()?);
+            }
+        }
+        let mut scopes = Cow::Borrowed(&ask.who.scopes);
+        if !more_scopes.is_empty() {
+            scopes.to_mut().extend(more_scopes.iter().cloned());
+        }
+        let around = &ask.circumstances;
+        Ok(Self {
+            looked,
+            args,
+            tags,
+            scopes,
+            client: ask.who.client.as_deref(),
+            revision: around.revision.as_str(),
+            address: around.address,
+            toolset: around.toolset,
+            now: around.now,
+        })
+    }
+
+    /// The same for Cedar, and the entity that it may refer to.
+    /// `None` if Cedar does not take it, which denies: keys are distinct and values are values, so this is not seen.
+    pub(super) fn cedar(&self) -> Option<(Context, Option<Entity>)> {
+        let looked = self.looked;
+        let text = |text: &str| RestrictedExpression::new_string(text.to_owned());
+        let mut pairs = Vec::with_capacity(4);
+        let mut holder = None;
+        if let Some(args) = &self.args {
+            pairs.push(("args", args.cedar().ok()?));
+        }
+        if let Some(tags) = &self.tags {
+            let uid = uid("Text", TEXT);
+            let found = tags
+                .iter()
+                .filter_map(|(tag, value)| Some(((*tag).to_owned(), text(value.as_ref()?))));
+            pairs.push(("text", RestrictedExpression::new_entity_uid(uid.clone())));
+            holder = Some(Entity::new_with_tags(uid, [], [], found).ok()?);
+        }
+        if looked.scopes {
+            let scopes = self.scopes.iter().map(|scope| text(scope));
+            pairs.push(("scopes", RestrictedExpression::new_set(scopes)));
+        }
+        if let Some(client) = self.client.filter(|_| looked.client) {
+            pairs.push(("client", text(client)));
+        }
+        if looked.revision {
+            pairs.push(("revision", text(self.revision)));
+        }
+        if let Some(address) = self.address.filter(|_| looked.address) {
+            let address = RestrictedExpression::new_ip(address.to_canonical().to_string());
+            pairs.push(("address", address));
+        }
+        if looked.time {
+            let time = RestrictedExpression::new_datetime(datetime(self.now));
+            pairs.push(("time", time));
+        }
+        if let Some(toolset) = self.toolset.filter(|_| looked.toolset) {
+            pairs.push(("toolset", text(toolset)));
+        }
+        let pairs = pairs
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value));
+        let context = Context::from_pairs(pairs).ok()?;
+        Some((context, holder))
     }
 }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::{
     Action, Ask, Denied, Permit, Prepared, Set, Subject,
     cases::Somebody,
-    context::context,
+    context::Given,
     laid::Laid,
     load::Compiled,
     mention::Mentions,
@@ -182,6 +182,7 @@ impl Prepared {
             action: ask.action,
             item: &item,
             toolset: Some(ask.circumstances.toolset),
+            given: None,
         };
         for rule in &set.compiled.rules {
             let about =
@@ -242,6 +243,7 @@ impl Prepared {
                 action,
                 item: &laid,
                 toolset: toolset.map(Some),
+                given: None,
             };
             let able = able(set, who.clone(), &world);
             able.or_else(|| others_may.then(|| exception(set, who, &world)))
@@ -382,8 +384,8 @@ fn state(set: &Set, rule: &Rule, world: &World<'_>, item: &Laid, ask: &Ask<'_>) 
     if slice.rules.is_empty() {
         return State::ConditionsFail;
     }
-    let (context, text) = match context(ask, item, &rule.mentions, &[]) {
-        Ok(context) => context,
+    let given = match Given::of(ask, item, &rule.mentions, &[]) {
+        Ok(given) => given,
         Err(fault) => {
             return State::Fails(match fault.wanted {
                 Some(wanted) => format!("`{}` must be {wanted}", fault.path),
@@ -391,7 +393,7 @@ fn state(set: &Set, rule: &Rule, world: &World<'_>, item: &Laid, ask: &Ask<'_>) 
             });
         }
     };
-    let Some(response) = slice.ask(context, text) else {
+    let Some(response) = slice.ask(Some(&given)) else {
         return State::Fails("Cedar does not take it".into());
     };
     if let Some(error) = response.diagnostics().errors().next() {

@@ -29,6 +29,7 @@ mod follow;
 mod groups;
 mod infer;
 mod item;
+mod judge;
 mod laid;
 mod load;
 mod mention;
@@ -48,7 +49,7 @@ use std::{path::Path, sync::Arc};
 
 use moka::sync::Cache;
 
-use class::Classes;
+use class::{CLASSES, Classes, Mixing};
 use load::{Compiled, File};
 use slice::ClassRules;
 
@@ -60,9 +61,6 @@ pub use item::{Hints, Item, ItemKind, Subject};
 pub use prepared::Prepared;
 pub use problem::Problem;
 pub use review::Configured;
-
-/// Classes whose policies are kept; the least used are forgotten.
-const CLASSES: u64 = 4_096;
 
 /// One compiled, validated set of policies. Immutable; cloning shares.
 #[derive(Debug, Clone)]
@@ -81,7 +79,8 @@ enum Rules {
 struct Set {
     compiled: Compiled,
     classes: Classes,
-    by_class: Cache<Class, Arc<ClassRules>>,
+    /// The policies of a class, by its number.
+    by_class: Cache<u64, Arc<ClassRules>, Mixing>,
 }
 
 impl Policy {
@@ -123,7 +122,9 @@ impl Policy {
         Ok(Self(Rules::Set(Arc::new(Set {
             compiled,
             classes,
-            by_class: Cache::new(CLASSES),
+            by_class: Cache::builder()
+                .max_capacity(CLASSES)
+                .build_with_hasher(Mixing::default()),
         }))))
     }
 
@@ -183,9 +184,9 @@ impl Policy {
 impl Set {
     /// The policies that a class can be meant by.
     fn rules(&self, class: &Class) -> Arc<ClassRules> {
-        self.by_class.get(class).unwrap_or_else(|| {
+        self.by_class.get(&class.0.number).unwrap_or_else(|| {
             let rules = Arc::new(ClassRules::of(&self.compiled, &self.classes, class));
-            self.by_class.insert(class.clone(), rules.clone());
+            self.by_class.insert(class.0.number, rules.clone());
             rules
         })
     }

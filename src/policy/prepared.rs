@@ -5,17 +5,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use cedar_policy::{Context, Decision, Response};
 use moka::sync::Cache;
 
 use super::{
     Action, Ask, Class, Denied, Permit, Policy, Problem, Refusal, Subject,
-    ask::{Approval, Decided},
-    context::context,
+    class::Mixing,
+    judge::{denied, evaluate, judge, odd},
     laid::{Items, Laid},
-    load::Compiled,
     possible::{Outcomes, World},
-    represent::Unrepresentable,
     slice::{ClassRules, Slice, may_be_permitted},
 };
 use crate::call::Identity;
@@ -33,9 +30,17 @@ pub struct Prepared {
 #[derive(Debug)]
 struct Over {
     items: Items,
-    slices: Cache<(Class, u32, Action), Arc<Ready>>,
+    slices: Cache<Key, Arc<Ready>, Mixing>,
     /// What does not fit, found out when somebody asks.
     problems: OnceLock<Vec<Problem>>,
+}
+
+/// Of which class, item and action a slice is: by numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    class: u64,
+    item: u32,
+    action: u8,
 }
 
 /// A slice, and what is known of it beforehand.
@@ -60,7 +65,9 @@ impl Prepared {
             policy: policy.clone(),
             laid: Arc::new(Over {
                 items,
-                slices: Cache::new(SLICES),
+                slices: Cache::builder()
+                    .max_capacity(SLICES)
+                    .build_with_hasher(Mixing::default()),
                 problems: OnceLock::new(),
             }),
         }
@@ -131,13 +138,17 @@ impl Prepared {
             return self.settle(set, &class, &laid, &ready, ask);
         };
         let laid = &items.all[number as usize];
-        let key = (class, number, ask.action);
+        let key = Key {
+            class: class.0.number,
+            item: number,
+            action: ask.action as u8,
+        };
         let ready = self.laid.slices.get(&key).unwrap_or_else(|| {
-            let ready = Arc::new(self.ready(set, &key.0, laid, ask.action));
-            self.laid.slices.insert(key.clone(), ready.clone());
+            let ready = Arc::new(self.ready(set, &class, laid, ask.action));
+            self.laid.slices.insert(key, ready.clone());
             ready
         });
-        self.settle(set, &key.0, laid, &ready, ask)
+        self.settle(set, &class, laid, &ready, ask)
     }
 
     pub(super) fn item(&self, set: &super::Set, subject: &Subject<'_>) -> Arc<Laid> {
@@ -163,6 +174,7 @@ impl Prepared {
                 action: *action,
                 item,
                 toolset,
+                given: None,
             };
             let rules = rules.about(&set.compiled, item, *action);
             may_be_permitted(&set.compiled, &rules, &world)
@@ -178,6 +190,7 @@ impl Prepared {
             action,
             item,
             toolset: None,
+            given: None,
         };
         let about = rules.about(compiled, item, action);
         let looks_at_toolset = |action: &Action| {
@@ -219,8 +232,8 @@ impl Prepared {
             }
             Some(slice) if !slice.mentions.reads_context() => Some(
                 slice
-                    .ask(Context::empty(), None)
-                    .map_or_else(|| Err(odd(set)), |response| judge(set, slice, &response)),
+                    .verdict(compiled, &world)
+                    .map_or_else(|| Err(odd(set)), |verdict| judge(set, slice, &verdict)),
             ),
             Some(_) => None,
         };
@@ -248,7 +261,7 @@ impl Prepared {
     ) -> Result<Permit, Denied> {
         let decided = match (&ready.decided, &ready.slice) {
             (Some(decided), _) => decided.clone(),
-            (None, Some(slice)) => evaluate(set, slice, item, ask),
+            (None, Some(slice)) => evaluate(set, slice, class, item, ask),
             (None, None) => Err(odd(set)),
         };
         decided.map_err(|mut denied| {
@@ -258,174 +271,6 @@ impl Prepared {
             });
             denied
         })
-    }
-}
-
-/// Decides with the context.
-fn evaluate(set: &super::Set, slice: &Slice, item: &Laid, ask: &Ask<'_>) -> Result<Permit, Denied> {
-    let (context, text) = match context(ask, item, &slice.mentions, &[]) {
-        Ok(context) => context,
-        Err(fault) => return Err(unrepresentable(set, slice, &fault)),
-    };
-    let Some(response) = slice.ask(context, text) else {
-        return Err(odd(set));
-    };
-    judge(set, slice, &response).map_err(|denied| {
-        let plainly = denied.reason == Refusal::Denied && denied.policies.is_empty();
-        match plainly.then(|| step_up(set, slice, item, ask)).flatten() {
-            Some(better) => better,
-            None => denied,
-        }
-    })
-}
-
-/// What Cedar's answer means.
-fn judge(set: &super::Set, slice: &Slice, response: &Response) -> Result<Permit, Denied> {
-    let compiled = &set.compiled;
-    let rule =
-        |id: &cedar_policy::PolicyId| compiled.names.get(id).map(|rule| &compiled.rules[*rule]);
-    let name = |id: &cedar_policy::PolicyId| rule(id).map(|rule| rule.name.clone());
-    let diagnostics = response.diagnostics();
-    let mut failed = diagnostics.errors().peekable();
-    if failed.peek().is_some() {
-        let policies: Vec<_> = failed
-            .filter_map(|error| {
-                let cedar_policy::AuthorizationError::PolicyEvaluationError(error) = error;
-                name(error.policy_id())
-            })
-            .collect();
-        let text = "a policy about this could not be evaluated, so it is denied; an argument that it needs may be missing";
-        return Err(denied(set, Refusal::Error, sorted(policies), text));
-    }
-    let policies = sorted(diagnostics.reason().filter_map(name).collect());
-    match response.decision() {
-        Decision::Allow => {
-            let rules = diagnostics.reason().filter_map(rule);
-            let approval = rules.filter_map(|rule| {
-                Some(Approval {
-                    policy: rule.name.clone(),
-                    within: rule.approval?,
-                })
-            });
-            let approval = approval.min_by_key(|approval| {
-                let within = approval.within.unwrap_or(std::time::Duration::MAX);
-                (within, approval.policy.clone())
-            });
-            Ok(Permit::by(Decided {
-                policies,
-                digest: compiled.digest.clone(),
-                approval,
-            }))
-        }
-        Decision::Deny => {
-            let reasons = diagnostics.reason().filter_map(rule);
-            let mut reasons: Vec<&str> =
-                reasons.filter_map(|rule| rule.reason.as_deref()).collect();
-            reasons.sort_unstable();
-            let text = if !reasons.is_empty() {
-                reasons.join("; ")
-            } else if !policies.is_empty() {
-                "a policy forbids this".to_owned()
-            } else {
-                would_permit(compiled, slice)
-            };
-            Err(denied(set, Refusal::Denied, policies, &text))
-        }
-    }
-}
-
-/// What is told where no policy permits: what the policies that might have look at, or the reasons that they give.
-fn would_permit(compiled: &Compiled, slice: &Slice) -> String {
-    let mut looked = super::mention::Mentions::default();
-    let mut reasons = Vec::new();
-    for rule in slice
-        .rules
-        .iter()
-        .map(|rule| &compiled.rules[*rule as usize])
-    {
-        if rule.permits {
-            looked.join(&rule.mentions);
-            reasons.extend(rule.reason.as_deref());
-        }
-    }
-    if !reasons.is_empty() {
-        return reasons.join("; ");
-    }
-    let names = looked.args.below.keys().chain(&looked.tags);
-    let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
-    match &names[..] {
-        [] if looked.reads_context() => "no policy permits this under these circumstances".into(),
-        [] => "no policy permits this".into(),
-        names => format!(
-            "no policy permits this with these arguments; policies look at {}",
-            names.join(", ")
-        ),
-    }
-}
-
-/// Whether scopes that policies look for would help, and which.
-fn step_up(set: &super::Set, slice: &Slice, item: &Laid, ask: &Ask<'_>) -> Option<Denied> {
-    let compiled = &set.compiled;
-    for rule in slice
-        .rules
-        .iter()
-        .map(|rule| &compiled.rules[*rule as usize])
-    {
-        let lacking = rule.mentions.scopes.difference(&ask.who.scopes);
-        let lacking: Vec<Arc<str>> = lacking.cloned().collect();
-        if !rule.permits || lacking.is_empty() {
-            continue;
-        }
-        let (context, text) = context(ask, item, &slice.mentions, &lacking).ok()?;
-        let response = slice.ask(context, text)?;
-        if judge(set, slice, &response).is_ok() {
-            let text = format!("this needs the scope {}", lacking.join(" "));
-            let policies = vec![rule.name.clone()];
-            return Some(denied(set, Refusal::Scope(lacking), policies, &text));
-        }
-    }
-    None
-}
-
-fn unrepresentable(set: &super::Set, slice: &Slice, fault: &Unrepresentable) -> Denied {
-    let compiled = &set.compiled;
-    let top = fault.path.split('.').next().unwrap_or_default();
-    let rules = slice
-        .rules
-        .iter()
-        .map(|rule| &compiled.rules[*rule as usize]);
-    let policies = rules
-        .filter(|rule| {
-            let looked = &rule.mentions;
-            looked.args.below.contains_key(top) || looked.tags.contains(&*fault.path)
-        })
-        .map(|rule| rule.name.clone());
-    let text = match fault.wanted {
-        Some(wanted) => format!("policy looks at `{}`, which must be {wanted}", fault.path),
-        None => format!(
-            "policy looks at `{}`, which the schema gives no type that policy knows, so it may not be given",
-            fault.path
-        ),
-    };
-    denied(set, Refusal::Unrepresentable, policies.collect(), &text)
-}
-
-fn odd(set: &super::Set) -> Denied {
-    denied(
-        set,
-        Refusal::Error,
-        Vec::new(),
-        "policy cannot be evaluated here",
-    )
-}
-
-fn denied(set: &super::Set, reason: Refusal, policies: Vec<Arc<str>>, text: &str) -> Denied {
-    Denied {
-        reason,
-        hidden: false,
-        policies,
-        digest: set.compiled.digest.clone(),
-        text: text.to_owned(),
     }
 }
 

@@ -3,9 +3,9 @@
 //! Only what policies look at is represented. What is there and has no type, or is of another type, or is a number that a 64-bit
 //! integer does not hold, cannot be represented, and the call is denied.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
-use cedar_policy::RestrictedExpression;
+use cedar_policy::{ExpressionConstructionError, RestrictedExpression};
 
 use super::{
     mention::Paths,
@@ -25,17 +25,47 @@ pub(super) struct Unrepresentable {
     pub(super) wanted: Option<&'static str>,
 }
 
+/// A value that policies know, exactly as it was sent. Borrows the text of the arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Held<'a> {
+    Bool(bool),
+    Long(i64),
+    Text(Cow<'a, str>),
+    /// In the order that they were sent, and as often.
+    Set(Vec<Self>),
+    /// No two members have the same name.
+    Record(Vec<(Cow<'a, str>, Self)>),
+}
+
+impl Held<'_> {
+    /// The same for Cedar.
+    pub(super) fn cedar(&self) -> Result<RestrictedExpression, ExpressionConstructionError> {
+        Ok(match self {
+            Self::Bool(value) => RestrictedExpression::new_bool(*value),
+            Self::Long(value) => RestrictedExpression::new_long(*value),
+            Self::Text(text) => RestrictedExpression::new_string(text.as_ref().to_owned()),
+            Self::Set(values) => {
+                let values: Result<Vec<_>, _> = values.iter().map(Held::cedar).collect();
+                RestrictedExpression::new_set(values?)
+            }
+            Self::Record(members) => {
+                let mut pairs = Vec::with_capacity(members.len());
+                for (name, value) in members {
+                    pairs.push((name.as_ref().to_owned(), value.cedar()?));
+                }
+                RestrictedExpression::new_record(pairs)?
+            }
+        })
+    }
+}
+
 /// The members of `arguments` that `paths` lead to, as `context.args`.
-pub(super) fn arguments(
-    arguments: Option<Node<'_>>,
-    paths: &Paths,
+pub(super) fn arguments<'a>(
+    arguments: Option<Node<'a>>,
+    paths: &'a Paths,
     shapes: &Shapes,
-) -> Result<RestrictedExpression, Unrepresentable> {
-    let mut writer = Writer {
-        path: Vec::new(),
-        left: VALUES,
-    };
-    writer.record(arguments, Some(paths), shapes)
+) -> Result<Held<'a>, Unrepresentable> {
+    Reader { left: VALUES }.record(arguments, Some(paths), shapes)
 }
 
 /// The scalar that `tag` leads to as text; `None` where there is none.
@@ -56,7 +86,7 @@ pub(super) fn tag(
         [] => Ok(None),
         [(node, true)] => match node.kind() {
             Kind::Null => Ok(None),
-            Kind::String => Ok(node.as_str().map(std::borrow::Cow::into_owned)),
+            Kind::String => Ok(node.as_str().map(Cow::into_owned)),
             Kind::Bool => Ok(Some(node.raw().to_owned())),
             Kind::Number => long(node)
                 .map(|long| Some(long.to_string()))
@@ -96,94 +126,102 @@ pub(super) fn long(node: Node<'_>) -> Option<i64> {
     }
 }
 
-struct Writer {
-    path: Vec<Arc<str>>,
+/// Reads values, a bounded number of them.
+struct Reader {
     left: usize,
 }
 
-impl Writer {
-    fn refuse(&self, wanted: Option<&'static str>) -> Unrepresentable {
-        Unrepresentable {
-            path: self.path.join("."),
-            wanted,
-        }
-    }
-
-    fn record(
+impl Reader {
+    fn record<'a>(
         &mut self,
-        node: Option<Node<'_>>,
-        paths: Option<&Paths>,
+        node: Option<Node<'a>>,
+        paths: Option<&'a Paths>,
         shapes: &Shapes,
-    ) -> Result<RestrictedExpression, Unrepresentable> {
+    ) -> Result<Held<'a>, Unrepresentable> {
         if node.is_some_and(|node| node.kind() != Kind::Object) {
-            return Err(self.refuse(Some("an object")));
+            return Err(Unrepresentable::of(Some("an object")));
         }
-        let mut pairs = Vec::new();
+        let mut members = Vec::new();
         match (node, paths) {
             (None, _) => {}
             (Some(node), Some(paths)) => {
+                members.reserve_exact(paths.below.len());
                 for (name, below) in &paths.below {
                     if let Some(value) = node.member(name) {
                         let below = (!below.whole).then_some(below);
-                        pairs.extend(self.member(name.clone(), value, below, shapes)?);
+                        let name = Cow::Borrowed(&**name);
+                        members.extend(self.member(name, value, below, shapes)?);
                     }
                 }
             }
             (Some(node), None) => {
                 for member in node.members() {
-                    let name = member.key.as_ref().into();
-                    pairs.extend(self.member(name, member.value, None, shapes)?);
+                    members.extend(self.member(member.key, member.value, None, shapes)?);
                 }
             }
         }
-        // No two members have the same name, which is all that could be wrong.
-        RestrictedExpression::new_record(pairs).map_err(|_| self.refuse(None))
+        Ok(Held::Record(members))
     }
 
-    fn member(
+    fn member<'a>(
         &mut self,
-        name: Arc<str>,
-        value: Node<'_>,
-        below: Option<&Paths>,
+        name: Cow<'a, str>,
+        value: Node<'a>,
+        below: Option<&'a Paths>,
         shapes: &Shapes,
-    ) -> Result<Option<(String, RestrictedExpression)>, Unrepresentable> {
-        self.path.push(name.clone());
+    ) -> Result<Option<(Cow<'a, str>, Held<'a>)>, Unrepresentable> {
         let Some(member) = shapes.member(&name) else {
-            return Err(self.refuse(None));
+            return Err(Unrepresentable::of(None).within(&name));
         };
-        let pair = if value.kind() == Kind::Null && member.nullable {
-            None
-        } else {
-            Some((name.to_string(), self.value(value, below, &member.shape)?))
-        };
-        self.path.pop();
-        Ok(pair)
+        if member.nullable && value.kind() == Kind::Null {
+            return Ok(None);
+        }
+        match self.value(value, below, &member.shape) {
+            Ok(value) => Ok(Some((name, value))),
+            Err(fault) => Err(fault.within(&name)),
+        }
     }
 
-    fn value(
+    fn value<'a>(
         &mut self,
-        node: Node<'_>,
-        below: Option<&Paths>,
+        node: Node<'a>,
+        below: Option<&'a Paths>,
         shape: &Shape,
-    ) -> Result<RestrictedExpression, Unrepresentable> {
-        let refusal = self.refuse(Some(shape.word()));
-        self.left = self.left.checked_sub(1).ok_or_else(|| refusal.clone())?;
+    ) -> Result<Held<'a>, Unrepresentable> {
+        let refuse = || Unrepresentable::of(Some(shape.word()));
+        self.left = self.left.checked_sub(1).ok_or_else(refuse)?;
         match shape {
-            Shape::Bool => node.as_bool().map(RestrictedExpression::new_bool),
-            Shape::Long => long(node).map(RestrictedExpression::new_long),
-            Shape::Text => node
-                .as_str()
-                .map(|text| RestrictedExpression::new_string(text.into_owned())),
+            Shape::Bool => node.as_bool().map(Held::Bool),
+            Shape::Long => long(node).map(Held::Long),
+            Shape::Text => node.as_str().map(Held::Text),
             Shape::Set(element) if node.kind() == Kind::Array => {
                 let elements: Result<Vec<_>, _> = node
                     .elements()
                     .map(|node| self.value(node, None, element))
                     .collect();
-                return Ok(RestrictedExpression::new_set(elements?));
+                return Ok(Held::Set(elements?));
             }
             Shape::Record(shapes) => return self.record(Some(node), below, shapes),
             Shape::Set(_) => None,
         }
-        .ok_or(refusal)
+        .ok_or_else(refuse)
+    }
+}
+
+impl Unrepresentable {
+    const fn of(wanted: Option<&'static str>) -> Self {
+        Self {
+            path: String::new(),
+            wanted,
+        }
+    }
+
+    /// The same, of a member.
+    fn within(mut self, name: &str) -> Self {
+        self.path = match self.path.as_str() {
+            "" => name.to_owned(),
+            path => format!("{name}.{path}"),
+        };
+        self
     }
 }

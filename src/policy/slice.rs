@@ -1,8 +1,12 @@
 //! Slices: of all policies those that matter to one class, one item and one action, ready to be asked.
 //!
 //! A policy is left out only if it is false whatever the context is, so a slice decides as the whole set does
-//! (`tests::properties`). What no policy of a slice needs the context for is decided when the slice is made. Making one costs some
-//! tens of microseconds, asking it what its own policies cost; neither grows with policies that are about something else.
+//! (`tests::properties`); of the others the conditions are left that need the context. What no policy of a slice needs the
+//! context for is decided when the slice is made. Making one costs some tens of microseconds, asking it what its own policies
+//! cost; neither grows with policies that are about something else.
+//!
+//! There are two ways to ask. [`Slice::weigh`] compares here, and says nothing where that is not exact; then Cedar is asked
+//! over the slice. A debug build asks both, every time, and stops where they differ.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,13 +14,15 @@ use std::{
 };
 
 use cedar_policy::{
-    Authorizer, Context, Entities, Entity, EntityUid, PolicySet, Request, Response,
+    Authorizer, Context, Entities, Entity, EntityUid, PolicyId, PolicySet, Request, Response,
     RestrictedExpression,
+    pst::{BinaryOp, Expr},
 };
 
 use super::{
     Action, Class, ItemKind,
     class::{Classes, Grants, type_of},
+    context::Given,
     laid::Laid,
     load::Compiled,
     mention::Mentions,
@@ -45,6 +51,26 @@ pub(super) struct Slice {
     pub(super) resource: EntityUid,
     /// What they look at together.
     pub(super) mentions: Mentions,
+    /// The same policies in the order of their names, with what is not known of each; `None` where not even the scope is.
+    residuals: Option<Box<[Residual]>>,
+}
+
+/// What of a policy needs the context.
+#[derive(Debug)]
+struct Residual {
+    rule: u32,
+    permits: bool,
+    /// The expression, and whether it must be true rather than false; in order.
+    conditions: Vec<(Arc<Expr>, bool)>,
+}
+
+/// Which policies apply, by number, and in the order of their names. Where one forbids, those that permit are not told.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Verdict {
+    pub(super) permits: Vec<u32>,
+    pub(super) forbids: Vec<u32>,
+    /// Those that cannot be evaluated.
+    pub(super) failed: Vec<u32>,
 }
 
 impl ClassRules {
@@ -124,16 +150,24 @@ impl Slice {
             .collect();
         let mut mentions = Mentions::default();
         let mut policies = PolicySet::new();
-        for rule in &rules {
-            let rule = &compiled.rules[*rule as usize];
+        let mut residuals = Some(Vec::with_capacity(rules.len()));
+        for number in &rules {
+            let rule = &compiled.rules[*number as usize];
             mentions.join(&rule.mentions);
-            let scope = world.scope(rule);
-            let policy = if scope == Outcomes::TRUE {
+            let policy = if world.scope(rule) == Outcomes::TRUE {
+                if let Some(residuals) = &mut residuals {
+                    residuals.push(Residual::of(*number, rule, world));
+                }
                 &rule.bare
             } else {
+                residuals = None;
                 &rule.cedar
             };
             policies.add(policy.clone()).ok()?;
+        }
+        let name = |residual: &Residual| &compiled.rules[residual.rule as usize].name;
+        if let Some(residuals) = &mut residuals {
+            residuals.sort_unstable_by(|one, two| name(one).cmp(name(two)));
         }
         let principal = uid(type_of(world.who.kind), world.classes.id(world.who));
         let resource = uid(world.item.type_name(), &world.item.item.outward);
@@ -152,11 +186,86 @@ impl Slice {
             action,
             resource,
             mentions,
+            residuals: residuals.map(Into::into),
         })
     }
 
-    /// What Cedar says of it. `None` if it does not take the entity, which denies.
-    pub(super) fn ask(&self, context: Context, more: Option<Entity>) -> Option<Response> {
+    /// What the policies come to, with the context if one is given. `None` if Cedar does not take it, which denies.
+    pub(super) fn verdict(&self, compiled: &Compiled, world: &World<'_>) -> Option<Verdict> {
+        let weighed = self.weigh(world);
+        // Both ways are one, or the build is broken: checked wherever tests go.
+        debug_assert!(
+            weighed.is_none() || weighed == self.told(compiled, world.given),
+            "compared here: {weighed:?}; Cedar: {:?}; {:?}",
+            self.told(compiled, world.given),
+            world.given
+        );
+        weighed.or_else(|| self.told(compiled, world.given))
+    }
+
+    /// What the policies come to, where comparing here tells it exactly.
+    fn weigh<'a>(&'a self, world: &World<'a>) -> Option<Verdict> {
+        let mut verdict = Verdict::default();
+        'rules: for residual in self.residuals.as_ref()? {
+            for (expr, holds) in &residual.conditions {
+                match world.condition(expr, *holds) {
+                    Outcomes::TRUE => {}
+                    Outcomes::FALSE => continue 'rules,
+                    Outcomes::ERROR => {
+                        verdict.failed.push(residual.rule);
+                        continue 'rules;
+                    }
+                    _ => return None,
+                }
+            }
+            let all = if residual.permits {
+                &mut verdict.permits
+            } else {
+                &mut verdict.forbids
+            };
+            all.push(residual.rule);
+        }
+        if !verdict.forbids.is_empty() {
+            verdict.permits.clear();
+        }
+        Some(verdict)
+    }
+
+    /// What Cedar says the policies come to.
+    fn told(&self, compiled: &Compiled, given: Option<&Given<'_>>) -> Option<Verdict> {
+        let response = self.ask(given)?;
+        let mut verdict = Verdict::default();
+        let number = |id: &PolicyId| u32::try_from(*compiled.names.get(id)?).ok();
+        let rule = |number: &u32| &compiled.rules[*number as usize];
+        let diagnostics = response.diagnostics();
+        for number in diagnostics.reason().filter_map(number) {
+            let all = if rule(&number).permits {
+                &mut verdict.permits
+            } else {
+                &mut verdict.forbids
+            };
+            all.push(number);
+        }
+        for error in diagnostics.errors() {
+            let cedar_policy::AuthorizationError::PolicyEvaluationError(error) = error;
+            verdict.failed.extend(number(error.policy_id()));
+        }
+        for all in [
+            &mut verdict.permits,
+            &mut verdict.forbids,
+            &mut verdict.failed,
+        ] {
+            all.sort_unstable_by(|one, two| rule(one).name.cmp(&rule(two).name));
+        }
+        Some(verdict)
+    }
+
+    /// What Cedar says. `None` if it does not take what is given, which denies.
+    pub(super) fn ask(&self, given: Option<&Given<'_>>) -> Option<Response> {
+        let (context, more) = match given {
+            Some(given) => given.cedar()?,
+            None => (Context::empty(), None),
+        };
         let (principal, action, resource) = (
             self.principal.clone(),
             self.action.clone(),
@@ -171,6 +280,42 @@ impl Slice {
                 authorizer.is_authorized(&request, &self.policies, &entities)
             }
         })
+    }
+}
+
+impl Residual {
+    /// What is left of a policy whose scope holds.
+    fn of(number: u32, rule: &Rule, world: &World<'_>) -> Self {
+        let mut conditions = Vec::new();
+        for (expr, holds) in &rule.conditions {
+            if *holds {
+                conjuncts(expr, &mut |part| conditions.push((part.clone(), true)));
+            } else {
+                conditions.push((expr.clone(), false));
+            }
+        }
+        // What holds in every context need not be asked again; what may fail is no such thing.
+        conditions.retain(|(expr, holds)| world.condition(expr, *holds) != Outcomes::TRUE);
+        Self {
+            rule: number,
+            permits: rule.permits,
+            conditions,
+        }
+    }
+}
+
+/// `a`, `b` and `c` of `a && b && c`, in order.
+fn conjuncts(expr: &Arc<Expr>, each: &mut impl FnMut(&Arc<Expr>)) {
+    match &**expr {
+        Expr::BinaryOp {
+            op: BinaryOp::And,
+            left,
+            right,
+        } => {
+            conjuncts(left, each);
+            conjuncts(right, each);
+        }
+        _ => each(expr),
     }
 }
 

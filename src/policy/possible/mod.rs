@@ -1,14 +1,17 @@
-//! What a condition may come to when the context is not known: true, false, an error, or several of these.
+//! What a condition may come to when the context is not known: true, false, an error, or several of these. And what it comes
+//! to when it is.
 //!
 //! Never too little: if some context brings an outcome about, that outcome is among those told
 //! (`tests::properties` compares with Cedar over all contexts of small worlds). Sometimes too much: conditions are not solved,
 //! so `x < 1 && x > 2` may be true here. Erring that way lists an item that is then refused, and never hides one that
-//! may be used.
+//! may be used. So if only one outcome is told, that is what it comes to; with the context given that is so of nearly
+//! all conditions, and such a decision needs no Cedar.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "Cedar's syntax grows; what is not known here may come to anything"
 )]
 
+mod given;
 mod text;
 mod value;
 
@@ -19,8 +22,10 @@ use cedar_policy::pst::{BinaryOp, Expr, Literal, UnaryOp, Var};
 use super::{
     Action, ItemKind,
     class::{Classes, Grants, type_of},
+    context::Given,
     expand::Expansions,
     laid::{Known, Laid, Parts},
+    represent::Held,
     rule::{Constraint, Rule},
     shape::Shape,
 };
@@ -42,6 +47,8 @@ pub(super) struct World<'a> {
     pub(super) item: &'a Laid,
     /// The toolset of the endpoint, where it is known.
     pub(super) toolset: Option<Option<&'a str>>,
+    /// What the request brings, where there is one.
+    pub(super) given: Option<&'a Given<'a>>,
 }
 
 impl<'a> World<'a> {
@@ -52,12 +59,15 @@ impl<'a> World<'a> {
             if !all.has(Outcomes::TRUE) {
                 break;
             }
-            all = all.and(|| {
-                let outcomes = self.value(expr).outcomes();
-                if *holds { outcomes } else { outcomes.not() }
-            });
+            all = all.and(|| self.condition(expr, *holds));
         }
         all
+    }
+
+    /// What a condition may come to that must hold, or must not.
+    pub(super) fn condition(&self, expr: &'a Expr, holds: bool) -> Outcomes {
+        let outcomes = self.value(expr).outcomes();
+        if holds { outcomes } else { outcomes.not() }
     }
 
     /// What the scope of a policy comes to.
@@ -239,6 +249,10 @@ impl<'a> World<'a> {
             (UnaryOp::Neg, Value::Long(long)) => long.checked_neg().map_or(Fails, Value::Long),
             (UnaryOp::IsEmpty, Value::Some(_)) => Bool(Outcomes::EITHER),
             (UnaryOp::IsEmpty, Value::Set(values)) => Bool(Outcomes::of(values.is_empty())),
+            (UnaryOp::IsEmpty, Value::Texts(texts)) => Bool(Outcomes::of(texts.is_empty())),
+            (UnaryOp::IsEmpty, Value::Held(Held::Set(values))) => {
+                Bool(Outcomes::of(values.is_empty()))
+            }
             _ => Open,
         }
     }
@@ -276,19 +290,16 @@ impl<'a> World<'a> {
             BinaryOp::Sub => number(i64::checked_sub),
             BinaryOp::Mul => number(i64::checked_mul),
             BinaryOp::In => Bool(self.within(&one, &two)),
-            BinaryOp::Contains => match &one {
-                Value::Set(_) | Value::Some(_) => Bool(self.among(&one, &two)),
-                _ => Open,
-            },
+            BinaryOp::Contains if one.is_set() => Bool(self.among(&one, &two)),
             BinaryOp::ContainsAll => match (&one, &two) {
-                (Value::Set(_) | Value::Some(_), Value::Set(two)) => {
+                (set, Value::Set(two)) if set.is_set() => {
                     let all = two.iter().map(|value| self.among(&one, value));
                     Bool(all.fold(Outcomes::TRUE, |all, this| all.and(|| this)))
                 }
                 _ => Open,
             },
             BinaryOp::ContainsAny => match (&one, &two) {
-                (Value::Set(_) | Value::Some(_), Value::Set(two)) => {
+                (set, Value::Set(two)) if set.is_set() => {
                     let none = two.iter().map(|value| self.among(&one, value).not());
                     Bool(
                         none.fold(Outcomes::TRUE, |all, this| all.and(|| this))
@@ -297,6 +308,8 @@ impl<'a> World<'a> {
                 }
                 _ => Open,
             },
+            BinaryOp::GetTag => one.tag(&two),
+            BinaryOp::HasTag => one.has_tag(&two),
             _ => Open,
         };
         match result {
@@ -306,17 +319,23 @@ impl<'a> World<'a> {
     }
 
     fn among(&self, set: &Value<'a>, wanted: &Value<'a>) -> Outcomes {
-        let values = match (set, wanted) {
-            (Value::Set(values), _) => values,
+        let any = |none: Outcomes, value: &Value<'a>| none.and(|| self.equal(value, wanted).not());
+        let none = match (set, wanted) {
+            (Value::Set(values), _) => values.iter().fold(Outcomes::TRUE, any),
+            (Value::Held(Held::Set(values)), _) => {
+                let values = values.iter().map(Value::of);
+                values.fold(Outcomes::TRUE, |none, value| any(none, &value))
+            }
+            (Value::Texts(texts), Value::Text(text)) => {
+                return Outcomes::of(texts.contains(&**text));
+            }
             (Value::Some(texts), Value::Text(text)) if !texts.contains(&**text) => {
                 return Outcomes::FALSE;
             }
             (Value::Some(_), _) => return Outcomes::EITHER,
             _ => return Outcomes::ANY,
         };
-        let none = values.iter().map(|value| self.equal(value, wanted).not());
-        none.fold(Outcomes::TRUE, |all, this| all.and(|| this))
-            .not()
+        none.not()
     }
 
     fn equal(&self, one: &Value<'a>, two: &Value<'a>) -> Outcomes {
@@ -376,6 +395,7 @@ impl<'a> World<'a> {
             },
             Value::Resource => self.item_attribute(name),
             Value::Context => match name {
+                _ if self.given.is_some() => self.given(name),
                 "args" => self
                     .item
                     .shapes(self.action)
@@ -394,6 +414,7 @@ impl<'a> World<'a> {
                 None => Fails,
             },
             Value::Record(mut fields) => fields.remove(name).unwrap_or(Fails),
+            Value::Held(held) => held.member(name).map_or(Fails, Value::of),
             Open => Open,
             _ => Fails,
         }
@@ -406,6 +427,7 @@ impl<'a> World<'a> {
                 Fails => Outcomes::FALSE,
                 _ => Outcomes::TRUE,
             },
+            Value::Context if self.given.is_some() => Outcomes::of(self.given(name) != Fails),
             Value::Context => match name {
                 "args" | "text" => Outcomes::of(self.item.shapes(self.action).is_some()),
                 "toolset" => match self.toolset {
@@ -428,6 +450,7 @@ impl<'a> World<'a> {
                 }
             }
             Value::Record(fields) => Outcomes::of(fields.contains_key(name)),
+            Value::Held(held @ Held::Record(_)) => Outcomes::of(held.member(name).is_some()),
             Open => Outcomes::ANY,
             _ => Outcomes::ERROR,
         }

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::policy::shape::Shapes;
+use crate::policy::{represent::Held, shape::Shapes};
 
 /// What may come out, as a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +78,12 @@ pub(super) enum Value<'a> {
     Begins(Vec<&'a str>),
     /// A set of some of these texts, or of none.
     Some(&'a BTreeSet<Arc<str>>),
+    /// The set of these texts.
+    Texts(&'a BTreeSet<Arc<str>>),
+    /// What was sent: a record or a set.
+    Held(&'a Held<'a>),
+    /// The arguments as text.
+    Tags(&'a [(&'a str, Option<String>)]),
     Record(BTreeMap<&'a str, Self>),
     /// Anything, or an error.
     Open,
@@ -116,6 +122,9 @@ impl Value<'_> {
             | Self::Arguments(..)
             | Self::Begins(_)
             | Self::Some(_)
+            | Self::Texts(_)
+            | Self::Held(_)
+            | Self::Tags(_)
             | Open
             | Fails => false,
         }

@@ -7,7 +7,10 @@
     reason = "what the engine does with slices of JSON, this does with trees"
 )]
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::LazyLock,
+};
 
 use cedar_policy::{
     Authorizer, Context, Decision, Entities, Entity, EntityId, EntityUid, PolicySet, Request,
@@ -20,7 +23,7 @@ use super::*;
 /// Every policy and every entity but the principal.
 pub(super) struct Naive {
     policies: PolicySet,
-    entities: Vec<Entity>,
+    entities: Entities,
     /// For each group, those it is in directly.
     parents: BTreeMap<&'static str, Vec<&'static str>>,
 }
@@ -47,9 +50,12 @@ impl Naive {
         items: &[Item],
         parents: BTreeMap<&'static str, Vec<&'static str>>,
     ) -> Self {
-        let (schema, _) = Schema::from_cedarschema_str(schema::TEXT).expect("the schema");
-        let actions = schema.action_entities().expect("actions");
-        let mut entities: Vec<Entity> = actions.into_iter().collect();
+        // Read once: it is the same for every case, and most of what a case costs.
+        static ACTIONS: LazyLock<Entities> = LazyLock::new(|| {
+            let (schema, _) = Schema::from_cedarschema_str(schema::TEXT).expect("the schema");
+            schema.action_entities().expect("actions")
+        });
+        let mut entities: Vec<Entity> = ACTIONS.iter().cloned().collect();
         entities.extend(items.iter().map(of_item));
         for (group, above) in &parents {
             let above = above.iter().map(|name| uid("Group", name));
@@ -57,7 +63,7 @@ impl Naive {
         }
         Self {
             policies: policies.parse().expect("policies"),
-            entities,
+            entities: Entities::from_entities(entities, None).expect("entities"),
             parents,
         }
     }
@@ -74,10 +80,9 @@ impl Naive {
         let principal = uid(&ty, &who.name);
         let groups = who.groups.iter().map(|group| uid("Group", group));
         let attributes = [("name".to_owned(), text(&who.name))];
-        let mut entities = self.entities.clone();
-        entities.push(
+        let mut entities = vec![
             Entity::new(principal.clone(), attributes.into(), groups.collect()).expect("entity"),
-        );
+        ];
         for group in &who.groups {
             if !self.parents.contains_key(&**group) {
                 entities.push(Entity::with_uid(uid("Group", group)));
@@ -115,7 +120,8 @@ impl Naive {
             None,
         )
         .expect("a request");
-        let entities = Entities::from_entities(entities, None).expect("entities");
+        let all = self.entities.clone().add_entities(entities, None);
+        let entities = all.expect("entities");
         let response = Authorizer::new().is_authorized(&request, &self.policies, &entities);
         response.decision() == Decision::Allow && response.diagnostics().errors().next().is_none()
     }
