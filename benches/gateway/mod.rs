@@ -78,6 +78,7 @@ impl Gateway {
             )),
             findings: Default::default(),
             auditor: None,
+            asking: Default::default(),
             closing: CancellationToken::new(),
         };
         let tasks = Tasks::new();
@@ -89,6 +90,7 @@ impl Gateway {
                 deadline: Duration::from_secs(60),
                 closing: CancellationToken::new(),
                 observed: false,
+                bounds: Default::default(),
             },
         }
     }

@@ -208,6 +208,9 @@ mod tests {
         read(&Document {
             status: StatusCode::from_u16(status).unwrap(),
             body: Bytes::copy_from_slice(body.as_bytes()),
+            etag: None,
+            max_age: None,
+            challenge: None,
         })
     }
 
