@@ -18,7 +18,7 @@
 //! everybody to it. The `mod` lines below are in that order, which is the order to read in.
 //!
 //! ```text
-//! 7  config  app  cli  demo        read files and arguments, build the rest, own the runtime
+//! 7  config  app  cli  demo  telemetry  read files and arguments, build the rest, own the runtime
 //! 6  server  downstream            listeners, TLS, what HTTP must refuse; bindings and dialects facing clients
 //! 5  stack                         gates, wraps, dispatch: the tower layers and their one composition
 //! 4  upstream                      peers, transports, probing, health, refreshing
@@ -96,3 +96,4 @@ pub mod app;
 pub mod cli;
 pub mod config;
 pub mod demo;
+pub mod telemetry;
