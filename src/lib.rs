@@ -24,7 +24,7 @@
 //! 4  upstream                      peers, transports, probing, health, refreshing
 //! 3  snapshot  stage  connect      the world one call sees; the types that prove how far a call has come
 //! 2  audit auth catalog events limits pins policy resume sanitize schema  domain decisions: no tower
-//! 1  call findings metrics tasks seal  the canonical call and reply; what was found and counted; tasks; sealed cursors
+//! 1  call findings metrics spans tasks seal  the canonical call and reply; what was found and counted; tasks; sealed cursors
 //! 0  glob  json  jsonrpc  protocol bytes, frames, the specification's words: no I/O, no clock
 //! ```
 //!
@@ -62,6 +62,7 @@ pub mod findings;
 pub mod metrics;
 pub mod schema;
 pub mod seal;
+pub mod spans;
 pub mod tasks;
 
 // Floor 2: who calls; how much they may have; what is offered under which name; who may use it; how a call that asked for input goes on; who hears of

@@ -2,6 +2,7 @@
 
 mod audit;
 mod content;
+mod gauges;
 mod govern;
 mod paths;
 mod pins;
@@ -42,6 +43,7 @@ use crate::{
     stack::{self, Upstreams},
     stage::Passage,
     tasks::Tasks,
+    telemetry::Telemetry,
     upstream::{Claim, FromUpstream, Sink, State, Upstream, UpstreamError},
 };
 
@@ -69,6 +71,8 @@ struct Shared {
     unguided: Vec<policy::Problem>,
     connections: Option<Connections>,
     findings: Findings,
+    hub: Arc<Hub>,
+    telemetry: Option<Telemetry>,
     // Holds the listener from `bind` to `shutdown`; touched at start and end only.
     server: std::sync::Mutex<Option<Server>>,
     /// The log of calls, until the end.
@@ -130,8 +134,20 @@ impl App {
     ///
     /// # Errors
     /// [`AppError::Auth`], [`AppError::Connections`]: what else can be wrong with a plan was said when it was made.
-    #[expect(clippy::unused_async, reason = "needs a runtime, and says so")]
     pub async fn build(plan: Plan, tasks: Tasks) -> Result<Self, AppError> {
+        Self::observed(plan, None, tasks).await
+    }
+
+    /// The same, watched by `telemetry`, which it ends when it ends.
+    ///
+    /// # Errors
+    /// As [`App::build`].
+    #[expect(clippy::unused_async, reason = "needs a runtime, and says so")]
+    pub async fn observed(
+        plan: Plan,
+        telemetry: Option<Telemetry>,
+        tasks: Tasks,
+    ) -> Result<Self, AppError> {
         let hub = Hub::new(plan.listens);
         let findings = Findings::new();
         let (policy, problems) = govern::first(&plan);
@@ -213,22 +229,31 @@ impl App {
             .map(|spec| Gatekeeper::start(spec, &tasks))
             .transpose()?;
         let server = std::sync::Mutex::new(None);
-        Ok(Self {
-            shared: Arc::new(Shared {
-                plan,
-                tasks,
-                world,
-                fleet,
-                door,
-                guards,
-                governor,
-                unguided,
-                connections,
-                findings,
-                server,
-                recording: std::sync::Mutex::new(recording),
-            }),
-        })
+        let shared = Arc::new(Shared {
+            plan,
+            tasks,
+            world,
+            fleet,
+            door,
+            guards,
+            governor,
+            unguided,
+            connections,
+            findings,
+            hub,
+            telemetry,
+            server,
+            recording: std::sync::Mutex::new(recording),
+        });
+        if let Some(telemetry) = &shared.telemetry {
+            gauges::observe(&shared, &telemetry.meter());
+        }
+        Ok(Self { shared })
+    }
+
+    /// What watches it, where anything does.
+    pub fn telemetry(&self) -> Option<&Telemetry> {
+        self.shared.telemetry.as_ref()
     }
 
     /// Begins to listen; says where.
@@ -468,6 +493,9 @@ impl App {
             .take();
         // It waits for the disk. It ends only with the runtime, and nothing comes after it.
         _ = tokio::task::spawn_blocking(move || audit::close(recording)).await;
+        if let Some(telemetry) = &self.shared.telemetry {
+            telemetry.shutdown().await;
+        }
     }
 }
 

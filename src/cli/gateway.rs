@@ -11,10 +11,12 @@ use super::{
 };
 use crate::{
     app::{App, UpstreamStatus},
+    config::Plan,
     json::{Edits, Fate, Json, Node},
     jsonrpc::RpcError,
     protocol::{codes, methods::ListKind},
     tasks::Tasks,
+    telemetry::Telemetry,
 };
 
 /// How long upstreams may take, beside the start of their programs, until a one-off command goes on without them.
@@ -104,10 +106,29 @@ pub(super) async fn build(source: &Source, calls: bool) -> Result<(App, Tasks), 
     if !calls {
         plan.audit = None;
     }
+    built(plan, None).await
+}
+
+/// The same, watched as the configuration says: for what goes on for long.
+pub(super) async fn build_observed(source: &Source) -> Result<(App, Tasks), super::Ended> {
+    let plan = source.plan().ok_or(super::Ended::Misused)?;
+    let telemetry = observed(&plan)?;
+    built(plan, Some(telemetry)).await
+}
+
+/// What watches a gateway of this plan; if nothing can, the reason has been told.
+pub(super) fn observed(plan: &Plan) -> Result<Telemetry, super::Ended> {
+    Telemetry::start(&plan.telemetry).map_err(|error| {
+        out::problem(&error.to_string());
+        super::Ended::Failed
+    })
+}
+
+async fn built(plan: Plan, telemetry: Option<Telemetry>) -> Result<(App, Tasks), super::Ended> {
     let tasks = Tasks::new();
     // What is wrong with those of a directory is in the log.
     let unguided = plan.policy.is_none();
-    match App::build(plan, tasks.child()).await {
+    match App::observed(plan, telemetry, tasks.child()).await {
         Ok(app) => {
             for problem in app.policy_problems().iter().filter(|_| unguided) {
                 out::note(&problem.to_string());

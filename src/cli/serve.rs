@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::{
     Ended,
-    gateway::build,
+    gateway::{build_observed, observed},
     out,
     signals::{Again, Stop},
     source::Source,
@@ -70,8 +70,13 @@ pub(super) async fn serve(plan: Plan, ready: impl AsyncFnOnce(&App, &str)) -> En
     let endpoint = plan.endpoint.clone();
     let who = admitted(&plan);
     let recorded = plan.audit.is_some();
+    // Before anything else is made: instruments count where they find a provider when they are first used.
+    let telemetry = match observed(&plan) {
+        Ok(telemetry) => telemetry,
+        Err(ended) => return ended,
+    };
     let tasks = Tasks::new();
-    let app = match App::build(plan, tasks.child()).await {
+    let app = match App::observed(plan, Some(telemetry), tasks.child()).await {
         Ok(app) => app,
         Err(error) => {
             out::problem(&error.to_string());
@@ -163,7 +168,7 @@ fn not_bound(error: &AppError) -> String {
 
 /// Runs `usher stdio` for `source`.
 pub(super) async fn stdio(source: &Source) -> Ended {
-    let (app, tasks) = match build(source, true).await {
+    let (app, tasks) = match build_observed(source).await {
         Ok(built) => built,
         Err(ended) => return ended,
     };

@@ -1,7 +1,7 @@
 //! What to suggest for a word that is not known.
 
 /// Keys that the product describes and this version does not have.
-const NOT_BUILT_YET: [&str; 5] = ["admin", "approvals", "audit", "telemetry", "valkey"];
+const NOT_BUILT_YET: [&str; 4] = ["admin", "approvals", "audit", "valkey"];
 
 /// A hint for an unknown word among `known` ones: the likely one, or all of them.
 pub(super) fn unknown(kind: &str, word: &str, known: &[&str]) -> String {

@@ -43,6 +43,8 @@ pub struct Plan {
     pub limits: LimitRules,
     /// How calls are recorded. `None`: they are not.
     pub audit: Option<crate::audit::home::AuditSpec>,
+    /// Where metrics and traces go to.
+    pub telemetry: crate::telemetry::spec::TelemetrySpec,
     /// How many may listen for changes.
     pub listens: crate::events::Bounds,
     /// How much a client may say at a time.

@@ -166,6 +166,11 @@ impl Hub {
         }
     }
 
+    /// How many places are taken: listens of principals, sessions' own left out.
+    pub fn seated(&self) -> usize {
+        held(&self.seats).total
+    }
+
     /// Whether anybody listens for lists of any scope.
     pub fn is_silent(&self) -> bool {
         held(&self.scopes).is_empty()

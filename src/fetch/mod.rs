@@ -23,7 +23,8 @@ use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header::ACCEPT};
+use http_body_util::Full;
 use rustls::ClientConfig;
 use zeroize::Zeroizing;
 
@@ -174,6 +175,24 @@ impl Fetcher {
             .await
     }
 
+    /// POSTs a body of any type, with these headers in the place of ours of the same names, and reads an answer of at most
+    /// `max` bytes, whatever its type.
+    ///
+    /// # Errors
+    /// As [`Fetcher::document`].
+    pub async fn post(
+        &self,
+        at: &Address,
+        headers: HeaderMap,
+        body: Bytes,
+        max: usize,
+    ) -> Result<Document, FetchError> {
+        let mut request = wire::request(at, Method::POST, Special::default(), (None, body));
+        request.headers_mut().remove(ACCEPT);
+        request.headers_mut().extend(headers);
+        self.exchanged(at, request, max).await
+    }
+
     async fn bounded(
         &self,
         at: &Address,
@@ -182,11 +201,21 @@ impl Fetcher {
         body: (Option<&'static str>, Bytes),
         max: usize,
     ) -> Result<Document, FetchError> {
+        let request = wire::request(at, method, special, body);
+        self.exchanged(at, request, max).await
+    }
+
+    async fn exchanged(
+        &self,
+        at: &Address,
+        request: Request<Full<Bytes>>,
+        max: usize,
+    ) -> Result<Document, FetchError> {
         let fetching = async {
             let stream = tokio::time::timeout(Self::CONNECT, self.reach(at))
                 .await
                 .map_err(|_| FetchError::Timeout("connect"))??;
-            wire::exchange(stream, wire::request(at, method, special, body), max).await
+            wire::exchange(stream, request, max).await
         };
         tokio::time::timeout(Self::LIMIT, fetching)
             .await

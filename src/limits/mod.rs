@@ -378,6 +378,11 @@ impl Limits {
             .collect()
     }
 
+    /// How many requests are in flight in the process.
+    pub fn in_flight(&self) -> usize {
+        self.fixed.process.taken()
+    }
+
     const fn asked(&self, stage: Stage) -> &Asked {
         match stage {
             Stage::Entry => &self.entry,

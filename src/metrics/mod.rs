@@ -7,6 +7,8 @@
 //!
 //! | metric | labels | counts |
 //! |---|---|---|
+//! | `mcp.server.operation.duration` | see [`calls`] | seconds that requests of clients took |
+//! | `mcp.client.operation.duration` | see [`calls`] | seconds that requests to upstreams took |
 //! | `usher.limits.refused` | `usher.rule`, `usher.reason` | calls that a configured rule refused |
 //! | `usher.limits.wait` | `usher.rule` | seconds that admitted calls stood in a rule's queue |
 //! | `usher.limits.overflowed` | `usher.rule` | calls met by the shared meter, where there was no room for one of their own |
@@ -15,6 +17,10 @@
 //! | `usher.validation.failed` | `usher.side`, `usher.action` | arguments and results that do not fit their schema |
 //! | `usher.definitions.changed` | `gateway.upstream`, `usher.action` | definitions that are not what was pinned |
 
+pub mod calls;
+pub mod names;
+pub mod state;
+
 use std::{borrow::Cow, sync::LazyLock};
 
 use opentelemetry::{
@@ -22,7 +28,11 @@ use opentelemetry::{
     metrics::{Counter, Histogram, Meter},
 };
 
+<<<<<<< HEAD
 use crate::json::ScanError;
+=======
+pub use calls::{Operation, begin};
+>>>>>>> 68fa4b0 (feat(telemetry): metrics to scrape, metrics and spans to send)
 
 /// The instruments of this process.
 pub fn instruments() -> &'static Instruments {
@@ -68,6 +78,7 @@ pub(crate) mod seen {
 /// All of them.
 #[derive(Debug)]
 pub struct Instruments {
+    calls: calls::Calls,
     refused: Counter<u64>,
     waited: Histogram<f64>,
     overflowed: Counter<u64>,
@@ -139,6 +150,7 @@ impl Instruments {
                 .build()
         };
         Self {
+            calls: calls::Calls::new(meter),
             refused: counter(
                 "usher.limits.refused",
                 "{call}",
@@ -148,6 +160,7 @@ impl Instruments {
                 .f64_histogram("usher.limits.wait")
                 .with_unit("s")
                 .with_description("Time that admitted calls stood in a rule's queue.")
+                .with_boundaries(calls::SECONDS.to_vec())
                 .build(),
             overflowed: counter(
                 "usher.limits.overflowed",

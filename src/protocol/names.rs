@@ -22,6 +22,11 @@ impl UpstreamId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The key, shared.
+    pub fn shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
 }
 
 impl fmt::Display for UpstreamId {

@@ -103,6 +103,11 @@ impl Server {
         self.address
     }
 
+    /// How many connections are open.
+    pub fn connections(&self) -> usize {
+        self.connections.len()
+    }
+
     /// Stops accepting, lets requests in flight end and closes each connection with its last answer; what is left after
     /// `deadline` is cut off. Open streams end when their endpoints end them: tell those first.
     // SECURITY REL-7

@@ -61,6 +61,8 @@ pub(super) struct Shared {
     /// Ends the wait before the next attempt to connect.
     pub(super) nudged: Notify,
     pub(super) restarts: AtomicU64,
+    /// How often its lists were read, and how often that failed.
+    pub(super) refreshes: [AtomicU64; 2],
 }
 
 /// Whether the upstream is there.
@@ -96,6 +98,18 @@ pub struct Status {
     pub restarts: u64,
     /// Frames of it that were dropped because they belonged to nothing.
     pub dropped_frames: u64,
+    /// Connections in a row that failed under calls; five trip the breaker.
+    pub failures: u32,
+    /// How often its lists were read whole.
+    pub refreshes: u64,
+    /// How often they were read and some or all could not be.
+    pub failed_refreshes: u64,
+    /// Calls in flight to it.
+    pub in_flight: usize,
+    /// Calls that wait for their turn.
+    pub queued: usize,
+    /// Calls that may be in flight at once.
+    pub concurrency: usize,
 }
 
 /// Whether an upstream is there.
@@ -167,6 +181,7 @@ impl Upstream {
             arrived: Notify::new(),
             nudged: Notify::new(),
             restarts: AtomicU64::new(0),
+            refreshes: Default::default(),
         });
         let supervisor = Supervisor::new(Arc::clone(&shared), connector, sink);
         tasks.spawn_orderly(supervisor.run(tasks.token().clone()));
@@ -277,6 +292,12 @@ impl Upstream {
             error: presence.error.as_ref().map(ToString::to_string),
             restarts: self.shared.restarts.load(Ordering::Relaxed),
             dropped_frames: self.shared.terms.dropped.load(Ordering::Relaxed),
+            failures: self.shared.circuit.failures(),
+            refreshes: self.shared.refreshes[0].load(Ordering::Relaxed),
+            failed_refreshes: self.shared.refreshes[1].load(Ordering::Relaxed),
+            in_flight: self.shared.terms.gate.taken(),
+            queued: self.shared.terms.gate.waiting(),
+            concurrency: self.shared.terms.gate.most(),
         }
     }
 

@@ -142,6 +142,11 @@ impl Circuit {
         }
     }
 
+    /// Connections that failed in a row until now.
+    pub(super) fn failures(&self) -> u32 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
     /// Forgets what was learnt, after a connection was made.
     pub(super) fn reset(&self) {
         self.failures.store(0, Ordering::Relaxed);

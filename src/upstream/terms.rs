@@ -159,6 +159,21 @@ impl Gate {
         }
     }
 
+    /// Calls in flight now.
+    pub(super) fn taken(&self) -> usize {
+        self.slots.taken()
+    }
+
+    /// Calls that wait now.
+    pub(super) fn waiting(&self) -> usize {
+        self.slots.waiting()
+    }
+
+    /// Calls that may be in flight.
+    pub(super) const fn most(&self) -> usize {
+        self.room.seats
+    }
+
     /// A share.
     ///
     /// # Errors

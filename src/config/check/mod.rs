@@ -16,6 +16,7 @@ mod pins;
 pub(super) mod policy;
 mod rules;
 mod sanitize;
+mod telemetry;
 mod upstream;
 mod validate;
 
@@ -88,8 +89,10 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
         raw.state.dir.as_deref(),
     );
     let listens = limits::listens(&mut check, &raw.bounds.subscriptions);
+    let telemetry = telemetry::telemetry(&mut check, raw.telemetry);
     Plan {
         audit,
+        telemetry,
         sanitize,
         pins,
         connect,

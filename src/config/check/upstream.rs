@@ -105,7 +105,7 @@ fn upstream(
 }
 
 /// A default that is written as text, once.
-fn documented(text: &str) -> Duration {
+pub(super) fn documented(text: &str) -> Duration {
     Time::parse(text).map_or(secs(300), |time| time.0)
 }
 

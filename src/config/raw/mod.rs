@@ -12,6 +12,7 @@ mod grants;
 pub(super) mod limits;
 mod policy;
 pub(super) mod sanitize;
+mod telemetry;
 
 use std::{collections::BTreeMap, fmt};
 
@@ -30,6 +31,9 @@ pub(super) use connections::{AuthorizationCode, Connections, Registering};
 pub(super) use definitions::{Arguments, Definitions, Pin, Results, UpstreamValidate, Validate};
 pub(super) use grants::{ClientProof, ListReader, SubjectToken, TokenGrant};
 pub(super) use policy::{DIR as POLICY_DIR, Policy};
+pub(super) use telemetry::{
+    INTERVAL as TELEMETRY_INTERVAL, SERVICE_NAME as TELEMETRY_SERVICE_NAME, Telemetry,
+};
 
 use policy::{Annotations, Tags};
 
@@ -79,6 +83,8 @@ pub(super) struct Raw {
     pub(super) bounds: bounds::Bounds,
     /// What people are given for upstreams that they log in to.
     pub(super) connections: Option<Connections>,
+    /// Where metrics and traces go to.
+    pub(super) telemetry: Telemetry,
     /// What outlives a request.
     pub(super) state: State,
     /// Further files, relative to this one. Their keys are added; no key may be set twice.

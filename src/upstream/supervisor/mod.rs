@@ -230,6 +230,8 @@ impl Supervisor {
             };
             first = false;
             self.shared.settled.cancel();
+            let outcome = usize::from(read != Read::Whole);
+            self.shared.refreshes[outcome].fetch_add(1, Ordering::Relaxed);
             failures = match read {
                 Read::Whole => 0,
                 Read::Partly => failures + 1,

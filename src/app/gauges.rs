@@ -1,0 +1,81 @@
+//! What the gateway holds right now, for metrics.
+
+use std::sync::{Arc, PoisonError};
+
+use opentelemetry::metrics::Meter;
+
+use super::Shared;
+use crate::{
+    limits::RuleStatus,
+    metrics::state::{self, Moment, RuleMoment, UpstreamMoment},
+    protocol::{methods::ListKind, names::Scope},
+    snapshot::Snapshot,
+    upstream::{State, spec::UpstreamSpec},
+};
+
+/// Has the gateway looked at whenever metrics are read, for as long as it is there.
+pub(super) fn observe(shared: &Arc<Shared>, meter: &Meter) {
+    let gateway = Arc::downgrade(shared);
+    state::observe(meter, move || Some(moment(&*gateway.upgrade()?)));
+}
+
+fn moment(shared: &Shared) -> Moment {
+    let snapshot = shared.world.load();
+    let server = shared.server.lock().unwrap_or_else(PoisonError::into_inner);
+    let connections = server.as_ref().map_or(0, crate::server::Server::connections);
+    drop(server);
+    let problems = match &shared.governor {
+        Some(governor) => governor.problems().len(),
+        None => shared.unguided.len(),
+    };
+    let upstreams = shared.plan.upstreams.iter();
+    Moment {
+        sessions: shared.door.sessions.count() as u64,
+        slow_consumers: shared.door.sessions.slow_consumers(),
+        subscriptions: shared.hub.seated() as u64,
+        connections: connections as u64,
+        in_flight: snapshot.limits().in_flight() as u64,
+        policy_problems: problems as u64,
+        upstreams: upstreams
+            .filter_map(|spec| upstream(shared, &snapshot, spec))
+            .collect(),
+        rules: snapshot.limits().status().into_iter().map(rule).collect(),
+        audit: None,
+    }
+}
+
+fn upstream(shared: &Shared, snapshot: &Snapshot, spec: &UpstreamSpec) -> Option<UpstreamMoment> {
+    let status = shared.fleet.all.get(&spec.id)?.status();
+    let scope = Scope::Upstream(spec.id.clone());
+    let reports = snapshot.catalog.reports().iter();
+    Some(UpstreamMoment {
+        key: spec.id.shared(),
+        state: match status.state {
+            State::Connecting => "connecting",
+            State::Ready => "ready",
+            State::Away => "away",
+        },
+        failures: status.failures.into(),
+        restarts: status.restarts,
+        dropped_frames: status.dropped_frames,
+        calls: [status.in_flight, status.queued, status.concurrency].map(|calls| calls as u64),
+        items: ListKind::ALL
+            .map(|kind| (word(kind), snapshot.catalog.count(&scope, kind) as u64))
+            .to_vec(),
+        reports: reports.filter(|report| report.upstream == spec.id).count() as u64,
+        refreshes: [status.refreshes, status.failed_refreshes],
+    })
+}
+
+fn rule(status: RuleStatus) -> RuleMoment {
+    RuleMoment {
+        name: status.name,
+        admitted: status.admitted,
+        keys: status.keys as u64,
+    }
+}
+
+/// The word for a kind of entries.
+const fn word(kind: ListKind) -> &'static str {
+    kind.member()
+}

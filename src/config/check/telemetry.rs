@@ -1,0 +1,163 @@
+//! `telemetry:`: a receiver that can be reached, headers that can be sent, numbers within reason.
+
+use http::{HeaderName, HeaderValue, header};
+use secrecy::{ExposeSecret, SecretString};
+
+use super::{Check, pem, secs, upstream::documented};
+use crate::{
+    config::raw::{Telemetry, TELEMETRY_INTERVAL, TELEMETRY_SERVICE_NAME},
+    fetch::{Address, FetchError},
+    telemetry::spec::{OtlpSpec, TelemetrySpec},
+};
+
+/// The most characters of a service's name.
+const NAME_CHARS: usize = 255;
+/// What this gateway says itself about a request.
+const OURS: [HeaderName; 6] = [
+    header::CONTENT_TYPE,
+    header::CONTENT_LENGTH,
+    header::CONTENT_ENCODING,
+    header::HOST,
+    header::CONNECTION,
+    header::TRANSFER_ENCODING,
+];
+
+/// Where telemetry goes to.
+pub(super) fn telemetry(check: &mut Check<'_>, raw: Telemetry) -> TelemetrySpec {
+    let default = TelemetrySpec::default();
+    let service_name = raw
+        .service_name
+        .unwrap_or_else(|| TELEMETRY_SERVICE_NAME.to_owned());
+    let chars = service_name.chars().count();
+    if chars == 0 || chars > NAME_CHARS || service_name.chars().any(char::is_control) {
+        check.wrong(
+            &["telemetry", "service_name"],
+            "not a name",
+            "a word of at most 255 characters, such as `usher`",
+        );
+    }
+    let headers = headers(check, &raw.headers);
+    let ca = raw.ca.map(String::into_bytes);
+    if let Some(roots) = &ca {
+        pem::roots(check, &["telemetry", "ca"], roots);
+    }
+    let interval = check.time(
+        &["telemetry", "interval"],
+        raw.interval,
+        documented(TELEMETRY_INTERVAL),
+        (secs(1), secs(3_600)),
+    );
+    // What is said about sending means nothing where nothing is sent.
+    if raw.otlp.is_none() && !check.was_struck(&["telemetry", "otlp"]) {
+        for (key, given) in [
+            ("headers", !headers.is_empty()),
+            ("ca", ca.is_some()),
+            ("plain_http", raw.plain_http),
+            ("sample", raw.sample.is_some()),
+            ("interval", raw.interval.is_some()),
+        ] {
+            if given {
+                check.wrong_key(
+                    &["telemetry", key],
+                    format!("`{key}` means nothing without `otlp`"),
+                    "add `otlp: http://127.0.0.1:4318`, or leave this out",
+                );
+            }
+        }
+    }
+    let otlp = raw.otlp.and_then(|text| {
+        let address = receiver(check, &text, raw.plain_http)?;
+        Some(OtlpSpec {
+            address,
+            headers,
+            ca,
+            interval,
+            sample: raw.sample.map_or(1.0, |share| f64::from(share.0) / 1e6),
+        })
+    });
+    TelemetrySpec {
+        service_name,
+        otlp,
+        tools: check.count(
+            &["telemetry", "tools"],
+            raw.tools,
+            default.tools,
+            (0, 10_000),
+        ),
+        label_sets: check.count(
+            &["telemetry", "label_sets"],
+            raw.label_sets,
+            default.label_sets,
+            (100, 100_000),
+        ),
+    }
+}
+
+fn receiver(check: &mut Check<'_>, text: &str, plain_http: bool) -> Option<Address> {
+    let path = ["telemetry", "otlp"];
+    match Address::configured(text, plain_http) {
+        Ok(address) if address.uri().query().is_some() => {
+            check.wrong(&path, "an address with a query", "leave it out");
+            None
+        }
+        Ok(address) => {
+            if ["/v1/traces", "/v1/metrics"].contains(&address.uri().path()) {
+                check.wrong(
+                    &path,
+                    "the address of one signal",
+                    "without its path: `/v1/traces` and `/v1/metrics` are added",
+                );
+            }
+            if address.uri().port_u16() == Some(4317) {
+                check.wrong(
+                    &path,
+                    "4317 is the port of OTLP over gRPC",
+                    "OTLP over HTTP is at 4318",
+                );
+            }
+            Some(address)
+        }
+        Err(FetchError::Address(what)) if what.starts_with("http to") => {
+            check.wrong(
+                &path,
+                what,
+                "use https, or say `plain_http: true` if nobody can listen in",
+            );
+            None
+        }
+        Err(error) => {
+            let what = match error {
+                FetchError::Address(what) => what.to_owned(),
+                other => other.to_string(),
+            };
+            check.wrong(&path, what, "such as `http://127.0.0.1:4318`");
+            None
+        }
+    }
+}
+
+fn headers(
+    check: &mut Check<'_>,
+    raw: &std::collections::BTreeMap<String, crate::config::units::Secret>,
+) -> Vec<(HeaderName, SecretString)> {
+    let mut all: Vec<(HeaderName, SecretString)> = Vec::new();
+    for (name, value) in raw {
+        let path = ["telemetry", "headers", name.as_str()];
+        check.secret(&path);
+        let Ok(header) = HeaderName::try_from(name.as_str()) else {
+            check.wrong_key(&path, "not the name of a header", "");
+            continue;
+        };
+        if OURS.contains(&header) {
+            check.wrong_key(&path, format!("`{header}` is for the gateway to say"), "");
+        }
+        if all.iter().any(|(other, _)| *other == header) {
+            check.wrong_key(&path, format!("`{name}` is given twice"), "");
+        }
+        if HeaderValue::try_from(value.0.expose_secret()).is_err() {
+            check.wrong(&path, "not the value of a header", "one line, printable");
+        }
+        all.push((header, value.0.clone()));
+    }
+    all
+}

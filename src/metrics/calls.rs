@@ -1,0 +1,171 @@
+//! How long operations take, on either side: the two histograms of the MCP conventions.
+//!
+//! Guarantees: no principal, no argument, no URI and no name that is not in the catalog becomes a label; tools are told apart
+//! up to a bound, first come first named; before [`begin`] and without it, an operation costs one branch.
+
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use opentelemetry::{
+    KeyValue,
+    metrics::{Histogram, Meter},
+};
+
+use super::{instruments, names};
+use crate::protocol::{Revision, UpstreamId, codes, methods};
+
+/// Upper bounds of buckets of seconds, as the conventions ask for.
+pub(super) const SECONDS: [f64; 14] = [
+    0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
+];
+
+/// Whether anybody reads metrics in this process.
+static READ: AtomicBool = AtomicBool::new(false);
+/// How many tools are told apart.
+static MOST: AtomicUsize = AtomicUsize::new(0);
+/// Those that are.
+static NAMED: LazyLock<ArcSwap<HashSet<Arc<str>>>> = LazyLock::new(ArcSwap::default);
+
+/// One operation that is over.
+#[derive(Debug, Clone, Copy)]
+pub struct Operation<'a> {
+    /// The method.
+    pub method: &'static str,
+    /// The revision spoken on this hop, where that is settled.
+    pub revision: Option<Revision>,
+    /// The upstream that it led to.
+    pub upstream: Option<&'a UpstreamId>,
+    /// The tool, by its outward name: only one that is in the catalog.
+    pub tool: Option<&'a Arc<str>>,
+    /// The class of what went wrong.
+    pub error: Option<&'static str>,
+}
+
+/// From now on operations are counted; `tools` of them are told apart by name. Instruments must not have been used before.
+pub fn begin(tools: usize) {
+    MOST.store(tools, Ordering::Relaxed);
+    READ.store(true, Ordering::Relaxed);
+}
+
+/// Whether anybody reads metrics.
+pub fn are_read() -> bool {
+    READ.load(Ordering::Relaxed)
+}
+
+/// A call of a client was answered after `took`.
+pub fn served(operation: &Operation<'_>, took: Duration) {
+    if are_read() {
+        instruments().calls.served.record(took.as_secs_f64(), &labels(operation));
+    }
+}
+
+/// An upstream answered, or did not, after `took`.
+pub fn asked(operation: &Operation<'_>, took: Duration) {
+    if are_read() {
+        instruments().calls.asked.record(took.as_secs_f64(), &labels(operation));
+    }
+}
+
+/// The class of an error by its code: the code itself where it is one that is known, since peers may send any number.
+pub const fn class_of(code: i64) -> &'static str {
+    match code {
+        codes::PARSE_ERROR => "-32700",
+        codes::INVALID_REQUEST => "-32600",
+        codes::METHOD_NOT_FOUND => "-32601",
+        codes::INVALID_PARAMS => "-32602",
+        codes::INTERNAL_ERROR => "-32603",
+        -32000 => "-32000",
+        codes::SESSION_NOT_FOUND => "-32001",
+        codes::RESOURCE_NOT_FOUND => "-32002",
+        codes::HEADER_MISMATCH => "-32020",
+        codes::MISSING_CAPABILITY => "-32021",
+        codes::UNSUPPORTED_VERSION => "-32022",
+        codes::URL_ELICITATION_REQUIRED => "-32042",
+        _ => names::OTHER,
+    }
+}
+
+/// The two histograms.
+#[derive(Debug)]
+pub(super) struct Calls {
+    served: Histogram<f64>,
+    asked: Histogram<f64>,
+}
+
+impl Calls {
+    pub(super) fn new(meter: &Meter) -> Self {
+        let histogram = |name: &'static str, about: &'static str| {
+            meter
+                .f64_histogram(name)
+                .with_unit("s")
+                .with_description(about)
+                .with_boundaries(SECONDS.to_vec())
+                .build()
+        };
+        Self {
+            served: histogram(
+                "mcp.server.operation.duration",
+                "How long requests of clients took, from their arrival to the end of their answer.",
+            ),
+            asked: histogram(
+                "mcp.client.operation.duration",
+                "How long requests to upstreams took, from sending to the end of the answer.",
+            ),
+        }
+    }
+}
+
+fn labels(operation: &Operation<'_>) -> Vec<KeyValue> {
+    let mut labels = Vec::with_capacity(6);
+    labels.push(KeyValue::new(names::METHOD, operation.method));
+    if let Some(revision) = operation.revision {
+        labels.push(KeyValue::new(names::REVISION, revision.as_str()));
+    }
+    if let Some(upstream) = operation.upstream {
+        labels.push(KeyValue::new(names::UPSTREAM, upstream.shared()));
+    }
+    if operation.method == methods::TOOLS_CALL {
+        labels.push(KeyValue::new(names::OPERATION, "execute_tool"));
+        if let Some(tool) = operation.tool
+            && let Some(tool) = told_apart(tool)
+        {
+            labels.push(KeyValue::new(names::TOOL, tool));
+        }
+    }
+    if let Some(error) = operation.error {
+        labels.push(KeyValue::new(names::ERROR, error));
+    }
+    labels
+}
+
+/// The name that a tool goes by in metrics; none where none are told apart.
+fn told_apart(tool: &Arc<str>) -> Option<Arc<str>> {
+    static OTHER: LazyLock<Arc<str>> = LazyLock::new(|| names::OTHER.into());
+    let most = MOST.load(Ordering::Relaxed);
+    if most == 0 {
+        return None;
+    }
+    let named = NAMED.load();
+    if let Some(name) = named.get(tool) {
+        return Some(Arc::clone(name));
+    }
+    if named.len() >= most {
+        return Some(Arc::clone(&OTHER));
+    }
+    NAMED.rcu(|named| {
+        let mut named = HashSet::clone(named);
+        if named.len() < most {
+            named.insert(Arc::clone(tool));
+        }
+        named
+    });
+    let is_named = NAMED.load().contains(tool);
+    Some(Arc::clone(if is_named { tool } else { &OTHER }))
+}

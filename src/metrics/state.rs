@@ -1,0 +1,333 @@
+//! What the gateway holds right now: gauges, and counts that somebody else keeps, looked at when metrics are read.
+//!
+//! Guarantees: nothing here costs a call anything; one reading of all metrics takes one look. Labels are configured keys and
+//! fixed words: as many sets as there are upstreams and rules, times a few.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use opentelemetry::{
+    KeyValue,
+    metrics::{AsyncInstrument, Meter},
+};
+use tokio::time::Instant;
+
+use super::{RULE, names};
+
+/// The gateway at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct Moment {
+    /// Legacy sessions of clients.
+    pub sessions: u64,
+    /// Event streams that were cut off because their clients did not keep up, ever.
+    pub slow_consumers: u64,
+    /// Streams of principals that listen for changes.
+    pub subscriptions: u64,
+    /// Connections to the listener.
+    pub connections: u64,
+    /// Requests in flight.
+    pub in_flight: u64,
+    /// Faults of the policies that were read last: those before stay in force.
+    pub policy_problems: u64,
+    /// Every upstream.
+    pub upstreams: Vec<UpstreamMoment>,
+    /// Configured limits.
+    pub rules: Vec<RuleMoment>,
+    /// The audit log, where there is one.
+    pub audit: Option<AuditMoment>,
+}
+
+/// An upstream at one moment.
+#[derive(Debug, Clone)]
+pub struct UpstreamMoment {
+    /// Its key.
+    pub key: Arc<str>,
+    /// One of [`STATES`].
+    pub state: &'static str,
+    /// Connections in a row that failed under calls; five trip the breaker, and it is away until it was probed.
+    pub failures: u64,
+    /// Attempts to connect after the first, ever.
+    pub restarts: u64,
+    /// Frames that belonged to nothing, ever.
+    pub dropped_frames: u64,
+    /// Calls at once: in flight, waiting for their turn, and how many may be in flight.
+    pub calls: [u64; 3],
+    /// Entries of the catalog, by the word for their kind.
+    pub items: Vec<(&'static str, u64)>,
+    /// Entries that were left out of it, or are doubtful.
+    pub reports: u64,
+    /// How often its lists were read, and how often that failed, ever.
+    pub refreshes: [u64; 2],
+}
+
+/// A limit at one moment.
+#[derive(Debug, Clone)]
+pub struct RuleMoment {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Calls that it let through, ever.
+    pub admitted: u64,
+    /// Keys that it keeps meters for.
+    pub keys: u64,
+}
+
+/// The audit log at one moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AuditMoment {
+    /// Records that were put and are not safe yet.
+    pub waiting: u64,
+    /// How long the oldest of them has waited.
+    pub lag: Duration,
+    /// Records left out, ever.
+    pub lost: u64,
+    /// Whether it cannot be written now.
+    pub failing: bool,
+}
+
+/// The words for the state of an upstream. The breaker is open while it is `away`.
+pub const STATES: [&str; 3] = ["connecting", "ready", "away"];
+
+/// For how long one look serves: for all instruments of one reading.
+const FRESH: Duration = Duration::from_millis(50);
+
+/// Has `look` asked for the gateway's state whenever metrics are read; `None` when the gateway is gone.
+pub fn observe(meter: &Meter, look: impl Fn() -> Option<Moment> + Send + Sync + 'static) {
+    let eye = Arc::new(Eye {
+        look: Box::new(look),
+        last: Mutex::default(),
+    });
+    for (name, unit, about, read) in GAUGES {
+        let eye = Arc::clone(&eye);
+        let gauge = meter.u64_observable_gauge(name).with_unit(unit);
+        let gauge = gauge.with_description(about);
+        // The meter keeps it.
+        drop(gauge.with_callback(move |seen| eye.tell(seen, read)).build());
+    }
+    for (name, unit, about, read) in COUNTERS {
+        let eye = Arc::clone(&eye);
+        let counter = meter.u64_observable_counter(name).with_unit(unit);
+        let counter = counter.with_description(about);
+        drop(counter.with_callback(move |seen| eye.tell(seen, read)).build());
+    }
+    let lag = meter
+        .f64_observable_gauge("usher.audit.lag")
+        .with_unit("s")
+        .with_description("How long the oldest audit record that is not safe yet has waited.")
+        .with_callback(move |seen| {
+            if let Some(audit) = eye.open().and_then(|moment| moment.audit) {
+                seen.observe(audit.lag.as_secs_f64(), &[]);
+            }
+        });
+    drop(lag.build());
+}
+
+type Seen<'a> = &'a dyn AsyncInstrument<u64>;
+type Read = fn(&Moment, Seen<'_>);
+type Row = (&'static str, &'static str, &'static str, Read);
+
+const GAUGES: [Row; 16] = [
+    ("usher.sessions", "{session}", "Legacy sessions of clients.", |at, seen| {
+        seen.observe(at.sessions, &[]);
+    }),
+    (
+        "usher.subscriptions",
+        "{stream}",
+        "Streams of principals that listen for changes.",
+        |at, seen| seen.observe(at.subscriptions, &[]),
+    ),
+    ("usher.connections", "{connection}", "Connections to the listener.", |at, seen| {
+        seen.observe(at.connections, &[]);
+    }),
+    ("usher.in_flight", "{request}", "Requests in flight.", |at, seen| {
+        seen.observe(at.in_flight, &[]);
+    }),
+    (
+        "usher.policy.problems",
+        "{problem}",
+        "Faults of the policies that were read last.",
+        |at, seen| seen.observe(at.policy_problems, &[]),
+    ),
+    (
+        "usher.upstream.state",
+        "{upstream}",
+        "1 for the state that an upstream is in, 0 for the others.",
+        |at, seen| {
+            for upstream in &at.upstreams {
+                for state in STATES {
+                    let labels = [of(upstream), KeyValue::new("usher.state", state)];
+                    seen.observe(u64::from(upstream.state == state), &labels);
+                }
+            }
+        },
+    ),
+    (
+        "usher.upstream.breaker",
+        "{upstream}",
+        "1 while calls to an upstream fail at once, 0 while they reach it.",
+        |at, seen| each(at, seen, |upstream| u64::from(upstream.state == "away")),
+    ),
+    (
+        "usher.upstream.failures",
+        "{connection}",
+        "Connections in a row that failed under calls; five trip the breaker.",
+        |at, seen| each(at, seen, |upstream| upstream.failures),
+    ),
+    ("usher.upstream.in_flight", "{call}", "Calls in flight to an upstream.", |at, seen| {
+        each(at, seen, |upstream| upstream.calls[0]);
+    }),
+    (
+        "usher.upstream.queued",
+        "{call}",
+        "Calls that wait for their turn at an upstream.",
+        |at, seen| each(at, seen, |upstream| upstream.calls[1]),
+    ),
+    (
+        "usher.upstream.concurrency",
+        "{call}",
+        "Calls that may be in flight to an upstream at once.",
+        |at, seen| each(at, seen, |upstream| upstream.calls[2]),
+    ),
+    (
+        "usher.catalog.items",
+        "{item}",
+        "Entries of the catalog.",
+        |at, seen| {
+            for upstream in &at.upstreams {
+                for (kind, count) in &upstream.items {
+                    let labels = [of(upstream), KeyValue::new("usher.kind", *kind)];
+                    seen.observe(*count, &labels);
+                }
+            }
+        },
+    ),
+    (
+        "usher.catalog.reports",
+        "{item}",
+        "Entries that were left out of the catalog, or are doubtful.",
+        |at, seen| each(at, seen, |upstream| upstream.reports),
+    ),
+    (
+        "usher.limits.keys",
+        "{key}",
+        "Keys that a rule keeps meters for.",
+        |at, seen| {
+            for rule in &at.rules {
+                seen.observe(rule.keys, &[KeyValue::new(RULE, Arc::clone(&rule.name))]);
+            }
+        },
+    ),
+    (
+        "usher.audit.waiting",
+        "{record}",
+        "Audit records that are not safe yet.",
+        |at, seen| {
+            if let Some(audit) = at.audit {
+                seen.observe(audit.waiting, &[]);
+            }
+        },
+    ),
+    (
+        "usher.audit.failing",
+        "{log}",
+        "1 while audit records cannot be written.",
+        |at, seen| {
+            if let Some(audit) = at.audit {
+                seen.observe(u64::from(audit.failing), &[]);
+            }
+        },
+    ),
+];
+
+const COUNTERS: [Row; 6] = [
+    (
+        "usher.slow_consumers",
+        "{stream}",
+        "Event streams that were cut off because their clients did not keep up.",
+        |at, seen| seen.observe(at.slow_consumers, &[]),
+    ),
+    (
+        "usher.upstream.restarts",
+        "{attempt}",
+        "Attempts to connect to an upstream after the first.",
+        |at, seen| each(at, seen, |upstream| upstream.restarts),
+    ),
+    (
+        "usher.upstream.dropped_frames",
+        "{frame}",
+        "Frames of an upstream that belonged to nothing.",
+        |at, seen| each(at, seen, |upstream| upstream.dropped_frames),
+    ),
+    (
+        "usher.catalog.refreshes",
+        "{read}",
+        "How often an upstream's lists were read, and whether all of them could be.",
+        |at, seen| {
+            for upstream in &at.upstreams {
+                for (outcome, count) in ["ok", "failed"].into_iter().zip(upstream.refreshes) {
+                    let labels = [of(upstream), KeyValue::new("usher.outcome", outcome)];
+                    seen.observe(count, &labels);
+                }
+            }
+        },
+    ),
+    (
+        "usher.limits.admitted",
+        "{call}",
+        "Calls that a configured rule let through.",
+        |at, seen| {
+            for rule in &at.rules {
+                let name = Arc::clone(&rule.name);
+                seen.observe(rule.admitted, &[KeyValue::new(RULE, name)]);
+            }
+        },
+    ),
+    (
+        "usher.audit.lost",
+        "{record}",
+        "Audit records that were left out; a gap record tells how many.",
+        |at, seen| {
+            if let Some(audit) = at.audit {
+                seen.observe(audit.lost, &[]);
+            }
+        },
+    ),
+];
+
+fn of(upstream: &UpstreamMoment) -> KeyValue {
+    KeyValue::new(names::UPSTREAM, Arc::clone(&upstream.key))
+}
+
+fn each(at: &Moment, seen: Seen<'_>, number: impl Fn(&UpstreamMoment) -> u64) {
+    for upstream in &at.upstreams {
+        seen.observe(number(upstream), &[of(upstream)]);
+    }
+}
+
+/// Looks once for all who ask at about the same time.
+struct Eye {
+    look: Box<dyn Fn() -> Option<Moment> + Send + Sync>,
+    // Held while looking, so that those who come meanwhile see the same.
+    last: Mutex<Option<(Instant, Arc<Moment>)>>,
+}
+
+impl Eye {
+    fn open(&self) -> Option<Arc<Moment>> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, moment)) = &*last
+            && at.elapsed() < FRESH
+        {
+            return Some(Arc::clone(moment));
+        }
+        let moment = Arc::new((self.look)()?);
+        *last = Some((Instant::now(), Arc::clone(&moment)));
+        Some(moment)
+    }
+
+    fn tell(&self, seen: Seen<'_>, read: Read) {
+        if let Some(moment) = self.open() {
+            read(&moment, seen);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What telemetry is told: where to, under which name, how much.
+
+use std::time::Duration;
+
+use http::HeaderName;
+use secrecy::SecretString;
+
+use crate::fetch::Address;
+
+/// Where metrics and traces go to. Defaults: nowhere, as `usher`.
+#[derive(Debug, Clone)]
+pub struct TelemetrySpec {
+    /// `service.name` of everything that is told. Default: `usher`.
+    pub service_name: String,
+    /// The receiver that traces and metrics are sent to. Default: none, and then no span is made.
+    pub otlp: Option<OtlpSpec>,
+    /// How many tools metrics tell apart. Default: 100.
+    pub tools: usize,
+    /// The most sets of labels of one metric. Default: 2,000.
+    pub label_sets: usize,
+}
+
+/// A receiver of OTLP over HTTP.
+#[derive(Debug, Clone)]
+pub struct OtlpSpec {
+    /// Its address, to which the path of each signal is added.
+    pub address: Address,
+    /// What is sent with every request, beside what the protocol says.
+    pub headers: Vec<(HeaderName, SecretString)>,
+    /// Roots to trust instead of the system's, in PEM.
+    pub ca: Option<Vec<u8>>,
+    /// How often metrics are sent. Default: 30 s.
+    pub interval: Duration,
+    /// Which share of the traces that begin here is recorded, 0 to 1. Default: 1.
+    pub sample: f64,
+}
+
+impl Default for TelemetrySpec {
+    fn default() -> Self {
+        Self {
+            service_name: "usher".to_owned(),
+            otlp: None,
+            tools: 100,
+            label_sets: 2_000,
+        }
+    }
+}
