@@ -5,10 +5,10 @@
 //! argument, a URI or a credential (STYLE 3.16). Deliberately absent: exporters (`telemetry`), and how trace context is
 //! spelled (`protocol::trace`).
 
-use std::{fmt, sync::Arc, time::SystemTime};
+use std::{borrow::Cow, cell::Cell, fmt, sync::Arc, time::SystemTime};
 
 use opentelemetry::{
-    Context, KeyValue,
+    Context, KeyValue, Value,
     trace::{
         Span as _, SpanBuilder, SpanContext, SpanId, SpanKind, Status, TraceContextExt, TraceFlags,
         TraceId, TraceState, Tracer,
@@ -93,13 +93,34 @@ impl Lead {
         begun(&self.maker, SpanKind::Client, about, &context)
     }
 
-    /// The span's trace and its own id, in hexadecimal.
-    pub fn ids(&self) -> (String, String) {
-        (
-            self.context.trace_id().to_string(),
-            self.context.span_id().to_string(),
-        )
+    /// What happens on this thread until the guard is dropped happens in the span: [`current`] tells whoever writes logs.
+    pub fn within(&self) -> Within {
+        let own = (
+            u128::from_be_bytes(self.context.trace_id().to_bytes()),
+            u64::from_be_bytes(self.context.span_id().to_bytes()),
+        );
+        Within(CURRENT.replace(Some(own)))
     }
+}
+
+/// The trace and the span that this thread is in, where it is in one.
+pub fn current() -> Option<(u128, u64)> {
+    CURRENT.get()
+}
+
+/// See [`Lead::within`].
+#[derive(Debug)]
+#[must_use]
+pub struct Within(Option<(u128, u64)>);
+
+impl Drop for Within {
+    fn drop(&mut self) {
+        CURRENT.set(self.0);
+    }
+}
+
+thread_local! {
+    static CURRENT: Cell<Option<(u128, u64)>> = const { Cell::new(None) };
 }
 
 impl fmt::Debug for Lead {
@@ -128,17 +149,25 @@ impl Span {
     }
 
     /// Adds a fact.
-    pub fn note(&mut self, attribute: KeyValue) {
-        self.recording.set_attribute(attribute);
+    pub fn note(&mut self, key: &'static str, value: impl Into<Value>) {
+        self.recording.set_attribute(KeyValue::new(key, value));
+    }
+
+    /// Names what it is about, which was not known to be anything's name when it began.
+    pub fn about(&mut self, method: &'static str, target: &str) {
+        if let Some((name, key)) = named(method, target) {
+            self.recording.update_name(name);
+            self.note(key, target.to_owned());
+        }
     }
 
     /// Ends it. `error` is the class of what went wrong, `code` the JSON-RPC error's where there is one.
     pub fn end(mut self, error: Option<&'static str>, code: Option<i64>) {
         if let Some(code) = code {
-            self.note(KeyValue::new(names::STATUS_CODE, code.to_string()));
+            self.note(names::STATUS_CODE, code.to_string());
         }
         if let Some(error) = error {
-            self.note(KeyValue::new(names::ERROR, error));
+            self.note(names::ERROR, error);
             // Words of upstreams are content: the class is all that is told.
             self.recording.set_status(Status::error(""));
         }
@@ -153,22 +182,17 @@ impl fmt::Debug for Span {
 }
 
 fn begun(maker: &Arc<SdkTracer>, kind: SpanKind, about: &About<'_>, parent: &Context) -> Span {
-    let name = about.target.map_or_else(
-        || about.method.into(),
-        |target| format!("{} {target}", about.method).into(),
-    );
+    let mut name = Cow::Borrowed(about.method);
     let mut attributes = Vec::with_capacity(8);
     attributes.push(KeyValue::new(names::METHOD, about.method));
-    if let Some(target) = about.target {
-        let target = target.to_owned();
-        match about.method {
-            methods::TOOLS_CALL => {
-                attributes.push(KeyValue::new(names::OPERATION, "execute_tool"));
-                attributes.push(KeyValue::new(names::TOOL, target));
-            }
-            methods::PROMPTS_GET => attributes.push(KeyValue::new(names::PROMPT, target)),
-            _ => {}
-        }
+    if about.method == methods::TOOLS_CALL {
+        attributes.push(KeyValue::new(names::OPERATION, "execute_tool"));
+    }
+    if let Some(target) = about.target
+        && let Some((whole, key)) = named(about.method, target)
+    {
+        name = whole.into();
+        attributes.push(KeyValue::new(key, target.to_owned()));
     }
     if let Some(revision) = about.revision {
         attributes.push(KeyValue::new(names::REVISION, revision));
@@ -180,7 +204,7 @@ fn begun(maker: &Arc<SdkTracer>, kind: SpanKind, about: &About<'_>, parent: &Con
         let transport = if pipe { "pipe" } else { "tcp" };
         attributes.push(KeyValue::new(names::TRANSPORT, transport));
     }
-    let builder = SpanBuilder::from_name::<std::borrow::Cow<'static, str>>(name)
+    let builder = SpanBuilder::from_name(name)
         .with_kind(kind)
         .with_start_time(SystemTime::now())
         .with_attributes(attributes);
@@ -188,6 +212,17 @@ fn begun(maker: &Arc<SdkTracer>, kind: SpanKind, about: &About<'_>, parent: &Con
         recording: maker.build_with_context(builder, parent),
         maker: Arc::clone(maker),
     }
+}
+
+/// The name of a span about `target`, and the attribute that names the target alone; `None` where it is no name but a URI, or
+/// something else that is everybody's own.
+fn named(method: &'static str, target: &str) -> Option<(String, &'static str)> {
+    let key = match method {
+        methods::TOOLS_CALL => names::TOOL,
+        methods::PROMPTS_GET => names::PROMPT,
+        _ => return None,
+    };
+    Some((format!("{method} {target}"), key))
 }
 
 /// A caller's span, as what exports calls it.

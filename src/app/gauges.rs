@@ -6,8 +6,10 @@ use opentelemetry::metrics::Meter;
 
 use super::Shared;
 use crate::{
+    audit::Auditor,
+    findings::{Action, Direction},
     limits::RuleStatus,
-    metrics::state::{self, Moment, RuleMoment, UpstreamMoment},
+    metrics::state::{self, AuditMoment, Moment, RuleMoment, UpstreamMoment},
     protocol::{methods::ListKind, names::Scope},
     snapshot::Snapshot,
     upstream::{State, spec::UpstreamSpec},
@@ -16,19 +18,24 @@ use crate::{
 /// Has the gateway looked at whenever metrics are read, for as long as it is there.
 pub(super) fn observe(shared: &Arc<Shared>, meter: &Meter) {
     let gateway = Arc::downgrade(shared);
-    state::observe(meter, move || Some(moment(&*gateway.upgrade()?)));
+    state::observe(meter, move || {
+        gateway.upgrade().map(|shared| moment(&shared))
+    });
 }
 
 fn moment(shared: &Shared) -> Moment {
     let snapshot = shared.world.load();
     let server = shared.server.lock().unwrap_or_else(PoisonError::into_inner);
-    let connections = server.as_ref().map_or(0, crate::server::Server::connections);
+    let connections = server
+        .as_ref()
+        .map_or(0, crate::server::Server::connections);
     drop(server);
     let problems = match &shared.governor {
         Some(governor) => governor.problems().len(),
         None => shared.unguided.len(),
     };
     let upstreams = shared.plan.upstreams.iter();
+    let findings = shared.findings.counts().into_iter();
     Moment {
         sessions: shared.door.sessions.count() as u64,
         slow_consumers: shared.door.sessions.slow_consumers(),
@@ -40,7 +47,8 @@ fn moment(shared: &Shared) -> Moment {
             .filter_map(|spec| upstream(shared, &snapshot, spec))
             .collect(),
         rules: snapshot.limits().status().into_iter().map(rule).collect(),
-        audit: None,
+        audit: shared.auditor.as_ref().map(audit),
+        findings: findings.map(finding).collect(),
     }
 }
 
@@ -60,7 +68,7 @@ fn upstream(shared: &Shared, snapshot: &Snapshot, spec: &UpstreamSpec) -> Option
         dropped_frames: status.dropped_frames,
         calls: [status.in_flight, status.queued, status.concurrency].map(|calls| calls as u64),
         items: ListKind::ALL
-            .map(|kind| (word(kind), snapshot.catalog.count(&scope, kind) as u64))
+            .map(|kind| (kind.member(), snapshot.catalog.count(&scope, kind) as u64))
             .to_vec(),
         reports: reports.filter(|report| report.upstream == spec.id).count() as u64,
         refreshes: [status.refreshes, status.failed_refreshes],
@@ -75,7 +83,16 @@ fn rule(status: RuleStatus) -> RuleMoment {
     }
 }
 
-/// The word for a kind of entries.
-const fn word(kind: ListKind) -> &'static str {
-    kind.member()
+fn audit(auditor: &Auditor) -> AuditMoment {
+    let recorder = auditor.recorder();
+    AuditMoment {
+        lag: recorder.lag(),
+        failing: !recorder.is_available(),
+    }
+}
+
+fn finding(
+    (kind, action, direction, count): (&'static str, Action, Direction, u64),
+) -> ([&'static str; 3], u64) {
+    ([kind, action.word(), direction.word()], count)
 }

@@ -19,7 +19,10 @@ use secrecy::ExposeSecret;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    audit::home::{Home, HomeError},
+    audit::{
+        Auditor,
+        home::{Home, HomeError},
+    },
     call::{Call, Identity, Reply},
     catalog::{Contribution, Position},
     config::Plan,
@@ -40,6 +43,7 @@ use crate::{
         guard::{Gatekeeper, GuardError},
     },
     snapshot::{Snapshot, World},
+    spans::Spans,
     stack::{self, Upstreams},
     stage::Passage,
     tasks::Tasks,
@@ -72,6 +76,7 @@ struct Shared {
     connections: Option<Connections>,
     findings: Findings,
     hub: Arc<Hub>,
+    auditor: Option<Auditor>,
     telemetry: Option<Telemetry>,
     // Holds the listener from `bind` to `shutdown`; touched at start and end only.
     server: std::sync::Mutex<Option<Server>>,
@@ -203,6 +208,9 @@ impl App {
         let auditor = recording.as_ref().map(|home| home.auditor.clone());
         let parts = stack::Parts {
             auditor: auditor.clone(),
+            spans: telemetry
+                .as_ref()
+                .map_or_else(Spans::none, |telemetry| telemetry.spans().clone()),
             world: world.clone(),
             sealer,
             upstreams: fleet.clone(),
@@ -218,7 +226,7 @@ impl App {
             tasks: tasks.child(),
             deadline: DEADLINE,
             closing,
-            observed: auditor.is_some(),
+            observed: auditor.is_some() || telemetry.is_some(),
             bounds: plan.door,
         });
         if let Some(connections) = &connections {
@@ -241,6 +249,7 @@ impl App {
             connections,
             findings,
             hub,
+            auditor,
             telemetry,
             server,
             recording: std::sync::Mutex::new(recording),

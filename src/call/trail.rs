@@ -5,7 +5,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -13,6 +13,7 @@ use super::Approved;
 use crate::{
     jsonrpc::RequestId,
     protocol::{UpstreamId, trace::Parent},
+    spans::Lead,
 };
 
 /// Where a request came in, in the words of its own hop. Nothing is done by it; it is for the record.
@@ -24,6 +25,8 @@ pub struct Origin {
     pub listener: Listener,
     /// The span that it belongs to, where the client told one: in `_meta`, or else in a header (PROTOCOL A7).
     pub parent: Option<Parent>,
+    /// Vendors' state of that trace, from the same place.
+    pub state: Option<Box<str>>,
 }
 
 /// A binding.
@@ -55,6 +58,8 @@ pub struct Trail(Option<Arc<Kept>>);
 
 struct Kept {
     origin: Origin,
+    /// The call's own span, where spans are made.
+    lead: OnceLock<Lead>,
     // Held for moments, and as a rule by one task alone.
     facts: Mutex<Facts>,
 }
@@ -116,6 +121,7 @@ impl Trail {
     pub fn of(origin: Origin) -> Self {
         Self(Some(Arc::new(Kept {
             origin,
+            lead: OnceLock::new(),
             facts: Mutex::default(),
         })))
     }
@@ -135,6 +141,24 @@ impl Trail {
     /// Where the call came in.
     pub fn origin(&self) -> Option<&Origin> {
         self.0.as_ref().map(|kept| &kept.origin)
+    }
+
+    /// From now on the call has a span.
+    pub fn leads(&self, lead: Lead) {
+        if let Some(kept) = &self.0 {
+            // A trail is one call's, and a call has one span.
+            drop(kept.lead.set(lead));
+        }
+    }
+
+    /// To the call's span, where it has one.
+    pub fn lead(&self) -> Option<&Lead> {
+        self.0.as_ref()?.lead.get()
+    }
+
+    /// The upstream that the call leads to, and the name or URI there, as soon as that is known.
+    pub fn route(&self) -> Option<(UpstreamId, Arc<str>)> {
+        self.0.as_ref()?.facts().route.clone()
     }
 
     /// Notes something, where somebody reads it.

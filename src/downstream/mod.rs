@@ -20,7 +20,7 @@ mod two_endpoints;
 mod wants;
 mod watched_tasks;
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{borrow::Cow, net::IpAddr, sync::Arc, time::Duration};
 
 use ::http::{HeaderMap, HeaderValue, StatusCode};
 use bytes::Bytes;
@@ -254,14 +254,12 @@ impl Door {
         if !self.observed {
             return Trail::NONE;
         }
-        let told = head
-            .meta
-            .and_then(|meta| meta.member(trace::PARENT)?.as_str());
         let headers = inbound.headers.as_ref();
-        let parent = told.as_deref().and_then(Parent::parse).or_else(|| {
-            let header = headers?.get(trace::PARENT)?.to_str().ok()?;
-            Parent::parse(header)
-        });
+        let in_meta = |key| head.meta.and_then(|meta| meta.member(key)?.as_str());
+        let in_headers = |key| Some(headers?.get(key)?.to_str().ok()?.into());
+        // What stands in the body is of this message; a header is of whatever carried it (PROTOCOL A7).
+        let told = told_by(&in_meta).or_else(|| told_by(&in_headers));
+        let (parent, state) = told.map_or((None, None), |(parent, state)| (Some(parent), state));
         Trail::of(Origin {
             request: Some(request.clone()),
             listener: if headers.is_some() {
@@ -270,6 +268,7 @@ impl Door {
                 Listener::Stdio
             },
             parent,
+            state,
         })
     }
 
@@ -444,4 +443,13 @@ fn hop_local(op: &Op, mut error: RpcError, era: Era) -> RpcError {
         _ => {}
     }
     error
+}
+
+/// The span that a request belongs to, and vendors' state of its trace, where both stand in the same place.
+fn told_by<'a>(
+    place: &dyn Fn(&'static str) -> Option<Cow<'a, str>>,
+) -> Option<(Parent, Option<Box<str>>)> {
+    let parent = Parent::parse(&place(trace::PARENT)?)?;
+    let state = place(trace::STATE).filter(|state| !state.is_empty() && trace::is_state(state));
+    Some((parent, state.map(|state| state.as_ref().into())))
 }

@@ -62,14 +62,20 @@ pub fn are_read() -> bool {
 /// A call of a client was answered after `took`.
 pub fn served(operation: &Operation<'_>, took: Duration) {
     if are_read() {
-        instruments().calls.served.record(took.as_secs_f64(), &labels(operation));
+        instruments()
+            .calls
+            .served
+            .record(took.as_secs_f64(), &labels(operation));
     }
 }
 
 /// An upstream answered, or did not, after `took`.
 pub fn asked(operation: &Operation<'_>, took: Duration) {
     if are_read() {
-        instruments().calls.asked.record(took.as_secs_f64(), &labels(operation));
+        instruments()
+            .calls
+            .asked
+            .record(took.as_secs_f64(), &labels(operation));
     }
 }
 

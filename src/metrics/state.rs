@@ -37,6 +37,8 @@ pub struct Moment {
     pub rules: Vec<RuleMoment>,
     /// The audit log, where there is one.
     pub audit: Option<AuditMoment>,
+    /// Findings ever, by kind, action and direction.
+    pub findings: Vec<([&'static str; 3], u64)>,
 }
 
 /// An upstream at one moment.
@@ -77,12 +79,8 @@ pub struct RuleMoment {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AuditMoment {
     /// Records that were put and are not safe yet.
-    pub waiting: u64,
-    /// How long the oldest of them has waited.
-    pub lag: Duration,
-    /// Records left out, ever.
-    pub lost: u64,
-    /// Whether it cannot be written now.
+    pub lag: u64,
+    /// Whether new operations are refused because they cannot be recorded.
     pub failing: bool,
 }
 
@@ -103,24 +101,22 @@ pub fn observe(meter: &Meter, look: impl Fn() -> Option<Moment> + Send + Sync + 
         let gauge = meter.u64_observable_gauge(name).with_unit(unit);
         let gauge = gauge.with_description(about);
         // The meter keeps it.
-        drop(gauge.with_callback(move |seen| eye.tell(seen, read)).build());
+        drop(
+            gauge
+                .with_callback(move |seen| eye.tell(seen, read))
+                .build(),
+        );
     }
     for (name, unit, about, read) in COUNTERS {
         let eye = Arc::clone(&eye);
         let counter = meter.u64_observable_counter(name).with_unit(unit);
         let counter = counter.with_description(about);
-        drop(counter.with_callback(move |seen| eye.tell(seen, read)).build());
+        drop(
+            counter
+                .with_callback(move |seen| eye.tell(seen, read))
+                .build(),
+        );
     }
-    let lag = meter
-        .f64_observable_gauge("usher.audit.lag")
-        .with_unit("s")
-        .with_description("How long the oldest audit record that is not safe yet has waited.")
-        .with_callback(move |seen| {
-            if let Some(audit) = eye.open().and_then(|moment| moment.audit) {
-                seen.observe(audit.lag.as_secs_f64(), &[]);
-            }
-        });
-    drop(lag.build());
 }
 
 type Seen<'a> = &'a dyn AsyncInstrument<u64>;
@@ -128,21 +124,36 @@ type Read = fn(&Moment, Seen<'_>);
 type Row = (&'static str, &'static str, &'static str, Read);
 
 const GAUGES: [Row; 16] = [
-    ("usher.sessions", "{session}", "Legacy sessions of clients.", |at, seen| {
-        seen.observe(at.sessions, &[]);
-    }),
+    (
+        "usher.sessions",
+        "{session}",
+        "Legacy sessions of clients.",
+        |at, seen| {
+            seen.observe(at.sessions, &[]);
+        },
+    ),
     (
         "usher.subscriptions",
         "{stream}",
         "Streams of principals that listen for changes.",
         |at, seen| seen.observe(at.subscriptions, &[]),
     ),
-    ("usher.connections", "{connection}", "Connections to the listener.", |at, seen| {
-        seen.observe(at.connections, &[]);
-    }),
-    ("usher.in_flight", "{request}", "Requests in flight.", |at, seen| {
-        seen.observe(at.in_flight, &[]);
-    }),
+    (
+        "usher.connections",
+        "{connection}",
+        "Connections to the listener.",
+        |at, seen| {
+            seen.observe(at.connections, &[]);
+        },
+    ),
+    (
+        "usher.in_flight",
+        "{request}",
+        "Requests in flight.",
+        |at, seen| {
+            seen.observe(at.in_flight, &[]);
+        },
+    ),
     (
         "usher.policy.problems",
         "{problem}",
@@ -174,9 +185,14 @@ const GAUGES: [Row; 16] = [
         "Connections in a row that failed under calls; five trip the breaker.",
         |at, seen| each(at, seen, |upstream| upstream.failures),
     ),
-    ("usher.upstream.in_flight", "{call}", "Calls in flight to an upstream.", |at, seen| {
-        each(at, seen, |upstream| upstream.calls[0]);
-    }),
+    (
+        "usher.upstream.in_flight",
+        "{call}",
+        "Calls in flight to an upstream.",
+        |at, seen| {
+            each(at, seen, |upstream| upstream.calls[0]);
+        },
+    ),
     (
         "usher.upstream.queued",
         "{call}",
@@ -219,19 +235,19 @@ const GAUGES: [Row; 16] = [
         },
     ),
     (
-        "usher.audit.waiting",
+        "usher.audit.lag",
         "{record}",
         "Audit records that are not safe yet.",
         |at, seen| {
             if let Some(audit) = at.audit {
-                seen.observe(audit.waiting, &[]);
+                seen.observe(audit.lag, &[]);
             }
         },
     ),
     (
         "usher.audit.failing",
         "{log}",
-        "1 while audit records cannot be written.",
+        "1 while calls are refused because they cannot be recorded.",
         |at, seen| {
             if let Some(audit) = at.audit {
                 seen.observe(u64::from(audit.failing), &[]);
@@ -284,12 +300,17 @@ const COUNTERS: [Row; 6] = [
         },
     ),
     (
-        "usher.audit.lost",
-        "{record}",
-        "Audit records that were left out; a gap record tells how many.",
+        "usher.findings",
+        "{finding}",
+        "Findings in content and definitions.",
         |at, seen| {
-            if let Some(audit) = at.audit {
-                seen.observe(audit.lost, &[]);
+            for ([class, action, direction], count) in &at.findings {
+                let labels = [
+                    KeyValue::new("usher.class", *class),
+                    KeyValue::new("usher.action", *action),
+                    KeyValue::new("usher.direction", *direction),
+                ];
+                seen.observe(*count, &labels);
             }
         },
     ),

@@ -3,6 +3,8 @@
 //! Guarantees: the trace a client began goes on upstream, as a child of the client's span; what is malformed goes nowhere.
 //! Deliberately absent: spans of our own being recorded, `baggage` (which never crosses), and HTTP headers of these names.
 
+use std::fmt;
+
 /// Names the trace and the caller's span.
 pub const PARENT: &str = "traceparent";
 /// Vendors' own state of the trace; means nothing without [`PARENT`].
@@ -65,6 +67,14 @@ impl Parent {
             span: u64::from_str_radix(text.get(36..52)?, 16).ok()?,
             flags,
         })
+    }
+}
+
+impl fmt::Display for Parent {
+    /// The `traceparent` of version 00.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { trace, span, flags } = self;
+        write!(f, "00-{trace:032x}-{span:016x}-{flags:02x}")
     }
 }
 

@@ -39,6 +39,7 @@ use crate::{
     sanitize::Sanitizer,
     seal::Sealer,
     snapshot::World,
+    spans::Spans,
     stage::{Permitted, Pinned},
 };
 
@@ -54,7 +55,7 @@ use handles::Handles;
 use limit::{RateLimit, SeatLayer};
 use login::LoginLayer;
 use mirrored::CheckMirrored;
-use observe::{DecideLayer, Observe};
+use observe::{DecideLayer, Observe, ScopeLayer};
 use own::OwnLayer;
 use pin::Pin;
 use relabel::Relabel;
@@ -84,6 +85,8 @@ pub struct Parts {
     pub auditor: Option<Auditor>,
     /// How much callers may be asked, and for how long.
     pub asking: crate::resume::Bounds,
+    /// Makes the spans of calls, where anybody gets them.
+    pub spans: Spans,
     /// Cancelled when the gateway begins to drain: listens end then.
     pub closing: CancellationToken,
 }
@@ -97,6 +100,7 @@ pub fn mcp(parts: &Parts) -> McpService {
     let directories = Directories::new(&parts.sealer);
     let stack = ServiceBuilder::new()
         .layer(wrap(Observe::new(parts))) // tells of every call when it is over: refused and given up ones included
+        .layer(ScopeLayer) // what is logged from here on is the call's own, where it has a span
         .layer(OwnLayer::new(parts)) // what upstreams offer to the caller alone is there before the call looks
         .layer(gate(Pin::new(parts))) // Call -> Pinned: from here on the call sees one world
         .layer(gate(RateLimit::per_principal())) // the cheapest refusal comes before any lookup

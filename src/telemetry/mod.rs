@@ -213,9 +213,9 @@ fn sending(
         .build();
     Ok(SdkTracerProvider::builder()
         .with_resource(resource)
-        .with_sampler(Sampler::ParentBased(Box::new(
-            Sampler::TraceIdRatioBased(otlp.sample),
-        )))
+        .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(
+            otlp.sample,
+        ))))
         .with_span_processor(processor)
         .build())
 }

@@ -16,12 +16,14 @@ use super::{
     terms::Share,
     transport::{Answer, Frames, Head, Outbound},
     visits,
+    watched::Watched,
 };
 use crate::{
-    call::{Caller, Event, Identity, LogLevel, Outcome, Reply, ReplyStream, Step},
+    call::{Call, Caller, Event, Identity, LogLevel, Outcome, Reply, ReplyStream, Step},
+    catalog::Route,
     json::{Json, Kind, Limits, Node},
     jsonrpc::{Frame, Notification, Request, Response, RpcError, encode},
-    protocol::{Era, codes, methods},
+    protocol::{Era, Revision, codes, methods},
 };
 
 /// A request that is under way.
@@ -36,6 +38,7 @@ pub(super) struct Exchange {
     wants: Wants,
     frames: Option<Frames>,
     permit: Option<Share>,
+    watched: Option<Box<Watched>>,
 }
 
 /// What is wanted of an exchange beside its outcome.
@@ -106,7 +109,19 @@ impl Exchange {
             wants,
             frames: None,
             permit: None,
+            watched: None,
         }
+    }
+
+    /// Has it told of when it is over: it is for `call`, at `revision`. What comes back are members of `_meta` that go along.
+    pub(super) fn watch(
+        &mut self,
+        call: &Call,
+        route: &Route,
+        revision: Revision,
+    ) -> impl Iterator<Item = (&'static str, Json)> + use<'_> {
+        self.watched = Watched::of(call, route, revision, !self.line.wire.streamable);
+        self.watched.iter().flat_map(|watched| watched.stamps())
     }
 
     /// Lets the exchange hold a slot until it is over, and until its cancellation is told.
@@ -146,8 +161,8 @@ impl Exchange {
         let sending = self.line.send(out, self.wants.identity.as_ref());
         let answer = timeout_at(self.deadline, sending)
             .await
-            .map_err(|_| UpstreamError::Timeout("call"))?;
-        self.opened(answer)
+            .map_err(|_| UpstreamError::Timeout("call"));
+        self.opened(answer.flatten())
     }
 
     /// Sends the request, whose first frame may be long in coming while other things are heard of it: the caller keeps the
@@ -169,9 +184,14 @@ impl Exchange {
         &mut self,
         method: &str,
         params: &Json,
-        headers: HeaderMap,
+        mut headers: HeaderMap,
         limits: Limits,
     ) -> Outbound {
+        if let Some(watched) = &self.watched
+            && self.line.wire.streamable
+        {
+            watched.stamp(&mut headers);
+        }
         let id = Line::id(self.number);
         Outbound {
             frame: encode::request(&id, method, params),
@@ -191,6 +211,16 @@ impl Exchange {
         &mut self,
         answer: Result<Answer, UpstreamError>,
     ) -> Result<Opened, UpstreamError> {
+        let opened = self.read(answer);
+        match &opened {
+            Ok(Opened::Status(head)) => self.failed(&bare(head.status)),
+            Ok(Opened::Ended(..) | Opened::Flowing(_)) => {}
+            Err(error) => self.failed(error),
+        }
+        opened
+    }
+
+    fn read(&mut self, answer: Result<Answer, UpstreamError>) -> Result<Opened, UpstreamError> {
         // What the transport gave up on needs no cancelling.
         match answer.inspect_err(|_| self.over = true)? {
             Answer::Stream(head, frames) => {
@@ -232,6 +262,12 @@ impl Exchange {
         };
         if ours {
             self.over = true;
+            if let Some(watched) = &mut self.watched {
+                match &response.body {
+                    Ok(result) => watched.answered(result),
+                    Err(error) => watched.refused(error.code),
+                }
+            }
             Ok(response.body)
         } else {
             Err(UpstreamError::Protocol(
@@ -272,6 +308,20 @@ impl Exchange {
     /// # Errors
     /// What the stream fails with; [`UpstreamError::Timeout`], [`UpstreamError::Protocol`].
     pub(super) async fn next(&mut self) -> Result<Happened, UpstreamError> {
+        let happened = self.heard().await;
+        if let Err(error) = &happened {
+            self.failed(error);
+        }
+        happened
+    }
+
+    fn failed(&mut self, error: &UpstreamError) {
+        if let Some(watched) = &mut self.watched {
+            watched.failed(error.reason());
+        }
+    }
+
+    async fn heard(&mut self) -> Result<Happened, UpstreamError> {
         loop {
             // Over HTTP the transport counts the bytes, keep-alive comments among them; here only frames are seen.
             let silence = Instant::now() + self.line.terms.timeouts.silence;
@@ -522,7 +572,7 @@ impl Drop for Exchange {
 /// As [`Exchange::send`], and what its stream fails with.
 pub(super) async fn ask(
     line: &Arc<Line>,
-    method: &str,
+    method: &'static str,
     params: &Json,
     headers: HeaderMap,
     deadline: Instant,
@@ -533,6 +583,7 @@ pub(super) async fn ask(
         ..Wants::default()
     };
     let mut exchange = Exchange::new(line, deadline, wants);
+    exchange.watched = Watched::own(&line.terms.id, method);
     let limits = line.terms.peer.json.of_lists();
     let (head, body) = match exchange.send(method, params, headers, limits).await? {
         Opened::Ended(head, body) => (head, body),

@@ -23,6 +23,7 @@ mod supervisor;
 mod terms;
 pub mod transport;
 mod visits;
+mod watched;
 
 #[cfg(test)]
 mod scripted;

@@ -105,7 +105,12 @@ fn stamp(edits: &mut Edits, node: Option<Node<'_>>, own: &[(&str, Json)]) -> boo
     let Some(node) = node else {
         return false;
     };
-    let kept = |key: &str, value: Node<'_>| carried(node, key, value);
+    // Where the trace goes on as ours it goes on once.
+    let traced = own.iter().any(|(key, _)| *key == trace::PARENT);
+    let kept = |key: &str, value: Node<'_>| match key {
+        trace::PARENT | trace::STATE if traced => Fate::Remove,
+        _ => carried(node, key, value),
+    };
     let stays = |key: &str, value: Node<'_>| !matches!(kept(key, value), Fate::Remove);
     if own.is_empty()
         && !node

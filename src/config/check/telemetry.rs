@@ -5,7 +5,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{Check, pem, secs, upstream::documented};
 use crate::{
-    config::raw::{Telemetry, TELEMETRY_INTERVAL, TELEMETRY_SERVICE_NAME},
+    config::raw::{TELEMETRY_INTERVAL, TELEMETRY_SERVICE_NAME, Telemetry},
     fetch::{Address, FetchError},
     telemetry::spec::{OtlpSpec, TelemetrySpec},
 };

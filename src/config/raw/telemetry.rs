@@ -54,7 +54,8 @@ impl Share {
             Some(_) => return None,
             None => (text.strip_suffix('%')?.trim_end(), ""),
         };
-        if whole.is_empty() || !(whole.bytes().chain(rest.bytes())).all(|byte| byte.is_ascii_digit())
+        if whole.is_empty()
+            || !(whole.bytes().chain(rest.bytes())).all(|byte| byte.is_ascii_digit())
         {
             return None;
         }
@@ -106,7 +107,19 @@ mod tests {
         ] {
             assert_eq!(Share::parse(text), Some(Share(millionths)), "{text}");
         }
-        for text in ["10", "0.1", "101%", "100.0001%", "-1%", "%", ".5%", "1.%", "1.23456%", "+1%", ""] {
+        for text in [
+            "10",
+            "0.1",
+            "101%",
+            "100.0001%",
+            "-1%",
+            "%",
+            ".5%",
+            "1.%",
+            "1.23456%",
+            "+1%",
+            "",
+        ] {
             assert_eq!(Share::parse(text), None, "{text}");
         }
     }

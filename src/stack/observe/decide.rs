@@ -82,7 +82,7 @@ where
 
     fn call(&mut self, permitted: Permitted) -> Deciding {
         let Some(auditor) = self.auditor.as_ref().filter(|_| is_heard(&permitted)) else {
-            return Deciding::Going(self.inner.call(permitted), None);
+            return self.unrecorded(permitted);
         };
         let mut safe = match record(auditor, &permitted) {
             Ok(safe) => safe,
@@ -109,6 +109,24 @@ where
                 }))
             }
         }
+    }
+}
+
+impl<S> Decide<S>
+where
+    S: Service<Permitted, Future = BoxFuture<'static, Result<Reply, Error>>>,
+{
+    /// Lets a call go on that no record is made of; whoever else reads its trail learns where it goes.
+    fn unrecorded(&mut self, permitted: Permitted) -> Deciding {
+        let trail = &permitted.call.trail;
+        if trail.is_read()
+            && let Some(passage) = permitted.passage()
+        {
+            let route = passage.route();
+            let route = Some((route.upstream.clone(), route.local.clone()));
+            trail.note(|facts| facts.route = route);
+        }
+        Deciding::Going(self.inner.call(permitted), None)
     }
 }
 

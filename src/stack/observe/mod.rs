@@ -7,6 +7,8 @@
 
 mod decide;
 mod ended;
+mod scope;
+mod telling;
 
 use std::{
     pin::Pin,
@@ -23,15 +25,19 @@ use crate::{
     },
     call::{Call, Op, Origin, Reply, ReplyStream, Step, Trail},
     findings::Findings,
+    metrics::calls,
+    spans::{Span, Spans},
 };
 
 pub(super) use decide::DecideLayer;
+pub(super) use scope::ScopeLayer;
 
 /// Tells of calls that are over.
 #[derive(Debug)]
 pub(super) struct Observe {
     auditor: Option<Auditor>,
     findings: Findings,
+    spans: Spans,
 }
 
 impl Observe {
@@ -39,6 +45,7 @@ impl Observe {
         Self {
             auditor: parts.auditor.clone(),
             findings: parts.findings.clone(),
+            spans: parts.spans.clone(),
         }
     }
 }
@@ -47,18 +54,23 @@ impl Wrap<Call> for Observe {
     type Mark = Option<Watched>;
 
     fn enter(&self, call: &mut Call) -> Self::Mark {
-        let auditor = self.auditor.clone()?;
+        let watched = self.spans.are_made() || calls::are_read();
+        if self.auditor.is_none() && !watched {
+            return None;
+        }
         if !call.trail.is_read() {
             call.trail = Trail::of(Origin::default());
         } else if call.trail.facts().begun {
             call.trail = call.trail.renewed();
         }
         call.trail.note(|facts| facts.begun = true);
+        let watched = watched && telling::is_told(&call.op);
         Some(Watched {
             tool: matches!(call.op, Op::CallTool(_)),
+            span: watched.then(|| telling::begin(&self.spans, call)),
             of: Operation::of(call),
             findings: self.findings.clone(),
-            auditor,
+            auditor: self.auditor.clone(),
             told: false,
         })
     }
@@ -90,7 +102,9 @@ pub(super) struct Watched {
     of: Operation,
     tool: bool,
     findings: Findings,
-    auditor: Auditor,
+    auditor: Option<Auditor>,
+    /// Its span, where it is told to metrics and there are spans.
+    span: Option<Option<Span>>,
     told: bool,
 }
 
@@ -99,12 +113,17 @@ impl Watched {
         if std::mem::replace(&mut self.told, true) {
             return;
         }
-        let findings = self.findings.of(self.of.id);
-        let ending = Ending {
-            findings: &findings,
-            ..ending
-        };
-        self.auditor.conclude(&self.of, &ending);
+        if let Some(span) = self.span.take() {
+            telling::end(&self.of, span, &ending);
+        }
+        if let Some(auditor) = &self.auditor {
+            let findings = self.findings.of(self.of.id);
+            let ending = Ending {
+                findings: &findings,
+                ..ending
+            };
+            auditor.conclude(&self.of, &ending);
+        }
     }
 }
 

@@ -127,19 +127,18 @@ impl Going<'_> {
         }
     }
 
-    fn params(&self, session: &Session, exchange: &Exchange) -> Json {
-        let token = [(meta::PROGRESS_TOKEN, Json::of(&exchange.number()))];
-        let own = if self.call.wants_progress {
-            &token[..]
-        } else {
-            &[]
-        };
-        let features = session.card.revision.features();
+    fn params(&self, session: &Session, exchange: &mut Exchange) -> Json {
+        let number = exchange.number();
+        let token = (meta::PROGRESS_TOKEN, Json::of(&number));
+        let token = self.call.wants_progress.then_some(token);
+        let revision = session.card.revision;
+        let trace = exchange.watch(self.call, self.route, revision);
+        let own: Vec<_> = token.into_iter().chain(trace).collect();
         params::outbound(
             self.call,
             &self.route.local,
-            own,
-            features,
+            &own,
+            revision.features(),
             self.plan.wish(),
         )
     }
@@ -306,7 +305,7 @@ impl Legacy {
         if let Some(permit) = going.permit.take() {
             exchange = exchange.holding(permit);
         }
-        let params = going.params(session, &exchange);
+        let params = going.params(session, &mut exchange);
         let headers = line.headers.clone();
         let limits = line.terms.peer.json;
         let sent = exchange.send(call.op.method(), &params, headers, limits);
@@ -375,7 +374,7 @@ impl Legacy {
             exchange = exchange.holding(permit);
         }
         let seat = session.desk.sit(exchange.number(), turn, log.is_some());
-        let params = going.params(&session, &exchange);
+        let params = going.params(&session, &mut exchange);
         let begun = self.beginning(exchange, &session, &going, Some(seat));
         let mut open = OpenCall::new(call, begun);
         open.send(call.op.method(), &params);

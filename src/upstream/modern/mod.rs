@@ -218,6 +218,7 @@ impl Modern {
         if call.wants_progress {
             own.push((meta::PROGRESS_TOKEN, Json::of(&exchange.number())));
         }
+        own.extend(exchange.watch(&call, &route, self.card.revision));
         let features = self.card.revision.features();
         let mut params = params::outbound(&call, &route.local, &own, features, Wish::Drop);
         if let Some((responses, state)) = resumed {

@@ -1,0 +1,80 @@
+//! What metrics and spans are told of a call.
+//!
+//! A span is named for a tool or prompt only when the call was led to one: what a client merely says is not repeated.
+
+use crate::{
+    audit::record::{Ending, Operation},
+    call::{Call, Listener, Op, Principal},
+    metrics::{
+        self,
+        calls::{self, class_of},
+        names,
+    },
+    spans::{About, Span, Spans},
+};
+
+/// Begins the span of a call, where spans are made.
+pub(super) fn begin(spans: &Spans, call: &Call) -> Option<Span> {
+    if !spans.are_made() {
+        return None;
+    }
+    let origin = call.trail.origin();
+    let listener = origin.map_or(Listener::Own, |origin| origin.listener);
+    let about = About {
+        method: call.op.method(),
+        revision: Some(call.caller.revision.as_str()),
+        pipe: match listener {
+            Listener::Http => Some(false),
+            Listener::Stdio => Some(true),
+            Listener::Own => None,
+        },
+        ..About::default()
+    };
+    let mut span = spans.served(&about, origin.and_then(|origin| origin.parent.as_ref()))?;
+    if call.caller.principal != Principal::anonymous() {
+        span.note(names::PRINCIPAL, call.caller.principal.shared());
+    }
+    call.trail.leads(span.lead());
+    Some(span)
+}
+
+/// Tells how it ended.
+pub(super) fn end(of: &Operation, span: Option<Span>, ending: &Ending<'_>) {
+    if span.is_none() && !calls::are_read() {
+        return;
+    }
+    let route = of.trail.route();
+    let upstream = route.as_ref().map(|(upstream, _)| upstream);
+    let error = class(ending);
+    let operation = metrics::Operation {
+        method: of.method,
+        revision: Some(of.caller.revision),
+        upstream,
+        tool: of.exposed.as_ref().filter(|_| upstream.is_some()),
+        error,
+    };
+    calls::served(&operation, of.began.instant.elapsed());
+    if let Some(mut span) = span {
+        if let Some(upstream) = upstream {
+            span.note(names::UPSTREAM, upstream.shared());
+            if let Some(exposed) = &of.exposed {
+                span.about(of.method, exposed);
+            }
+        }
+        span.end(error, ending.code);
+    }
+}
+
+/// Whether a call is told of at all: a stream of changes that goes on for days is no operation with a duration.
+pub(super) const fn is_told(op: &Op) -> bool {
+    !matches!(op, Op::Listen(_))
+}
+
+/// The class of what went wrong: the code where the upstream or its words failed, else the outcome as records have it.
+fn class(ending: &Ending<'_>) -> Option<&'static str> {
+    match ending.outcome {
+        "ok" | "input_required" => None,
+        word @ "protocol_error" => Some(ending.code.map_or(word, class_of)),
+        word => Some(word),
+    }
+}
