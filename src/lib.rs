@@ -24,7 +24,7 @@
 //! 4  upstream                      peers, transports, probing, health, refreshing
 //! 3  snapshot  stage  connect      the world one call sees; the types that prove how far a call has come
 //! 2  audit auth catalog events limits pins policy resume sanitize schema  domain decisions: no tower
-//! 1  call findings metrics spans tasks seal  the canonical call and reply; what was found and counted; tasks; sealed cursors
+//! 1  call feed findings metrics spans tasks seal  the canonical call and reply; what was found and counted; tasks; sealed cursors
 //! 0  glob  json  jsonrpc  protocol bytes, frames, the specification's words: no I/O, no clock
 //! ```
 //!
@@ -57,6 +57,7 @@ pub mod protocol;
 
 // Floor 1: what is asked and answered, how small documents are fetched, what is counted, and who owns what runs.
 pub mod call;
+pub mod feed;
 pub mod fetch;
 pub mod findings;
 pub mod metrics;

@@ -21,7 +21,7 @@ const FLOORS: [(u8, &[&str]); 8] = [
     (
         1,
         &[
-            "call", "fetch", "findings", "metrics", "schema", "spans", "tasks", "seal",
+            "call", "feed", "fetch", "findings", "metrics", "schema", "spans", "tasks", "seal",
         ],
     ),
     (
