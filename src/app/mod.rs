@@ -115,7 +115,7 @@ pub enum AppError {
 pub struct UpstreamStatus {
     /// Its key.
     pub id: UpstreamId,
-    /// `ready`, `connecting` or `away`.
+    /// `ready`, `connecting`, `away` or `disabled`.
     pub state: &'static str,
     /// The revision spoken, while it is there.
     pub revision: Option<Revision>,
@@ -344,6 +344,7 @@ impl App {
                     State::Connecting => "connecting",
                     State::Ready => "ready",
                     State::Away => "away",
+                    State::Disabled => "disabled",
                 },
                 revision: status.revision,
                 counts: ListKind::ALL.map(|kind| snapshot.catalog.count(&scope, kind)),

@@ -14,7 +14,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use tokio::{
-    sync::Notify,
+    sync::{Notify, watch},
     time::{Instant, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
@@ -26,10 +26,11 @@ use super::{
     probe::{Connector, Dialer},
     spec::UpstreamSpec,
     supervisor::{Sink, Supervisor},
+    tally::{Counts, Tally},
     terms::Terms,
 };
 use crate::{
-    call::{Call, Identity, Reply},
+    call::{Call, Identity, Reply, ServerCard},
     catalog::{Route, rules::CatalogBounds},
     connect::Connections,
     events::{Desk, Lists},
@@ -63,6 +64,18 @@ pub(super) struct Shared {
     pub(super) restarts: AtomicU64,
     /// How often its lists were read, and how often that failed.
     pub(super) refreshes: [AtomicU64; 2],
+    /// What operators want of it.
+    pub(super) wishes: watch::Sender<Wish>,
+    pub(super) tally: Tally,
+}
+
+/// What operators want of an upstream.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Wish {
+    /// It is not to be used.
+    pub(super) off: bool,
+    /// How often it was to begin anew.
+    pub(super) restarts: u64,
 }
 
 /// Whether the upstream is there.
@@ -81,6 +94,8 @@ pub(super) enum Being {
     Away {
         retry_at: Option<Instant>,
     },
+    /// An operator does not want it used.
+    Disabled,
 }
 
 /// What operators see of an upstream.
@@ -98,7 +113,7 @@ pub struct Status {
     pub restarts: u64,
     /// Frames of it that were dropped because they belonged to nothing.
     pub dropped_frames: u64,
-    /// Connections in a row that failed under calls; five trip the breaker.
+    /// Connections in a row that failed under calls; with the fifth it counts as away (SECURITY REL-2).
     pub failures: u32,
     /// How often its lists were read whole.
     pub refreshes: u64,
@@ -110,6 +125,10 @@ pub struct Status {
     pub queued: usize,
     /// Calls that may be in flight at once.
     pub concurrency: usize,
+    /// When the next attempt to connect is due, while it is away and one is planned.
+    pub retry_at: Option<Instant>,
+    /// How calls to it went since the start.
+    pub counts: Counts,
 }
 
 /// Whether an upstream is there.
@@ -121,6 +140,8 @@ pub enum State {
     Ready,
     /// It cannot be called; attempts go on.
     Away,
+    /// An operator does not want it used; nothing is attempted.
+    Disabled,
 }
 
 impl Upstream {
@@ -182,6 +203,8 @@ impl Upstream {
             nudged: Notify::new(),
             restarts: AtomicU64::new(0),
             refreshes: Default::default(),
+            wishes: watch::Sender::default(),
+            tally: Tally::default(),
         });
         let supervisor = Supervisor::new(Arc::clone(&shared), connector, sink);
         tasks.spawn_orderly(supervisor.run(tasks.token().clone()));
@@ -202,6 +225,7 @@ impl Upstream {
         match &presence.state {
             Being::Ready(peer) => Ok(Arc::clone(peer)),
             Being::Connecting => Err(UpstreamError::unavailable("not connected yet")),
+            Being::Disabled => Err(UpstreamError::unavailable("disabled by an operator")),
             Being::Away { retry_at } => Err(UpstreamError::Unavailable {
                 cause: match &presence.error {
                     Some(UpstreamError::Unavailable { cause, .. }) => cause.clone(),
@@ -240,6 +264,13 @@ impl Upstream {
     /// # Errors
     /// Why it was not answered.
     pub async fn call(&self, call: Call, route: Route) -> Result<Reply, UpstreamError> {
+        let began = Instant::now();
+        let reply = self.carry(call, route).await;
+        self.shared.tally.note(began.elapsed(), reply.is_ok());
+        reply
+    }
+
+    async fn carry(&self, call: Call, route: Route) -> Result<Reply, UpstreamError> {
         let connecting = matches!(self.shared.presence.load().state, Being::Connecting);
         if connecting {
             let until = call
@@ -277,13 +308,39 @@ impl Upstream {
         self.shared.terms.bell.ring(Lists::ALL);
     }
 
+    /// Has it begin anew: what is connected is closed, calls in flight are lost, a program is started again. At once, whatever
+    /// pauses are due. Nothing while it is disabled.
+    pub fn restart(&self) {
+        self.shared.wishes.send_modify(|wish| wish.restarts += 1);
+    }
+
+    /// Uses it no more until [`Upstream::enable`]: what is connected is closed, what it offers is taken from the lists, calls
+    /// fail. Says whether that is news. Forgotten when the process ends.
+    pub fn disable(&self) -> bool {
+        self.shared.wish_off(true)
+    }
+
+    /// Uses it again. Says whether that is news.
+    pub fn enable(&self) -> bool {
+        self.shared.wish_off(false)
+    }
+
+    /// What the server said of itself, while it is there.
+    pub fn card(&self) -> Option<ServerCard> {
+        match &self.shared.presence.load().state {
+            Being::Ready(peer) => Some(peer.card().clone()),
+            Being::Connecting | Being::Away { .. } | Being::Disabled => None,
+        }
+    }
+
     /// What operators see of it.
     pub fn status(&self) -> Status {
         let presence = self.shared.presence.load();
-        let (state, revision) = match &presence.state {
-            Being::Connecting => (State::Connecting, None),
-            Being::Ready(peer) => (State::Ready, Some(peer.card().revision)),
-            Being::Away { .. } => (State::Away, None),
+        let (state, revision, retry_at) = match &presence.state {
+            Being::Connecting => (State::Connecting, None, None),
+            Being::Ready(peer) => (State::Ready, Some(peer.card().revision), None),
+            Being::Away { retry_at } => (State::Away, None, *retry_at),
+            Being::Disabled => (State::Disabled, None, None),
         };
         Status {
             state,
@@ -298,6 +355,8 @@ impl Upstream {
             in_flight: self.shared.terms.gate.taken(),
             queued: self.shared.terms.gate.waiting(),
             concurrency: self.shared.terms.gate.most(),
+            retry_at,
+            counts: self.shared.tally.counts(),
         }
     }
 
@@ -314,6 +373,14 @@ impl Upstream {
 }
 
 impl Shared {
+    fn wish_off(&self, off: bool) -> bool {
+        self.wishes.send_if_modified(|wish| {
+            let news = wish.off != off;
+            wish.off = off;
+            news
+        })
+    }
+
     pub(super) fn is_ready(&self) -> bool {
         matches!(self.presence.load().state, Being::Ready(_))
     }

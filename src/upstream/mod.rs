@@ -20,6 +20,7 @@ mod probe;
 mod promised;
 pub mod spec;
 mod supervisor;
+mod tally;
 mod terms;
 pub mod transport;
 mod visits;
@@ -51,6 +52,7 @@ pub use credentials::CredentialError;
 pub use handle::{State, Status, Upstream};
 pub use own::Claim;
 pub use supervisor::Sink;
+pub use tally::Counts;
 
 /// One upstream, spoken to in the era it understands.
 ///

@@ -114,7 +114,52 @@ impl Supervisor {
         self.shared.closed.cancel();
     }
 
+    /// Works as operators wish.
     async fn live(&mut self) {
+        let mut wishes = self.shared.wishes.subscribe();
+        loop {
+            if wishes.borrow_and_update().off {
+                self.rest();
+                while wishes.borrow_and_update().off {
+                    drop(wishes.changed().await);
+                }
+            }
+            tokio::select! {
+                biased;
+                // The sender is as old as this.
+                _ = wishes.changed() => {}
+                () = self.keep() => {}
+            }
+            tracing::info!(upstream = %self.shared.spec.id, "an operator wants it another way");
+            if self.shared.is_ready() {
+                self.shared.terms.desk.lost();
+            }
+            let peer = self.current.take();
+            let error = UpstreamError::unavailable("restarted by an operator");
+            self.gone(error, Instant::now());
+            self.probe.forget();
+            self.backoff = Backoff::default();
+            // Two of it at once might stand in each other's way.
+            if let Some(peer) = peer {
+                drop(timeout(ENDING, peer.close()).await);
+            }
+        }
+    }
+
+    /// Nothing of it is used any more.
+    fn rest(&mut self) {
+        self.be(
+            Being::Disabled,
+            Some(UpstreamError::unavailable("disabled by an operator")),
+        );
+        self.shared.terms.desk.away();
+        self.board.withdrawn();
+        self.shared.settled.cancel();
+        tracing::info!(upstream = %self.shared.spec.id, "upstream is disabled");
+    }
+
+    /// Keeps it connected. Ends only by being dropped.
+    async fn keep(&mut self) {
         loop {
             let peer = self.connect().await;
             let began = Instant::now();
@@ -384,6 +429,16 @@ impl Board {
         self.publish();
     }
 
+    /// What was known is told no more.
+    fn withdrawn(&mut self) {
+        self.stale_at = None;
+        self.known = Contribution {
+            away: true,
+            ..Contribution::default()
+        };
+        self.publish();
+    }
+
     /// Does `work`, and meanwhile takes back what is stale when its time comes.
     async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
@@ -393,12 +448,7 @@ impl Board {
                 done = work.as_mut() => return done,
                 () = sleep_until(at) => {}
             }
-            self.stale_at = None;
-            self.known = Contribution {
-                away: true,
-                ..Contribution::default()
-            };
-            self.publish();
+            self.withdrawn();
         }
         work.await
     }

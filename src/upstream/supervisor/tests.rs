@@ -153,6 +153,37 @@ async fn what_an_upstream_offers_is_published_and_it_can_be_called() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_operator_restarts_disables_and_enables_an_upstream() {
+    for spec in [a_pipe(), an_address()] {
+        let processes = serving(healthy);
+        let (sink, upstream, _tasks) = started(&spec, &processes);
+        assert!(called(&upstream).await.is_ok());
+        let made = processes.made().len();
+        upstream.restart();
+        // It is marked as away, and then there again.
+        sink.reach(3).await;
+        assert!(called(&upstream).await.is_ok());
+        assert!(processes.made().len() > made);
+        assert!(upstream.disable() && !upstream.disable());
+        sink.reach(5).await;
+        assert!(sink.last().tools.items.is_empty() && sink.last().card.is_none());
+        assert_eq!(upstream.status().state, State::Disabled);
+        let made = processes.made().len();
+        // Nothing brings it back but the operator.
+        upstream.restart();
+        sleep(Duration::from_secs(3_600)).await;
+        let refused = called(&upstream).await;
+        assert!(matches!(refused, Err(UpstreamError::Unavailable { .. })));
+        assert_eq!((processes.made().len(), sink.count()), (made, 5));
+        assert!(upstream.enable() && !upstream.enable());
+        sink.reach(6).await;
+        assert!(called(&upstream).await.is_ok());
+        let counts = upstream.status().counts;
+        assert_eq!((counts.calls, counts.failed), (4, 1));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_upstream_that_is_down_at_start_fails_fast_and_is_added_when_it_comes() {
     let processes = serving(|number, sent| match number {
         0..=2 => Play::Fail(UpstreamError::unavailable("refused")),
