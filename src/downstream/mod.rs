@@ -41,7 +41,7 @@ use crate::{
 pub use connect::{ConnectPage, ConnectPart};
 pub use exchange::Running;
 pub use http::McpEndpoint;
-pub use legacy::{SessionBounds, Sessions};
+pub use legacy::{SessionBounds, SessionSeen, Sessions};
 pub use stdio::serve as serve_stdio;
 pub use two_endpoints::{EventsEndpoint, Lines, MessagesEndpoint};
 pub use wants::Accepts;

@@ -121,7 +121,12 @@ impl Flights {
 
     /// Whether none is running.
     pub(super) fn is_empty(&self) -> bool {
-        self.lock().running.is_empty()
+        self.count() == 0
+    }
+
+    /// How many run.
+    pub(super) fn count(&self) -> usize {
+        self.lock().running.len()
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {

@@ -41,6 +41,7 @@ pub(super) use converse::{Converse, Kept, Talk, Turn};
 pub(super) use flights::{Flight, Over};
 pub(super) use outbox::CannotResume;
 pub(super) use session::Session;
+pub use session::SessionSeen;
 pub(super) use sessions::random_id;
 pub use sessions::{SessionBounds, Sessions};
 

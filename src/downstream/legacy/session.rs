@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    fmt::Write as _,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -10,6 +11,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use aws_lc_rs::digest::{SHA256, digest};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +22,36 @@ use crate::{
     metrics::Bound,
     protocol::{Revision, names::Scope},
 };
+
+/// Bytes of a digest that tell one session from another.
+const REFERENCE_BYTES: usize = 8;
+
+/// What operators see of one session.
+#[derive(Debug, Clone)]
+pub struct SessionSeen {
+    /// What it is known by here: 16 hexadecimal digits. Not its id, which is the client's secret.
+    pub reference: String,
+    /// Whose it is.
+    pub principal: Principal,
+    /// Under which name policies know them.
+    pub name: Arc<str>,
+    /// The revision agreed on.
+    pub revision: Revision,
+    /// The endpoint it was opened at.
+    pub scope: Scope,
+    /// Since it was opened.
+    pub age: Duration,
+    /// Since it was used last.
+    pub idle: Duration,
+    /// Requests that run.
+    pub running: usize,
+    /// Event streams that are read.
+    pub streams: usize,
+    /// Resources that it watches.
+    pub subscriptions: usize,
+    /// Whether it is a pipe's, and has no age.
+    pub piped: bool,
+}
 
 /// One session.
 #[derive(Debug)]
@@ -154,6 +186,37 @@ impl Session {
             return Some(Bound::SessionAbsolute);
         }
         idle.then_some(Bound::SessionIdle)
+    }
+
+    /// What operators see of it.
+    pub(super) fn seen(&self) -> SessionSeen {
+        let age = self.born.elapsed();
+        let used = Duration::from_millis(self.used.load(Ordering::Relaxed));
+        let identity = self.identity();
+        let subscriptions = self.subscriptions.lock();
+        SessionSeen {
+            reference: self.reference(),
+            principal: self.principal.clone(),
+            name: identity.name.clone(),
+            revision: self.revision,
+            scope: self.scope.clone(),
+            age,
+            idle: age.saturating_sub(used),
+            running: self.flights.count(),
+            streams: self.outbox.readers(),
+            subscriptions: subscriptions.unwrap_or_else(PoisonError::into_inner).len(),
+            piped: self.piped,
+        }
+    }
+
+    /// What operators know it by. Its id is the client's secret, and cannot be found from this: it is random.
+    pub(super) fn reference(&self) -> String {
+        let digest = digest(&SHA256, self.id.as_bytes());
+        let bytes = digest.as_ref().iter().take(REFERENCE_BYTES);
+        bytes.fold(String::new(), |mut text, byte| {
+            _ = write!(text, "{byte:02x}");
+            text
+        })
     }
 
     /// Ends everything of it.

@@ -9,7 +9,7 @@ use dashmap::DashMap;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Session, outbox};
+use super::{Session, SessionSeen, outbox};
 use crate::{
     call::{Affinity, Caller, Identity, Principal},
     metrics::{self, Bound},
@@ -89,6 +89,27 @@ impl Sessions {
     /// How many are open.
     pub fn count(&self) -> usize {
         self.live.len()
+    }
+
+    /// What operators see of them, by reference. Looks at each in turn.
+    pub fn seen(&self) -> Vec<SessionSeen> {
+        let live = self.all();
+        let mut seen: Vec<_> = live.iter().map(|session| session.seen()).collect();
+        seen.sort_unstable_by(|one, two| one.reference.cmp(&two.reference));
+        seen
+    }
+
+    /// Ends the one that operators know by this, as if its client had. Says whether there was one.
+    pub fn end_seen(&self, reference: &str) -> bool {
+        let found = self.all().into_iter();
+        let mut found = found.filter(|session| session.reference() == reference);
+        match found.next() {
+            Some(session) => {
+                self.end(&session);
+                true
+            }
+            None => false,
+        }
     }
 
     /// How many event streams were cut off because their clients did not keep up.
@@ -180,14 +201,15 @@ impl Sessions {
             .remove_if(principal, |_, count| *count == 0);
     }
 
+    /// Every session. No lock of the table is held afterwards.
+    fn all(&self) -> Vec<Arc<Session>> {
+        let entries = self.live.iter();
+        entries.map(|entry| entry.value().clone()).collect()
+    }
+
     /// Ends what is over. Takes every session in turn; no lock of the table is held meanwhile.
     fn sweep(&self, now: Instant) {
-        let live: Vec<_> = self
-            .live
-            .iter()
-            .map(|entry| entry.value().clone())
-            .collect();
-        for session in live {
+        for session in self.all() {
             if let Some(bound) = session.is_over(&self.bounds, now) {
                 metrics::reached(bound);
                 self.end(&session);
@@ -301,6 +323,21 @@ mod tests {
         let event = session.outbox.first_id(&place);
         assert!(other.outbox.resume(&event).is_err());
         assert!(session.outbox.resume(&event).is_ok());
+    }
+
+    #[tokio::test]
+    async fn operators_see_sessions_without_their_ids_and_end_one_alone() {
+        let sessions = sessions(SessionBounds::default());
+        let (one, two) = (open(&sessions).unwrap(), open(&sessions).unwrap());
+        let seen = sessions.seen();
+        assert_eq!(seen.len(), 2);
+        assert!(!format!("{seen:?}").contains(&*one.id));
+        let reference = one.reference();
+        assert!(seen.iter().any(|seen| seen.reference == reference));
+        assert!(!sessions.end_seen(&one.id), "its id is no reference");
+        assert!(sessions.end_seen(&reference) && !sessions.end_seen(&reference));
+        assert!(one.ended.is_cancelled() && !two.ended.is_cancelled());
+        assert_eq!(sessions.count(), 1);
     }
 
     #[tokio::test]

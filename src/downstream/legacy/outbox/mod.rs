@@ -344,6 +344,13 @@ impl Outbox {
         self.lock().streams.values().any(|stream| stream.attached)
     }
 
+    /// How many streams of it are read.
+    pub(super) fn readers(&self) -> usize {
+        let state = self.lock();
+        let read = state.streams.values().filter(|stream| stream.attached);
+        read.count()
+    }
+
     /// Forgets what cannot be resumed any more, and cuts off who does not read.
     pub(super) fn sweep(&self, now: Instant) {
         let mut state = self.lock();
