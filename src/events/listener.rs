@@ -12,7 +12,8 @@ use tokio::time::{Instant, timeout_at};
 use super::{Desk, Hub, News, Seat, SlowConsumer, mailbox::Mailbox};
 use crate::protocol::names::Scope;
 
-/// One who listens. The stream yields news as it comes, and ends only after [`SlowConsumer`]; dropping it is leaving.
+/// One who listens. The stream yields news as it comes, and ends after [`SlowConsumer`] or when an operator ends it
+/// ([`Hub::end`]); dropping it is leaving.
 #[derive(Debug)]
 pub struct Listener {
     hub: Arc<Hub>,
@@ -84,8 +85,8 @@ impl Stream for Listener {
             return Poll::Ready(None);
         }
         let next = self.mailbox.poll(cx);
-        self.over = matches!(next, Poll::Ready(Err(_)));
-        next.map(Some)
+        self.over = matches!(next, Poll::Ready(None | Some(Err(_))));
+        next
     }
 }
 

@@ -54,6 +54,8 @@ struct Waiting {
     since: Option<Instant>,
     waker: Option<Waker>,
     gone: bool,
+    /// Somebody else ended it.
+    ended: bool,
 }
 
 impl Mailbox {
@@ -92,7 +94,7 @@ impl Mailbox {
 
     fn put(&self, change: impl FnOnce(&mut Waiting)) {
         let mut waiting = held(&self.waiting);
-        if waiting.gone {
+        if waiting.gone || waiting.ended {
             return;
         }
         let since = *waiting.since.get_or_insert_with(Instant::now);
@@ -105,6 +107,17 @@ impl Mailbox {
         } else {
             change(&mut waiting);
         }
+        let waker = waiting.waker.take();
+        drop(waiting);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// There will be no more news, and none that waits is told.
+    pub(super) fn end(&self) {
+        let mut waiting = held(&self.waiting);
+        waiting.ended = true;
         let waker = waiting.waker.take();
         drop(waiting);
         if let Some(waker) = waker {
@@ -127,12 +140,15 @@ impl Mailbox {
         });
     }
 
-    /// The next news: lists first.
-    pub(super) fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<News, SlowConsumer>> {
+    /// The next news: lists first; `None` when it was ended.
+    pub(super) fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<Result<News, SlowConsumer>>> {
         let mut waiting = held(&self.waiting);
+        if waiting.ended {
+            return Poll::Ready(None);
+        }
         if waiting.gone {
             reached(Bound::StreamBuffer);
-            return Poll::Ready(Err(SlowConsumer));
+            return Poll::Ready(Some(Err(SlowConsumer)));
         }
         let news = match waiting.lists.take_one() {
             Some(kind) => Some(News::List(kind)),
@@ -144,7 +160,7 @@ impl Mailbox {
         let empty = waiting.lists.is_empty() && waiting.resources.is_empty();
         waiting.since = (!empty).then(Instant::now);
         match news {
-            Some(news) => Poll::Ready(Ok(news)),
+            Some(news) => Poll::Ready(Some(Ok(news))),
             None => {
                 let waker = waiting.waker.replace(cx.waker().clone());
                 drop(waiting);

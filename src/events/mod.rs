@@ -13,13 +13,15 @@ mod mailbox;
 mod tests;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
+
+use tokio::time::Instant;
 
 use crate::{
     call::Principal,
@@ -75,8 +77,33 @@ pub struct Hub {
     scopes: Mutex<HashMap<Scope, HashMap<u64, Arc<Mailbox>>>>,
     desks: Mutex<HashMap<UpstreamId, Arc<Desk>>>,
     seats: Mutex<Seats>,
+    /// Those who take a seat, for operators to look at.
+    seated: Mutex<BTreeMap<u64, Seated>>,
     bounds: Bounds,
     next: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Seated {
+    seen: ListenSeen,
+    mailbox: Arc<Mailbox>,
+}
+
+/// What operators see of one who listens and takes a seat. Listens of sessions belong to those.
+#[derive(Debug, Clone)]
+pub struct ListenSeen {
+    /// Counts up from 1 in this process.
+    pub id: u64,
+    /// Who.
+    pub principal: Principal,
+    /// Where.
+    pub scope: Scope,
+    /// For which lists.
+    pub lists: Lists,
+    /// For how many resources.
+    pub resources: usize,
+    /// Since when.
+    pub since: Instant,
 }
 
 #[derive(Debug, Default)]
@@ -99,6 +126,7 @@ impl Hub {
             scopes: Mutex::default(),
             desks: Mutex::default(),
             seats: Mutex::default(),
+            seated: Mutex::default(),
             bounds,
             next: AtomicU64::new(1),
         })
@@ -127,6 +155,7 @@ impl Hub {
         watched: impl IntoIterator<Item = (UpstreamId, Arc<str>)>,
         seat: Option<&Principal>,
     ) -> Result<Listener, Full> {
+        let who = seat;
         let seat = seat.map(|principal| self.seat(principal)).transpose()?;
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mailbox = Arc::new(Mailbox::new(lists, self.bounds.buffer));
@@ -138,7 +167,7 @@ impl Hub {
         }
         let mut watched = watched.into_iter();
         let within = watched.by_ref().take(self.bounds.addresses);
-        let within = within
+        let within: Vec<_> = within
             .enumerate()
             .map(|(number, (upstream, uri))| {
                 let desk = self.desk(&upstream);
@@ -148,6 +177,18 @@ impl Hub {
             .collect();
         if watched.next().is_some() {
             metrics::reached(Bound::StreamAddresses);
+        }
+        if let Some(principal) = who {
+            let seen = ListenSeen {
+                id,
+                principal: principal.clone(),
+                scope: scope.clone(),
+                lists,
+                resources: within.len(),
+                since: Instant::now(),
+            };
+            let mailbox = Arc::clone(&mailbox);
+            held(&self.seated).insert(id, Seated { seen, mailbox });
         }
         Ok(Listener::new(
             Arc::clone(self),
@@ -176,6 +217,23 @@ impl Hub {
         held(&self.scopes).is_empty()
     }
 
+    /// Those who listen and take a seat, the oldest first, beginning after `after`; at most `most`.
+    pub fn seen(&self, after: u64, most: usize) -> Vec<ListenSeen> {
+        let seated = held(&self.seated);
+        let later = seated.range(after.saturating_add(1)..).take(most);
+        later.map(|(_, seated)| seated.seen.clone()).collect()
+    }
+
+    /// Ends a listen, as if it had run its time. Says whether there was one.
+    pub fn end(&self, id: u64) -> bool {
+        let seated = held(&self.seated);
+        let found = seated.get(&id);
+        found.is_some_and(|seated| {
+            seated.mailbox.end();
+            true
+        })
+    }
+
     fn seat(self: &Arc<Self>, principal: &Principal) -> Result<Seat, Full> {
         let mut seats = held(&self.seats);
         let anybody = *principal == Principal::anonymous();
@@ -197,6 +255,7 @@ impl Hub {
     }
 
     fn leave(&self, scope: &Scope, id: u64) {
+        held(&self.seated).remove(&id);
         let mut scopes = held(&self.scopes);
         if let Some(listeners) = scopes.get_mut(scope) {
             listeners.remove(&id);

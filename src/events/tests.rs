@@ -357,3 +357,24 @@ async fn as_many_listen_as_may_and_not_one_more() {
     listeners.pop();
     assert!(listen(&Principal::anonymous()).is_ok());
 }
+
+#[tokio::test]
+async fn operators_see_who_takes_a_seat_and_end_one_alone() {
+    let hub = Hub::new(Bounds::default());
+    let who = Principal::new("ana");
+    let listen = |seat| {
+        hub.listen(&Scope::All, Lists::ALL, std::iter::empty(), seat)
+            .unwrap()
+    };
+    let (mut one, mut two, _session) = (listen(Some(&who)), listen(Some(&who)), listen(None));
+    let seen = hub.seen(0, 10);
+    assert_eq!(seen.len(), 2);
+    assert_eq!((&seen[0].principal, seen[0].resources), (&who, 0));
+    assert_eq!(hub.seen(seen[0].id, 10).len(), 1);
+    assert!(hub.end(seen[0].id) && !hub.end(999));
+    hub.lists_changed(&Scope::All, Lists::of(ListKind::Tools));
+    assert_eq!(one.next().await, None);
+    assert_eq!(two.next().await, Some(Ok(News::List(ListKind::Tools))));
+    drop(one);
+    assert_eq!(hub.seen(0, 10).len(), 1);
+}

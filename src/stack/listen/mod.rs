@@ -158,7 +158,9 @@ impl Open {
                         _ => Change::Resource(outward),
                     }
                 }
-                Some(Err(_)) | None => return Step::Outcome(Outcome::Lost(too_slow())),
+                Some(Err(_)) => return Step::Outcome(Outcome::Lost(too_slow())),
+                // An operator ended it.
+                None => return over(),
             };
             return Step::Event(Event::Changed(change));
         }
