@@ -163,6 +163,16 @@ impl Ledger {
         book.map_or_else(Arc::default, |book| book.withheld.clone())
     }
 
+    /// How a definition stands, by its upstream's own name for it; `None` where nobody looks, or nothing is known of it.
+    pub fn state(&self, upstream: &UpstreamId, kind: ListKind, local: &Arc<str>) -> Option<State> {
+        let books = self.books();
+        let Some(Ok(record)) = &books.get(upstream)?.record else {
+            return None;
+        };
+        let pin = record.pins.get(&(kind.member(), local.clone()));
+        pin.map(Pin::state)
+    }
+
     /// Brings ledger and store together: what others wrote is read, what is new is written. The upstreams of which something
     /// else is withheld now. Reads and writes files.
     pub fn keep(&self) -> Vec<UpstreamId> {

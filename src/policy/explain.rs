@@ -5,10 +5,11 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    Action, Ask, Denied, Permit, Prepared, Set, Subject,
+    Action, Ask, Denied, Permit, Policy, Prepared, Set, Subject,
     cases::Somebody,
     context::Given,
     laid::Laid,
@@ -27,7 +28,7 @@ use crate::{
 const MOST: usize = 20;
 
 /// Why something is decided as it is.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Explanation {
     /// `allow`, `approval`, or the reason of the denial.
     pub decision: &'static str,
@@ -50,7 +51,7 @@ pub struct Explanation {
 }
 
 /// What policies know of an item.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct About {
     /// Its name in policies: `Tool::"github_whoami"`.
     pub name: String,
@@ -81,7 +82,7 @@ impl About {
 }
 
 /// A policy, and what it has to say here.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Weighed {
     /// Its name.
     pub policy: Arc<str>,
@@ -96,7 +97,7 @@ pub struct Weighed {
 }
 
 /// Whether a policy applies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// It applies.
@@ -110,7 +111,7 @@ pub enum State {
 }
 
 /// Somebody who may do a thing, or whom policies keep from it although others like them may.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Able {
     /// Who: `User::"ana"`, `Group::"dev"`, or `anybody`.
     pub who: String,
@@ -120,6 +121,39 @@ pub struct Able {
     pub by: Vec<Arc<str>>,
     /// On what it depends: conditions as written.
     pub conditions: Vec<String>,
+}
+
+/// A policy of a set, for a list of them.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Told {
+    /// Its name.
+    pub policy: Arc<str>,
+    /// `permit` or `forbid`.
+    pub effect: &'static str,
+    /// Its file and line.
+    pub place: String,
+    /// Whether somebody has to approve what it permits.
+    pub approval: bool,
+    /// Its conditions as written; empty where it has none.
+    pub conditions: String,
+}
+
+impl Policy {
+    /// The policies, in the order of their files and in that of their places there.
+    pub fn told(&self) -> Vec<Told> {
+        let set = self.set().map(|set| &set.compiled);
+        let rules = set.into_iter().flat_map(|compiled| {
+            let told = |rule: &Rule| Told {
+                policy: rule.name.clone(),
+                effect: if rule.permits { "permit" } else { "forbid" },
+                place: place(compiled, rule),
+                approval: rule.approval.is_some(),
+                conditions: conditions(compiled, rule),
+            };
+            compiled.rules.iter().map(told)
+        });
+        rules.collect()
+    }
 }
 
 impl Prepared {

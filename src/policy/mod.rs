@@ -56,7 +56,7 @@ use slice::ClassRules;
 pub use ask::{Action, Approval, Ask, Circumstances, Denied, Permit, Refusal};
 pub use cases::{Outcome, Somebody, moment};
 pub use class::Class;
-pub use explain::{Able, About, Explanation, State, Weighed};
+pub use explain::{Able, About, Explanation, State, Told, Weighed};
 pub use item::{Hints, Item, ItemKind, Subject};
 pub use prepared::Prepared;
 pub use problem::Problem;

@@ -3,10 +3,11 @@
 use std::fmt;
 
 use cedar_policy::ffi::DetailedError;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// One thing that is wrong.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Problem {
     /// The file.
     pub file: String,

@@ -31,7 +31,7 @@ use crate::{
     protocol::{UpstreamId, methods::ListKind, names::Scope},
 };
 
-pub use items::{kind_of, toolset_of};
+pub use items::{Named, Unnamed, kind_of, list_of, toolset_of};
 
 use joins::Joins;
 use views::{Known, Views};

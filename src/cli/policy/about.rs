@@ -14,7 +14,6 @@ use clap::Args;
 use super::noted;
 use crate::{
     app::App,
-    catalog::is_twisted,
     cli::{
         Ended,
         gateway::{Gateway, Where},
@@ -22,9 +21,9 @@ use crate::{
         out, shown,
     },
     json::{Json, Limits, Node},
-    policy::{Action, Configured, Hints, Item, ItemKind, Policy, Subject},
+    policy::{Action, Configured, Hints, Item, ItemKind, Policy},
     protocol::{UpstreamId, methods::ListKind, names::Scope},
-    snapshot::{Snapshot, kind_of, toolset_of},
+    snapshot::{Named, Snapshot, Unnamed, kind_of, list_of, toolset_of},
 };
 
 /// The most of a catalog that is read from a file.
@@ -167,52 +166,33 @@ impl Offered {
         name: &str,
         toolset: Option<&str>,
     ) -> Result<Named, Ended> {
-        let catalog = &snapshot.catalog;
         let scope = toolset.map_or(Scope::All, |name| Scope::Toolset(name.into()));
-        if !catalog.scopes().any(|known| *known == scope) {
-            let toolset = toolset.unwrap_or_default();
-            out::problem(&format!("there is no toolset `{}`", out::tame(toolset)));
-            return Err(Ended::Misused);
-        }
-        let kind = list_of(action);
-        let route = match kind {
-            ListKind::Tools => catalog.tool(&scope, name).cloned(),
-            ListKind::Prompts => catalog.prompt(&scope, name).cloned(),
-            ListKind::Resources | ListKind::Templates | ListKind::Skills => {
-                catalog.resource(&scope, name)
+        let problem = match snapshot.named(action, name, &scope) {
+            Ok(named) => return Ok(named),
+            Err(Unnamed::NoEndpoint) => {
+                format!("there is no toolset `{}`", toolset.unwrap_or_default())
+            }
+            Err(Unnamed::Twisted) => format!(
+                "`{name}` is refused whoever asks: dot segments, control characters or broken percent-encoding"
+            ),
+            Err(Unnamed::NotThere) => {
+                let away: Vec<_> = self
+                    .configured
+                    .away
+                    .iter()
+                    .map(UpstreamId::as_str)
+                    .collect();
+                let away = match &away[..] {
+                    [] => String::new(),
+                    away => format!(" (and these upstreams are away: {})", away.join(", ")),
+                };
+                let place =
+                    toolset.map_or(String::new(), |name| format!(" in the toolset `{name}`"));
+                format!("`{name}` is not there{place}{away}{}", self.meant(name))
             }
         };
-        let Some(route) = route else {
-            let away: Vec<_> = self
-                .configured
-                .away
-                .iter()
-                .map(UpstreamId::as_str)
-                .collect();
-            let away = match &away[..] {
-                [] => String::new(),
-                away => format!(" (and these upstreams are away: {})", away.join(", ")),
-            };
-            let place = toolset.map_or(String::new(), |name| format!(" in the toolset `{name}`"));
-            out::problem(&out::tame(&format!(
-                "`{name}` is not there{place}{away}{}",
-                self.meant(name)
-            )));
-            return Err(Ended::Misused);
-        };
-        if kind == ListKind::Resources && is_twisted(&route.local) {
-            out::problem(&format!(
-                "`{}` is refused whoever asks: dot segments, control characters or broken percent-encoding",
-                out::tame(name)
-            ));
-            return Err(Ended::Misused);
-        }
-        Ok(Named {
-            kind: kind_of(kind),
-            outward: catalog.name_of(kind, &route, name).into_owned(),
-            local: route.local.to_string(),
-            upstream: route.upstream,
-        })
+        out::problem(&out::tame(&problem));
+        Err(Ended::Misused)
     }
 
     /// The item of a name; one that is not among the items by its prefix alone, with a note on it.
@@ -223,7 +203,7 @@ impl Offered {
             return Ok(Named {
                 kind,
                 upstream: item.upstream.clone(),
-                local: item.local.to_string(),
+                local: item.local.clone(),
                 outward: name.to_owned(),
             });
         }
@@ -242,7 +222,7 @@ impl Offered {
         }
         Ok(Named {
             kind,
-            local: local.to_owned(),
+            local: local.into(),
             upstream,
             outward: name.to_owned(),
         })
@@ -258,20 +238,6 @@ impl Offered {
         let near = near(name, &names);
         near.first()
             .map_or(String::new(), |name| format!("; did you mean `{name}`?"))
-    }
-}
-
-/// The list that what an action is done with stands in.
-const fn list_of(action: Action) -> ListKind {
-    match action {
-        Action::Call => ListKind::Tools,
-        Action::Get => ListKind::Prompts,
-        Action::Read
-        | Action::Subscribe
-        | Action::Complete
-        | Action::Elicit
-        | Action::Sample
-        | Action::ListRoots => ListKind::Resources,
     }
 }
 
@@ -367,24 +333,5 @@ impl Done {
             .into_iter()
             .filter_map(|(action, name)| Some((action, name.as_deref()?)));
         done.next().unwrap_or((Action::Call, ""))
-    }
-}
-
-/// An item to ask about, as the gateway's decision is asked about it.
-pub(super) struct Named {
-    kind: ItemKind,
-    upstream: UpstreamId,
-    local: String,
-    outward: String,
-}
-
-impl Named {
-    pub(super) fn subject(&self) -> Subject<'_> {
-        Subject {
-            kind: self.kind,
-            upstream: &self.upstream,
-            local: &self.local,
-            outward: &self.outward,
-        }
     }
 }

@@ -20,9 +20,10 @@ use crate::{
     config,
     json::Json,
     policy::{Action, Policy, Prepared, Problem},
+    snapshot::Named,
 };
 
-use about::{About, Done, Named, Offered};
+use about::{About, Done, Offered};
 
 /// The directory that is read if none is named.
 const DEFAULT_DIR: &str = "policies";
