@@ -17,7 +17,7 @@ const WINDOW: Duration = Duration::from_secs(60);
 const MOST: usize = 16_384;
 
 /// The counts.
-pub(super) struct Failures {
+pub struct Failures {
     limit: u32,
     // Taken only when an attempt fails: nobody who is let in waits for it.
     counts: Mutex<HashMap<IpAddr, Count>>,
@@ -29,7 +29,8 @@ struct Count {
 }
 
 impl Failures {
-    pub(super) fn new(limit: u32) -> Self {
+    /// So many a minute are no matter.
+    pub fn new(limit: u32) -> Self {
         Self {
             limit,
             counts: Mutex::default(),
@@ -37,7 +38,7 @@ impl Failures {
     }
 
     /// Takes note of a failed attempt; how long to wait if there were too many.
-    pub(super) fn note(&self, address: IpAddr) -> Option<Duration> {
+    pub fn note(&self, address: IpAddr) -> Option<Duration> {
         let now = Instant::now();
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         if counts.len() >= MOST {

@@ -27,12 +27,12 @@ use crate::{
     tasks::Tasks,
 };
 
+pub use failures::Failures;
 pub use key_file::{last_used, replace};
 pub use metadata::{MetadataEndpoint, path as metadata_path};
 
 use brought::Brought;
 use challenge::Challenge;
-use failures::Failures;
 use inquiry::Inquiry;
 use refresh::KeyKeeper;
 
