@@ -19,7 +19,7 @@
 //!
 //! ```text
 //! 7  config  app  cli  demo  telemetry  read files and arguments, build the rest, own the runtime
-//! 6  server  downstream            listeners, TLS, what HTTP must refuse; bindings and dialects facing clients
+//! 6  server  downstream  admin     listeners, TLS, what HTTP must refuse; bindings and dialects facing clients; operators
 //! 5  stack                         gates, wraps, dispatch: the tower layers and their one composition
 //! 4  upstream                      peers, transports, probing, health, refreshing
 //! 3  snapshot  stage  connect      the world one call sees; the types that prove how far a call has come
@@ -89,7 +89,8 @@ pub mod upstream;
 // Floor 5: what happens to every call.
 pub mod stack;
 
-// Floor 6: facing clients.
+// Floor 6: facing clients, and operators.
+pub mod admin;
 pub mod downstream;
 pub mod server;
 

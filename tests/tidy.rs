@@ -33,7 +33,7 @@ const FLOORS: [(u8, &[&str]); 8] = [
     (3, &["snapshot", "stage", "connect"]),
     (4, &["upstream"]),
     (5, &["stack"]),
-    (6, &["server", "downstream"]),
+    (6, &["server", "downstream", "admin"]),
     (7, &["config", "app", "cli", "main", "telemetry", "demo"]),
 ];
 

@@ -27,6 +27,10 @@ pub(super) fn sanitizer(plan: &Plan, findings: Findings) -> Arc<Sanitizer> {
 fn hold(plan: &Plan, own: &OwnCredentials) {
     let mut values: Vec<&str> = Vec::new();
     values.extend(plan.state_key.as_ref().map(ExposeSecret::expose_secret));
+    if let Some(admin) = &plan.admin {
+        let tokens = [&admin.token, &admin.auditor_token].into_iter().flatten();
+        values.extend(tokens.map(ExposeSecret::expose_secret));
+    }
     let store = plan.connect.store.iter();
     let keys = store.flat_map(|store| &store.keys);
     values.extend(keys.map(ExposeSecret::expose_secret));

@@ -1,5 +1,6 @@
 //! The app: a plan becomes upstreams, a world, a stack and listeners; and their orderly end.
 
+mod admin;
 mod audit;
 mod content;
 mod gauges;
@@ -19,6 +20,7 @@ use secrecy::ExposeSecret;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    admin::{Admin, Phase, Readiness},
     audit::{
         Auditor,
         home::{Home, HomeError},
@@ -29,6 +31,7 @@ use crate::{
     connect::{Connections, OpenError},
     downstream::{Accepts, Answer, Door, Inbound, Sessions, serve_stdio},
     events::Hub,
+    feed::Feed,
     fetch::Fetcher,
     findings::Findings,
     json::{Edits, Json, Limits},
@@ -51,6 +54,9 @@ use crate::{
     upstream::{Claim, FromUpstream, Sink, State, Upstream, UpstreamError},
 };
 
+pub use admin::{AdminAt, Load};
+
+use admin::Controls;
 use govern::Governor;
 use publisher::Publisher;
 
@@ -70,9 +76,10 @@ struct Shared {
     fleet: Arc<Fleet>,
     door: Arc<Door>,
     guards: Option<Arc<Gatekeeper>>,
-    governor: Option<Arc<Governor>>,
-    /// What is wrong where there are no policies to be kept in force.
-    unguided: Vec<policy::Problem>,
+    controls: Arc<Controls>,
+    ledger: Arc<Ledger>,
+    feed: Feed,
+    readiness: Readiness,
     connections: Option<Connections>,
     findings: Findings,
     hub: Arc<Hub>,
@@ -80,6 +87,8 @@ struct Shared {
     telemetry: Option<Telemetry>,
     // Holds the listener from `bind` to `shutdown`; touched at start and end only.
     server: std::sync::Mutex<Option<Server>>,
+    /// The same for operators.
+    admin: std::sync::Mutex<Option<Admin>>,
     /// The log of calls, until the end.
     recording: std::sync::Mutex<Option<Home>>,
 }
@@ -96,6 +105,15 @@ pub enum AppError {
     /// The listener could not be bound.
     #[error("cannot listen on {address}: {cause}")]
     Bind {
+        /// Where.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        cause: io::Error,
+    },
+    /// The listener for operators could not be bound.
+    #[error("cannot listen on {address} for operators, see `admin.address`: {cause}")]
+    BindAdmin {
         /// Where.
         address: SocketAddr,
         /// What the system said.
@@ -164,7 +182,7 @@ impl App {
             World::under(&policy, catalog, hub.clone()).pinned(ledger.clone(), findings.clone());
         let world = Arc::new(world);
         world.limit(plan.limits.clone());
-        pins::start(ledger, world.clone(), &tasks);
+        pins::start(ledger.clone(), world.clone(), &tasks);
         let unguided = match &plan.policy {
             None => problems.clone(),
             Some(_) => Vec::new(),
@@ -236,6 +254,7 @@ impl App {
         let guards = guards
             .map(|spec| Gatekeeper::start(spec, &tasks))
             .transpose()?;
+        let controls = Controls::new(&plan, world.clone(), governor, unguided, auditor.clone());
         let server = std::sync::Mutex::new(None);
         let shared = Arc::new(Shared {
             plan,
@@ -244,14 +263,17 @@ impl App {
             fleet,
             door,
             guards,
-            governor,
-            unguided,
+            controls,
+            ledger,
+            feed: Feed::new(),
+            readiness: Readiness::default(),
             connections,
             findings,
             hub,
             auditor,
             telemetry,
             server,
+            admin: std::sync::Mutex::new(None),
             recording: std::sync::Mutex::new(recording),
         });
         if let Some(telemetry) = &shared.telemetry {
@@ -271,6 +293,8 @@ impl App {
     /// When the address cannot be bound.
     #[expect(clippy::unused_async, reason = "needs a runtime, and says so")]
     pub async fn bind(&self) -> Result<SocketAddr, AppError> {
+        // Operators come in first: whoever waits for readiness is told that it is not there yet.
+        self.bind_admin()?;
         let plan = &self.shared.plan;
         let spec = plan.listen.clone();
         let address = spec.address;
@@ -285,6 +309,7 @@ impl App {
             .server
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(server);
+        self.shared.readiness.set(Phase::Serving);
         Ok(address)
     }
 
@@ -439,19 +464,13 @@ impl App {
     /// # Errors
     /// Everything that is wrong with them; then those before stay in force.
     pub async fn reload_policies(&self) -> Result<(), Vec<policy::Problem>> {
-        match &self.shared.governor {
-            Some(governor) => governor.reloaded().await,
-            None => Ok(()),
-        }
+        self.shared.controls.reload_policies().await
     }
 
     /// What is wrong with the policies that were read last, or that there are none and callers are asked who they are; nothing
     /// when they are in force, or nobody is asked anything (SECURITY AUTHZ-1).
     pub fn policy_problems(&self) -> Vec<policy::Problem> {
-        match &self.shared.governor {
-            Some(governor) => governor.problems(),
-            None => self.shared.unguided.clone(),
-        }
+        self.shared.controls.policy_problems()
     }
 
     /// The digest of the policies in force; empty where none are.
@@ -472,12 +491,13 @@ impl App {
 
     /// Begins to stop: listens end with a result, and [`App::stdio`] when what is in flight is answered.
     pub fn drain(&self) {
+        self.draining();
         self.shared.door.closing.cancel();
     }
 
     /// Stops accepting, lets calls in flight end, closes upstreams, ends every task.
     pub async fn shutdown(self) {
-        self.shared.door.closing.cancel();
+        self.drain();
         let server = self
             .shared
             .server
@@ -495,6 +515,7 @@ impl App {
                 .map(|upstream| upstream.close()),
         )
         .await;
+        self.end_admin().await;
         self.shared.tasks.clone().finish().await;
         // Last, so that nothing that happens is left out: what is not written yet is written, signed and synced now.
         let recording = self.shared.recording.lock();

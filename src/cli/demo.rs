@@ -62,7 +62,7 @@ pub(super) async fn run(args: Args) -> Ended {
             return Ended::Failed;
         }
     };
-    let ended = serve::serve(plan, async |app, url| {
+    let ended = serve::serve(plan, None, async |app, url| {
         drop(app.settled(SETTLE).await);
         introduce(
             app,

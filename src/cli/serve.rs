@@ -1,8 +1,9 @@
 //! `usher serve`: the gateway, until it is told to stop.
 
-use std::{collections::HashMap, io, pin::pin, time::Duration};
+use std::{collections::HashMap, io, pin::pin, sync::Arc, time::Duration};
 
 use clap::Args as ClapArgs;
+use secrecy::ExposeSecret;
 use tokio::time::timeout;
 
 use super::{
@@ -13,7 +14,7 @@ use super::{
     source::Source,
 };
 use crate::{
-    app::{App, AppError, UpstreamStatus},
+    app::{AdminAt, App, AppError, Load, UpstreamStatus},
     config::Plan,
     protocol::{Revision, UpstreamId},
     tasks::Tasks,
@@ -37,7 +38,7 @@ Examples:
   usher serve -c /etc/usher/usher.yaml --log debug
   usher serve --mcp-json ~/.cursor/mcp.json      the servers of an existing file
 
-SIGHUP reads the policies again, as a change of their directory does by itself.
+SIGHUP reads policies and limits again; a change of the policies' directory is found by itself.
 SIGTERM and SIGINT finish what is in flight, then end with exit code 0; a second one ends at once.")]
 pub(super) struct Args {
     #[command(flatten)]
@@ -49,11 +50,17 @@ pub(super) async fn run(args: Args) -> Ended {
     let Some(plan) = args.source.plan() else {
         return Ended::Misused;
     };
-    serve(plan, async |_, _| {}).await
+    let source = args.source;
+    let load: Load = Arc::new(move || source.load().map(|(plan, _)| plan));
+    serve(plan, Some(load), async |_, _| {}).await
 }
 
-/// Serves `plan`; `ready` is called once the endpoint takes connections, with its URL.
-pub(super) async fn serve(plan: Plan, ready: impl AsyncFnOnce(&App, &str)) -> Ended {
+/// Serves `plan`, which `load` reads again; `ready` is called once the endpoint takes connections, with its URL.
+pub(super) async fn serve(
+    plan: Plan,
+    load: Option<Load>,
+    ready: impl AsyncFnOnce(&App, &str),
+) -> Ended {
     let signals = Stop::listen().and_then(|stop| Ok((stop, Again::listen()?)));
     let (mut stop, mut again) = match signals {
         Ok(signals) => signals,
@@ -83,6 +90,9 @@ pub(super) async fn serve(plan: Plan, ready: impl AsyncFnOnce(&App, &str)) -> En
             return Ended::Failed;
         }
     };
+    if let Some(load) = load {
+        app.reloads_from(load);
+    }
     let address = match app.bind().await {
         Ok(address) => address,
         Err(error) => {
@@ -97,6 +107,9 @@ pub(super) async fn serve(plan: Plan, ready: impl AsyncFnOnce(&App, &str)) -> En
         "usher is ready at {}",
         out::paint(out::BOLD, &url)
     ));
+    if let Some(admin) = app.admin() {
+        out::note(&operators(&admin));
+    }
     if let Some(who) = who {
         out::note(&out::paint(out::DIM, who));
     }
@@ -108,8 +121,7 @@ pub(super) async fn serve(plan: Plan, ready: impl AsyncFnOnce(&App, &str)) -> En
         () = async {
             loop {
                 again.asked().await;
-                // What is wrong goes to the log, as with a change that is found.
-                drop(app.reload_policies().await);
+                again_read(&app).await;
             }
         } => {}
         () = async {
@@ -127,6 +139,37 @@ pub(super) async fn serve(plan: Plan, ready: impl AsyncFnOnce(&App, &str)) -> En
             tasks.finish().await;
         } => Ended::Well,
         () = stop.asked() => Ended::Failed,
+    }
+}
+
+/// Where operators come in, and with what, where that was made just now.
+fn operators(admin: &AdminAt) -> String {
+    let scheme = if admin.encrypted { "https" } else { "http" };
+    let token = admin.made.as_ref().map(ExposeSecret::expose_secret);
+    let token = token.map_or_else(String::new, |token| {
+        format!("; the token of this start is {token} (`admin.token` sets one that stays)")
+    });
+    format!("operators come in at {scheme}://{}{token}", admin.address)
+}
+
+/// Reads again what can be. What is wrong with policies is in the log already, as with a change that is found.
+async fn again_read(app: &App) {
+    match app.reload().await {
+        Ok(reloaded) => {
+            tracing::info!(reloaded = ?reloaded.reloaded, "read again");
+            if reloaded.restart_needed {
+                tracing::warn!(
+                    "the configuration says something else that only a restart puts in force"
+                );
+            }
+        }
+        Err(problems) => {
+            for problem in problems {
+                let (file, line, message) = (problem.file, problem.line, problem.message);
+                tracing::error!("{file}:{line}: {message}");
+            }
+            tracing::error!("what was in force stays so");
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod plan;
 mod check;
 mod files;
 mod hint;
+mod loaded;
 mod mcp_json;
 mod problem;
 mod raw;
@@ -23,6 +24,7 @@ mod yaml;
 use std::path::{Path, PathBuf};
 
 pub(crate) use hint::distance;
+pub use loaded::Loaded;
 pub use mcp_json::{Export, Import, import, load_mcp_json};
 pub use plan::{Plan, PolicyPlan};
 pub use problem::{Problem, Rejected};

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use secrecy::SecretString;
 
+use super::Loaded;
 use crate::{
-    auth::spec::AuthSpec, catalog::rules::CatalogRules, limits::LimitRules,
+    admin::AdminSpec, auth::spec::AuthSpec, catalog::rules::CatalogRules, limits::LimitRules,
     server::spec::ListenSpec, upstream::spec::UpstreamSpec,
 };
 
@@ -14,6 +15,10 @@ use crate::{
 pub struct Plan {
     /// The MCP listener.
     pub listen: ListenSpec,
+    /// The listener for operators. Default: none.
+    pub admin: Option<AdminSpec>,
+    /// What the file says, for operators to look at.
+    pub loaded: Loaded,
     /// The path of the endpoint that serves everything. Default `/mcp`; toolsets are at `/mcp/NAME`, single upstreams at
     /// `/mcp/u/NAME`.
     pub endpoint: String,

@@ -90,7 +90,10 @@ fn expand(text: &str, base: &Path, vars: Vars<'_>) -> Result<Scalar, (String, St
         text: out,
         // A reference that stands alone and without quotes is text all the same: `null` from a file is four letters.
         plain: false,
-        origin: Origin::Referenced { exposed },
+        origin: Origin::Referenced {
+            exposed,
+            written: text.to_owned(),
+        },
     })
 }
 

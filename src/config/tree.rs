@@ -47,7 +47,11 @@ pub(super) enum Origin {
     /// The document itself.
     Written,
     /// At least in part a reference; `exposed` names a file that everybody on the machine may read.
-    Referenced { exposed: Option<PathBuf> },
+    Referenced {
+        exposed: Option<PathBuf>,
+        /// The text with its references as they stand in the document.
+        written: String,
+    },
 }
 
 impl fmt::Debug for Scalar {

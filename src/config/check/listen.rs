@@ -19,50 +19,14 @@ pub(super) fn listen(
 ) -> ListenSpec {
     let at = |key: &'static str| ["listen", key];
     let text = raw.address.as_deref().unwrap_or(LISTEN_ADDRESS);
-    let address = text.parse::<SocketAddr>().unwrap_or_else(|_| {
-        let hint = match text.rsplit_once(':') {
-            Some(("localhost", port)) => format!("write `127.0.0.1:{port}`"),
-            Some(("" | "*", port)) => {
-                format!("write `127.0.0.1:{port}`, or `0.0.0.0:{port}` for every address")
-            }
-            _ => "an IP address and a port, such as `127.0.0.1:8808` or `[::1]:8808`".into(),
-        };
-        check.wrong(&at("address"), "not an address to listen on", hint);
-        default_address()
-    });
-    let hosts = raw.hosts.iter().enumerate().filter_map(|(index, host)| {
-        let lower = host.to_ascii_lowercase();
-        if is_host(&lower) {
-            return Some(lower);
-        }
-        check.wrong(
-            &["listen", "hosts", &index.to_string()],
-            "not a host name",
-            "the name alone, without scheme, port or path, such as `mcp.example.com`",
-        );
-        None
-    });
-    let hosts: Vec<String> = hosts.collect();
+    let address = address_of(check, &at("address"), text, LISTEN_ADDRESS);
+    let hosts = names(check, "listen", &raw.hosts);
     if !address.ip().is_loopback() {
-        let reachable = "others can reach this address";
-        if raw.tls.is_none() && !check.was_struck(&at("tls")) {
-            check.wrong(
-                &at("address"),
-                format!("{reachable}, but there is no `listen.tls`"),
-                "give `tls: { cert: …, key: … }`, or `tls: terminated_upstream` if a proxy in front ends TLS",
-            );
-        }
-        if raw.hosts.is_empty() && !check.was_struck(&at("hosts")) {
-            check.wrong(
-                &at("address"),
-                format!("{reachable}, but there is no `listen.hosts`"),
-                "list the names that clients use, such as `hosts: [mcp.example.com]`",
-            );
-        }
+        reachable(check, "listen", raw.tls.is_some(), !raw.hosts.is_empty());
         if !asked && !check.was_struck(&["auth"]) {
             check.wrong(
                 &at("address"),
-                format!("{reachable}, but there is no authentication method"),
+                "others can reach this address, but there is no authentication method",
                 "give `auth` with `jwt`, `keys`, `mtls` or `introspection`; or listen on 127.0.0.1",
             );
         }
@@ -72,8 +36,65 @@ pub(super) fn listen(
         address,
         hosts,
         trusted_proxies,
-        tls: raw.tls.and_then(|tls| identity(check, tls)),
+        tls: raw.tls.and_then(|tls| identity(check, "listen", tls)),
         bounds: limits::http(check, bounds),
+    }
+}
+
+/// An address to listen on, or `default`, which is one.
+pub(super) fn address_of(
+    check: &mut Check<'_>,
+    path: &[&str],
+    text: &str,
+    default: &str,
+) -> SocketAddr {
+    text.parse::<SocketAddr>().unwrap_or_else(|_| {
+        let hint = match text.rsplit_once(':') {
+            Some(("localhost", port)) => format!("write `127.0.0.1:{port}`"),
+            Some(("" | "*", port)) => {
+                format!("write `127.0.0.1:{port}`, or `0.0.0.0:{port}` for every address")
+            }
+            _ => format!("an IP address and a port, such as `{default}` or `[::1]:8808`"),
+        };
+        check.wrong(path, "not an address to listen on", hint);
+        let somewhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        default.parse().unwrap_or(somewhere)
+    })
+}
+
+/// The names in `BLOCK.hosts`.
+pub(super) fn names(check: &mut Check<'_>, block: &str, raw: &[String]) -> Vec<String> {
+    let hosts = raw.iter().enumerate().filter_map(|(index, host)| {
+        let lower = host.to_ascii_lowercase();
+        if is_host(&lower) {
+            return Some(lower);
+        }
+        check.wrong(
+            &[block, "hosts", &index.to_string()],
+            "not a host name",
+            "the name alone, without scheme, port or path, such as `mcp.example.com`",
+        );
+        None
+    });
+    hosts.collect()
+}
+
+/// What a listener needs that others can reach, whoever they are.
+pub(super) fn reachable(check: &mut Check<'_>, block: &str, tls: bool, hosts: bool) {
+    let reachable = "others can reach this address";
+    if !tls && !check.was_struck(&[block, "tls"]) {
+        check.wrong(
+            &[block, "address"],
+            format!("{reachable}, but there is no `{block}.tls`"),
+            "give `tls: { cert: …, key: … }`, or `tls: terminated_upstream` if a proxy in front ends TLS",
+        );
+    }
+    if !hosts && !check.was_struck(&[block, "hosts"]) {
+        check.wrong(
+            &[block, "address"],
+            format!("{reachable}, but there is no `{block}.hosts`"),
+            "list the names that clients use, such as `hosts: [mcp.example.com]`",
+        );
     }
 }
 
@@ -127,17 +148,22 @@ pub(super) fn endpoint(check: &mut Check<'_>, raw: Option<String>, legacy_sse: b
     ENDPOINT.to_owned()
 }
 
-fn identity(check: &mut Check<'_>, tls: ListenTls) -> Option<TlsServerSpec> {
+/// Certificate and key of `BLOCK.tls`, unless a proxy has them.
+pub(super) fn identity(
+    check: &mut Check<'_>,
+    block: &'static str,
+    tls: ListenTls,
+) -> Option<TlsServerSpec> {
     let raw = match tls {
         ListenTls::TerminatedUpstream => return None,
         ListenTls::Here(raw) => raw,
     };
-    let at = |key: &'static str| ["listen", "tls", key];
+    let at = |key: &'static str| [block, "tls", key];
     for (key, missing) in [("cert", raw.cert.is_none()), ("key", raw.key.is_none())] {
         if missing {
             check.missing(
                 &at(key),
-                format!("`listen.tls.{key}` is missing"),
+                format!("`{block}.tls.{key}` is missing"),
                 format!("add `{key}: \"${{file:/path/to/{key}.pem}}\"`"),
             );
         }
@@ -171,16 +197,15 @@ fn is_host(host: &str) -> bool {
         .is_some_and(|host| host.parse::<IpAddr>().is_ok())
 }
 
-fn default_address() -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], 8808))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::raw::ADMIN_ADDRESS;
 
     #[test]
-    fn the_default_address_is_the_one_that_is_documented() {
-        assert_eq!(LISTEN_ADDRESS.parse(), Ok(default_address()));
+    fn the_default_addresses_are_those_that_are_documented() {
+        for (text, port) in [(LISTEN_ADDRESS, 8808), (ADMIN_ADDRESS, 8809)] {
+            assert_eq!(text.parse(), Ok(SocketAddr::from(([127, 0, 0, 1], port))));
+        }
     }
 }

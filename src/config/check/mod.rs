@@ -3,6 +3,7 @@
 //! A rule never stops the next one from being looked at. Whatever is broken is replaced by its default, so that the rest
 //! can be judged; the plan is thrown away if anything was broken.
 
+mod admin;
 mod audit;
 mod auth;
 mod bounds;
@@ -26,6 +27,7 @@ pub(super) use upstream::is_loopback;
 
 use super::{
     Plan,
+    loaded::Loaded,
     problem::Findings,
     raw::{ListenTls, Raw},
     tree::{Node, Origin, Scalar, written},
@@ -35,6 +37,7 @@ use super::{
 
 /// The plan that `tree` means, with everything wrong with it in `findings`.
 pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
+    let loaded = Loaded::of(&tree);
     let (raw, struck) = typed::read::<Raw>(&mut tree, findings);
     let mut check = Check {
         tree,
@@ -47,6 +50,7 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
     let listen = listen::listen(&mut check, raw.listen, &raw.bounds.http, asked);
     let proof = bounds::proof(&mut check, &raw.bounds.auth);
     let auth = auth::auth(&mut check, raw.auth, &listen, proxied, proof);
+    let admin = admin::admin(&mut check, raw.admin, &listen);
     let endpoint = listen::endpoint(&mut check, raw.endpoint, legacy_sse);
     let limits = limits::rules(
         &mut check,
@@ -93,6 +97,8 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
     Plan {
         audit,
         telemetry,
+        loaded,
+        admin,
         sanitize,
         pins,
         connect,
@@ -164,6 +170,7 @@ impl Check<'_> {
             ),
             Some(Origin::Referenced {
                 exposed: Some(file),
+                ..
             }) => {
                 let file = file.display();
                 self.wrong(
@@ -172,7 +179,7 @@ impl Check<'_> {
                     format!("chmod o-r {file}"),
                 );
             }
-            Some(Origin::Referenced { exposed: None }) | None => {}
+            Some(Origin::Referenced { exposed: None, .. }) | None => {}
         }
     }
 

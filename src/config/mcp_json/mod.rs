@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use super::{
     Plan, Rejected, Vars, check, files,
+    loaded::SET,
     problem::Findings,
     reference,
     tree::{Node, Origin},
@@ -61,7 +62,10 @@ pub fn load_mcp_json(path: &Path, vars: Vars<'_>) -> Result<(Plan, Vec<String>),
         );
         // The owner of that file has put secrets there long before us.
         tree.each_scalar(&mut Vec::new(), &mut |_, _, scalar| {
-            scalar.origin = Origin::Referenced { exposed: None };
+            scalar.origin = Origin::Referenced {
+                exposed: None,
+                written: SET.to_owned(),
+            };
         });
         tree
     });

@@ -3,6 +3,7 @@
 //! Every default of a key is either here as a constant or in the `Default` of the module type that the key sets, never
 //! twice. Nothing is validated here beyond shape; [`super::check`] does that.
 
+mod admin;
 pub(super) mod audit;
 pub(super) mod auth;
 pub(super) mod bounds;
@@ -27,6 +28,7 @@ use super::{
     units::{Ordered, Secret, Size, Time},
 };
 
+pub(super) use admin::{ADDRESS as ADMIN_ADDRESS, Admin};
 pub(super) use connections::{AuthorizationCode, Connections, Registering};
 pub(super) use definitions::{Arguments, Definitions, Pin, Results, UpstreamValidate, Validate};
 pub(super) use grants::{ClientProof, ListReader, SubjectToken, TokenGrant};
@@ -55,6 +57,8 @@ pub(super) const STALE_FOR: &str = "5m";
 pub(super) struct Raw {
     /// Where clients come in.
     pub(super) listen: Listen,
+    /// Where operators come in.
+    pub(super) admin: Option<Admin>,
     /// Who is admitted.
     pub(super) auth: Option<auth::Auth>,
     /// The path that serves every upstream; toolsets are at PATH/NAME, single upstreams at PATH/u/NAME. Default: /mcp.

@@ -1,0 +1,308 @@
+//! The document of the API, OpenAPI 3.1: made from the table of operations and from the types that are served, so that it
+//! cannot say anything else.
+
+use std::{collections::BTreeMap, sync::LazyLock};
+
+use futures_util::{FutureExt as _, future::BoxFuture};
+use http::Response;
+use schemars::{Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
+use serde::Serialize;
+
+use super::{
+    Role,
+    operations::{Asked, OPERATIONS, Operation, Told, Verb, Who},
+    paging::{Parameter, Shape},
+    problem::{self, Problem},
+    reply,
+};
+use crate::{json::Json, server::Body};
+
+/// The document.
+pub fn document() -> Json {
+    static DOCUMENT: LazyLock<Json> = LazyLock::new(made);
+    DOCUMENT.clone()
+}
+
+pub(super) fn serve(_: Asked) -> BoxFuture<'static, Result<Response<Body>, Problem>> {
+    std::future::ready(Ok(reply::json(&document()))).boxed()
+}
+
+#[derive(Serialize)]
+struct Document<D> {
+    openapi: &'static str,
+    info: Info,
+    paths: BTreeMap<&'static str, BTreeMap<&'static str, Described>>,
+    components: Components<D>,
+}
+
+#[derive(Serialize)]
+struct Info {
+    title: &'static str,
+    version: &'static str,
+    description: &'static str,
+}
+
+#[derive(Serialize)]
+struct Components<D> {
+    schemas: D,
+    #[serde(rename = "securitySchemes")]
+    schemes: BTreeMap<&'static str, Scheme>,
+}
+
+#[derive(Serialize)]
+struct Scheme {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    scheme: &'static str,
+    description: &'static str,
+}
+
+#[derive(Serialize)]
+struct Described {
+    #[serde(rename = "operationId")]
+    id: &'static str,
+    tags: [&'static str; 1],
+    description: String,
+    security: Vec<BTreeMap<&'static str, [(); 0]>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parameters: Vec<Place>,
+    #[serde(rename = "requestBody", skip_serializing_if = "Option::is_none")]
+    body: Option<Sent>,
+    responses: BTreeMap<String, Answered>,
+}
+
+#[derive(Serialize)]
+struct Place {
+    name: String,
+    #[serde(rename = "in")]
+    place: &'static str,
+    description: String,
+    required: bool,
+    schema: Schema,
+}
+
+#[derive(Serialize)]
+struct Sent {
+    required: bool,
+    content: BTreeMap<&'static str, Media>,
+}
+
+#[derive(Serialize)]
+struct Answered {
+    description: &'static str,
+    content: BTreeMap<&'static str, Media>,
+}
+
+#[derive(Serialize)]
+struct Media {
+    schema: Schema,
+}
+
+const DESCRIPTION: &str = "What Usher's admin listener serves. Problems are told as RFC 9457 has it, with a `reason` \
+    that stays the same. What HTTP itself refuses, such as a foreign `Host`, is refused in plain text before anything here is \
+    looked at. Requests that a page of another origin sends are refused. Lists are told in pages: `next_cursor` of one is \
+    `cursor` of the next.";
+
+fn made() -> Json {
+    let mut generator = SchemaSettings::draft2020_12()
+        .with(|settings| {
+            settings.definitions_path = "/components/schemas".into();
+            settings.meta_schema = None;
+        })
+        .for_serialize()
+        .into_generator();
+    let mut paths: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+    for operation in OPERATIONS {
+        let verb = match operation.verb {
+            Verb::Get => "get",
+            Verb::Post => "post",
+        };
+        let described = described(operation, &mut generator);
+        paths
+            .entry(operation.path)
+            .or_default()
+            .insert(verb, described);
+    }
+    let bearer = Scheme {
+        kind: "http",
+        scheme: "bearer",
+        description: "`admin.token` for operators, `admin.auditor_token` for auditors, who change nothing.",
+    };
+    Json::of(&Document {
+        openapi: "3.1.0",
+        info: Info {
+            title: "Usher admin API",
+            version: env!("CARGO_PKG_VERSION"),
+            description: DESCRIPTION,
+        },
+        paths,
+        components: Components {
+            schemas: generator.take_definitions(true),
+            schemes: BTreeMap::from([("bearer", bearer)]),
+        },
+    })
+}
+
+fn described(operation: &Operation, generator: &mut SchemaGenerator) -> Described {
+    let named = operation.path.split('/').filter_map(|part| {
+        let name = part.strip_prefix('{')?.strip_suffix('}')?;
+        Some(in_path(name))
+    });
+    let asked = operation.query.iter().map(in_query);
+    let body = (operation.verb == Verb::Post).then(|| Sent {
+        required: true,
+        content: BTreeMap::from([(
+            "application/json",
+            Media {
+                schema: match operation.body {
+                    Some(describe) => describe(generator),
+                    None => json_schema!({ "type": "object", "additionalProperties": false }),
+                },
+            },
+        )]),
+    });
+    let mut tag = operation.path.split('/').skip(1);
+    let tag = match tag.next() {
+        Some("api") => tag.next().unwrap_or("api"),
+        _ => "gateway",
+    };
+    let tag = if tag.contains('.') { "gateway" } else { tag };
+    let role = match operation.who {
+        Who::Having(Role::Operator) => " For operators.",
+        Who::Having(Role::Auditor) | Who::Anybody | Who::Neighbours => "",
+    };
+    let credential = BTreeMap::from([("bearer", [])]);
+    Described {
+        id: operation.id,
+        tags: [tag],
+        description: format!("{}{role}", operation.about),
+        security: match operation.who {
+            Who::Having(_) => vec![credential],
+            Who::Anybody | Who::Neighbours => vec![BTreeMap::new(), credential],
+        },
+        parameters: named.chain(asked).collect(),
+        body,
+        responses: responses(operation, generator),
+    }
+}
+
+fn responses(operation: &Operation, generator: &mut SchemaGenerator) -> BTreeMap<String, Answered> {
+    let (media, schema) = match operation.answer {
+        Told::Json(describe) | Told::Verdict(describe) => ("application/json", describe(generator)),
+        Told::Document => ("application/json", json_schema!({ "type": "object" })),
+        Told::Text(media) => (media, json_schema!({ "type": "string" })),
+        Told::Events(describe) => {
+            // The data of each event is described; the stream of them is text.
+            let data = describe(generator);
+            let stream = json_schema!({ "type": "string", "x-event-data": data });
+            ("text/event-stream", stream)
+        }
+    };
+    let answered = |description, media, schema| Answered {
+        description,
+        content: BTreeMap::from([(media, Media { schema })]),
+    };
+    let mut all = BTreeMap::new();
+    if matches!(operation.answer, Told::Verdict(_)) {
+        let not_so = answered("It is not so.", media, schema.clone());
+        all.insert("503".to_owned(), not_so);
+    }
+    all.insert("200".to_owned(), answered("As asked.", media, schema));
+    let credential: &[u16] = match operation.who {
+        Who::Having(_) | Who::Neighbours => &[401, 429],
+        Who::Anybody => &[],
+    };
+    let body: &[u16] = match operation.verb {
+        Verb::Get => &[],
+        Verb::Post => &[408, 413, 415],
+    };
+    for status in [400, 403]
+        .iter()
+        .chain(credential)
+        .chain(body)
+        .chain(operation.problems)
+    {
+        let schema = generator.subschema_for::<problem::Told<'_>>();
+        let told = answered("What went wrong.", "application/problem+json", schema);
+        all.insert(status.to_string(), told);
+    }
+    all
+}
+
+fn in_path(name: &str) -> Place {
+    let pattern = match name {
+        "upstream" => "^[a-z][a-z0-9-]{0,31}$",
+        "session" => "^[0-9a-f]{16}$",
+        _ => "^[1-9][0-9]{0,18}$",
+    };
+    Place {
+        name: name.to_owned(),
+        place: "path",
+        description: format!("Which {name}."),
+        required: true,
+        schema: json_schema!({ "type": "string", "pattern": pattern }),
+    }
+}
+
+fn in_query(parameter: &Parameter) -> Place {
+    Place {
+        name: parameter.name.to_owned(),
+        place: "query",
+        description: parameter.about.to_owned(),
+        required: parameter.needed,
+        schema: match parameter.shape {
+            Shape::Text(most) => {
+                json_schema!({ "type": "string", "minLength": 1, "maxLength": most })
+            }
+            Shape::Number(least, most) => {
+                json_schema!({ "type": "integer", "minimum": least, "maximum": most })
+            }
+            Shape::Word(words) => json_schema!({ "type": "string", "enum": words }),
+            Shape::Time => json_schema!({ "type": "string", "format": "date-time" }),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_tells_of_every_operation_and_refers_to_nothing_that_is_not_there() {
+        let document = document();
+        let root = document.root();
+        let paths = root.member("paths").unwrap();
+        for operation in OPERATIONS {
+            let verb = if operation.verb == Verb::Get {
+                "get"
+            } else {
+                "post"
+            };
+            let one = paths.member(operation.path).unwrap().member(verb).unwrap();
+            assert_eq!(
+                one.member("operationId").unwrap().as_str().unwrap(),
+                operation.id
+            );
+            assert_eq!(
+                one.member("requestBody").is_some(),
+                operation.verb == Verb::Post
+            );
+        }
+        let schemas = root
+            .member("components")
+            .unwrap()
+            .member("schemas")
+            .unwrap();
+        let mut referred = 0;
+        for part in document.as_str().split(r##""$ref":"##).skip(1) {
+            let name = part.trim_start_matches('"').split('"').next().unwrap();
+            let name = name
+                .strip_prefix("#/components/schemas/")
+                .unwrap_or_else(|| panic!("{name}"));
+            assert!(schemas.member(name).is_some(), "{name}");
+            referred += 1;
+        }
+        assert!(referred > 40, "{referred}");
+        assert!(!document.as_str().contains("$defs"));
+    }
+}

@@ -1,0 +1,354 @@
+//! The admin plane of this app: what only the app can do for it, and when it comes and goes.
+//!
+//! Guarantees: a reload is all or nothing (SECURITY REL-10); every change that an operator makes is logged and, where there is
+//! an audit log, recorded. Deliberately absent: what is looked at, which `admin` does by its handles.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
+};
+
+use futures_util::{FutureExt as _, future::BoxFuture};
+use secrecy::SecretString;
+
+use super::{App, AppError, govern::Governor};
+use crate::{
+    admin::{
+        self, Admin, AuditReader, Change, Configured, Gateway, LogDirectory, Metrics, Phase,
+        Reloaded, Trouble,
+    },
+    audit::{Auditor, canonical::Object, recorder::Weight, stamp},
+    config::{Loaded, Plan, Rejected},
+    policy::Problem,
+    snapshot::World,
+};
+
+/// Reads the configuration again, from where it was read first.
+pub type Load = Arc<dyn Fn() -> Result<Plan, Rejected> + Send + Sync>;
+
+/// Where operators reach a running gateway.
+#[derive(Debug, Clone)]
+pub struct AdminAt {
+    /// The address: the port is the real one.
+    pub address: SocketAddr,
+    /// Whether TLS is ended there.
+    pub encrypted: bool,
+    /// The token that was made for this start, where none is configured.
+    pub made: Option<SecretString>,
+}
+
+/// What only the app can do.
+pub(super) struct Controls {
+    governor: Option<Arc<Governor>>,
+    /// What is wrong where there are no policies to be kept in force.
+    unguided: Vec<Problem>,
+    world: Arc<World>,
+    auditor: Option<Auditor>,
+    // Taken for a look, never across an await.
+    standing: Mutex<Standing>,
+    /// Held while something is reloaded, so that one reload follows the other.
+    reloading: tokio::sync::Mutex<()>,
+}
+
+struct Standing {
+    loaded: Loaded,
+    restart_needed: bool,
+    load: Option<Load>,
+    metrics: Option<Metrics>,
+}
+
+impl Controls {
+    pub(super) fn new(
+        plan: &Plan,
+        world: Arc<World>,
+        governor: Option<Arc<Governor>>,
+        unguided: Vec<Problem>,
+        auditor: Option<Auditor>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            governor,
+            unguided,
+            world,
+            auditor,
+            standing: Mutex::new(Standing {
+                loaded: plan.loaded.clone(),
+                restart_needed: false,
+                load: None,
+                metrics: None,
+            }),
+            reloading: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// What is wrong with the policies that were read last, or that there are none.
+    pub(super) fn policy_problems(&self) -> Vec<Problem> {
+        match &self.governor {
+            Some(governor) => governor.problems(),
+            None => self.unguided.clone(),
+        }
+    }
+
+    /// Reads the policies again, as a change of their directory does by itself.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them; then those before stay in force.
+    pub(super) async fn reload_policies(&self) -> Result<(), Vec<Problem>> {
+        match &self.governor {
+            Some(governor) => governor.reloaded().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Reads again what can be read again. Limits come last: they cannot go wrong any more by then.
+    async fn reload(&self) -> Result<Reloaded, Vec<Trouble>> {
+        let _one = self.reloading.lock().await;
+        let load = self.standing().load.clone();
+        let read = match load {
+            None => None,
+            Some(load) => {
+                // It reads files. It ends only with the runtime, and everything with it.
+                let read = tokio::task::spawn_blocking(move || load()).await;
+                match read {
+                    Ok(Ok(plan)) => Some(plan),
+                    Ok(Err(rejected)) => return Err(of_configuration(&rejected)),
+                    Err(_) => return Err(Vec::new()),
+                }
+            }
+        };
+        self.reload_policies().await.map_err(of_policies)?;
+        let mut reloaded = Vec::new();
+        if self.governor.is_some() {
+            reloaded.push("policies");
+        }
+        let mut standing = self.standing();
+        if let Some(plan) = read {
+            reloaded.push("limits");
+            self.world.limit(plan.limits);
+            standing.restart_needed = !standing.loaded.differs_in_limits_alone(&plan.loaded);
+            standing.loaded = standing.loaded.with_limits_of(&plan.loaded);
+        }
+        Ok(Reloaded {
+            reloaded,
+            restart_needed: standing.restart_needed,
+        })
+    }
+
+    fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The same behind an `Arc`, for what outlives a borrow.
+pub(super) struct Shared(pub(super) Arc<Controls>);
+
+impl admin::Controls for Shared {
+    fn configuration(&self) -> Configured {
+        let standing = self.0.standing();
+        Configured {
+            loaded: standing.loaded.json().clone(),
+            restart_needed: standing.restart_needed,
+        }
+    }
+
+    fn policy_problems(&self) -> Vec<Problem> {
+        self.0.policy_problems()
+    }
+
+    fn reload(&self) -> BoxFuture<'static, Result<Reloaded, Vec<Trouble>>> {
+        let own = self.0.clone();
+        async move { own.reload().await }.boxed()
+    }
+
+    fn changed(&self, change: &Change<'_>) {
+        tracing::info!(
+            change = change.kind,
+            subject = change.subject,
+            by = change.by.word(),
+            address = %change.address,
+            outcome = change.outcome,
+            "an operator changes something"
+        );
+        if let Some(auditor) = &self.0.auditor {
+            let event = event(change, &stamp(SystemTime::now()));
+            // A fact is kept until it can be written; beyond the bounds it is counted, and told by a gap record.
+            drop(auditor.recorder().put(event, Weight::Fact));
+        }
+    }
+}
+
+/// The record of a change (SECURITY 8: configuration changes).
+fn event(change: &Change<'_>, time: &str) -> Box<[u8]> {
+    let mut text = String::new();
+    let mut record = Object::begin(&mut text);
+    record
+        .text("address", &change.address.to_string())
+        .text("event", "admin")
+        .text("listener", "admin")
+        .text("method", change.kind)
+        .text(
+            "outcome",
+            if change.outcome == "ok" {
+                "ok"
+            } else {
+                "denied"
+            },
+        )
+        .object("principal", |who| {
+            who.text("name", change.by.word());
+        });
+    if change.outcome != "ok" {
+        record.text("reason", change.outcome);
+    }
+    if let Some(subject) = change.subject {
+        record.object("target", |target| {
+            target.text("exposed", subject);
+        });
+    }
+    record.text("time", time);
+    record.end();
+    text.into_bytes().into()
+}
+
+fn of_configuration(rejected: &Rejected) -> Vec<Trouble> {
+    let problems = rejected.problems.iter();
+    let trouble = |problem: &crate::config::Problem| Trouble {
+        file: problem.file.clone(),
+        line: problem.line,
+        column: problem.column,
+        message: match problem.path.as_str() {
+            "" => problem.message.clone(),
+            path => format!("{path}: {}", problem.message),
+        },
+        hint: problem.hint.clone(),
+    };
+    problems.map(trouble).collect()
+}
+
+fn of_policies(problems: Vec<Problem>) -> Vec<Trouble> {
+    let trouble = |problem: Problem| Trouble {
+        file: problem.file,
+        line: problem.line,
+        column: problem.column,
+        message: problem.message,
+        hint: problem.hint,
+    };
+    problems.into_iter().map(trouble).collect()
+}
+
+impl App {
+    /// Says how the configuration is read again, for reloads.
+    pub fn reloads_from(&self, load: Load) {
+        self.shared.controls.standing().load = Some(load);
+    }
+
+    /// Says where the text of all metrics comes from. Before [`App::bind`].
+    pub fn shows_metrics(&self, metrics: Metrics) {
+        self.shared.controls.standing().metrics = Some(metrics);
+    }
+
+    /// Reads policies, and the limits of the configuration, again: all or nothing.
+    ///
+    /// # Errors
+    /// Everything that is wrong; then what was in force stays so.
+    pub async fn reload(&self) -> Result<Reloaded, Vec<Trouble>> {
+        self.shared.controls.reload().await
+    }
+
+    /// Where operators reach it; `None` where they do not, and before [`App::bind`].
+    pub fn admin(&self) -> Option<AdminAt> {
+        let admin = self.shared.admin.lock();
+        let admin = admin.unwrap_or_else(PoisonError::into_inner);
+        let spec = self.shared.plan.admin.as_ref()?;
+        admin.as_ref().map(|admin| AdminAt {
+            address: admin.address(),
+            encrypted: spec.listen.tls.is_some(),
+            made: admin.made().cloned(),
+        })
+    }
+
+    /// Begins to listen for operators, where that is configured.
+    pub(super) fn bind_admin(&self) -> Result<(), AppError> {
+        let shared = &self.shared;
+        let Some(spec) = shared.plan.admin.clone() else {
+            return Ok(());
+        };
+        let address = spec.listen.address;
+        let in_order = shared.plan.upstreams.iter();
+        let upstreams = in_order.filter_map(|spec| shared.fleet.all.get(&spec.id).cloned());
+        let gateway = Gateway {
+            upstreams: upstreams.collect(),
+            world: shared.world.clone(),
+            sessions: shared.door.sessions.clone(),
+            findings: shared.findings.clone(),
+            ledger: shared.ledger.clone(),
+            feed: shared.feed.clone(),
+            audit: self.log(),
+            metrics: shared.controls.standing().metrics.clone(),
+            readiness: shared.readiness.clone(),
+            controls: Arc::new(Shared(shared.controls.clone())),
+        };
+        let admin = Admin::bind(spec, Arc::new(gateway), &shared.tasks)
+            .map_err(|cause| AppError::BindAdmin { address, cause })?;
+        *shared.admin.lock().unwrap_or_else(PoisonError::into_inner) = Some(admin);
+        Ok(())
+    }
+
+    /// Tells operators that no new calls are taken.
+    pub(super) fn draining(&self) {
+        self.shared.readiness.set(Phase::Draining);
+    }
+
+    /// Ends the listener for operators.
+    pub(super) async fn end_admin(&self) {
+        let admin = self.shared.admin.lock();
+        let admin = admin.unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(admin) = admin {
+            admin.drain().await;
+        }
+    }
+
+    /// The audit log, where one is written.
+    fn log(&self) -> Option<Arc<dyn AuditReader>> {
+        let recording = self.shared.recording.lock();
+        let recording = recording.unwrap_or_else(PoisonError::into_inner);
+        let directory = recording.as_ref()?.directory.clone();
+        Some(Arc::new(LogDirectory(directory)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{admin::Role, audit::entry::Entry};
+
+    #[test]
+    fn a_change_is_a_record_that_can_be_looked_up() {
+        let change = Change {
+            kind: "disable_upstream",
+            subject: Some("files"),
+            by: Role::Operator,
+            address: [127, 0, 0, 1].into(),
+            outcome: "ok",
+        };
+        let told = event(&change, "2026-11-21T12:00:00.000000000Z");
+        let entry = Entry::parse(&told).unwrap();
+        assert_eq!(entry.event, "admin");
+        assert_eq!(entry.method.as_deref(), Some("disable_upstream"));
+        assert_eq!(entry.target.exposed.as_deref(), Some("files"));
+        assert_eq!(
+            (entry.principal.name.as_str(), entry.outcome.as_deref()),
+            ("operator", Some("ok"))
+        );
+        let refused = Change {
+            by: Role::Auditor,
+            outcome: "role_required",
+            ..change
+        };
+        let entry = Entry::parse(&event(&refused, "")).unwrap();
+        assert_eq!(
+            (entry.outcome.as_deref(), entry.reason.as_deref()),
+            (Some("denied"), Some("role_required"))
+        );
+    }
+}
