@@ -7,7 +7,6 @@ use opentelemetry::metrics::Meter;
 use super::Shared;
 use crate::{
     audit::Auditor,
-    findings::{Action, Direction},
     limits::RuleStatus,
     metrics::state::{self, AuditMoment, Moment, RuleMoment, UpstreamMoment},
     protocol::{methods::ListKind, names::Scope},
@@ -35,7 +34,6 @@ fn moment(shared: &Shared) -> Moment {
         None => shared.unguided.len(),
     };
     let upstreams = shared.plan.upstreams.iter();
-    let findings = shared.findings.counts().into_iter();
     Moment {
         sessions: shared.door.sessions.count() as u64,
         slow_consumers: shared.door.sessions.slow_consumers(),
@@ -48,7 +46,6 @@ fn moment(shared: &Shared) -> Moment {
             .collect(),
         rules: snapshot.limits().status().into_iter().map(rule).collect(),
         audit: shared.auditor.as_ref().map(audit),
-        findings: findings.map(finding).collect(),
     }
 }
 
@@ -89,10 +86,4 @@ fn audit(auditor: &Auditor) -> AuditMoment {
         lag: recorder.lag(),
         failing: !recorder.is_available(),
     }
-}
-
-fn finding(
-    (kind, action, direction, count): (&'static str, Action, Direction, u64),
-) -> ([&'static str; 3], u64) {
-    ([kind, action.word(), direction.word()], count)
 }

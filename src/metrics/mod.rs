@@ -13,15 +13,17 @@
 //! | `usher.limits.wait` | `usher.rule` | seconds that admitted calls stood in a rule's queue |
 //! | `usher.limits.overflowed` | `usher.rule` | calls met by the shared meter, where there was no room for one of their own |
 //! | `usher.bounds.reached` | `usher.bound` | what a fixed bound (SECURITY 6) kept out |
-//! | what the gateway holds | see [`state`] | gauges |
+//! | `usher.findings` | `usher.class`, `usher.rule`, `usher.action` | findings in content |
 //! | `usher.validation.failed` | `usher.side`, `usher.action` | arguments and results that do not fit their schema |
 //! | `usher.definitions.changed` | `gateway.upstream`, `usher.action` | definitions that are not what was pinned |
+//!
+//! Beside these the gauges of [`state`].
 
 pub mod calls;
 pub mod names;
 pub mod state;
 
-use std::sync::LazyLock;
+use std::{borrow::Cow, sync::LazyLock};
 
 use opentelemetry::{
     KeyValue, global,
@@ -81,6 +83,7 @@ pub struct Instruments {
     waited: Histogram<f64>,
     overflowed: Counter<u64>,
     reached: Counter<u64>,
+    findings: Counter<u64>,
     invalid: Counter<u64>,
     changed: Counter<u64>,
     /// The labels of each bound, by its number.
@@ -169,6 +172,7 @@ impl Instruments {
                 "{event}",
                 "What a fixed bound kept out.",
             ),
+            findings: counter("usher.findings", "{finding}", "Findings in content."),
             invalid: counter(
                 "usher.validation.failed",
                 "{message}",
@@ -212,6 +216,22 @@ impl Instruments {
         if let Some(labels) = self.bounds.get(bound as usize) {
             self.reached.add(1, labels);
         }
+    }
+
+    /// So many findings of a class, by one detector rule, dealt with in one way; words of SECURITY 7, such as `C4`, `redact`.
+    pub fn found(
+        &self,
+        class: &'static str,
+        rule: impl Into<Cow<'static, str>>,
+        action: &'static str,
+        count: u64,
+    ) {
+        let labels = [
+            KeyValue::new("usher.class", class),
+            KeyValue::new(RULE, rule.into()),
+            KeyValue::new("usher.action", action),
+        ];
+        self.findings.add(count, &labels);
     }
 
     /// Arguments or a result did not fit their schema; the action is `refuse` or `flag`.
@@ -510,6 +530,7 @@ mod tests {
             all.overflowed(&rule);
             all.reached(Bound::HttpBody);
             all.reached(Bound::ScanTime);
+            all.found("C4", "aws_key", "redact", 3);
             all.invalid(Side::Result, "flag");
             all.changed("github", "quarantine");
         });
@@ -522,6 +543,10 @@ mod tests {
                 (
                     "usher.definitions.changed{gateway.upstream=github,usher.action=quarantine}",
                     1
+                ),
+                (
+                    "usher.findings{usher.action=redact,usher.class=C4,usher.rule=aws_key}",
+                    3
                 ),
                 ("usher.limits.overflowed{usher.rule=per tenant}", 1),
                 (

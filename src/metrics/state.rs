@@ -37,8 +37,6 @@ pub struct Moment {
     pub rules: Vec<RuleMoment>,
     /// The audit log, where there is one.
     pub audit: Option<AuditMoment>,
-    /// Findings ever, by kind, action and direction.
-    pub findings: Vec<([&'static str; 3], u64)>,
 }
 
 /// An upstream at one moment.
@@ -256,7 +254,7 @@ const GAUGES: [Row; 16] = [
     ),
 ];
 
-const COUNTERS: [Row; 6] = [
+const COUNTERS: [Row; 5] = [
     (
         "usher.slow_consumers",
         "{stream}",
@@ -296,21 +294,6 @@ const COUNTERS: [Row; 6] = [
             for rule in &at.rules {
                 let name = Arc::clone(&rule.name);
                 seen.observe(rule.admitted, &[KeyValue::new(RULE, name)]);
-            }
-        },
-    ),
-    (
-        "usher.findings",
-        "{finding}",
-        "Findings in content and definitions.",
-        |at, seen| {
-            for ([class, action, direction], count) in &at.findings {
-                let labels = [
-                    KeyValue::new("usher.class", *class),
-                    KeyValue::new("usher.action", *action),
-                    KeyValue::new("usher.direction", *direction),
-                ];
-                seen.observe(*count, &labels);
             }
         },
     ),
