@@ -1,8 +1,25 @@
 //! Logs on stderr: for people on a terminal, JSON lines otherwise.
+//!
+//! Guarantees: one line for each event, whatever its fields hold; a JSON line that is written while a call is worked on names the
+//! trace and the span of that call, where it has one, so that what a person reads in one place is found in the other.
 
-use tracing_subscriber::{EnvFilter, filter::ParseError, fmt, prelude::*};
+use std::fmt;
+
+use tracing::{Event, Subscriber};
+use tracing_subscriber::{
+    EnvFilter,
+    filter::ParseError,
+    fmt::{
+        FmtContext, FormatEvent, FormatFields, format,
+        format::Writer,
+        layer,
+    },
+    prelude::*,
+    registry::LookupSpan,
+};
 
 use super::out;
+use crate::spans;
 
 /// Starts logging by `filter`, or by what suits a service; `quiet` is for commands that say everything themselves.
 ///
@@ -14,19 +31,120 @@ pub(super) fn start(filter: Option<&str>, quiet: bool) -> Result<(), ParseError>
     let registry = tracing_subscriber::registry().with(filter);
     let started = if out::notes_to_terminal() {
         registry
-            .with(fmt::layer().with_writer(std::io::stderr).with_target(false))
+            .with(layer().with_writer(std::io::stderr).with_target(false))
             .try_init()
     } else {
-        registry
-            .with(
-                fmt::layer()
-                    .json()
-                    .flatten_event(true)
-                    .with_writer(std::io::stderr),
-            )
-            .try_init()
+        let lines = layer()
+            .json()
+            .event_format(Traced(format().json().flatten_event(true)));
+        registry.with(lines.with_writer(std::io::stderr)).try_init()
     };
     // A second start in one process is a test's: the first one's logs go on.
     drop(started);
     Ok(())
+}
+
+/// JSON lines, with the span of the call that is worked on.
+struct Traced<F>(F);
+
+impl<S, N, F> FormatEvent<S, N> for Traced<F>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let Some((trace, span)) = spans::current() else {
+            return self.0.format_event(context, writer, event);
+        };
+        let mut line = String::new();
+        self.0
+            .format_event(context, Writer::new(&mut line), event)?;
+        match line.trim_end().strip_suffix('}') {
+            Some(open) => writeln!(
+                writer,
+                r#"{open},"trace_id":"{trace:032x}","span_id":"{span:016x}"}}"#
+            ),
+            None => writer.write_str(&line),
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_types,
+    reason = "single members of lines are looked at"
+)]
+mod tests {
+    use std::{
+        io,
+        sync::{Arc, Mutex},
+    };
+
+    use opentelemetry::trace::TracerProvider as _;
+    use opentelemetry_sdk::trace::SdkTracerProvider;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::spans::{About, Spans};
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_is_one_line_and_names_the_span_that_it_was_written_in() {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let json = layer()
+            .json()
+            .event_format(Traced(format().json().flatten_event(true)))
+            .with_writer(move || writer.clone());
+        let spans = Spans::made_by(SdkTracerProvider::builder().build().tracer("t"));
+        let about = About {
+            method: "tools/call",
+            ..About::default()
+        };
+        let span = spans.served(&about, None).unwrap();
+        let told = span.told();
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(json), || {
+            tracing::warn!(error = "one\ntwo", "before");
+            let within = span.lead().within();
+            tracing::warn!(upstream = "x", "in it");
+            drop(within);
+            tracing::warn!("after");
+        });
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let read: Vec<Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(read.len(), 3, "{text}");
+        let trace = |line: &Value| {
+            let of = |key: &str| line[key].as_str().map(str::to_owned);
+            of("trace_id").zip(of("span_id"))
+        };
+        let own = (
+            format!("{:032x}", told.trace),
+            format!("{:016x}", told.span),
+        );
+        let all: Vec<_> = read.iter().map(trace).collect();
+        assert_eq!(all, [None, Some(own), None]);
+        assert_eq!(read[1]["upstream"], "x");
+    }
 }
