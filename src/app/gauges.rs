@@ -29,10 +29,7 @@ fn moment(shared: &Shared) -> Moment {
         .as_ref()
         .map_or(0, crate::server::Server::connections);
     drop(server);
-    let problems = match &shared.governor {
-        Some(governor) => governor.problems().len(),
-        None => shared.unguided.len(),
-    };
+    let problems = shared.controls.policy_problems().len();
     let upstreams = shared.plan.upstreams.iter();
     Moment {
         sessions: shared.door.sessions.count() as u64,
@@ -59,6 +56,7 @@ fn upstream(shared: &Shared, snapshot: &Snapshot, spec: &UpstreamSpec) -> Option
             State::Connecting => "connecting",
             State::Ready => "ready",
             State::Away => "away",
+            State::Disabled => "disabled",
         },
         failures: status.failures.into(),
         restarts: status.restarts,

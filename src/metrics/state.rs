@@ -82,8 +82,8 @@ pub struct AuditMoment {
     pub failing: bool,
 }
 
-/// The words for the state of an upstream. The breaker is open while it is `away`.
-pub const STATES: [&str; 3] = ["connecting", "ready", "away"];
+/// The words for the state of an upstream. The breaker is open while it is `away`; an operator may have `disabled` it.
+pub const STATES: [&str; 4] = ["connecting", "ready", "away", "disabled"];
 
 /// For how long one look serves: for all instruments of one reading.
 const FRESH: Duration = Duration::from_millis(50);

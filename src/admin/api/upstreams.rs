@@ -213,7 +213,7 @@ impl Brief {
                     State::Ready | State::Connecting => "closed",
                     State::Away | State::Disabled => "open",
                 },
-                failures: status.unreached,
+                failures: status.failures,
             },
             retry_in_ms: retry.map(millis),
             last_error: status.error,

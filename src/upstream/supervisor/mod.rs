@@ -138,7 +138,7 @@ impl Supervisor {
             let error = UpstreamError::unavailable("restarted by an operator");
             self.gone(error, Instant::now());
             self.probe.forget();
-            self.backoff = Backoff::default();
+            self.backoff = Backoff::new(self.shared.spec.bounds.restarts);
             // Two of it at once might stand in each other's way.
             if let Some(peer) = peer {
                 drop(timeout(ENDING, peer.close()).await);
