@@ -20,6 +20,7 @@ use crate::{
     },
     audit::{Auditor, canonical::Object, recorder::Weight, stamp},
     config::{Loaded, Plan, Rejected},
+    feed::Feed,
     policy::Problem,
     snapshot::World,
 };
@@ -245,6 +246,11 @@ impl App {
     /// Says where the text of all metrics comes from. Before [`App::bind`].
     pub fn shows_metrics(&self, metrics: Metrics) {
         self.shared.controls.standing().metrics = Some(metrics);
+    }
+
+    /// Where calls are noted as they end, for whoever looks at them.
+    pub fn feed(&self) -> &Feed {
+        &self.shared.feed
     }
 
     /// Reads policies, and the limits of the configuration, again: all or nothing.

@@ -10,6 +10,7 @@
 #[macro_use]
 mod harness;
 
+mod admin;
 mod asking_down;
 mod asking_up;
 mod audit;

@@ -14,6 +14,7 @@
     reason = "this file is all test; what is expected is the setting up"
 )]
 
+mod admin;
 mod client;
 mod compare;
 mod connect;

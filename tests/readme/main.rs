@@ -7,6 +7,7 @@
     reason = "what the README lacks is a failure of these tests"
 )]
 
+mod admin;
 mod demo;
 mod told;
 

@@ -1,6 +1,7 @@
 //! What a configuration may say, what is wrong with one that may not, and where.
 
 mod accepted;
+mod admin;
 mod auth;
 mod bounds;
 mod connections;

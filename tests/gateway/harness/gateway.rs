@@ -3,7 +3,10 @@
 use std::{fmt::Write as _, fs, net::SocketAddr, path::PathBuf, time::Duration};
 
 use tempfile::TempDir;
-use usher::{app::App, auth::spec::AuthSpec, config, server::spec::TlsServerSpec, tasks::Tasks};
+use usher::{
+    admin::AdminSpec, app::App, auth::spec::AuthSpec, config, server::spec::TlsServerSpec,
+    tasks::Tasks,
+};
 
 use super::{Client, PATIENCE, Revision, Upstream, authority::Authority, client::HandshakeRefused};
 
@@ -31,6 +34,7 @@ pub(crate) struct GatewayBuilder {
     tls: Option<TlsServerSpec>,
     policies: Option<TempDir>,
     unguided: bool,
+    admin: Option<AdminSpec>,
 }
 
 /// What holds where a scenario is about who calls, and says nothing of what they may do.
@@ -88,6 +92,12 @@ impl GatewayBuilder {
     /// Ends TLS by this.
     pub(crate) fn tls(mut self, tls: TlsServerSpec) -> Self {
         self.tls = Some(tls);
+        self
+    }
+
+    /// Lets operators in, with tokens, which may not stand in a configuration.
+    pub(crate) fn admin(mut self, admin: AdminSpec) -> Self {
+        self.admin = Some(admin);
         self
     }
 
@@ -154,6 +164,7 @@ impl GatewayBuilder {
         plan.state_key = self.key.map(Into::into);
         plan.auth = self.auth;
         plan.listen.tls = self.tls;
+        plan.admin = self.admin;
         let authority = match (&self.policies, &plan.auth) {
             (Some(_), None) => Some(Authority::start().await),
             (None, _) | (_, Some(_)) => None,

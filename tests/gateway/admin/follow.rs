@@ -1,0 +1,158 @@
+//! Records and calls as they come: searched, and followed as events.
+
+use std::time::{Duration, SystemTime};
+
+use http::Method;
+use serde_json::json;
+use usher::feed::{CallSeen, HELD};
+
+use super::{AUDITOR, OPERATOR, Plane, plane};
+use crate::harness::{EventStream, Gateway, Revision, Upstream, eventually, parse, tool};
+
+const MODERN: Revision = Revision::V2026_07_28;
+
+async fn follow(plane: &Plane, path: &str) -> EventStream {
+    let bearer = format!("Bearer {AUDITOR}");
+    let headers = [("authorization", bearer.as_str())];
+    let stream = EventStream::open(plane.address, Method::GET, path, &headers, "").await;
+    assert_eq!(stream.status, 200);
+    assert_eq!(stream.headers["content-type"], "text/event-stream");
+    stream
+}
+
+#[tokio::test]
+async fn records_are_searched_the_newest_first_and_followed_as_they_are_written() {
+    let records = tempfile::tempdir().unwrap();
+    let notes = Upstream::http(MODERN).tools([tool("t"), tool("u")]);
+    let audit = format!("audit: {{ dir: '{}' }}", records.path().display());
+    let plane = plane(Gateway::of().upstream("notes", &notes).setting(&audit)).await;
+    let client = plane.gateway.client(MODERN).await;
+    client.call("notes_t", "{}").await;
+    let searched = eventually("both records", async || {
+        let told = plane.get("/api/audit?name=notes_t&limit=1").await;
+        let first = told["items"][0]["record"]["stage"] == "outcome";
+        first.then_some(told)
+    })
+    .await;
+    let cursor = searched["next_cursor"].as_str().unwrap();
+    let next = plane
+        .get(&format!("/api/audit?name=notes_t&limit=1&cursor={cursor}"))
+        .await;
+    assert_eq!(next["items"][0]["record"]["stage"], "decision");
+    assert!(next["items"][0]["seq"].as_u64() < searched["items"][0]["seq"].as_u64());
+    assert_eq!(
+        plane.get("/api/audit?name=notes_u").await["items"],
+        json!([])
+    );
+
+    let mut followed = follow(&plane, "/api/audit/follow?method=tools/call&name=notes_u").await;
+    client.call("notes_t", "{}").await;
+    client.call("notes_u", "{}").await;
+    for stage in ["decision", "outcome"] {
+        let event = followed.message().await;
+        assert_eq!(event.name, "record");
+        let told = parse(&event.data);
+        assert_eq!(told["record"]["target"]["exposed"], "notes_u");
+        assert_eq!(told["record"]["stage"], stage);
+    }
+}
+
+#[tokio::test]
+async fn what_an_operator_changes_and_what_an_auditor_tries_to_is_recorded() {
+    let records = tempfile::tempdir().unwrap();
+    let notes = Upstream::http(MODERN).tools([tool("t")]);
+    let audit = format!("audit: {{ dir: '{}' }}", records.path().display());
+    let plane = plane(Gateway::of().upstream("notes", &notes).setting(&audit)).await;
+    plane
+        .done(AUDITOR, "/api/upstreams/notes/disable", "{}")
+        .await;
+    plane.post("/api/upstreams/notes/restart", "{}").await;
+    plane
+        .done(OPERATOR, "/api/upstreams/none/restart", "{}")
+        .await;
+    let told = eventually("the records", async || {
+        let told = plane.get("/api/audit?event=admin").await;
+        (told["items"].as_array().unwrap().len() == 3).then_some(told)
+    })
+    .await;
+    let kept: Vec<_> = told["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .rev()
+        .map(|item| {
+            let record = &item["record"];
+            let text = |value: &serde_json::Value| value.as_str().unwrap_or("").to_owned();
+            [
+                text(&record["method"]),
+                text(&record["principal"]["name"]),
+                text(&record["target"]["exposed"]),
+                text(&record["outcome"]),
+                text(&record["reason"]),
+            ]
+        })
+        .collect();
+    assert_eq!(
+        kept[0],
+        [
+            "disable_upstream",
+            "auditor",
+            "notes",
+            "denied",
+            "role_required"
+        ]
+    );
+    assert_eq!(kept[1], ["restart_upstream", "operator", "notes", "ok", ""]);
+    assert_eq!(
+        kept[2],
+        [
+            "restart_upstream",
+            "operator",
+            "none",
+            "denied",
+            "not_found"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn calls_are_told_as_they_end_and_who_is_too_slow_is_told_how_many_were_missed() {
+    let notes = Upstream::http(MODERN).tools([tool("t")]);
+    let plane = plane(Gateway::of().upstream("notes", &notes)).await;
+    let call = |millis: u64| CallSeen {
+        time: SystemTime::UNIX_EPOCH + Duration::from_millis(1_500),
+        method: "tools/call".to_owned(),
+        target: Some("notes_t".to_owned()),
+        upstream: None,
+        principal: "ana".to_owned(),
+        outcome: "ok",
+        millis,
+    };
+    let feed = plane.gateway.app.feed().clone();
+    let mut followed = follow(&plane, "/api/calls/follow").await;
+    eventually("somebody looks", async || feed.is_watched().then_some(())).await;
+    feed.note(call(7));
+    let event = followed.message().await;
+    assert_eq!(event.name, "call");
+    let told = parse(&event.data);
+    assert_eq!(
+        (&told["time"], &told["millis"]),
+        (&json!("1970-01-01T00:00:01.500Z"), &json!(7))
+    );
+    assert_eq!(
+        (&told["upstream"], &told["outcome"]),
+        (&json!(null), &json!("ok"))
+    );
+    // Nothing runs in between: whoever looks cannot keep up.
+    for millis in 0..HELD as u64 * 2 {
+        feed.note(call(millis));
+    }
+    let missed = eventually("it is told", async || {
+        let event = followed.message().await;
+        (event.name == "missed").then(|| parse(&event.data)["missed"].as_u64().unwrap())
+    })
+    .await;
+    assert!(missed > 0);
+    drop(followed);
+    eventually("nobody looks", async || (!feed.is_watched()).then_some(())).await;
+}
