@@ -79,6 +79,8 @@ impl Gateway {
             findings: Default::default(),
             auditor: None,
             asking: Default::default(),
+            feed: Default::default(),
+            spans: Default::default(),
             closing: CancellationToken::new(),
         };
         let tasks = Tasks::new();

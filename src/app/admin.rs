@@ -56,7 +56,6 @@ struct Standing {
     loaded: Loaded,
     restart_needed: bool,
     load: Option<Load>,
-    metrics: Option<Metrics>,
 }
 
 impl Controls {
@@ -76,7 +75,6 @@ impl Controls {
                 loaded: plan.loaded.clone(),
                 restart_needed: false,
                 load: None,
-                metrics: None,
             }),
             reloading: tokio::sync::Mutex::default(),
         })
@@ -243,11 +241,6 @@ impl App {
         self.shared.controls.standing().load = Some(load);
     }
 
-    /// Says where the text of all metrics comes from. Before [`App::bind`].
-    pub fn shows_metrics(&self, metrics: Metrics) {
-        self.shared.controls.standing().metrics = Some(metrics);
-    }
-
     /// Where calls are noted as they end, for whoever looks at them.
     pub fn feed(&self) -> &Feed {
         &self.shared.feed
@@ -290,7 +283,10 @@ impl App {
             ledger: shared.ledger.clone(),
             feed: shared.feed.clone(),
             audit: self.log(),
-            metrics: shared.controls.standing().metrics.clone(),
+            metrics: shared.telemetry.clone().map(|telemetry| {
+                let metrics: Metrics = Arc::new(move || telemetry.metrics_text());
+                metrics
+            }),
             readiness: shared.readiness.clone(),
             controls: Arc::new(Shared(shared.controls.clone())),
         };

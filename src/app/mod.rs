@@ -224,8 +224,10 @@ impl App {
         let fleet = Arc::new(Fleet { all, own });
         let recording = audit::open(&plan)?;
         let auditor = recording.as_ref().map(|home| home.auditor.clone());
+        let feed = Feed::new();
         let parts = stack::Parts {
             auditor: auditor.clone(),
+            feed: feed.clone(),
             spans: telemetry
                 .as_ref()
                 .map_or_else(Spans::none, |telemetry| telemetry.spans().clone()),
@@ -265,7 +267,7 @@ impl App {
             guards,
             controls,
             ledger,
-            feed: Feed::new(),
+            feed,
             readiness: Readiness::default(),
             connections,
             findings,

@@ -35,6 +35,7 @@ use crate::{
     audit::Auditor,
     call::{Call, Reply},
     connect::Connections,
+    feed::Feed,
     findings::Findings,
     sanitize::Sanitizer,
     seal::Sealer,
@@ -85,6 +86,8 @@ pub struct Parts {
     pub auditor: Option<Auditor>,
     /// How much callers may be asked, and for how long.
     pub asking: crate::resume::Bounds,
+    /// Where calls are noted as they end, for whoever looks at them.
+    pub feed: Feed,
     /// Makes the spans of calls, where anybody gets them.
     pub spans: Spans,
     /// Cancelled when the gateway begins to drain: listens end then.

@@ -13,6 +13,7 @@ mod telling;
 use std::{
     pin::Pin,
     task::{Context, Poll},
+    time::SystemTime,
 };
 
 use futures_util::{Stream, StreamExt};
@@ -24,6 +25,7 @@ use crate::{
         record::{Ending, Operation},
     },
     call::{Call, Op, Origin, Reply, ReplyStream, Step, Trail},
+    feed::{CallSeen, Feed},
     findings::Findings,
     metrics::calls,
     spans::{Span, Spans},
@@ -37,6 +39,7 @@ pub(super) use scope::ScopeLayer;
 pub(super) struct Observe {
     auditor: Option<Auditor>,
     findings: Findings,
+    feed: Feed,
     spans: Spans,
 }
 
@@ -45,6 +48,7 @@ impl Observe {
         Self {
             auditor: parts.auditor.clone(),
             findings: parts.findings.clone(),
+            feed: parts.feed.clone(),
             spans: parts.spans.clone(),
         }
     }
@@ -55,7 +59,8 @@ impl Wrap<Call> for Observe {
 
     fn enter(&self, call: &mut Call) -> Self::Mark {
         let watched = self.spans.are_made() || calls::are_read();
-        if self.auditor.is_none() && !watched {
+        // Who begins to look in the middle of a call has not missed it, unless nobody else has looked.
+        if self.auditor.is_none() && !watched && !self.feed.is_watched() {
             return None;
         }
         if !call.trail.is_read() {
@@ -70,6 +75,7 @@ impl Wrap<Call> for Observe {
             span: watched.then(|| telling::begin(&self.spans, call)),
             of: Operation::of(call),
             findings: self.findings.clone(),
+            feed: self.feed.clone(),
             auditor: self.auditor.clone(),
             told: false,
         })
@@ -102,6 +108,7 @@ pub(super) struct Watched {
     of: Operation,
     tool: bool,
     findings: Findings,
+    feed: Feed,
     auditor: Option<Auditor>,
     /// Its span, where it is told to metrics and there are spans.
     span: Option<Option<Span>>,
@@ -116,6 +123,7 @@ impl Watched {
         if let Some(span) = self.span.take() {
             telling::end(&self.of, span, &ending);
         }
+        self.feed.note_with(|| seen(&self.of, &ending));
         if let Some(auditor) = &self.auditor {
             let findings = self.findings.of(self.of.id);
             let ending = Ending {
@@ -132,6 +140,21 @@ impl Drop for Watched {
         if !self.told {
             self.tell(ended::cancelled());
         }
+    }
+}
+
+/// A call as those see it who look at the moment.
+fn seen(of: &Operation, ending: &Ending<'_>) -> CallSeen {
+    let route = of.trail.facts().route.clone();
+    let took = of.began.instant.elapsed().as_millis();
+    CallSeen {
+        time: SystemTime::now(),
+        method: of.method.to_owned(),
+        target: of.exposed.as_deref().map(str::to_owned),
+        upstream: route.map(|(upstream, _)| upstream),
+        principal: of.identity.name.to_string(),
+        outcome: ending.outcome,
+        millis: u64::try_from(took).unwrap_or(u64::MAX),
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use usher::feed::{CallSeen, HELD};
 
 use super::{AUDITOR, OPERATOR, Plane, plane};
-use crate::harness::{EventStream, Gateway, Revision, Upstream, eventually, parse, tool};
+use crate::harness::{EventStream, Gateway, Pairing, Revision, Upstream, eventually, parse, tool};
 
 const MODERN: Revision = Revision::V2026_07_28;
 
@@ -155,4 +155,27 @@ async fn calls_are_told_as_they_end_and_who_is_too_slow_is_told_how_many_were_mi
     assert!(missed > 0);
     drop(followed);
     eventually("nobody looks", async || (!feed.is_watched()).then_some(())).await;
+}
+
+pairings! {
+    async fn a_call_is_seen_by_whoever_looks_when_it_ends(pair: Pairing) {
+        let notes = pair.upstream().tools([tool("t")]);
+        let plane = plane(Gateway::of().upstream("notes", &notes).setting("audit: off")).await;
+        let client = pair.client(&plane.gateway).await;
+        let mut followed = follow(&plane, "/api/calls/follow").await;
+        let feed = plane.gateway.app.feed().clone();
+        eventually("somebody looks", async || feed.is_watched().then_some(())).await;
+        client.call("notes_t", "{}").await;
+        client.call("notes_none", "{}").await;
+        let mut told = Vec::new();
+        while told.len() < 2 {
+            let call = parse(&followed.message().await.data);
+            if call["method"] == "tools/call" {
+                told.push(call);
+            }
+        }
+        assert_eq!((&told[0]["target"], &told[0]["upstream"]), (&json!("notes_t"), &json!("notes")));
+        assert_eq!((&told[0]["outcome"], &told[0]["principal"]), (&json!("ok"), &json!("anonymous")));
+        assert_eq!((&told[1]["outcome"], &told[1]["upstream"]), (&json!("denied"), &json!(null)));
+    }
 }

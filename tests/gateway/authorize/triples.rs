@@ -238,6 +238,8 @@ async fn lists_equal_calls_for_ten_thousand_random_uses() {
         findings: Default::default(),
         auditor: None,
         asking: Default::default(),
+        feed: Default::default(),
+        spans: Default::default(),
         closing: CancellationToken::new(),
     });
     let people = [
