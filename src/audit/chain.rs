@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-use aws_lc_rs::digest::{Context, SHA256, digest};
+use aws_lc_rs::digest::{SHA256, digest};
 
 /// The hash of a record, or of a node of the tree over records.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -24,10 +24,14 @@ impl Hash {
     pub fn parse(text: &[u8]) -> Option<Self> {
         let text: &[u8; 64] = text.try_into().ok()?;
         let mut bytes = [0; 32];
-        for (byte, pair) in bytes.iter_mut().zip(text.as_chunks::<2>().0) {
-            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+        // One look at the end: what is no digit has bits that no digit has.
+        let mut all = 0;
+        for (byte, [high, low]) in bytes.iter_mut().zip(text.as_chunks::<2>().0) {
+            let (high, low) = (VALUES[usize::from(*high)], VALUES[usize::from(*low)]);
+            all |= high | low;
+            *byte = high << 4 | low;
         }
-        Some(Self(bytes))
+        (all < 16).then_some(Self(bytes))
     }
 
     /// The hash of a record's text.
@@ -42,7 +46,6 @@ impl Hash {
 
     /// Adds its digits to `out`.
     pub fn write(&self, out: &mut String) {
-        const DIGITS: [u8; 16] = *b"0123456789abcdef";
         for byte in self.0 {
             out.push(char::from(DIGITS[usize::from(byte >> 4)]));
             out.push(char::from(DIGITS[usize::from(byte & 15)]));
@@ -72,13 +75,18 @@ impl fmt::Debug for Hash {
     }
 }
 
-const fn digit(byte: u8) -> Option<u8> {
-    match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
+/// What each byte is worth as a hexadecimal digit; [`u8::MAX`] for those that are none.
+const VALUES: [u8; 256] = {
+    let mut values = [u8::MAX; 256];
+    let mut value = 0;
+    while value < 16 {
+        values[DIGITS[value as usize] as usize] = value;
+        value += 1;
     }
-}
+    values
+};
+
+const DIGITS: [u8; 16] = *b"0123456789abcdef";
 
 /// Where a record stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,34 +171,40 @@ impl<'a> Line<'a> {
     /// Takes a line apart, without its line feed; `None` if it is not of this form. Says nothing of whether its hash is right,
     /// nor whether the event is JSON.
     pub fn parse(line: &'a [u8]) -> Option<Self> {
-        let rest = line.strip_prefix(HEAD)?;
-        let (hash, rest) = rest.split_at_checked(64)?;
+        let (hash, rest) = line.strip_prefix(HEAD)?.split_at_checked(64)?;
         let record = rest.strip_prefix(AFTER_HASH)?.strip_suffix(b"}")?;
-        let inside = record.strip_prefix(BEFORE_EVENT)?;
-        // The link holds no quote inside a text: from the end, its beginning is found without doubt.
-        let at = memchr::memmem::rfind(inside, LINK.as_bytes())?;
-        let (event, link) = inside.split_at(at);
-        let link = std::str::from_utf8(link).ok()?.strip_prefix(LINK)?;
-        let link = link.strip_suffix("}}")?.strip_prefix("\"boot\":\"")?;
-        let (boot, link) = link.split_once("\",\"node\":\"")?;
-        let (node, link) = link.split_once("\",\"prev\":\"")?;
-        let (prev, seq) = link.split_once("\",\"seq\":")?;
-        if [boot, node].iter().any(|name| !is_name(name)) {
+        // From the end: the link holds no quote inside a text, so that where it begins is beyond doubt.
+        let rest = record.strip_prefix(BEFORE_EVENT)?.strip_suffix(b"}}")?;
+        let (rest, seq) = split_end(rest, u8::is_ascii_digit);
+        if seq.first() == Some(&b'0') {
             return None;
         }
-        let number: u64 = seq.parse().ok()?;
-        if seq.starts_with(['0', '+']) {
-            return None;
-        }
+        let rest = rest.strip_suffix(b"\",\"seq\":")?;
+        let (rest, prev) = rest.split_at_checked(rest.len().checked_sub(64)?)?;
+        let rest = rest.strip_suffix(b"\",\"prev\":\"")?;
+        let (rest, node) = split_end(rest, in_name);
+        let rest = rest.strip_suffix(b"\",\"node\":\"")?;
+        let (rest, boot) = split_end(rest, in_name);
+        let event = rest.strip_suffix(b",\"link\":{\"boot\":\"")?;
+        let name = |name: &'a [u8]| {
+            let name = str::from_utf8(name).ok()?;
+            is_name(name).then_some(name)
+        };
         Some(Self {
             hash: Hash::parse(hash)?,
             record,
             event,
-            boot,
-            node,
-            prev: Hash::parse(prev.as_bytes())?,
-            seq: number,
+            boot: name(boot)?,
+            node: name(node)?,
+            prev: Hash::parse(prev)?,
+            seq: str::from_utf8(seq).ok()?.parse().ok()?,
         })
+    }
+
+    /// What of a line is hashed, if it is of the form of a line at its ends; for hashing before it is taken apart.
+    pub(super) fn hashed(line: &[u8]) -> Option<&[u8]> {
+        line.get(HEAD.len() + 64 + AFTER_HASH.len()..)?
+            .strip_suffix(b"}")
     }
 
     /// Where it stands, by its own claim.
@@ -202,12 +216,19 @@ impl<'a> Line<'a> {
     }
 }
 
+/// The longest end of which all bytes are of a kind, and what is before it.
+fn split_end(text: &[u8], of: impl Fn(&u8) -> bool) -> (&[u8], &[u8]) {
+    let others = text.iter().rposition(|byte| !of(byte));
+    text.split_at(others.map_or(0, |at| at + 1))
+}
+
 /// Whether a text may name a node or a boot: 1 to 64 of letters, digits, `.`, `_` and `-`.
 pub fn is_name(name: &str) -> bool {
-    (1..=64).contains(&name.len())
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
+    (1..=64).contains(&name.len()) && name.as_bytes().iter().all(in_name)
+}
+
+const fn in_name(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
 }
 
 /// The root of a Merkle tree over hashes in their order, as RFC 9162 2.1 builds it, taken in one at a time.
@@ -221,10 +242,19 @@ pub struct Tree {
 impl Tree {
     /// Takes in the next hash.
     pub fn push(&mut self, hash: &Hash) {
-        let mut context = Context::new(&SHA256);
-        context.update(&[0]);
-        context.update(&hash.0);
-        let mut node = Hash::from(context.finish());
+        self.grow(Self::leaf(hash));
+    }
+
+    /// What a hash is in the tree, for [`Tree::grow`]: it can be made ahead, by others.
+    pub(super) fn leaf(hash: &Hash) -> Hash {
+        let mut text = [0; 33];
+        text[1..].copy_from_slice(&hash.0);
+        Hash::of(&text)
+    }
+
+    /// Takes in the next leaf.
+    pub(super) fn grow(&mut self, leaf: Hash) {
+        let mut node = leaf;
         let mut bits = self.count;
         while bits & 1 == 1 {
             if let Some(left) = self.whole.pop() {
@@ -252,11 +282,10 @@ impl Tree {
 }
 
 fn parent(left: &Hash, right: &Hash) -> Hash {
-    let mut context = Context::new(&SHA256);
-    context.update(&[1]);
-    context.update(&left.0);
-    context.update(&right.0);
-    Hash::from(context.finish())
+    let mut text = [1; 65];
+    text[1..33].copy_from_slice(&left.0);
+    text[33..].copy_from_slice(&right.0);
+    Hash::of(&text)
 }
 
 #[cfg(test)]

@@ -15,6 +15,13 @@ pub trait Storage: Send + Sync + 'static {
     /// # Errors
     /// What the system says.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn Appender>>;
+
+    /// How much of the disk that `directory` is on is used, in percent, as `df` tells it: what only the superuser may use counts
+    /// as used.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn used(&self, directory: &Path) -> io::Result<u8>;
 }
 
 /// A file that grows at its end.
@@ -51,6 +58,15 @@ impl Storage for Disk {
             .open(path)?;
         sync_directory(path)?;
         Ok(Arc::new(file))
+    }
+
+    fn used(&self, directory: &Path) -> io::Result<u8> {
+        let about = nix::sys::statvfs::statvfs(directory)?;
+        let (all, free) = (u128::from(about.blocks()), u128::from(about.blocks_free()));
+        let left = u128::from(about.blocks_available());
+        let used = all.saturating_sub(free);
+        let percent = (used * 100).checked_div(used + left).unwrap_or(0);
+        Ok(u8::try_from(percent).unwrap_or(100))
     }
 }
 

@@ -15,9 +15,7 @@ pub(super) mod tests;
 
 use std::{
     collections::VecDeque,
-    fs,
-    io::{self, Read as _},
-    mem,
+    fs, io, mem,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
@@ -31,7 +29,7 @@ use super::{
     canonical::Object,
     chain::{Origin, Place, Tree, link},
     key::{Checkpoint, SigningKey},
-    query::Index,
+    query::index,
     stamp,
 };
 
@@ -43,6 +41,8 @@ pub type Event = Box<[u8]>;
 pub struct Cuts {
     /// A segment ends when it is this long, in bytes. Default 64 MiB.
     pub segment: u64,
+    /// And when it is this old, if it holds anything: what is kept too long is removed by whole segments. Default 24 h.
+    pub age: Duration,
     /// A checkpoint is due after so many records. Default 1,000.
     pub records: u64,
     /// And after this time, if there was any record. Default 10 s.
@@ -55,6 +55,7 @@ impl Default for Cuts {
     fn default() -> Self {
         Self {
             segment: 64 << 20,
+            age: Duration::from_secs(24 * 3_600),
             records: 1_000,
             interval: Duration::from_secs(10),
             retention: Duration::from_secs(190 * 24 * 3_600),
@@ -80,6 +81,8 @@ pub struct Log {
     /// Over the records after the last checkpoint.
     tree: Tree,
     checkpoint: Option<Signed>,
+    /// Segments that ended and have no index yet.
+    ended: Vec<PathBuf>,
     /// What is written, before it is.
     buffer: Vec<u8>,
 }
@@ -88,6 +91,9 @@ struct Open {
     file: Arc<dyn Appender>,
     path: PathBuf,
     length: u64,
+    begun: SystemTime,
+    /// Whether it holds more than its beginning.
+    holds: bool,
 }
 
 /// A checkpoint and its signature, for keeping elsewhere.
@@ -151,6 +157,7 @@ impl Log {
             unsynced: VecDeque::new(),
             tree: Tree::default(),
             checkpoint: None,
+            ended: without_index(directory)?,
             buffer: Vec::new(),
         };
         let torn = recovered.map_or(0, |recovered| recovered.cut);
@@ -168,6 +175,9 @@ impl Log {
     pub fn append(&mut self, events: Vec<Event>) -> Result<(), (io::Error, Vec<Event>)> {
         if let Err(error) = self.room().and_then(|()| self.write(&events)) {
             return Err((error, events));
+        }
+        if let Some(open) = &mut self.open {
+            open.holds = true;
         }
         self.unsynced.extend(events);
         if self.tree.count() >= self.cuts.records {
@@ -294,29 +304,50 @@ impl Log {
             torn: 0,
             given_up: None,
         })?;
-        // Queries read the segment where its index is missing.
-        _ = Index::write(&open.path);
-        self.retire(&open.path)
+        self.ended.push(open.path);
+        self.retire()
     }
 
-    /// Removes segments whose last change is older than is kept; that they are gone is recorded before they are.
-    fn retire(&mut self, ended: &Path) -> io::Result<()> {
+    /// Ends the segment if it is old, and removes what is kept too long. To be called now and then.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub fn tidy(&mut self) -> io::Result<()> {
+        self.reopen()?;
+        let old = self.open.as_ref().is_some_and(|open| {
+            open.holds && open.begun.elapsed().unwrap_or_default() >= self.cuts.age
+        });
+        if old { self.rotate() } else { self.retire() }
+    }
+
+    /// The segments that ended since this was asked, for which an index is to be [written](write_index); the log need not be
+    /// held for that.
+    pub fn take_ended(&mut self) -> Vec<PathBuf> {
+        mem::take(&mut self.ended)
+    }
+
+    /// How full the disk is, in percent.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn used(&self) -> io::Result<u8> {
+        self.storage.used(&self.directory)
+    }
+
+    /// Removes segments whose last change is older than is kept; that they are gone is recorded before they are. The one that
+    /// is written to stays, and the one before it.
+    fn retire(&mut self) -> io::Result<()> {
         let now = SystemTime::now();
         let mut old = Vec::new();
-        for segment in segments(&self.directory)? {
-            let current = self
-                .open
-                .as_ref()
-                .is_some_and(|open| open.path == segment.path);
-            if current || segment.path == ended {
-                break;
-            }
+        let mut all = segments(&self.directory)?;
+        all.truncate(all.len().saturating_sub(2));
+        for segment in all {
             let changed = fs::metadata(&segment.path)?.modified()?;
             let age = now.duration_since(changed).unwrap_or_default();
             if age < self.cuts.retention {
                 break;
             }
-            let last = segment::tail(&fs::read(&segment.path)?).last;
+            let last = segment::tail_of(&segment.path)?.last;
             old.push((segment, last.unwrap_or(Place::START)));
         }
         let Some((_, last)) = old.last() else {
@@ -332,9 +363,12 @@ impl Log {
         }
         for (segment, _) in &old {
             fs::remove_file(&segment.path)?;
-            _ = fs::remove_file(segment.path.with_extension("idx"));
+            _ = fs::remove_file(segment.path.with_extension(index::EXTENSION));
         }
-        sync_directory(ended)
+        match old.first() {
+            Some((segment, _)) => sync_directory(&segment.path),
+            None => Ok(()),
+        }
     }
 
     /// A segment to write to, where the last one was given up.
@@ -369,7 +403,7 @@ impl Log {
 
     /// Nothing more goes to this segment; what of it is not durable will be written again.
     fn give_up(&mut self) {
-        self.open = None;
+        self.ended.extend(self.open.take().map(|open| open.path));
     }
 
     fn begin(&mut self, begin: Begin) -> io::Result<()> {
@@ -389,6 +423,8 @@ impl Log {
             file,
             path: path.clone(),
             length: 0,
+            begun: SystemTime::now(),
+            holds: false,
         });
         let event = segment_event(&begin, self.written, &self.key.public().to_string());
         if let Err(error) = self.write(std::slice::from_ref(&event)) {
@@ -415,7 +451,7 @@ impl Log {
         if let Err(error) = open.file.append(&self.buffer, open.length) {
             // Half a record must not stay; where it cannot be cut off, the segment ends here.
             if open.file.truncate(open.length).is_err() {
-                self.open = None;
+                self.give_up();
             }
             return Err(error);
         }
@@ -522,13 +558,26 @@ pub(super) fn event(fill: impl FnOnce(&mut Object<'_>)) -> Event {
     text.into_bytes().into_boxed_slice()
 }
 
+/// Writes the index of a segment that has ended, for queries; where it is missing, they read the segment.
+///
+/// # Errors
+/// When the segment cannot be read, or the index not be written.
+pub fn write_index(segment: &Path) -> io::Result<()> {
+    index::Index::write(segment)
+}
+
+/// The segments of processes before that have no index.
+fn without_index(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let all = segments(directory)?.into_iter();
+    let without = |path: &PathBuf| !path.with_extension(index::EXTENSION).exists();
+    Ok(all.map(|segment| segment.path).filter(without).collect())
+}
+
 /// Finds where the process before has ended, and cuts off what it did not finish.
 fn recover(directory: &Path) -> io::Result<Option<Recovered>> {
     let mut cut = 0;
     for segment in segments(directory)?.into_iter().rev() {
-        let mut text = Vec::new();
-        fs::File::open(&segment.path)?.read_to_end(&mut text)?;
-        let tail = segment::tail(&text);
+        let tail = segment::tail_of(&segment.path)?;
         if tail.torn > 0 {
             let file = fs::OpenOptions::new().write(true).open(&segment.path)?;
             file.set_len(tail.length)?;

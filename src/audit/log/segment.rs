@@ -2,6 +2,7 @@
 
 use std::{
     fs, io,
+    os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
 };
 
@@ -65,6 +66,30 @@ pub(super) struct Tail {
     pub(super) torn: u64,
 }
 
+/// The tail of the segment at `path`: read from its end, more and more until there is a whole record in it.
+pub(super) fn tail_of(path: &Path) -> io::Result<Tail> {
+    let file = fs::File::open(path)?;
+    let length = file.metadata()?.len();
+    let mut take = END;
+    loop {
+        let from = length.saturating_sub(take);
+        let mut text = vec![0; usize::try_from(length - from).unwrap_or(usize::MAX)];
+        file.read_exact_at(&mut text, from)?;
+        let tail = tail(&text);
+        if tail.last.is_some() || from == 0 {
+            let before = if tail.last.is_some() { from } else { 0 };
+            return Ok(Tail {
+                length: before + tail.length,
+                ..tail
+            });
+        }
+        take *= 8;
+    }
+}
+
+/// What is read of a segment's end at first: more than a record is long.
+const END: u64 = 256 << 10;
+
 /// Finds the last record of `text` that is whole: its line ends, and its hash is right. Records before it are not judged: that
 /// is what verifying is for.
 pub(super) fn tail(text: &[u8]) -> Tail {
@@ -118,6 +143,36 @@ mod tests {
             assert_eq!((found.last, found.length), (place, whole.0 as u64), "{cut}");
             assert_eq!(found.length + found.torn, cut as u64);
         }
+    }
+
+    #[test]
+    fn the_tail_of_a_long_file_is_found_from_its_end() {
+        let origin = Origin {
+            node: "n".to_owned(),
+            boot: "b".to_owned(),
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("segment");
+        let (mut text, mut last) = (Vec::new(), Place::START);
+        let event = format!("{{\"text\":\"{}\"}}", "x".repeat(60_000));
+        for _ in 0..20 {
+            last = link(&mut text, event.as_bytes(), &last, &origin);
+        }
+        let whole = text.len() as u64;
+        for torn in [0, 1, 2 * END] {
+            let torn_to = text.len() + usize::try_from(torn).unwrap();
+            let mut text = text.clone();
+            text.resize(torn_to, b'x');
+            fs::write(&path, text).unwrap();
+            let found = tail_of(&path).unwrap();
+            assert_eq!(
+                (found.last, found.length, found.torn),
+                (Some(last), whole, torn)
+            );
+        }
+        fs::write(&path, vec![b'x'; 1_000_000]).unwrap();
+        let found = tail_of(&path).unwrap();
+        assert_eq!((found.last, found.length, found.torn), (None, 0, 1_000_000));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed},
     },
 };
 
@@ -24,6 +24,8 @@ pub(in crate::audit) struct Faulty {
     pub(in crate::audit) lying: AtomicUsize,
     /// A sync that fails throws nothing away.
     pub(in crate::audit) keeps: AtomicBool,
+    /// How full it is, in percent.
+    pub(in crate::audit) used: AtomicU8,
     /// How far each file is durable.
     durable: Mutex<Vec<(PathBuf, u64)>>,
 }
@@ -55,6 +57,10 @@ impl Storage for Shared {
             file,
             path: path.to_owned(),
         }))
+    }
+
+    fn used(&self, _: &Path) -> io::Result<u8> {
+        Ok(self.0.used.load(Relaxed))
     }
 }
 

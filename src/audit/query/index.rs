@@ -153,4 +153,4 @@ impl Index {
 }
 
 /// What an index's name ends in.
-const EXTENSION: &str = "idx";
+pub(in crate::audit) const EXTENSION: &str = "idx";

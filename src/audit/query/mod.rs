@@ -1,11 +1,11 @@
 //! Looking records up, segment by segment, the newest or the oldest first.
 //!
-//! Guarantees: what matches is found, whatever an index says of its segment, since an index only ever rules segments out that
-//! certainly hold nothing. Cost: a segment that is ruled out costs nothing but its small index; in the others a line is
+//! Guarantees: what matches is found, and once, whatever an index says of its segment, since an index only ever rules segments
+//! out that certainly hold nothing. Cost: a segment that is ruled out costs nothing but its small index; in the others a line is
 //! only taken apart when the rarest text that is asked for stands in it. Deliberately absent: proof. That is what
 //! [`verify`](super::verify) is for.
 
-mod index;
+pub(super) mod index;
 
 #[cfg(test)]
 mod tests;
@@ -14,7 +14,7 @@ use std::{fs, io, ops::ControlFlow, path::Path};
 
 use memchr::memmem::Finder;
 
-pub(super) use index::Index;
+use index::Index;
 
 use super::{
     chain::Line,
@@ -82,11 +82,11 @@ pub fn query(
     mut found: impl FnMut(Hit<'_>) -> ControlFlow<()>,
 ) -> io::Result<Scanned> {
     let mut scanned = Scanned::default();
-    let mut all = segments(directory)?;
+    let mut all = with_ends(segments(directory)?);
     if order == Order::Newest {
         all.reverse();
     }
-    for segment in &all {
+    for (segment, end) in &all {
         if Index::beside(segment).is_some_and(|index| !index.may_hold(filter)) {
             scanned.skipped += 1;
             continue;
@@ -98,11 +98,35 @@ pub fn query(
         };
         scanned.read += 1;
         scanned.bytes += text.len() as u64;
-        if filter.scan(&text, order, &mut found).is_break() {
+        let mut counts = |hit: Hit<'_>| {
+            if hit.seq < *end {
+                found(hit)
+            } else {
+                ControlFlow::Continue(())
+            }
+        };
+        if filter.scan(&text, order, &mut counts).is_break() {
             break;
         }
     }
     Ok(scanned)
+}
+
+/// Each segment and the number of the first record after those of it that count: what stands beyond was written again in the
+/// next one, since the disk would not keep it.
+fn with_ends(segments: Vec<Segment>) -> Vec<(Segment, u64)> {
+    let mut end = u64::MAX;
+    let mut all: Vec<_> = segments
+        .into_iter()
+        .rev()
+        .map(|segment| {
+            let its = end;
+            end = end.min(segment.first);
+            (segment, its)
+        })
+        .collect();
+    all.reverse();
+    all
 }
 
 /// What a query cost.

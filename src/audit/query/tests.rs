@@ -1,6 +1,6 @@
 //! What is found is what matches, with an index and without.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use super::*;
 use crate::audit::{
@@ -8,6 +8,7 @@ use crate::audit::{
     log::{
         Cuts, Log, event,
         testing::{Faulty, Shared, origin},
+        write_index,
     },
 };
 
@@ -43,6 +44,9 @@ fn written() -> tempfile::TempDir {
                 .text("time", &format!("2026-11-21T00:{:02}:00.000000000Z", n / 4));
         });
         log.append(vec![call]).unwrap();
+    }
+    for ended in log.take_ended() {
+        write_index(&ended).unwrap();
     }
     directory
 }
@@ -174,4 +178,30 @@ fn a_query_stops_when_it_has_enough() {
         }
     });
     assert_eq!((count, scanned.unwrap().read), (3, 1));
+}
+
+/// SECURITY AUD-7: what stood in a segment that was given up stands in the next one.
+#[test]
+fn what_was_written_again_is_found_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let faulty = Arc::new(Faulty::default());
+    faulty.keeps.store(true, Relaxed);
+    let disk = Arc::new(Shared(faulty.clone()));
+    let key = SigningKey::generate().0;
+    let (mut log, _) = Log::open(disk, directory.path(), origin(), key, Cuts::default()).unwrap();
+    let call = |n: usize| event(|object| _ = object.text("call", &n.to_string()));
+    for n in 0..9 {
+        log.append(vec![call(n)]).unwrap();
+        if n % 3 == 2 {
+            faulty.lying.store(1, Relaxed);
+            let syncing = log.syncing().unwrap();
+            log.synced(&syncing, &syncing.wait()).unwrap();
+        }
+    }
+    assert_eq!(log.take_ended().len(), 3);
+    let (mut newest, _) = asked(directory.path(), &Filter::default(), Order::Newest);
+    newest.reverse();
+    assert_eq!(newest, (0..9).collect::<Vec<_>>());
+    let (oldest, _) = asked(directory.path(), &Filter::default(), Order::Oldest);
+    assert_eq!(oldest, newest);
 }

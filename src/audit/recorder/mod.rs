@@ -19,7 +19,7 @@ use std::{
 };
 
 use super::{
-    log::{Event, Log, Signed, event},
+    log::{Event, Log, Signed, event, write_index},
     stamp,
 };
 
@@ -38,6 +38,10 @@ pub enum Durability {
 pub const LATER: Duration = Duration::from_millis(50);
 /// How often it is tried again to write where writing fails.
 const AGAIN: Duration = Duration::from_millis(250);
+/// How often it is looked how full the disk is, at most.
+const LOOK: Duration = Duration::from_secs(1);
+/// How often old segments are looked for.
+const TIDY: Duration = Duration::from_secs(600);
 
 /// How much may wait to be written (SECURITY 6).
 #[derive(Debug, Clone, Copy)]
@@ -55,6 +59,62 @@ impl Default for Bounds {
             bytes: 32 << 20,
         }
     }
+}
+
+/// How full the disk may be, in percent (SECURITY 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Watermarks {
+    /// From here on it is told. Default 85.
+    pub warn: u8,
+    /// From here on new operations are refused, so that the outcomes of those under way can still be written. Default 95.
+    pub refuse: u8,
+}
+
+impl Default for Watermarks {
+    fn default() -> Self {
+        Self {
+            warn: 85,
+            refuse: 95,
+        }
+    }
+}
+
+/// How full the disk is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fill {
+    /// There is room.
+    #[default]
+    Low,
+    /// Somebody should make room.
+    High,
+    /// Nothing new is let in.
+    Full,
+}
+
+impl Fill {
+    /// A stable word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::High => "high",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// How the recording is, for health and metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Health {
+    /// Whether new operations are let in.
+    pub available: bool,
+    /// Whether the last attempt to write or to sync failed.
+    pub failing: bool,
+    /// How full the disk is.
+    pub fill: Fill,
+    /// How many records wait to become safe.
+    pub lag: u64,
+    /// How many were left out and are not told by a gap record yet.
+    pub lost: u64,
 }
 
 /// Records cannot be written now.
@@ -79,6 +139,7 @@ struct Shared {
     durability: Durability,
     bounds: Bounds,
     interval: Duration,
+    watermarks: Watermarks,
     /// Protects what waits; held to push and to take.
     queue: Mutex<Queue>,
     /// Held by the one that writes.
@@ -103,8 +164,7 @@ struct Queue {
     writing: bool,
     /// Whether the last attempt to write or to sync failed, or the disk is too full.
     failing: bool,
-    /// Whether the disk is too full to go on.
-    full: bool,
+    fill: Fill,
     waiting: Vec<(u64, Waker)>,
     /// Records that were left out since the last gap record.
     lost: u64,
@@ -123,10 +183,27 @@ impl Recorder {
         interval: Duration,
         outside: Box<dyn Fn(&Signed) + Send + Sync>,
     ) -> io::Result<(Self, Keeper)> {
+        let watermarks = Watermarks::default();
+        Self::start_with(log, durability, bounds, watermarks, interval, outside)
+    }
+
+    /// As [`Recorder::start`], with watermarks of one's own.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn start_with(
+        log: Log,
+        durability: Durability,
+        bounds: Bounds,
+        watermarks: Watermarks,
+        interval: Duration,
+        outside: Box<dyn Fn(&Signed) + Send + Sync>,
+    ) -> io::Result<(Self, Keeper)> {
         let shared = Arc::new(Shared {
             durability,
             bounds,
             interval,
+            watermarks,
             queue: Mutex::new(Queue::default()),
             log: Mutex::new(log),
             work: Condvar::new(),
@@ -146,11 +223,14 @@ impl Recorder {
     /// Puts a record. What comes back is ready when the record is safe.
     ///
     /// # Errors
-    /// [`Unavailable`] when writing fails now; the record is kept, if there is room, and written when it can be. A
-    /// [`Weight::Fact`] is never refused.
+    /// [`Unavailable`] when writing fails now; the record is kept, if there is room, and written when it can be. And when the
+    /// disk is too full: the record is not kept then. A [`Weight::Fact`] is never refused.
     pub fn put(&self, event: Event, weight: Weight) -> Result<Safe, Unavailable> {
         let shared = &self.0;
         let mut queue = shared.queue();
+        if queue.fill == Fill::Full && weight == Weight::Permit {
+            return Err(Unavailable);
+        }
         let full = queue.events.len() >= shared.bounds.records
             || queue.bytes + event.len() > shared.bounds.bytes;
         if full && (weight == Weight::Permit || shared.durability == Durability::Async) {
@@ -178,7 +258,7 @@ impl Recorder {
                 queue = shared.queue();
             }
         }
-        if weight == Weight::Permit && (queue.failing || queue.full) && queue.safe < ticket {
+        if weight == Weight::Permit && queue.failing && queue.safe < ticket {
             return Err(Unavailable);
         }
         Ok(self.safe(ticket))
@@ -193,19 +273,24 @@ impl Recorder {
 
     /// Whether records can be written.
     pub fn is_available(&self) -> bool {
-        let queue = self.0.queue();
-        !queue.failing && !queue.full
+        self.health().available
     }
 
-    /// Refuses new operations while the disk is too full, or ends that.
-    pub fn set_full(&self, full: bool) {
-        self.0.queue().full = full;
+    /// How the recording is.
+    pub fn health(&self) -> Health {
+        let queue = self.0.queue();
+        Health {
+            available: !queue.failing && queue.fill != Fill::Full,
+            failing: queue.failing,
+            fill: queue.fill,
+            lag: queue.put - queue.safe,
+            lost: queue.lost,
+        }
     }
 
     /// How many records wait to become safe.
     pub fn lag(&self) -> u64 {
-        let queue = self.0.queue();
-        queue.put - queue.safe
+        self.health().lag
     }
 }
 
@@ -313,9 +398,10 @@ impl Shared {
         Ok(())
     }
 
-    /// The thread: syncs, signs, tries again, and writes where the callers do not.
-    fn keep(&self) {
+    /// The thread: syncs, signs, tries again, looks after the disk, and writes where the callers do not.
+    fn keep(self: &Arc<Self>) {
         let mut signed = SystemTime::now();
+        let (mut looked, mut tidied) = (None, Some(SystemTime::now()));
         loop {
             let closing = self.wait();
             self.write_if_nobody_does();
@@ -334,7 +420,45 @@ impl Shared {
                 self.sync();
                 return;
             }
+            if is_due(&mut looked, LOOK) {
+                self.look();
+            }
+            if is_due(&mut tidied, TIDY) {
+                // What fails is tried again in time, and told by the next record that cannot be written.
+                _ = self.log().tidy();
+            }
+            let ended = self.log().take_ended();
+            for segment in ended {
+                // Queries read the segment where its index is missing.
+                _ = write_index(&segment);
+            }
         }
+    }
+
+    /// Looks how full the disk is; where that has changed, it is recorded.
+    fn look(self: &Arc<Self>) {
+        // Where it cannot be known, writing tells.
+        let Ok(used) = self.log().used() else { return };
+        let Watermarks { warn, refuse } = self.watermarks;
+        let fill = match used {
+            used if used >= refuse => Fill::Full,
+            used if used >= warn => Fill::High,
+            _ => Fill::Low,
+        };
+        let before = std::mem::replace(&mut self.queue().fill, fill);
+        if before == fill {
+            return;
+        }
+        match fill {
+            Fill::Low => tracing::info!(used, "the disk of the audit records has room again"),
+            Fill::High => tracing::warn!(used, "the disk of the audit records gets full"),
+            Fill::Full => tracing::error!(
+                used,
+                "the disk of the audit records is full: calls are refused until there is room"
+            ),
+        }
+        let told = Recorder(self.clone()).put(disk_event(fill, used), Weight::Fact);
+        drop(told);
     }
 
     /// Until there is something to do; whether it is to end.
@@ -342,7 +466,11 @@ impl Shared {
         let mut queue = self.queue();
         let idle = |queue: &Queue| !queue.dirty && queue.events.is_empty() && queue.lost == 0;
         if idle(&queue) && !queue.closing {
-            queue = self.sleep(queue, self.interval);
+            let most = match queue.fill {
+                Fill::Full => LOOK,
+                Fill::Low | Fill::High => self.interval,
+            };
+            queue = self.sleep(queue, most);
         }
         let pause = match self.durability {
             _ if queue.failing => AGAIN,
@@ -423,6 +551,31 @@ impl Shared {
     fn log(&self) -> MutexGuard<'_, Log> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether it is time again, which is noted then.
+fn is_due(last: &mut Option<SystemTime>, every: Duration) -> bool {
+    let now = SystemTime::now();
+    let due = last.is_none_or(|last| now.duration_since(last).is_ok_and(|passed| passed >= every));
+    // A clock that was set back counts from where it is.
+    if due || last.is_some_and(|last| last > now) {
+        *last = Some(now);
+    }
+    due
+}
+
+fn disk_event(fill: Fill, used: u8) -> Event {
+    event(|object| {
+        object
+            .object("detail", |inside| {
+                inside
+                    .text("fill", fill.word())
+                    .number("used_percent", u64::from(used));
+            })
+            .text("event", "disk")
+            .text("time", &stamp(SystemTime::now()))
+            .number("v", 1);
+    })
 }
 
 fn gap_event(lost: u64) -> Event {

@@ -184,3 +184,45 @@ fn a_sync_that_fails_makes_nobody_go_on_before_it_is_written_again() {
     drop(keeper);
     assert_eq!(calls(directory.path()), (0..30).collect::<Vec<_>>());
 }
+
+/// SECURITY 6: the disk watermarks.
+#[test]
+fn nothing_new_is_let_in_while_the_disk_is_too_full_and_again_when_it_is_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let storage = Arc::new(Storage(disk.clone()));
+    let key = SigningKey::generate().0;
+    let (log, _) = Log::open(storage, directory.path(), origin(), key, Cuts::default()).unwrap();
+    let (recorder, keeper) = Recorder::start(
+        log,
+        Durability::Kernel,
+        Bounds::default(),
+        Duration::from_millis(20),
+        Box::new(|_| {}),
+    )
+    .unwrap();
+    let until = |fill: Fill| {
+        while recorder.health().fill != fill {
+            thread::yield_now();
+        }
+    };
+    for (used, fill) in [(84, Fill::Low), (85, Fill::High), (94, Fill::High)] {
+        disk.used.store(used, Relaxed);
+        until(fill);
+        put(&recorder, usize::from(used)).unwrap();
+    }
+    disk.used.store(95, Relaxed);
+    until(Fill::Full);
+    assert!(recorder.put(happened(1), Weight::Permit).is_err());
+    block(recorder.put(happened(2), Weight::Fact).unwrap()).unwrap();
+    disk.used.store(94, Relaxed);
+    until(Fill::High);
+    put(&recorder, 3).unwrap();
+    drop(keeper);
+    let there = calls(directory.path());
+    assert!(there.contains(&2) && there.contains(&3), "{there:?}");
+    let all = crate::audit::log::tests::records(directory.path()).join("\n");
+    for word in ["high", "full"] {
+        assert!(all.contains(&format!(r#""fill":"{word}""#)), "{all}");
+    }
+}
