@@ -15,17 +15,7 @@ pub(super) fn open(plan: &Plan) -> Result<Option<Home>, HomeError> {
     let directory = spec.directory.clone();
     let directory = directory.unwrap_or_else(|| default_directory(&config::process_vars));
     // Checkpoints are kept elsewhere by whoever collects the logs (SECURITY AUD-4).
-    let outside = Box::new(|signed: &crate::audit::log::Signed| {
-        let checkpoint = &signed.checkpoint;
-        tracing::info!(
-            first = checkpoint.first,
-            last = checkpoint.last.seq,
-            hash = %checkpoint.last.hash,
-            root = %checkpoint.root,
-            signature = signed.signature,
-            "audit checkpoint"
-        );
-    });
+    let outside = Box::new(|signed: &crate::audit::log::Signed| tracing::info!("{signed}"));
     let home = Home::open(spec, &directory, &call::process(), String::new(), outside)?;
     if let Some(recovered) = home.recovered.filter(|recovered| recovered.cut > 0) {
         tracing::warn!(

@@ -5,8 +5,12 @@
 
 use std::fmt::Write as _;
 
-/// The most bytes kept of one text value; what is cut off is told by its length.
+/// The most bytes written of one text value; what is cut off is told by its length.
 pub const TEXT: usize = 1_024;
+/// From here on texts of a record are cut to [`SHORT`], so that a record stays below 64 KiB whatever is put in (SECURITY 6).
+const LONG: usize = 40 << 10;
+/// See [`LONG`].
+const SHORT: usize = 64;
 
 /// An object being written. It is closed by [`Object::end`].
 #[derive(Debug)]
@@ -35,11 +39,9 @@ impl<'a> Object<'a> {
         self.out.push('}');
     }
 
-    /// A text, of which at most [`TEXT`] bytes are kept.
+    /// A text, of which at most [`TEXT`] bytes are written.
     pub fn text(&mut self, name: &'static str, value: &str) -> &mut Self {
-        self.name(name);
-        text(self.out, value, TEXT);
-        self
+        self.content(name, value, TEXT)
     }
 
     /// A text, if there is one.
@@ -50,11 +52,17 @@ impl<'a> Object<'a> {
         self
     }
 
-    /// A longer text, of which at most `most` bytes are kept.
+    /// A longer text, of which at most `most` bytes are written.
     pub fn content(&mut self, name: &'static str, value: &str, most: usize) -> &mut Self {
         self.name(name);
+        let most = self.most(most);
         text(self.out, value, most);
         self
+    }
+
+    /// How much of a text is written, where the record is as long as it is.
+    const fn most(&self, most: usize) -> usize {
+        if self.out.len() < LONG { most } else { SHORT }
     }
 
     /// A whole number; beyond 2^53 it is written as text, since a canonical number is a double.
@@ -83,7 +91,8 @@ impl<'a> Object<'a> {
                 if count > 0 {
                     self.out.push(',');
                 }
-                text(self.out, value, TEXT);
+                let most = self.most(TEXT);
+                text(self.out, value, most);
             }
             count += 1;
         }
@@ -148,26 +157,36 @@ impl<'a> Object<'a> {
     }
 }
 
-/// A string literal, of at most `most` bytes of the value.
+/// A string literal of the value, at most `most` bytes between its quotes but for what tells how much was cut off.
 pub fn text(out: &mut String, value: &str, most: usize) {
-    let kept = value.len().min(most);
-    let kept = value.floor_char_boundary(kept);
-    let (kept, cut) = value.split_at(kept);
     out.push('"');
-    let mut rest = kept;
+    let end = out.len() + most;
+    let mut rest = value;
     // Most values hold nothing to replace.
-    while let Some(at) = rest.find(|character| !is_harmless(character)) {
-        let (before, after) = rest.split_at(at);
+    loop {
+        let plain = rest.find(|character| !is_harmless(character));
+        let room = end.saturating_sub(out.len());
+        let kept = plain.unwrap_or(rest.len()).min(room);
+        let (before, after) = rest.split_at(rest.floor_char_boundary(kept));
         out.push_str(before);
-        let mut characters = after.chars();
-        if let Some(character) = characters.next() {
-            replaced(out, character);
+        rest = after;
+        if plain != Some(before.len()) {
+            break;
+        }
+        let mut characters = rest.chars();
+        let Some(character) = characters.next() else {
+            break;
+        };
+        let before = out.len();
+        replaced(out, character);
+        if out.len() > end {
+            out.truncate(before);
+            break;
         }
         rest = characters.as_str();
     }
-    out.push_str(rest);
-    if !cut.is_empty() {
-        _ = write!(out, "…(+{} bytes)", cut.len());
+    if !rest.is_empty() {
+        _ = write!(out, "…(+{} bytes)", rest.len());
     }
     out.push('"');
 }
@@ -244,6 +263,28 @@ mod tests {
             object.objects("all", many, 1, |inner, item| _ = inner.text("it", item));
         });
         assert_eq!(line, r#"{"all":[{"it":"x"},{"more":4}]}"#);
+    }
+
+    /// SECURITY 6: a record has 64 KiB, with what links it to others.
+    #[test]
+    fn a_record_stays_within_its_bound_whatever_is_put_in() {
+        for value in ["x", "\u{1}", "\"", "ä", "\u{202E}"] {
+            let value = value.repeat(100_000);
+            let many = || (0..32).map(|_| value.as_str());
+            let line = written(|object| {
+                object
+                    .content("a", &value, 8 << 10)
+                    .texts("b", many(), 32)
+                    .objects("c", many(), 32, |inner, value| {
+                        inner.text("one", value).text("two", value);
+                    })
+                    .texts("d", many(), 32)
+                    .object("e", |inner| _ = inner.text("one", &value));
+            });
+            assert!(line.len() < 60 << 10, "{}", line.len());
+            assert!(serde_json::from_str::<serde::de::IgnoredAny>(&line).is_ok());
+            assert!(line.contains("bytes)"));
+        }
     }
 
     #[test]

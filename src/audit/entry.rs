@@ -10,7 +10,7 @@ use serde::Deserialize;
 pub struct Entry {
     /// What happened: `call`, or the kind of another event.
     pub event: String,
-    /// `decision` or `outcome`, of a call.
+    /// `decision` or `outcome` of a call, or `both` in one.
     pub stage: Option<String>,
     /// When, in UTC.
     pub time: String,
@@ -30,6 +30,28 @@ pub struct Entry {
     pub outcome: Option<String>,
     /// What was found in the content.
     pub findings: Vec<Found>,
+    /// The address that the request came from, as trusted proxies tell it.
+    pub address: Option<String>,
+    /// The JSON-RPC id, as it was written.
+    pub request: Option<String>,
+    /// The protocol revision.
+    pub revision: Option<String>,
+    /// The policies that decided.
+    pub policies: Vec<String>,
+    /// The limit that it met.
+    pub limit: Option<String>,
+    /// The trace that it is part of.
+    pub trace: Trace,
+}
+
+/// A trace, in a record.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Trace {
+    /// Its id, in 32 hexadecimal digits.
+    pub trace: Option<String>,
+    /// The span that the call was made in, in 16.
+    pub parent: Option<String>,
 }
 
 /// Who, in a record.
@@ -42,6 +64,10 @@ pub struct Who {
     pub name: String,
     /// Their tenant.
     pub tenant: Option<String>,
+    /// The client that acts for them.
+    pub client: Option<String>,
+    /// The groups they are in, as far as they were used.
+    pub groups: Vec<String>,
 }
 
 /// Where it went, in a record.

@@ -19,9 +19,11 @@ use nix::fcntl::{Flock, FlockArg};
 use super::{
     Auditor, Rules,
     chain::Origin,
+    journal::{Journal, Kind},
     key::{SigningKey, VerifyingKey},
     log::{Cuts, Disk, Log, Recovered, Signed},
-    recorder::{Bounds, Durability, Keeper, Recorder},
+    recorder::{Bounds, Durability, Keeper, Recorder, Watermarks},
+    sinks::{Sinking, SinksSpec},
 };
 
 /// How many processes may write below one directory at once.
@@ -46,6 +48,10 @@ pub struct AuditSpec {
     pub cuts: Cuts,
     /// How much of which calls is kept.
     pub rules: Rules,
+    /// How full the disk may be.
+    pub watermarks: Watermarks,
+    /// Where records go to beside the files.
+    pub sinks: SinksSpec,
 }
 
 impl Default for AuditSpec {
@@ -55,6 +61,8 @@ impl Default for AuditSpec {
             durability: Durability::Kernel,
             cuts: Cuts::default(),
             rules: Rules::default(),
+            watermarks: Watermarks::default(),
+            sinks: SinksSpec::default(),
         }
     }
 }
@@ -74,6 +82,14 @@ pub enum HomeError {
     /// A key is not one.
     #[error("`{}` is not a key that an earlier start made; move it away, and a new one is made", .0.display())]
     Key(PathBuf),
+    /// A sink that cannot begin.
+    #[error("the sink `{name}`: {cause}")]
+    Sink {
+        /// Which.
+        name: &'static str,
+        /// Why.
+        cause: String,
+    },
     /// Too many write there.
     #[error("{BESIDE} processes write below `{}` already", .0.display())]
     Crowded(PathBuf),
@@ -83,8 +99,13 @@ pub enum HomeError {
 pub struct Home {
     /// Records calls.
     pub auditor: Auditor,
-    /// Ends the recording when it is dropped.
-    pub keeper: Keeper,
+    /// Records everything else.
+    pub journal: Journal,
+    // In this order: what ends is written, then it is delivered, then others may write here.
+    _ending: Ending,
+    _keeper: Keeper,
+    /// Where records go to beside the files.
+    pub sinks: Vec<Sinking>,
     /// Where the log is.
     pub directory: PathBuf,
     /// Who verifies, verifies with this.
@@ -92,6 +113,15 @@ pub struct Home {
     /// What was found of the process before.
     pub recovered: Option<Recovered>,
     _lock: Flock<File>,
+}
+
+/// Notes the end when it is dropped.
+struct Ending(Journal);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.note(Kind::Stop, |_| {});
+    }
 }
 
 /// Where records go if nothing else is said: the user's directory for state, or `/var/lib/usher/audit` for a user who has none.
@@ -135,12 +165,32 @@ impl Home {
         let (log, recovered) =
             Log::open(disk, &own, origin, signing, spec.cuts).map_err(wrong(&own))?;
         let interval: Duration = spec.cuts.interval;
-        let (recorder, keeper) =
-            Recorder::start(log, spec.durability, Bounds::default(), interval, outside)
-                .map_err(wrong(&own))?;
+        let (recorder, keeper) = Recorder::start_with(
+            log,
+            spec.durability,
+            Bounds::default(),
+            spec.watermarks,
+            interval,
+            outside,
+        )
+        .map_err(wrong(&own))?;
+        let journal = Journal::of(recorder.clone());
+        journal.note(Kind::Start, |detail| {
+            if !config.is_empty() {
+                detail.text("config", &config);
+            }
+            detail.text("durability", spec.durability.word());
+            detail.text("version", env!("CARGO_PKG_VERSION"));
+        });
+        // A sink that is new begins with this start.
+        let first = recovered.map_or(0, |recovered| recovered.last.seq);
+        let sinks = spec.sinks.start(&own, first)?;
         Ok(Self {
             auditor: Auditor::new(recorder, &digest, spec.rules.clone(), config),
-            keeper,
+            _ending: Ending(journal.clone()),
+            journal,
+            _keeper: keeper,
+            sinks,
             directory: own,
             key: public,
             recovered,
@@ -238,7 +288,7 @@ fn digest_key(directory: &Path) -> Result<Vec<u8>, HomeError> {
 }
 
 /// The name of this machine, without what JSON would escape.
-fn node() -> String {
+pub(super) fn node() -> String {
     let name = nix::unistd::gethostname().unwrap_or_default();
     let name = name.to_string_lossy();
     let plain = |char: &char| char.is_ascii_alphanumeric() || matches!(char, '-' | '.' | '_');

@@ -4,13 +4,17 @@ mod auditor;
 pub mod canonical;
 pub mod chain;
 pub mod entry;
+pub mod export;
+pub mod follow;
 pub mod home;
+pub mod journal;
 pub mod key;
 pub mod log;
 pub mod query;
 pub mod record;
 pub mod recorder;
 mod rules;
+pub mod sinks;
 pub mod verify;
 
 use std::time::SystemTime;

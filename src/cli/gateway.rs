@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     app::{App, UpstreamStatus},
+    audit::sinks::Stream,
     config::Plan,
     json::{Edits, Fate, Json, Node},
     jsonrpc::RpcError,
@@ -124,7 +125,13 @@ pub(super) fn observed(plan: &Plan) -> Result<Telemetry, super::Ended> {
     })
 }
 
-async fn built(plan: Plan, telemetry: Option<Telemetry>) -> Result<(App, Tasks), super::Ended> {
+async fn built(mut plan: Plan, telemetry: Option<Telemetry>) -> Result<(App, Tasks), super::Ended> {
+    if let Some(audit) = &mut plan.audit
+        && audit.sinks.lines.is_some()
+    {
+        // On stdout is the answer.
+        audit.sinks.lines = Some(Stream::Stderr);
+    }
     let tasks = Tasks::new();
     // What is wrong with those of a directory is in the log.
     let unguided = plan.policy.is_none();

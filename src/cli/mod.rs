@@ -3,6 +3,7 @@
 //! Guarantees: exit code 0 when all is well, 1 when what was asked for failed, 2 for usage or configuration; results on
 //! stdout, everything else on stderr; colours on terminals only. Each command is one file.
 
+mod audit;
 mod call;
 mod catalog;
 mod check;
@@ -71,6 +72,8 @@ enum Command {
     Policy(policy::Args),
     #[command(subcommand)]
     Connections(connections::Command),
+    #[command(subcommand)]
+    Audit(audit::Args),
     #[command(subcommand)]
     Pins(pins::Command),
     #[command(subcommand)]
@@ -148,6 +151,7 @@ async fn obey(command: Command) -> Ended {
         Command::Keys(args) => keys::run(&args),
         Command::Policy(args) => Box::pin(policy::run(args)).await,
         Command::Connections(command) => Box::pin(connections::run(command)).await,
+        Command::Audit(args) => Box::pin(audit::run(args)).await,
         Command::Pins(command) => pins::run(command),
         Command::Schema(args) => schema::run(args),
         Command::Completions(args) => completions::run(args),

@@ -27,6 +27,12 @@ pub(super) fn raw(bytes: &[u8]) {
     drop(out.write_all(bytes).and_then(|()| out.flush()));
 }
 
+/// Results that may be many, byte for byte; `false` when nobody reads them any more.
+pub(super) fn sent(parts: &[&[u8]]) -> bool {
+    let mut out = io::stdout().lock();
+    parts.iter().all(|part| out.write_all(part).is_ok()) && out.flush().is_ok()
+}
+
 /// Something about a result, as a line.
 pub(super) fn note(text: &str) {
     drop(writeln!(anstream::stderr(), "{text}"));

@@ -28,6 +28,11 @@ impl Source {
         named.map_or_else(|| PathBuf::from(DEFAULT_FILE), Clone::clone)
     }
 
+    /// Whether a file was named.
+    pub(super) const fn is_named(&self) -> bool {
+        self.mcp_json.is_some() || self.config.is_some()
+    }
+
     /// Reads and checks it, with notes on what is not taken from it.
     pub(super) fn load(&self) -> Result<(Plan, Vec<String>), Rejected> {
         let vars = config::process_vars;

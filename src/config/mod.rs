@@ -52,6 +52,14 @@ pub fn policy_dir(path: &Path, vars: Vars<'_>) -> Option<Option<PathBuf>> {
     Some(check::policy::dir(&tree, &findings))
 }
 
+/// The directory of records that the configuration at `path` names, whatever else is wrong with it: who reads records need not have
+/// its secrets. The inner `None`: it names none. `None`: it cannot be read.
+pub fn audit_dir(path: &Path, vars: Vars<'_>) -> Option<Option<PathBuf>> {
+    let mut findings = problem::Findings::default();
+    let tree = files::gather(path, vars, &mut findings)?;
+    Some(check::audit::dir(&tree, &findings))
+}
+
 /// Checks the text of a configuration that we wrote ourselves: no file, no references.
 ///
 /// # Errors

@@ -165,6 +165,8 @@ impl Log {
             torn,
             given_up: None,
         })?;
+        // Tried again in time.
+        _ = log.retire();
         Ok((log, recovered))
     }
 
@@ -541,7 +543,7 @@ fn retention_event(old: &[(Segment, Place)], last: &Place) -> Event {
 }
 
 /// Whether an event tells of the log itself, and is made anew where the log is.
-pub(super) fn is_of_the_log(event: &[u8]) -> bool {
+pub(crate) fn is_of_the_log(event: &[u8]) -> bool {
     event.starts_with(CHECKPOINT) || event.starts_with(SEGMENT)
 }
 

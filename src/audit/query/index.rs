@@ -2,7 +2,11 @@
 //!
 //! Written when the segment ends; where it is missing or broken, the segment is read. It is no part of what is proved.
 
-use std::{collections::BTreeSet, fs, io, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::Path,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -26,8 +30,11 @@ pub(in crate::audit) struct Index {
     methods: Listed,
     outcomes: Listed,
     decisions: Listed,
+    reasons: Listed,
     findings: Listed,
     events: Listed,
+    /// Of each process, the least and the greatest number of its calls.
+    calls: BTreeMap<String, (u64, u64)>,
 }
 
 /// Every text of one sort, or none of them if they are too many.
@@ -102,6 +109,7 @@ impl Index {
             (&mut self.methods, &entry.method),
             (&mut self.outcomes, &entry.outcome),
             (&mut self.decisions, &entry.decision),
+            (&mut self.reasons, &entry.reason),
         ];
         for (listed, text) in each {
             if let Some(text) = text {
@@ -110,6 +118,12 @@ impl Index {
         }
         for name in [&target.exposed, &target.name].into_iter().flatten() {
             self.names.add(name);
+        }
+        if let Some((process, number)) = entry.call.as_deref().and_then(parts) {
+            let of = self.calls.entry(process.to_owned());
+            let (least, greatest) = of.or_insert((number, number));
+            *least = number.min(*least);
+            *greatest = number.max(*greatest);
         }
         for found in &entry.findings {
             self.findings.add(&found.class);
@@ -135,9 +149,10 @@ impl Index {
             method,
             outcome,
             decision,
+            reason,
             finding,
             event,
-            call: _,
+            call,
         } = filter;
         since.as_ref().is_none_or(|since| self.until >= *since)
             && until.as_ref().is_none_or(|until| self.since < *until)
@@ -147,9 +162,26 @@ impl Index {
             && self.methods.may_hold(method.as_ref())
             && self.outcomes.may_hold(outcome.as_ref())
             && self.decisions.may_hold(decision.as_ref())
+            && self.reasons.may_hold(reason.as_ref())
             && self.findings.may_hold(finding.as_ref())
             && self.events.may_hold(event.as_ref())
+            && call.as_deref().is_none_or(|call| self.may_hold_call(call))
     }
+
+    fn may_hold_call(&self, call: &str) -> bool {
+        let Some((process, number)) = parts(call) else {
+            // No reference of ours: nothing is ruled out.
+            return true;
+        };
+        let known = self.calls.get(process);
+        known.is_some_and(|(least, greatest)| (*least..=*greatest).contains(&number))
+    }
+}
+
+/// The process and the number in a call's reference.
+fn parts(call: &str) -> Option<(&str, u64)> {
+    let (process, number) = call.rsplit_once('-')?;
+    Some((process, number.parse().ok()?))
 }
 
 /// What an index's name ends in.

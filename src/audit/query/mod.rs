@@ -17,6 +17,7 @@ use memchr::memmem::Finder;
 use index::Index;
 
 use super::{
+    canonical,
     chain::Line,
     entry::Entry,
     log::{Segment, segments},
@@ -41,6 +42,8 @@ pub struct Filter {
     pub outcome: Option<String>,
     /// `permit` or `deny`.
     pub decision: Option<String>,
+    /// The reason of a refusal.
+    pub reason: Option<String>,
     /// The class or the rule of a finding.
     pub finding: Option<String>,
     /// The kind of event.
@@ -81,6 +84,7 @@ pub fn query(
     order: Order,
     mut found: impl FnMut(Hit<'_>) -> ControlFlow<()>,
 ) -> io::Result<Scanned> {
+    let filter = &filter.as_written();
     let mut scanned = Scanned::default();
     let mut all = with_ends(segments(directory)?);
     if order == Order::Newest {
@@ -129,6 +133,13 @@ fn with_ends(segments: Vec<Segment>) -> Vec<(Segment, u64)> {
     all
 }
 
+/// A text as it stands in a record, quotes included.
+fn written(text: &str, most: usize) -> Vec<u8> {
+    let mut out = String::new();
+    canonical::text(&mut out, text, most);
+    out.into_bytes()
+}
+
 /// What a query cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Scanned {
@@ -141,6 +152,32 @@ pub struct Scanned {
 }
 
 impl Filter {
+    /// The same with each text as records have it: what a terminal would act upon is replaced there, and what is too long cut.
+    pub fn as_written(&self) -> Self {
+        let mut filter = self.clone();
+        for text in filter.texts().into_iter().flatten() {
+            if let Ok(written) = serde_json::from_slice(&written(text, canonical::TEXT)) {
+                *text = written;
+            }
+        }
+        filter
+    }
+
+    const fn texts(&mut self) -> [&mut Option<String>; 10] {
+        [
+            &mut self.principal,
+            &mut self.upstream,
+            &mut self.name,
+            &mut self.method,
+            &mut self.outcome,
+            &mut self.decision,
+            &mut self.reason,
+            &mut self.finding,
+            &mut self.event,
+            &mut self.call,
+        ]
+    }
+
     fn scan(
         &self,
         text: &[u8],
@@ -183,24 +220,15 @@ impl Filter {
 
     /// The longest text that stands in every line that matches, as it is written there.
     fn needle(&self) -> Option<Vec<u8>> {
-        let asked = [
-            &self.principal,
-            &self.upstream,
-            &self.name,
-            &self.method,
-            &self.outcome,
-            &self.decision,
-            &self.finding,
-            &self.event,
-            &self.call,
-        ];
-        let longest = asked.into_iter().flatten().max_by_key(|text| text.len())?;
-        let mut written = String::new();
-        super::canonical::text(&mut written, longest, super::canonical::TEXT);
-        Some(written.into_bytes())
+        let mut filter = self.clone();
+        let asked = filter.texts().into_iter().flatten();
+        let longest = asked.max_by_key(|text| text.len())?;
+        // It was cut as records cut, if it was too long.
+        Some(written(longest, usize::MAX / 2))
     }
 
-    fn matched<'a>(&self, line: &'a [u8]) -> Option<Hit<'a>> {
+    /// The record of this line, if it is one of those that are looked for.
+    pub fn matched<'a>(&self, line: &'a [u8]) -> Option<Hit<'a>> {
         let parsed = Line::parse(line)?;
         let entry = Entry::parse(parsed.event)?;
         self.matches(&entry).then_some(Hit {
@@ -227,6 +255,7 @@ impl Filter {
             && is(&self.method, entry.method.as_deref())
             && is(&self.outcome, entry.outcome.as_deref())
             && is(&self.decision, entry.decision.as_deref())
+            && is(&self.reason, entry.reason.as_deref())
             && is(&self.event, Some(&entry.event))
             && is(&self.call, entry.call.as_deref())
             && self.name.as_deref().is_none_or(named)

@@ -25,7 +25,7 @@ fn written() -> tempfile::TempDir {
     for n in 0..200_usize {
         let call = event(|object| {
             object
-                .text("call", &n.to_string())
+                .text("call", &format!("3f9a-{n}"))
                 .text("decision", if n % 7 == 0 { "deny" } else { "permit" })
                 .text("event", "call")
                 .objects("findings", (n % 50 == 3).then_some(()), 9, |found, ()| {
@@ -55,7 +55,7 @@ fn asked(directory: &Path, filter: &Filter, order: Order) -> (Vec<usize>, Scanne
     let mut all = Vec::new();
     let scanned = query(directory, filter, order, |hit| {
         if let Some(call) = hit.entry.call {
-            all.push(call.parse().unwrap());
+            all.push(call.trim_start_matches("3f9a-").parse().unwrap());
         }
         ControlFlow::Continue(())
     });
@@ -120,7 +120,7 @@ fn every_filter_finds_what_matches_and_an_index_rules_only_others_out() {
         ),
         (
             Filter {
-                call: some("150"),
+                call: some("3f9a-150"),
                 ..Filter::default()
             },
             |n| n == 150,
@@ -163,6 +163,41 @@ fn every_filter_finds_what_matches_and_an_index_rules_only_others_out() {
         ..Filter::default()
     };
     assert!(asked(directory.path(), &tool, Order::Newest).1.skipped > 2);
+    let call = Filter {
+        call: some("3f9a-150"),
+        ..Filter::default()
+    };
+    // One of them, and the one that has no index.
+    assert!(asked(directory.path(), &call, Order::Newest).1.read <= 2);
+}
+
+#[test]
+fn what_a_terminal_would_act_upon_is_found_by_what_it_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Shared(Arc::new(Faulty::default())));
+    let key = SigningKey::generate().0;
+    let (mut log, _) = Log::open(disk, directory.path(), origin(), key, Cuts::default()).unwrap();
+    let long = "ä".repeat(2_000);
+    let names = ["a\u{1B}[2Jb", "a\u{202E}b", long.as_str()];
+    for (n, name) in names.iter().enumerate() {
+        let call = event(|object| {
+            object
+                .text("call", &n.to_string())
+                .object("principal", |who| _ = who.text("name", name));
+        });
+        log.append(vec![call]).unwrap();
+    }
+    log.rotate().unwrap();
+    for ended in log.take_ended() {
+        write_index(&ended).unwrap();
+    }
+    for (n, name) in names.iter().enumerate() {
+        let filter = Filter {
+            principal: Some((*name).to_owned()),
+            ..Filter::default()
+        };
+        assert_eq!(asked(directory.path(), &filter, Order::Newest).0, [n]);
+    }
 }
 
 #[test]

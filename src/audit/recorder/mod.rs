@@ -34,6 +34,17 @@ pub enum Durability {
     Async,
 }
 
+impl Durability {
+    /// Its word, in configurations and in records.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Strict => "strict",
+            Self::Kernel => "kernel",
+            Self::Async => "async",
+        }
+    }
+}
+
 /// How long after a record the disk is told to keep it, under [`Durability::Kernel`].
 pub const LATER: Duration = Duration::from_millis(50);
 /// How often it is tried again to write where writing fails.

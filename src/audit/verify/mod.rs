@@ -13,7 +13,8 @@ mod tests;
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    fs, io,
+    fmt, fs,
+    io::{self, BufRead},
     path::{Path, PathBuf},
 };
 
@@ -461,11 +462,56 @@ struct RetentionFields {
     last_hash: String,
 }
 
-/// The checkpoint in an event, or in a line of one that was kept elsewhere.
-pub fn checkpoint_in(event: &[u8]) -> Option<Signed> {
+/// The checkpoints in a text that was kept elsewhere, whatever else is in it: lines of the log, events of checkpoints, and lines
+/// of the gateway's own logs.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn checkpoints_in(text: impl BufRead) -> io::Result<Vec<Signed>> {
+    let mut all = Vec::new();
+    for line in text.split(b'\n') {
+        let line = line?;
+        let line = line.trim_ascii();
+        let event = Line::parse(line).map_or(line, |line| line.event);
+        let said = || logged(&String::from_utf8_lossy(line));
+        all.extend(checkpoint_in(event).or_else(said));
+    }
+    Ok(all)
+}
+
+/// The checkpoint in an event.
+fn checkpoint_in(event: &[u8]) -> Option<Signed> {
     let told = parse::<Told>(event)?.checkpoint;
     Some(Signed {
         checkpoint: told.checkpoint()?,
         signature: told.signature,
+    })
+}
+
+/// How a line of the gateway's logs begins to tell of a checkpoint.
+const LOGGED: &str = "audit checkpoint ";
+
+impl fmt::Display for Signed {
+    /// As a line of the gateway's logs tells of it; [`checkpoints_in`] finds it there.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Checkpoint { first, last, root } = &self.checkpoint;
+        let (seq, hash, signature) = (last.seq, last.hash, &self.signature);
+        write!(f, "{LOGGED}{first} {seq} {hash} {root} {signature}")
+    }
+}
+
+fn logged(line: &str) -> Option<Signed> {
+    let (_, rest) = line.split_once(LOGGED)?;
+    let mut parts = rest.split([' ', '"', '\u{1b}']);
+    let mut next = || parts.next();
+    let first = next()?.parse().ok()?;
+    let last = Place {
+        seq: next()?.parse().ok()?,
+        hash: Hash::parse(next()?.as_bytes())?,
+    };
+    let root = Hash::parse(next()?.as_bytes())?;
+    Some(Signed {
+        checkpoint: Checkpoint { first, last, root },
+        signature: next()?.to_owned(),
     })
 }

@@ -1,17 +1,34 @@
 //! `audit:`: what is recorded of calls.
 
-use std::{collections::HashSet, path::Path, time::Duration};
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use super::{Check, globs, secs};
+use super::{Check, globs, pem, secs};
 use crate::{
-    audit::{Level, Rule, Rules, home::AuditSpec, log::Cuts, recorder::Durability},
-    config::{
-        raw::audit::{Audit, Content, Kept, Recording, Safety},
-        reference::directory_of,
+    audit::{
+        Level, Rule, Rules,
+        home::AuditSpec,
+        log::Cuts,
+        recorder::{Durability, Watermarks},
+        sinks::{OtlpSpec, SinksSpec, Stream},
     },
+    config::{
+        problem::Findings,
+        raw::audit::{Audit, Content, Disk, Kept, Recording, Safety, Sinks},
+        reference::directory_of,
+        tree::Node,
+    },
+    fetch::Address,
     protocol::UpstreamId,
 };
 
+/// Where a receiver takes log records.
+const LOGS: &str = "/v1/logs";
+/// Where the directory is written down.
+const DIR: [&str; 2] = ["audit", "dir"];
 const DAY: u64 = 24 * 3_600;
 
 /// How calls are recorded; `None` where that is switched off.
@@ -29,23 +46,18 @@ pub(super) fn audit(
     let retention = ["audit", "retention"];
     let range = (secs(DAY), secs(3_650 * DAY));
     let retention: Duration = check.time(&retention, raw.retention, default.retention, range);
+    let watermarks = disk(check, &raw.disk);
+    let sinks = sinks(check, &raw.sinks);
     let rules = raw.content.iter().enumerate();
     let rules = rules.map(|(index, raw)| rule(check, index, raw, upstreams));
     let rules = Rules(rules.collect());
     Some(AuditSpec {
         rules,
         directory: raw.dir.map(|written| {
-            let path = ["audit", "dir"];
             if written.is_empty() {
-                check.wrong(&path, "no directory", "such as `audit`");
+                check.wrong(&DIR, "no directory", "such as `audit`");
             }
-            let place = check.tree.place_of(&path);
-            let file = check.findings.sources.get(place.file);
-            let base = file.map_or_else(
-                || Path::new(".").to_owned(),
-                |source| directory_of(Path::new(&source.name)),
-            );
-            base.join(written)
+            place(&check.tree, check.findings, &written)
         }),
         durability: match raw.durability {
             Some(Safety::Strict) => Durability::Strict,
@@ -56,7 +68,100 @@ pub(super) fn audit(
             retention,
             ..default
         },
+        watermarks,
+        sinks,
     })
+}
+
+/// The directory that is written down, if one is.
+pub(in crate::config) fn dir(tree: &Node, findings: &Findings) -> Option<PathBuf> {
+    let written = tree
+        .member("audit")?
+        .member("dir")
+        .and_then(Node::as_text)?;
+    Some(place(tree, findings, written))
+}
+
+/// A directory as it is written, from the file that writes it.
+fn place(tree: &Node, findings: &Findings, written: &str) -> PathBuf {
+    let file = findings.sources.get(tree.place_of(&DIR).file);
+    let base = file.map_or_else(
+        || Path::new(".").to_owned(),
+        |source| directory_of(Path::new(&source.name)),
+    );
+    base.join(written)
+}
+
+fn disk(check: &mut Check<'_>, raw: &Disk) -> Watermarks {
+    let default = Watermarks::default();
+    let marks = Watermarks {
+        warn: raw.warn.unwrap_or(default.warn),
+        refuse: raw.refuse.unwrap_or(default.refuse),
+    };
+    let mut wrong = |key, message: &str, hint: &str| {
+        check.wrong(&["audit", "disk", key], message, hint);
+    };
+    if !(1..=99).contains(&marks.warn) {
+        wrong("warn", "not a share of a disk", "1 to 99, in percent");
+    }
+    if !(1..=100).contains(&marks.refuse) {
+        wrong("refuse", "not a share of a disk", "1 to 100, in percent");
+    } else if marks.refuse < marks.warn {
+        let key = if raw.refuse.is_some() {
+            "refuse"
+        } else {
+            "warn"
+        };
+        wrong(
+            key,
+            "calls would be refused before anybody is warned",
+            "`refuse` is at least `warn`",
+        );
+    }
+    marks
+}
+
+fn sinks(check: &mut Check<'_>, raw: &Sinks) -> SinksSpec {
+    let ca = raw.otlp_ca.clone().map(String::into_bytes);
+    if let Some(roots) = &ca {
+        pem::roots(check, &["audit", "sinks", "otlp_ca"], roots);
+    }
+    if raw.otlp.is_none() && !check.was_struck(&["audit", "sinks", "otlp"]) {
+        for (key, given) in [
+            ("otlp_ca", ca.is_some()),
+            ("otlp_plain_http", raw.otlp_plain_http),
+        ] {
+            if given {
+                check.wrong_key(
+                    &["audit", "sinks", key],
+                    format!("`{key}` means nothing without `otlp`"),
+                    "add `otlp: http://127.0.0.1:4318`, or leave this out",
+                );
+            }
+        }
+    }
+    let otlp = raw.otlp.as_deref().and_then(|url| {
+        let base = url.trim_end_matches('/');
+        match Address::configured(&format!("{base}{LOGS}"), raw.otlp_plain_http) {
+            Ok(address) => Some(OtlpSpec {
+                address,
+                ca,
+                service: "usher".to_owned(),
+            }),
+            Err(error) => {
+                check.wrong(
+                    &["audit", "sinks", "otlp"],
+                    error.to_string(),
+                    "such as `http://127.0.0.1:4318` or `https://collector.example:4318`",
+                );
+                None
+            }
+        }
+    });
+    SinksSpec {
+        lines: raw.stdout.then_some(Stream::Stdout),
+        otlp,
+    }
 }
 
 fn rule(check: &mut Check<'_>, index: usize, raw: &Content, known: &HashSet<&str>) -> Rule {

@@ -4,7 +4,7 @@
 //! can be judged; the plan is thrown away if anything was broken.
 
 mod admin;
-mod audit;
+pub(super) mod audit;
 mod auth;
 mod bounds;
 mod catalog;

@@ -30,8 +30,37 @@ pub(in crate::config) struct Recording {
     pub(in crate::config) durability: Option<Safety>,
     /// Records older than this are removed, by whole segments: 1d to 3650d. Default: 190d.
     pub(in crate::config) retention: Option<Time>,
+    /// How full the disk of the log may be.
+    pub(in crate::config) disk: Disk,
+    /// Where records go to beside the files, which stay the source of truth.
+    pub(in crate::config) sinks: Sinks,
     /// How much of which calls is kept; the first rule that means a call counts. Default: metadata of all.
     pub(in crate::config) content: Vec<Content>,
+}
+
+/// How full the disk of the log may be, in percent.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(in crate::config) struct Disk {
+    /// From here on it is told, in logs and records: 1 to 99. Default: 85.
+    pub(in crate::config) warn: Option<u8>,
+    /// From here on new calls are refused, until there is room: 1 to 100, not below warn. Default: 95.
+    pub(in crate::config) refuse: Option<u8>,
+}
+
+/// Where records go to beside the files: behind the calls, at least once, and after a restart from where it was.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(in crate::config) struct Sinks {
+    /// Writes every record to stdout as a line of JSON, as it stands in the file; to stderr where stdout is taken, as of
+    /// usher stdio. Default: false.
+    pub(in crate::config) stdout: bool,
+    /// A receiver of OTLP over HTTP, such as http://127.0.0.1:4318; log records go to its /v1/logs, in JSON. Default: none.
+    pub(in crate::config) otlp: Option<String>,
+    /// Roots to trust at the receiver instead of the system's, in PEM: "${file:/path}".
+    pub(in crate::config) otlp_ca: Option<String>,
+    /// Allows http to an address that is not loopback. Default: false.
+    pub(in crate::config) otlp_plain_http: bool,
 }
 
 /// When a record counts as safe.

@@ -67,7 +67,7 @@ audit: { level: full }
                 "toolsets.t.upstreams[0]",
                 "there is no upstream `bb`"
             ),
-            found(19, 1, "audit", "unknown key `audit`"),
+            found(19, 10, "audit.level", "unknown key `level`"),
         ]
     );
 }
@@ -77,8 +77,8 @@ fn hints_say_what_was_meant_or_what_to_do() {
     let hint = |yaml: &str| only(yaml).hint.unwrap_or_default();
     assert_eq!(hint("lisen: {}\n"), "did you mean `listen`?");
     assert_eq!(
-        hint("audit: { level: none }\n"),
-        "`audit` is not built yet; leave it out"
+        hint("audit: { retentoin: 30d }\n"),
+        "did you mean `retention`?"
     );
     assert_eq!(
         hint("listen: { address: \"localhost:80\" }\n"),

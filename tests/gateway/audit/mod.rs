@@ -1,5 +1,11 @@
 //! Records: who called what, how it was decided and how it ended, of every call there is (SECURITY 8).
 
+mod command;
+mod delivered;
+mod full;
+mod kept;
+mod killed;
+
 use std::path::Path;
 
 use serde_json::Value;

@@ -1,0 +1,213 @@
+//! Events beside calls: what the gateway did, what was changed, who was kept out, and where it was too much.
+//!
+//! Guarantees: noting never waits for the disk and never fails; what comes in floods is told by its beginning and its count, so
+//! that nobody fills the log or hides in it by being refused often (SECURITY 8); memory is bounded. Deliberately absent: calls,
+//! which have records of their own.
+
+mod tally;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    canonical::Object,
+    log::event,
+    recorder::{Recorder, Weight},
+    stamp,
+};
+use tally::{Episodes, Failed, Failures, Step};
+
+/// What sort of event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The gateway serves.
+    Start,
+    /// It ends.
+    Stop,
+    /// A configuration was taken over, or refused.
+    Configuration,
+    /// Policies were taken over, or refused.
+    Policy,
+    /// Keys were changed: of clients, or of the gateway.
+    Keys,
+    /// A definition was approved.
+    Approval,
+    /// A definition is not what was approved.
+    Quarantine,
+    /// Somebody was kept out.
+    Authentication,
+    /// A limit is reached, or is not any more.
+    Limit,
+    /// There is more work than capacity, or there is not any more.
+    Overload,
+    /// An operator did something through the admin listener.
+    Administration,
+}
+
+impl Kind {
+    /// Its word: the `event` of its records.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Stop => "stop",
+            Self::Configuration => "configuration",
+            Self::Policy => "policy",
+            Self::Keys => "keys",
+            Self::Approval => "approval",
+            Self::Quarantine => "quarantine",
+            Self::Authentication => "authentication",
+            Self::Limit => "limit",
+            Self::Overload => "overload",
+            Self::Administration => "administration",
+        }
+    }
+}
+
+/// How often [`Journal::keep`] looks for what has ended.
+const SWEEP: Duration = Duration::from_secs(5);
+
+/// Notes events. Clones note in the same log.
+#[derive(Clone, Default)]
+pub struct Journal(Option<Arc<Shared>>);
+
+struct Shared {
+    recorder: Recorder,
+    /// Protects the counts; held for the time of counting.
+    counts: Mutex<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    failures: Failures,
+    episodes: Episodes,
+}
+
+impl Journal {
+    /// Notes in this log.
+    pub fn of(recorder: Recorder) -> Self {
+        Self(Some(Arc::new(Shared {
+            recorder,
+            counts: Mutex::default(),
+        })))
+    }
+
+    /// Notes nothing: for a gateway without audit.
+    pub const fn off() -> Self {
+        Self(None)
+    }
+
+    /// Notes an event; `fill` writes what there is to say of it, in the rising order of names.
+    pub fn note(&self, kind: Kind, fill: impl FnOnce(&mut Object<'_>)) {
+        if let Some(shared) = &self.0 {
+            shared.note(kind, fill);
+        }
+    }
+
+    /// Somebody at this address was kept out, for a reason from the published list. The first ten in a minute are noted each, the
+    /// others of that minute together when it is over.
+    pub fn refused(&self, address: Option<IpAddr>, reason: &'static str) {
+        let Some(shared) = &self.0 else { return };
+        let step = shared
+            .counts()
+            .failures
+            .add(address, reason, Instant::now());
+        for failed in step {
+            shared.failed(&failed);
+        }
+    }
+
+    /// A limit of this name refused something, or something was shed for the lack of this capacity. The first refusal begins an
+    /// episode, which ends when there was none for a minute; both are noted, the end with its count.
+    pub fn exceeded(&self, kind: Kind, name: &str) {
+        let Some(shared) = &self.0 else { return };
+        let began = shared.counts().episodes.add(kind, name, Instant::now());
+        if began {
+            shared.episode(kind, name, &Step::Began);
+        }
+    }
+
+    /// Notes what is over, and at the end what is not, until `token` is cancelled. To be run by one task.
+    pub async fn keep(self, token: CancellationToken) {
+        let Some(shared) = &self.0 else { return };
+        loop {
+            let ending = tokio::select! {
+                () = token.cancelled() => true,
+                () = tokio::time::sleep(SWEEP) => false,
+            };
+            shared.sweep(ending);
+            if ending {
+                return;
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn note(&self, kind: Kind, fill: impl FnOnce(&mut Object<'_>)) {
+        let event = event(|object| {
+            object
+                .object("detail", fill)
+                .text("event", kind.word())
+                .text("time", &stamp(SystemTime::now()))
+                .number("v", 1);
+        });
+        // A fact is kept whether or not it can be written now; who notes it does not wait.
+        drop(self.recorder.put(event, Weight::Fact));
+    }
+
+    fn sweep(&self, ending: bool) {
+        let now = Instant::now();
+        let (failures, episodes) = {
+            let mut counts = self.counts();
+            (
+                counts.failures.sweep(now, ending),
+                counts.episodes.sweep(now, ending),
+            )
+        };
+        for failed in failures {
+            self.failed(&failed);
+        }
+        for (kind, name, step) in episodes {
+            self.episode(kind, &name, &step);
+        }
+    }
+
+    fn failed(&self, failed: &Failed) {
+        let address = failed.address.map(|address| address.to_string());
+        self.note(Kind::Authentication, |detail| {
+            detail
+                .maybe("address", address.as_deref())
+                .number("count", failed.count)
+                .texts("reasons", failed.reasons.iter().copied(), 16)
+                .number("seconds", failed.over.as_secs());
+        });
+    }
+
+    fn episode(&self, kind: Kind, name: &str, step: &Step) {
+        self.note(kind, |detail| match step {
+            Step::Began => {
+                detail.text("name", name).text("state", "began");
+            }
+            Step::Ended { count, over } => {
+                detail
+                    .number("count", *count)
+                    .text("name", name)
+                    .number("seconds", over.as_secs())
+                    .text("state", "ended");
+            }
+        });
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

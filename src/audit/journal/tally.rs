@@ -1,0 +1,174 @@
+//! Counting what comes in floods. Time is handed in.
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv6Addr},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::Kind;
+
+/// How long failures of one address are counted together.
+const WINDOW: Duration = Duration::from_secs(60);
+/// How many of them in a window are told one by one.
+const SINGLE: u64 = 10;
+/// The most addresses counted apart; those beyond are counted as one.
+const ADDRESSES: usize = 4_096;
+/// An episode is over when there was nothing for so long.
+const QUIET: Duration = Duration::from_secs(60);
+/// The most episodes at once; those beyond are not told apart.
+const EPISODES: usize = 1_024;
+/// What episodes beyond are called.
+const OTHERS: &str = "(others)";
+
+/// Failures to tell of: one, or those of a window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failed {
+    /// `None`: of many addresses.
+    pub(super) address: Option<IpAddr>,
+    pub(super) count: u64,
+    /// Why, each reason once.
+    pub(super) reasons: Vec<&'static str>,
+    /// In which time; none for a single one.
+    pub(super) over: Duration,
+}
+
+/// Failed authentications by address.
+#[derive(Default)]
+pub(super) struct Failures {
+    windows: HashMap<Option<IpAddr>, Window>,
+}
+
+struct Window {
+    since: Instant,
+    count: u64,
+    /// Of those that were not told.
+    reasons: Vec<&'static str>,
+}
+
+impl Failures {
+    /// Counts one; what is to be told now.
+    pub(super) fn add(
+        &mut self,
+        address: Option<IpAddr>,
+        reason: &'static str,
+        now: Instant,
+    ) -> Vec<Failed> {
+        let mut told = Vec::new();
+        let mut key = address.map(network);
+        if let Some(window) = self.windows.get(&key)
+            && now.duration_since(window.since) >= WINDOW
+            && let Some(window) = self.windows.remove(&key)
+        {
+            told.extend(window.rest(key, now));
+        }
+        if self.windows.len() >= ADDRESSES && !self.windows.contains_key(&key) {
+            key = None;
+        }
+        let window = self.windows.entry(key).or_insert_with(|| Window {
+            since: now,
+            count: 0,
+            reasons: Vec::new(),
+        });
+        window.count += 1;
+        if window.count <= SINGLE {
+            told.push(Failed {
+                address,
+                count: 1,
+                reasons: vec![reason],
+                over: Duration::ZERO,
+            });
+        } else if !window.reasons.contains(&reason) {
+            window.reasons.push(reason);
+        }
+        told
+    }
+
+    /// What is over, or at the end everything.
+    pub(super) fn sweep(&mut self, now: Instant, ending: bool) -> Vec<Failed> {
+        let over = |window: &Window| ending || now.duration_since(window.since) >= WINDOW;
+        let ended = self.windows.extract_if(|_, window| over(window));
+        ended
+            .filter_map(|(address, window)| window.rest(address, now))
+            .collect()
+    }
+}
+
+impl Window {
+    /// Those that were not told one by one.
+    fn rest(self, address: Option<IpAddr>, now: Instant) -> Option<Failed> {
+        let count = self.count.saturating_sub(SINGLE);
+        (count > 0).then(|| Failed {
+            address,
+            count,
+            reasons: self.reasons,
+            over: now.duration_since(self.since),
+        })
+    }
+}
+
+/// One subscriber of IPv6 has 2^64 addresses: they count as one.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+    }
+}
+
+/// What to tell of an episode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    Began,
+    Ended { count: u64, over: Duration },
+}
+
+/// Times in which something was refused for one cause.
+#[derive(Default)]
+pub(super) struct Episodes {
+    open: HashMap<(Kind, String), Episode>,
+}
+
+struct Episode {
+    since: Instant,
+    last: Instant,
+    count: u64,
+}
+
+impl Episodes {
+    /// Counts one; whether an episode began with it.
+    pub(super) fn add(&mut self, kind: Kind, name: &str, now: Instant) -> bool {
+        let mut key = (kind, name.to_owned());
+        if self.open.len() >= EPISODES && !self.open.contains_key(&key) {
+            OTHERS.clone_into(&mut key.1);
+        }
+        let mut began = false;
+        let episode = self.open.entry(key).or_insert_with(|| {
+            began = true;
+            Episode {
+                since: now,
+                last: now,
+                count: 0,
+            }
+        });
+        episode.last = now;
+        episode.count += 1;
+        began
+    }
+
+    /// What is over, or at the end everything.
+    pub(super) fn sweep(&mut self, now: Instant, ending: bool) -> Vec<(Kind, String, Step)> {
+        let over = |episode: &Episode| ending || now.duration_since(episode.last) >= QUIET;
+        let ended = self.open.extract_if(|_, episode| over(episode));
+        ended
+            .map(|((kind, name), episode)| {
+                let step = Step::Ended {
+                    count: episode.count,
+                    over: episode.last.duration_since(episode.since),
+                };
+                (kind, name, step)
+            })
+            .collect()
+    }
+}

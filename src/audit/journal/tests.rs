@@ -1,0 +1,168 @@
+//! Floods on virtual time, and what of them stands in the log.
+
+use std::{path::Path, sync::Arc};
+
+use tokio::time::advance;
+
+use super::*;
+use crate::{
+    audit::{
+        key::SigningKey,
+        log::{
+            Cuts, Log,
+            testing::{Faulty, Shared as Storage, origin},
+            tests::records,
+        },
+        recorder::{Bounds, Durability, Keeper},
+    },
+    tasks::Tasks,
+};
+
+fn journal(directory: &Path) -> (Journal, Keeper) {
+    let disk = Arc::new(Storage(Arc::new(Faulty::default())));
+    let key = SigningKey::generate().0;
+    let (log, _) = Log::open(disk, directory, origin(), key, Cuts::default()).unwrap();
+    let (recorder, keeper) = Recorder::start(
+        log,
+        Durability::Kernel,
+        Bounds::default(),
+        Duration::from_secs(10),
+        Box::new(|_| {}),
+    )
+    .unwrap();
+    (Journal::of(recorder), keeper)
+}
+
+/// The details of the records of one kind.
+fn details(directory: &Path, kind: Kind) -> Vec<String> {
+    let mark = format!(r#","event":"{}","time":""#, kind.word());
+    let all = records(directory);
+    let ours = all.iter().filter_map(|event| event.split_once(&mark));
+    ours.map(|(detail, _)| detail.trim_start_matches(r#"{"detail":"#).to_owned())
+        .collect()
+}
+
+/// SECURITY 8: aggregated after the first ten per minute per address.
+#[tokio::test(start_paused = true)]
+async fn failed_authentications_are_told_one_by_one_ten_times_a_minute_and_then_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let (journal, keeper) = journal(directory.path());
+    let tasks = Tasks::new();
+    let keeping = journal.clone().keep(tasks.token().clone());
+    tasks.spawn_orderly(keeping);
+    let one = Some("192.0.2.1".parse().unwrap());
+    let other = Some("192.0.2.2".parse().unwrap());
+    for n in 0..25 {
+        journal.refused(
+            one,
+            if n % 2 == 0 {
+                "token_expired"
+            } else {
+                "token_invalid"
+            },
+        );
+        advance(Duration::from_secs(1)).await;
+    }
+    journal.refused(other, "no_token");
+    advance(Duration::from_secs(41)).await;
+    tokio::task::yield_now().await;
+    let single = |address: &str, reason: &str| {
+        format!(r#"{{"address":"{address}","count":1,"reasons":["{reason}"],"seconds":0}}"#)
+    };
+    let mut expected: Vec<_> = (0..10)
+        .map(|n| {
+            single(
+                "192.0.2.1",
+                if n % 2 == 0 {
+                    "token_expired"
+                } else {
+                    "token_invalid"
+                },
+            )
+        })
+        .collect();
+    expected.push(single("192.0.2.2", "no_token"));
+    let told = details(directory.path(), Kind::Authentication);
+    assert_eq!(told[..11], expected);
+    assert_eq!(told.len(), 12, "{told:?}");
+    let rest = r#"{"address":"192.0.2.1","count":15,"reasons":["token_expired","token_invalid"],"seconds":"#;
+    assert!(told[11].starts_with(rest), "{}", told[11]);
+    // A new minute begins with single ones, and what is not over at the end is told.
+    for _ in 0..12 {
+        journal.refused(one, "no_token");
+    }
+    tasks.finish().await;
+    let told = details(directory.path(), Kind::Authentication);
+    assert_eq!(told.len(), 12 + 10 + 1);
+    assert!(told[22].contains(r#""count":2"#), "{}", told[22]);
+    drop(keeper);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_addresses_are_counted_as_one_beyond_a_bound_and_all_of_them_are_counted() {
+    let mut failures = Failures::default();
+    let now = Instant::now();
+    let mut told = 0;
+    for n in 0..10_000_u32 {
+        let address = std::net::Ipv4Addr::from_bits(0x0a00_0000 + n);
+        for failed in failures.add(Some(address.into()), "no_token", now) {
+            told += failed.count;
+        }
+    }
+    assert_eq!(told, 4_096 + 10);
+    let rest = failures.sweep(now + Duration::from_secs(60), false);
+    assert_eq!(
+        rest.iter().map(|failed| failed.count).sum::<u64>() + told,
+        10_000
+    );
+    assert_eq!(rest.len(), 1);
+    assert_eq!(rest[0].address, None);
+    // The addresses of one network of IPv6 are one.
+    let mut told = 0;
+    for n in 0..100_u128 {
+        let address = std::net::Ipv6Addr::from_bits((0x2001_0db8 << 96) + n);
+        told += failures.add(Some(address.into()), "no_token", now).len();
+    }
+    assert_eq!(told, 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_episode_is_told_by_its_beginning_and_its_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let (journal, keeper) = journal(directory.path());
+    let tasks = Tasks::new();
+    let keeping = journal.clone().keep(tasks.token().clone());
+    tasks.spawn_orderly(keeping);
+    for _ in 0..30 {
+        journal.exceeded(Kind::Limit, "50/s per principal");
+        advance(Duration::from_secs(2)).await;
+    }
+    journal.exceeded(Kind::Overload, "queue of docs");
+    tokio::task::yield_now().await;
+    let began = r#"{"name":"50/s per principal","state":"began"}"#;
+    assert_eq!(details(directory.path(), Kind::Limit), [began]);
+    advance(Duration::from_secs(66)).await;
+    tokio::task::yield_now().await;
+    let ended = r#"{"count":30,"name":"50/s per principal","seconds":58,"state":"ended"}"#;
+    assert_eq!(details(directory.path(), Kind::Limit), [began, ended]);
+    journal.exceeded(Kind::Limit, "50/s per principal");
+    tasks.finish().await;
+    let all = details(directory.path(), Kind::Limit);
+    assert_eq!(all.len(), 4, "{all:?}");
+    assert_eq!(details(directory.path(), Kind::Overload).len(), 2);
+    drop(keeper);
+}
+
+#[tokio::test]
+async fn a_note_is_in_the_log_and_a_journal_that_is_off_notes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let (journal, keeper) = journal(directory.path());
+    journal.note(Kind::Configuration, |detail| {
+        detail.text("digest", "abc").text("state", "in_force");
+    });
+    Journal::off().note(Kind::Stop, |_| {});
+    drop(keeper);
+    let told = details(directory.path(), Kind::Configuration);
+    assert_eq!(told, [r#"{"digest":"abc","state":"in_force"}"#]);
+    assert!(details(directory.path(), Kind::Stop).is_empty());
+}

@@ -1,0 +1,343 @@
+//! Places that records go to beside the file: each reads the file on its own, behind the calls.
+//!
+//! Guarantees: no call ever waits for a sink; a record reaches each sink at least once, in order, across restarts, from the
+//! number kept in a file beside the log (SECURITY AUD-9), unless retention was faster, which is counted and told; checkpoints go
+//! there like any record, so that a cut tail of the file is known elsewhere (AUD-4). Cost: nothing on the path of a call; a thread
+//! for each sink, which holds at most one batch. Deliberately absent: any claim that what a sink holds is the truth: the file is.
+
+mod lines;
+mod otlp;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, SystemTime},
+};
+
+pub use lines::Lines;
+pub use otlp::Otlp;
+
+use super::{
+    export::Resource,
+    follow::{Batch, Follower},
+    home::HomeError,
+};
+use crate::fetch::{Address, Fetcher};
+
+/// How often it is looked for new records.
+const LOOK: Duration = Duration::from_millis(200);
+/// The first and the longest pause after a delivery that failed.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
+/// The most records and, about, bytes of one delivery.
+const BATCH: (usize, usize) = (512, 1 << 20);
+/// How long the end waits for what is there to be delivered.
+const FAREWELL: Duration = Duration::from_secs(3);
+
+/// Which sinks there are beside the files. Default: none.
+#[derive(Debug, Clone, Default)]
+pub struct SinksSpec {
+    /// Where lines go to.
+    pub lines: Option<Stream>,
+    /// A receiver of OpenTelemetry.
+    pub otlp: Option<OtlpSpec>,
+}
+
+/// A stream of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// stdout.
+    Stdout,
+    /// stderr, where stdout carries something else.
+    Stderr,
+}
+
+/// A receiver of OpenTelemetry's log records over HTTP.
+#[derive(Debug, Clone)]
+pub struct OtlpSpec {
+    /// Its address, the path included.
+    pub address: Address,
+    /// Roots to trust there instead of the system's, in PEM.
+    pub ca: Option<Vec<u8>>,
+    /// `service.name` of what is sent.
+    pub service: String,
+}
+
+impl SinksSpec {
+    /// Starts them all; see [`Sinking::start`]. With a receiver, it has to be called in a runtime.
+    ///
+    /// # Errors
+    /// [`HomeError::Sink`].
+    pub(super) fn start(&self, directory: &Path, first: u64) -> Result<Vec<Sinking>, HomeError> {
+        let wrong = |name: &'static str| move |cause: String| HomeError::Sink { name, cause };
+        let mut all = Vec::new();
+        let started = match self.lines {
+            None => None,
+            Some(Stream::Stdout) => {
+                let sink = Lines::to("stdout", io::stdout());
+                Some(Sinking::start(directory, first, sink))
+            }
+            Some(Stream::Stderr) => {
+                let sink = Lines::to("stderr", io::stderr());
+                Some(Sinking::start(directory, first, sink))
+            }
+        };
+        if let Some(started) = started {
+            all.push(started.map_err(|error| wrong("stdout")(error.to_string()))?);
+        }
+        if let Some(otlp) = &self.otlp {
+            let wrong = wrong("otlp");
+            let fetcher =
+                Fetcher::new(otlp.ca.as_deref()).map_err(|error| wrong(error.to_string()))?;
+            let resource = Resource {
+                service: otlp.service.clone(),
+                node: super::home::node(),
+            };
+            let sink = Otlp::new(fetcher, otlp.address.clone(), resource);
+            let started = Sinking::start(directory, first, sink);
+            all.push(started.map_err(|error| wrong(error.to_string()))?);
+        }
+        Ok(all)
+    }
+}
+
+/// Takes records to another place.
+pub trait Sink: Send + 'static {
+    /// What it is called, in the name of its file and in logs: of the characters of file names.
+    fn name(&self) -> &str;
+
+    /// Delivers a batch.
+    ///
+    /// # Errors
+    /// Why not; see [`Undelivered`].
+    fn deliver(&mut self, batch: &Batch) -> Result<(), Undelivered>;
+}
+
+/// Why records were not delivered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Undelivered {
+    /// It may work later: it is tried again, for ever.
+    #[error("{0}")]
+    Later(String),
+    /// The receiver will never take one of these records: they are sent apart, and the one is left out.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// How a sink is, for health and metrics.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Delivery {
+    /// The number of the last record that was delivered.
+    pub delivered: u64,
+    /// Whether the last attempt failed.
+    pub failing: bool,
+    /// How many records retention removed before they were delivered.
+    pub missed: u64,
+    /// How many the receiver refused.
+    pub refused: u64,
+}
+
+/// A sink at work. Dropped, it delivers what is there if that does not take long, and ends.
+pub struct Sinking {
+    name: String,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    delivery: Delivery,
+    closing: bool,
+    ended: bool,
+}
+
+impl Sinking {
+    /// Starts delivering the records of `directory`: from the one after the last that was delivered before, or, where none ever
+    /// was, from the one after `first` on.
+    ///
+    /// # Errors
+    /// When no thread can be started, or the file beside the log not be read.
+    pub fn start(directory: &Path, first: u64, mut sink: impl Sink) -> io::Result<Self> {
+        let name = sink.name().to_owned();
+        let cursor = Cursor::beside(directory, &name);
+        // A log that was begun anew has numbers that were delivered before.
+        let delivered = cursor.read()?.filter(|seq| *seq <= first).unwrap_or(first);
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        });
+        shared.state().delivery.delivered = delivered;
+        let ours = shared.clone();
+        let follower = Follower::after(directory, delivered);
+        thread::Builder::new()
+            .name(format!("audit-{name}"))
+            .spawn(move || {
+                ours.work(follower, &mut sink, &cursor);
+                ours.state().ended = true;
+                ours.changed.notify_all();
+            })?;
+        Ok(Self { name, shared })
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How it is.
+    pub fn delivery(&self) -> Delivery {
+        self.shared.state().delivery.clone()
+    }
+}
+
+impl Drop for Sinking {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        state.closing = true;
+        self.shared.changed.notify_all();
+        // A receiver that takes nothing must not keep the process: its thread is left behind.
+        let until = SystemTime::now() + FAREWELL;
+        while !state.ended {
+            let Ok(left) = until.duration_since(SystemTime::now()) else {
+                return;
+            };
+            state = self.shared.wait(state, left);
+        }
+    }
+}
+
+impl Shared {
+    fn work(&self, mut follower: Follower, sink: &mut impl Sink, cursor: &Cursor) {
+        loop {
+            // Before it is looked, so that what was written before the end was announced is seen.
+            let closing = self.state().closing;
+            match follower.read(BATCH.0, BATCH.1) {
+                Ok(batch) if batch.is_empty() => {
+                    if closing {
+                        return;
+                    }
+                    self.pause(LOOK);
+                }
+                Ok(batch) => {
+                    self.missed(&batch, sink.name());
+                    if !self.deliver(&batch, sink) {
+                        return;
+                    }
+                    self.state().delivery.delivered = batch.last;
+                    // Without it more is delivered again than need be.
+                    _ = cursor.write(batch.last);
+                }
+                Err(_) if closing => return,
+                // Retention may have taken the file away; the next look finds another.
+                Err(_) => {
+                    follower = follower.again();
+                    self.pause(LOOK);
+                }
+            }
+        }
+    }
+
+    /// Delivers a batch, however long it takes; whether it was, or else it is the end.
+    fn deliver(&self, batch: &Batch, sink: &mut impl Sink) -> bool {
+        let mut pause = PAUSES.0;
+        loop {
+            match sink.deliver(batch) {
+                Ok(()) => {
+                    if std::mem::take(&mut self.state().delivery.failing) {
+                        tracing::info!(sink = sink.name(), "audit records are delivered again");
+                    }
+                    return true;
+                }
+                Err(Undelivered::Refused(why)) if batch.count() <= 1 => {
+                    self.state().delivery.refused += 1;
+                    tracing::error!(
+                        sink = sink.name(),
+                        record = batch.last,
+                        why,
+                        "an audit record is refused by its receiver, and left out there"
+                    );
+                    return true;
+                }
+                Err(Undelivered::Refused(_)) => {
+                    let (one, two) = batch.halves();
+                    return self.deliver(&one, sink) && self.deliver(&two, sink);
+                }
+                Err(Undelivered::Later(why)) => {
+                    if !std::mem::replace(&mut self.state().delivery.failing, true) {
+                        tracing::warn!(
+                            sink = sink.name(),
+                            why,
+                            "audit records cannot be delivered; the file keeps them"
+                        );
+                    }
+                    if self.state().closing {
+                        return false;
+                    }
+                    self.pause(pause);
+                    pause = (pause * 2).min(PAUSES.1);
+                }
+            }
+        }
+    }
+
+    fn missed(&self, batch: &Batch, name: &str) {
+        if batch.missed > 0 {
+            self.state().delivery.missed += batch.missed;
+            tracing::error!(
+                sink = name,
+                records = batch.missed,
+                "audit records were removed by retention before they were delivered"
+            );
+        }
+    }
+
+    fn pause(&self, time: Duration) {
+        let state = self.state();
+        if !state.closing {
+            drop(self.wait(state, time));
+        }
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>, time: Duration) -> MutexGuard<'a, State> {
+        self.changed
+            .wait_timeout(state, time)
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The file that keeps the number of the last record that was delivered.
+struct Cursor(PathBuf);
+
+impl Cursor {
+    fn beside(directory: &Path, name: &str) -> Self {
+        Self(directory.join(format!("{name}.cursor")))
+    }
+
+    fn read(&self) -> io::Result<Option<u64>> {
+        match fs::read_to_string(&self.0) {
+            Ok(text) => Ok(text.trim().parse().ok()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Not synced: after a loss of power some is delivered again.
+    fn write(&self, seq: u64) -> io::Result<()> {
+        let new = self.0.with_extension("cursor-new");
+        fs::write(&new, format!("{seq}\n"))?;
+        fs::rename(&new, &self.0)
+    }
+}

@@ -1,0 +1,356 @@
+//! `usher audit verify`: whether the log is whole, where it is not, and what nobody can tell.
+
+use std::{
+    collections::HashSet,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use clap::Args as ClapArgs;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use super::{
+    place::{Place, is_beside},
+    unreadable,
+};
+use crate::{
+    audit::{
+        chain::Line,
+        follow::Follower,
+        key::VerifyingKey,
+        log::{Signed, segments},
+        verify::{Fault, Report, checkpoints_in, verify},
+    },
+    cli::{Ended, out},
+    json::Json,
+};
+
+/// The file with the public key, beside the records.
+const PUBLIC: &str = "key.pub";
+/// How many faults are told to people.
+const TOLD: usize = 10;
+
+/// Verify that no record was changed, removed, put in or moved; offline, with the public key alone
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  usher audit verify                             the log of usher.yaml
+  usher audit verify /mnt/copy --key our.pub     a copy, with a key from a place of your own
+  usher audit verify --checkpoint collected.log  and nothing was cut off its end: any text with checkpoints
+                                                 that another sink got (its lines, or the gateway's logs)
+  usher audit verify --json | jq .faults[0]
+
+The key beside the records proves that they were not damaged. Against somebody who can write there it proves nothing: keep a
+copy of the key, and a sink for checkpoints, elsewhere.
+
+Exit codes: 0 whole, 1 not whole or unreadable, 2 usage")]
+pub(in crate::cli) struct Args {
+    #[command(flatten)]
+    place: Place,
+    /// The public key: a file, or the text `ed25519:…` itself; several for a log over which the key was changed [default:
+    /// key.pub beside the records]
+    #[arg(long = "key", value_name = "PUBLIC")]
+    keys: Vec<String>,
+    /// A file with checkpoints that were kept elsewhere; others of its lines are passed over
+    #[arg(long = "checkpoint", value_name = "FILE")]
+    checkpoints: Vec<PathBuf>,
+    /// Print the outcome as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs it.
+pub(super) fn run(args: &Args) -> Ended {
+    let logs = match args.place.logs() {
+        Ok(logs) => logs,
+        Err(ended) => return ended,
+    };
+    let Some(outside) = outside(&args.checkpoints) else {
+        return Ended::Misused;
+    };
+    let (mut ended, mut outcomes) = (Ended::Well, Vec::new());
+    for log in &logs {
+        let Some(keys) = keys(args, log) else {
+            return Ended::Misused;
+        };
+        let bar = bar(log, args.json);
+        // Each is a chain of its own, and checkpoints do not say whose they are.
+        let others: Vec<_> = logs.iter().filter(|other| *other != log).collect();
+        let outside = of_others(&others, &outside);
+        let report = verify(log, &keys, &outside, |bytes| bar.set_position(bytes));
+        bar.finish_and_clear();
+        match report {
+            Err(error) => return unreadable(log, &error),
+            Ok(report) => {
+                if !report.faults.is_empty() {
+                    ended = Ended::Failed;
+                }
+                if args.json {
+                    outcomes.push(Json::of(&Outcome::of(log, &report)));
+                } else {
+                    told(args, log, &report);
+                }
+            }
+        }
+    }
+    if let [outcome] = &outcomes[..] {
+        out::line(outcome.as_str());
+    } else if args.json {
+        out::line(Json::array(&outcomes).as_str());
+    }
+    ended
+}
+
+fn keys(args: &Args, directory: &Path) -> Option<Vec<VerifyingKey>> {
+    if args.keys.is_empty() {
+        let home = directory.parent().filter(|_| is_beside(directory));
+        let beside = home.unwrap_or(directory).join(PUBLIC);
+        let Ok(text) = fs::read_to_string(&beside) else {
+            out::problem(&format!(
+                "there is no {}: name the public key with --key",
+                beside.display()
+            ));
+            return None;
+        };
+        return read_keys(&text, &beside.display().to_string());
+    }
+    let mut all = Vec::new();
+    for named in &args.keys {
+        let inline = named.starts_with("ed25519:");
+        let text = if inline {
+            Ok(named.clone())
+        } else {
+            fs::read_to_string(named)
+        };
+        match text {
+            Ok(text) => all.extend(read_keys(&text, named)?),
+            Err(error) => {
+                out::problem(&format!("--key {named}: {error}"));
+                return None;
+            }
+        }
+    }
+    Some(all)
+}
+
+/// The keys in a file: one a line.
+fn read_keys(text: &str, name: &str) -> Option<Vec<VerifyingKey>> {
+    let lines = text.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    match lines
+        .map(VerifyingKey::parse)
+        .collect::<Result<Vec<_>, _>>()
+    {
+        Ok(keys) if !keys.is_empty() => Some(keys),
+        Ok(_) => {
+            out::problem(&format!("{name}: no key"));
+            None
+        }
+        Err(error) => {
+            out::problem(&format!("{name}: {error}"));
+            None
+        }
+    }
+}
+
+fn outside(files: &[PathBuf]) -> Option<Vec<Signed>> {
+    let mut all = Vec::new();
+    for file in files {
+        let found = fs::File::open(file).and_then(|file| checkpoints_in(io::BufReader::new(file)));
+        match found {
+            Ok(found) if found.is_empty() => {
+                out::problem(&format!(
+                    "--checkpoint {}: there is none in it",
+                    file.display()
+                ));
+                return None;
+            }
+            Ok(found) => all.extend(found),
+            Err(error) => {
+                out::problem(&format!("--checkpoint {}: {error}", file.display()));
+                return None;
+            }
+        }
+    }
+    Some(all)
+}
+
+/// The checkpoints without those that are in the logs of others.
+fn of_others(others: &[&PathBuf], outside: &[Signed]) -> Vec<Signed> {
+    let mut left = outside.to_vec();
+    for other in others {
+        let mut follower = Follower::after(other, 0);
+        while !left.is_empty()
+            && let Ok(batch) = follower.read(usize::MAX, 1 << 20)
+            && !batch.is_empty()
+        {
+            let lines = batch.lines().filter_map(Line::parse);
+            let places: HashSet<_> = lines.map(|line| (line.seq, *line.hash.bytes())).collect();
+            left.retain(|signed| {
+                let last = &signed.checkpoint.last;
+                !places.contains(&(last.seq, *last.hash.bytes()))
+            });
+        }
+    }
+    left
+}
+
+/// Progress, where a person waits.
+fn bar(directory: &Path, json: bool) -> ProgressBar {
+    if json || !out::notes_to_terminal() {
+        return ProgressBar::hidden();
+    }
+    let sizes = segments(directory).unwrap_or_default().into_iter();
+    let sizes = sizes.filter_map(|segment| fs::metadata(segment.path).ok());
+    let all = sizes.map(|about| about.len()).sum();
+    let bar = ProgressBar::new(all);
+    if let Ok(style) = ProgressStyle::with_template(
+        "{bar:30} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left",
+    ) {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn told(args: &Args, directory: &Path, report: &Report) {
+    let Report {
+        segments,
+        bytes,
+        records,
+        first,
+        checkpoints,
+        faults,
+        ..
+    } = report;
+    let last = report.last.map_or(0, |last| last.seq);
+    out::line(&format!(
+        "{}: {records} records in {segments} {}, {} MiB",
+        directory.display(),
+        if *segments == 1 {
+            "segment"
+        } else {
+            "segments"
+        },
+        bytes >> 20
+    ));
+    out::line(&format!(
+        "  numbers {first} to {last}, {} to {}",
+        out::tame(&report.since),
+        out::tame(&report.until)
+    ));
+    out::line(&format!(
+        "  {checkpoints} checkpoints are signed by the key, up to record {}",
+        report.signed
+    ));
+    if faults.is_empty() {
+        let word = out::paint(out::GREEN, "whole");
+        out::line(&format!(
+            "{word}: no record was changed, removed, put in or moved"
+        ));
+    }
+    for (n, fault) in faults.iter().take(TOLD).enumerate() {
+        let word = if n == 0 { "first fault" } else { "fault" };
+        out::line(&format!(
+            "{}: {}",
+            out::paint(out::RED, word),
+            out::tame(&fault.to_string())
+        ));
+    }
+    if faults.len() > TOLD {
+        out::line(&format!("and {} more", faults.len() - TOLD));
+    }
+    let note = |text: String| {
+        out::line(&format!(
+            "{}: {text}",
+            out::paint(out::YELLOW, "not provable")
+        ));
+    };
+    let chained = last.saturating_sub(report.signed);
+    if chained > 0 {
+        note(format!(
+            "the last {chained} records follow one another, but no checkpoint covers them yet"
+        ));
+    }
+    match report.outside {
+        Some(seq) => note(format!(
+            "whether there were records after {last} that are gone: the newest checkpoint held elsewhere ends with {seq}"
+        )),
+        None if report.faults.is_empty() => note(format!(
+            "whether there were records after {last} that are gone: no checkpoint held elsewhere was given (--checkpoint)"
+        )),
+        None => {}
+    }
+    if args.keys.is_empty() {
+        note(
+            "that the key is ours: it lay beside the records; name one from elsewhere with --key"
+                .to_owned(),
+        );
+    }
+}
+
+#[derive(Serialize)]
+struct Outcome<'a> {
+    directory: String,
+    ok: bool,
+    records: u64,
+    segments: u64,
+    bytes: u64,
+    first: u64,
+    last: u64,
+    last_hash: Option<String>,
+    since: &'a str,
+    until: &'a str,
+    checkpoints: u64,
+    signed_to: u64,
+    held_elsewhere_to: Option<u64>,
+    /// How many records at the end no checkpoint covers.
+    not_signed: u64,
+    faults: Vec<Told>,
+}
+
+#[derive(Serialize)]
+struct Told {
+    file: String,
+    line: u64,
+    offset: u64,
+    seq: Option<u64>,
+    kind: &'static str,
+    text: String,
+}
+
+impl<'a> Outcome<'a> {
+    fn of(directory: &Path, report: &'a Report) -> Self {
+        let last = report.last.map_or(0, |last| last.seq);
+        Self {
+            directory: directory.display().to_string(),
+            ok: report.faults.is_empty(),
+            records: report.records,
+            segments: report.segments,
+            bytes: report.bytes,
+            first: report.first,
+            last,
+            last_hash: report.last.map(|last| last.hash.to_string()),
+            since: &report.since,
+            until: &report.until,
+            checkpoints: report.checkpoints,
+            signed_to: report.signed,
+            held_elsewhere_to: report.outside,
+            not_signed: last.saturating_sub(report.signed),
+            faults: report.faults.iter().map(Told::of).collect(),
+        }
+    }
+}
+
+impl Told {
+    fn of(fault: &Fault) -> Self {
+        Self {
+            file: fault.file.display().to_string(),
+            line: fault.line,
+            offset: fault.offset,
+            seq: fault.seq,
+            kind: fault.kind.word(),
+            text: fault.kind.to_string(),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Records that cannot be written (SECURITY AUD-2, 6).
+
+use std::{path::Path, process::Command};
+
+use usher::audit::{key::VerifyingKey, verify::verify};
+
+use super::records;
+use crate::harness::{Gateway, Play, Revision, Upstream, eventually, text_result, tool};
+
+/// A file system of its own that is soon full; it goes with the test.
+struct Small(tempfile::TempDir);
+
+impl Small {
+    /// `None` where this user may mount nothing.
+    fn mounted() -> Option<Self> {
+        let directory = tempfile::tempdir().unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=2m", "usher-test"])
+            .arg(directory.path())
+            .status();
+        mounted
+            .is_ok_and(|status| status.success())
+            .then_some(Self(directory))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Takes all the room that is left, but for so many bytes.
+    fn fill(&self, left: u64) {
+        let about = nix::sys::statvfs::statvfs(self.path()).unwrap();
+        let free = about.blocks_available() * about.fragment_size();
+        let size = usize::try_from(free - left).unwrap();
+        std::fs::write(self.path().join("filler"), vec![b'x'; size]).unwrap();
+    }
+
+    fn make_room(&self) {
+        std::fs::remove_file(self.path().join("filler")).unwrap();
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount").arg(self.path()).status();
+        assert!(unmounted.is_ok_and(|status| status.success()) || std::thread::panicking());
+    }
+}
+
+// SECURITY AUD-2
+#[tokio::test]
+async fn on_a_full_disk_calls_are_refused_and_lists_are_not_until_there_is_room() {
+    let Some(disk) = Small::mounted() else {
+        eprintln!(
+            "NOT RUN: this user may mount no tmpfs; `recorder::tests::what_cannot_be_written_is_refused_kept_and_written_later` has the same fault injected"
+        );
+        return;
+    };
+    for (durability, watermark) in [("kernel", 95), ("kernel", 100), ("strict", 100)] {
+        let directory = disk.path().join(format!("{durability}-{watermark}"));
+        let notes = Upstream::http(Revision::V2026_07_28)
+            .tools([tool("t")])
+            .on("tools/call", |_| Play::Result(text_result("done")));
+        let setting = format!(
+            "audit: {{ dir: '{}', durability: {durability}, disk: {{ refuse: {watermark} }} }}",
+            directory.display()
+        );
+        let gateway = Gateway::of().setting(&setting).upstream("notes", &notes);
+        let gateway = gateway.start().await;
+        let client = gateway.client(Revision::V2026_07_28).await;
+        client.call("notes_t", "{}").await.result();
+        assert_eq!(notes.heard("tools/call").len(), 1);
+
+        // With a watermark of 100 it is the system that says no, in the middle of a record.
+        disk.fill(if watermark == 100 { 0 } else { 64 << 10 });
+        let refused = eventually("calls are refused", || async {
+            let answer = client.call("notes_t", "{}").await;
+            (!answer.body.contains("done")).then_some(answer)
+        });
+        let refused = refused.await;
+        assert!(
+            refused.body.contains("audit_unavailable"),
+            "{}",
+            refused.body
+        );
+        let heard = notes.heard("tools/call").len();
+        for _ in 0..20 {
+            let answer = client.call("notes_t", "{}").await;
+            assert!(answer.body.contains("audit_unavailable"), "{}", answer.body);
+        }
+        assert_eq!(notes.heard("tools/call").len(), heard, "nobody hears of it");
+        assert_eq!(client.tools().await, ["notes_t"]);
+        client.ask("server/discover", "{}").await.result();
+
+        disk.make_room();
+        eventually("calls go through again", || async {
+            let answer = client.call("notes_t", "{}").await;
+            answer.body.contains("done").then_some(())
+        })
+        .await;
+        let heard = notes.heard("tools/call").len();
+        gateway.app.clone().shutdown().await;
+        let key = std::fs::read_to_string(directory.join("key.pub")).unwrap();
+        let key = VerifyingKey::parse(&key).unwrap();
+        let report = verify(&directory, &[key], &[], |_| {}).unwrap();
+        assert_eq!(report.faults, [], "{durability} {watermark}");
+        let told = records(&directory, "tools/call");
+        let permitted = told.iter().filter(|record| record["decision"] == "permit");
+        assert!(
+            permitted.count() >= heard,
+            "each call that was heard of is on record"
+        );
+        let refused = told
+            .iter()
+            .filter(|record| record["reason"] == "audit_unavailable");
+        assert!(
+            refused.count() >= 20,
+            "and each refusal, when there is room again"
+        );
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}
+
+/// SECURITY AUD-2: `async` loses records rather than calls, and says how many.
+#[tokio::test]
+async fn a_gateway_that_records_when_it_can_goes_on_calling_on_a_full_disk() {
+    let Some(disk) = Small::mounted() else {
+        eprintln!(
+            "NOT RUN: this user may mount no tmpfs; `recorder::tests::a_gap_of_a_queue_that_was_full_is_told_exactly` has the same fault injected"
+        );
+        return;
+    };
+    let directory = disk.path().join("audit");
+    let notes = Upstream::http(Revision::V2026_07_28)
+        .tools([tool("t")])
+        .on("tools/call", |_| Play::Result(text_result("done")));
+    let setting = format!(
+        "audit: {{ dir: '{}', durability: async, disk: {{ refuse: 100 }} }}",
+        directory.display()
+    );
+    let gateway = Gateway::of().setting(&setting).upstream("notes", &notes);
+    let gateway = gateway.start().await;
+    let client = gateway.client(Revision::V2026_07_28).await;
+    client.call("notes_t", "{}").await.result();
+    disk.fill(0);
+    for _ in 0..30 {
+        let answer = client.call("notes_t", "{}").await;
+        assert!(answer.body.contains("done"), "{}", answer.body);
+    }
+    disk.make_room();
+    gateway.app.clone().shutdown().await;
+    // The queue was long enough for these: they are all there.
+    assert_eq!(records(&directory, "tools/call").len(), 62);
+}
