@@ -286,6 +286,8 @@ pub enum Bound {
     WriteStall,
     /// Requests in flight after the stop signal.
     Drain,
+    /// Frames of HTTP/2 that keep a server busy: resets, headers without end. The connection ends.
+    Http2,
     /// Nesting of a client's message.
     JsonDepth,
     /// Values in a message.
@@ -388,7 +390,7 @@ pub enum Bound {
 
 impl Bound {
     /// Each bound at its number, with its word: as a rule the key under `bounds:` that sets it.
-    const ALL: [(Self, &'static str); 62] = [
+    const ALL: [(Self, &'static str); 63] = [
         (Self::HttpBody, "http.body"),
         (Self::HttpTarget, "http.target"),
         (Self::HttpField, "http.field"),
@@ -402,6 +404,7 @@ impl Bound {
         (Self::IdleTime, "http.idle_time"),
         (Self::WriteStall, "http.write_stall"),
         (Self::Drain, "http.drain"),
+        (Self::Http2, "http.h2"),
         (Self::JsonDepth, "json.depth"),
         (Self::JsonValues, "json.values"),
         (Self::JsonMembers, "json.members"),

@@ -318,6 +318,9 @@ async fn drive(connection: &mut impl Connection, watch: &Watch, stop: &Stop) -> 
             match connection.poll_run(cx) {
                 Poll::Ready(Ok(())) => return Poll::Ready(End::Orderly),
                 Poll::Ready(Err(error)) => {
+                    if is_abuse(&error) {
+                        reached(Bound::Http2);
+                    }
                     tracing::debug!(%error, "connection broke");
                     return Poll::Ready(End::Abrupt);
                 }
@@ -358,6 +361,13 @@ async fn drive(connection: &mut impl Connection, watch: &Watch, stop: &Stop) -> 
         }
     })
     .await
+}
+
+/// Whether the connection ends because its client asked for more work than it may (SECURITY HTTP-9).
+fn is_abuse(error: &hyper::Error) -> bool {
+    let source = std::error::Error::source(error);
+    let h2 = source.and_then(|source| source.downcast_ref::<h2::Error>());
+    h2.is_some_and(|error| error.reason() == Some(h2::Reason::ENHANCE_YOUR_CALM))
 }
 
 /// Ends an HTTP/1 connection so that a client still sending can read our last answer.

@@ -9,7 +9,11 @@ use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::harness::{Edge, until};
+use crate::{
+    harness::{Edge, until},
+    limits::until_counted,
+    meter::reached,
+};
 
 pub(crate) type Client = SendRequest<Full<Bytes>>;
 
@@ -192,11 +196,14 @@ const ENHANCE_YOUR_CALM: u32 = 11;
 
 /// Sends `frames`, and returns the code of the GOAWAY with which the server closes the connection.
 async fn abuse(edge: &Edge, frames: impl IntoIterator<Item = Vec<u8>>) -> Option<u32> {
+    let before = reached("http.h2");
     let mut raw = edge.connect().await;
     let settings = frame(4, 0, 0, &[]);
     let all: Vec<u8> = frames.into_iter().flatten().collect();
     raw.send([PREFACE, &settings, &all].concat()).await;
-    goaway(&raw.rest_bytes().await)
+    let code = goaway(&raw.rest_bytes().await);
+    until_counted("http.h2", before).await;
+    code
 }
 
 #[tokio::test]

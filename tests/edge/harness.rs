@@ -25,6 +25,8 @@ use usher::{
     tasks::Tasks,
 };
 
+use crate::meter::metered;
+
 /// Nothing here takes this long unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -71,6 +73,7 @@ impl Edge {
     }
 
     pub(crate) fn try_with(adjust: impl FnOnce(&mut ListenSpec)) -> std::io::Result<Self> {
+        metered();
         let mut spec = ListenSpec {
             address: "127.0.0.1:0".parse().unwrap(),
             hosts: vec!["gateway.example".to_owned()],

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::harness::{Edge, call, until};
+use crate::{
+    harness::{Edge, call, until},
+    meter::reached,
+};
 
 const HANG: &str = "GET /hang HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const STREAM: &str = "GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -85,9 +88,11 @@ async fn rel_7_what_is_left_at_the_deadline_is_cut_off() {
     let mut stream = edge.connect().await;
     stream.send(STREAM).await;
     until(&edge.site.begun).await;
+    let before = reached("http.drain");
     edge.server.drain(Duration::from_millis(50)).await;
     until(&edge.site.gone).await;
     stream.rest().await;
+    assert!(reached("http.drain") > before);
 }
 
 #[tokio::test]

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use usher::server::spec::ServerBounds;
 
-use crate::harness::{Edge, call, post, until};
+use crate::{
+    harness::{Edge, call, post, until},
+    meter::reached,
+};
 
 const SHORT: Duration = Duration::from_millis(100);
 
@@ -12,9 +15,22 @@ fn bounded(adjust: impl FnOnce(&mut ServerBounds)) -> Edge {
     Edge::with(|spec| adjust(&mut spec.bounds))
 }
 
+/// Waits until a bound was counted: the client may see the end first.
+pub(crate) async fn until_counted(bound: &str, before: u64) {
+    let counted = async {
+        while reached(bound) <= before {
+            tokio::task::yield_now().await;
+        }
+    };
+    let counted = tokio::time::timeout(Duration::from_secs(20), counted).await;
+    assert!(counted.is_ok(), "`{bound}` was not counted");
+}
+
 #[tokio::test]
 async fn heads_over_their_bounds_are_414_and_431() {
     let edge = Edge::start();
+    let bounds = ["http.target", "http.field", "http.head", "http.fields"];
+    let before = bounds.map(reached);
     let target = |bytes: usize| {
         let path = format!("/mcp?{}", "x".repeat(bytes - 5));
         format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -36,6 +52,9 @@ async fn heads_over_their_bounds_are_414_and_431() {
     assert_eq!(edge.status(count(99)).await, 200);
     assert_eq!(edge.status(count(100)).await, 200);
     assert_eq!(edge.status(count(101)).await, 431);
+    for (bound, before) in bounds.iter().zip(before) {
+        assert!(reached(bound) > before, "{bound}");
+    }
 }
 
 #[tokio::test]
@@ -55,6 +74,7 @@ async fn a_body_over_its_bound_is_413_without_waiting_for_it() {
 
 #[tokio::test]
 async fn http_10_a_slow_head_is_closed() {
+    let before = reached("http.headers_time");
     let edge = bounded(|bounds| bounds.headers = SHORT);
     for slow in ["", "P", "POST /mcp HTTP/1.1\r\nHost: loc"] {
         let mut raw = edge.connect().await;
@@ -66,6 +86,7 @@ async fn http_10_a_slow_head_is_closed() {
     raw.answer().await;
     raw.send("POST /mcp").await;
     assert_eq!(raw.rest().await, "");
+    until_counted("http.headers_time", before).await;
 }
 
 #[tokio::test]
@@ -80,6 +101,7 @@ async fn http_10_a_slow_body_is_408_and_closed() {
 
 #[tokio::test]
 async fn http_10_an_idle_connection_is_closed_and_an_open_stream_is_not_idle() {
+    let before = reached("http.idle_time");
     let edge = bounded(|bounds| bounds.idle = SHORT);
     let mut stream = edge.connect().await;
     stream
@@ -95,10 +117,12 @@ async fn http_10_an_idle_connection_is_closed_and_an_open_stream_is_not_idle() {
     assert_eq!(edge.site.gone.available_permits(), 0);
     drop(stream);
     until(&edge.site.gone).await;
+    until_counted("http.idle_time", before).await;
 }
 
 #[tokio::test]
 async fn http_10_a_reader_that_stops_is_closed() {
+    let before = reached("http.write_stall");
     let edge = bounded(|bounds| {
         bounds.write_stall = SHORT;
         bounds.connections = 1;
@@ -110,6 +134,7 @@ async fn http_10_a_reader_that_stops_is_closed() {
     // There is room for one connection only: an answer to another one proves that the first was closed.
     assert_eq!(edge.status(call("next")).await, 200);
     assert!(stalled.rest().await.len() < 8 << 20);
+    until_counted("http.write_stall", before).await;
 }
 
 #[tokio::test]
@@ -125,6 +150,7 @@ async fn a_large_answer_is_whole_and_has_its_length() {
 
 #[tokio::test]
 async fn accepting_pauses_when_there_are_too_many_connections() {
+    let before = reached("http.connections");
     let edge = bounded(|bounds| bounds.connections = 2);
     let mut first = edge.connect().await;
     let mut second = edge.connect().await;
@@ -138,10 +164,12 @@ async fn accepting_pauses_when_there_are_too_many_connections() {
     assert!(waiting.is_err(), "answered beyond the limit: {waiting:?}");
     drop(first);
     assert_eq!(third.answer().await.body, "echo:late");
+    until_counted("http.connections", before).await;
 }
 
 #[tokio::test]
 async fn connections_of_one_peer_beyond_its_share_are_closed() {
+    let before = reached("http.connections_per_peer");
     let edge = bounded(|bounds| bounds.connections_per_peer = 2);
     let mut first = edge.connect().await;
     let mut second = edge.connect().await;
@@ -161,4 +189,5 @@ async fn connections_of_one_peer_beyond_its_share_are_closed() {
             break;
         }
     }
+    until_counted("http.connections_per_peer", before).await;
 }

@@ -11,5 +11,7 @@ mod h2;
 mod harness;
 mod lifecycle;
 mod limits;
+#[path = "../gateway/harness/meter.rs"]
+mod meter;
 mod names;
 mod tls;

@@ -167,9 +167,11 @@ async fn without_the_client_certificate_that_is_asked_for_nothing_is_served() {
 async fn a_handshake_that_does_not_end_is_closed() {
     let authority = Authority::new();
     let edge = authority.edge(None);
+    let before = crate::meter::reached("http.handshake_time");
     let mut raw = edge.connect().await;
     raw.send([0x16, 0x03, 0x01]).await;
     assert_eq!(raw.rest().await, "");
+    crate::limits::until_counted("http.handshake_time", before).await;
 }
 
 #[tokio::test]

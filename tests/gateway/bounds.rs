@@ -223,6 +223,31 @@ pairings! {
 }
 
 #[tokio::test]
+async fn a_request_has_the_bytes_that_were_set_and_no_more() {
+    let notes = Upstream::http(Revision::V2025_11_25).tools([tool("t")]);
+    let gateway = Gateway::of()
+        .setting("bounds: { http: { body: 1KiB } }")
+        .upstream("notes", &notes)
+        .start()
+        .await;
+    let client = gateway.client(Revision::V2025_11_25).await;
+    let body = |length: usize| {
+        let body = |pad: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"notes_t","arguments":{{"a":"{pad}"}}}}}}"#
+            )
+        };
+        body(&"x".repeat(length - body("").len()))
+    };
+    for fits in [1_023, 1_024] {
+        assert_eq!(client.post(&body(fits), &[]).await.text(), "called t");
+    }
+    let before = reached("http.body");
+    assert_eq!(client.post(&body(1_025), &[]).await.status, 413);
+    assert!(reached("http.body") > before);
+}
+
+#[tokio::test]
 async fn a_cursor_of_a_server_has_the_bytes_that_were_set_and_no_more() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         for (length, listed) in [(64, 2), (65, 2), (66, 1)] {

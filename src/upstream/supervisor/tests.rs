@@ -379,8 +379,9 @@ async fn lists_are_read_again_by_time_to_live_else_by_poll_and_equal_ones_are_no
     }
 }
 
+/// SECURITY CAT-6: storms of `list_changed`.
 #[tokio::test(start_paused = true)]
-async fn the_first_asking_for_a_refresh_is_heard_at_once_and_then_one_per_two_seconds() {
+async fn cat_6_the_first_asking_for_a_refresh_is_heard_at_once_and_then_one_per_two_seconds() {
     let processes = serving(healthy);
     let (_sink, upstream, _tasks) = started(&an_address(), &processes);
     upstream.settled().await;

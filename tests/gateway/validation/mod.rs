@@ -196,3 +196,94 @@ pairings! {
         }
     }
 }
+
+/// Draws arguments: spellings of members and numbers that readers are known to read otherwise.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, bound: usize) -> usize {
+        // splitmix64
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ mixed >> 31) as usize % bound
+    }
+
+    fn one<'a>(&mut self, all: &[&'a str]) -> &'a str {
+        all[self.below(all.len())]
+    }
+
+    fn number(&mut self) -> String {
+        let n = self.below(130);
+        match self.below(9) {
+            0 => format!("{n}.0"),
+            1 => format!("{n}e0"),
+            2 => format!("{n}0E-1"),
+            3 => format!("-{n}"),
+            4 => format!("{n}.5"),
+            5 => format!("{n}00000000000000000000"),
+            6 => format!("\"{n}\""),
+            _ => n.to_string(),
+        }
+    }
+
+    fn arguments(&mut self) -> String {
+        let mut members = Vec::new();
+        for _ in 0..1 + self.below(3) {
+            let key = self.one(&[
+                "a",
+                "a",
+                "a",
+                "\\u0061",
+                "A",
+                "note",
+                "\u{FF41}",
+                "a\u{200B}",
+                "n\\u006fte",
+            ]);
+            let value = match self.below(6) {
+                0 => self
+                    .one(&["\"x\"", "\"\\u0031\"", "null", "true", "[1]", "{\"a\":1}"])
+                    .to_owned(),
+                _ => self.number(),
+            };
+            let (before, after) = (self.one(&["", " ", "\n\t"]), self.one(&["", " "]));
+            members.push(format!("{before}\"{key}\"{after}:{before}{value}{after}"));
+        }
+        format!("{{{}}}", members.join(","))
+    }
+}
+
+pairings! {
+    /// Issue 5, acceptance 4, as a property: whatever arrives is byte for byte what was asked for, and read by another reader it
+    /// is what the policy permits and what the schema takes.
+    async fn whatever_arrives_is_what_policies_permit_and_schemas_take(pair: Pairing) {
+        let loose = r#"{"name":"add","inputSchema":{"type":"object","properties":{"a":{"type":"integer","minimum":1}}}}"#;
+        let notes = pair.upstream().tools([loose]);
+        let gateway = Gateway::of()
+            .upstream("notes", &notes)
+            .policies("permit (principal, action == Action::\"call\", resource == Tool::\"notes_add\") when { context.args has a && context.args.a < 100 };")
+            .start()
+            .await;
+        let client = gateway.client_as("ana", pair.client, "{}").await;
+        let mut draw = Draw(u64::from(pair.client_is_modern()) * 2 + u64::from(pair.upstream_is_modern()));
+        let (mut passed, mut refused) = (0, 0);
+        for _ in 0..250 {
+            let arguments = draw.arguments();
+            let before = notes.heard("tools/call").len();
+            let answer = client.call("notes_add", &arguments).await;
+            let heard = notes.heard("tools/call");
+            if heard.len() == before {
+                refused += 1;
+                continue;
+            }
+            passed += 1;
+            assert_eq!(heard.len(), before + 1, "{arguments}: {}", answer.body);
+            assert_eq!(notes.last("tools/call").arguments(), arguments, "byte for byte");
+            let read: serde_json::Value = serde_json::from_str(&arguments).unwrap();
+            let a = read["a"].as_f64().unwrap_or_else(|| panic!("{arguments} has no number `a`"));
+            assert!((1.0..100.0).contains(&a) && a.fract() == 0.0, "{arguments}");
+        }
+        assert!(passed >= 30 && refused >= 30, "{passed} passed, {refused} refused");
+    }
+}
