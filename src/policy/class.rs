@@ -172,10 +172,16 @@ impl Default for Fnv {
 
 impl Hasher for Fnv {
     fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            self.write_u64(u64::from_le_bytes(*word));
+        }
+        if !rest.is_empty() {
+            let mut word = rest.len() as u64;
+            for byte in rest {
+                word = word << 8 | u64::from(*byte);
+            }
+            self.write_u64(word);
         }
     }
 
@@ -184,16 +190,11 @@ impl Hasher for Fnv {
         self.0 ^= self.0 >> 29;
     }
 
-    fn write_u32(&mut self, word: u32) {
-        self.write_u64(u64::from(word));
-    }
-
-    fn write_u8(&mut self, word: u8) {
-        self.write_u64(u64::from(word));
-    }
+    /// Where a text ends, which is of no use here: nothing is hashed after it.
+    fn write_u8(&mut self, _: u8) {}
 
     fn finish(&self) -> u64 {
-        self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        (self.0 ^ self.0 >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }
 
@@ -295,15 +296,21 @@ impl Classes {
             ancestors.extend_from_slice(&person.ancestors);
         }
         for group in &who.groups {
-            if let Some(above) = self.groups.get(group) {
-                ancestors.extend_from_slice(above);
+            match self.groups.get(group).map(|above| &**above) {
+                // Itself alone, as nearly always.
+                Some([only]) => ancestors.push(*only),
+                Some(above) => ancestors.extend_from_slice(above),
+                None => {}
             }
         }
         if let Some(tenant) = who.tenant.as_ref().and_then(|name| self.tenants.get(name)) {
             ancestors.push(*tenant);
         }
-        ancestors.sort_unstable();
-        ancestors.dedup();
+        // Both are in the order of names, so that there is mostly nothing to do.
+        if !ancestors.is_sorted_by(|one, two| one < two) {
+            ancestors.sort_unstable();
+            ancestors.dedup();
+        }
         let traits = Traits {
             kind: who.kind,
             uid: person.and_then(|person| person.uid),

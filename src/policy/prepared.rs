@@ -1,9 +1,12 @@
 //! Policies laid over a catalog, and the one function that decides.
 //!
-//! A decision is one look into a bounded cache when no policy of its slice reads the context, and otherwise what Cedar needs for
-//! the policies of the slice. Any error that Cedar reports denies, whatever it decided (SECURITY AUTHZ-2).
+//! A decision is one look into a bounded cache when no policy of its slice reads the context, and otherwise what comparing costs,
+//! or Cedar where that does not tell, for the policies of the slice (`slice`). What a verdict means is `judge`'s.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    hash::{Hash, Hasher},
+    sync::{Arc, OnceLock},
+};
 
 use moka::sync::Cache;
 
@@ -36,11 +39,18 @@ struct Over {
 }
 
 /// Of which class, item and action a slice is: by numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Key {
     class: u64,
     item: u32,
-    action: u8,
+    action: Action,
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.class);
+        state.write_u64(u64::from(self.item) << 8 | self.action as u64);
+    }
 }
 
 /// A slice, and what is known of it beforehand.
@@ -141,7 +151,7 @@ impl Prepared {
         let key = Key {
             class: class.0.number,
             item: number,
-            action: ask.action as u8,
+            action: ask.action,
         };
         let ready = self.laid.slices.get(&key).unwrap_or_else(|| {
             let ready = Arc::new(self.ready(set, &class, laid, ask.action));
