@@ -279,8 +279,6 @@ impl App {
             recording: std::sync::Mutex::new(recording),
         });
         if let Some(telemetry) = &shared.telemetry {
-            let text = telemetry.clone();
-            shared.controls.standing().metrics = Some(Arc::new(move || text.metrics_text()));
             gauges::observe(&shared, &telemetry.meter());
         }
         Ok(Self { shared })

@@ -9,11 +9,7 @@ use tracing::{Event, Subscriber};
 use tracing_subscriber::{
     EnvFilter,
     filter::ParseError,
-    fmt::{
-        FmtContext, FormatEvent, FormatFields, format,
-        format::Writer,
-        layer,
-    },
+    fmt::{FmtContext, FormatEvent, FormatFields, format, format::Writer, layer},
     prelude::*,
     registry::LookupSpan,
 };

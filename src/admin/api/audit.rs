@@ -152,6 +152,7 @@ fn filter(query: &Query) -> Filter {
         method: query.owned("method"),
         outcome: query.owned("outcome"),
         decision: query.owned("decision"),
+        reason: query.owned("reason"),
         finding: query.owned("finding"),
         event: query.owned("event"),
         call: query.owned("call"),

@@ -32,7 +32,7 @@ pub(crate) use client::{Answer, Client, exchange, open};
 pub(crate) use events::{Event, EventStream};
 pub(crate) use gateway::{EVERYTHING, Gateway, GatewayBuilder};
 pub(crate) use json::{member, members, names, parse, quote};
-pub(crate) use meter::{metered, reached};
+pub(crate) use meter::{counted, metered, reached};
 pub(crate) use pairings::{Pairing, Revision};
 pub(crate) use piped::Piped;
 pub(crate) use script::{Gate, Heard, Play, call_result, resource, template, text_result, tool};
