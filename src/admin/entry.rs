@@ -126,7 +126,7 @@ impl Entry {
         if let Some(role) = token.and_then(|token| self.credentials.role(token)) {
             return Ok(role);
         }
-        Err(match self.failures.note(peer.client) {
+        let problem = match self.failures.note(peer.client) {
             None => Problem::new(
                 StatusCode::UNAUTHORIZED,
                 "credential_invalid",
@@ -140,7 +140,9 @@ impl Entry {
                     "too many wrong credentials from this address",
                 )
             },
-        })
+        };
+        self.gateway.controls.refused(peer.client, problem.reason);
+        Err(problem)
     }
 
     fn tell(

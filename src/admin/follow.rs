@@ -7,7 +7,7 @@
 use std::{
     fs::File,
     io::{self, Read as _, Seek as _, SeekFrom},
-    path::PathBuf,
+    path::Path,
     sync::Arc,
     time::Duration,
 };
@@ -22,7 +22,7 @@ use tokio::{
 
 use super::{api::audit::Record, operations::Bench, problem::Problem, reply};
 use crate::{
-    audit::{chain::Line, entry::Entry, log::segments, query::Filter},
+    audit::{chain::Line, entry::Entry, follow::Follower, log::segments, query::Filter},
     json::Json,
     server::Body,
 };
@@ -33,8 +33,13 @@ const WAITING: usize = 16;
 const SILENCE: Duration = Duration::from_secs(15);
 /// How often the log is looked at for what was written since.
 const LOOK: Duration = Duration::from_millis(250);
-/// The most of the log that is read at one look.
-const BITE: u64 = 256 << 10;
+/// The same after some were read that nobody wanted.
+const NEXT: Duration = Duration::from_millis(1);
+/// What is read of the log at once.
+const RECORDS: usize = 256;
+const BYTES: usize = 256 << 10;
+/// What surely has a whole record in it: none is longer than half of it (SECURITY 6).
+const TAIL: u64 = 128 << 10;
 
 /// Where events come from.
 pub(super) trait Source: Send + 'static {
@@ -81,109 +86,78 @@ pub(super) fn event(name: &str, json: &Json) -> Bytes {
     format!("event: {name}\ndata: {}\n\n", json.as_str()).into()
 }
 
-/// Follows an audit log from where it ends.
-pub(super) struct Follower {
-    directory: PathBuf,
+/// The records of an audit log that are written from now on.
+pub(super) struct Records {
+    follower: Follower,
     filter: Filter,
-    place: Option<Place>,
-    /// Whether the last look ended before the log did.
-    more: bool,
 }
 
-/// How far the log was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
-    /// The first number of the segment.
-    segment: u64,
-    /// Bytes of it that were read: whole lines.
-    read: u64,
-}
-
-impl Follower {
-    /// Only what is written from now on.
-    pub(super) fn at_the_end(directory: PathBuf, filter: Filter) -> Self {
-        let place = || {
-            let last = segments(&directory).ok()?.pop()?;
-            let read = std::fs::metadata(&last.path).ok()?.len();
-            Some(Place {
-                segment: last.first,
-                read,
-            })
-        };
-        let place = place();
+impl Records {
+    /// Those of this log that `filter` wants.
+    pub(super) fn from_now_on(directory: &Path, filter: Filter) -> Self {
+        // What cannot be read now is told of when it is to be read.
+        let last = last(directory).unwrap_or_default();
         Self {
-            directory,
+            follower: Follower::after(directory, last),
             filter,
-            place,
-            more: false,
         }
-    }
-
-    /// What was written since, as far as one bite goes.
-    fn look(&mut self) -> io::Result<Vec<Bytes>> {
-        let mut events = Vec::new();
-        self.more = false;
-        for segment in segments(&self.directory)? {
-            let known = self.place.map_or(0, |place| place.segment);
-            if segment.first < known {
-                continue;
-            }
-            let from = match self.place {
-                Some(place) if place.segment == segment.first => place.read,
-                Some(_) | None => 0,
-            };
-            let mut file = match File::open(&segment.path) {
-                // Retention may have taken it away.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                file => file?,
-            };
-            file.seek(SeekFrom::Start(from))?;
-            let mut text = Vec::new();
-            file.take(BITE).read_to_end(&mut text)?;
-            // What is not a whole line yet is read again when it is.
-            let whole = memchr::memrchr(b'\n', &text).map_or(0, |at| at + 1);
-            text.truncate(whole);
-            self.place = Some(Place {
-                segment: segment.first,
-                read: from + whole as u64,
-            });
-            events.extend(
-                text.split(|byte| *byte == b'\n')
-                    .filter_map(|it| self.told(it)),
-            );
-            if whole as u64 > BITE / 2 {
-                self.more = true;
-                break;
-            }
-        }
-        Ok(events)
     }
 
     fn told(&self, line: &[u8]) -> Option<Bytes> {
         let line = Line::parse(line)?;
         let entry = Entry::parse(line.event)?;
-        let record = self.filter.matches(&entry);
-        let record = record.then(|| Record::of(line.seq, line.event)).flatten()?;
+        let wanted = self.filter.matches(&entry);
+        let record = wanted.then(|| Record::of(line.seq, line.event)).flatten()?;
         Some(event("record", &Json::of(&record)))
     }
 }
 
-impl Source for Follower {
+impl Source for Records {
     fn next(&mut self) -> BoxFuture<'_, Option<Vec<Bytes>>> {
         async {
             loop {
-                sleep(if self.more { Duration::ZERO } else { LOOK }).await;
-                // A few blocks of a file that was just written: they are in memory.
-                match self.look() {
-                    Ok(events) if events.is_empty() => {}
-                    Ok(events) => return Some(events),
+                // A piece of a file that was just written: it is in memory.
+                let batch = match self.follower.read(RECORDS, BYTES) {
+                    Ok(batch) => batch,
                     Err(error) => {
                         tracing::error!(%error, "the audit log cannot be followed");
                         return None;
                     }
+                };
+                let events: Vec<_> = batch.lines().filter_map(|line| self.told(line)).collect();
+                if !events.is_empty() {
+                    return Some(events);
                 }
+                sleep(if batch.is_empty() { LOOK } else { NEXT }).await;
             }
         }
         .boxed()
+    }
+}
+
+/// The number of the last record of a log; 0 of an empty one.
+fn last(directory: &Path) -> io::Result<u64> {
+    let Some(segment) = segments(directory)?.pop() else {
+        return Ok(0);
+    };
+    let mut file = File::open(&segment.path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    let mut text = Vec::new();
+    file.take(TAIL).read_to_end(&mut text)?;
+    let mut lines = text.split(|byte| *byte == b'\n').rev();
+    let last = lines.find_map(|line| Some(Line::parse(line)?.seq));
+    Ok(last.unwrap_or_else(|| segment.first.saturating_sub(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_without_a_record_is_followed_from_its_beginning() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(last(directory.path()).unwrap(), 0);
+        assert!(last(&directory.path().join("none")).map_or(true, |last| last == 0));
     }
 }

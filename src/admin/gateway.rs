@@ -77,6 +77,9 @@ pub trait Controls: Send + Sync + 'static {
 
     /// Somebody has changed something, or was kept from it: for whoever keeps records. Must not block.
     fn changed(&self, change: &Change<'_>);
+
+    /// Somebody came without a credential that is right, for this reason. Must not block.
+    fn refused(&self, address: IpAddr, reason: &'static str);
 }
 
 /// The configuration in force.

@@ -4,9 +4,8 @@
 //! an audit log, recorded. Deliberately absent: what is looked at, which `admin` does by its handles.
 
 use std::{
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::SystemTime,
 };
 
 use futures_util::{FutureExt as _, future::BoxFuture};
@@ -18,7 +17,7 @@ use crate::{
         self, Admin, AuditReader, Change, Configured, Gateway, LogDirectory, Metrics, Phase,
         Reloaded, Trouble,
     },
-    audit::{Auditor, canonical::Object, recorder::Weight, stamp},
+    audit::journal::{Journal, Kind},
     config::{Loaded, Plan, Rejected},
     feed::Feed,
     policy::Problem,
@@ -45,7 +44,7 @@ pub(super) struct Controls {
     /// What is wrong where there are no policies to be kept in force.
     unguided: Vec<Problem>,
     world: Arc<World>,
-    auditor: Option<Auditor>,
+    journal: Journal,
     // Taken for a look, never across an await.
     standing: Mutex<Standing>,
     /// Held while something is reloaded, so that one reload follows the other.
@@ -64,13 +63,13 @@ impl Controls {
         world: Arc<World>,
         governor: Option<Arc<Governor>>,
         unguided: Vec<Problem>,
-        auditor: Option<Auditor>,
+        journal: Journal,
     ) -> Arc<Self> {
         Arc::new(Self {
             governor,
             unguided,
             world,
-            auditor,
+            journal,
             standing: Mutex::new(Standing {
                 loaded: plan.loaded.clone(),
                 restart_needed: false,
@@ -168,45 +167,29 @@ impl admin::Controls for Shared {
             outcome = change.outcome,
             "an operator changes something"
         );
-        if let Some(auditor) = &self.0.auditor {
-            let event = event(change, &stamp(SystemTime::now()));
-            // A fact is kept until it can be written; beyond the bounds it is counted, and told by a gap record.
-            drop(auditor.recorder().put(event, Weight::Fact));
-        }
+        self.0.journal.note(Kind::Administration, |detail| {
+            detail
+                .text("address", &change.address.to_string())
+                .text("by", change.by.word())
+                .text("operation", change.kind)
+                .text(
+                    "outcome",
+                    if change.outcome == "ok" {
+                        "ok"
+                    } else {
+                        "refused"
+                    },
+                );
+            if change.outcome != "ok" {
+                detail.text("reason", change.outcome);
+            }
+            detail.maybe("subject", change.subject);
+        });
     }
-}
 
-/// The record of a change (SECURITY 8: configuration changes).
-fn event(change: &Change<'_>, time: &str) -> Box<[u8]> {
-    let mut text = String::new();
-    let mut record = Object::begin(&mut text);
-    record
-        .text("address", &change.address.to_string())
-        .text("event", "admin")
-        .text("listener", "admin")
-        .text("method", change.kind)
-        .text(
-            "outcome",
-            if change.outcome == "ok" {
-                "ok"
-            } else {
-                "denied"
-            },
-        )
-        .object("principal", |who| {
-            who.text("name", change.by.word());
-        });
-    if change.outcome != "ok" {
-        record.text("reason", change.outcome);
+    fn refused(&self, address: IpAddr, reason: &'static str) {
+        self.0.journal.refused(Some(address), reason);
     }
-    if let Some(subject) = change.subject {
-        record.object("target", |target| {
-            target.text("exposed", subject);
-        });
-    }
-    record.text("time", time);
-    record.end();
-    text.into_bytes().into()
 }
 
 fn of_configuration(rejected: &Rejected) -> Vec<Trouble> {
@@ -316,41 +299,5 @@ impl App {
         let recording = recording.unwrap_or_else(PoisonError::into_inner);
         let directory = recording.as_ref()?.directory.clone();
         Some(Arc::new(LogDirectory(directory)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{admin::Role, audit::entry::Entry};
-
-    #[test]
-    fn a_change_is_a_record_that_can_be_looked_up() {
-        let change = Change {
-            kind: "disable_upstream",
-            subject: Some("files"),
-            by: Role::Operator,
-            address: [127, 0, 0, 1].into(),
-            outcome: "ok",
-        };
-        let told = event(&change, "2026-11-21T12:00:00.000000000Z");
-        let entry = Entry::parse(&told).unwrap();
-        assert_eq!(entry.event, "admin");
-        assert_eq!(entry.method.as_deref(), Some("disable_upstream"));
-        assert_eq!(entry.target.exposed.as_deref(), Some("files"));
-        assert_eq!(
-            (entry.principal.name.as_str(), entry.outcome.as_deref()),
-            ("operator", Some("ok"))
-        );
-        let refused = Change {
-            by: Role::Auditor,
-            outcome: "role_required",
-            ..change
-        };
-        let entry = Entry::parse(&event(&refused, "")).unwrap();
-        assert_eq!(
-            (entry.outcome.as_deref(), entry.reason.as_deref()),
-            (Some("denied"), Some("role_required"))
-        );
     }
 }

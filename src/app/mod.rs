@@ -224,6 +224,9 @@ impl App {
         let fleet = Arc::new(Fleet { all, own });
         let recording = audit::open(&plan)?;
         let auditor = recording.as_ref().map(|home| home.auditor.clone());
+        let journal = recording.as_ref().map(|home| home.journal.clone());
+        let journal = journal.unwrap_or_default();
+        tasks.spawn_orderly(journal.clone().keep(tasks.token().clone()));
         let feed = Feed::new();
         let parts = stack::Parts {
             auditor: auditor.clone(),
@@ -256,7 +259,7 @@ impl App {
         let guards = guards
             .map(|spec| Gatekeeper::start(spec, &tasks))
             .transpose()?;
-        let controls = Controls::new(&plan, world.clone(), governor, unguided, auditor.clone());
+        let controls = Controls::new(&plan, world.clone(), governor, unguided, journal);
         let server = std::sync::Mutex::new(None);
         let shared = Arc::new(Shared {
             plan,

@@ -12,7 +12,7 @@ use super::{Answer, Given, aside};
 use crate::{
     admin::{
         AuditReader,
-        follow::{self, Follower},
+        follow::{self, Records},
         operations::{Asked, named},
         paging::{CURSOR, LIMIT, Page, Parameter, Query, Shape},
         problem::Problem,
@@ -116,8 +116,8 @@ pub(in crate::admin) fn search(asked: Asked) -> Answer {
 
 pub(in crate::admin) fn follow(asked: Asked) -> Answer {
     let started = reader(&asked).and_then(|reader| {
-        let follower = Follower::at_the_end(reader.directory().to_owned(), filter(&asked.query));
-        follow::events(&asked.bench, follower)
+        let records = Records::from_now_on(reader.directory(), filter(&asked.query));
+        follow::events(&asked.bench, records)
     });
     std::future::ready(started).boxed()
 }

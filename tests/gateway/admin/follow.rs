@@ -70,8 +70,9 @@ async fn what_an_operator_changes_and_what_an_auditor_tries_to_is_recorded() {
     plane
         .done(OPERATOR, "/api/upstreams/none/restart", "{}")
         .await;
+    plane.seen("wrong", "/api/status").await;
     let told = eventually("the records", async || {
-        let told = plane.get("/api/audit?event=admin").await;
+        let told = plane.get("/api/audit?event=administration").await;
         (told["items"].as_array().unwrap().len() == 3).then_some(told)
     })
     .await;
@@ -81,15 +82,9 @@ async fn what_an_operator_changes_and_what_an_auditor_tries_to_is_recorded() {
         .iter()
         .rev()
         .map(|item| {
-            let record = &item["record"];
-            let text = |value: &serde_json::Value| value.as_str().unwrap_or("").to_owned();
-            [
-                text(&record["method"]),
-                text(&record["principal"]["name"]),
-                text(&record["target"]["exposed"]),
-                text(&record["outcome"]),
-                text(&record["reason"]),
-            ]
+            let detail = &item["record"]["detail"];
+            let text = |name: &str| detail[name].as_str().unwrap_or("").to_owned();
+            ["operation", "by", "subject", "outcome", "reason"].map(text)
         })
         .collect();
     assert_eq!(
@@ -98,7 +93,7 @@ async fn what_an_operator_changes_and_what_an_auditor_tries_to_is_recorded() {
             "disable_upstream",
             "auditor",
             "notes",
-            "denied",
+            "refused",
             "role_required"
         ]
     );
@@ -109,10 +104,18 @@ async fn what_an_operator_changes_and_what_an_auditor_tries_to_is_recorded() {
             "restart_upstream",
             "operator",
             "none",
-            "denied",
+            "refused",
             "not_found"
         ]
     );
+    let kept_out = eventually("the record", async || {
+        let told = plane.get("/api/audit?event=authentication").await;
+        told["items"].get(0).cloned()
+    })
+    .await;
+    let detail = &kept_out["record"]["detail"];
+    assert_eq!(detail["reasons"], json!(["credential_invalid"]));
+    assert_eq!(detail["address"], "127.0.0.1");
 }
 
 #[tokio::test]
