@@ -9,7 +9,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::SystemTime,
@@ -137,6 +137,7 @@ struct Shared {
     key: hmac::Key,
     /// How many were noted ever: what tells without a lock that there are none.
     noted: AtomicU64,
+    listener: OnceLock<Listener>,
     // A std mutex: taken when something is found or somebody looks, never for clean content.
     kept: Mutex<Kept>,
 }
@@ -164,6 +165,9 @@ impl Kept {
     }
 }
 
+/// Is told of findings.
+pub type Listener = Box<dyn Fn(&Finding) + Send + Sync>;
+
 impl Default for Findings {
     fn default() -> Self {
         Self::new()
@@ -180,8 +184,14 @@ impl Findings {
         Self(Arc::new(Shared {
             key: hmac::Key::new(hmac::HMAC_SHA256, &key),
             noted: AtomicU64::new(0),
+            listener: OnceLock::new(),
             kept: Mutex::default(),
         }))
+    }
+
+    /// Tells `listener` of every finding from now on; of several, the first alone. It must not wait.
+    pub fn listen(&self, listener: Listener) {
+        _ = self.0.listener.set(listener);
     }
 
     /// The digest of a text that matched.
@@ -197,6 +207,9 @@ impl Findings {
         if finding.place.len() > PLACE_BYTES {
             let end = finding.place.floor_char_boundary(PLACE_BYTES);
             finding.place = finding.place[..end].into();
+        }
+        if let Some(listener) = self.0.listener.get() {
+            listener(&finding);
         }
         let rule = finding.rule.to_string();
         metrics::instruments().found(finding.kind, rule, finding.action.word(), 1);

@@ -2,13 +2,19 @@
 
 use super::HomeError;
 use crate::{
-    audit::home::{Home, default_directory},
+    audit::{
+        home::{Home, default_directory},
+        journal::{Journal, Kind},
+    },
     call,
     config::{self, Plan},
+    findings::{Direction, Finding, Findings},
+    protocol::UpstreamId,
+    tasks::Tasks,
 };
 
 /// Begins to record; `None` where that is switched off.
-pub(super) fn open(plan: &Plan) -> Result<Option<Home>, HomeError> {
+pub(super) fn open(plan: &Plan, tasks: &Tasks) -> Result<Option<Home>, HomeError> {
     let Some(spec) = &plan.audit else {
         return Ok(None);
     };
@@ -25,7 +31,31 @@ pub(super) fn open(plan: &Plan) -> Result<Option<Home>, HomeError> {
         );
     }
     tracing::info!(directory = %home.directory.display(), key = %home.key, "calls are recorded");
+    let keeping = home.journal.clone().keep(tasks.token().clone());
+    tasks.spawn_orderly(keeping);
     Ok(Some(home))
+}
+
+/// Notes what is found in definitions: that one is not what was approved, or is held.
+pub(super) fn note_definitions(findings: &Findings, journal: &Journal) {
+    let journal = journal.clone();
+    findings.listen(Box::new(move |finding: &Finding| {
+        if finding.direction != Direction::Definitions {
+            return;
+        }
+        journal.note(Kind::Quarantine, |detail| {
+            detail
+                .text("action", finding.action.word())
+                .text("class", finding.kind)
+                .maybe("item", finding.item.as_deref())
+                .text("place", &finding.place)
+                .text("rule", &finding.rule)
+                .maybe(
+                    "upstream",
+                    finding.upstream.as_ref().map(UpstreamId::as_str),
+                );
+        });
+    }));
 }
 
 /// Ends the recording, after everything that was to be recorded.

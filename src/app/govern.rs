@@ -17,6 +17,7 @@ use std::{
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{
+    audit::journal::{Journal, Kind},
     config::{Plan, PolicyPlan},
     policy::{Policy, Problem},
     snapshot::{Snapshot, World},
@@ -33,6 +34,7 @@ const FILES: usize = 4_096;
 pub(super) struct Governor {
     plan: PolicyPlan,
     world: Arc<World>,
+    journal: Journal,
     // Serialises reloads. Held while files are read, by at most two: the look-out and whoever asks for a reload.
     standing: Mutex<Standing>,
 }
@@ -90,11 +92,13 @@ impl Governor {
         plan: PolicyPlan,
         problems: Vec<Problem>,
         world: Arc<World>,
+        journal: Journal,
         tasks: &Tasks,
     ) -> Arc<Self> {
         let governor = Arc::new(Self {
             plan,
             world,
+            journal,
             standing: Mutex::new(Standing {
                 problems,
                 unfit: None,
@@ -127,12 +131,23 @@ impl Governor {
                 standing.unfit = Some(before.revision);
             })?;
             tracing::info!(digest, "other policies are in force");
+            self.journal.note(Kind::Policy, |detail| {
+                detail
+                    .text("before", before.policy().policy().digest())
+                    .text("digest", digest)
+                    .text("state", "in_force");
+            });
             Ok(())
         });
         match &result {
             Ok(()) => standing.problems.clear(),
             Err(problems) if *problems != standing.problems => {
                 tell(problems, "the policies before stay in force");
+                self.journal.note(Kind::Policy, |detail| {
+                    detail
+                        .number("problems", problems.len() as u64)
+                        .text("state", "refused");
+                });
                 standing.problems.clone_from(problems);
             }
             Err(_) => {}

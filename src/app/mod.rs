@@ -171,8 +171,14 @@ impl App {
         telemetry: Option<Telemetry>,
         tasks: Tasks,
     ) -> Result<Self, AppError> {
+        // First, so that nothing that happens is left out.
+        let recording = audit::open(&plan, &tasks)?;
+        let auditor = recording.as_ref().map(|home| home.auditor.clone());
+        let journal = recording.as_ref().map(|home| home.journal.clone());
+        let journal = journal.unwrap_or_default();
         let hub = Hub::new(plan.listens);
         let findings = Findings::new();
+        audit::note_definitions(&findings, &journal);
         let (policy, problems) = govern::first(&plan);
         let sanitizer = content::sanitizer(&plan, findings.clone());
         let mut catalog = plan.catalog.clone();
@@ -182,15 +188,14 @@ impl App {
             World::under(&policy, catalog, hub.clone()).pinned(ledger.clone(), findings.clone());
         let world = Arc::new(world);
         world.limit(plan.limits.clone());
-        pins::start(ledger.clone(), world.clone(), &tasks);
+        pins::start(ledger.clone(), world.clone(), journal.clone(), &tasks);
         let unguided = match &plan.policy {
             None => problems.clone(),
             Some(_) => Vec::new(),
         };
-        let governor = plan
-            .policy
-            .clone()
-            .map(|policy| Governor::start(policy, problems, world.clone(), &tasks));
+        let governor = plan.policy.clone().map(|policy| {
+            Governor::start(policy, problems, world.clone(), journal.clone(), &tasks)
+        });
         let closing = CancellationToken::new();
         let connections = connections(&plan, &tasks)?;
         let sealer = Arc::new(
@@ -222,11 +227,6 @@ impl App {
             world.expect_own();
         }
         let fleet = Arc::new(Fleet { all, own });
-        let recording = audit::open(&plan)?;
-        let auditor = recording.as_ref().map(|home| home.auditor.clone());
-        let journal = recording.as_ref().map(|home| home.journal.clone());
-        let journal = journal.unwrap_or_default();
-        tasks.spawn_orderly(journal.clone().keep(tasks.token().clone()));
         let feed = Feed::new();
         let parts = stack::Parts {
             auditor: auditor.clone(),
@@ -257,7 +257,7 @@ impl App {
         }
         let guards = plan.auth.clone();
         let guards = guards
-            .map(|spec| Gatekeeper::start(spec, &tasks))
+            .map(|spec| Gatekeeper::noting(spec, journal.clone(), &tasks))
             .transpose()?;
         let controls = Controls::new(&plan, world.clone(), governor, unguided, journal);
         let server = std::sync::Mutex::new(None);

@@ -7,13 +7,18 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::{pins::Ledger, snapshot::World, tasks::Tasks};
+use crate::{
+    audit::journal::{Journal, Kind},
+    pins::Ledger,
+    snapshot::World,
+    tasks::Tasks,
+};
 
 /// How often the records are looked at.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Begins to look at the records.
-pub(super) fn start(ledger: Arc<Ledger>, world: Arc<World>, tasks: &Tasks) {
+pub(super) fn start(ledger: Arc<Ledger>, world: Arc<World>, journal: Journal, tasks: &Tasks) {
     tasks.spawn(async move {
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -24,6 +29,9 @@ pub(super) fn start(ledger: Arc<Ledger>, world: Arc<World>, tasks: &Tasks) {
             let changed = tokio::task::spawn_blocking(move || kept.keep()).await;
             for upstream in changed.unwrap_or_default() {
                 tracing::info!(upstream = %upstream, "other definitions are approved");
+                journal.note(Kind::Approval, |detail| {
+                    detail.text("upstream", upstream.as_str());
+                });
                 world.reconsider(&upstream);
             }
         }

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::{
     Level, Rules,
+    journal::{Journal, Kind},
     record::{self, Ending, Frame, Operation, Permission},
     recorder::{Recorder, Safe, Unavailable, Weight},
 };
@@ -22,6 +23,7 @@ pub struct Auditor(Arc<Shared>);
 
 struct Shared {
     recorder: Recorder,
+    journal: Journal,
     key: hmac::Key,
     rules: Rules,
     config: String,
@@ -32,6 +34,7 @@ impl Auditor {
     /// Writes to `recorder` by these rules; `key` is for digests, `config` is the digest of the configuration.
     pub fn new(recorder: Recorder, key: &[u8], rules: Rules, config: String) -> Self {
         Self(Arc::new(Shared {
+            journal: Journal::of(recorder.clone()),
             recorder,
             key: hmac::Key::new(hmac::HMAC_SHA256, key),
             rules,
@@ -43,6 +46,11 @@ impl Auditor {
     /// Where it writes.
     pub fn recorder(&self) -> &Recorder {
         &self.0.recorder
+    }
+
+    /// Where events beside calls are noted.
+    pub fn journal(&self) -> &Journal {
+        &self.0.journal
     }
 
     /// Records that a call may go on. What comes back is ready when it may; `None` where no rule wants a record.
@@ -65,6 +73,13 @@ impl Auditor {
 
     /// Records how a call ended.
     pub fn conclude(&self, of: &Operation, ending: &Ending<'_>) {
+        if ending.outcome == "shed" {
+            let (kind, name) = match (ending.limit, ending.reason.as_deref()) {
+                (Some(rule), _) => (Kind::Limit, rule),
+                (None, reason) => (Kind::Overload, reason.unwrap_or("overloaded")),
+            };
+            self.0.journal.exceeded(kind, name);
+        }
         let facts = of.trail.facts();
         let upstream = facts.route.as_ref().map(|(upstream, _)| upstream);
         let level = self.level(of, upstream);

@@ -174,7 +174,8 @@ impl Home {
             outside,
         )
         .map_err(wrong(&own))?;
-        let journal = Journal::of(recorder.clone());
+        let auditor = Auditor::new(recorder, &digest, spec.rules.clone(), config.clone());
+        let journal = auditor.journal().clone();
         journal.note(Kind::Start, |detail| {
             if !config.is_empty() {
                 detail.text("config", &config);
@@ -186,7 +187,7 @@ impl Home {
         let first = recovered.map_or(0, |recovered| recovered.last.seq);
         let sinks = spec.sinks.start(&own, first)?;
         Ok(Self {
-            auditor: Auditor::new(recorder, &digest, spec.rules.clone(), config),
+            auditor,
             _ending: Ending(journal.clone()),
             journal,
             _keeper: keeper,

@@ -10,6 +10,7 @@ mod tally;
 mod tests;
 
 use std::{
+    fmt,
     net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
@@ -148,6 +149,12 @@ impl Journal {
                 return;
             }
         }
+    }
+}
+
+impl fmt::Debug for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Journal")
     }
 }
 

@@ -19,6 +19,9 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use http::HeaderName;
+use secrecy::SecretString;
+
 pub use lines::Lines;
 pub use otlp::Otlp;
 
@@ -61,6 +64,8 @@ pub enum Stream {
 pub struct OtlpSpec {
     /// Its address, the path included.
     pub address: Address,
+    /// What is sent with every request, beside what the protocol says.
+    pub headers: Vec<(HeaderName, SecretString)>,
     /// Roots to trust there instead of the system's, in PEM.
     pub ca: Option<Vec<u8>>,
     /// `service.name` of what is sent.
@@ -97,7 +102,7 @@ impl SinksSpec {
                 service: otlp.service.clone(),
                 node: super::home::node(),
             };
-            let sink = Otlp::new(fetcher, otlp.address.clone(), resource);
+            let sink = Otlp::new(fetcher, otlp, resource);
             let started = Sinking::start(directory, first, sink);
             all.push(started.map_err(|error| wrong(error.to_string()))?);
         }

@@ -1,10 +1,11 @@
 //! Records as log records of OpenTelemetry, to a receiver of OTLP over HTTP in its JSON encoding.
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{HeaderMap, HeaderValue, StatusCode, header::CONTENT_TYPE};
+use secrecy::ExposeSecret as _;
 use tokio::runtime::Handle;
 
-use super::{Sink, Undelivered};
+use super::{OtlpSpec, Sink, Undelivered};
 use crate::{
     audit::{
         export::{Resource, logs},
@@ -20,19 +21,29 @@ const ANSWER: usize = 64 << 10;
 pub struct Otlp {
     fetcher: Fetcher,
     address: Address,
+    headers: HeaderMap,
     resource: Resource,
     runtime: Handle,
 }
 
 impl Otlp {
-    /// To the receiver at `address`, its path included: `/v1/logs` by default of the protocol.
+    /// To this receiver.
     ///
     /// # Panics
     /// Outside a runtime.
-    pub fn new(fetcher: Fetcher, address: Address, resource: Resource) -> Self {
+    pub fn new(fetcher: Fetcher, to: &OtlpSpec, resource: Resource) -> Self {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        for (name, value) in &to.headers {
+            if let Ok(mut value) = HeaderValue::from_str(value.expose_secret()) {
+                value.set_sensitive(true);
+                headers.insert(name.clone(), value);
+            }
+        }
         Self {
             fetcher,
-            address,
+            address: to.address.clone(),
+            headers,
             resource,
             runtime: Handle::current(),
         }
@@ -46,7 +57,8 @@ impl Sink for Otlp {
 
     fn deliver(&mut self, batch: &Batch) -> Result<(), Undelivered> {
         let body = Bytes::from(logs(&self.resource, batch.lines()));
-        let sent = self.fetcher.json(&self.address, body, ANSWER);
+        let headers = self.headers.clone();
+        let sent = self.fetcher.post(&self.address, headers, body, ANSWER);
         let answer = self
             .runtime
             .block_on(sent)

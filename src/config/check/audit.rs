@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Check, globs, pem, secs};
+use super::{Check, globs, pem, secs, telemetry::headers};
 use crate::{
     audit::{
         Level, Rule, Rules,
@@ -122,12 +122,18 @@ fn disk(check: &mut Check<'_>, raw: &Disk) -> Watermarks {
 }
 
 fn sinks(check: &mut Check<'_>, raw: &Sinks) -> SinksSpec {
+    let headers = headers(
+        check,
+        &["audit", "sinks", "otlp_headers"],
+        &raw.otlp_headers,
+    );
     let ca = raw.otlp_ca.clone().map(String::into_bytes);
     if let Some(roots) = &ca {
         pem::roots(check, &["audit", "sinks", "otlp_ca"], roots);
     }
     if raw.otlp.is_none() && !check.was_struck(&["audit", "sinks", "otlp"]) {
         for (key, given) in [
+            ("otlp_headers", !headers.is_empty()),
             ("otlp_ca", ca.is_some()),
             ("otlp_plain_http", raw.otlp_plain_http),
         ] {
@@ -145,6 +151,7 @@ fn sinks(check: &mut Check<'_>, raw: &Sinks) -> SinksSpec {
         match Address::configured(&format!("{base}{LOGS}"), raw.otlp_plain_http) {
             Ok(address) => Some(OtlpSpec {
                 address,
+                headers,
                 ca,
                 service: "usher".to_owned(),
             }),

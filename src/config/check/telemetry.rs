@@ -36,7 +36,7 @@ pub(super) fn telemetry(check: &mut Check<'_>, raw: Telemetry) -> TelemetrySpec 
             "a word of at most 255 characters, such as `usher`",
         );
     }
-    let headers = headers(check, &raw.headers);
+    let headers = headers(check, &["telemetry", "headers"], &raw.headers);
     let ca = raw.ca.map(String::into_bytes);
     if let Some(roots) = &ca {
         pem::roots(check, &["telemetry", "ca"], roots);
@@ -136,13 +136,14 @@ fn receiver(check: &mut Check<'_>, text: &str, plain_http: bool) -> Option<Addre
     }
 }
 
-fn headers(
+pub(super) fn headers(
     check: &mut Check<'_>,
+    at: &[&str],
     raw: &std::collections::BTreeMap<String, crate::config::units::Secret>,
 ) -> Vec<(HeaderName, SecretString)> {
     let mut all: Vec<(HeaderName, SecretString)> = Vec::new();
     for (name, value) in raw {
-        let path = ["telemetry", "headers", name.as_str()];
+        let path = [at, &[name.as_str()]].concat();
         check.secret(&path);
         let Ok(header) = HeaderName::try_from(name.as_str()) else {
             check.wrong_key(&path, "not the name of a header", "");

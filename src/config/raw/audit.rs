@@ -1,6 +1,6 @@
 //! `audit:`: what is recorded of calls, how safely, where, and for how long.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
@@ -8,7 +8,10 @@ use serde::{
     de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use crate::config::{typed::mistake, units::Time};
+use crate::config::{
+    typed::mistake,
+    units::{Secret, Time},
+};
 
 /// The block, or `off`.
 #[derive(Debug)]
@@ -57,6 +60,8 @@ pub(in crate::config) struct Sinks {
     pub(in crate::config) stdout: bool,
     /// A receiver of OTLP over HTTP, such as http://127.0.0.1:4318; log records go to its /v1/logs, in JSON. Default: none.
     pub(in crate::config) otlp: Option<String>,
+    /// Headers sent with everything, such as a credential: { authorization: "${env:OTLP_TOKEN}" }.
+    pub(in crate::config) otlp_headers: BTreeMap<String, Secret>,
     /// Roots to trust at the receiver instead of the system's, in PEM: "${file:/path}".
     pub(in crate::config) otlp_ca: Option<String>,
     /// Allows http to an address that is not loopback. Default: false.

@@ -20,6 +20,7 @@ use http::{Response, request::Parts};
 
 use super::{Body, Peer};
 use crate::{
+    audit::journal::Journal,
     auth::{Asked, AuthError, Authenticator, Verdict, spec::AuthSpec},
     call::{Identity, IdentityKind},
     fetch::{FetchError, Fetcher},
@@ -42,6 +43,7 @@ pub struct Gatekeeper {
     keepers: Vec<Arc<KeyKeeper>>,
     inquiry: Option<Inquiry>,
     failures: Failures,
+    journal: Journal,
 }
 
 /// The guard of one endpoint. A cheap handle.
@@ -87,6 +89,18 @@ impl Gatekeeper {
     /// # Errors
     /// [`GuardError`]. That an identity provider is not there is none: it may come.
     pub fn start(spec: AuthSpec, tasks: &Tasks) -> Result<Arc<Self>, GuardError> {
+        Self::noting(spec, Journal::off(), tasks)
+    }
+
+    /// The same, with who is refused in this journal (SECURITY 8).
+    ///
+    /// # Errors
+    /// As [`Gatekeeper::start`].
+    pub fn noting(
+        spec: AuthSpec,
+        journal: Journal,
+        tasks: &Tasks,
+    ) -> Result<Arc<Self>, GuardError> {
         let failures = Failures::new(spec.failures_per_minute);
         let authenticator = Arc::new(Authenticator::new(spec));
         let spec = authenticator.spec();
@@ -104,6 +118,7 @@ impl Gatekeeper {
             keepers,
             inquiry,
             failures,
+            journal,
             authenticator,
         }))
     }
@@ -227,6 +242,7 @@ impl Post {
             AuthError::Missing => self.challenge.missing(),
             AuthError::Unavailable => challenge::unavailable(),
             AuthError::Invalid(why) => {
+                self.keeper.journal.refused(address, why);
                 let over = address.and_then(|address| self.keeper.failures.note(address));
                 match over {
                     Some(wait) => challenge::too_many(wait),
