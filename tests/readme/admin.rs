@@ -93,14 +93,16 @@ impl Served {
 
     /// What a `curl` gets, head and body.
     fn asked(&self, curl: &[String]) -> String {
-        let after = |flag: &str| {
-            let flags = curl.windows(2).filter(move |pair| pair[0] == flag);
-            flags.map(|pair| pair[1].replace("$USHER_ADMIN_TOKEN", TOKEN))
+        let after = |flag: &str| -> Vec<String> {
+            let flags = curl.windows(2).filter(|pair| pair[0] == flag);
+            flags
+                .map(|pair| pair[1].replace("$USHER_ADMIN_TOKEN", TOKEN))
+                .collect()
         };
         let mut urls = curl.iter();
         let path = urls.find_map(|word| word.strip_prefix(&format!("http://{ADDRESS}")));
         let path = path.expect("an address");
-        let body: String = after("-d").collect();
+        let body = after("-d").concat();
         let verb = if body.is_empty() { "GET" } else { "POST" };
         let mut request = format!(
             "{verb} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n",
