@@ -32,12 +32,13 @@ pub(in crate::admin) const SEARCH: &[Parameter] = &[
     METHOD,
     OUTCOME,
     DECISION,
+    REASON,
     FINDING,
     EVENT,
     CALL,
 ];
 pub(in crate::admin) const FOLLOW: &[Parameter] = &[
-    PRINCIPAL, UPSTREAM, NAME, METHOD, OUTCOME, DECISION, FINDING, EVENT, CALL,
+    PRINCIPAL, UPSTREAM, NAME, METHOD, OUTCOME, DECISION, REASON, FINDING, EVENT, CALL,
 ];
 
 const PRINCIPAL: Parameter = named("principal", "Only records of this principal, by name.");
@@ -59,6 +60,10 @@ const DECISION: Parameter = Parameter::maybe(
     "decision",
     Shape::Word(&["permit", "deny"]),
     "Only records of this decision.",
+);
+const REASON: Parameter = named(
+    "reason",
+    "Only records of what was refused for this reason.",
 );
 const FINDING: Parameter = named(
     "finding",
