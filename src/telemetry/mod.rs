@@ -3,6 +3,12 @@
 //! Guarantees: the global meter provider is installed once, before anything is served; what `/metrics` shows is read when it
 //! is asked for and not before; a metric has no more sets of labels than configured, whoever calls whatever; what cannot be
 //! sent is dropped and said once in the log, and never makes a call wait; the end takes no longer than [`Telemetry::FLUSH`].
+//!
+//! How many series there are: a duration is 17 for each set of labels (method, revision, upstream, error, and tool where it is
+//! told apart), everything else one. Principals, arguments and addresses are no labels, so their number is that of the
+//! configuration: ten thousand principals on five thousand tools of one upstream make less than 10,000 series. Whatever
+//! happens, a metric has no more than `label_sets` sets (2,000) and counts the rest together, as `otel_metric_overflow`:
+//! less than 125,000 series in all.
 //! Deliberately absent: the instruments (`metrics`), the spans (`spans`), and the listener that serves the text.
 
 mod otlp;
@@ -120,6 +126,17 @@ impl Telemetry {
         })))
     }
 
+    /// The same metrics, with spans that a provider of the caller's own gets.
+    #[must_use]
+    pub fn with_tracers(&self, tracers: SdkTracerProvider) -> Self {
+        Self(Arc::new(Shared {
+            registry: self.0.registry.clone(),
+            meters: self.0.meters.clone(),
+            spans: Spans::made_by(tracers.tracer("usher")),
+            tracers: Some(tracers),
+        }))
+    }
+
     /// Every metric as it stands now, in the text format of Prometheus (0.0.4).
     pub fn metrics_text(&self) -> Vec<u8> {
         let mut text = Vec::new();
@@ -218,4 +235,86 @@ fn sending(
         ))))
         .with_span_processor(processor)
         .build())
+}
+
+/// What a caller records is recorded here; of traces that begin here this share.
+fn sampler(share: f64) -> Sampler {
+    Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(share)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(text: &[u8], name: &str) -> usize {
+        let text = String::from_utf8_lossy(text);
+        text.lines().filter(|line| line.starts_with(name)).count()
+    }
+
+    #[test]
+    fn no_metric_has_more_sets_of_labels_than_it_may() {
+        let spec = TelemetrySpec {
+            label_sets: 100,
+            ..TelemetrySpec::default()
+        };
+        let telemetry = Telemetry::new(&spec).unwrap();
+        let counter = telemetry.meter().u64_counter("many").build();
+        let label = |number: u64| [KeyValue::new("n", number.to_string())];
+        for number in 0..99 {
+            counter.add(1, &label(number));
+        }
+        let text = telemetry.metrics_text();
+        assert_eq!(series(&text, "many_total"), 99);
+        assert_eq!(series(&text, "many_total{otel_metric_overflow"), 0);
+        for number in 99..5_000 {
+            counter.add(1, &label(number));
+        }
+        let text = telemetry.metrics_text();
+        assert!(series(&text, "many_total") <= 101);
+        let text = String::from_utf8(text).unwrap();
+        let rest = text
+            .lines()
+            .find(|line| line.contains(r#"otel_metric_overflow="true""#))
+            .unwrap();
+        let (_, rest) = rest.rsplit_once(' ').unwrap();
+        assert!(rest.parse::<u64>().unwrap() >= 4_900, "{rest}");
+    }
+
+    #[test]
+    fn what_a_caller_records_is_recorded_and_of_the_rest_a_share() {
+        use opentelemetry_sdk::trace::InMemorySpanExporter;
+
+        use crate::{
+            protocol::trace::Parent,
+            spans::{About, Span},
+        };
+
+        let exporter = InMemorySpanExporter::default();
+        let tracers = SdkTracerProvider::builder()
+            .with_sampler(sampler(0.0))
+            .with_simple_exporter(exporter.clone())
+            .build();
+        let telemetry = Telemetry::new(&TelemetrySpec::default())
+            .unwrap()
+            .with_tracers(tracers);
+        let about = About {
+            method: "tools/list",
+            ..About::default()
+        };
+        let parent = |flags| Parent {
+            trace: 7,
+            span: 8,
+            flags,
+        };
+        for parent in [None, Some(parent(0)), Some(parent(1))] {
+            let span = telemetry.spans().served(&about, parent.as_ref()).unwrap();
+            // The trace goes on whether it is recorded or not.
+            let told: Parent = Span::told(&span);
+            assert_eq!(told.flags, parent.map_or(0, |parent| parent.flags));
+            assert!(parent.is_none_or(|parent| parent.trace == told.trace));
+            assert!(told.trace != 0 && told.span != 0);
+            span.end(None, None);
+        }
+        assert_eq!(exporter.get_finished_spans().unwrap().len(), 1);
+    }
 }

@@ -27,6 +27,7 @@ mod limits;
 mod listening;
 mod messages;
 mod namespacing;
+mod observed;
 mod pagination;
 mod pins;
 mod regressions;

@@ -26,6 +26,8 @@ pub(crate) struct Client {
     command: Vec<PathBuf>,
     era: Option<&'static str>,
     completes: bool,
+    /// Where its spans go to.
+    receiver: Option<String>,
 }
 
 impl Client {
@@ -44,6 +46,15 @@ impl Client {
         Self::new(vec![example(name)])
     }
 
+    /// The Python client, with its spans sent to a receiver.
+    pub(crate) fn watched(receiver: &str) -> Self {
+        let program = peers().join("observed/client.py");
+        Self {
+            receiver: Some(receiver.to_owned()),
+            ..Self::new(vec![venv("python"), program])
+        }
+    }
+
     /// The Inspector, which has no way to complete arguments.
     pub(crate) fn inspector() -> Self {
         Self {
@@ -57,6 +68,7 @@ impl Client {
             command,
             era: None,
             completes: true,
+            receiver: None,
         }
     }
 
@@ -92,6 +104,9 @@ impl Client {
         };
         if let Some(era) = self.era {
             command.arg("--era").arg(era);
+        }
+        if let Some(receiver) = &self.receiver {
+            command.env("OTLP_RECEIVER", receiver);
         }
         let pipes = command
             .stdin(Stdio::piped())

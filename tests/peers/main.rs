@@ -21,6 +21,7 @@ mod connect;
 mod exchange;
 mod import;
 mod login;
+mod observed;
 mod pins;
 mod pipe;
 mod servers;

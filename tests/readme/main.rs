@@ -48,6 +48,10 @@ fn every_command_of_ours_is_one() {
                 assert!(top("tests/run").is_file());
                 continue;
             }
+            ["docker", "compose", "-f", file, "up", "-d"] => {
+                assert!(top(file).is_file());
+                continue;
+            }
             ["curl" | "claude" | "openssl" | "npm" | "pip", ..] | ["cargo", "add", ..] => continue,
             _ => panic!("what is `{line}`?"),
         };
@@ -85,6 +89,31 @@ fn every_configuration_loads_and_so_does_the_one_in_deploy() {
     let example = std::fs::read_to_string(top("deploy/usher.yaml")).expect("an example");
     let plan = load(&etc, &example);
     assert_eq!(plan.upstreams.len(), 3);
+}
+
+#[test]
+fn everything_that_prometheus_and_grafana_are_given_is_there() {
+    let given = std::fs::read_to_string(top("deploy/watch.yaml")).expect("it is there");
+    let mut seen = 0;
+    for place in given
+        .split("./")
+        .skip(1)
+        .filter_map(|rest| rest.split(':').next())
+    {
+        assert!(top("deploy").join(place).exists(), "deploy/{place}");
+        seen += 1;
+    }
+    assert_eq!(seen, 3);
+    let scraped =
+        std::fs::read_to_string(top("deploy/prometheus/prometheus.yaml")).expect("it is there");
+    assert!(scraped.contains("127.0.0.1:8809") && scraped.contains("alerts.yaml"));
+    assert!(top("deploy/prometheus/alerts.yaml").is_file());
+    for line in README
+        .split('`')
+        .filter(|code| code.starts_with("deploy/") && !code.contains(' '))
+    {
+        assert!(top(line).exists(), "{line}");
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod grants;
 mod limits;
 mod refused;
 mod secrets;
+mod telemetry;
 
 use std::{
     fs,

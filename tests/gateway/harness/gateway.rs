@@ -5,7 +5,7 @@ use std::{fmt::Write as _, fs, net::SocketAddr, path::PathBuf, time::Duration};
 use tempfile::TempDir;
 use usher::{
     admin::AdminSpec, app::App, auth::spec::AuthSpec, config, server::spec::TlsServerSpec,
-    tasks::Tasks,
+    tasks::Tasks, telemetry::Telemetry,
 };
 
 use super::{Client, PATIENCE, Revision, Upstream, authority::Authority, client::HandshakeRefused};
@@ -35,6 +35,7 @@ pub(crate) struct GatewayBuilder {
     policies: Option<TempDir>,
     unguided: bool,
     admin: Option<AdminSpec>,
+    telemetry: Option<Telemetry>,
 }
 
 /// What holds where a scenario is about who calls, and says nothing of what they may do.
@@ -86,6 +87,12 @@ impl GatewayBuilder {
     /// Says nothing of what whoever is let in may do.
     pub(crate) const fn unguided(mut self) -> Self {
         self.unguided = true;
+        self
+    }
+
+    /// Is watched by this.
+    pub(crate) fn observed(mut self, telemetry: Telemetry) -> Self {
+        self.telemetry = Some(telemetry);
         self
     }
 
@@ -176,7 +183,9 @@ impl GatewayBuilder {
             });
         }
         let tasks = Tasks::new();
-        let app = App::build(plan, tasks.clone()).await.unwrap();
+        let app = App::observed(plan, self.telemetry, tasks.clone())
+            .await
+            .unwrap();
         let address = app.bind().await.unwrap();
         if !self.unsettled {
             app.settled(PATIENCE).await;
