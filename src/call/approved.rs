@@ -6,6 +6,10 @@
 use std::fmt;
 
 use super::Principal;
+use crate::{
+    json::{Edits, Json},
+    protocol::meta,
+};
 
 /// That a person agreed to a call: who, when, to what, and how they were asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +44,17 @@ impl Means {
         match self {
             Self::Elicitation => "elicitation",
         }
+    }
+}
+
+impl Reference {
+    /// A result that names it, in `_meta`.
+    pub fn stamp(&self, result: &Json) -> Json {
+        let reference = Json::string(&self.to_string());
+        let own = [(meta::APPROVAL, meta::object_of(&[("ref", reference)]))];
+        let mut edits = Edits::new();
+        meta::stamp(&mut edits, result.root(), &own);
+        result.splice(&edits)
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) fn created(task: &Json) -> Json {
     if let Some(about) = about {
         let kept: Vec<_> = about
             .members()
-            .filter(|member| meta::crosses(&member.key) || member.key == meta::IMMEDIATE_RESPONSE)
+            .filter(|member| meta::goes_out(&member.key) || member.key == meta::IMMEDIATE_RESPONSE)
             .map(|member| (member.key, task.slice(member.value)))
             .collect();
         let kept: Vec<_> = kept

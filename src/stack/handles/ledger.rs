@@ -144,6 +144,7 @@ mod tests {
 
     fn task() -> Arc<Task> {
         Arc::new(Task {
+            approval: None,
             upstream: UpstreamId::parse("u").unwrap(),
             local: "l".into(),
             design: TaskDesign::Core,

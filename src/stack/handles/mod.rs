@@ -15,7 +15,7 @@ use futures_util::StreamExt;
 
 use super::{Error, Missing, Parts, Wrap};
 use crate::{
-    call::{Caller, Op, Outcome, Reply, ReplyStream, Step, TaskOp},
+    call::{Caller, Op, Outcome, Reference, Reply, ReplyStream, Step, TaskOp},
     catalog::Route,
     json::{Edits, Json, Node},
     jsonrpc::RpcError,
@@ -56,6 +56,8 @@ pub(super) enum Mark {
         op: TaskOp,
         caller: Arc<Caller>,
         asking: Bounds,
+        /// The approval that it began with.
+        approval: Option<Reference>,
     },
 }
 
@@ -68,6 +70,7 @@ pub(super) struct Maker {
     upstream: UpstreamId,
     tool: Arc<str>,
     design: TaskDesign,
+    approval: Option<Reference>,
 }
 
 impl Handles {
@@ -153,12 +156,15 @@ impl Wrap<Permitted> for Handles {
         };
         let call = &routed.call;
         if let Op::Task(op, handle) = &call.op {
+            let (principal, scope) = (&call.caller.principal, &call.scope);
+            let task = Task::open(&self.sealer, principal, scope, handle, unix_seconds());
             return Mark::About {
                 handle: handle.clone(),
                 route: route.clone(),
                 op: *op,
                 caller: call.caller.clone(),
                 asking: self.asking,
+                approval: task.and_then(|task| task.approval),
             };
         }
         let catalog = &routed.snapshot.catalog;
@@ -179,6 +185,7 @@ impl Wrap<Permitted> for Handles {
             upstream: route.upstream.clone(),
             tool: tool.clone(),
             design,
+            approval: routed.approved().map(|approved| approved.reference),
         }))
     }
 
@@ -214,15 +221,17 @@ impl Mark {
                     op,
                     caller,
                     asking,
+                    approval,
                 },
                 Outcome::Complete(result) | Outcome::Task(result),
             ) => Ok(Outcome::Complete(match op {
                 TaskOp::Get => {
                     askable(&result, caller, &route.upstream, asking)?;
-                    named(&result, handle)
+                    stamped(named(&result, handle), *approval)
                 }
                 TaskOp::Cancel => named(&result, handle),
-                TaskOp::Update | TaskOp::Result => result,
+                TaskOp::Result => stamped(result, *approval),
+                TaskOp::Update => result,
             })),
             (
                 Self::About {
@@ -245,6 +254,7 @@ impl Maker {
                 local: local.as_ref().into(),
                 design: self.design,
                 tool: Some(self.tool.clone()).filter(|tool| tool.len() <= TOOL_BYTES),
+                approval: self.approval,
             };
             let Self { caller, scope, .. } = self;
             let sealer = &self.handles.sealer;
@@ -264,7 +274,15 @@ impl Maker {
                 .ledger
                 .add(owner, handle.as_str().into(), Arc::new(made));
         }
-        Outcome::Task(named(task, &handle))
+        Outcome::Task(stamped(named(task, &handle), self.approval))
+    }
+}
+
+/// A result, with the reference of the approval that its task began with.
+fn stamped(result: Json, approval: Option<Reference>) -> Json {
+    match approval {
+        Some(approval) => approval.stamp(&result),
+        None => result,
     }
 }
 

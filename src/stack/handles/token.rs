@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    call::Principal,
+    call::{Principal, Reference},
     catalog::Route,
     protocol::{UpstreamId, extensions::TaskDesign, names::Scope},
     seal::{Purpose, Sealer},
@@ -32,6 +32,8 @@ pub(super) struct Task {
     /// The tool it came from, by the name it was called by at its endpoint; `None` in handles of earlier versions and for
     /// names of more than [`TOOL_BYTES`]. Without it nobody uses the task where a policy is configured.
     pub(super) tool: Option<Arc<str>>,
+    /// The approval that the call went by which made it.
+    pub(super) approval: Option<Reference>,
 }
 
 impl Task {
@@ -61,10 +63,17 @@ impl Task {
         let key = self.upstream.as_str();
         let mut plain = now.to_le_bytes().to_vec();
         let tool = self.tool.as_deref().unwrap_or_default();
-        plain.push(match self.design {
+        let design = match self.design {
             TaskDesign::Core => 2,
             TaskDesign::Extension => 3,
-        });
+        };
+        match &self.approval {
+            None => plain.push(design),
+            Some(approval) => {
+                plain.push(design + 2);
+                plain.extend_from_slice(&approval.0);
+            }
+        }
         plain.push(u8::try_from(tool.len()).ok()?);
         plain.extend_from_slice(tool.as_bytes());
         plain.extend(u8::try_from(key.len()));
@@ -93,6 +102,13 @@ impl Task {
             return None;
         }
         let (design, rest) = rest.split_first()?;
+        let (design, approval, rest) = match design {
+            4 | 5 => {
+                let (approval, rest) = rest.split_first_chunk()?;
+                (design - 2, Some(Reference(*approval)), rest)
+            }
+            design => (*design, None, rest),
+        };
         let (design, tool, rest) = match design {
             // Without a tool, as earlier versions wrote them.
             0 => (TaskDesign::Core, None, rest),
@@ -116,6 +132,7 @@ impl Task {
             local: std::str::from_utf8(local).ok()?.into(),
             design,
             tool,
+            approval,
         })
     }
 }
@@ -140,6 +157,25 @@ mod tests {
             local: "t-1 ü".into(),
             design: TaskDesign::Core,
             tool: Some("notes_add".into()),
+            approval: None,
+        }
+    }
+
+    #[test]
+    fn a_handle_keeps_the_approval_that_its_task_began_with() {
+        let sealer = Sealer::new(b"secret");
+        let who = Principal::anonymous();
+        for design in [TaskDesign::Core, TaskDesign::Extension] {
+            for approval in [None, Some(Reference([7; 16]))] {
+                let task = Task {
+                    design,
+                    approval,
+                    ..task()
+                };
+                let handle = task.seal(&sealer, &who, &Scope::All, 1_000).unwrap();
+                let opened = Task::open(&sealer, &who, &Scope::All, &handle, 1_000);
+                assert_eq!(opened, Some(task));
+            }
         }
     }
 
@@ -175,6 +211,7 @@ mod tests {
             local: "x".repeat(length).into(),
             design: TaskDesign::Extension,
             tool: Some("t".repeat(TOOL_BYTES).into()),
+            approval: Some(Reference([7; 16])),
         };
         let longest = of(LOCAL_BYTES);
         let handle = longest.seal(&sealer, &who, &Scope::All, 7).unwrap();

@@ -270,11 +270,7 @@ impl Asker {
         let Some(approved) = &self.approved else {
             return result;
         };
-        let reference = Json::string(&approved.reference.to_string());
-        let own = [(meta::APPROVAL, meta::object_of(&[("ref", reference)]))];
-        let mut edits = Edits::new();
-        meta::stamp(&mut edits, result.root(), &own);
-        result.splice(&edits)
+        approved.reference.stamp(&result)
     }
 
     /// Whether the upstream failed for want of what policy keeps from it.

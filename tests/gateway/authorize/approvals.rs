@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{LEGACY, MODERN, governed};
 use crate::{
     harness::{Pairing, Play, Revision, Says, Upstream, again, member, parse, resource, tool},
+    tasks,
     two_way::{ALL, FORM, NAMED, asking},
 };
 
@@ -349,5 +350,39 @@ async fn prompts_and_resources_may_need_a_person_too() {
         let params = format!(r#"{{"ref":{{"type":"ref/prompt","name":"notes_p"}},{argument}}}"#);
         let answer = client.ask("completion/complete", &params).await;
         assert_eq!(answer.refusal(), (-31010, "approval_unavailable".into()));
+    }
+}
+
+/// PRODUCT 9, PROTOCOL D3
+#[tokio::test]
+async fn what_comes_of_a_task_names_the_approval_that_its_call_went_by() {
+    for (notes, revision, capabilities, last) in [
+        (
+            tasks::modern(),
+            MODERN,
+            r#"{"elicitation":{"form":{}},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#,
+            "tasks/get",
+        ),
+        (tasks::core(), LEGACY, FORMS, "tasks/result"),
+    ] {
+        let gateway = governed(
+            &notes,
+            r#"@require("approval") permit(principal, action == Action::"call", resource);"#,
+        )
+        .await;
+        let ana = gateway.client_as("ana", revision, capabilities).await;
+        let params = r#"{"name":"notes_slow","arguments":{},"task":{}}"#;
+        let talk = ana.ask("tools/call", params).answering(yes).await;
+        assert_eq!(talk.asked.len(), 1, "{talk:?}");
+        let made = talk.answer.value();
+        let reference = made["_meta"]["dev.usher/approval"]["ref"].clone();
+        assert_eq!(reference.as_str().map(str::len), Some(32), "{made}");
+        let task = made.get("task").unwrap_or(&made);
+        let handle = task["taskId"].as_str().unwrap();
+        let done = tasks::about(&ana, last, handle).await.value();
+        assert_eq!(
+            done["_meta"]["dev.usher/approval"]["ref"], reference,
+            "{done}"
+        );
     }
 }

@@ -19,7 +19,7 @@ const CORE: &str =
     r#"{"tools":{},"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}"#;
 
 /// An upstream of the extension whose tool `slow` becomes task `local-7`, which has completed by the time one asks.
-fn modern() -> Upstream {
+pub(crate) fn modern() -> Upstream {
     modern_at(Upstream::http(Revision::V2026_07_28))
 }
 
@@ -45,7 +45,7 @@ fn known(heard: &Heard, result: &str) -> Play {
 }
 
 /// An upstream of 2025-11-25 with a tool `slow` that must be run as a task, and one that may be.
-fn core() -> Upstream {
+pub(crate) fn core() -> Upstream {
     core_at(Upstream::http(Revision::V2025_11_25))
 }
 
@@ -78,7 +78,7 @@ fn core_at(server: Upstream) -> Upstream {
         .on("tasks/cancel", |heard| known(heard, r#"{"taskId":"local-7","status":"cancelled","createdAt":"c","lastUpdatedAt":"l","ttl":60000}"#))
 }
 
-async fn about(client: &Client, method: &str, handle: &str) -> Answer {
+pub(crate) async fn about(client: &Client, method: &str, handle: &str) -> Answer {
     let params = format!(r#"{{"taskId":{}}}"#, quote(handle));
     client.ask(method, &params).await
 }
