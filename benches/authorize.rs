@@ -39,7 +39,7 @@ fn upstream(n: usize) -> UpstreamId {
 /// Five thousand tools of a hundred upstreams, and somebody in twenty groups.
 struct World {
     prepared: Prepared,
-    who: Identity,
+    who: Arc<Identity>,
     upstream: UpstreamId,
     args: Json,
 }
@@ -61,7 +61,7 @@ impl World {
         let policy = Policy::of(&[("bench.cedar", policies)]).expect("a set");
         Self {
             prepared: policy.prepare(items.collect(), None),
-            who: Identity {
+            who: Arc::new(Identity {
                 principal: Principal::new("bench"),
                 kind: IdentityKind::User,
                 name: "ana@example.com".into(),
@@ -74,7 +74,7 @@ impl World {
                 until: None,
                 revoked: CancellationToken::new(),
                 assertion: None,
-            },
+            }),
             upstream: upstream(7),
             args: json(ARGS),
         }
@@ -98,7 +98,9 @@ impl World {
                 now: SystemTime::UNIX_EPOCH,
             },
         };
-        self.prepared.decide(black_box(&ask)).is_ok()
+        // As every call does it.
+        let class = self.prepared.class_of(&self.who);
+        self.prepared.decide_as(&class, black_box(&ask)).is_ok()
     }
 }
 
@@ -167,6 +169,9 @@ fn authorize(c: &mut Criterion) {
     });
     group.bench_function("class_of_an_identity_in_20_groups", |b| {
         b.iter(|| world.prepared.class(black_box(&world.who)));
+    });
+    group.bench_function("class_of_the_same_identity_again", |b| {
+        b.iter(|| world.prepared.class_of(black_box(&world.who)));
     });
     group.finish();
 }

@@ -8,7 +8,7 @@ use std::{
     collections::HashMap,
     hash::{BuildHasher as _, BuildHasherDefault, Hash, Hasher, RandomState},
     sync::{
-        Arc, LazyLock,
+        Arc, LazyLock, Weak,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -20,6 +20,8 @@ use crate::call::{Identity, IdentityKind};
 
 /// Classes that are kept; the least used are forgotten, and made anew when they come again.
 pub(super) const CLASSES: u64 = 4_096;
+/// Identities whose class is remembered; of those that are gone nothing but their address.
+const IDENTITIES: u64 = 16_384;
 
 /// What policy knows of somebody: identities that no policy can tell apart are of one class, and see the same lists. Cheap to
 /// clone, to compare and to hash; classes of different sets of policies must not be compared.
@@ -152,6 +154,8 @@ pub(super) struct Classes {
     nobody: Arc<str>,
     /// The classes that somebody was of, by digest.
     known: Cache<u64, Class, Mixing>,
+    /// Those of identities that came lately, by where they are: nothing else can be there while somebody still points to it.
+    lately: Cache<usize, Arc<(Weak<Identity>, Class)>, Mixing>,
 }
 
 /// Something for each of the names that policies give. Nobody but their authors puts names in, so that the cheapest hash will
@@ -171,6 +175,10 @@ impl Default for Fnv {
 }
 
 impl Hasher for Fnv {
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+
     fn write(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks::<8>();
         for word in words {
@@ -272,6 +280,9 @@ impl Classes {
             known: Cache::builder()
                 .max_capacity(CLASSES)
                 .build_with_hasher(Mixing::default()),
+            lately: Cache::builder()
+                .max_capacity(IDENTITIES)
+                .build_with_hasher(Mixing::default()),
         }
     }
 
@@ -286,6 +297,18 @@ impl Classes {
             .literals
             .binary_search_by(|(other, name)| (&**other, &**name).cmp(&(ty, id)));
         place.ok().and_then(|place| u32::try_from(place).ok())
+    }
+
+    /// The class of somebody who calls again and again.
+    pub(super) fn class_of(&self, who: &Arc<Identity>) -> Class {
+        let at = Arc::as_ptr(who).addr();
+        if let Some(known) = self.lately.get(&at) {
+            return known.1.clone();
+        }
+        let class = self.class(who);
+        let known = Arc::new((Arc::downgrade(who), class.clone()));
+        self.lately.insert(at, known);
+        class
     }
 
     /// The class of somebody.

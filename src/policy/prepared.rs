@@ -116,6 +116,14 @@ impl Prepared {
         }
     }
 
+    /// The same, remembered for as long as the identity is there.
+    pub fn class_of(&self, who: &Arc<Identity>) -> Class {
+        match self.policy.set() {
+            Some(set) => set.classes.class_of(who),
+            None => Class::only(),
+        }
+    }
+
     /// Whether an item is listed: unless all that can be done with it is denied whatever the arguments and the rest of the
     /// context are. `toolset` is that of the endpoint which lists.
     pub fn lists(&self, class: &Class, item: Subject<'_>, toolset: Option<&str>) -> bool {
@@ -132,6 +140,15 @@ impl Prepared {
     /// # Errors
     /// [`Denied`], which says why, and whether the item is hidden too.
     pub fn decide(&self, ask: &Ask<'_>) -> Result<Permit, Denied> {
+        self.decide_as(&self.class(ask.who), ask)
+    }
+
+    /// The same where the class of whoever asks is known already: of these policies, and of this identity.
+    ///
+    /// # Errors
+    /// As [`Prepared::decide`].
+    pub fn decide_as(&self, class: &Class, ask: &Ask<'_>) -> Result<Permit, Denied> {
+        debug_assert_eq!(*class, self.class(ask.who), "the class of somebody else");
         let Some(set) = self.policy.set() else {
             return if self.policy.is_unrestricted() {
                 Ok(Permit::unasked())
@@ -139,13 +156,12 @@ impl Prepared {
                 Err(Denied::hidden())
             };
         };
-        let class = set.classes.class(ask.who);
         let items = &self.laid.items;
         let subject = ask.item.as_used(ask.action);
         let Some(number) = items.find(subject.kind, subject.upstream, subject.local) else {
             let laid = Laid::unlisted(&subject, &set.classes);
-            let ready = self.ready(set, &class, &laid, ask.action);
-            return self.settle(set, &class, &laid, &ready, ask);
+            let ready = self.ready(set, class, &laid, ask.action);
+            return self.settle(set, class, &laid, &ready, ask);
         };
         let laid = &items.all[number as usize];
         let key = Key {
@@ -154,11 +170,11 @@ impl Prepared {
             action: ask.action,
         };
         let ready = self.laid.slices.get(&key).unwrap_or_else(|| {
-            let ready = Arc::new(self.ready(set, &class, laid, ask.action));
+            let ready = Arc::new(self.ready(set, class, laid, ask.action));
             self.laid.slices.insert(key, ready.clone());
             ready
         });
-        self.settle(set, &class, laid, &ready, ask)
+        self.settle(set, class, laid, &ready, ask)
     }
 
     pub(super) fn item(&self, set: &super::Set, subject: &Subject<'_>) -> Arc<Laid> {

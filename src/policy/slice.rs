@@ -306,16 +306,16 @@ impl Residual {
 
 /// `a`, `b` and `c` of `a && b && c`, in order.
 fn conjuncts(expr: &Arc<Expr>, each: &mut impl FnMut(&Arc<Expr>)) {
-    match &**expr {
-        Expr::BinaryOp {
-            op: BinaryOp::And,
-            left,
-            right,
-        } => {
-            conjuncts(left, each);
-            conjuncts(right, each);
-        }
-        _ => each(expr),
+    if let Expr::BinaryOp {
+        op: BinaryOp::And,
+        left,
+        right,
+    } = &**expr
+    {
+        conjuncts(left, each);
+        conjuncts(right, each);
+    } else {
+        each(expr);
     }
 }
 

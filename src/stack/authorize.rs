@@ -186,7 +186,7 @@ pub(super) fn of_task(
         local: &route.local,
         outward: &name,
     };
-    let class = policy.class(&call.identity);
+    let class = policy.class_of(&call.identity);
     policy
         .follow(&class, item, toolset_of(&call.scope))
         .ok_or_else(unknown)
@@ -210,7 +210,7 @@ pub(super) fn would_see(
         local: &route.local,
         outward,
     };
-    let class = policy.class(&call.identity);
+    let class = policy.class_of(&call.identity);
     policy.lists(&class, item, toolset_of(&call.scope))
 }
 
@@ -230,7 +230,7 @@ pub(super) fn sees_tool(call: &Call, snapshot: &Snapshot, name: &str) -> bool {
         local: &route.local,
         outward: &name,
     };
-    let class = policy.class(&call.identity);
+    let class = policy.class_of(&call.identity);
     policy.lists(&class, item, toolset_of(&call.scope))
 }
 
@@ -318,7 +318,8 @@ fn decide(
     arguments: Option<&Json>,
 ) -> Result<Permit, Denied> {
     let name = snapshot.catalog.name_of(item.kind, item.route, item.asked);
-    snapshot.policy().decide(&Ask {
+    let policy = snapshot.policy();
+    let ask = Ask {
         who: &call.identity,
         action,
         item: Subject {
@@ -334,7 +335,8 @@ fn decide(
             toolset: toolset_of(&call.scope),
             now: SystemTime::now(),
         },
-    })
+    };
+    policy.decide_as(&policy.class_of(&call.identity), &ask)
 }
 
 /// What is done with which sort of item, by the name that the call has for it; `None` for what is about no item.
