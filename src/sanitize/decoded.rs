@@ -174,6 +174,7 @@ impl Decoded {
             let part = |character: &char| {
                 character.is_ascii_alphanumeric()
                     || matches!(character, '_' | '-' | '+' | '/' | '=' | '.' | ':')
+                    || matches!(character, '＿' | '－' | '＋' | '／' | '＝' | '．' | '：')
                     || is_other_form(character.encode_utf8(&mut [0; 4]).as_bytes())
             };
             let before = text[from..at].chars().rev().take(TOKEN).take_while(part);

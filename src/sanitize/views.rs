@@ -187,6 +187,47 @@ impl Views {
             self.seam.text.push('\n');
             self.seam.add(&plain[tail..], string, tail);
         }
+        self.pairs();
+    }
+
+    /// Puts pairs of blocks by themselves where those around them would hide where something begins or ends: a block that is
+    /// one word, between others that end and begin with one.
+    fn pairs(&mut self) {
+        let pieces = self.seam.segments.len();
+        let word = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+        for first in 0..pieces.saturating_sub(1) {
+            let piece = |number: usize| {
+                let segment = self.seam.segments.get(number)?;
+                let text = &self.seam.text.as_bytes()[segment.at..][..segment.length];
+                Some((segment, text))
+            };
+            // What belongs together stands beside one another: between head and tail of a long block is a line's end.
+            let glued = |left: usize| match (piece(left), piece(left + 1)) {
+                (Some((one, left)), Some((other, right))) => {
+                    one.at + one.length == other.at && word(left.last()) && word(right.first())
+                }
+                _ => false,
+            };
+            let is_word = |number: usize| {
+                piece(number).is_some_and(|(_, text)| text.iter().all(u8::is_ascii_graphic))
+            };
+            if !glued(first) {
+                continue;
+            }
+            let hides_start = first > 0 && is_word(first) && glued(first - 1);
+            let hides_end = is_word(first + 1) && glued(first + 1);
+            if !hides_start && !hides_end {
+                continue;
+            }
+            self.seam.text.push('\n');
+            for number in [first, first + 1] {
+                let segment = self.seam.segments[number];
+                let at = self.seam.text.len();
+                let copy = self.seam.text[segment.at..segment.at + segment.length].to_owned();
+                self.seam.text.push_str(&copy);
+                self.seam.segments.push(Segment { at, ..segment });
+            }
+        }
     }
 
     /// The end of the last block of text, for what comes next.
@@ -263,5 +304,50 @@ mod tests {
         assert_eq!(parts.len(), 2);
         let (_, views) = read(r#"{"text":"alone"}"#, &[], None);
         assert_eq!(views.seam.text, "");
+    }
+
+    #[test]
+    fn a_pair_between_words_stands_by_itself_too() {
+        let blocks = |texts: &[&str]| {
+            let blocks: Vec<_> = texts
+                .iter()
+                .map(|text| format!(r#"{{"text":"{text}"}}"#))
+                .collect();
+            let (json, views) = read(&format!("[{}]", blocks.join(",")), &[], None);
+            (json, views)
+        };
+        for (texts, seam) in [
+            (
+                &["see b", "AKIA5", "WXYZ7", "so"][..],
+                "see bAKIA5WXYZ7so\nsee bAKIA5\nAKIA5WXYZ7\nWXYZ7so",
+            ),
+            (
+                &["see b", "AKIA5", "WXYZ7"],
+                "see bAKIA5WXYZ7\nsee bAKIA5\nAKIA5WXYZ7",
+            ),
+            (
+                &["AKIA5", "WXYZ7", "so"],
+                "AKIA5WXYZ7so\nAKIA5WXYZ7\nWXYZ7so",
+            ),
+            // Nothing is hidden between these.
+            (&["see b ", "AKIA5", "WXYZ7"], "see b AKIA5WXYZ7"),
+            (&["see", "this one", "here"], "seethis onehere"),
+            (&["one", "two"], "onetwo"),
+        ] {
+            let (json, views) = blocks(texts);
+            assert_eq!(views.seam.text, seam);
+            if let Some(pair) = seam.find("\nAKIA5WXYZ7") {
+                let parts: Vec<_> = views.seam.parts(&(pair + 3..pair + 9)).collect();
+                let strings = ["AKIA5", "WXYZ7"].map(|text| json.as_str().find(text).unwrap());
+                assert_eq!(
+                    parts.iter().map(|part| part.string).collect::<Vec<_>>(),
+                    strings
+                );
+                assert_eq!(
+                    (parts[0].from, parts[0].to, parts[1].from, parts[1].to),
+                    (2, 5, 0, 3)
+                );
+            }
+        }
     }
 }
