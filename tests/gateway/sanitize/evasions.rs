@@ -9,7 +9,7 @@ use super::*;
 use crate::harness::resource;
 
 /// Keys of two providers, of this seed.
-fn keys(seed: u64) -> [String; 2] {
+pub(super) fn keys(seed: u64) -> [String; 2] {
     let mut state = seed;
     let mut of = |begin: [&str; 2], count: usize, alphabet: &[u8]| {
         let mut key = begin.concat();
@@ -163,6 +163,7 @@ pairings! {
                 format!(r#"{{"a":[{{{}:1}}]}}"#, quote(&written)),
             ] {
                 let answer = client.call("notes_t", &arguments).await;
+                assert!(answer.value()["isError"] == true, "{way} {arguments}: {answer:?}");
                 assert_eq!(answer.tool_error(), "content_blocked", "{way}");
             }
         }

@@ -181,8 +181,8 @@ pairings! {
         // What is changed and what is blocked is counted by what was done, too.
         let (redacted, blocked) = ([("usher.action", "redact")], [("usher.action", "block")]);
         let before = (counted("usher.findings", &redacted), counted("usher.findings", &blocked));
-        let card = "4111 1111 1111 1111";
-        notes.now_on("tools/call", result(&said(card)));
+        let [key, _] = evasions::keys(5);
+        notes.now_on("tools/call", result(&said(&key)));
         let value = client.call("notes_t", "{}").await.value();
         assert!(value["content"][0]["text"].as_str().unwrap().starts_with("[redacted:"), "{value}");
         assert_eq!(client.call("notes_t", r#"{"q":"\u200b"}"#).await.tool_error(), "content_blocked");

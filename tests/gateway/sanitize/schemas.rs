@@ -27,12 +27,9 @@ const WANTS: &[(&str, &str)] = &[
     ("falcon", r#""properties":{"note":{"pattern":"falcon"}}"#),
     (
         "choice",
-        r#""properties":{"note":{"enum":["falcon-123456","plain"]}}"#,
+        r#""properties":{"note":{"enum":["falcon-12345","plain",CARD]}}"#,
     ),
-    (
-        "constant",
-        r#""properties":{"note":{"const":"falcon-123456"}}"#,
-    ),
+    ("constant", r#""properties":{"note":{"const":CARD}}"#),
     (
         "not",
         r#""properties":{"note":{"not":{"pattern":"redacted"}}}"#,
@@ -46,7 +43,7 @@ const WANTS: &[(&str, &str)] = &[
         "either",
         r#""oneOf":[{"properties":{"note":{"pattern":"falcon"}}},{"properties":{"note":{"maxLength":3}}}]"#,
     ),
-    ("given", r#""required":["falcon-123456"]"#),
+    ("given", r#""required":[CARD]"#),
 ];
 
 /// What tools answer: clean, or with something to be taken out, here or there.
@@ -58,28 +55,52 @@ const ANSWERS: &[&str] = &[
     r#"{"note":"plain","list":["falcon-123456","falcon-654321"]}"#,
     r#"{"note":"plain","list":["a","a\u200b"]}"#,
     r#"{"note":"plain","falcon-123456":1}"#,
-    r#"{"note":"ZmFsY29uLTEyMzQ1NiBpcyBpdA==","list":["4111 1111 1111 1111"]}"#,
+    r#"{"note":"ZmFsY29uLTEyMzQ1NiBpcyBpdA==","list":[CARD]}"#,
+    r#"{"note":CARD}"#,
+    r#"{"note":"a card",CARD:1}"#,
 ];
+
+/// The number of a card that nobody has: in definitions such a number is told of only, in results it is redacted.
+fn card() -> String {
+    let digits = "492918734056213";
+    let sum: u32 = digits
+        .chars()
+        .rev()
+        .enumerate()
+        .map(|(at, digit)| {
+            let digit = digit.to_digit(10).unwrap();
+            match at % 2 {
+                0 if digit > 4 => digit * 2 - 9,
+                0 => digit * 2,
+                _ => digit,
+            }
+        })
+        .sum();
+    format!("\"{digits}{}\"", (10 - sum % 10) % 10)
+}
 
 pairings! {
     /// Issue 5, acceptance 4: a redaction never breaks the declared output schema.
     async fn what_comes_through_fits_the_schema_that_was_declared_or_does_not_come(pair: Pairing) {
-        let declared = |wants: &str| format!(r#"{{"type":"object",{wants}}}"#);
+        let card = card();
+        let declared = |wants: &str| format!(r#"{{"type":"object",{wants}}}"#).replace("CARD", &card);
+        let answers: Vec<String> = ANSWERS.iter().map(|answer| answer.replace("CARD", &card)).collect();
+        let given = answers.clone();
         let tools = WANTS.iter().map(|(name, wants)| {
             format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}},"outputSchema":{}}}"#, declared(wants))
         });
-        let notes = pair.upstream().tools(tools).on("tools/call", |heard: &Heard| {
+        let notes = pair.upstream().tools(tools).on("tools/call", move |heard: &Heard| {
             let n = heard.value()["arguments"]["n"].as_u64().unwrap() as usize;
-            Play::Result(format!(r#"{{"content":[],"structuredContent":{}}}"#, ANSWERS[n]))
+            Play::Result(format!(r#"{{"content":[],"structuredContent":{}}}"#, given[n]))
         });
         let (gateway, client) = before(pair, &notes).await;
-        assert!(gateway.reports("notes").is_empty(), "{:?}", gateway.reports("notes"));
+        assert_eq!(client.tools().await.len(), WANTS.len(), "{:?}", gateway.reports("notes"));
         let json = |text: &str| Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::UPSTREAM).unwrap();
         let mut came = BTreeMap::new();
         for (name, wants) in WANTS {
             let text = json(&declared(wants));
             let schema = Schema::compile(text.root()).unwrap();
-            for (n, given) in ANSWERS.iter().enumerate() {
+            for (n, given) in answers.iter().enumerate() {
                 let answer = client.call(&format!("notes_{name}"), &format!(r#"{{"n":{n}}}"#)).await;
                 let value = answer.value();
                 let fitted = schema.conforms(json(given).root(), 100_000);
@@ -98,7 +119,7 @@ pairings! {
                     None => {
                         let told = value["structuredContent"].to_string();
                         assert!(schema.conforms(json(&told).root(), 100_000), "{name}: {given} -> {told}");
-                        assert!(!told.contains("falcon-1"), "{told}");
+                        assert!(!told.contains("falcon-123456") && !told.contains(&card[1..17]), "{told}");
                         if told == parse(given).to_string() { "as it was" } else { "changed" }
                     }
                 };

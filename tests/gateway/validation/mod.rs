@@ -218,16 +218,20 @@ impl Draw {
         match self.below(9) {
             0 => format!("{n}.0"),
             1 => format!("{n}e0"),
-            2 => format!("{n}0E-1"),
+            2 => format!("{}E-1", n * 10),
             3 => format!("-{n}"),
             4 => format!("{n}.5"),
-            5 => format!("{n}00000000000000000000"),
+            5 if n > 0 => format!("{n}00000000000000000000"),
             6 => format!("\"{n}\""),
             _ => n.to_string(),
         }
     }
 
     fn arguments(&mut self) -> String {
+        if self.below(2) == 0 {
+            let key = self.one(&["a", "\\u0061"]);
+            return format!("{{ \"{key}\":{}}}", self.number());
+        }
         let mut members = Vec::new();
         for _ in 0..1 + self.below(3) {
             let key = self.one(&[
@@ -268,7 +272,7 @@ pairings! {
         let client = gateway.client_as("ana", pair.client, "{}").await;
         let mut draw = Draw(u64::from(pair.client_is_modern()) * 2 + u64::from(pair.upstream_is_modern()));
         let (mut passed, mut refused) = (0, 0);
-        for _ in 0..250 {
+        for _ in 0..400 {
             let arguments = draw.arguments();
             let before = notes.heard("tools/call").len();
             let answer = client.call("notes_add", &arguments).await;
@@ -284,6 +288,6 @@ pairings! {
             let a = read["a"].as_f64().unwrap_or_else(|| panic!("{arguments} has no number `a`"));
             assert!((1.0..100.0).contains(&a) && a.fract() == 0.0, "{arguments}");
         }
-        assert!(passed >= 30 && refused >= 30, "{passed} passed, {refused} refused");
+        assert!(passed >= 20 && refused >= 20, "{passed} passed, {refused} refused");
     }
 }
