@@ -81,7 +81,6 @@ impl Gateway {
             spans: Default::default(),
             asking: Default::default(),
             feed: Default::default(),
-            spans: Default::default(),
             closing: CancellationToken::new(),
         };
         let tasks = Tasks::new();

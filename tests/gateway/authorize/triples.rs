@@ -240,7 +240,6 @@ async fn lists_equal_calls_for_ten_thousand_random_uses() {
         spans: Default::default(),
         asking: Default::default(),
         feed: Default::default(),
-        spans: Default::default(),
         closing: CancellationToken::new(),
     });
     let people = [
