@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     app::{AdminAt, App, AppError, Load, UpstreamStatus},
+    audit::sinks::Stream,
     config::Plan,
     protocol::{Revision, UpstreamId},
     tasks::Tasks,
@@ -77,6 +78,8 @@ pub(super) async fn serve(
     let endpoint = plan.endpoint.clone();
     let who = admitted(&plan);
     let recorded = plan.audit.is_some();
+    let sinks = plan.audit.as_ref().map(|audit| &audit.sinks);
+    let records_on_stdout = sinks.is_some_and(|sinks| sinks.lines == Some(Stream::Stdout));
     // Before anything else is made: instruments count where they find a provider when they are first used.
     let telemetry = match observed(&plan) {
         Ok(telemetry) => telemetry,
@@ -103,10 +106,12 @@ pub(super) async fn serve(
         }
     };
     let url = format!("{scheme}://{address}{endpoint}");
-    out::line(&format!(
-        "usher is ready at {}",
-        out::paint(out::BOLD, &url)
-    ));
+    let ready_at = format!("usher is ready at {}", out::paint(out::BOLD, &url));
+    if records_on_stdout {
+        out::note(&ready_at);
+    } else {
+        out::line(&ready_at);
+    }
     if let Some(admin) = app.admin() {
         out::note(&operators(&admin));
     }

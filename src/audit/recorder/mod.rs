@@ -11,6 +11,7 @@ mod tests;
 
 use std::{
     io,
+    path::PathBuf,
     pin::Pin,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
@@ -413,6 +414,7 @@ impl Shared {
     fn keep(self: &Arc<Self>) {
         let mut signed = SystemTime::now();
         let (mut looked, mut tidied) = (None, Some(SystemTime::now()));
+        let mut indexing = Indexing::default();
         loop {
             let closing = self.wait();
             self.write_if_nobody_does();
@@ -439,10 +441,7 @@ impl Shared {
                 _ = self.log().tidy();
             }
             let ended = self.log().take_ended();
-            for segment in ended {
-                // Queries read the segment where its index is missing.
-                _ = write_index(&segment);
-            }
+            indexing.take_on(ended);
         }
     }
 
@@ -561,6 +560,33 @@ impl Shared {
 
     fn log(&self) -> MutexGuard<'_, Log> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes the indexes of segments that ended, on a thread of its own: it takes a second for each, and calls wait for the keeper.
+#[derive(Default)]
+struct Indexing {
+    waiting: Vec<PathBuf>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Indexing {
+    fn take_on(&mut self, ended: Vec<PathBuf>) {
+        self.waiting.extend(ended);
+        let busy = self.thread.as_ref().is_some_and(|it| !it.is_finished());
+        if busy || self.waiting.is_empty() {
+            return;
+        }
+        let segments = std::mem::take(&mut self.waiting);
+        // Without a thread, and where one cannot be written, queries read the segment.
+        self.thread = thread::Builder::new()
+            .name("audit-index".to_owned())
+            .spawn(move || {
+                for segment in &segments {
+                    _ = write_index(segment);
+                }
+            })
+            .ok();
     }
 }
 

@@ -50,7 +50,12 @@ pub(super) fn line(hit: &Hit<'_>) -> String {
             text.extend(std::iter::repeat_n(' ', width.max(shown) - shown + 1));
         }
     }
-    text.trim_end().to_owned()
+    let text = text.trim_end();
+    if out::to_terminal() {
+        text.to_owned()
+    } else {
+        anstream::adapter::strip_str(text).to_string()
+    }
 }
 
 fn short(text: &str) -> String {

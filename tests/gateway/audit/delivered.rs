@@ -132,7 +132,11 @@ async fn a_receiver_gets_every_record_in_order_though_it_was_away_and_the_gatewa
         for _ in 0..5 {
             client.call("notes_t", "{}").await.result();
         }
-        // With its last life the gateway waits for what is delivered at the end; here for what it has written.
+        eventually("it is there", || async {
+            (receiver.answers.lock().unwrap().is_empty() && !receiver.taken().is_empty())
+                .then_some(())
+        })
+        .await;
         gateway.app.clone().shutdown().await;
         let written = eventually("what was written is delivered", || async {
             let taken = receiver.taken();

@@ -32,7 +32,11 @@ impl Small {
         let about = nix::sys::statvfs::statvfs(self.path()).unwrap();
         let free = about.blocks_available() * about.fragment_size();
         let size = usize::try_from(free - left).unwrap();
-        std::fs::write(self.path().join("filler"), vec![b'x'; size]).unwrap();
+        match std::fs::write(self.path().join("filler"), vec![b'x'; size]) {
+            // Somebody was faster: there is no room all the same.
+            Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {}
+            written => written.unwrap(),
+        }
     }
 
     fn make_room(&self) {
