@@ -46,10 +46,16 @@ impl Hash {
 
     /// Adds its digits to `out`.
     pub fn write(&self, out: &mut String) {
-        for byte in self.0 {
-            out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-            out.push(char::from(DIGITS[usize::from(byte & 15)]));
+        out.extend(self.digits().map(char::from));
+    }
+
+    fn digits(&self) -> [u8; 64] {
+        let mut digits = [0; 64];
+        for (pair, byte) in digits.as_chunks_mut::<2>().0.iter_mut().zip(self.0) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
         }
+        digits
     }
 }
 
@@ -123,21 +129,25 @@ pub fn link(out: &mut Vec<u8>, event: &[u8], last: &Place, origin: &Origin) -> P
     out.extend_from_slice(&[b'0'; 64]);
     out.extend_from_slice(AFTER_HASH);
     let record = out.len();
-    out.extend_from_slice(BEFORE_EVENT);
-    out.extend_from_slice(event);
     let Origin { node, boot } = origin;
+    for part in [
+        BEFORE_EVENT,
+        event,
+        LINK,
+        boot.as_bytes(),
+        b"\",\"node\":\"",
+        node.as_bytes(),
+        b"\",\"prev\":\"",
+        &last.hash.digits(),
+    ] {
+        out.extend_from_slice(part);
+    }
     // A vector takes all it is given.
-    _ = write!(
-        out,
-        "{LINK}\"boot\":\"{boot}\",\"node\":\"{node}\",\"prev\":\"{}\",\"seq\":{seq}}}}}",
-        last.hash
-    );
+    _ = write!(out, "\",\"seq\":{seq}}}}}");
     let hash = Hash::of(out.get(record..).unwrap_or_default());
-    let mut digits = String::with_capacity(64);
-    hash.write(&mut digits);
     let at = head + HEAD.len();
     if let Some(place) = out.get_mut(at..at + 64) {
-        place.copy_from_slice(digits.as_bytes());
+        place.copy_from_slice(&hash.digits());
     }
     out.extend_from_slice(b"}\n");
     Place { seq, hash }
@@ -146,7 +156,7 @@ pub fn link(out: &mut Vec<u8>, event: &[u8], last: &Place, origin: &Origin) -> P
 const HEAD: &[u8] = b"{\"hash\":\"";
 const AFTER_HASH: &[u8] = b"\",\"record\":";
 const BEFORE_EVENT: &[u8] = b"{\"event\":";
-const LINK: &str = ",\"link\":{";
+const LINK: &[u8] = b",\"link\":{\"boot\":\"";
 
 /// A line taken apart.
 #[derive(Debug, Clone, Copy)]
@@ -185,7 +195,7 @@ impl<'a> Line<'a> {
         let (rest, node) = split_end(rest, in_name);
         let rest = rest.strip_suffix(b"\",\"node\":\"")?;
         let (rest, boot) = split_end(rest, in_name);
-        let event = rest.strip_suffix(b",\"link\":{\"boot\":\"")?;
+        let event = rest.strip_suffix(LINK)?;
         let name = |name: &'a [u8]| {
             let name = str::from_utf8(name).ok()?;
             is_name(name).then_some(name)

@@ -99,12 +99,14 @@ struct Attribute {
 }
 
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
 enum Value {
-    StringValue(String),
+    #[serde(rename = "stringValue")]
+    Text(String),
     /// A number of 64 bits is a text in this encoding.
-    IntValue(String),
-    ArrayValue(Values),
+    #[serde(rename = "intValue")]
+    Whole(String),
+    #[serde(rename = "arrayValue")]
+    Many(Values),
 }
 
 #[derive(Serialize)]
@@ -115,7 +117,7 @@ struct Values {
 fn text(key: &'static str, value: &str) -> Attribute {
     Attribute {
         key,
-        value: Value::StringValue(value.to_owned()),
+        value: Value::Text(value.to_owned()),
     }
 }
 
@@ -133,7 +135,7 @@ impl Record {
             severity_number,
             severity_text,
             event_name: format!("usher.audit.{}", code(&entry)),
-            body: Value::StringValue(message(&entry)),
+            body: Value::Text(message(&entry)),
             attributes: attributes(&parsed, &entry, line, failed),
             trace_id: entry.trace.trace.filter(|id| is_hex(id, 32)),
             span_id: entry.trace.parent.filter(|id| is_hex(id, 16)),
@@ -194,7 +196,7 @@ fn attributes(parsed: &Line<'_>, entry: &Entry, line: &[u8], failed: bool) -> Ve
         .collect();
     all.push(Attribute {
         key: "usher.audit.seq",
-        value: Value::IntValue(parsed.seq.to_string()),
+        value: Value::Whole(parsed.seq.to_string()),
     });
     let lists: [(&'static str, Vec<&str>); 2] = [
         (
@@ -214,11 +216,11 @@ fn attributes(parsed: &Line<'_>, entry: &Entry, line: &[u8], failed: bool) -> Ve
         if !list.is_empty() {
             let values = list
                 .into_iter()
-                .map(|value| Value::StringValue(value.to_owned()))
+                .map(|value| Value::Text(value.to_owned()))
                 .collect();
             all.push(Attribute {
                 key,
-                value: Value::ArrayValue(Values { values }),
+                value: Value::Many(Values { values }),
             });
         }
     }

@@ -162,6 +162,7 @@ impl Log {
         };
         let torn = recovered.map_or(0, |recovered| recovered.cut);
         log.begin(Begin {
+            opens: true,
             torn,
             given_up: None,
         })?;
@@ -303,6 +304,7 @@ impl Log {
             return Ok(());
         };
         self.begin(Begin {
+            opens: false,
             torn: 0,
             given_up: None,
         })?;
@@ -385,7 +387,11 @@ impl Log {
         let mut again: Vec<Event> = mem::take(&mut self.unsynced).into();
         again.retain(|event| !is_of_the_log(event));
         let given_up = Some(self.synced);
-        let begun = self.begin(Begin { torn: 0, given_up });
+        let begun = self.begin(Begin {
+            opens: false,
+            torn: 0,
+            given_up,
+        });
         match begun.and_then(|()| self.write(&again)) {
             Ok(()) => {
                 self.unsynced.extend(again);
@@ -473,6 +479,8 @@ const BUFFER: usize = 1 << 20;
 /// Why a segment begins.
 #[derive(Clone, Copy)]
 struct Begin {
+    /// Whether somebody else wrote the one before: another process, or this one before it opened the log again.
+    opens: bool,
     /// Bytes that were cut off the one before.
     torn: u64,
     /// The last record of the one before that counts, where a sync of it failed.
@@ -486,7 +494,8 @@ fn segment_event(begin: &Begin, after: Place, key: &str) -> Event {
         } => "sync_failed",
         Begin { torn: 1.., .. } => "recovery",
         Begin { .. } if after.seq == 0 => "first",
-        Begin { .. } => "next",
+        Begin { opens: true, .. } => "opened",
+        Begin { opens: false, .. } => "next",
     };
     event(|object| {
         object.text("event", "segment").object("segment", |inside| {

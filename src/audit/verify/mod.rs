@@ -168,9 +168,10 @@ impl<'a> Verifier<'a> {
             Some(last) => self.follow(line, last, opening.as_ref()),
         }
         if begins {
-            let given_up = opening.is_some_and(|opening| opening.segment.reason == GIVEN_UP);
-            if self.boot != line.boot || given_up {
-                // What was signed with records that are gone is only chained.
+            let reason = opening.map(|opening| opening.segment.reason);
+            let anew = reason.is_some_and(|reason| ANEW.contains(&reason.as_str()));
+            if self.boot != line.boot || anew {
+                // What was signed with records that are gone, or by somebody who has died since, is only chained.
                 let whole = self.last.is_some() || line.seq == 1;
                 self.tree = whole.then(Tree::default);
             }
@@ -406,6 +407,8 @@ impl<'a> Verifier<'a> {
 
 /// How the event of removed segments begins, and no other.
 const RETENTION: &[u8] = b"{\"event\":\"retention\",\"retention\":{";
+/// The reasons of a segment over which checkpoints do not reach back.
+const ANEW: [&str; 4] = [GIVEN_UP, "first", "recovery", "opened"];
 /// The reason of a segment that begins since the one before was given up.
 const GIVEN_UP: &str = "sync_failed";
 

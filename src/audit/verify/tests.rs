@@ -272,3 +272,28 @@ fn a_segment_that_was_given_up_is_whole_if_its_records_come_again() {
         Some(Kind::NotAgain)
     );
 }
+
+#[test]
+fn a_log_that_was_opened_again_is_whole_whether_or_not_by_the_same_process() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_, text) = SigningKey::generate();
+    let key = || SigningKey::parse(&text).unwrap();
+    for life in 0..4 {
+        let disk = Arc::new(Shared(Arc::new(Faulty::default())));
+        let mut origin = origin();
+        if life == 3 {
+            "other".clone_into(&mut origin.boot);
+        }
+        let (mut log, _) =
+            Log::open(disk, directory.path(), origin, key(), Cuts::default()).unwrap();
+        for n in 0..5 {
+            log.append(vec![happened(n)]).unwrap();
+        }
+        if life % 2 == 0 {
+            log.sign().unwrap();
+        }
+    }
+    let report = verify(directory.path(), &[key().public()], &[], |_| {}).unwrap();
+    assert_eq!(report.faults, []);
+    assert_eq!(report.checkpoints, 2);
+}

@@ -196,7 +196,12 @@ fn originals(body: &Value) -> Vec<String> {
 
 fn last_of(directory: &std::path::Path) -> u64 {
     let mut follower = usher::audit::follow::Follower::after(directory, 0);
-    follower.read(usize::MAX, usize::MAX).unwrap().last
+    loop {
+        let batch = follower.read(usize::MAX, usize::MAX).unwrap();
+        if batch.is_empty() {
+            return batch.last;
+        }
+    }
 }
 
 // SECURITY AUD-4, AUD-9

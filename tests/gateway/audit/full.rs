@@ -46,7 +46,8 @@ impl Small {
 
 impl Drop for Small {
     fn drop(&mut self) {
-        let unmounted = Command::new("umount").arg(self.path()).status();
+        // Lazily: where the test has failed, somebody still writes there.
+        let unmounted = Command::new("umount").arg("-l").arg(self.path()).status();
         assert!(unmounted.is_ok_and(|status| status.success()) || std::thread::panicking());
     }
 }
@@ -64,7 +65,7 @@ async fn on_a_full_disk_calls_are_refused_and_lists_are_not_until_there_is_room(
         let directory = disk.path().join(format!("{durability}-{watermark}"));
         let notes = Upstream::http(Revision::V2026_07_28)
             .tools([tool("t")])
-            .on("tools/call", |_| Play::Result(text_result("done")));
+            .on("tools/call", |_| Play::Result(text_result("it-was-called")));
         let setting = format!(
             "audit: {{ dir: '{}', durability: {durability}, disk: {{ refuse: {watermark} }} }}",
             directory.display()
@@ -79,7 +80,7 @@ async fn on_a_full_disk_calls_are_refused_and_lists_are_not_until_there_is_room(
         disk.fill(if watermark == 100 { 0 } else { 64 << 10 });
         let refused = eventually("calls are refused", || async {
             let answer = client.call("notes_t", "{}").await;
-            (!answer.body.contains("done")).then_some(answer)
+            (!answer.body.contains("it-was-called")).then_some(answer)
         });
         let refused = refused.await;
         assert!(
@@ -99,7 +100,7 @@ async fn on_a_full_disk_calls_are_refused_and_lists_are_not_until_there_is_room(
         disk.make_room();
         eventually("calls go through again", || async {
             let answer = client.call("notes_t", "{}").await;
-            answer.body.contains("done").then_some(())
+            answer.body.contains("it-was-called").then_some(())
         })
         .await;
         let heard = notes.heard("tools/call").len();
@@ -137,7 +138,7 @@ async fn a_gateway_that_records_when_it_can_goes_on_calling_on_a_full_disk() {
     let directory = disk.path().join("audit");
     let notes = Upstream::http(Revision::V2026_07_28)
         .tools([tool("t")])
-        .on("tools/call", |_| Play::Result(text_result("done")));
+        .on("tools/call", |_| Play::Result(text_result("it-was-called")));
     let setting = format!(
         "audit: {{ dir: '{}', durability: async, disk: {{ refuse: 100 }} }}",
         directory.display()
@@ -149,7 +150,7 @@ async fn a_gateway_that_records_when_it_can_goes_on_calling_on_a_full_disk() {
     disk.fill(0);
     for _ in 0..30 {
         let answer = client.call("notes_t", "{}").await;
-        assert!(answer.body.contains("done"), "{}", answer.body);
+        assert!(answer.body.contains("it-was-called"), "{}", answer.body);
     }
     disk.make_room();
     gateway.app.clone().shutdown().await;
