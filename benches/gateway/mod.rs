@@ -78,7 +78,6 @@ impl Gateway {
             )),
             findings: Default::default(),
             auditor: None,
-            spans: Default::default(),
             asking: Default::default(),
             feed: Default::default(),
             closing: CancellationToken::new(),

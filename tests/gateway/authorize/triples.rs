@@ -237,7 +237,6 @@ async fn lists_equal_calls_for_ten_thousand_random_uses() {
         )),
         findings: Default::default(),
         auditor: None,
-        spans: Default::default(),
         asking: Default::default(),
         feed: Default::default(),
         closing: CancellationToken::new(),
