@@ -25,7 +25,7 @@ pub(super) fn fault(requests: &Json) -> Option<Blocked> {
         };
         if let Some((rule, at)) = fault {
             return Some(Blocked {
-                reason: super::engine::REASON,
+                reason: super::verdict::REASON,
                 kind: Class::Elicitation.word(),
                 rule: Some(rule.into()),
                 place: if url {

@@ -10,13 +10,13 @@ use super::{
     Blocked, Class, Detector, Found, Hit, Marks, Subject, Verdict, asking, media,
     placeholder::{is_placeholder, is_telling, placeholder},
     rules::{Actions, Rules, fitting},
+    verdict::REASON,
     views::{BEFORE, Part, Views},
     work::{Exhausted, Work},
 };
 use crate::{
     findings::{Action, Digest, Direction, Finding, Findings},
     json::{Edits, Json, Limits, Span, Spelled},
-    metrics::{Bound, reached},
     protocol::UpstreamId,
 };
 
@@ -65,8 +65,6 @@ struct Spot {
     digest: Option<Digest>,
 }
 
-/// The word for content that does not go on.
-pub(super) const REASON: &str = "content_blocked";
 /// The word for what the operator's own rules find.
 const OWN_RULE: &str = "own_rule";
 
@@ -676,26 +674,6 @@ impl Spot {
             item: subject.item.cloned(),
             call: subject.call,
             at: SystemTime::now(),
-        }
-    }
-}
-
-impl Blocked {
-    fn budget() -> Self {
-        reached(Bound::ScanTime);
-        Self {
-            reason: "scan_budget",
-            ..Self::whole("scan_budget")
-        }
-    }
-
-    /// For the whole of a value, for this.
-    pub(crate) const fn whole(kind: &'static str) -> Self {
-        Self {
-            reason: REASON,
-            kind,
-            rule: None,
-            place: String::new(),
         }
     }
 }

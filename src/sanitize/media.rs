@@ -220,7 +220,7 @@ impl Media {
         let place = value.pointers(&[item.place], is_odd).swap_remove(0);
         if action != Action::Flag && direction != Direction::Results {
             return Err(Blocked {
-                reason: super::engine::REASON,
+                reason: super::verdict::REASON,
                 kind: Class::Media.word(),
                 rule: Some(rule),
                 place,

@@ -7,6 +7,7 @@ use crate::{
     call::CallId,
     findings::{Action, Direction},
     json::Json,
+    metrics::{Bound, reached},
     protocol::UpstreamId,
 };
 
@@ -55,6 +56,30 @@ pub struct Blocked {
     pub rule: Option<Arc<str>>,
     /// Where, as a JSON pointer; empty for the whole.
     pub place: String,
+}
+
+/// The word for content that does not go on.
+pub(super) const REASON: &str = "content_blocked";
+
+impl Blocked {
+    /// For a look that took too long.
+    pub(super) fn budget() -> Self {
+        reached(Bound::ScanTime);
+        Self {
+            reason: "scan_budget",
+            ..Self::whole("scan_budget")
+        }
+    }
+
+    /// For the whole of a value, for this.
+    pub(crate) const fn whole(kind: &'static str) -> Self {
+        Self {
+            reason: REASON,
+            kind,
+            rule: None,
+            place: String::new(),
+        }
+    }
 }
 
 /// What was done, for whoever gets the content.

@@ -14,7 +14,7 @@ fn values(value: &Value) -> usize {
     match value {
         Value::Array(all) => 1 + all.iter().map(values).sum::<usize>(),
         Value::Object(all) => 1 + all.values().map(values).sum::<usize>(),
-        _ => 1,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
     }
 }
 
@@ -50,12 +50,15 @@ fn many(client: &Client, count: usize) -> String {
     list(count - of(0))
 }
 
+/// A bound, the reason of a refusal, the most, and arguments that have so much.
+type Case<'a> = (&'a str, &'a str, usize, Box<dyn Fn(usize) -> String + 'a>);
+
 pairings! {
     async fn json_of_a_client_holds_what_was_set_and_no_more(pair: Pairing) {
         let notes = pair.upstream().tools([tool("t")]);
         let gateway = Gateway::of().setting(JSON).upstream("notes", &notes).start().await;
         let client = pair.client(&gateway).await;
-        let cases: [(&str, &str, usize, Box<dyn Fn(usize) -> String + '_>); 5] = [
+        let cases: [Case<'_>; 5] = [
             ("json.depth", "too_deep", 9, Box::new(deep)),
             ("json.values", "too_many_values", 100, Box::new(|count| many(&client, count))),
             ("json.members", "too_many_members", 32, Box::new(wide)),
