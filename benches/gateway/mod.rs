@@ -78,6 +78,7 @@ impl Gateway {
             )),
             findings: Default::default(),
             auditor: None,
+            spans: Default::default(),
             asking: Default::default(),
             feed: Default::default(),
             closing: CancellationToken::new(),
