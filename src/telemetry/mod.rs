@@ -230,9 +230,7 @@ fn sending(
         .build();
     Ok(SdkTracerProvider::builder()
         .with_resource(resource)
-        .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(
-            otlp.sample,
-        ))))
+        .with_sampler(sampler(otlp.sample))
         .with_span_processor(processor)
         .build())
 }
