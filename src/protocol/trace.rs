@@ -1,7 +1,8 @@
 //! Trace context in `_meta`: `traceparent` and `tracestate` as W3C Trace Context spells them (PROTOCOL A7, SEP-414).
 //!
 //! Guarantees: the trace a client began goes on upstream, as a child of the client's span; what is malformed goes nowhere.
-//! Deliberately absent: spans of our own being recorded, `baggage` (which never crosses), and HTTP headers of these names.
+//! Headers of these names mean the same, and less than what stands in `_meta`. Deliberately absent: spans of our own (`spans`), and
+//! `baggage`, which never crosses.
 
 use std::fmt;
 
