@@ -216,6 +216,11 @@ fn responses(operation: &Operation, generator: &mut SchemaGenerator) -> BTreeMap
         Verb::Get => &[],
         Verb::Post => &[408, 413, 415],
     };
+    if !operation.query.is_empty() {
+        let text = json_schema!({ "type": "string" });
+        let told = answered("The target is too long.", "text/plain; charset=utf-8", text);
+        all.insert("414".to_owned(), told);
+    }
     for status in [400, 403]
         .iter()
         .chain(credential)

@@ -14,7 +14,7 @@ pub(super) const MOST: u64 = 500;
 /// Items of a page, where nothing else is asked for.
 const USUAL: usize = 100;
 /// The longest cursor.
-const CURSOR_CHARS: usize = 8_192;
+const CURSOR_CHARS: usize = 16_384;
 
 /// One page of a list.
 #[derive(Debug, Serialize, JsonSchema)]

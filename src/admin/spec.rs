@@ -21,10 +21,12 @@ pub struct AdminSpec {
 }
 
 impl AdminSpec {
-    /// Bounds of a listener that few use: requests of at most 1 MiB, 256 connections, 5 s to drain.
+    /// Bounds of a listener that few use: requests of at most 1 MiB, targets of 60 KiB, which have long names in them, 256
+    /// connections, 5 s to drain.
     pub fn bounds() -> ServerBounds {
         ServerBounds {
             body_bytes: 1 << 20,
+            target_bytes: 60 << 10,
             connections: 256,
             connections_per_peer: 256,
             drain: Duration::from_secs(5),

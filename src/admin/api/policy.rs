@@ -62,6 +62,7 @@ pub(in crate::admin) struct Question {
     address: Option<IpAddr>,
     /// When. Default: now.
     #[serde(default)]
+    #[schemars(with = "Option<Moment>")]
     at: Option<String>,
 }
 
@@ -73,6 +74,23 @@ enum Deed {
     Get,
     Read,
     Subscribe,
+}
+
+/// A time as RFC 3339 has it.
+struct Moment;
+
+impl JsonSchema for Moment {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Moment".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "date-time" })
+    }
 }
 
 /// An object.
@@ -151,7 +169,10 @@ fn explained(asked: &Asked) -> Result<Explanation, Problem> {
     };
     let now = match &question.at {
         None => SystemTime::now(),
-        Some(text) => policy::moment(text).map_err(|error| bad(format!("at: {error}")))?,
+        Some(text) => match text.parse::<jiff::Timestamp>() {
+            Ok(time) => time.into(),
+            Err(_) => return Err(bad("at: not a time such as 2026-11-21T12:00:00Z".into())),
+        },
     };
     let toolset = question.toolset.as_deref();
     let scope = toolset.map_or(Scope::All, |name| Scope::Toolset(name.into()));
