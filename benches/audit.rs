@@ -6,7 +6,8 @@
 //!
 //! Run with `cargo bench --bench audit`; another number of records may be given as an argument.
 //!
-//! MEASURED
+//! Measured on 2026-11-21, two shared cores under a load of about 9: 1,001,020 records, 816 MiB, at 313 MiB/s; with each of the faults
+//! between 2.1 and 3.1 s, which is 266 to 390 MiB/s. Of CPU time: 460 MiB for each second of a core. An idle run is still owed.
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,
