@@ -294,9 +294,12 @@ async fn an_answer_may_have_the_bounds_that_were_set_and_not_a_byte_more() {
             seen::take();
             let answered = ask(&http, out).await;
             let reason = answered.as_ref().err().map(UpstreamError::reason);
-            let told = noted.map(|bound| match bound {
-                Bound::UpstreamDepth => "upstream_protocol_error",
-                _ => "upstream_too_large",
+            let told = noted.map(|bound| {
+                if bound == Bound::UpstreamDepth {
+                    "upstream_protocol_error"
+                } else {
+                    "upstream_too_large"
+                }
             });
             assert_eq!(reason, told, "{kind} {bounds:?}");
             assert_eq!(seen::take(), Vec::from_iter(noted), "{kind} {bounds:?}");
