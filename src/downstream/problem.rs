@@ -464,9 +464,10 @@ const fn upstream_code(error: &UpstreamError) -> i64 {
             codes::UPSTREAM_UNAVAILABLE
         }
         UpstreamError::Timeout(_) => codes::UPSTREAM_TIMEOUT,
-        UpstreamError::Protocol(_) | UpstreamError::Redirect | UpstreamError::Refused(_) => {
-            codes::UPSTREAM_PROTOCOL
-        }
+        UpstreamError::Protocol(_)
+        | UpstreamError::Undeclared(_)
+        | UpstreamError::Redirect
+        | UpstreamError::Refused(_) => codes::UPSTREAM_PROTOCOL,
         UpstreamError::Auth(_) | UpstreamError::Credential(_) => codes::UPSTREAM_AUTH,
         UpstreamError::TooLarge(_) | UpstreamError::RequestTooLarge => codes::UPSTREAM_TOO_LARGE,
         UpstreamError::Overloaded => codes::OVERLOADED,
@@ -499,7 +500,10 @@ fn describe(from: &FromUpstream) -> String {
                 "the server `{upstream}` did not answer in time; the call was cancelled, whether it took effect is unknown"
             )
         }
-        UpstreamError::Protocol(_) | UpstreamError::Redirect | UpstreamError::Refused(_) => {
+        UpstreamError::Protocol(_)
+        | UpstreamError::Undeclared(_)
+        | UpstreamError::Redirect
+        | UpstreamError::Refused(_) => {
             format!("the server `{upstream}` gave an answer that breaks the protocol")
         }
         UpstreamError::Auth(_) => format!(

@@ -214,10 +214,20 @@ pub(super) fn without_context(edits: &mut Edits, params: Node<'_>) {
     }
 }
 
+/// The capability that a question needs.
+fn capability_for(method: &str) -> Option<&'static str> {
+    match method {
+        methods::ELICITATION_CREATE => Some("elicitation"),
+        methods::SAMPLING_CREATE => Some("sampling"),
+        methods::ROOTS_LIST => Some("roots"),
+        _ => None,
+    }
+}
+
 /// Reads a result of type `input_required`.
 ///
 /// # Errors
-/// [`UpstreamError::Protocol`] when it is none, or asks for what was not offered.
+/// [`UpstreamError::Protocol`] when it is none, [`UpstreamError::Undeclared`] when it asks for what was not offered.
 pub(super) fn input_required(
     result: &Json,
     offer: Offer,
@@ -260,7 +270,13 @@ pub(super) fn input_required(
             .as_ref()
             .ok_or(NotOffered::Malformed)
             .and_then(|method| offer.allows(method, params));
-        allowed.map_err(|why| broken(&why.to_string()))?;
+        allowed.map_err(|why| {
+            let capability = method.as_deref().and_then(capability_for);
+            match capability.filter(|_| why == NotOffered::Capability) {
+                Some(capability) => UpstreamError::Undeclared(capability),
+                None => broken(&why.to_string()),
+            }
+        })?;
         if let Some(params) = params
             && method.as_deref() == Some(methods::SAMPLING_CREATE)
         {
@@ -423,7 +439,9 @@ mod tests {
             format!(r#"{{"requestState":"{}"}}"#, "a".repeat(16 << 10)),
             format!(r#"{{"inputRequests":{{{}}}}}"#, many.join(",")),
         ] {
-            assert!(matches!(read(&broken), Err(UpstreamError::Protocol(_))), "{broken}");
+            let read = read(&broken);
+            let refused = matches!(read, Err(UpstreamError::Protocol(_) | UpstreamError::Undeclared("elicitation")));
+            assert!(refused, "{broken}");
         }
         assert!(
             read(&format!(

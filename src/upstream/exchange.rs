@@ -672,6 +672,7 @@ pub(super) fn failure(error: &UpstreamError) -> RpcError {
         ),
         // What the caller lacks is said first or not at all: its HTTP status is 400.
         UpstreamError::Protocol(_)
+        | UpstreamError::Undeclared(_)
         | UpstreamError::Refused(_)
         | UpstreamError::Redirect
         | UpstreamError::NeedsCapabilities(_) => {

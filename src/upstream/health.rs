@@ -125,6 +125,7 @@ impl Circuit {
             Ok(_)
             | Err(
                 UpstreamError::Protocol(_)
+                | UpstreamError::Undeclared(_)
                 | UpstreamError::Auth(_)
                 | UpstreamError::Credential(_)
                 | UpstreamError::Redirect

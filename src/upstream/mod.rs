@@ -107,6 +107,9 @@ pub enum UpstreamError {
     /// Bad JSON, a foreign id, a wrong content type, an unknown `resultType` … (SECURITY EGR-11).
     #[error("broke the protocol: {0}")]
     Protocol(String),
+    /// Asks for this capability, of which it was not told that the caller has it.
+    #[error("asks for `{0}`, which was not declared to it")]
+    Undeclared(&'static str),
     /// Answered 401 or 403 (SECURITY EGR-6).
     #[error("refused our credential with HTTP {0}")]
     Auth(u16),
@@ -150,6 +153,7 @@ impl UpstreamError {
             Self::TooLarge(_)
             | Self::Unavailable { .. }
             | Self::Protocol(_)
+            | Self::Undeclared(_)
             | Self::Auth(_)
             | Self::Credential(_)
             | Self::Redirect
@@ -166,7 +170,7 @@ impl UpstreamError {
         match self {
             Self::Unavailable { .. } => "upstream_unavailable",
             Self::Timeout(_) => "upstream_timeout",
-            Self::Protocol(_) | Self::Refused(_) => "upstream_protocol_error",
+            Self::Protocol(_) | Self::Undeclared(_) | Self::Refused(_) => "upstream_protocol_error",
             Self::Auth(_) => "upstream_auth_failed",
             Self::Credential(error) => error.reason(),
             Self::Redirect => "upstream_redirect",

@@ -389,6 +389,7 @@ fn is_refusal(error: &UpstreamError) -> bool {
         UpstreamError::Unavailable { .. }
         | UpstreamError::Timeout(_)
         | UpstreamError::Protocol(_)
+        | UpstreamError::Undeclared(_)
         | UpstreamError::Redirect
         | UpstreamError::TooLarge(_)
         | UpstreamError::RequestTooLarge

@@ -275,15 +275,15 @@ impl Asker {
 
     /// Whether the upstream failed for want of what policy keeps from it.
     fn was_kept_from(&self, error: &Error) -> bool {
-        let Error::Upstream(FromUpstream {
-            error: UpstreamError::NeedsCapabilities(needed),
-            ..
-        }) = error
+        let (Error::Upstream(FromUpstream { error, .. }), Some(declared)) = (error, &self.declared)
         else {
             return false;
         };
-        let declared = self.declared.as_ref();
-        declared.is_some_and(|declared| declared.cover(needed))
+        if let UpstreamError::Undeclared(capability) = error {
+            let has = |all: &ClientCapabilities| all.json().root().member(capability).is_some();
+            return has(declared) && !has(&self.caller.capabilities);
+        }
+        matches!(error, UpstreamError::NeedsCapabilities(needed) if declared.cover(needed))
     }
 
     fn may_not_ask(&self) -> Error {

@@ -434,6 +434,14 @@ async fn what_policy_keeps_a_server_from_asking_is_told_as_a_denial_and_no_fault
                 .leave(call(), asks(ROOTS, State::Upstream(None)))
                 .is_ok()
         );
+        // The same where the upstream's own line found it out.
+        let mark = scene.seal.enter(&mut call());
+        let found = Error::Upstream(FromUpstream {
+            upstream: UpstreamId::parse("a").unwrap(),
+            error: UpstreamError::Undeclared("elicitation"),
+        });
+        let told = scene.seal.leave(mark, Err(found)).unwrap_err();
+        assert_eq!(told.reason(), reason);
         let mark = scene.seal.enter(&mut call());
         let steps = [
             Step::Event(Event::Log(LogLevel::Info, Json::empty_object())),

@@ -167,7 +167,10 @@ async fn what_was_not_offered_or_cannot_be_asked_there_breaks_the_call() {
         let (transport, peer) = over_http(move |_| result(answer));
         let reply = peer.call(call, a_route("t")).await;
         assert!(
-            matches!(reply, Err(UpstreamError::Protocol(_))),
+            matches!(
+                reply,
+                Err(UpstreamError::Protocol(_) | UpstreamError::Undeclared("elicitation"))
+            ),
             "{answer}: {reply:?}"
         );
         assert_eq!(transport.dropped.load(Ordering::SeqCst), 0);
