@@ -245,3 +245,43 @@ fn plain(text: &str, most: usize) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Limits;
+
+    #[test]
+    fn a_yes_is_an_answer_that_accepts_and_says_so_in_time_and_nothing_else_is() {
+        let approval = Approval {
+            number: [0; 16],
+            given: None,
+            until: 100,
+        };
+        let said = |text: &str, now: u64| {
+            let text = format!(r#"{{"{}":{text}}}"#, meta::APPROVAL);
+            let responses = Json::parse(text.into(), &Limits::CLIENT).unwrap();
+            answer(Some(&responses), &approval, now)
+        };
+        const YES: &str = r#"{"action":"accept","content":{"approve":true}}"#;
+        assert_eq!(said(YES, 100), Answer::Yes);
+        assert_eq!(said(YES, 101), Answer::No, "late");
+        for no in [
+            r#"{"action":"decline","content":{"approve":true}}"#,
+            r#"{"action":"cancel","content":{"approve":true}}"#,
+            r#"{"content":{"approve":true}}"#,
+            r#"{"action":"accept","content":{"approve":false}}"#,
+            r#"{"action":"accept","content":{"approve":"true"}}"#,
+            r#"{"action":"accept","content":{}}"#,
+            r#"{"action":"accept"}"#,
+            "true",
+        ] {
+            assert_eq!(said(no, 100), Answer::No, "{no}");
+        }
+        assert_eq!(answer(None, &approval, 100), Answer::None);
+        assert_eq!(
+            answer(Some(&Json::empty_object()), &approval, 100),
+            Answer::None
+        );
+    }
+}

@@ -298,3 +298,87 @@ impl Line {
         RequestId::minted(number)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        call::{IdentityKind, Principal},
+        fetch::Address,
+        tasks::Tasks,
+        upstream::{
+            credentials::spec::{
+                ClientAuth, Grant, GrantSpec, ListsAs, Place, ServerSpec, SubjectType,
+            },
+            scripted::{Play, Scripted, an_address},
+            spec::Endpoint,
+        },
+    };
+
+    fn somebody(name: &str) -> Arc<Identity> {
+        Arc::new(Identity {
+            principal: Principal::new(name),
+            kind: IdentityKind::User,
+            name: name.into(),
+            issuer: None,
+            groups: Default::default(),
+            tenant: None,
+            scopes: Default::default(),
+            client: None,
+            owner: None,
+            until: None,
+            revoked: CancellationToken::new(),
+            assertion: None,
+        })
+    }
+
+    /// A line to an upstream where each user has tokens of their own.
+    fn line(era: Era) -> Line {
+        let mut spec = an_address();
+        let Endpoint::Http(http) = &mut spec.endpoint else {
+            panic!("no address");
+        };
+        let at = Address::configured("http://127.0.0.1:1/token", false).unwrap();
+        http.grant = Some(Box::new(GrantSpec {
+            grant: Grant::TokenExchange {
+                subject: SubjectType::AccessToken,
+            },
+            server: ServerSpec {
+                place: Place::Endpoint(at),
+                client_id: "usher".into(),
+                client_secret: "secret".into(),
+                client_auth: ClientAuth::Basic,
+            },
+            resource: "https://files.example/mcp".into(),
+            audience: None,
+            scopes: Vec::new(),
+            lists: ListsAs::Principal,
+            ca: None,
+        }));
+        let terms = Terms::new(&spec, Default::default(), Arc::default(), Tasks::new());
+        let wire = Wire::new(Scripted::new(|_| Play::Hang), true);
+        Line::new(wire, era, HeaderMap::new(), terms)
+    }
+
+    /// SECURITY STATE-8
+    #[tokio::test]
+    async fn a_session_of_the_older_era_carries_nobodys_credential_but_its_principals() {
+        let (ana, bob) = (somebody("ana"), somebody("bob"));
+        let own = line(Era::Legacy).on_behalf(Some(&ana));
+        let later = somebody("ana");
+        let behalf = own.behalf_of(Some(&later)).unwrap();
+        assert!(Arc::ptr_eq(&behalf.unwrap(), &later), "the latest of hers");
+        for other in [&bob, &Identity::anonymous()] {
+            let refused = own.behalf_of(Some(other));
+            assert!(matches!(refused, Err(UpstreamError::Protocol(_))));
+        }
+        let behalf = own.behalf_of(None).unwrap().unwrap();
+        assert_eq!(behalf.principal, ana.principal);
+        // A session of nobody's is nobody's to speak on.
+        assert!(line(Era::Legacy).behalf_of(Some(&ana)).is_err());
+        // Where each request stands for itself, each carries its own.
+        let modern = line(Era::Modern).on_behalf(Some(&ana));
+        let behalf = modern.behalf_of(Some(&bob)).unwrap().unwrap();
+        assert_eq!(behalf.principal, bob.principal);
+    }
+}

@@ -386,3 +386,21 @@ async fn what_comes_of_a_task_names_the_approval_that_its_call_went_by() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_call_that_began_when_nobody_had_to_agree_does_not_go_on_when_somebody_has_to() {
+    let notes = asking(Pairing::MODERN_MODERN, &[FORM]);
+    let gateway = governed(&notes, "permit(principal, action, resource);").await;
+    let ana = gateway.client_as("ana", MODERN, ALL).await;
+    let params = r#"{"name":"notes_ask","arguments":{}}"#;
+    let (state, _) = first_round(&ana, params).await;
+    gateway.rewrite(
+        r#"@require("approval") permit(principal, action == Action::"call", resource);
+           permit(principal, action in Action::"ask", resource);"#,
+    );
+    gateway.app.reload_policies().await.unwrap();
+    let second = again(params, &format!(r#""q0":{NAMED}"#), Some(&state));
+    let answer = ana.ask("tools/call", &second).await;
+    assert_eq!(answer.refusal().1, "state_invalid");
+    assert_eq!(notes.heard("tools/call").len(), 1);
+}
