@@ -8,7 +8,8 @@
 )]
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    cell::RefCell,
+    collections::{BTreeMap, HashMap, HashSet},
     sync::LazyLock,
 };
 
@@ -23,7 +24,12 @@ use super::*;
 /// Every policy and every entity but the principal.
 pub(super) struct Naive {
     policies: PolicySet,
+    /// Every one but whoever asks.
     entities: Entities,
+    /// The same with somebody who asked before.
+    asked: RefCell<HashMap<String, Entities>>,
+    /// Whether some policy looks at arguments as text, which differ from call to call.
+    reads_text: bool,
     /// For each group, those it is in directly.
     parents: BTreeMap<&'static str, Vec<&'static str>>,
 }
@@ -64,6 +70,8 @@ impl Naive {
         Self {
             policies: policies.parse().expect("policies"),
             entities: Entities::from_entities(entities, None).expect("entities"),
+            asked: RefCell::default(),
+            reads_text: policies.contains("context.text"),
             parents,
         }
     }
@@ -76,18 +84,13 @@ impl Naive {
         item: &Item,
         bringing: &Bringing<'_>,
     ) -> bool {
-        let ty = format!("{:?}", who.kind);
-        let principal = uid(&ty, &who.name);
-        let groups = who.groups.iter().map(|group| uid("Group", group));
-        let attributes = [("name".to_owned(), text(&who.name))];
-        let mut entities = vec![
-            Entity::new(principal.clone(), attributes.into(), groups.collect()).expect("entity"),
-        ];
-        for group in &who.groups {
-            if !self.parents.contains_key(&**group) {
-                entities.push(Entity::with_uid(uid("Group", group)));
-            }
-        }
+        let principal = uid(&format!("{:?}", who.kind), &who.name);
+        let mut asked = self.asked.borrow_mut();
+        let key = format!("{principal} {:?}", who.groups);
+        let known = asked
+            .entry(key)
+            .or_insert_with(|| self.with(&principal, who));
+        let mut holding = None;
         let mut pairs = vec![
             (
                 "scopes".to_owned(),
@@ -103,7 +106,7 @@ impl Naive {
             let mut tags = Vec::new();
             flatten("", bringing.args, &mut tags);
             let holder = uid("Text", "all");
-            entities.push(Entity::new_with_tags(holder.clone(), [], [], tags).expect("entity"));
+            holding = Some(Entity::new_with_tags(holder.clone(), [], [], tags).expect("entity"));
             pairs.push(("args".to_owned(), record(bringing.args)));
             pairs.push(("text".to_owned(), Value::new_entity_uid(holder)));
         }
@@ -120,10 +123,28 @@ impl Naive {
             None,
         )
         .expect("a request");
-        let all = self.entities.clone().add_entities(entities, None);
-        let entities = all.expect("entities");
-        let response = Authorizer::new().is_authorized(&request, &self.policies, &entities);
+        let with_text = holding.filter(|_| self.reads_text).map(|holder| {
+            let all = known.clone().add_entities([holder], None);
+            all.expect("entities")
+        });
+        let entities = with_text.as_ref().unwrap_or(known);
+        let response = Authorizer::new().is_authorized(&request, &self.policies, entities);
         response.decision() == Decision::Allow && response.diagnostics().errors().next().is_none()
+    }
+
+    /// Every entity, and somebody who asks.
+    fn with(&self, principal: &EntityUid, who: &Identity) -> Entities {
+        let groups = who.groups.iter().map(|group| uid("Group", group));
+        let attributes = [("name".to_owned(), text(&who.name))];
+        let own = Entity::new(principal.clone(), attributes.into(), groups.collect());
+        let mut more = vec![own.expect("entity")];
+        for group in &who.groups {
+            if !self.parents.contains_key(&**group) {
+                more.push(Entity::with_uid(uid("Group", group)));
+            }
+        }
+        let all = self.entities.clone().add_entities(more, None);
+        all.expect("entities")
     }
 }
 
