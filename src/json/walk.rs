@@ -3,10 +3,9 @@
 //! Guarantees: one pass each, no recursion, no allocation but a stack as deep as the value. Every position is one in the
 //! value's own text. Deliberately absent: what a string means.
 
-use super::{
-    Json, Node, Span, node,
-    stops::{BLOCK, next_stop},
-};
+use wide::u8x16;
+
+use super::{Json, Node, Span, node, stops::next_stop};
 
 /// One string of a value: a member's name or a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,17 +152,13 @@ struct Level {
 /// The string that opens at `at`, and where what follows it begins.
 fn string(text: &[u8], at: usize) -> (Text, usize) {
     let start = at + 1;
-    let mut at = start;
-    let mut escaped = false;
-    loop {
-        at = next_stop(text, at, true);
-        if text.get(at) != Some(&b'\\') {
-            break;
-        }
-        escaped = true;
-        at += 2;
-    }
-    let end = at.min(text.len());
+    let stop = next_stop(text, start, true);
+    let escaped = text.get(stop) == Some(&b'\\');
+    let end = if escaped {
+        closing(text, start, stop + 2)
+    } else {
+        stop
+    };
     let mut next = end + 1;
     while matches!(text.get(next), Some(b' ' | b'\t' | b'\n' | b'\r')) {
         next += 1;
@@ -174,6 +169,23 @@ fn string(text: &[u8], at: usize) -> (Text, usize) {
         name: text.get(next) == Some(&b':'),
     };
     (string, next)
+}
+
+/// The quote that ends the string whose inside begins at `start`, at or after `at`.
+fn closing(text: &[u8], start: usize, mut at: usize) -> usize {
+    loop {
+        let rest = text.get(at..).unwrap_or_default();
+        let Some(found) = memchr::memchr(b'"', rest) else {
+            return text.len();
+        };
+        let quote = at + found;
+        let before = text[start..quote].iter().rev();
+        let slashes = before.take_while(|byte| **byte == b'\\').count();
+        if slashes % 2 == 0 {
+            return quote;
+        }
+        at = quote + 1;
+    }
 }
 
 impl Iterator for Texts<'_> {
@@ -233,65 +245,61 @@ impl Iterator for Marks<'_> {
     }
 }
 
-/// Appends what the inside of a valid string stands for. `buffer` is kept from one string to the next.
-pub fn unescape_onto(out: &mut String, buffer: &mut Vec<u8>, inside: &str) {
+/// Appends what the inside of a valid string stands for.
+pub fn unescape_onto(out: &mut String, inside: &str) {
     let bytes = inside.as_bytes();
-    // Putting bytes together is faster, but what is not ASCII has to be proved to be text again.
-    if inside.is_ascii() {
-        out.push_str(unescape_ascii(buffer, inside));
-        return;
-    }
+    out.reserve(bytes.len());
     let mut from = 0;
-    loop {
-        // Nothing else stops a search there: the inside of a valid string holds no quote but after a backslash.
-        let at = next_stop(bytes, from, true);
-        out.push_str(&inside[from..at]);
-        if at >= bytes.len() {
-            break;
+    let mut at = 0;
+    while at < bytes.len() {
+        let mut slashes = backslashes(bytes, at);
+        while slashes != 0 {
+            let slash = at + slashes.trailing_zeros() as usize;
+            slashes &= slashes - 1;
+            // One that is itself escaped lies before what has been read.
+            if slash >= from {
+                out.push_str(&inside[from..slash]);
+                from = unescape_one(out, inside, slash);
+            }
         }
-        let (character, length) = node::escaped(&inside[at..]);
-        out.push(character);
-        from = (at + length).min(bytes.len());
+        at += WIDE;
     }
+    out.push_str(&inside[from.min(bytes.len())..]);
 }
 
-fn unescape_ascii<'b>(buffer: &'b mut Vec<u8>, inside: &str) -> &'b str {
-    let bytes = inside.as_bytes();
-    // Short pieces are copied as whole blocks, and what follows is put over what was too much.
-    buffer.clear();
-    buffer.resize(bytes.len() + BLOCK, 0);
-    let (mut from, mut to) = (0, 0);
-    while from < bytes.len() {
-        let at = next_stop(bytes, from, true);
-        let run = at - from;
-        match bytes[from..].first_chunk::<BLOCK>() {
-            Some(block) if run <= BLOCK => buffer[to..to + BLOCK].copy_from_slice(block),
-            _ => buffer[to..to + run].copy_from_slice(&bytes[from..at]),
-        }
-        (from, to) = (at, to + run);
-        if from < bytes.len() {
-            (from, to) = unescape_one(buffer, to, inside, from);
-        }
-    }
-    buffer.truncate(to);
-    node::str_of(buffer)
+/// Bytes looked at together.
+const WIDE: usize = 64;
+
+/// One bit for each backslash among the next bytes, the lowest first.
+fn backslashes(text: &[u8], at: usize) -> u64 {
+    let rest = &text[at..];
+    let mut last = [0; WIDE];
+    let block = rest.first_chunk::<WIDE>().unwrap_or_else(|| {
+        last[..rest.len()].copy_from_slice(rest);
+        &last
+    });
+    let (parts, _) = block.as_chunks::<16>();
+    parts.iter().rev().fold(0, |bits, part| {
+        let found = u8x16::new(*part).simd_eq(u8x16::splat(b'\\'));
+        bits << 16 | u64::from(found.to_bitmask())
+    })
 }
 
-/// Puts the character of the escape at `from` into `buffer` at `to`; where to go on in both.
-fn unescape_one(buffer: &mut [u8], to: usize, inside: &str, from: usize) -> (usize, usize) {
+/// Appends the character of the escape at `from`; where to go on.
+fn unescape_one(out: &mut String, inside: &str, from: usize) -> usize {
     match inside.as_bytes().get(from + 1) {
         Some(b'n') => {
-            buffer[to] = b'\n';
-            (from + 2, to + 1)
+            out.push('\n');
+            from + 2
         }
         Some(quoted @ (b'"' | b'\\' | b'/')) => {
-            buffer[to] = *quoted;
-            (from + 2, to + 1)
+            out.push(char::from(*quoted));
+            from + 2
         }
         _ => {
             let (character, length) = node::escaped(&inside[from..]);
-            let length_to = character.encode_utf8(&mut buffer[to..]).len();
-            ((from + length).min(inside.len()), to + length_to)
+            out.push(character);
+            (from + length).min(inside.len())
         }
     }
 }
@@ -393,9 +401,8 @@ mod tests {
         fn places_in_the_plain_text_are_found_in_the_spelled_one(text in "(\\PC|[a-z]{20}|[\"\\\\\n\u{1}é\u{1F600}]){0,40}", cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {
             let spelled = Json::string(&text);
             let inside = &spelled.as_str()[1..spelled.len() - 1];
-            let mut buffer = vec![7; 3];
             let mut plain = String::new();
-            unescape_onto(&mut plain, &mut buffer, inside);
+            unescape_onto(&mut plain, inside);
             prop_assert_eq!(&plain, &text);
             let mut cuts: Vec<usize> = cuts.iter().map(|cut| text.floor_char_boundary(cut.index(text.len() + 1))).collect();
             cuts.sort_unstable();
@@ -403,7 +410,7 @@ mod tests {
             for cut in cuts {
                 let at = places.place(cut);
                 plain.clear();
-                unescape_onto(&mut plain, &mut buffer, &inside[..at]);
+                unescape_onto(&mut plain, &inside[..at]);
                 prop_assert_eq!(&plain, &text[..cut]);
             }
         }

@@ -60,8 +60,6 @@ pub(super) struct Views {
     pub(super) decoded: [Decoded; 2],
     /// Blocks of text, in order, as segments of `joined`, or of the value itself.
     blocks: Vec<(Text, Option<usize>)>,
-    /// A string without its escapes.
-    plain: Vec<u8>,
 }
 
 impl View {
@@ -69,7 +67,7 @@ impl View {
         self.text.clear();
         self.segments.clear();
         self.text.shrink_to(KEEP);
-        self.segments.shrink_to(KEEP / 32);
+        self.segments.shrink_to(KEEP / 16);
     }
 
     fn add(&mut self, piece: &str, string: usize, skip: usize) {
@@ -116,8 +114,6 @@ impl Views {
         self.seam.clear();
         self.long.clear();
         self.blocks.clear();
-        self.plain.clear();
-        self.plain.shrink_to(KEEP);
         let mut exempt = exempt.iter().peekable();
         let mut name = "";
         for string in strings {
@@ -138,7 +134,7 @@ impl Views {
             }
             let at = self.joined.text.len();
             if string.escaped {
-                unescape_onto(&mut self.joined.text, &mut self.plain, inside);
+                unescape_onto(&mut self.joined.text, inside);
             } else {
                 self.joined.text.push_str(inside);
             }
