@@ -382,3 +382,55 @@ fn lost(error: &Error) -> Outcome {
         ..RpcError::new(codes::CONTENT_BLOCKED, text)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::{
+        findings::Findings,
+        json::Limits,
+        sanitize::{OwnCredentials, rules::Rules},
+    };
+
+    #[test]
+    fn a_clean_result_goes_on_in_the_bytes_in_which_it_came() {
+        let rules = Rules::default();
+        let watch = Watch {
+            actions: rules.actions,
+            sanitizer: Arc::new(Sanitizer::standard(
+                rules,
+                Findings::new(),
+                OwnCredentials::new(),
+            )),
+            upstream: None,
+            item: None,
+            call: CallId::new(),
+            skip: OURS,
+            sealed: false,
+            tool: true,
+            terms: None,
+        };
+        let text = |text: &str| {
+            let inside = Json::string(text);
+            let result = format!(
+                r#"{{"content":[{{"type":"text","text":{0}}}],"structuredContent":{{"rows":[{0},1.5,{{"naïve":"日本語"}}]}}}}"#,
+                inside.as_str()
+            );
+            Json::parse(Bytes::from(result), &Limits::UPSTREAM).unwrap()
+        };
+        for clean in [
+            "one line\n\"two\"\n",
+            &"a long text, with a line\n".repeat(9_000),
+        ] {
+            let result = text(clean);
+            let came = result.bytes().as_ptr();
+            let went = watch.result(result, Some(&mut Tail::default())).unwrap();
+            assert_eq!(went.bytes().as_ptr(), came);
+        }
+        let dirty = text("a \u{1B}[31mred\u{1B}[0m word");
+        let came = dirty.bytes().as_ptr();
+        assert_ne!(watch.result(dirty, None).unwrap().bytes().as_ptr(), came);
+    }
+}

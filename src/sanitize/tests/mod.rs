@@ -94,6 +94,30 @@ fn result(text: &str) -> String {
 const KEY: &str = "KEY12345678";
 
 #[test]
+fn an_object_of_twenty_thousand_members_is_looked_at_within_the_budget() {
+    let members: Vec<String> = (0..20_000)
+        .map(|nth| format!(r#""item_{nth:05}":"some value {nth}""#))
+        .collect();
+    let clean = format!("{{{}}}", members.join(","));
+    let dirty = clean.replace("value 1", &format!("value {KEY} 1"));
+    let standard = Sanitizer::standard(Rules::default(), Findings::new(), OwnCredentials::new());
+    let subject = |actions| Subject {
+        direction: Direction::Results,
+        upstream: None,
+        item: None,
+        call: None,
+        actions,
+        skip: &[],
+        questions: false,
+        sealed: false,
+    };
+    let verdict = standard.look(&json(&clean), &subject(&Actions::default()));
+    assert!(matches!(verdict, Verdict::Clean), "{verdict:?}");
+    let verdict = sanitizer().look(&json(&dirty), &subject(&Actions::default()));
+    assert!(matches!(verdict, Verdict::Changed(..)), "{verdict:?}");
+}
+
+#[test]
 fn what_is_found_is_replaced_where_it_stood_and_all_else_stays_byte_for_byte() {
     for (text, expected) in [
         (
