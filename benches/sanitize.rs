@@ -2,8 +2,33 @@
 //! per MiB of dirty text; linear in the text whatever it holds; clean content is not copied. `all` is with C9, too.
 //!
 //! `cargo bench --bench sanitize -- clean` for the first of these. A value is a `tools/call` result; lengths are those of its
-//! JSON.
+//! JSON. The content is made up by `content`: each line another, with UUIDs, times and addresses where servers have them.
+//!
+//! Measured 2026-11-21 on two cores with ten other processes at work: the least thread time of 25 looks, in ms per MiB, and
+//! millions of instructions per MiB as callgrind counts them, which do not depend on who else works. An optimised build with
+//! overflow checks, without link-time optimisation. Prose at 18 million instructions takes 1.6 ms so, perhaps 1.4 on a machine
+//! at rest, where nothing has been measured yet: the budget of clean text is met by 18 to 20 million. What is beyond is marked.
+//!
+//! | clean | before | now | | dirty | before | now |
+//! |---|---|---|---|---|---|---|
+//! | prose | 23 M, 1.8 | 18 M, 1.6 | | sparse | 78 M, 6.9 | 53 M, 5.1 |
+//! | docs | 31 M, 2.8 | 27 M, 2.3 (!) | | usual | 94 M, 8.5 | 63 M, 6.2 |
+//! | source | 57 M, 5.4 | 40 M, 4.6 (!) | | dense | 187 M, 16.3 | 130 M, 12.3 (!) |
+//! | logs | 117 M, 14.6 | 55 M, 6.3 (!) | | colours | 185 M, 21.3 | 129 M, 13.2 (!) |
+//! | json_logs | 124 M, 15.7 | 63 M, 6.4 (!) | | secrets | 201 M, 16.0 | 104 M, 9.6 |
+//! | rows | 112 M, 18.8 | 63 M, 5.5–8.6 (!) | | cards | 166 M, 14.6 | 143 M, 12.4 (!) |
+//! | table | 193 M, 35.3 | 73 M, 7.6 (!) | | hidden | 117 M, 11.6 | 104 M, 10.4 (!) |
+//! | issues | 44 M, 6.2 | 36 M, 3.3 (!) | | images | 111 M, 10.5 | 101 M, 9.3 |
+//! | members | 40 M, 4.8 | 41 M, 3.2 (!) | | rows | 333 M, 49.6 | 219 M, 21.6 (!) |
+//! | arabic | 39 M, 5.8 | 29 M, 2.1–2.9 (!) | | nested | 596 M, 90.3 | 446 M, 36.3 (!) |
+//! | hebrew, thai, korean, russian | 31–34 M, 3.9–4.9 | 21–22 M, 1.5–2.2 (!) | | | | |
+//! | hindi, chinese, japanese, european | 36–41 M, 4.9–6.4 | 24–29 M, 1.9–2.9 (!) | | | | |
+//! | persian | 55 M, 9.5 | 41 M, 3.2–4.3 (!) | | | | |
+//! | emoji, nothing else | 100 M, 11.2 | 71 M, 5.7 (!) | | | | |
+//! | world | 43 M, 5.0 | 29 M, 2.6 (!) | | | | |
 #![expect(clippy::expect_used, reason = "what is looked at here is well-formed")]
+
+mod content;
 
 use std::hint::black_box;
 
@@ -29,33 +54,14 @@ fn sanitizer() -> Sanitizer {
     Sanitizer::standard(Rules::default(), Findings::new(), own)
 }
 
-/// A result with this text in one block.
+/// A result with this piece again and again in one block.
 fn block(piece: &str, bytes: usize) -> Json {
-    let text = piece.repeat(bytes / piece.len() + 1);
-    let text = Json::string(&text);
-    let result = format!(
-        r#"{{"content":[{{"type":"text","text":{}}}]}}"#,
-        text.as_str()
-    );
-    Json::parse(Bytes::from(result), &Limits::LIST).expect("JSON")
+    parsed(content::block(&piece.repeat(bytes / piece.len() + 1)))
 }
 
-/// A result of many small values.
-fn rows(bytes: usize) -> Json {
-    let row = r#"{"id":4711,"name":"Jane Q. Public","state":"open","labels":["bug","help wanted"],"score":0.75,"created_at":"2026-11-21T13:37:00Z"}"#;
-    let rows = vec![row; bytes / row.len() + 1].join(",");
-    let result = format!(r#"{{"structuredContent":{{"rows":[{rows}]}},"content":[]}}"#);
-    Json::parse(Bytes::from(result), &Limits::LIST).expect("JSON")
+fn parsed(text: String) -> Json {
+    Json::parse(Bytes::from(text), &Limits::LIST).expect("JSON")
 }
-
-const PROSE: &str = "The gateway reads what a server says before anybody else does. Most of what it reads is ordinary: \
-    a paragraph of documentation, a table of results, a list of issues with their numbers (#4711) and dates. It has to be \
-    quick about it, since nobody should notice that it is there, and it must not change a single byte of what is fine.\n";
-const SOURCE: &str = "fn handle(&mut self, event: Event) -> Result<(), Error> {\n    let Some(route) = self.routes.get(&event.path) else {\n        \
-    return Err(Error::Unknown { path: event.path.clone() });\n    };\n    tracing::debug!(path = %event.path, \"routed\");\n    route.call(event.body)\n}\n\n";
-const LOGS: &str = "2026-11-21T13:37:42.123456Z  INFO server::accept: connection from 10.1.2.3:54321 accepted id=7f3a status=200 bytes=5123 took=1.25ms\n";
-const WORLD: &str = "Zażółć gęślą jaźń — naïve café “quotes”. 日本語の文章はここにあります。中文也在这里，没有空格。 مرحبا بالعالم. שלום עולם. नमस्ते दुनिया। 👩‍💻🎉\n";
-const DIRTY: &str = "deploy with AKIAQYLPMN5HHHFPZAM2 and a card 4111 1111 1111 1111 ![x](https://evil.example/p.png?d=1) \u{1B}[31mred\u{1B}[0m ze\u{200B}ro and so on, with some more words in between so that it reads like text and not like a list\n";
 
 /// What the budget is of: everything that is on by default but C9.
 fn budgeted() -> Actions {
@@ -82,14 +88,9 @@ fn clean(c: &mut Criterion) {
     let actions = budgeted();
     let subject = subject(&actions);
     let mut group = c.benchmark_group("clean");
-    for (name, value) in [
-        ("prose", block(PROSE, MIB)),
-        ("source", block(SOURCE, MIB)),
-        ("logs", block(LOGS, MIB)),
-        ("world", block(WORLD, MIB)),
-        ("rows", rows(MIB)),
-        ("small", block(PROSE, 256)),
-    ] {
+    group.sample_size(20);
+    for (name, text) in content::clean() {
+        let value = parsed(text());
         let verdict = sanitizer.look(&value, &subject);
         assert!(
             matches!(verdict, Verdict::Clean | Verdict::Flagged(_)),
@@ -108,11 +109,8 @@ fn dirty(c: &mut Criterion) {
     let subject = subject(&actions);
     let mut group = c.benchmark_group("dirty");
     group.sample_size(20);
-    let sparse = format!("{}{DIRTY}", PROSE.repeat(40));
-    for (name, value) in [
-        ("sparse", block(&sparse, MIB)),
-        ("dense", block(DIRTY, MIB)),
-    ] {
+    for (name, text) in content::dirty() {
+        let value = parsed(text());
         let verdict = sanitizer.look(&value, &subject);
         assert!(
             matches!(verdict, Verdict::Changed(..)),
@@ -161,11 +159,9 @@ fn all(c: &mut Criterion) {
     let subject = subject(&actions);
     let mut group = c.benchmark_group("all");
     group.sample_size(20);
-    for (name, value) in [
-        ("prose", block(PROSE, MIB)),
-        ("source", block(SOURCE, MIB)),
-        ("small", block(PROSE, 256)),
-    ] {
+    let kinds = content::clean().into_iter();
+    for (name, text) in kinds.filter(|(name, _)| matches!(*name, "prose" | "source" | "logs")) {
+        let value = parsed(text());
         group.throughput(Throughput::Bytes(value.len() as u64));
         group.bench_function(name, |b| {
             b.iter(|| sanitizer.look(black_box(&value), &subject))
