@@ -9,6 +9,8 @@ use std::ops::Range;
 use unicode_normalization::UnicodeNormalization;
 use wide::u8x16;
 
+use super::readable::{self, TEXT, is_text};
+
 /// Texts decoded from pieces of another text, one after the other with a line end between.
 #[derive(Debug, Default)]
 pub(super) struct Decoded {
@@ -20,8 +22,6 @@ pub(super) struct Decoded {
 
 /// The shortest run that is taken for an encoded one.
 const RUN: usize = 20;
-/// The shortest decoded text that is looked at: 8 bytes, what the shortest credential has.
-const TEXT: usize = 8;
 /// The longest token in percent form or look-alike letters.
 const TOKEN: usize = 8 << 10;
 /// The longest run that is decoded at every alignment, in case something stands before what was encoded.
@@ -71,7 +71,7 @@ impl Decoded {
     /// A run of characters of Base64, which are hexadecimal digits too, perhaps.
     fn run(&mut self, text: &[u8], run: Range<usize>) {
         let piece = &text[run.clone()];
-        if piece.iter().all(u8::is_ascii_hexdigit) {
+        if piece.iter().all(u8::is_ascii_hexdigit) && readable::hexadecimal(piece) {
             self.bytes.clear();
             self.bytes.extend(
                 piece
@@ -90,17 +90,15 @@ impl Decoded {
             return;
         }
         let shifts = if piece.len() <= SHIFTED { 4 } else { 1 };
-        for shift in 0..shifts {
+        let worth = readable::base64(piece);
+        for shift in (0..shifts).filter(|shift| worth[*shift]) {
             self.bytes.clear();
-            for four in piece[shift.min(piece.len())..].chunks(4) {
-                let value = four
-                    .iter()
-                    .fold(0_u32, |value, byte| value << 6 | u32::from(sextet(*byte)));
-                let whole = value << (6 * (4 - four.len()));
-                let bytes = whole.to_be_bytes();
-                let count = (four.len() * 3 / 4).min(3);
-                self.bytes.extend_from_slice(&bytes[1..=count]);
-            }
+            let (fours, rest) = piece[shift.min(piece.len())..].as_chunks::<4>();
+            self.bytes.extend(fours.iter().flat_map(three));
+            let mut last = [b'A'; 4];
+            last[..rest.len()].copy_from_slice(rest);
+            self.bytes
+                .extend_from_slice(&three(&last)[..(rest.len() * 3 / 4).min(3)]);
             self.printed(&run);
         }
     }
@@ -108,12 +106,11 @@ impl Decoded {
     /// Takes the stretches of readable text from what was decoded to bytes.
     fn printed(&mut self, source: &Range<usize>) {
         let bytes = std::mem::take(&mut self.bytes);
-        let readable =
-            |byte: &u8| matches!(byte, 0x20..=0x7E | b'\n' | b'\r' | b'\t' | 0xEF | 0xE2);
-        for stretch in bytes.split(|byte| !readable(byte) && *byte < 0x80) {
+        let control = |byte: &u8| matches!(byte, 0..=0x08 | 0x0B | 0x0C | 0x0E..=0x1F | 0x7F);
+        for stretch in bytes.split(control) {
             // Characters beyond ASCII may be what splits a key: they stay out of it.
             let plain = stretch.iter().filter(|byte| byte.is_ascii()).count();
-            if plain < TEXT || plain * 4 < stretch.len() * 3 {
+            if !is_text(plain, stretch.len()) {
                 continue;
             }
             self.pieces.push((self.text.len(), source.clone()));
@@ -167,8 +164,10 @@ impl Decoded {
     fn letters(&mut self, text: &str) {
         let bytes = text.as_bytes();
         let mut from = 0;
-        for at in memchr::memchr3_iter(0xEF, 0xF0, 0xE2, bytes) {
-            if at < from || !is_other_form(&bytes[at..]) {
+        let mut next = 0;
+        while let Some(at) = next_form(bytes, next) {
+            next = at + 1;
+            if at < from {
                 continue;
             }
             let part = |character: &char| {
@@ -306,6 +305,44 @@ fn is_unicode_escape(rest: &[u8]) -> bool {
     matches!(rest, [b'u', digits @ ..] if digits.len() >= 4 && digits[..4].iter().all(u8::is_ascii_hexdigit))
 }
 
+/// Where the next letter or digit in another form begins, at or after `at`.
+fn next_form(text: &[u8], mut at: usize) -> Option<usize> {
+    const WINDOW: usize = BLOCK + 1;
+    while let Some(window) = text.get(at..).and_then(<[u8]>::first_chunk::<WINDOW>) {
+        let mut forms = forms(window);
+        while forms != 0 {
+            let place = at + forms.trailing_zeros() as usize;
+            if is_other_form(&text[place..]) {
+                return Some(place);
+            }
+            forms &= forms - 1;
+        }
+        at += BLOCK;
+    }
+    (at..text.len()).find(|at| is_other_form(&text[*at..]))
+}
+
+/// One bit for each byte but the last, the first lowest: set where one may begin by its first two bytes.
+fn forms(window: &[u8; BLOCK + 1]) -> u64 {
+    let load = |at: usize| {
+        let mut block = [0; 16];
+        block.copy_from_slice(&window[at..at + 16]);
+        u8x16::new(block)
+    };
+    let is = |bytes: u8x16, byte: u8| bytes.simd_eq(u8x16::splat(byte));
+    let blocks: [u8x16; BLOCK / 16] = std::array::from_fn(|nth| load(nth * 16));
+    if (blocks[0] | blocks[1] | blocks[2] | blocks[3]).to_bitmask() == 0 {
+        return 0;
+    }
+    (0..BLOCK / 16).rev().fold(0, |bits, nth| {
+        let (first, second) = (blocks[nth], load(nth * 16 + 1));
+        let found = is(first, 0xEF) & (is(second, 0xBC) | is(second, 0xBD))
+            | is(first, 0xF0) & is(second, 0x9D)
+            | is(first, 0xE2) & (is(second, 0x92) | is(second, 0x93));
+        bits << 16 | u64::from(found.to_bitmask())
+    })
+}
+
 /// Whether a text begins with a letter or digit in another form.
 const fn is_other_form(text: &[u8]) -> bool {
     matches!(
@@ -318,15 +355,33 @@ const fn is_other_form(text: &[u8]) -> bool {
     )
 }
 
-const fn sextet(byte: u8) -> u8 {
-    match byte {
-        b'A'..=b'Z' => byte - b'A',
-        b'a'..=b'z' => byte - b'a' + 26,
-        b'0'..=b'9' => byte - b'0' + 52,
-        b'+' | b'-' => 62,
-        _ => 63,
-    }
+/// What four characters of Base64 stand for.
+#[inline]
+fn three(four: &[u8; 4]) -> [u8; 3] {
+    let [first, second, third, fourth] = four.map(|byte| SEXTETS[usize::from(byte)]);
+    [
+        first << 2 | second >> 4,
+        second << 4 | third >> 2,
+        third << 6 | fourth,
+    ]
 }
+
+/// What each character of either Base64 alphabet stands for.
+const SEXTETS: [u8; 256] = {
+    let mut sextets = [63; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        sextets[byte as usize] = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            _ => 63,
+        };
+        byte += 1;
+    }
+    sextets
+};
 
 const fn nibble(digit: u8) -> u8 {
     match digit {

@@ -18,6 +18,7 @@ mod media;
 mod own;
 pub mod personal;
 mod placeholder;
+mod readable;
 pub mod rules;
 pub mod secrets;
 pub mod terminal;

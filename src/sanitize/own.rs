@@ -11,7 +11,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use aho_corasick::{AhoCorasick, Input};
+use aho_corasick::{AhoCorasick, Input, Match, Span, packed};
 use arc_swap::ArcSwapOption;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use secrecy::{ExposeSecret, SecretString};
@@ -30,8 +30,16 @@ struct Shared {
     held: Mutex<VecDeque<Arc<SecretString>>>,
 }
 
+/// What finds the starts: all have the same length, so that either finds the same.
+enum Starts {
+    /// By vectors.
+    Few(packed::Searcher),
+    /// By an automaton.
+    Many(AhoCorasick),
+}
+
 struct Search {
-    starts: AhoCorasick,
+    starts: Starts,
     /// Forms that begin so, for each start.
     forms: Vec<Vec<SecretString>>,
 }
@@ -107,8 +115,25 @@ impl Search {
         for forms in &mut forms {
             forms.sort_by_key(|form| usize::MAX - form.expose_secret().len());
         }
-        let starts = AhoCorasick::new(starts).ok()?;
+        let few = packed::Config::new()
+            .match_kind(packed::MatchKind::LeftmostFirst)
+            .builder()
+            .extend(&starts)
+            .build();
+        let starts = match few {
+            Some(few) => Starts::Few(few),
+            None => Starts::Many(AhoCorasick::new(starts).ok()?),
+        };
         Some(Self { starts, forms })
+    }
+}
+
+impl Starts {
+    fn next(&self, text: &str, at: usize) -> Option<Match> {
+        match self {
+            Self::Few(few) => few.find_in(text, Span::from(at..text.len())),
+            Self::Many(many) => many.find(Input::new(text).span(at..text.len())),
+        }
     }
 }
 
@@ -153,7 +178,7 @@ impl Detector for OwnCredentials {
             return;
         };
         let mut at = 0;
-        while let Some(found) = search.starts.find(Input::new(text).span(at..text.len())) {
+        while let Some(found) = search.starts.next(text, at) {
             let rest = &text.as_bytes()[found.start()..];
             let form = search.forms[found.pattern().as_usize()]
                 .iter()

@@ -16,6 +16,10 @@ pub(super) fn placeholder(rule: &str) -> String {
 pub(super) fn is_placeholder(text: &str, span: &Range<usize>) -> bool {
     let from = text.floor_char_boundary(span.start.saturating_sub(OPEN.len() + NAME));
     let to = text.ceil_char_boundary((span.start + OPEN.len()).min(text.len()));
+    // Nearly nothing stands behind a bracket.
+    if memchr::memchr(b'[', &text.as_bytes()[from..to]).is_none() {
+        return false;
+    }
     let Some(open) = text[from..to].rfind(OPEN) else {
         return false;
     };

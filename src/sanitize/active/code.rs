@@ -69,12 +69,13 @@ impl<'t> Code<'t> {
     /// Takes note of a line that ends before what is asked about.
     fn read(&mut self, start: usize, text: &str) {
         self.next = start + text.len();
-        if text.trim().is_empty() {
+        if is_blank(text) {
             self.paragraph_clear = true;
             self.html = false;
             return;
         }
-        let indented = text.trim_start_matches([' ', '\t', '>', '-', '*', '+']);
+        let marks = text.bytes().take_while(|byte| b" \t>-*+".contains(byte));
+        let indented = &text[marks.count()..];
         if let Some(opening) = fence(text) {
             if self.html {
                 self.lost = true;
@@ -107,6 +108,13 @@ impl<'t> Code<'t> {
         }
         self.paragraph_clear &= clear(text);
     }
+}
+
+/// Whether nothing is seen on a line.
+fn is_blank(line: &str) -> bool {
+    // Most lines begin with something that is seen, after a few spaces.
+    let first = line.bytes().find(|byte| !matches!(byte, b' ' | b'\t'));
+    !first.is_some_and(|byte| byte.is_ascii_graphic()) && line.trim().is_empty()
 }
 
 /// The line that begins at `start`, with its end.
@@ -152,6 +160,9 @@ fn opens_html(line: &str) -> bool {
 
 /// Whether nothing on the line could pair with something on another, or make a code span of it that is none.
 fn clear(line: &str) -> bool {
+    if memchr::memchr3(b'`', b'\\', b'<', line.as_bytes()).is_none() {
+        return true;
+    }
     let mut spans = Spans::new(0, line.len(), true);
     spans.holds(line.as_bytes(), line.len());
     spans.clear
@@ -190,7 +201,11 @@ impl Spans {
                     None => self.clear = false,
                 },
                 b'\\' | b'<' => self.clear = false,
-                _ => self.here += 1,
+                _ => {
+                    let rest = &text[self.here..at.min(self.end)];
+                    let next = memchr::memchr3(b'`', b'\\', b'<', rest);
+                    self.here += next.unwrap_or(rest.len());
+                }
             }
         }
         (self.span.0..self.span.1).contains(&at)

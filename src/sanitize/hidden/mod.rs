@@ -74,13 +74,8 @@ impl Detector for Hidden {
     }
 
     fn inspect(&self, text: &str, hits: &mut Vec<Hit>) {
-        let Some(first) = search::next(text.as_bytes(), 0) else {
-            return;
-        };
         let before = hits.len();
-        scan::scan(text, first, &mut |kind, span| {
-            hits.push(self.hit(kind, span))
-        });
+        scan::scan(text, &mut |kind, span| hits.push(self.hit(kind, span)));
         // The controls of a paragraph are judged when its first is met, before what stands between them.
         if let Some(found) = hits.get_mut(before..) {
             found.sort_unstable_by_key(|hit| hit.span.start);

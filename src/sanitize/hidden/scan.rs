@@ -13,9 +13,13 @@ use super::{
 /// Marks in one run that may pass: more of them say nothing that fewer would not.
 const MARKS: usize = 2;
 
-/// Tells `found` every span that has no place in `text`, of which `first` is the first suspect. Linear: what is looked at
-/// for one character, a word or a paragraph, is remembered for the next in it.
-pub(super) fn scan(text: &str, first: usize, found: &mut impl FnMut(Kind, Range<usize>)) {
+/// Tells `found` every span that has no place in `text`. Linear: what is looked at for one character, a word or a paragraph,
+/// is remembered for the next in it.
+pub(super) fn scan(text: &str, found: &mut impl FnMut(Kind, Range<usize>)) {
+    let mut suspects = search::Suspects::of(text.as_bytes());
+    let Some(first) = suspects.next(0) else {
+        return;
+    };
     let mut scan = Scan {
         text,
         right_to_left: None,
@@ -26,7 +30,7 @@ pub(super) fn scan(text: &str, first: usize, found: &mut impl FnMut(Kind, Range<
     let mut next = Some(first);
     while let Some(at) = next {
         let end = scan.run(at, found);
-        next = search::next(text.as_bytes(), end);
+        next = suspects.next(end);
     }
 }
 

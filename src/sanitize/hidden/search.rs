@@ -6,27 +6,54 @@ use wide::u8x16;
 
 /// Bytes in one vector register.
 const BLOCK: usize = 16;
-/// Bytes that are looked at together as long as all are ASCII.
-const STRIDE: usize = 8 * BLOCK;
+/// Bytes that are looked at together.
+const STRIDE: usize = 4 * BLOCK;
+/// With what is seen behind the last of them.
+const WINDOW: usize = STRIDE + 2;
 
-/// The first byte of the next suspect at or after `at`, which lies between characters.
-pub(super) fn next(text: &[u8], mut at: usize) -> Option<usize> {
-    loop {
-        at = skip_ascii(text, at);
-        let block = text.get(at..)?;
-        if block.is_empty() {
-            return None;
+/// The suspects of one text, asked for in rising order.
+pub(super) struct Suspects<'t> {
+    text: &'t [u8],
+    /// Where the stride begins that was looked at last.
+    at: usize,
+    /// One bit for each place in it that may be a suspect, the first lowest.
+    left: u64,
+}
+
+impl<'t> Suspects<'t> {
+    pub(super) fn of(text: &'t [u8]) -> Self {
+        Self {
+            text,
+            at: 0,
+            left: window(text, 0).map_or(0, |window| suspects(&window)),
         }
-        let mut leads = leads(block);
-        while leads != 0 {
-            let lead = at + leads.trailing_zeros() as usize;
-            if suspect(text, lead) {
-                return Some(lead);
-            }
-            leads &= leads - 1;
-        }
-        at += BLOCK;
     }
+
+    /// The first byte of the next suspect at or after `from`, which lies between characters. What lies before it is forgotten.
+    pub(super) fn next(&mut self, from: usize) -> Option<usize> {
+        loop {
+            while self.left != 0 {
+                let place = self.at + self.left.trailing_zeros() as usize;
+                if place >= from && suspect(self.text, place) {
+                    return Some(place);
+                }
+                self.left &= self.left - 1;
+            }
+            self.at = from.max(self.at + STRIDE);
+            self.left = suspects(&window(self.text, self.at)?);
+        }
+    }
+}
+
+/// The bytes from `at` on, if there are any; beyond the end stand zeros.
+#[inline]
+fn window(text: &[u8], at: usize) -> Option<[u8; WINDOW]> {
+    let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
+    Some(rest.first_chunk::<WINDOW>().copied().unwrap_or_else(|| {
+        let mut last = [0; WINDOW];
+        last[..rest.len()].copy_from_slice(rest);
+        last
+    }))
 }
 
 /// Whether the character that begins at `at` may be hidden.
@@ -65,36 +92,67 @@ pub(super) fn suspect(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// Where the first block begins that is not wholly ASCII, or the last, which is not full.
-fn skip_ascii(text: &[u8], mut at: usize) -> usize {
-    while let Some(stride) = text.get(at..).and_then(<[u8]>::first_chunk::<STRIDE>) {
-        if stride.iter().fold(0, |all, byte| all | byte) >= 0x80 {
-            break;
-        }
-        at += STRIDE;
+/// One bit for each byte of a stride, the first lowest: set where a character begins that may be a suspect by its first bytes.
+fn suspects(window: &[u8; WINDOW]) -> u64 {
+    let blocks: [u8x16; STRIDE / BLOCK] = std::array::from_fn(|nth| load(window, nth * BLOCK));
+    let any = blocks[0] | blocks[1] | blocks[2] | blocks[3];
+    if any.to_bitmask() == 0 {
+        return 0;
     }
-    while let Some(block) = text.get(at..).and_then(<[u8]>::first_chunk::<BLOCK>) {
-        if block.iter().fold(0, |all, byte| all | byte) >= 0x80 {
-            break;
-        }
-        at += BLOCK;
+    let leads = blocks.map(leads);
+    if (leads[0] | leads[1] | leads[2] | leads[3]).to_bitmask() == 0 {
+        return 0;
     }
-    at
+    (0..STRIDE / BLOCK).rev().fold(0, |bits, nth| {
+        let found = if leads[nth].to_bitmask() == 0 {
+            0
+        } else {
+            let at = nth * BLOCK;
+            pairs(blocks[nth], load(window, at + 1), load(window, at + 2)).to_bitmask()
+        };
+        bits << BLOCK | u64::from(found)
+    })
 }
 
-/// One bit for each of the next bytes, the lowest first: set where a character begins as suspects do.
-fn leads(rest: &[u8]) -> u32 {
+/// All bits of a byte set where a character begins as suspects do.
+fn leads(bytes: u8x16) -> u8x16 {
+    let high = bytes.max(u8x16::splat(0xEF)).simd_eq(bytes);
+    is(bytes, 0xC2) | is(bytes, 0xCD) | is(bytes, 0xD8) | within(bytes, 0xE1, 3) | high
+}
+
+/// The same with the two bytes behind each: most punctuation, letters and pictures are none of it.
+fn pairs(first: u8x16, second: u8x16, third: u8x16) -> u8x16 {
+    let two = is(first, 0xC2) & is(second, 0xAD)
+        | is(first, 0xCD) & is(second, 0x8F)
+        | is(first, 0xD8) & is(second, 0x9C);
+    let general = is(second, 0x80) & (within(third, 0x8B, 5) | within(third, 0xAA, 5))
+        | is(second, 0x81) & within(third, 0xA0, 16)
+        | is(second, 0xA0) & is(third, 0x80);
+    let three = is(first, 0xE1) & (is(second, 0x85) | is(second, 0x9E) | is(second, 0xA0))
+        | is(first, 0xE2) & general
+        | is(first, 0xE3) & is(second, 0x85)
+        | is(first, 0xEF) & (within(second, 0xB7, 2) | is(second, 0xBB) | within(second, 0xBE, 2));
+    let last = is(second & u8x16::splat(0x0F), 0x0F) & is(third, 0xBF);
+    let four = is(first, 0xF3) & is(second, 0xA0)
+        | is(first, 0xF0) & (is(second, 0x9B) | is(second, 0x9D))
+        | first.max(u8x16::splat(0xF0)).simd_eq(first) & last;
+    two | three | four
+}
+
+fn load(window: &[u8; WINDOW], at: usize) -> u8x16 {
     let mut block = [0; BLOCK];
-    match rest.first_chunk::<BLOCK>() {
-        Some(full) => block = *full,
-        None => block[..rest.len()].copy_from_slice(rest),
-    }
-    let bytes = u8x16::new(block);
-    let is = |byte: u8| bytes.simd_eq(u8x16::splat(byte));
-    let rare = is(0xC2) | is(0xCD) | is(0xD8);
-    let three = is(0xE1) | is(0xE2) | is(0xE3) | is(0xEF);
-    let four = bytes.max(u8x16::splat(0xF0)).simd_eq(bytes);
-    (rare | three | four).to_bitmask()
+    block.copy_from_slice(&window[at..at + BLOCK]);
+    u8x16::new(block)
+}
+
+fn is(bytes: u8x16, byte: u8) -> u8x16 {
+    bytes.simd_eq(u8x16::splat(byte))
+}
+
+/// All bits of a byte set where it is one of `count` from `first` on.
+fn within(bytes: u8x16, first: u8, count: u8) -> u8x16 {
+    let from = bytes - u8x16::splat(first);
+    from.min(u8x16::splat(count - 1)).simd_eq(from)
 }
 
 #[cfg(test)]
@@ -124,7 +182,14 @@ mod tests {
             let starts = || text.char_indices().map(|(at, _)| at);
             let from = starts().find(|at| *at >= from).unwrap_or(text.len());
             let plain = starts().find(|at| *at >= from && suspect(text.as_bytes(), *at));
-            prop_assert_eq!(next(text.as_bytes(), from), plain);
+            prop_assert_eq!(Suspects::of(text.as_bytes()).next(from), plain);
+            let mut all = Suspects::of(text.as_bytes());
+            let mut at = 0;
+            for place in starts().filter(|at| suspect(text.as_bytes(), *at)) {
+                prop_assert_eq!(all.next(at), Some(place));
+                at = place + 1;
+            }
+            prop_assert_eq!(all.next(at), None);
         }
     }
 }

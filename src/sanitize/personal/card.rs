@@ -3,7 +3,9 @@
 //! Guarantees: a number that documentation of payment services uses for trials is told only where a word beside it says that
 //! it is a card. Deliberately absent: names of holders, dates and codes of cards.
 
-use std::ops::Range;
+use std::{ops::Range, sync::LazyLock};
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 use super::{
     checks::luhn,
@@ -83,6 +85,16 @@ const WORDS: [&[u8]; 24] = [
     b"\xd0\xba\xd0\xb0\xd1\x80\xd1\x82",
     b"rupay",
 ];
+
+// INVARIANT: the words are compiled in, and a test builds the automaton.
+#[expect(clippy::expect_used, reason = "the words are compiled in")]
+static SAYS: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .kind(Some(AhoCorasickKind::DFA))
+        .build(WORDS)
+        .expect("a test builds it")
+});
 
 /// The first card in a row of digits.
 pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
@@ -282,16 +294,12 @@ fn says_card(text: &[u8], span: &Range<usize>) -> bool {
     let from = span.start.saturating_sub(64);
     let to = (span.end + 32).min(text.len());
     let says = |piece: &[u8]| {
-        WORDS.iter().any(|word| {
-            piece.windows(word.len()).enumerate().any(|(at, part)| {
-                let before = at
-                    .checked_sub(1)
-                    .is_some_and(|at| piece[at].is_ascii_lowercase());
-                let after = piece
-                    .get(at + word.len())
-                    .is_some_and(u8::is_ascii_lowercase);
-                part.eq_ignore_ascii_case(word) && (word.len() > 3 || (!before && !after))
-            })
+        SAYS.find_overlapping_iter(piece).any(|found| {
+            let small = |at: Option<usize>| {
+                at.and_then(|at| piece.get(at))
+                    .is_some_and(u8::is_ascii_lowercase)
+            };
+            found.len() > 3 || (!small(found.start().checked_sub(1)) && !small(Some(found.end())))
         })
     };
     says(&text[from..span.start]) || says(&text[span.end..to])

@@ -111,7 +111,23 @@ pub(super) fn around(text: &[u8], row: usize, taken: usize) -> Option<Range<usiz
         return None;
     }
     let from = row.saturating_sub(BACK).max(taken);
-    (from..row).rev().find_map(|start| at(text, start))
+    let mut start = row;
+    while start > from {
+        start -= 1;
+        match text[start] {
+            b'A'..=b'Z' | b'a'..=b'z' => {
+                // Nothing else begins here: most that stands there is a word.
+                let head = text[start + 2].is_ascii_digit();
+                if head && let Some(found) = at(text, start) {
+                    return Some(found);
+                }
+            }
+            b'0'..=b'9' | b' ' | b'-' | b'.' => {}
+            // No number goes on behind this.
+            _ => break,
+        }
+    }
+    None
 }
 
 /// The number that begins at `start`.

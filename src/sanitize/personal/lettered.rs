@@ -49,6 +49,9 @@ pub(super) const LETTERED: &[(&str, &[&str])] = &[
     ("cn_resident_id", &[]),
 ];
 
+/// The shapes of the digits in those that are read from a row of digits.
+pub(super) const SHAPES: [&[u8]; 7] = [b"8", b"2.3.3", b"7", b"9", b"17", b"6-3", b"6-4"];
+
 impl Countries {
     /// Numbers in which letters stand beside the digits.
     pub(super) fn lettered(&self, text: &[u8], number: &Number) -> Option<Found> {

@@ -27,7 +27,7 @@ use std::sync::{Arc, LazyLock};
 
 use self::{
     national::{Countries, Found},
-    number::Number,
+    number::{Number, Sketch},
     sweep::{BLOCK, Sweep},
 };
 use super::{Class, Detector, Hit};
@@ -106,10 +106,17 @@ fn look(text: &[u8], place: usize, rows: bool, taken: usize) -> Option<Found> {
     if start < taken {
         return None;
     }
+    if let Some(span) = iban::around(text, start, taken) {
+        return Some((span, IBAN.clone()));
+    }
+    // Most rows are times, addresses and versions.
+    let sketch = Sketch::at(text, start);
+    if sketch.is_inside(text, start) || !(sketch.is_long() || COUNTRIES.knows(sketch.shape)) {
+        return None;
+    }
     let number = Number::at(text, start);
-    iban::around(text, start, taken)
-        .map(|span| (span, IBAN.clone()))
-        .or_else(|| card::within(text, &number).map(|span| (span, CARD.clone())))
+    card::within(text, &number)
+        .map(|span| (span, CARD.clone()))
         .or_else(|| COUNTRIES.number(text, &number))
 }
 

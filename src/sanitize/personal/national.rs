@@ -10,8 +10,8 @@ use std::{ops::Range, sync::Arc};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use super::{
-    lettered::LETTERED,
-    number::{Number, stands_alone},
+    lettered::{LETTERED, SHAPES},
+    number::{Number, Sketch, stands_alone},
     table,
 };
 
@@ -30,7 +30,12 @@ pub(super) struct Countries {
     whose: Vec<u8>,
     /// Shapes in order, with one bit for each rule that wants a word with it, and for each that does not.
     shapes: Vec<(&'static [u8], u128, u128)>,
+    /// One bit for each of them, and for those with letters beside them.
+    known: Box<[u64; KNOWN / 64]>,
 }
+
+/// Bits of a table of shapes.
+const KNOWN: usize = 1 << 13;
 
 impl Countries {
     // INVARIANT: the words are compiled in, and a test builds the automaton.
@@ -57,8 +62,16 @@ impl Countries {
             names,
             words,
             whose,
+            known: known(&shapes()),
             shapes: shapes(),
         }
+    }
+
+    /// Whether a number may be written in a shape, by its [`Sketch`].
+    #[inline]
+    pub(super) fn knows(&self, shape: u32) -> bool {
+        let bit = shape as usize % KNOWN;
+        self.known[bit / 64] >> (bit % 64) & 1 == 1
     }
 
     pub(super) fn names(&self) -> Vec<Arc<str>> {
@@ -143,6 +156,16 @@ impl Countries {
                     })
             })
     }
+}
+
+fn known(shapes: &[(&'static [u8], u128, u128)]) -> Box<[u64; KNOWN / 64]> {
+    let mut known = Box::new([0; KNOWN / 64]);
+    let digits = shapes.iter().map(|(shape, ..)| *shape);
+    for shape in digits.chain(SHAPES) {
+        let bit = Sketch::of(shape) as usize % KNOWN;
+        known[bit / 64] |= 1 << (bit % 64);
+    }
+    known
 }
 
 fn shapes() -> Vec<(&'static [u8], u128, u128)> {

@@ -9,6 +9,95 @@ pub(super) const MOST: usize = 24;
 /// The most bytes of a shape.
 const SHAPE: usize = 24;
 
+/// How a row of digits is grouped, for a first look.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sketch {
+    /// Equal for equal shapes, and rarely for others.
+    pub(super) shape: u32,
+    count: usize,
+    /// Whether what stands between groups may stand before a number.
+    open: bool,
+}
+
+/// The fewest digits of a payment card.
+const CARD: usize = 12;
+
+impl Sketch {
+    /// Of the row that begins at `start`, no farther than is needed to see that it is long.
+    #[inline]
+    pub(super) fn at(text: &[u8], start: usize) -> Self {
+        let mut sketch = Self {
+            shape: 0,
+            count: 0,
+            open: false,
+        };
+        let mut group = 0;
+        let mut rest = text[start..].iter();
+        while let Some(byte) = rest.next() {
+            if byte.is_ascii_digit() {
+                group += 1;
+                sketch.count += 1;
+                if sketch.count >= CARD && sketch.open {
+                    break;
+                }
+            } else if matches!(byte, b' ' | b'-' | b'.' | b'/')
+                && rest.as_slice().first().is_some_and(u8::is_ascii_digit)
+            {
+                sketch.add(group, *byte);
+                sketch.open |= matches!(byte, b' ' | b'/');
+                group = 0;
+            } else {
+                break;
+            }
+            if sketch.count > MOST {
+                break;
+            }
+        }
+        sketch.add(group, 0);
+        sketch
+    }
+
+    /// The same of a shape as [`Number::shape`] writes it.
+    pub(super) fn of(shape: &[u8]) -> u32 {
+        let mut sketch = Self {
+            shape: 0,
+            count: 0,
+            open: false,
+        };
+        let mut group = 0;
+        for byte in shape {
+            if byte.is_ascii_digit() {
+                group = group * 10 + u32::from(byte - b'0');
+            } else {
+                sketch.add(group, *byte);
+                group = 0;
+            }
+        }
+        sketch.add(group, 0);
+        sketch.shape
+    }
+
+    /// Whether it has the digits of a card.
+    pub(super) const fn is_long(&self) -> bool {
+        self.count >= CARD
+    }
+
+    /// Whether it is the rest of a word in small letters, and no part of it stands alone: then it is no number of anybody. Some
+    /// numbers of Spain have an `x`, `y` or `z` in front.
+    pub(super) fn is_inside(&self, text: &[u8], start: usize) -> bool {
+        !self.open
+            && start
+                .checked_sub(1)
+                .is_some_and(|at| matches!(text[at], b'a'..=b'w'))
+    }
+
+    #[inline]
+    const fn add(&mut self, group: u32, joint: u8) {
+        self.shape = (self.shape ^ (group << 8 | joint as u32)).wrapping_mul(0x9E37_79B1);
+        self.shape ^= self.shape >> 15;
+    }
+}
+
 /// Digits, and how they are grouped.
 #[derive(Debug, Clone)]
 pub(super) struct Number {

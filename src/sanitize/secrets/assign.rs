@@ -46,6 +46,19 @@ impl Scan<'_> {
             self.url(at);
             return;
         }
+        // What most names end with says nothing.
+        if text[at - 1].is_ascii_alphanumeric()
+            && !matches!(text[at - 1] | 0x20, b'd' | b's' | b'e' | b'n' | b'h')
+        {
+            if text[at] == b':'
+                && text
+                    .get(at + 1)
+                    .is_some_and(|next| !matches!(next, b' ' | b':' | b'/'))
+            {
+                self.user_of_curl(at);
+            }
+            return;
+        }
         let mut end = at;
         while end > 1 && at - end < 4 && matches!(text[end - 1], b' ' | b'"' | b'\'' | b'\\' | b']')
         {
@@ -292,7 +305,11 @@ impl Scan<'_> {
             byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'/' | b',' | b'(' | b'{')
         };
         let next = text.get(at + 1).copied().unwrap_or(b' ');
-        if !text[at - 1].is_ascii_alphanumeric() || stop(&next) || next == b':' {
+        if !text[at - 1].is_ascii_alphanumeric()
+            || stop(&next)
+            || next == b':'
+            || !self.is_flag_near(at)
+        {
             return;
         }
         let from = at.saturating_sub(48);
@@ -335,6 +352,22 @@ impl Scan<'_> {
             let rule = &self.names.basic;
             self.hit(value, class, rule);
         }
+    }
+}
+
+impl Scan<'_> {
+    /// Whether something that may be a flag for a user, `-u` or `--user`, stands near before `at`, which rises.
+    fn is_flag_near(&mut self, at: usize) -> bool {
+        const NEAR: usize = 80;
+        while self.flag.1 < at {
+            let from = self.flag.1 + 1;
+            let next = memchr::memmem::find(&self.text[from..], b"-u");
+            self.flag = (
+                self.flag.1,
+                next.map_or(self.text.len(), |next| from + next),
+            );
+        }
+        at - self.flag.0.min(at) < NEAR
     }
 }
 

@@ -134,6 +134,15 @@ impl Pattern {
         None
     }
 
+    /// The bytes that a match without literal bytes in front may begin with.
+    pub(super) fn first(&self) -> impl Iterator<Item = u8> {
+        let set = match self.pieces.first() {
+            Some(Piece::Of { set, .. }) => *set,
+            _ => Set::default(),
+        };
+        set.bytes()
+    }
+
     /// Where a match that begins at `at` ends: a token that goes on is another token.
     pub(super) fn token_at(&self, text: &[u8], at: usize) -> Option<usize> {
         walk(&self.pieces, text, at).filter(|end| self.closed(text, *end))

@@ -2,6 +2,10 @@
 //!
 //! Guarantees: linear in the value, no allocation. Deliberately absent: which form a value must have.
 
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+
 /// What stands in places where people write what is to be replaced.
 const PLACEHOLDERS: [&[u8]; 31] = [
     b"example",
@@ -173,8 +177,18 @@ pub(super) fn random(value: &[u8]) -> bool {
 
 /// Whether it says that something else belongs here.
 pub(super) fn placeholder(value: &[u8]) -> bool {
-    PLACEHOLDERS.iter().any(|word| holds(value, word))
+    WORDS.is_match(value)
 }
+
+// INVARIANT: the words are compiled in, and a test builds the automaton.
+#[expect(clippy::expect_used, reason = "the words are compiled in")]
+static WORDS: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .kind(Some(AhoCorasickKind::DFA))
+        .build(PLACEHOLDERS)
+        .expect("a test builds it")
+});
 
 /// Whether `word`, in lower case, stands anywhere in it, whatever its case.
 pub(super) fn holds(value: &[u8], word: &[u8]) -> bool {

@@ -62,8 +62,8 @@ pub(super) enum Word {
 pub(super) struct Rules {
     pub(super) tokens: Vec<Token>,
     pub(super) contexts: Vec<Context>,
-    /// Tokens without literal bytes in front.
-    pub(super) odd: Vec<Odd>,
+    /// Tokens without literal bytes in front, by the byte that they begin with.
+    odd_with: Box<[Vec<Odd>; 128]>,
     pub(super) words: AhoCorasick,
     pub(super) meanings: Vec<Word>,
     may: Box<[u64; SLOTS / 64]>,
@@ -164,7 +164,7 @@ impl Rules {
         let mut rules = Self {
             tokens: Vec::new(),
             contexts: Vec::new(),
-            odd: Vec::new(),
+            odd_with: Box::new(std::array::from_fn(|_| Vec::new())),
             words: matcher(&[]),
             meanings: Vec::new(),
             may: Box::new([0; SLOTS / 64]),
@@ -192,6 +192,19 @@ impl Rules {
             .map(|at| &self.tokens[usize::from(*at)])
     }
 
+    /// Tokens without literal bytes in front that may begin here, and perhaps some that do not.
+    pub(super) fn odd_at<'t>(&self, text: &'t [u8]) -> impl Iterator<Item = &Odd> + use<'_, 't> {
+        let first = text.first().copied().unwrap_or(0xFF);
+        let may = self.odd_with.get(usize::from(first));
+        may.map_or(&[][..], Vec::as_slice)
+            .iter()
+            .filter(move |odd| {
+                let near = text.get(odd.near).is_some_and(|byte| *byte == odd.first);
+                near || (odd.near + 1..=odd.far)
+                    .any(|distance| text.get(distance) == Some(&odd.first))
+            })
+    }
+
     fn read_tokens(&mut self) {
         for [name, pattern, rest] in lines(TOKENS) {
             let has = |flag: &str| rest.split_whitespace().skip(1).any(|word| word == flag);
@@ -200,12 +213,15 @@ impl Rules {
                 if pattern.prefix() == 0
                     && let Some((literal, near, far)) = pattern.lead()
                 {
-                    self.odd.push(Odd {
+                    let odd = Odd {
                         first: literal[0],
                         near,
                         far,
                         token: self.tokens.len() as u16,
-                    });
+                    };
+                    pattern
+                        .first()
+                        .for_each(|byte| self.odd_with[usize::from(byte)].push(odd));
                 }
                 self.tokens.push(Token {
                     name: name.clone(),

@@ -27,6 +27,8 @@ pub(super) struct Scan<'a> {
     seen: usize,
     /// How far tokens have been found: what lies before is not looked at again.
     taken: usize,
+    /// The last place before what was asked about, and the next, where a flag for a user may stand.
+    pub(super) flag: (usize, usize),
 }
 
 impl<'a> Scan<'a> {
@@ -46,6 +48,7 @@ impl<'a> Scan<'a> {
             hits,
             seen: 0,
             taken: 0,
+            flag: (0, 0),
         };
         scan.blocks();
         if scan.hits.len() > first {
@@ -102,7 +105,7 @@ impl<'a> Scan<'a> {
             return;
         }
         self.seen = end;
-        if self.odd(start) {
+        if !text[start].is_ascii_alphanumeric() && self.odd(start) {
             return;
         }
         self.value(start, end);
@@ -110,17 +113,20 @@ impl<'a> Scan<'a> {
 
     /// Whether a token begins between these.
     fn beginnings(&mut self, from: usize, to: usize) -> bool {
-        let mut joined = true;
-        for at in from..to {
-            let letter = self.text[at].is_ascii_alphanumeric();
-            if (joined && letter || at == from) && self.token(at) {
+        let text = self.text;
+        let letter = |at: &usize| matches!(KINDS[usize::from(text[*at])], LOWER..=DIGIT);
+        let mut at = from;
+        while at < to {
+            if (letter(&at) || at == from) && self.token(at) {
                 return true;
             }
             // What has no beginning of its own begins where nothing goes before, or a value begins.
-            if letter && (at == from || (at > from && self.text[at - 1] == b'=')) && self.odd(at) {
+            if letter(&at) && (at == from || text[at - 1] == b'=') && self.odd(at) {
                 return true;
             }
-            joined = !letter;
+            // On to the next word.
+            let end = (at..to).find(|at| !letter(at)).unwrap_or(to);
+            at = (end..to).find(letter).unwrap_or(to);
         }
         false
     }
@@ -154,12 +160,10 @@ impl<'a> Scan<'a> {
     /// Tokens that do not begin with anything fixed.
     fn odd(&mut self, at: usize) -> bool {
         let rules = self.rules;
-        let found = rules.odd.iter().find_map(|odd| {
-            (odd.near..=odd.far)
-                .any(|distance| self.text.get(at + distance) == Some(&odd.first))
-                .then(|| &rules.tokens[usize::from(odd.token)])
-                .and_then(|token| Some((token, token.pattern.token_at(self.text, at)?)))
-                .and_then(|(token, end)| Some((judged(token, &self.text[at..end])?, token, end)))
+        let found = rules.odd_at(&self.text[at..]).find_map(|odd| {
+            let token = &rules.tokens[usize::from(odd.token)];
+            let end = token.pattern.token_at(self.text, at)?;
+            Some((judged(token, &self.text[at..end])?, token, end))
         });
         let Some((class, token, end)) = found else {
             return false;
@@ -242,6 +246,30 @@ impl<'a> Scan<'a> {
     }
 }
 
+const LOWER: u8 = 1;
+const UPPER: u8 = 2;
+const DIGIT: u8 = 3;
+const JOINT: u8 = 4;
+/// A capital and two small letters.
+const ROW: u32 = 0x211;
+
+/// What each byte is in a run.
+const KINDS: [u8; 256] = {
+    let mut kinds = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        kinds[byte] = match byte as u8 {
+            b'a'..=b'z' => LOWER,
+            b'A'..=b'Z' => UPPER,
+            b'0'..=b'9' => DIGIT,
+            b'_' | b'-' => JOINT,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    kinds
+};
+
 /// A run of token characters that is no name.
 struct Run {
     length: usize,
@@ -251,37 +279,32 @@ impl Run {
     /// The run in front, unless it is a name as they stand in source: `snake_case`, `camelCase`, `CONSTANT_NAME`.
     #[inline]
     fn at(text: &[u8]) -> Option<Self> {
-        let (mut length, mut digits, mut upper, mut capitals, mut joints) =
-            (0, 0_u32, 0_u32, 0_u32, 0_u32);
+        let (mut length, mut upper, mut capitals, mut joints) = (0, 0_u32, 0_u32, 0_u32);
         let mut row = 0_u32;
         for byte in text {
-            match byte {
-                b'a'..=b'z' => {
-                    row += 1;
-                    // The second small letter after a capital.
-                    capitals += u32::from(row == 0x102);
-                }
-                b'A'..=b'Z' => {
-                    upper += 1;
-                    row = 0x100;
-                }
-                b'0'..=b'9' => {
-                    digits += 1;
-                    row = 0;
-                }
-                b'_' | b'-' => {
-                    joints += 1;
-                    row = 0;
-                }
-                _ => break,
+            let kind = KINDS[usize::from(*byte)];
+            if kind == 0 {
+                break;
             }
+            if kind == DIGIT {
+                // It is none, then: only its end is wanted.
+                let rest = text[length..].iter();
+                let rest = rest.take_while(|byte| KINDS[usize::from(**byte)] != 0);
+                return Some(Self {
+                    length: length + rest.count(),
+                });
+            }
+            upper += u32::from(kind == UPPER);
+            joints += u32::from(kind == JOINT);
+            // The second small letter after a capital.
+            row = (row << 4 | u32::from(kind)) & 0xFFF;
+            capitals += u32::from(row == ROW);
             length += 1;
         }
-        let lower = length as u32 - digits - upper - joints;
-        let name = digits == 0
-            && (upper == 0
-                || (lower == 0 && joints > 0)
-                || (capitals * 4 >= upper * 3 && lower > upper * 2));
+        let lower = length as u32 - upper - joints;
+        let name = upper == 0
+            || (lower == 0 && joints > 0)
+            || (capitals * 4 >= upper * 3 && lower > upper * 2);
         if name && !(lower == 0 && text[..length].ends_with(b"CONTRIBSYS__COM")) {
             return None;
         }
