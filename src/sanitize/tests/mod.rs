@@ -111,9 +111,10 @@ fn an_object_of_twenty_thousand_members_is_looked_at_within_the_budget() {
         questions: false,
         sealed: false,
     };
-    let verdict = standard.look(&json(&clean), &subject(&Actions::default()));
+    let actions = Actions::default();
+    let verdict = standard.look(&json(&clean), &subject(&actions));
     assert!(matches!(verdict, Verdict::Clean), "{verdict:?}");
-    let verdict = sanitizer().look(&json(&dirty), &subject(&Actions::default()));
+    let verdict = sanitizer().look(&json(&dirty), &subject(&actions));
     assert!(matches!(verdict, Verdict::Changed(..)), "{verdict:?}");
 }
 
