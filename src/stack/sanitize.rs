@@ -407,6 +407,7 @@ mod tests {
             upstream: None,
             item: None,
             call: CallId::new(),
+            trail: Trail::NONE,
             skip: OURS,
             sealed: false,
             tool: true,

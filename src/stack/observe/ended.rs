@@ -138,6 +138,7 @@ const fn from_upstream(error: &UpstreamError) -> &'static str {
         UpstreamError::Timeout(_) => "timeout",
         UpstreamError::Overloaded => "shed",
         UpstreamError::NeedsCapabilities(_) => "invalid",
+        UpstreamError::Undeclared(_) => "protocol_error",
         UpstreamError::Protocol(_)
         | UpstreamError::TooLarge(_)
         | UpstreamError::RequestTooLarge

@@ -237,6 +237,7 @@ async fn lists_equal_calls_for_ten_thousand_random_uses() {
         )),
         findings: Default::default(),
         auditor: None,
+        spans: Default::default(),
         asking: Default::default(),
         feed: Default::default(),
         closing: CancellationToken::new(),
