@@ -362,6 +362,12 @@ impl Sanitizer {
             // What splits other things goes first; what it splits is found in the next pass.
             if look.spots.iter().any(Spot::hides) {
                 look.spots.retain(Spot::hides);
+                // Names have not been looked at for anything else yet: those that are not plain words may be anything.
+                let odd = value.texts().filter(|string| {
+                    let name = &text[string.inside.start..string.inside.end];
+                    string.name && !is_plain(name)
+                });
+                names.extend(odd.map(|string| string.inside.start));
                 break;
             }
         }
@@ -604,6 +610,12 @@ const fn in_decoded(class: Class) -> bool {
         class,
         Class::Own | Class::Secret | Class::PersonalChecked | Class::Injection
     )
+}
+
+/// Whether a member's name is a word or some, and nothing that could be kept to oneself.
+fn is_plain(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-');
+    name.len() <= 24 && name.bytes().all(plain)
 }
 
 /// Where the strings of these spots begin, which rise.
