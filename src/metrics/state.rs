@@ -99,21 +99,17 @@ pub fn observe(meter: &Meter, look: impl Fn() -> Option<Moment> + Send + Sync + 
         let gauge = meter.u64_observable_gauge(name).with_unit(unit);
         let gauge = gauge.with_description(about);
         // The meter keeps it.
-        drop(
-            gauge
-                .with_callback(move |seen| eye.tell(seen, read))
-                .build(),
-        );
+        let _kept = gauge
+            .with_callback(move |seen| eye.tell(seen, read))
+            .build();
     }
     for (name, unit, about, read) in COUNTERS {
         let eye = Arc::clone(&eye);
         let counter = meter.u64_observable_counter(name).with_unit(unit);
         let counter = counter.with_description(about);
-        drop(
-            counter
-                .with_callback(move |seen| eye.tell(seen, read))
-                .build(),
-        );
+        let _kept = counter
+            .with_callback(move |seen| eye.tell(seen, read))
+            .build();
     }
 }
 

@@ -65,9 +65,10 @@ impl Watched {
             method,
             revision: Some(revision),
             upstream: route.upstream.clone(),
-            tool: match &call.op {
-                Op::CallTool(name) => Some(Arc::clone(name)),
-                _ => None,
+            tool: if let Op::CallTool(name) = &call.op {
+                Some(Arc::clone(name))
+            } else {
+                None
             },
             began: Instant::now(),
             span,

@@ -126,9 +126,10 @@ fn receiver(check: &mut Check<'_>, text: &str, plain_http: bool) -> Option<Addre
             None
         }
         Err(error) => {
-            let what = match error {
-                FetchError::Address(what) => what.to_owned(),
-                other => other.to_string(),
+            let what = if let FetchError::Address(what) = error {
+                what.to_owned()
+            } else {
+                error.to_string()
             };
             check.wrong(&path, what, "such as `http://127.0.0.1:4318`");
             None

@@ -180,9 +180,10 @@ impl KeyKeeper {
                         );
                         let address = metadata
                             .await
-                            .inspect_err(|error| match error {
-                                MetadataError::Fetch(error) => count(error, Bound::AuthMetadata),
-                                _ => {}
+                            .inspect_err(|error| {
+                                if let MetadataError::Fetch(error) = error {
+                                    count(error, Bound::AuthMetadata);
+                                }
                             })
                             .and_then(|metadata| metadata.address("jwks_uri"))
                             .map_err(|error| error.to_string())?;

@@ -60,9 +60,10 @@ pub(super) fn with(outcome: &Outcome, tool: bool) -> Ending<'_> {
 
 /// With a refusal or a failure of ours.
 pub(super) fn refused(error: &Error) -> Ending<'_> {
-    let limit = match error {
-        Error::OverLimit(limited) => Some(&*limited.rule),
-        _ => None,
+    let limit = if let Error::OverLimit(limited) = error {
+        Some(&*limited.rule)
+    } else {
+        None
     };
     Ending {
         outcome: word(error),
