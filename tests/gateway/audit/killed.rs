@@ -72,7 +72,6 @@ impl Killing {
         );
         std::fs::write(directory.path().join("usher.yaml"), configuration).unwrap();
         let seed = fastrand::u64(..);
-        println!("seed {seed}");
         Self {
             directory,
             notes,
@@ -111,7 +110,7 @@ impl Killing {
         }
         assert!(heard >= lives, "each life had a call: {heard}");
         let answered = self.answered.lock().unwrap().len();
-        println!("{lives} lives, {heard} calls heard, {answered} answered");
+        assert!(answered > 0, "{lives} lives, {heard} calls heard");
     }
 
     async fn live_and_die(&mut self, life: usize) {

@@ -150,7 +150,12 @@ impl GatewayBuilder {
         text
     }
 
-    pub(crate) async fn start(mut self) -> Gateway {
+    pub(crate) async fn start(self) -> Gateway {
+        // A plan is large, and so is whatever is held while one is built.
+        Box::pin(self.begin()).await
+    }
+
+    async fn begin(mut self) -> Gateway {
         super::metered();
         if self.auth.is_some() && self.policies.is_none() && !self.unguided {
             self = self.policies(EVERYTHING);
