@@ -41,6 +41,7 @@ async fn one_trace_joins_client_gateway_and_server_in_either_era_and_parsers_rea
     let usher = Usher::serve(&world, &file, port, &variables).await;
     usher.wait_until_it_lists([12, 4, 0, 0]).await;
 
+    let mut calls = 0;
     for (era, revision) in [("legacy", "2025-11-25"), ("modern", "2026-07-28")] {
         let steps = UPSTREAMS.iter().flat_map(|(key, ..)| steps(key));
         let steps: Vec<Value> = steps.collect();
@@ -69,7 +70,8 @@ async fn one_trace_joins_client_gateway_and_server_in_either_era_and_parsers_rea
                 "{key}: the headers say what the body says"
             );
         }
-        let spans = spans(&receiver).await;
+        calls += steps.len();
+        let spans = spans(&receiver, calls).await;
         for (key, upstream, http) in UPSTREAMS {
             for (name, target) in [
                 ("tools/call", "echo"),
@@ -296,28 +298,26 @@ async fn server(receiver: &str) -> (String, Child) {
     (format!("http://127.0.0.1:{port}/mcp"), child)
 }
 
-/// All spans, as soon as the gateway's have come: they wait for others a while.
-async fn spans(receiver: &str) -> Vec<Value> {
+/// All spans, as soon as the gateway's of so many calls have come: they wait for others a while.
+async fn spans(receiver: &str, calls: usize) -> Vec<Value> {
     let mut every = tokio::time::interval(Duration::from_millis(250));
-    let mut before = 0;
     let all = async {
         loop {
             every.tick().await;
             let told = told(receiver).await;
             let spans = told["spans"].as_array().expect("a list").clone();
-            let of = |service: &str| {
-                spans
-                    .iter()
-                    .filter(|span| span["service"] == service)
-                    .count()
+            let of = |kind: &str| {
+                let own = spans.iter().filter(|span| span["service"] == "usher");
+                let own = own.filter(|span| span["kind"] == kind);
+                let called = |span: &&Value| {
+                    let method = span["attributes"]["mcp.method.name"].as_str();
+                    matches!(method, Some("tools/call" | "prompts/get"))
+                };
+                own.filter(called).count()
             };
-            let own = of("usher");
-            // Whatever comes comes within two seconds; nothing new for three is all.
-            if own > 0 && own == before {
+            if of("SPAN_KIND_SERVER") >= calls && of("SPAN_KIND_CLIENT") >= calls {
                 return spans;
             }
-            before = own;
-            tokio::time::sleep(Duration::from_secs(3)).await;
         }
     };
     timeout(PATIENCE, all).await.expect("spans come")
