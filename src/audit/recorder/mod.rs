@@ -240,7 +240,9 @@ impl Recorder {
     pub fn put(&self, event: Event, weight: Weight) -> Result<Safe, Unavailable> {
         let shared = &self.0;
         let mut queue = shared.queue();
-        if queue.fill == Fill::Full && weight == Weight::Permit {
+        // Who chose `async` would rather lose records than calls.
+        let stops = shared.durability != Durability::Async && weight == Weight::Permit;
+        if queue.fill == Fill::Full && stops {
             return Err(Unavailable);
         }
         let full = queue.events.len() >= shared.bounds.records
