@@ -8,8 +8,9 @@ use std::{borrow::Cow, cell::Cell, ops::Range, sync::Arc, time::SystemTime};
 
 use super::{
     Blocked, Class, Detector, Found, Hit, Marks, Subject, Verdict, asking, media,
-    placeholder::{is_placeholder, is_telling, placeholder},
+    placeholder::{is_placeholder, is_telling},
     rules::{Actions, Rules, fitting},
+    spot::{Spot, alter, places},
     verdict::REASON,
     views::{BEFORE, Part, Views},
     work::{Exhausted, Work},
@@ -50,19 +51,6 @@ struct Scratch {
 
 thread_local! {
     static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
-}
-
-/// A hit, in a string of the value.
-#[derive(Debug)]
-struct Spot {
-    part: Part,
-    class: Option<Class>,
-    kind: &'static str,
-    rule: Arc<str>,
-    action: Action,
-    inert: Option<Cow<'static, str>>,
-    length: usize,
-    digest: Option<Digest>,
 }
 
 /// The word for what the operator's own rules find.
@@ -618,74 +606,8 @@ fn is_plain(name: &str) -> bool {
     name.len() <= 24 && name.bytes().all(plain)
 }
 
-/// Where the strings of these spots begin, which rise.
-fn places(spots: &[Spot]) -> Vec<usize> {
-    spots.iter().map(|spot| spot.part.string).collect()
-}
-
 /// Whether a name must not be told: something was found in one of `names`, and others may hold what was found elsewhere.
 fn hidden<'a>(value: &'a Json, names: &'a [usize]) -> impl Fn(Span) -> bool + 'a {
     let text = value.as_str();
     move |name| names.binary_search(&name.start).is_ok() || is_telling(&text[name.start..name.end])
-}
-
-/// Adds the edits that these spots, in order, ask for. Where they overlap the strongest holds for all of it.
-fn alter(value: &Json, spots: &[Spot], edits: &mut Edits) {
-    let text = value.as_str();
-    let mut spots = spots.iter().filter(|spot| spot.alters()).peekable();
-    let mut string = usize::MAX;
-    let mut spelled = Spelled::new("");
-    while let Some(first) = spots.next() {
-        let (from, mut to) = (first.part.from, first.part.to);
-        let mut strongest = first;
-        while let Some(next) =
-            spots.next_if(|next| next.part.string == first.part.string && next.part.from < to)
-        {
-            to = to.max(next.part.to);
-            if next.action < strongest.action {
-                strongest = next;
-            }
-        }
-        if first.part.string != string {
-            string = first.part.string;
-            spelled = Spelled::new(&text[string..]);
-        }
-        let span = Span {
-            start: string + spelled.place(from),
-            end: string + spelled.place(to),
-        };
-        let alone = strongest.part.from == from && strongest.part.to == to;
-        match (strongest.action, &strongest.inert) {
-            (Action::Remove, _) => edits.rewrite(span, ""),
-            (Action::Neutralise, Some(inert)) if alone => edits.rewrite(span, inert),
-            _ => edits.rewrite(span, &placeholder(&strongest.rule)),
-        }
-    }
-}
-
-impl Spot {
-    /// Whether it is gone before anything else is looked for.
-    fn hides(&self) -> bool {
-        self.action == Action::Remove && matches!(self.class, Some(Class::Hidden | Class::Terminal))
-    }
-
-    const fn alters(&self) -> bool {
-        !matches!(self.action, Action::Flag)
-    }
-
-    fn finding(&self, subject: &Subject<'_>, place: String) -> Finding {
-        Finding {
-            kind: self.kind,
-            rule: self.rule.clone(),
-            action: self.action,
-            direction: subject.direction,
-            place: place.into(),
-            length: self.length,
-            digest: self.digest,
-            upstream: subject.upstream.cloned(),
-            item: subject.item.cloned(),
-            call: subject.call,
-            at: SystemTime::now(),
-        }
-    }
 }

@@ -21,6 +21,7 @@ mod placeholder;
 mod readable;
 pub mod rules;
 pub mod secrets;
+mod spot;
 pub mod terminal;
 #[cfg(test)]
 mod tests;

@@ -59,6 +59,7 @@ pub(in crate::admin) struct Question {
     args: Option<Arguments>,
     /// Whence the client connects.
     #[serde(default)]
+    #[schemars(with = "Option<Address>")]
     address: Option<IpAddr>,
     /// When. Default: now.
     #[serde(default)]
@@ -74,6 +75,26 @@ enum Deed {
     Get,
     Read,
     Subscribe,
+}
+
+/// An address of either family.
+struct Address;
+
+impl JsonSchema for Address {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Address".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "anyOf": [{ "format": "ipv4" }, { "format": "ipv6" }],
+        })
+    }
 }
 
 /// A time as RFC 3339 has it.

@@ -1,4 +1,4 @@
-//! `admin:`
+//! `admin:`: where operators come in, and by which credentials.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

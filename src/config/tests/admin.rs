@@ -90,7 +90,7 @@ fn a_token_is_a_reference_long_enough_fit_for_a_header_and_nobody_elses() {
         ),
         (
             "admin: { hosts: [\"a/b\"] }\n",
-            "admin.hosts.0",
+            "admin.hosts[0]",
             "not a host name",
         ),
     ] {

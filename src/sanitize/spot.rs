@@ -1,0 +1,90 @@
+//! Spots: what was found where in a value, and the edits that follow from it.
+//!
+//! Guarantees: of spots that overlap the strongest action holds for all of it; places are those of the text as it is spelled.
+
+use std::{borrow::Cow, sync::Arc, time::SystemTime};
+
+use super::{Class, Subject, placeholder::placeholder, views::Part};
+use crate::{
+    findings::{Action, Digest, Finding},
+    json::{Edits, Json, Span, Spelled},
+};
+
+/// A hit, in a string of the value.
+#[derive(Debug)]
+pub(super) struct Spot {
+    pub(super) part: Part,
+    pub(super) class: Option<Class>,
+    pub(super) kind: &'static str,
+    pub(super) rule: Arc<str>,
+    pub(super) action: Action,
+    pub(super) inert: Option<Cow<'static, str>>,
+    pub(super) length: usize,
+    pub(super) digest: Option<Digest>,
+}
+
+/// Where the strings of these spots begin, which rise.
+pub(super) fn places(spots: &[Spot]) -> Vec<usize> {
+    spots.iter().map(|spot| spot.part.string).collect()
+}
+
+/// Adds the edits that these spots, in order, ask for. Where they overlap the strongest holds for all of it.
+pub(super) fn alter(value: &Json, spots: &[Spot], edits: &mut Edits) {
+    let text = value.as_str();
+    let mut spots = spots.iter().filter(|spot| spot.alters()).peekable();
+    let mut string = usize::MAX;
+    let mut spelled = Spelled::new("");
+    while let Some(first) = spots.next() {
+        let (from, mut to) = (first.part.from, first.part.to);
+        let mut strongest = first;
+        while let Some(next) =
+            spots.next_if(|next| next.part.string == first.part.string && next.part.from < to)
+        {
+            to = to.max(next.part.to);
+            if next.action < strongest.action {
+                strongest = next;
+            }
+        }
+        if first.part.string != string {
+            string = first.part.string;
+            spelled = Spelled::new(&text[string..]);
+        }
+        let span = Span {
+            start: string + spelled.place(from),
+            end: string + spelled.place(to),
+        };
+        let alone = strongest.part.from == from && strongest.part.to == to;
+        match (strongest.action, &strongest.inert) {
+            (Action::Remove, _) => edits.rewrite(span, ""),
+            (Action::Neutralise, Some(inert)) if alone => edits.rewrite(span, inert),
+            _ => edits.rewrite(span, &placeholder(&strongest.rule)),
+        }
+    }
+}
+
+impl Spot {
+    /// Whether it is gone before anything else is looked for.
+    pub(super) fn hides(&self) -> bool {
+        self.action == Action::Remove && matches!(self.class, Some(Class::Hidden | Class::Terminal))
+    }
+
+    pub(super) const fn alters(&self) -> bool {
+        !matches!(self.action, Action::Flag)
+    }
+
+    pub(super) fn finding(&self, subject: &Subject<'_>, place: String) -> Finding {
+        Finding {
+            kind: self.kind,
+            rule: self.rule.clone(),
+            action: self.action,
+            direction: subject.direction,
+            place: place.into(),
+            length: self.length,
+            digest: self.digest,
+            upstream: subject.upstream.cloned(),
+            item: subject.item.cloned(),
+            call: subject.call,
+            at: SystemTime::now(),
+        }
+    }
+}
