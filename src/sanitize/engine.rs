@@ -16,8 +16,8 @@ use super::{
     work::{Exhausted, Work},
 };
 use crate::{
-    findings::{Action, Digest, Direction, Finding, Findings},
-    json::{Edits, Json, Limits, Span, Spelled},
+    findings::{Action, Direction, Finding, Findings},
+    json::{Edits, Json, Limits, Span},
     protocol::UpstreamId,
 };
 

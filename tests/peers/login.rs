@@ -12,7 +12,8 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
-    io::{AsyncBufReadExt as _, BufReader},
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    net::TcpStream,
     process::{Child, Command},
     time::timeout,
 };
@@ -119,10 +120,27 @@ async fn logs_in(needs: &Needs, program: Vec<PathBuf>) {
     assert!(told["result"]["isError"] != json!(true), "{told}");
 }
 
+/// Whether what can be scraped at this port tells of tools.
+async fn has_tools(admin: u16) -> bool {
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", admin)).await else {
+        return false;
+    };
+    let request =
+        format!("GET /metrics HTTP/1.1\r\nhost: 127.0.0.1:{admin}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("asked");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.expect("answered");
+    text.lines().any(|line| {
+        line.starts_with("usher_catalog_items")
+            && line.contains(r#""tools""#)
+            && !line.ends_with(" 0")
+    })
+}
+
 impl Scene {
     async fn set(needs: &Needs) -> Self {
         let directory = TempDir::new().expect("a directory");
-        let (port, authority) = (free_port(), free_port());
+        let (port, authority, admin) = (free_port(), free_port(), free_port());
         let url = format!("http://127.0.0.1:{port}/mcp");
         let issuer = format!("http://127.0.0.1:{authority}");
         let mut server = Command::new(node())
@@ -144,6 +162,7 @@ impl Scene {
         let files = crate::client::package("server-filesystem/dist/index.js");
         let configuration = json!({
             "listen": {"address": format!("127.0.0.1:{port}")},
+            "admin": {"address": format!("127.0.0.1:{admin}")},
             "auth": {
                 "jwt": [{"issuer": issuer, "algorithms": ["RS256"]}],
                 "scopes": {"required": needs.required},
@@ -165,6 +184,13 @@ impl Scene {
             .spawn()
             .expect("usher starts");
         wait_for(port).await;
+        // Whoever calls before its server is there is told that there is no such tool.
+        let listed = timeout(PATIENCE, async {
+            while !has_tools(admin).await {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+        listed.await.expect("the server's tools are listed");
         Self {
             url,
             _directory: directory,
