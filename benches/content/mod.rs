@@ -3,7 +3,13 @@
 //! Guarantees: no two lines need be alike, so that nothing is measured that learned one line by heart; a given seed gives the
 //! same bytes everywhere. Deliberately absent: anything that is looked for, but in [`dirty`].
 
+mod words;
+
 use std::fmt::Write;
+
+use words::{
+    ARABIC, CHINESE, EMOJI, EUROPEAN, HEBREW, HINDI, JAPANESE, KOREAN, PERSIAN, RUSSIAN, THAI,
+};
 
 /// One kind of content: its name, and what makes the JSON of a `tools/call` result.
 pub(crate) type Content = (&'static str, fn() -> String);
@@ -452,185 +458,6 @@ pub(crate) fn members(count: usize) -> String {
     out.push_str(r#"}},"content":[]}"#);
     out
 }
-
-const ARABIC: [&str; 16] = [
-    "السلام",
-    "مرحبا",
-    "الكتاب",
-    "المدينة",
-    "العالم",
-    "اليوم",
-    "كيف",
-    "هذا",
-    "النص",
-    "الذي",
-    "نقرأ",
-    "جميل،",
-    "على",
-    "في",
-    "من",
-    "٢٠٢٦",
-];
-const HEBREW: [&str; 14] = [
-    "שלום",
-    "עולם",
-    "היום",
-    "ספר",
-    "עיר",
-    "הטקסט",
-    "שאנחנו",
-    "קוראים",
-    "יפה,",
-    "של",
-    "על",
-    "את",
-    "וגם",
-    "מאוד",
-];
-const PERSIAN: [&str; 14] = [
-    "سلام",
-    "می\u{200C}خواهم",
-    "کتاب\u{200C}ها",
-    "جهان",
-    "امروز",
-    "این",
-    "متن",
-    "نوشته",
-    "می\u{200C}شود",
-    "زیبا،",
-    "برای",
-    "است",
-    "که",
-    "خانه\u{200C}ای",
-];
-const HINDI: [&str; 14] = [
-    "नमस्ते",
-    "दुनिया",
-    "किताब",
-    "शहर",
-    "आज",
-    "यह",
-    "पाठ",
-    "हम",
-    "पढ़ते",
-    "हैं,",
-    "सुन्दर",
-    "क\u{94D}\u{200D}ष",
-    "के",
-    "लिए",
-];
-const THAI: [&str; 10] = [
-    "สวัสดี",
-    "ชาวโลก",
-    "หนังสือ",
-    "เมือง",
-    "วันนี้",
-    "ข้อความ",
-    "ที่เรา",
-    "อ่าน",
-    "สวยงาม",
-    "มาก",
-];
-const CHINESE: [&str; 14] = [
-    "你好，",
-    "世界",
-    "今天",
-    "这本书",
-    "城市",
-    "我们",
-    "阅读的",
-    "文字",
-    "很美。",
-    "因为",
-    "服务器",
-    "返回了",
-    "结果",
-    "《文档》",
-];
-const JAPANESE: [&str; 14] = [
-    "こんにちは、",
-    "世界",
-    "今日は",
-    "この本",
-    "都市",
-    "私たちが",
-    "読む",
-    "文章は",
-    "美しい。",
-    "サーバー",
-    "が返した",
-    "結果",
-    "「文書」",
-    "です",
-];
-const KOREAN: [&str; 12] = [
-    "안녕하세요",
-    "세계",
-    "오늘은",
-    "이",
-    "책",
-    "도시",
-    "우리가",
-    "읽는",
-    "글은",
-    "아름답습니다.",
-    "서버가",
-    "결과를",
-];
-const RUSSIAN: [&str; 14] = [
-    "Привет,",
-    "мир",
-    "сегодня",
-    "эта",
-    "книга",
-    "город",
-    "мы",
-    "читаем",
-    "текст",
-    "красивый",
-    "сервер",
-    "вернул",
-    "результат",
-    "—",
-];
-const EUROPEAN: [&str; 18] = [
-    "Zażółć",
-    "gęślą",
-    "jaźń",
-    "naïve",
-    "café",
-    "“quotes”",
-    "über",
-    "größer",
-    "œuvre",
-    "señor",
-    "português",
-    "český",
-    "ελληνικά",
-    "déjà",
-    "—",
-    "it’s",
-    "år",
-    "però",
-];
-const EMOJI: [&str; 16] = [
-    "👩‍💻",
-    "🎉",
-    "done",
-    "great",
-    "👍🏽",
-    "🇪🇺",
-    "❤️",
-    "ship",
-    "it",
-    "🚀",
-    "now",
-    "👨‍👩‍👧‍👦",
-    "🏳️‍🌈",
-    "ok",
-    "1️⃣",
-    "✔️",
-];
 
 fn sentences(bytes: usize, words: &[&str]) -> String {
     let mut dice = Dice::new(8);

@@ -5,7 +5,7 @@
 //! has no end, and is left out. So is what it knows of credentials: it tries more wrong ones than the listener bears in a minute,
 //! and does not expect to be told so; `tests/gateway/admin` tries them.
 
-use std::{fs, process::Stdio, time::Duration};
+use std::{fs, path::Path, process::Stdio, time::Duration};
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -23,6 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(540);
 const TOKEN: &str = "0123456789abcdef-for-operators-alone";
 /// A cursor that every list takes: which ones a list gives out, no schema tells.
 const SETTINGS: &str = "[parameters]\n\"query.cursor\" = \"MA\"\n";
+/// That a question names one of `user`, `agent` and `key`, and not several, no schema tells either: what is refused there is looked
+/// at by `tests/gateway/admin`.
+const EXPLAIN: &str = "explain_decision";
 /// What has no end.
 const ENDLESS: [&str; 2] = ["follow_audit", "follow_calls"];
 
@@ -56,20 +59,31 @@ async fn a_client_made_from_the_document_finds_the_api_as_it_says() {
     )
     .await;
     fs::write(home.path().join("schemathesis.toml"), SETTINGS).expect("written");
+    let others: Vec<&str> = ENDLESS
+        .iter()
+        .chain([&EXPLAIN])
+        .flat_map(|id| ["--exclude-operation-id", id])
+        .collect();
+    asks(home.path(), operators, "ignored_auth", &others).await;
+    let unchecked = "ignored_auth,positive_data_acceptance";
+    let only = ["--include-operation-id", EXPLAIN];
+    asks(home.path(), operators, unchecked, &only).await;
+}
+
+/// Has it ask about these operations, all but these checks looked at.
+async fn asks(home: &Path, operators: u16, unchecked: &str, which: &[&str]) {
     let mut command = Command::new(venv("schemathesis"));
     command
-        .current_dir(home.path())
+        .current_dir(home)
         .arg("run")
         .arg(format!("http://127.0.0.1:{operators}/api/openapi.json"))
         .arg("--header")
         .arg(format!("Authorization: Bearer {TOKEN}"))
-        .args(["--checks", "all", "--exclude-checks", "ignored_auth"])
+        .args(["--checks", "all", "--exclude-checks", unchecked])
         .args(["--max-examples", "25", "--seed", "6"])
         .args(["--request-timeout", "30", "--workers", "1", "--no-color"])
-        .args(["--generation-database", "none"]);
-    for id in ENDLESS {
-        command.args(["--exclude-operation-id", id]);
-    }
+        .args(["--generation-database", "none"])
+        .args(which);
     let run = command.stdin(Stdio::null()).kill_on_drop(true).output();
     let run = timeout(PATIENCE, run).await.expect("it ends");
     let run = run.expect("it runs");
