@@ -155,6 +155,15 @@ async fn no_credential_is_in_any_answer_log_or_file_whatever_became_of_it() {
         credentials.push(token.rsplit_once('.').unwrap().1.to_owned());
         credentials.push(token.split('.').nth(1).unwrap().to_owned());
     }
+    // It listens before its server was asked what there is.
+    crate::harness::eventually("the tool is listed", || async {
+        let headers = [("authorization", format!("Bearer {good}"))];
+        let revision = Revision::V2026_07_28;
+        let client = Client::connect_with(gateway.address, "/mcp", revision, "{}", &headers);
+        let answer = client.await.unwrap().call("notes_t", "{}").await;
+        format!("{answer:?}").contains("called t").then_some(())
+    })
+    .await;
     let mut answers = String::new();
     for token in [&good, &late, &opaque, &key] {
         let bearer = ("authorization", format!("Bearer {token}"));
