@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::{
     Level, Rules,
     journal::{Journal, Kind},
-    record::{self, Ending, Frame, Operation, Permission},
+    record::{self, Ending, Frame, Operation, Permission, View},
     recorder::{Recorder, Safe, Unavailable, Weight},
 };
 use crate::protocol::UpstreamId;
@@ -59,7 +59,7 @@ impl Auditor {
     /// When nothing can be recorded now.
     pub fn permit(
         &self,
-        of: &Operation,
+        of: View<'_>,
         permission: &Permission<'_>,
     ) -> Result<Option<Safe>, Unavailable> {
         let level = self.level(of, permission.route.map(|(upstream, _)| upstream));
@@ -82,7 +82,7 @@ impl Auditor {
         }
         let facts = of.trail.facts();
         let upstream = facts.route.as_ref().map(|(upstream, _)| upstream);
-        let level = self.level(of, upstream);
+        let level = self.level(of.view(), upstream);
         if level == Level::None && !matches!(ending.outcome, "denied" | "blocked" | "shed") {
             return;
         }
@@ -91,10 +91,8 @@ impl Auditor {
         _ = self.0.recorder.put(event, Weight::Fact);
     }
 
-    fn level(&self, of: &Operation, upstream: Option<&UpstreamId>) -> Level {
-        self.0
-            .rules
-            .level(of.method, of.exposed.as_deref(), upstream)
+    fn level(&self, of: View<'_>, upstream: Option<&UpstreamId>) -> Level {
+        self.0.rules.level(of.method(), of.exposed(), upstream)
     }
 
     fn framed<T>(&self, level: Level, build: impl FnOnce(&Frame<'_>) -> T) -> T {

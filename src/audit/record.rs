@@ -16,7 +16,10 @@ use tokio::time::Instant;
 
 use super::{Level, canonical::Object, log::Event, stamp};
 use crate::{
-    call::{Approved, Call, CallId, Caller, Denial, Facts, Identity, IdentityKind, Origin, Trail},
+    call::{
+        Approved, Call, CallId, Caller, Decision, Denial, Facts, Identity, IdentityKind, Origin,
+        Trail,
+    },
     findings::Finding,
     json::Json,
     protocol::{UpstreamId, names::Scope},
@@ -108,6 +111,45 @@ pub struct Ending<'a> {
     pub content: Option<&'a Json>,
 }
 
+/// What records are made from: the call itself while it is there, what is remembered of it afterwards.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    id: CallId,
+    method: &'static str,
+    exposed: Option<&'a str>,
+    caller: &'a Caller,
+    identity: &'a Identity,
+    address: Option<IpAddr>,
+    scope: &'a Scope,
+    trail: &'a Trail,
+}
+
+impl<'a> View<'a> {
+    /// Of a call that is on its way.
+    pub fn of(call: &'a Call) -> Self {
+        Self {
+            id: call.id,
+            method: call.op.method(),
+            exposed: call.op.target().map(|name| &**name),
+            caller: &call.caller,
+            identity: &call.identity,
+            address: call.address,
+            scope: &call.scope,
+            trail: &call.trail,
+        }
+    }
+
+    /// Its method.
+    pub(super) const fn method(&self) -> &'static str {
+        self.method
+    }
+
+    /// The name or the URI that the client used.
+    pub(super) const fn exposed(&self) -> Option<&'a str> {
+        self.exposed
+    }
+}
+
 impl Operation {
     /// Of a call that begins.
     pub fn of(call: &Call) -> Self {
@@ -122,6 +164,20 @@ impl Operation {
             trail: call.trail.clone(),
             began: Began::now(),
             bytes: call.params.len(),
+        }
+    }
+
+    /// What its records are made from.
+    pub fn view(&self) -> View<'_> {
+        View {
+            id: self.id,
+            method: self.method,
+            exposed: self.exposed.as_deref(),
+            caller: &self.caller,
+            identity: &self.identity,
+            address: self.address,
+            scope: &self.scope,
+            trail: &self.trail,
         }
     }
 }
@@ -139,7 +195,7 @@ pub(super) struct Frame<'a> {
 }
 
 /// The record of a permission.
-pub(super) fn decision(frame: &Frame<'_>, of: &Operation, permission: &Permission<'_>) -> Event {
+pub(super) fn decision(frame: &Frame<'_>, of: View<'_>, permission: &Permission<'_>) -> Event {
     let now = Began::now();
     let arguments = permission.params.root().member("arguments");
     let arguments = arguments.map(|arguments| permission.params.slice(arguments));
@@ -201,9 +257,10 @@ pub(super) fn outcome(
     facts: &Facts,
     ending: &Ending<'_>,
 ) -> Event {
+    let (remembered, of) = (of, of.view());
     let now = Began::now();
     // What was never decided is told whole here.
-    let whole = !facts.recorded;
+    let whole = facts.decision != Decision::Recorded;
     let denied = facts.denied.as_ref();
     build(|record| {
         if whole {
@@ -214,7 +271,7 @@ pub(super) fn outcome(
         }
         record.object("bytes", |bytes| {
             bytes
-                .number("in", of.bytes as u64)
+                .number("in", remembered.bytes as u64)
                 .number("out", ending.bytes as u64);
         });
         record.text("call", &of.id.to_string());
@@ -230,12 +287,7 @@ pub(super) fn outcome(
             record.content("content", content.as_str(), CONTENT);
         }
         if whole {
-            let word = if ending.outcome == "ok" {
-                "permit"
-            } else {
-                "deny"
-            };
-            record.text("decision", word);
+            record.maybe("decision", decided(facts, ending));
         }
         record.text("event", "call");
         if !ending.findings.is_empty() {
@@ -275,7 +327,7 @@ pub(super) fn outcome(
                 .number("policy_us", micros(told.policy))
                 .number("queued_us", micros(told.queued))
                 .number("sanitising_us", micros(told.sanitising))
-                .number("total_us", micros(now.instant - of.began.instant))
+                .number("total_us", micros(now.instant - remembered.began.instant))
                 .number("upstream_us", micros(told.upstream));
         });
         record.text("stage", if whole { "both" } else { "outcome" });
@@ -292,6 +344,18 @@ pub(super) fn outcome(
     })
 }
 
+/// What was decided about a call whose decision has no record of its own; nothing where it ended before anybody did.
+fn decided(facts: &Facts, ending: &Ending<'_>) -> Option<&'static str> {
+    if facts.decision != Decision::Pending {
+        return Some("permit");
+    }
+    match ending.outcome {
+        "ok" | "tool_error" | "input_required" => Some("permit"),
+        "denied" | "blocked" | "shed" => Some("deny"),
+        _ => None,
+    }
+}
+
 fn build(fill: impl FnOnce(&mut Object<'_>)) -> Event {
     let mut text = String::with_capacity(1_024);
     let mut record = Object::begin(&mut text);
@@ -300,21 +364,21 @@ fn build(fill: impl FnOnce(&mut Object<'_>)) -> Event {
     text.into_bytes().into_boxed_slice()
 }
 
-fn address(of: &Operation) -> Option<String> {
+fn address(of: View<'_>) -> Option<String> {
     of.address.map(|address| address.to_string())
 }
 
-fn spoken(record: &mut Object<'_>, of: &Operation) {
+fn spoken(record: &mut Object<'_>, of: View<'_>) {
     let listener = of.trail.origin().map(|origin| origin.listener);
     record.text("listener", listener.unwrap_or_default().word());
 }
 
-fn request(record: &mut Object<'_>, of: &Operation) {
+fn request(record: &mut Object<'_>, of: View<'_>) {
     let request = of.trail.origin().and_then(|it| it.request.as_ref());
     record.maybe("request", request.map(|id| id.as_str()));
 }
 
-fn trace(record: &mut Object<'_>, of: &Operation) {
+fn trace(record: &mut Object<'_>, of: View<'_>) {
     if let Some(Origin {
         parent: Some(parent),
         ..
@@ -327,8 +391,8 @@ fn trace(record: &mut Object<'_>, of: &Operation) {
     }
 }
 
-fn principal(who: &mut Object<'_>, frame: &Frame<'_>, of: &Operation) {
-    let identity = &*of.identity;
+fn principal(who: &mut Object<'_>, frame: &Frame<'_>, of: View<'_>) {
+    let identity = of.identity;
     who.maybe("client", identity.client.as_deref());
     if !identity.groups.is_empty() {
         who.texts("groups", identity.groups.iter().map(|name| &**name), MANY);
@@ -353,8 +417,8 @@ const fn kind(kind: IdentityKind) -> &'static str {
     }
 }
 
-fn target(to: &mut Object<'_>, of: &Operation, facts: &Facts, route: Option<(&UpstreamId, &str)>) {
-    to.maybe("exposed", of.exposed.as_deref().or(facts.tool.as_deref()));
+fn target(to: &mut Object<'_>, of: View<'_>, facts: &Facts, route: Option<(&UpstreamId, &str)>) {
+    to.maybe("exposed", of.exposed.or(facts.tool.as_deref()));
     if let Some((upstream, name)) = route {
         to.text("name", name).text("upstream", upstream.as_str());
     }
@@ -375,4 +439,35 @@ fn nanos(time: Duration) -> u64 {
 
 fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ended_before_anybody_decided_says_no_decision() {
+        let told = |decision, outcome| {
+            let facts = Facts {
+                decision,
+                ..Facts::default()
+            };
+            let ending = Ending {
+                outcome,
+                ..Ending::default()
+            };
+            decided(&facts, &ending)
+        };
+        for outcome in ["ok", "tool_error", "input_required"] {
+            assert_eq!(told(Decision::Pending, outcome), Some("permit"));
+        }
+        for outcome in ["denied", "blocked", "shed"] {
+            assert_eq!(told(Decision::Pending, outcome), Some("deny"));
+            // It had gone on when its content was blocked.
+            assert_eq!(told(Decision::Permitted, outcome), Some("permit"));
+        }
+        for outcome in ["cancelled", "timeout", "unavailable", "invalid"] {
+            assert_eq!(told(Decision::Pending, outcome), None);
+        }
+    }
 }

@@ -77,14 +77,26 @@ pub struct Facts {
     pub denied: Option<Denial>,
     /// The approval that it went by.
     pub approved: Option<Arc<Approved>>,
-    /// Whether the record of the decision has been taken.
-    pub recorded: bool,
+    /// How far its permission is.
+    pub decision: Decision,
     /// How often it was sent to its upstream.
     pub attempts: u32,
     /// The HTTP status of the upstream's last answer, where it has one.
     pub status: Option<u16>,
     /// Where its time went.
     pub spent: Spent,
+}
+
+/// How far the permission of a call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Decision {
+    /// It has none, or needs none: nobody upstream is to hear of it.
+    #[default]
+    Pending,
+    /// It may go on, and no rule wants a record of that.
+    Permitted,
+    /// It may go on, and the record of that is in the log.
+    Recorded,
 }
 
 /// What policy said of a call that it did not let through.

@@ -14,10 +14,10 @@ use super::{Error, Parts};
 use crate::{
     audit::{
         Auditor,
-        record::{Operation, Permission},
+        record::{Permission, View},
         recorder::{Safe, Unavailable},
     },
-    call::{Op, Reply, Trail},
+    call::{Decision, Op, Reply, Trail},
     stage::{Permitted, Way},
 };
 
@@ -144,13 +144,8 @@ fn record(auditor: &Auditor, permitted: &Permitted) -> Result<Option<Safe>, Unav
     let passage = permitted.passage();
     let route = passage.map(|passage| passage.route());
     let permit = passage.map(|passage| passage.permit());
-    call.trail.note(|facts| {
-        facts.route = route.map(|route| (route.upstream.clone(), route.local.clone()));
-        facts.approved = permitted.approved().cloned();
-        facts.recorded = true;
-    });
-    auditor.permit(
-        &Operation::of(call),
+    let safe = auditor.permit(
+        View::of(call),
         &Permission {
             route: route.map(|route| (&route.upstream, &*route.local)),
             policies: permit.map_or(&[], |permit| permit.policies()),
@@ -158,7 +153,17 @@ fn record(auditor: &Auditor, permitted: &Permitted) -> Result<Option<Safe>, Unav
             approved: permitted.approved().map(|approved| &**approved),
             params: &call.params,
         },
-    )
+    );
+    call.trail.note(|facts| {
+        facts.route = route.map(|route| (route.upstream.clone(), route.local.clone()));
+        facts.approved = permitted.approved().cloned();
+        facts.decision = match safe {
+            Ok(Some(_)) => Decision::Recorded,
+            Ok(None) => Decision::Permitted,
+            Err(Unavailable) => Decision::Pending,
+        };
+    });
+    safe
 }
 
 fn note(trail: &Trail, began: Instant) {
