@@ -29,9 +29,10 @@ use super::{
 pub enum Durability {
     /// When it survives a loss of power. One sync serves all who wait for it.
     Strict,
-    /// When the operating system has it: it survives the death of this process. Synced at most [`LATER`] later.
+    /// When the operating system has it: it survives the death of this process. Synced at most [`LATER`] later; and what tells
+    /// of something that has happened already may be handed over as late as that.
     Kernel,
-    /// At once: it is written when there is time.
+    /// At once: it is written as much as [`LATER`] later.
     Async,
 }
 
@@ -260,11 +261,17 @@ impl Recorder {
         let ticket = queue.put;
         match shared.durability {
             Durability::Async => {
-                shared.work.notify_one();
+                // Once it is awake, the thread waits for others to come along.
+                let many = shared.bounds.records / 2;
+                if queue.events.len() == 1 || queue.events.len() == many {
+                    shared.work.notify_one();
+                }
                 return Ok(self.safe(0));
             }
             Durability::Strict => shared.work.notify_one(),
             Durability::Kernel if queue.writing || queue.failing => {}
+            // What has happened stands before nothing: the next permission takes it along, or the thread that comes to sync.
+            Durability::Kernel if weight == Weight::Fact && queue.dirty => {}
             Durability::Kernel => {
                 queue.writing = true;
                 drop(queue);
@@ -486,8 +493,8 @@ impl Shared {
         }
         let pause = match self.durability {
             _ if queue.failing => AGAIN,
-            Durability::Kernel => LATER,
-            Durability::Strict | Durability::Async => Duration::ZERO,
+            Durability::Kernel | Durability::Async => LATER,
+            Durability::Strict => Duration::ZERO,
         };
         if !queue.closing && !idle(&queue) && !pause.is_zero() {
             queue = self.sleep(queue, pause);

@@ -7,6 +7,7 @@
 //! advisory: what is worded in another way is not found, and a text about such attacks is. Nothing here stops an injection.
 // SECURITY 7, C9
 
+mod anchors;
 mod phrases;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 
 use super::{Class, Detector, Hit};
+use anchors::Anchors;
 
 /// Bytes between two sets of words of one phrase.
 const NEAR: usize = 48;
@@ -25,9 +27,9 @@ const OPEN: usize = 24;
 /// The detector of class C9.
 #[derive(Debug, Clone)]
 pub struct Injection {
-    /// The words that a phrase may begin with: most text has few of them.
-    firsts: AhoCorasick,
-    /// Those and all others: only looked for where a phrase has begun.
+    /// The words without which no phrase is whole: most text has few of them.
+    anchors: Anchors,
+    /// Those and all others: only looked for around an anchor.
     words: AhoCorasick,
     /// For each word, the phrases and their places in which it stands.
     uses: Arc<[Vec<(u16, u8)>]>,
@@ -74,18 +76,14 @@ impl Injection {
             uses.sort_unstable();
             uses.dedup();
         }
-        let automaton = |words: &[&str]| {
-            AhoCorasick::builder()
-                .ascii_case_insensitive(true)
-                .match_kind(MatchKind::LeftmostLongest)
-                .kind(Some(AhoCorasickKind::DFA))
-                .build(words)
-        };
-        let first = words.iter().zip(&uses).filter(|(_, uses)| begins(uses));
-        let firsts: Vec<&str> = first.map(|(word, _)| *word).collect();
+        let automaton = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .match_kind(MatchKind::LeftmostLongest)
+            .kind(Some(AhoCorasickKind::DFA))
+            .build(&words)?;
         Ok(Self {
-            firsts: automaton(&firsts)?,
-            words: automaton(&words)?,
+            anchors: Anchors::new(phrases::PHRASES.iter().map(|(_, sets)| *sets))?,
+            words: automaton,
             uses: uses.into(),
             names: phrases::KINDS.map(Arc::from),
         })
@@ -99,24 +97,23 @@ impl Detector for Injection {
 
     fn inspect(&self, text: &str, hits: &mut Vec<Hit>) {
         let bytes = text.as_bytes();
-        let mut at = 0;
-        while let Some(first) = self.firsts.find(Input::new(bytes).range(at..)) {
-            at = if whole(bytes, first.start(), first.end()) {
-                self.follow(bytes, first.start(), hits).max(first.end())
-            } else {
-                first.end()
-            };
-        }
+        let mut followed = 0;
+        self.anchors.each(bytes, |at, reach| {
+            if at >= followed {
+                let from = at.saturating_sub(reach).max(followed);
+                followed = self.follow(bytes, from, at, hits);
+            }
+        });
     }
 }
 
 impl Injection {
-    /// Follows what may have begun at `from`, until nothing waits to go on; says where.
-    fn follow(&self, bytes: &[u8], from: usize, hits: &mut Vec<Hit>) -> usize {
+    /// Follows what begins from `from` on, at least as far as the anchor at `anchor`, until nothing waits to go on; says where.
+    fn follow(&self, bytes: &[u8], from: usize, anchor: usize, hits: &mut Vec<Hit>) -> usize {
         let mut open = [Open::default(); OPEN];
         let mut oldest = 0;
         let mut told = hits.last().map_or(0, |hit| hit.span.end);
-        let mut open_until = from;
+        let mut open_until = anchor;
         for word in self.words.find_iter(Input::new(bytes).range(from..)) {
             if word.start() > open_until {
                 return word.start();
@@ -145,7 +142,7 @@ impl Injection {
                         end: word.end(),
                     };
                     oldest = (oldest + 1) % OPEN;
-                    open_until = word.end() + NEAR;
+                    open_until = open_until.max(word.end() + NEAR);
                 } else if start >= told {
                     told = word.end();
                     hits.push(Hit {
@@ -159,11 +156,6 @@ impl Injection {
         }
         bytes.len()
     }
-}
-
-/// Whether a phrase may begin with a word of these uses.
-fn begins(uses: &[(u16, u8)]) -> bool {
-    uses.iter().any(|(_, place)| *place == 0)
 }
 
 /// A phrase of which the first words have been seen.

@@ -1,5 +1,9 @@
 //! What is flagged and what is not.
 
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+
 use super::*;
 
 fn rules(text: &str) -> Vec<String> {
@@ -54,5 +58,45 @@ fn documentation_is_not_flagged() {
         "Add node_modules to .gitignore; previous releases had no instructions for that.",
     ] {
         assert_eq!(rules(text), [""; 0], "{text}");
+    }
+}
+
+/// A phrase of some of its words, or a word of one, or what stands between them in ordinary text.
+fn piece() -> impl Strategy<Value = String> {
+    let phrase = (prop::sample::select(phrases::PHRASES), any::<u16>());
+    let words = phrase.prop_map(|((_, sets), pick)| {
+        let words = sets.iter().map(|set| {
+            let words: Vec<&str> = set.split('|').collect();
+            words[usize::from(pick) % words.len()]
+        });
+        words.collect::<Vec<_>>()
+    });
+    let word = (words.clone(), any::<prop::sample::Index>());
+    prop_oneof![
+        1 => words.prop_map(|words| words.join(" or what is the ")),
+        2 => word.prop_map(|(words, which)| (*which.get(&words)).to_owned()),
+        1 => prop::sample::select(vec!["to be", "x9", ". ", "é", "を", "\n\n"]).prop_map(str::to_owned),
+        1 => "[ -~]{0,60}",
+    ]
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_search_from_the_start_finds_is_found_around_its_anchor(
+        pieces in prop::collection::vec(piece(), 1..40),
+        between in prop::sample::select(vec![" ", "", ", "]),
+    ) {
+        let text = pieces.join(between);
+        static INJECTION: LazyLock<Injection> = LazyLock::new(|| Injection::new().unwrap());
+        let injection = &*INJECTION;
+        let (mut around, mut all) = (Vec::new(), Vec::new());
+        injection.inspect(&text, &mut around);
+        injection.follow(text.as_bytes(), 0, text.len(), &mut all);
+        for hit in &all {
+            let told = around.iter().any(|other| {
+                other.span.start < hit.span.end && hit.span.start < other.span.end
+            });
+            prop_assert!(told, "{:?} of {text:?}", &text[hit.span.clone()]);
+        }
     }
 }

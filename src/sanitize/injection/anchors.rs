@@ -1,0 +1,203 @@
+//! The words without which no phrase is whole, and where they stand.
+//!
+//! Of each phrase, one set of words is its anchor: the one whose words are longest, and so the rarest in ordinary text.
+//! Guarantees: wherever a word of that set begins, it is told; any other word costs a look at one bit, chosen by its letters.
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Anchored, Input, MatchKind, StartKind};
+use wide::u8x16;
+
+use super::NEAR;
+
+/// Bytes looked at together.
+const BLOCK: usize = 16;
+/// The most bytes of a word by which it may be an anchor.
+const KEY: usize = 8;
+/// As many, of a word whose letters are not ASCII: two to four of them.
+const BEYOND: usize = 6;
+/// As many, of what begins with neither letter nor digit.
+const MARKED: usize = 4;
+/// Bits of the filter: by some six hundred words, one in fifty others passes.
+const BITS: u32 = 15;
+/// What is left of eight bytes of which so many count.
+const KEPT: [u64; KEY + 1] = [
+    0,
+    0xFF,
+    0xFFFF,
+    0xFF_FFFF,
+    0xFFFF_FFFF,
+    0xFF_FFFF_FFFF,
+    0xFFFF_FFFF_FFFF,
+    0xFF_FFFF_FFFF_FFFF,
+    u64::MAX,
+];
+
+/// One bit for the first letters of each word.
+#[derive(Debug, Clone)]
+struct Filter(Box<[u64; 1 << (BITS - 6)]>);
+
+/// Finds anchors.
+#[derive(Debug, Clone)]
+pub(super) struct Anchors {
+    words: AhoCorasick,
+    /// For each word, how far before it its phrase may begin.
+    reach: Box<[usize]>,
+    filter: Filter,
+    /// The ASCII bytes, neither letters nor digits, that a word begins with.
+    marks: Box<[u8]>,
+}
+
+impl Anchors {
+    /// The anchors of phrases, of each of which the sets are given.
+    ///
+    /// # Errors
+    /// If the automaton of their words cannot be built, which the size of the table alone decides.
+    pub(super) fn new<'a>(
+        phrases: impl Iterator<Item = &'a [&'a str]>,
+    ) -> Result<Self, aho_corasick::BuildError> {
+        let mut words: Vec<(&str, usize)> = Vec::new();
+        for sets in phrases {
+            let rarest = (0..sets.len()).min_by_key(|place| commonness(sets[*place]));
+            let rarest = rarest.unwrap_or_default();
+            let before = sets[..rarest].iter().map(|set| NEAR + longest(set));
+            let reach = before.sum();
+            words.extend(sets[rarest].split('|').map(|word| (word, reach)));
+        }
+        // The longest is found, for those too that it begins with.
+        let reach = words.iter().map(|(word, _)| {
+            let alike = words.iter().filter(|(other, _)| word.starts_with(other));
+            alike.map(|(_, reach)| *reach).max().unwrap_or_default()
+        });
+        let reach = reach.collect();
+        let mut filter = Filter(Box::new([0; 1 << (BITS - 6)]));
+        let mut marks = Vec::new();
+        for (word, _) in &words {
+            let word = word.as_bytes();
+            let letters = word.iter().take_while(|byte| byte.is_ascii_alphanumeric());
+            filter.add(key(word, letters.count()));
+            let first = word[0];
+            if first.is_ascii() && !first.is_ascii_alphanumeric() && !marks.contains(&first) {
+                marks.push(first);
+            }
+        }
+        let words = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .match_kind(MatchKind::LeftmostLongest)
+            .start_kind(StartKind::Anchored)
+            .kind(Some(AhoCorasickKind::DFA))
+            .build(words.iter().map(|(word, _)| word))?;
+        Ok(Self {
+            words,
+            reach,
+            filter,
+            marks: marks.into(),
+        })
+    }
+
+    /// Tells where anchors begin, in rising order, and how far before them their phrase may.
+    pub(super) fn each(&self, text: &[u8], mut found: impl FnMut(usize, usize)) {
+        let (mut starts, mut alnum) = self.starts(text, 0, 0);
+        let mut at = 0;
+        while at < text.len() {
+            let (next, behind) = self.starts(text, at + BLOCK, alnum >> (BLOCK - 1));
+            let letters = alnum | behind << BLOCK;
+            while starts != 0 {
+                let nth = starts.trailing_zeros();
+                starts &= starts - 1;
+                let word = &text[at + nth as usize..];
+                let key = key(word, (letters >> nth).trailing_ones() as usize);
+                if self.filter.has(key)
+                    && let Some(reach) = self.reach(word)
+                {
+                    found(at + nth as usize, reach);
+                }
+            }
+            (starts, alnum) = (next, behind);
+            at += BLOCK;
+        }
+    }
+
+    /// One bit for each byte from `at` on that a word may begin at, and for each that is an ASCII letter or digit; `before` is
+    /// that of the byte before them.
+    #[inline]
+    fn starts(&self, text: &[u8], at: usize, before: u32) -> (u32, u32) {
+        let rest = text.get(at..).unwrap_or_default();
+        let bytes = match rest.first_chunk::<BLOCK>() {
+            Some(block) => u8x16::new(*block),
+            None => {
+                let mut block = [0; BLOCK];
+                block[..rest.len()].copy_from_slice(rest);
+                u8x16::new(block)
+            }
+        };
+        let within = |bytes: u8x16, from: u8, many: u8| {
+            let past = bytes - u8x16::splat(from);
+            past.min(u8x16::splat(many - 1)).simd_eq(past)
+        };
+        let letter = within(bytes | u8x16::splat(0x20), b'a', 26);
+        let alnum = (letter | within(bytes, b'0', 10)).to_bitmask();
+        let mut other = within(bytes, 0xC0, 0x40);
+        for mark in &self.marks {
+            other |= bytes.simd_eq(u8x16::splat(*mark));
+        }
+        (alnum & !(alnum << 1 | before) | other.to_bitmask(), alnum)
+    }
+
+    /// How far before it a phrase may begin, if it begins with an anchor.
+    fn reach(&self, word: &[u8]) -> Option<usize> {
+        let input = Input::new(word).anchored(Anchored::Yes);
+        let found = self.words.find(input)?;
+        Some(self.reach[found.pattern().as_usize()])
+    }
+}
+
+/// The less, the rarer its words are in ordinary text: by how long they are.
+fn commonness(set: &str) -> u64 {
+    set.split('|')
+        .map(|word| (1 << 40_u32) >> (2 * word.len().min(20)))
+        .sum()
+}
+
+fn longest(set: &str) -> usize {
+    set.split('|').map(str::len).max().unwrap_or_default()
+}
+
+/// What stands for a word that begins with so many ASCII letters and digits, of either case.
+#[inline]
+fn key(word: &[u8], letters: usize) -> u64 {
+    let known = match word[0] {
+        _ if letters > 0 => letters.min(KEY),
+        0x80.. => BEYOND,
+        _ => MARKED,
+    };
+    let key = match word.first_chunk::<KEY>() {
+        Some(key) => u64::from_le_bytes(*key),
+        None => {
+            let mut key = [0; KEY];
+            key[..word.len()].copy_from_slice(word);
+            u64::from_le_bytes(key)
+        }
+    };
+    (key | 0x2020_2020_2020_2020) & KEPT[known]
+}
+
+impl Filter {
+    fn add(&mut self, key: u64) {
+        let (word, bit) = Self::place(key);
+        self.0[word] |= 1_u64.wrapping_shl(bit);
+    }
+
+    #[inline]
+    fn has(&self, key: u64) -> bool {
+        let (word, bit) = Self::place(key);
+        self.0[word].wrapping_shr(bit) & 1 == 1
+    }
+
+    #[inline]
+    const fn place(key: u64) -> (usize, u32) {
+        let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (
+            (hash >> (64 - BITS + 6)) as usize,
+            (hash >> (64 - BITS)) as u32,
+        )
+    }
+}
