@@ -1,16 +1,19 @@
 //! The desk of one upstream: which of its resources are wanted, which it tells of, and who hears it.
 //!
 //! Guarantees: a URI is wanted for as long as somebody watches it and no longer; whoever watched it while the upstream did not
-//! tell is told to look again. Bounds: [`WANTED`] URIs; looking up an update takes at most [`DEPTH`] steps of it.
+//! tell is told to look again; what is wanted by a principal who is offered something of their own is wanted, and told, at a
+//! desk of theirs. Bounds: [`WANTED`] URIs; looking up an update takes at most [`DEPTH`] steps of it; a principal's desk lasts
+//! for as long as somebody holds it.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, Weak},
 };
 
 use tokio::sync::watch;
 
 use super::{held, mailbox::Mailbox};
+use crate::call::Grantee;
 
 /// The most URIs of one upstream that are wanted at once; the next is not watched.
 const WANTED: usize = 10_000;
@@ -28,6 +31,8 @@ pub struct Desk {
     wanted: watch::Sender<u64>,
     /// Counts up when more is known of what is in force.
     settled: watch::Sender<u64>,
+    /// Desks of those who are offered something of their own.
+    own: Mutex<HashMap<Grantee, Weak<Self>>>,
 }
 
 #[derive(Debug, Default)]
@@ -73,7 +78,22 @@ impl Default for Desk {
             ledger: Mutex::default(),
             wanted: watch::Sender::new(0),
             settled: watch::Sender::new(0),
+            own: Mutex::default(),
         }
+    }
+}
+
+impl Desk {
+    /// The desk of one to whom the upstream offers something of their own. It stays the same for as long as anybody holds it.
+    pub fn own(&self, who: &Grantee) -> Arc<Self> {
+        let mut own = held(&self.own);
+        if let Some(desk) = own.get(who).and_then(Weak::upgrade) {
+            return desk;
+        }
+        own.retain(|_, desk| desk.strong_count() > 0);
+        let desk = Arc::<Self>::default();
+        own.insert(who.clone(), Arc::downgrade(&desk));
+        desk
     }
 }
 

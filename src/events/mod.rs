@@ -143,8 +143,9 @@ impl Hub {
         Arc::clone(desks.entry(upstream.clone()).or_default())
     }
 
-    /// Begins to listen: for changes of `lists` as `scope` shows them, and of the resources that `watched` upstreams know by
-    /// these URIs, at most [`Bounds::addresses`]. `seat` is whose place it takes; `None` where a session's bounds hold instead.
+    /// Begins to listen: for changes of `lists` as `scope` shows them, and of the resources that the upstreams of `watched` desks
+    /// know by these URIs, at most [`Bounds::addresses`]. `seat` is whose place it takes; `None` where a session's bounds hold
+    /// instead.
     ///
     /// # Errors
     /// [`Full`] when there is no place left.
@@ -152,7 +153,7 @@ impl Hub {
         self: &Arc<Self>,
         scope: &Scope,
         lists: Lists,
-        watched: impl IntoIterator<Item = (UpstreamId, Arc<str>)>,
+        watched: impl IntoIterator<Item = (Arc<Desk>, Arc<str>)>,
         seat: Option<&Principal>,
     ) -> Result<Listener, Full> {
         let who = seat;
@@ -169,8 +170,7 @@ impl Hub {
         let within = watched.by_ref().take(self.bounds.addresses);
         let within: Vec<_> = within
             .enumerate()
-            .map(|(number, (upstream, uri))| {
-                let desk = self.desk(&upstream);
+            .map(|(number, (desk, uri))| {
                 let kept = desk.watch(&uri, id, number, &mailbox);
                 kept.then_some((desk, uri))
             })

@@ -29,7 +29,7 @@ fn of_lists(hub: &Arc<Hub>, scope: &Scope, kinds: &[ListKind]) -> Listener {
 
 /// Watches these URIs of `u`.
 fn of_uris(hub: &Arc<Hub>, uris: &[&str]) -> Listener {
-    let watched = uris.iter().map(|uri| (up("u"), Arc::from(*uri)));
+    let watched = uris.iter().map(|uri| (hub.desk(&up("u")), Arc::from(*uri)));
     hub.listen(&Scope::All, Lists::NONE, watched, None).unwrap()
 }
 
@@ -105,7 +105,7 @@ fn resources_and_templates_are_one_piece_of_news() {
 fn whoever_left_is_forgotten_whole() {
     let hub = hub();
     let principal = Principal::anonymous();
-    let watched = [(up("u"), Arc::from("a:1"))];
+    let watched = [(hub.desk(&up("u")), Arc::from("a:1"))];
     let listener = hub
         .listen(&Scope::All, Lists::ALL, watched, Some(&principal))
         .unwrap();

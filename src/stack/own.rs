@@ -2,8 +2,8 @@
 //!
 //! Guarantees: a list waits for what was not read yet for its principal, once and for no longer than a list may take; a call by
 //! name waits only for upstreams whose the name could be by its spelling, so that how long it takes tells nothing of what
-//! exists; whatever was read already, or could not be, is waited for by nobody. Where nothing differs from principal to
-//! principal it is one branch.
+//! exists; whatever was read already, or could not be, is waited for by nobody; a listen for resources waits a second, since what
+//! was not read by then is not in force (PROTOCOL H16). Where nothing differs from principal to principal it is one branch.
 
 use std::{
     sync::Arc,
@@ -25,6 +25,9 @@ use crate::{
     snapshot::World,
     upstream::Claim,
 };
+
+/// How long a listen for resources waits.
+const LISTEN: Duration = Duration::from_secs(1);
 
 /// The layer.
 #[derive(Clone)]
@@ -78,11 +81,23 @@ where
             return Either::Left(self.inner.call(call));
         }
         let claims = self.layer.claims(&call);
-        let listens = matches!(call.op, Op::Listen(_));
         let unsettled = |(claim, _): &(Claim, Duration)| !claim.is_settled();
-        let is_quick = listens || matches!(call.op, Op::Discover);
-        let waits = !is_quick && claims.iter().any(unsettled);
-        if !listens && !waits {
+        let (listens, patience) = match &call.op {
+            Op::Listen(filter) if filter.subscriptions.is_empty() => (true, None),
+            Op::Listen(_) => (true, Some(LISTEN)),
+            Op::Discover => (false, None),
+            Op::List(..)
+            | Op::CallTool(_)
+            | Op::GetPrompt(_)
+            | Op::ReadResource(_)
+            | Op::Complete(_)
+            | Op::GetSkill(_)
+            | Op::ReadDirectory(..)
+            | Op::Task(..)
+            | Op::ListTasks(_) => (false, Some(Duration::MAX)),
+        };
+        let patience = patience.filter(|_| claims.iter().any(unsettled));
+        if !listens && patience.is_none() {
             return Either::Left(self.inner.call(call));
         }
         // The clone is not ready; the one that is goes along, and the clone stays.
@@ -90,19 +105,18 @@ where
         let mut inner = std::mem::replace(&mut self.inner, clone);
         Either::Right(
             async move {
-                if waits {
-                    settled(&claims, call.deadline).await;
-                    return inner.call(call).await;
+                if let Some(most) = patience {
+                    settled(&claims, call.deadline, most).await;
                 }
                 // Changes are told for as long as somebody waits for them.
                 Ok(match inner.call(call).await? {
-                    Reply::Stream(steps) => {
+                    Reply::Stream(steps) if listens => {
                         let steps = steps.inspect(move |_| {
                             let _ = &claims;
                         });
                         Reply::Stream(ReplyStream::new(steps.boxed()))
                     }
-                    done @ Reply::Done(_) => done,
+                    reply @ (Reply::Done(_) | Reply::Stream(_)) => reply,
                 })
             }
             .boxed(),
@@ -135,12 +149,13 @@ impl OwnLayer {
     }
 }
 
-/// Waits until all were read or could not be, each for as long as a list of its upstream may take.
-async fn settled(claims: &[(Claim, Duration)], deadline: Instant) {
+/// Waits until all were read or could not be, each for as long as a list of its upstream may take, and at most `most`.
+async fn settled(claims: &[(Claim, Duration)], deadline: Instant, most: Duration) {
     let now = Instant::now();
     let each = claims.iter().map(|(claim, patience)| async move {
         // Whoever is late is not seen this time.
-        drop(timeout_at(deadline.min(now + *patience), claim.settled()).await);
+        let until = deadline.min(now + most.min(*patience));
+        drop(timeout_at(until, claim.settled()).await);
     });
     join_all(each).await;
 }

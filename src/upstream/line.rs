@@ -173,25 +173,37 @@ impl Line {
             self.changed(Lists::of(kind));
             return;
         }
-        let updated = (&*notification.method == methods::RESOURCE_UPDATED && self.service)
+        let updated = (&*notification.method == methods::RESOURCE_UPDATED)
             .then_some(notification.params.as_ref())
             .flatten()
             .and_then(|params| params.root().member("uri"))
             .and_then(Node::as_str);
-        if !updated.is_some_and(|uri| self.terms.desk.updated(&uri)) {
+        if !updated.is_some_and(|uri| self.updated(&uri)) {
             self.terms.drop_frame();
         }
     }
 
+    /// A resource is not as it was, for whom the line is where each is offered something of their own. False when nobody is told.
+    fn updated(&self, uri: &str) -> bool {
+        match self.owner() {
+            Some(owner) => self.terms.own.updated(&owner, uri),
+            None => self.service && self.terms.desk.updated(uri),
+        }
+    }
+
+    /// Whose line it is, where each is offered something of their own.
+    fn owner(&self) -> Option<Arc<Identity>> {
+        let credentials = self.terms.credentials.as_ref()?;
+        credentials
+            .lists_are_own()
+            .then(|| self.behalf.load_full())?
+    }
+
     /// These lists are others now, for whom the line is where each has their own.
     fn changed(&self, lists: Lists) {
-        let credentials = self.terms.credentials.as_ref();
-        let owner = self.behalf.load();
-        match &*owner {
-            Some(owner) if credentials.is_some_and(Credentials::lists_are_own) => {
-                self.terms.own.ring(owner, lists);
-            }
-            _ => self.terms.bell.ring(lists),
+        match self.owner() {
+            Some(owner) => self.terms.own.ring(&owner, lists),
+            None => self.terms.bell.ring(lists),
         }
     }
 

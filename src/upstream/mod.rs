@@ -37,6 +37,7 @@ use tokio::time::Instant;
 use crate::{
     call::{Call, Identity, Reply, ServerCard},
     catalog::{Contribution, Listing, Route},
+    events::Desk,
     json::Json,
     jsonrpc::{
         RpcError,
@@ -70,9 +71,15 @@ pub trait Peer: Send + Sync + 'static {
         who: &'a Arc<Identity>,
     ) -> BoxFuture<'a, Result<Contribution, UpstreamError>>;
 
-    /// Rings `bell` when the upstream tells this principal that lists have changed, or may have without a word, for as long as
-    /// the future is polled. It does not end by itself.
-    fn watch_for<'a>(&'a self, who: &'a Arc<Identity>, bell: &'a Bell) -> BoxFuture<'a, ()>;
+    /// Watches the upstream for one principal, with their token, as [`Peer::watch`] does for everybody: rings `bell` when lists
+    /// have changed, or may have without a word, and keeps the upstream telling of what `desk` wants, for as long as the
+    /// future is polled. It does not end by itself.
+    fn watch_for<'a>(
+        &'a self,
+        who: &'a Arc<Identity>,
+        bell: &'a Bell,
+        desk: &'a Arc<Desk>,
+    ) -> BoxFuture<'a, ()>;
 
     /// Carries one call to the upstream. The name or URI in `call.params` is still the outward one; the peer puts
     /// `route.local` in its place. Dropping the future, or the reply, cancels upstream.

@@ -32,7 +32,7 @@ use super::{
 use crate::{
     call::{Grantee, Identity},
     catalog::Contribution,
-    events::Lists,
+    events::{Desk, Lists},
     metrics::{Bound, reached},
 };
 
@@ -62,6 +62,8 @@ pub(super) struct Kept {
     identity: ArcSwap<Identity>,
     /// Where it is told that they are others now.
     bell: Bell,
+    /// Which of these resources are wanted, and who hears of their changes.
+    desk: Arc<Desk>,
     /// Cancelled when they were read once, or could not be.
     settled: CancellationToken,
     /// Cancelled when they are not to be kept any longer.
@@ -115,7 +117,13 @@ impl Own {
     }
 
     /// The lists of this principal, which comes with a token that stands on `mark`; who is new is handed to `begin`.
-    fn claim(&self, identity: &Arc<Identity>, mark: u64, begin: impl FnOnce(Arc<Kept>)) -> Claim {
+    fn claim(
+        &self,
+        identity: &Arc<Identity>,
+        mark: u64,
+        desk: &Desk,
+        begin: impl FnOnce(Arc<Kept>),
+    ) -> Claim {
         let who = identity.grantee();
         let known = self.kept.get(&who).map(|kept| Arc::clone(&kept));
         let kept = known.unwrap_or_else(|| {
@@ -128,6 +136,7 @@ impl Own {
                 who: who.clone(),
                 identity: ArcSwap::new(Arc::clone(identity)),
                 bell: Bell::default(),
+                desk: desk.own(&who),
                 settled: CancellationToken::new(),
                 over: CancellationToken::new(),
                 used: AtomicU64::new(0),
@@ -175,6 +184,12 @@ impl Own {
         }
     }
 
+    /// Somebody's own connection says that a resource is not as it was. False when nobody watches it for them.
+    pub(super) fn updated(&self, who: &Identity, uri: &str) -> bool {
+        let kept = self.kept.get(&who.grantee()).map(|kept| Arc::clone(&kept));
+        kept.is_some_and(|kept| kept.desk.updated(uri))
+    }
+
     fn now(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
@@ -214,7 +229,8 @@ impl Shared {
             let tasks = self.terms.tasks.clone();
             tasks.spawn(async move { shared.keep(kept).await });
         };
-        Some(self.terms.own.claim(identity, mark, begin))
+        let own = &self.terms.own;
+        Some(own.claim(identity, mark, &self.terms.desk, begin))
     }
 
     /// Where the upstream is not there and may be reached with this principal's token, has that tried; whether it is so.
@@ -250,6 +266,7 @@ impl Shared {
             () = kept.over.cancelled() => {}
             () = self.read_on(&kept) => {}
         }
+        kept.desk.away();
         self.terms.own.forget(&kept);
         // Who came back meanwhile is told again by whoever reads for them now.
         if !self.terms.own.kept.contains_key(&kept.who) {
@@ -265,11 +282,19 @@ impl Shared {
             let identity = kept.identity.load_full();
             let deadline = Instant::now() + self.terms.timeouts.list;
             let peer = timeout_at(deadline, self.came()).await.ok();
+            if peer.is_some() {
+                kept.desk.begin();
+            } else {
+                kept.desk.away();
+            }
             let mut ended = pin!(async {
                 match &peer {
                     Some(peer) => tokio::select! {
-                        _ = peer.lost() => sleep_until(Instant::now() + COALESCE).await,
-                        () = peer.watch_for(&identity, &kept.bell) => {}
+                        _ = peer.lost() => {
+                            kept.desk.away();
+                            sleep_until(Instant::now() + COALESCE).await;
+                        }
+                        () = peer.watch_for(&identity, &kept.bell, &kept.desk) => {}
                     },
                     None => std::future::pending().await,
                 }
@@ -428,7 +453,7 @@ mod tests {
         let mut begun = 0;
         for name in ["ana", "ben", "eve", "ana", "kim"] {
             tokio::time::advance(Duration::from_millis(5)).await;
-            drop(own.claim(&somebody(name), 0, |_| begun += 1));
+            drop(own.claim(&somebody(name), 0, &Desk::default(), |_| begun += 1));
         }
         assert_eq!((own.kept.len(), begun), (3, 4));
         let is_kept = |name: &str| own.kept.contains_key(&somebody(name).grantee());
@@ -441,16 +466,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_stands_on_something_else_is_read_for_again_and_nobody_else_is() {
         let own = Own::of(3);
-        let first = own.claim(&somebody("ana"), 1, |_| {});
-        let other = own.claim(&somebody("ben"), 1, |_| {});
+        let desk = Desk::default();
+        let first = own.claim(&somebody("ana"), 1, &desk, |_| {});
+        let other = own.claim(&somebody("ben"), 1, &desk, |_| {});
         let spacing = Spacing::new(Instant::now());
-        drop(own.claim(&somebody("ana"), 1, |_| {}));
+        drop(own.claim(&somebody("ana"), 1, &desk, |_| {}));
         let silent = |claim: &Claim| {
             let rung = futures_util::FutureExt::now_or_never(claim.kept.bell.rung(&spacing));
             rung.is_none()
         };
         assert!(silent(&first));
-        drop(own.claim(&somebody("ana"), 2, |_| {}));
+        drop(own.claim(&somebody("ana"), 2, &desk, |_| {}));
         assert!(!silent(&first) && silent(&other));
         own.ring(&somebody("ben"), Lists::ALL);
         assert!(silent(&first) && !silent(&other));

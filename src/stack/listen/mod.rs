@@ -77,9 +77,16 @@ impl Listens {
         if self.closing.is_cancelled() {
             return Err(Error::ShuttingDown);
         }
-        let local = watched
-            .iter()
-            .map(|it| (it.at.upstream.clone(), it.at.local.clone()));
+        let local = watched.iter().map(|it| {
+            let desk = self.hub.desk(&it.at.upstream);
+            // What is offered to somebody alone is watched for them alone.
+            let desk = if snapshot.is_own(&it.at.upstream) {
+                desk.own(&call.identity.grantee())
+            } else {
+                desk
+            };
+            (desk, it.at.local.clone())
+        });
         // A session's own listen is bounded with its session.
         let sessionless = call.caller.affinity.ended.is_none();
         let seat = sessionless.then_some(&call.caller.principal);

@@ -42,6 +42,7 @@ use super::{
 use crate::{
     call::{Call, Identity, LogLevel, Op, Reply, ServerCard, State},
     catalog::{Contribution, Listing, Route},
+    events::Desk,
     json::Json,
     jsonrpc::RpcError,
     protocol::{
@@ -556,8 +557,13 @@ impl Peer for Legacy {
         Box::pin(self.offered(who))
     }
 
-    fn watch_for<'a>(&'a self, who: &'a Arc<Identity>, bell: &'a Bell) -> BoxFuture<'a, ()> {
-        Box::pin(self.keep_watch_for(who, bell))
+    fn watch_for<'a>(
+        &'a self,
+        who: &'a Arc<Identity>,
+        bell: &'a Bell,
+        desk: &'a Arc<Desk>,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(self.keep_watch_for(who, bell, desk))
     }
 
     fn call(&self, call: Call, route: Route) -> BoxFuture<'_, Result<Reply, UpstreamError>> {

@@ -24,6 +24,7 @@ use super::{
 use crate::{
     call::{Call, Identity, Op, Reply, Resume, ServerCard, State},
     catalog::{Contribution, Listing, Route},
+    events::Desk,
     json::{Edits, Json, Kind, Node},
     protocol::{
         Era, Revision, codes,
@@ -389,10 +390,13 @@ impl Peer for Modern {
         Box::pin(self.offered(who))
     }
 
-    fn watch_for<'a>(&'a self, who: &'a Arc<Identity>, bell: &'a Bell) -> BoxFuture<'a, ()> {
-        Box::pin(async move {
-            listen::watch_lists(&self.line_of(who), &self.card, bell).await;
-        })
+    fn watch_for<'a>(
+        &'a self,
+        who: &'a Arc<Identity>,
+        bell: &'a Bell,
+        desk: &'a Arc<Desk>,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(async move { listen::watch(&self.line_of(who), &self.card, bell, desk).await })
     }
 
     fn call(&self, call: Call, route: Route) -> BoxFuture<'_, Result<Reply, UpstreamError>> {
@@ -400,7 +404,13 @@ impl Peer for Modern {
     }
 
     fn watch(&self) -> BoxFuture<'_, ()> {
-        Box::pin(listen::watch(&self.line, &self.card))
+        let terms = &self.line.terms;
+        Box::pin(listen::watch(
+            &self.line,
+            &self.card,
+            &terms.bell,
+            &terms.desk,
+        ))
     }
 
     fn lost(&self) -> BoxFuture<'_, UpstreamError> {

@@ -9,7 +9,7 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use super::*;
-use crate::harness::{Answer, Authority, Heard, eventually, text_result};
+use crate::harness::{Answer, Authority, Heard, eventually, resource, text_result};
 
 /// What the server offers to whom; to whom it is not said, nothing.
 type Offered = Arc<Mutex<BTreeMap<String, Vec<&'static str>>>>;
@@ -183,6 +183,46 @@ pairings! {
         .await;
         assert_eq!(to_ben.change().await.0, "tools/list_changed");
         assert_eq!(ana.call("notes_d", "{}").await.text(), "ana");
+    }
+}
+
+/// What each may read: their own note, and one that all have.
+fn own_notes(heard: &Heard) -> Play {
+    let own = subject(heard).map(|who| format!("note://{who}"));
+    let all = own.into_iter().chain(["note://all".to_owned()]);
+    let all: Vec<_> = all.map(|uri| resource(&uri)).collect();
+    Play::Result(format!(r#"{{"resources":[{}]}}"#, all.join(",")))
+}
+
+pairings! {
+    /// A resource is watched with the token of whoever watches it, from their first word on, and told to nobody else.
+    async fn a_resource_of_ones_own_is_watched_for_oneself_alone(pair: Pairing) {
+        let notes = pair.upstream().telling().on("resources/list", own_notes);
+        let scene = scene(notes, "", "").await;
+        let (ana, ben) = (scene.person("ana", pair.client).await, scene.person("ben", pair.client).await);
+        let mut anas = ana.watch(&[], &["notes+note://ana", "notes+note://all"]).await;
+        let mut bens = ben.watch(&[], &["notes+note://ben", "notes+note://all"]).await;
+        scene.notes.updated("note://ana", "note://ana").await;
+        assert_eq!(anas.resource().await, "notes+note://ana");
+        scene.notes.updated("note://all", "note://all").await;
+        assert_eq!(anas.resource().await, "notes+note://all");
+        assert_eq!(bens.resource().await, "notes+note://all");
+        // What the server says to one is not said to another, though both watch it.
+        scene.notes.updated("note://ana", "note://all").await;
+        assert_eq!(anas.resource().await, "notes+note://all");
+        scene.notes.updated("note://ben", "note://ben").await;
+        assert_eq!(bens.resource().await, "notes+note://ben");
+        // Whether somebody may hear of it is for the server to say, who sees whose token it is.
+        for method in ["resources/subscribe", "subscriptions/listen"] {
+            for heard in scene.notes.heard(method) {
+                let who = subject(&heard);
+                assert!(!heard.params.contains("note://") || who.is_some(), "{heard:?}");
+                for name in ["ana", "ben"] {
+                    let theirs = heard.params.contains(&format!("\"note://{name}\""));
+                    assert!(!theirs || who.as_deref() == Some(name), "{heard:?}");
+                }
+            }
+        }
     }
 }
 

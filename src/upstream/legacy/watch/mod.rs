@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::{Legacy, forgotten, session::Session};
 use crate::{
     call::Identity,
-    events::Wanted,
+    events::{Desk, Wanted},
     json::Json,
     jsonrpc::Frame,
     protocol::{codes, meta, methods},
@@ -27,7 +27,6 @@ use crate::{
         exchange::{self, Told},
         health::Pause,
         promised::Promised,
-        terms::Terms,
     },
 };
 
@@ -52,7 +51,7 @@ impl Legacy {
                     biased;
                     () = session.gone.cancelled() => {}
                     () = hear(&session, opened) => {}
-                    () = Subscriptions::of(&session, Arc::clone(&self.terms)).keep() => {}
+                    () = Subscriptions::of(&session, &self.terms.desk).keep() => {}
                 }
                 self.terms.desk.lost();
             }
@@ -62,8 +61,8 @@ impl Legacy {
 }
 
 impl Legacy {
-    /// Watches for changes of one principal's lists, on the session that they are read on.
-    pub(super) async fn keep_watch_for(&self, who: &Arc<Identity>, bell: &Bell) {
+    /// Watches for changes of what one principal is offered, on the session that it is read on.
+    pub(super) async fn keep_watch_for(&self, who: &Arc<Identity>, bell: &Bell, desk: &Arc<Desk>) {
         let mut pause = Pause::default();
         loop {
             let deadline = Instant::now() + self.terms.timeouts.connect;
@@ -71,12 +70,17 @@ impl Legacy {
             if let Ok(slot) = self.own_slot(who)
                 && let Ok(session) = self.session(&slot, Some(who), deadline).await
             {
-                let opened = || bell.missed(Promised::of(&session.card).lists);
+                let opened = || {
+                    bell.missed(Promised::of(&session.card).lists);
+                    desk.look_again();
+                };
                 tokio::select! {
                     biased;
                     () = session.gone.cancelled() => {}
                     () = hear(&session, opened) => {}
+                    () = Subscriptions::of(&session, desk).keep() => {}
                 }
+                desk.lost();
             }
             sleep(pause.after(began.elapsed())).await;
         }
@@ -124,7 +128,7 @@ async fn hear(session: &Session, opened: impl Fn()) {
 /// What is subscribed to on one session.
 struct Subscriptions<'a> {
     session: &'a Arc<Session>,
-    terms: Arc<Terms>,
+    desk: &'a Arc<Desk>,
     able: bool,
     /// What was wanted when it was last looked at.
     wanted: HashMap<Arc<str>, Wanted>,
@@ -158,11 +162,11 @@ enum Done {
 }
 
 impl<'a> Subscriptions<'a> {
-    fn of(session: &'a Arc<Session>, terms: Arc<Terms>) -> Self {
+    fn of(session: &'a Arc<Session>, desk: &'a Arc<Desk>) -> Self {
         Self {
             able: Promised::of(&session.card).resources,
             session,
-            terms,
+            desk,
             wanted: HashMap::new(),
             held: HashMap::new(),
             todo: VecDeque::new(),
@@ -172,7 +176,7 @@ impl<'a> Subscriptions<'a> {
     }
 
     async fn keep(mut self) {
-        let mut changes = self.terms.desk.changes();
+        let mut changes = self.desk.changes();
         self.look();
         loop {
             self.ask();
@@ -201,9 +205,9 @@ impl<'a> Subscriptions<'a> {
 
     /// Looks at what is wanted now.
     fn look(&mut self) {
-        let wanted = self.terms.desk.wanted();
+        let wanted = self.desk.wanted();
         if !self.able {
-            self.terms.desk.settle(wanted.iter().map(|it| (it, false)));
+            self.desk.settle(wanted.iter().map(|it| (it, false)));
             return;
         }
         let verdict = |uri| match self.held.get(uri)? {
@@ -212,7 +216,7 @@ impl<'a> Subscriptions<'a> {
             Held::No => Some(false),
         };
         let verdicts = wanted.iter().filter_map(|it| Some((it, verdict(&it.uri)?)));
-        self.terms.desk.settle(verdicts);
+        self.desk.settle(verdicts);
         self.wanted = wanted
             .into_iter()
             .map(|it| (Arc::clone(&it.uri), it))
@@ -262,7 +266,7 @@ impl<'a> Subscriptions<'a> {
             None => self.held.remove(&uri),
         };
         if let (Some(verdict), Some(wanted)) = (verdict, self.wanted.get(&uri)) {
-            self.terms.desk.settle([(wanted, verdict)]);
+            self.desk.settle([(wanted, verdict)]);
         }
         match done {
             Done::Gone => self.session.gone.cancel(),

@@ -17,6 +17,7 @@ use crate::{
             result,
         },
         spec::Isolation,
+        terms::Terms,
     },
 };
 
@@ -100,7 +101,9 @@ async fn watching(
 
 impl Rig {
     async fn listener(&self, uris: &[&str]) -> (Listener, Vec<bool>) {
-        let watched = uris.iter().map(|uri| (up(), Arc::from(*uri)));
+        let watched = uris
+            .iter()
+            .map(|uri| (self.hub.desk(&up()), Arc::from(*uri)));
         let mut listener = self
             .hub
             .listen(&Scope::All, Lists::NONE, watched, None)

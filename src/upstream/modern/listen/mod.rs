@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::self_description;
 use crate::{
     call::ServerCard,
-    events::{Lists, Wanted},
+    events::{Desk, Lists, Wanted},
     json::{Json, Kind, Node},
     jsonrpc::{Frame, Notification, RpcError, encode},
     protocol::{Revision, codes, meta, methods, methods::ListKind, mirror},
@@ -76,11 +76,14 @@ impl From<UpstreamError> for NotListening {
     }
 }
 
-/// Listens for as long as it is polled.
-pub(super) async fn watch(line: &Arc<Line>, card: &ServerCard) {
+/// Listens for as long as it is polled: for what rings `bell`, and for the resources that `desk` wants. What is heard goes where
+/// the line says.
+pub(super) async fn watch(line: &Arc<Line>, card: &ServerCard, bell: &Bell, desk: &Arc<Desk>) {
     let offered = Promised::of(card);
     let mut watch = Watch {
         line,
+        bell,
+        desk,
         revision: card.revision,
         offered,
         known: true,
@@ -94,40 +97,10 @@ pub(super) async fn watch(line: &Arc<Line>, card: &ServerCard) {
     watch.run().await;
 }
 
-/// Listens for changes of lists alone, on a line of somebody's own, for as long as it is polled.
-pub(super) async fn watch_lists(line: &Arc<Line>, card: &ServerCard, bell: &Bell) {
-    let lists = Promised::of(card).lists;
-    if lists.is_empty() {
-        return pending().await;
-    }
-    let mut pause = Pause::default();
-    loop {
-        let began = Instant::now();
-        match open(Arc::clone(line), card.revision, lists, HashSet::new()).await {
-            Ok(mut live) => {
-                // What happened before is not told.
-                bell.missed(lists);
-                while let Ok(notification) = live.next().await {
-                    if let Some(kind) = ListKind::of_changed(&notification.method) {
-                        bell.ring(Lists::of(kind));
-                    }
-                }
-            }
-            Err(NotListening::Unknown) => return pending().await,
-            Err(NotListening::Refused(error)) => {
-                tracing::info!(?error, "an upstream refuses to be listened to");
-                return pending().await;
-            }
-            Err(NotListening::Failed(error)) => {
-                tracing::debug!(%error, "an upstream cannot be listened to");
-            }
-        }
-        sleep_until(Instant::now() + pause.after(began.elapsed())).await;
-    }
-}
-
 struct Watch<'a> {
     line: &'a Arc<Line>,
+    bell: &'a Bell,
+    desk: &'a Arc<Desk>,
     revision: Revision,
     offered: Promised,
     /// Whether the server knows listens, as far as it said.
@@ -146,11 +119,10 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     async fn run(&mut self) {
-        let desk = Arc::clone(&self.line.terms.desk);
-        let mut changes = desk.changes();
+        let mut changes = self.desk.changes();
         loop {
             changes.borrow_and_update();
-            let wake = self.decide(desk.wanted());
+            let wake = self.decide(self.desk.wanted());
             let live = self.live.as_mut().map(Listening::next);
             let opening = self.opening.as_mut().map(|(_, opening)| opening);
             let wake = wake.map(sleep_until);
@@ -183,7 +155,7 @@ impl Watch<'_> {
         let verdicts = wanted
             .iter()
             .filter_map(|wanted| Some((wanted, verdict(&wanted.uri)?)));
-        self.line.terms.desk.settle(verdicts);
+        self.desk.settle(verdicts);
         if !self.known || self.opening.is_some() {
             return None;
         }
@@ -236,7 +208,7 @@ impl Watch<'_> {
             Ok(listening) => {
                 if self.live.is_none() {
                     // What happened before is not told.
-                    self.line.terms.bell.missed(self.offered.lists);
+                    self.bell.missed(self.offered.lists);
                 }
                 self.live = Some(listening);
                 return;
@@ -266,7 +238,7 @@ impl Watch<'_> {
         tracing::debug!(%end, "a listen ended");
         let lived = self.live.take().map(|live| live.began.elapsed());
         self.retry_at = Instant::now() + self.pause.after(lived.unwrap_or_default());
-        self.line.terms.desk.lost();
+        self.desk.lost();
     }
 }
 

@@ -80,7 +80,7 @@ fn watching(
         ttl_millis: 0,
     };
     terms.desk.begin();
-    tasks.spawn(async move { watch(&line, &card).await });
+    tasks.spawn(async move { watch(&line, &card, &line.terms.bell, &line.terms.desk).await });
     Rig {
         transport,
         hub,
@@ -91,7 +91,9 @@ fn watching(
 
 impl Rig {
     async fn listener(&self, uris: &[&str]) -> (Listener, Vec<bool>) {
-        let watched = uris.iter().map(|uri| (up(), Arc::from(*uri)));
+        let watched = uris
+            .iter()
+            .map(|uri| (self.hub.desk(&up()), Arc::from(*uri)));
         let mut listener = self
             .hub
             .listen(&Scope::All, Lists::NONE, watched, None)
