@@ -4,7 +4,7 @@
 //! was lured cannot give their account to whoever lured them, however alike the page looks (PROTOCOL F7); the cookie names
 //! nobody, is nobody's credential, and is read by us alone. What cannot be read (another key, another gateway) says nothing.
 //! Deliberately absent: proof of who sits before a browser that logs in for the first time; that person is shown whose login it
-//! is, and that is all.
+//! is, and has to say that it is theirs.
 
 use std::time::Duration;
 
@@ -51,18 +51,22 @@ impl Browsers {
 
     /// Whether the browser with this cookie is another principal's.
     pub(super) fn is_foreign(&self, cookie: Option<&str>, principal: &Principal) -> bool {
-        let Some(cookie) = cookie.filter(|cookie| cookie.len() <= CHARS) else {
-            return false;
-        };
+        self.is_whose(cookie, principal) == Some(false)
+    }
+
+    /// Whether the browser with this cookie is this principal's, as far as is known.
+    pub(super) fn is_of(&self, cookie: Option<&str>, principal: &Principal) -> bool {
+        self.is_whose(cookie, principal) == Some(true)
+    }
+
+    /// Whether it is this principal's or another's; `None` where that is not known.
+    fn is_whose(&self, cookie: Option<&str>, principal: &Principal) -> Option<bool> {
+        let cookie = cookie.filter(|cookie| cookie.len() <= CHARS)?;
         let opened = |sealer: &Sealer| sealer.open(Purpose::Browser, &[], cookie).ok();
-        let Some(plain) = self.sealers.iter().find_map(opened) else {
-            return false;
-        };
-        let Some((until, whose)) = plain.split_first_chunk::<8>() else {
-            return false;
-        };
-        let whose_else = whose != digest(&SHA256, principal.as_str().as_bytes()).as_ref();
-        u64::from_le_bytes(*until) > unix_seconds() && whose_else
+        let plain = self.sealers.iter().find_map(opened)?;
+        let (until, whose) = plain.split_first_chunk::<8>()?;
+        let is_good = u64::from_le_bytes(*until) > unix_seconds();
+        is_good.then(|| whose == digest(&SHA256, principal.as_str().as_bytes()).as_ref())
     }
 }
 
@@ -89,7 +93,8 @@ mod tests {
         let old = keyed(&["one"]);
         let cookie = old.of(&ana);
         assert!(cookie.len() <= CHARS, "{}", cookie.len());
-        assert!(!old.is_foreign(Some(&cookie), &ana));
+        assert!(!old.is_foreign(Some(&cookie), &ana) && old.is_of(Some(&cookie), &ana));
+        assert!(!old.is_of(Some(&cookie), &bob));
         assert!(old.is_foreign(Some(&cookie), &bob));
         for nothing in [
             None,
@@ -98,6 +103,7 @@ mod tests {
             Some(&*cookie.to_ascii_lowercase()),
         ] {
             assert!(!old.is_foreign(nothing, &bob), "{nothing:?}");
+            assert!(!old.is_of(nothing, &bob), "{nothing:?}");
         }
         // The key has been changed, or the gateway is another.
         assert!(keyed(&["two", "one"]).is_foreign(Some(&cookie), &bob));

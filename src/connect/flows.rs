@@ -77,6 +77,9 @@ pub enum BadVisit {
     /// Another browser has it.
     #[error("another browser went on with this login")]
     OtherBrowser,
+    /// Nobody said that the login is theirs, in a browser that is not known to be.
+    #[error("it was not confirmed whose login it is")]
+    Unconfirmed,
     /// Somebody else logged in with this browser.
     #[error("another principal logged in with this browser")]
     OtherPerson,

@@ -13,10 +13,12 @@ mod flows;
 mod grant;
 mod pages;
 mod register;
+mod renewing;
 pub mod spec;
 mod stand_in;
 pub mod store;
 mod token;
+mod wants;
 
 use std::{
     collections::HashMap,
@@ -24,11 +26,7 @@ use std::{
     time::Duration,
 };
 
-use secrecy::SecretString;
-use tokio::{
-    sync::{oneshot, watch},
-    time::Instant,
-};
+use tokio::{sync::watch, time::Instant};
 use zeroize::Zeroizing;
 
 use crate::{
@@ -47,14 +45,15 @@ pub use pages::{Callback, Done, Prompt, Refusal};
 pub use register::RegisterError;
 pub use token::TokenError;
 
-use accounts::{Grants, Slot};
+use accounts::Grants;
 use browser::Browsers;
 use discover::{Login, Server};
 use flows::Flows;
 use spec::{AccountSpec, ConnectSpec};
 use stand_in::StandIn;
 use store::{CLIENT, Key, StoreError};
-use token::{Client, Tokens};
+use token::Client;
+use wants::Wants;
 
 /// Every connection, and every login under way. Clones share everything.
 #[derive(Clone)]
@@ -67,6 +66,8 @@ struct Shared {
     grants: Grants,
     flows: Flows,
     browsers: Browsers,
+    /// What upstreams asked for beyond what was granted.
+    wants: Wants,
     /// Where people log in to each upstream, as found out last.
     logins: HashMap<UpstreamId, Found>,
     /// What each upstream offers while nothing is known of it.
@@ -211,6 +212,7 @@ impl Connections {
                 .collect(),
             grants,
             flows: Flows::default(),
+            wants: Wants::default(),
             browsers: Browsers::new(&spec),
             clients: Mutex::new(clients),
             registering: tokio::sync::Mutex::default(),
@@ -353,6 +355,7 @@ impl Connections {
     /// [`ConnectError::Store`].
     pub async fn revoke(&self, account: &Account) -> Result<bool, ConnectError> {
         self.shared.flows.settle(account);
+        self.shared.wants.forget(account);
         let Some(grant) = self.shared.grants.remove(account)? else {
             return Ok(false);
         };
@@ -480,130 +483,12 @@ impl Connections {
         let clients = self.shared.clients.lock();
         clients.unwrap_or_else(PoisonError::into_inner)
     }
-
-    async fn renewed(
-        &self,
-        account: &Account,
-        slot: Arc<Slot>,
-        stale: &Arc<Grant>,
-    ) -> Result<Option<Arc<Grant>>, ConnectError> {
-        let done = self.begin_renewal(account, slot, stale);
-        done.await.unwrap_or(Err(ConnectError::Stopping))
-    }
-
-    /// Renews to the end, whoever waits for it: half a renewal loses the grant, since servers take a refresh token once.
-    fn begin_renewal(
-        &self,
-        account: &Account,
-        slot: Arc<Slot>,
-        stale: &Arc<Grant>,
-    ) -> oneshot::Receiver<Result<Option<Arc<Grant>>, ConnectError>> {
-        let (done, outcome) = oneshot::channel();
-        let (this, account, stale) = (self.clone(), account.clone(), Arc::clone(stale));
-        self.shared.tasks.spawn(async move {
-            let result = this.renew(&account, &slot, &stale).await;
-            if let Err(error) = &result {
-                let upstream = &account.upstream;
-                tracing::warn!(%upstream, %error, "a connection could not be renewed");
-            }
-            // Whoever began it may have gone.
-            drop(done.send(result));
-        });
-        outcome
-    }
-
-    async fn renew(
-        &self,
-        account: &Account,
-        slot: &Slot,
-        stale: &Arc<Grant>,
-    ) -> Result<Option<Arc<Grant>>, ConnectError> {
-        let _one = Arc::clone(&slot.refreshing).lock_owned().await;
-        let current = slot.grant.load_full();
-        if !Arc::ptr_eq(&current, stale) {
-            return Ok(self.current(account));
-        }
-        let Some(refresh) = &current.refresh else {
-            return self.ended(account);
-        };
-        let login = self.login(&account.upstream).await?;
-        // What one server gave is shown to no other.
-        if login.server.issuer != current.issuer {
-            return self.ended(account);
-        }
-        let client = self.client(&account.upstream, &login.server, false).await?;
-        let tokens = refreshed(&login, &client, &current, refresh, &self.shared.fetcher).await;
-        let tokens = match tokens {
-            Ok(tokens) => tokens,
-            Err(TokenError::InvalidGrant) => return self.ended(account),
-            Err(TokenError::InvalidClient) => {
-                self.forget_client(&login.server);
-                return self.ended(account);
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let next = Grant {
-            refresh: tokens.refresh.or_else(|| current.refresh.clone()),
-            until: tokens.life.map(|life| unix_seconds().saturating_add(life)),
-            life: tokens.life,
-            scope: tokens.scope.or_else(|| current.scope.clone()),
-            access: tokens.access,
-            issuer: current.issuer.clone(),
-            address: current.address.clone(),
-            resource: current.resource.clone(),
-            since: current.since,
-            who: current.who.clone(),
-        };
-        let kept = self.keep(account, next).await;
-        match kept {
-            Ok(true) => {}
-            Ok(false) => return Ok(None),
-            Err(error) => {
-                tracing::error!(%error, "a renewed connection could not be written; it is lost with this process");
-            }
-        }
-        Ok(self.current(account))
-    }
-
-    async fn keep(&self, account: &Account, next: Grant) -> Result<bool, StoreError> {
-        let (this, account) = (self.clone(), account.clone());
-        let keep = move || this.shared.grants.renew(&account, next);
-        tokio::task::spawn_blocking(keep).await.unwrap_or(Ok(false))
-    }
-
-    /// Nothing follows this grant: somebody has to log in again.
-    fn ended(&self, account: &Account) -> Result<Option<Arc<Grant>>, ConnectError> {
-        tracing::info!(upstream = %account.upstream, "a connection has ended; its principal has to log in again");
-        self.shared.grants.remove(account)?;
-        Ok(None)
-    }
 }
 
 impl std::fmt::Debug for Connections {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Connections")
     }
-}
-
-async fn refreshed(
-    login: &Login,
-    client: &Client,
-    grant: &Grant,
-    refresh: &SecretString,
-    fetcher: &Fetcher,
-) -> Result<Tokens, TokenError> {
-    use secrecy::ExposeSecret;
-    let mut fields = vec![
-        ("grant_type", "refresh_token"),
-        ("refresh_token", refresh.expose_secret()),
-    ];
-    fields.extend(
-        grant
-            .resource
-            .as_deref()
-            .map(|resource| ("resource", resource)),
-    );
-    token::ask(&login.server, client, &fields, fetcher).await
 }
 
 fn client_key(place: &(String, String)) -> Key {

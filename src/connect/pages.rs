@@ -98,6 +98,12 @@ impl Connections {
         link.map_or(Ok(()), |link| self.vet(&link, remembered))
     }
 
+    /// Whether the browser that remembers this was used to log in by whose login a link is.
+    pub fn knows(&self, link: &str, remembered: Option<&str>) -> bool {
+        let whose = self.shared.flows.whose(link);
+        whose.is_some_and(|whose| self.shared.browsers.is_of(remembered, &whose))
+    }
+
     /// The name of the cookie in which a browser remembers who logged in with it.
     pub fn browser_cookie(&self) -> &'static str {
         if self.is_encrypted() {
@@ -114,11 +120,12 @@ impl Connections {
     pub async fn visit(&self, link: &str, cookie: Option<&str>) -> Result<Prompt, Refusal> {
         let shown = self.shared.flows.visit(link, cookie)?;
         let login = self.login(&shown.account.upstream).await?;
+        let scopes = self.shared.wants.beside(&login.scopes, &shown.account);
         Ok(Prompt {
             who: shown.who,
             upstream: shown.account.upstream,
             server: origin(&login.server.authorize),
-            scopes: login.scopes.clone(),
+            scopes,
         })
     }
 
@@ -137,7 +144,8 @@ impl Connections {
         let redirect = format!("{}{CALLBACK}", self.base()?);
         let verifier = SecretString::from(flows::random());
         let challenge = flows::challenge(&verifier);
-        let scope = login.scopes.join(" ");
+        let scopes = self.shared.wants.beside(&login.scopes, &shown.account);
+        let scope = scopes.join(" ");
         let leaving = Leaving {
             login: Arc::clone(&login),
             client: client.clone(),

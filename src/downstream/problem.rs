@@ -15,7 +15,7 @@ use crate::{
     protocol::{Era, codes, meta},
     schema,
     stack::{self, Error, LoginNeeded, Missing},
-    upstream::{FromUpstream, UpstreamError},
+    upstream::{CredentialError, FromUpstream, UpstreamError},
 };
 
 /// A refusal as it goes out.
@@ -506,7 +506,7 @@ fn describe(from: &FromUpstream) -> String {
         | UpstreamError::Refused(_) => {
             format!("the server `{upstream}` gave an answer that breaks the protocol")
         }
-        UpstreamError::Auth(_) => format!(
+        UpstreamError::Auth(_) | UpstreamError::Credential(CredentialError::Lacks(_)) => format!(
             "the server `{upstream}` refused the gateway's credential; its operator must look"
         ),
         UpstreamError::Credential(error) if error.is_the_callers() => format!(

@@ -15,11 +15,13 @@ pub struct Challenge {
     pub resource_metadata: Option<String>,
     /// Which scopes are wanted.
     pub scopes: Vec<String>,
+    /// Whether it says that a credential lacks them, and is good otherwise.
+    pub insufficient: bool,
 }
 
 impl Challenge {
     /// The first `Bearer` among these, if there is one.
-    pub(super) fn of(values: GetAll<'_, HeaderValue>) -> Option<Self> {
+    pub(crate) fn of(values: GetAll<'_, HeaderValue>) -> Option<Self> {
         let mut left = MOST;
         for value in values {
             left = left.checked_sub(value.len())?;
@@ -56,6 +58,7 @@ fn read(text: &str) -> Option<Challenge> {
         if let Some(found) = &mut found {
             match word.to_ascii_lowercase().as_str() {
                 "resource_metadata" => found.resource_metadata = Some(value),
+                "error" => found.insufficient = value == "insufficient_scope",
                 "scope" => {
                     found.scopes = value.split_ascii_whitespace().map(str::to_owned).collect();
                 }
@@ -113,7 +116,17 @@ mod tests {
         Some(Challenge {
             resource_metadata: metadata.map(str::to_owned),
             scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
+            insufficient: false,
         })
+    }
+
+    #[test]
+    fn what_a_credential_lacks_is_told_from_that_there_is_none() {
+        let says = |text: &str| read(text).unwrap().insufficient;
+        assert!(says(r#"Bearer error="insufficient_scope", scope="write""#));
+        assert!(says("Bearer scope=write,error=insufficient_scope"));
+        assert!(!says(r#"Bearer error="invalid_token", scope="write""#));
+        assert!(!says(r#"Bearer scope="insufficient_scope""#));
     }
 
     #[test]

@@ -24,7 +24,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Peer, UpstreamError,
+    CredentialError, Peer, UpstreamError,
     bell::{Bell, Spacing},
     handle::Shared,
     supervisor::{COALESCE, pace},
@@ -410,6 +410,7 @@ impl Known {
 fn is_refusal(error: &UpstreamError) -> bool {
     match error {
         UpstreamError::Auth(_) => true,
+        UpstreamError::Credential(CredentialError::Lacks(_)) => true,
         UpstreamError::Credential(error) => error.is_the_callers(),
         UpstreamError::Unavailable { .. }
         | UpstreamError::Timeout(_)

@@ -25,8 +25,16 @@ pub(super) fn policy() -> String {
     )
 }
 
-/// Whose login it is, and the way on.
-pub(super) fn prompt(prompt: &Prompt, link: &str, token: &str) -> String {
+/// Whose login it is, and the way on. In a browser that is not `known` to be theirs they have to say that it is their own.
+pub(super) fn prompt(prompt: &Prompt, link: &str, token: &str, known: bool) -> String {
+    let confirm = if known {
+        String::new()
+    } else {
+        format!(
+            "<p><label><input type=\"checkbox\" name=\"mine\" value=\"yes\" required> I am <strong>{}</strong>, and I asked for this just now.</label></p>",
+            escaped(&prompt.who),
+        )
+    };
     let upstream = escaped(prompt.upstream.as_str());
     let mut facts = format!(
         "<dt>For</dt><dd>{}</dd><dt>Connects</dt><dd>{upstream}</dd><dt>You log in at</dt><dd>{}</dd>",
@@ -46,7 +54,7 @@ pub(super) fn prompt(prompt: &Prompt, link: &str, token: &str) -> String {
             "<p>A program that uses this gateway called a tool of <strong>{upstream}</strong>, which needs an account there.</p>\
              <dl>{facts}</dl>\
              <p class=\"care\">Go on only if you are the one named above and have just asked for this yourself. Whoever is named above will be able to use the account that you log in with.</p>\
-             <form method=\"post\" action=\"/connect\"><input type=\"hidden\" name=\"login\" value=\"{}\"><input type=\"hidden\" name=\"token\" value=\"{}\"><button>Continue</button></form>",
+             <form method=\"post\" action=\"/connect\"><input type=\"hidden\" name=\"login\" value=\"{}\"><input type=\"hidden\" name=\"token\" value=\"{}\">{confirm}<button>Continue</button></form>",
             escaped(link),
             escaped(token),
         ),
@@ -127,6 +135,7 @@ mod tests {
             },
             hostile,
             hostile,
+            false,
         );
         assert!(!shown.contains("<script"), "{shown}");
         assert!(!shown.contains('\u{202e}') && !shown.contains("\"'&"));
@@ -134,7 +143,7 @@ mod tests {
             shown
                 .matches("&lt;script&gt;&quot;&#39;&amp;\\u{202e}\\u{a}")
                 .count(),
-            5
+            6
         );
         let leaving = leaving("https://a/?x=1&y=\"><script>");
         assert!(!leaving.contains("<script") && leaving.contains("x=1&amp;y=&quot;&gt;"));

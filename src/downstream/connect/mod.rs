@@ -1,8 +1,9 @@
 //! The connect page: where a person logs in to an upstream, in a browser (PRODUCT 7, PROTOCOL F7).
 //!
 //! Guarantees: nothing happens on a GET but that a browser gets a cookie; who goes on has seen whose login it is, and is the
-//! browser that saw it; a browser with which somebody logged in is sent away from everybody else's login; no page is framed, kept, or runs anything; whatever is shown is escaped, and no word of an
-//! authorization server is repeated. Deliberately absent: what a login is, which is `connect`.
+//! browser that saw it; a browser with which somebody logged in is sent away from everybody else's login, and in one that is
+//! not known a person has to say that the login is theirs; no page is framed, kept, or runs anything; whatever is shown is
+//! escaped, and no word of an authorization server is repeated. Deliberately absent: what a login is, which is `connect`.
 
 mod html;
 
@@ -93,7 +94,8 @@ async fn start(connections: Connections, request: Request<Incoming>) -> Response
         Err(refusal) => return refused(&refusal),
     };
     let value = brought.unwrap_or_else(random);
-    let page = html::prompt(&prompt, &link, &token(&value, &link));
+    let known = connections.knows(&link, remembered(request.headers(), &connections));
+    let page = html::prompt(&prompt, &link, &token(&value, &link), known);
     let mut answer = shown(StatusCode::OK, page);
     set_cookie(&mut answer, &connections, &name, &value, LIFE.as_secs());
     answer
@@ -127,6 +129,10 @@ async fn go_on(
     let Some(value) = value.filter(|value| is_same(&token(value, &link), &pressed)) else {
         return refused(&BadVisit::OtherBrowser.into());
     };
+    let known = connections.knows(&link, remembered(&head.headers, &connections));
+    if !known && one(&form, "mine").as_deref() != Some("yes") {
+        return refused(&BadVisit::Unconfirmed.into());
+    }
     match connections.go_on(&link, &value).await {
         Ok(url) => shown(StatusCode::OK, html::leaving(&url)),
         Err(refusal) => refused(&refusal),
@@ -278,6 +284,12 @@ fn refused(refusal: &Refusal) -> Response<Body> {
             StatusCode::FORBIDDEN,
             "This login belongs to another browser",
             format!("It was begun in another browser, or cookies are switched off here. {AGAIN}")
+                .into(),
+        ),
+        Refusal::Visit(BadVisit::Unconfirmed) => (
+            StatusCode::BAD_REQUEST,
+            "Is this login yours?",
+            "Go back one page, and tick the box only if you are the one named there. If another person sent you the link, do not use it: they would get your account."
                 .into(),
         ),
         Refusal::Visit(BadVisit::OtherPerson) => (

@@ -34,7 +34,7 @@ use super::{
 };
 use crate::{
     call::{Assertion, Grantee, Identity},
-    fetch::{FetchError, Fetcher, MetadataError},
+    fetch::{Challenge, FetchError, Fetcher, MetadataError},
     protocol::UpstreamId,
     tasks::Tasks,
 };
@@ -102,12 +102,33 @@ pub enum CredentialError {
     /// The principal is not connected, or not any more.
     #[error("the caller has not logged in to the upstream")]
     NotConnected,
+    /// What was sent is good, and lacks these scopes: 403 with `insufficient_scope`.
+    #[error("the upstream wants more scopes: {}", .0.join(" "))]
+    Lacks(Arc<[Arc<str>]>),
     /// What the principal was given when they logged in cannot be renewed now.
     #[error("a connection: {0}")]
     Connection(String),
 }
 
+/// The most scopes that an upstream may want at once.
+const SCOPES: usize = 16;
+/// The most bytes of one.
+const SCOPE_BYTES: usize = 128;
+
 impl CredentialError {
+    /// What a challenge says that a credential lacks; nothing where it says no such thing, or what cannot be scopes.
+    pub(super) fn lacks(challenge: Challenge) -> Option<Self> {
+        let scopes = challenge.scopes;
+        // RFC 6749 3.3.
+        let is_scope = |scope: &String| {
+            let fits = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
+            scope.len() <= SCOPE_BYTES && scope.bytes().all(fits)
+        };
+        let are_scopes = (1..=SCOPES).contains(&scopes.len()) && scopes.iter().all(is_scope);
+        (challenge.insufficient && are_scopes)
+            .then(|| Self::Lacks(scopes.into_iter().map(Arc::from).collect()))
+    }
+
     /// The stable word for `data.reason`.
     pub const fn reason(&self) -> &'static str {
         match self {
@@ -120,6 +141,7 @@ impl CredentialError {
             | Self::Answer(_)
             | Self::Fetch(_)
             | Self::Connection(_)
+            | Self::Lacks(_)
             | Self::Metadata(_) => "upstream_auth_failed",
         }
     }
@@ -208,7 +230,7 @@ impl Credentials {
         };
         let again = out.clone();
         match transport.send(out).await {
-            Err(UpstreamError::Auth(_)) => {
+            Err(UpstreamError::Auth(_) | UpstreamError::Credential(CredentialError::Lacks(_))) => {
                 let answer = self.carry_for(transport, again, Some(&lender)).await;
                 if answer.is_ok() {
                     self.loan().taken();

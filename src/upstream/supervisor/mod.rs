@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Peer, UpstreamError,
+    CredentialError, Peer, UpstreamError,
     bell::Spacing,
     credentials::Credentials,
     handle::{Being, Presence, Shared},
@@ -373,7 +373,9 @@ impl Board {
                         *self.known.listing_mut(kind) = listing;
                     }
                 }
-                Err(UpstreamError::Auth(_)) if self.own => return Read::Closed,
+                Err(
+                    UpstreamError::Auth(_) | UpstreamError::Credential(CredentialError::Lacks(_)),
+                ) if self.own => return Read::Closed,
                 Err(error) => {
                     if matches!(error, UpstreamError::Timeout(_)) {
                         reached(Bound::DeadlineList);

@@ -99,7 +99,13 @@ impl Browser {
 /// What is in the form of a page.
 pub(super) fn form(body: &str) -> String {
     let value = |name: &str| between(body, &format!("name=\"{name}\" value=\""), "\"");
-    format!("login={}&token={}", value("login"), value("token"))
+    let form = format!("login={}&token={}", value("login"), value("token"));
+    // Whoever presses has ticked the box, where there is one.
+    if body.contains("name=\"mine\" value=\"yes\"") {
+        form + "&mine=yes"
+    } else {
+        form
+    }
 }
 
 fn between(text: &str, before: &str, after: &str) -> String {

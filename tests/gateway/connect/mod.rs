@@ -2,6 +2,7 @@
 //! in which it must be (PRODUCT 7, PROTOCOL F6, F7, F10, SECURITY EGR-5).
 
 mod browser;
+mod challenged;
 mod deputy;
 mod login;
 mod markers;

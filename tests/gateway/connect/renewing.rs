@@ -63,7 +63,7 @@ pairings! {
 }
 
 /// The upstream takes none of the tokens that were given so far.
-fn takes_only_later_ones(github: &Upstream, server: &LoginServer) {
+pub(super) fn takes_only_later_ones(github: &Upstream, server: &LoginServer) {
     let old: Vec<_> = server.tokens();
     github.now_on("tools/call", move |heard| {
         let token = heard.header("authorization").unwrap_or_default();

@@ -54,6 +54,12 @@ impl GatewayBuilder {
         self
     }
 
+    /// An upstream that is no scripted one, or not directly: its whole block.
+    pub(crate) fn placed(mut self, key: &str, block: &str) -> Self {
+        writeln!(self.upstreams, "  {key}: {block}").unwrap();
+        self
+    }
+
     pub(crate) fn toolset(mut self, name: &str, block: &str) -> Self {
         writeln!(self.toolsets, "  {name}: {{ {block} }}").unwrap();
         self

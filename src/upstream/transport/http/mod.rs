@@ -16,7 +16,7 @@ use futures_util::{
 };
 use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri,
-    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HOST},
+    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HOST, WWW_AUTHENTICATE},
 };
 use http_body_util::Full;
 use secrecy::ExposeSecret;
@@ -27,12 +27,13 @@ use super::{
     pool::{Arriving, Length, Outgoing, Pool},
 };
 use crate::{
+    fetch::Challenge,
     json::Limits,
     jsonrpc::{Frame, Message, RequestId, RpcError, decode},
     protocol::{codes, mirror},
     tasks::Tasks,
     upstream::{
-        UpstreamError,
+        CredentialError, UpstreamError,
         spec::{HttpSpec, PeerBounds, Timeouts},
     },
 };
@@ -281,7 +282,7 @@ pub(super) fn inspect(
 ) -> Result<(Head, Content, Arriving), UpstreamError> {
     let (mut parts, body) = response.into_parts();
     if let Some(error) = refusal(parts.status) {
-        return Err(error);
+        return Err(lacking(&parts).unwrap_or(error));
     }
     let coded = parts.headers.get(CONTENT_ENCODING);
     if coded.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
@@ -316,6 +317,15 @@ pub(super) fn refusal(status: StatusCode) -> Option<UpstreamError> {
         StatusCode::PAYLOAD_TOO_LARGE => Some(UpstreamError::RequestTooLarge),
         _ => None,
     }
+}
+
+/// What a refusal says that the credential lacks, where it says just that (RFC 6750 3.1).
+fn lacking(parts: &http::response::Parts) -> Option<UpstreamError> {
+    if parts.status != StatusCode::FORBIDDEN {
+        return None;
+    }
+    let challenge = Challenge::of(parts.headers.get_all(WWW_AUTHENTICATE))?;
+    CredentialError::lacks(challenge).map(UpstreamError::Credential)
 }
 
 /// An answer in an event stream: its one frame, or the stream with the first of them ahead.
