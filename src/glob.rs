@@ -5,34 +5,56 @@ pub fn any(globs: &[String], text: &str) -> bool {
     globs.iter().any(|glob| matches(glob, text))
 }
 
+/// One part of a pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Any run of characters, none among them.
+    Run,
+    /// Any one character.
+    Any,
+    /// This character.
+    Is(char),
+}
+
 /// Whether `glob` matches all of `text`. At most the product of both lengths in steps.
 pub fn matches(glob: &str, text: &str) -> bool {
-    let (mut glob, mut text) = (glob, text);
-    let mut retry: Option<(&str, &str)> = None; // past the last `*`, and where its run ends so far
+    let part = |char| match char {
+        '*' => Part::Run,
+        '?' => Part::Any,
+        other => Part::Is(other),
+    };
+    fits(glob.chars().map(part), text)
+}
+
+/// Whether a pattern of these parts matches all of `text`, in as many steps.
+pub fn fits(pattern: impl Iterator<Item = Part> + Clone, text: &str) -> bool {
+    let (mut pattern, mut text) = (pattern, text);
+    let mut retry = None; // past the last run, and where that ends so far
     loop {
-        let mut wanted = glob.chars();
+        let mut wanted = pattern.clone();
         let mut given = text.chars();
         match (wanted.next(), given.next()) {
-            (Some('*'), _) => {
-                glob = wanted.as_str();
-                retry = Some((glob, text));
+            (Some(Part::Run), _) => {
+                retry = Some((wanted.clone(), text));
+                pattern = wanted;
                 continue;
             }
-            (Some(want), Some(have)) if want == '?' || want == have => {
-                (glob, text) = (wanted.as_str(), given.as_str());
+            (Some(want), Some(have)) if want == Part::Any || want == Part::Is(have) => {
+                (pattern, text) = (wanted, given.as_str());
                 continue;
             }
             (None, None) => return true,
             _ => {}
         }
-        let Some((past, run)) = retry else {
+        let Some((past, run)) = retry.take() else {
             return false;
         };
         let mut longer = run.chars();
         if longer.next().is_none() {
             return false;
         }
-        (glob, text) = (past, longer.as_str());
+        text = longer.as_str();
+        pattern = past.clone();
         retry = Some((past, text));
     }
 }

@@ -2,9 +2,8 @@
 
 use std::{fmt, time::Duration};
 
-use regex::Regex;
-
 use super::{Rate, quota};
+use crate::glob;
 
 /// By what a rule tells calls apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,7 +66,7 @@ impl Dimension {
 }
 
 /// Which values of a dimension a rule is about.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pattern {
     /// This one.
     Exactly(Box<str>),
@@ -75,51 +74,26 @@ pub enum Pattern {
     Like(Glob),
 }
 
-/// A pattern with stars, as it was spelled and as it is matched.
-#[derive(Debug, Clone)]
-pub struct Glob {
-    text: Box<str>,
-    regex: Regex,
-}
+/// A pattern with stars.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glob(Box<str>);
+
+/// The most bytes of a pattern.
+const GLOB_BYTES: usize = 1_024;
 
 impl Glob {
-    /// The pattern that is spelled so; `None` when it is too long to be meant (64 KiB compiled).
+    /// The pattern that is spelled so; `None` when it is too long to be meant (1 KiB).
     pub fn parse(text: &str) -> Option<Self> {
-        let mut regex = String::from("(?s)^");
-        for char in text.chars() {
-            match char {
-                '*' => regex.push_str(".*"),
-                '?' => regex.push('.'),
-                other => regex.push_str(&regex::escape(other.encode_utf8(&mut [0; 4]))),
-            }
-        }
-        regex.push('$');
-        let regex = regex::RegexBuilder::new(&regex)
-            .size_limit(64 << 10)
-            .build();
-        Some(Self {
-            text: text.into(),
-            regex: regex.ok()?,
-        })
+        (text.len() <= GLOB_BYTES).then(|| Self(text.into()))
     }
 }
 
 impl Pattern {
-    /// Whether a value is meant. Linear in its length.
+    /// Whether a value is meant. At most the product of both lengths in steps.
     pub fn means(&self, value: &str) -> bool {
         match self {
             Self::Exactly(text) => **text == *value,
-            Self::Like(glob) => glob.regex.is_match(value),
-        }
-    }
-}
-
-impl PartialEq for Pattern {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Exactly(one), Self::Exactly(other)) => one == other,
-            (Self::Like(one), Self::Like(other)) => one.text == other.text,
-            (Self::Exactly(_), Self::Like(_)) | (Self::Like(_), Self::Exactly(_)) => false,
+            Self::Like(Glob(text)) => glob::matches(text, value),
         }
     }
 }
@@ -128,7 +102,7 @@ impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exactly(text) => write!(f, "{text}"),
-            Self::Like(glob) => write!(f, "{}", glob.text),
+            Self::Like(Glob(text)) => write!(f, "{text}"),
         }
     }
 }

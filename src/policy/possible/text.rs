@@ -3,6 +3,7 @@
 use cedar_policy::pst::PatternElem;
 
 use super::Outcomes;
+use crate::glob::{Part, fits};
 
 /// What a pattern may come to for a text of which only the beginning is known.
 pub(super) fn like_from(pattern: &[PatternElem], head: &str) -> Outcomes {
@@ -45,31 +46,9 @@ pub(super) fn like_from(pattern: &[PatternElem], head: &str) -> Outcomes {
 
 /// Whether a pattern matches all of a text. At most the product of both lengths in steps.
 pub(super) fn like(pattern: &[PatternElem], text: &str) -> bool {
-    let (mut pattern, mut text) = (pattern, text);
-    let mut retry: Option<(&[PatternElem], &str)> = None;
-    loop {
-        let mut rest = text.chars();
-        match (pattern.split_first(), rest.next()) {
-            (Some((PatternElem::Wildcard, after)), _) => {
-                pattern = after;
-                retry = Some((pattern, text));
-                continue;
-            }
-            (Some((PatternElem::Char(want), after)), Some(have)) if *want == have => {
-                (pattern, text) = (after, rest.as_str());
-                continue;
-            }
-            (None, None) => return true,
-            _ => {}
-        }
-        let Some((past, run)) = retry else {
-            return false;
-        };
-        let mut longer = run.chars();
-        if longer.next().is_none() {
-            return false;
-        }
-        (pattern, text) = (past, longer.as_str());
-        retry = Some((past, text));
-    }
+    let part = |elem: &PatternElem| match elem {
+        PatternElem::Wildcard => Part::Run,
+        PatternElem::Char(char) => Part::Is(*char),
+    };
+    fits(pattern.iter().map(part), text)
 }
