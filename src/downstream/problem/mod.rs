@@ -2,21 +2,28 @@
 //!
 //! Text never holds upstream addresses, causes, paths or internal names (SECURITY 4); reasons are stable words.
 
+mod tool;
+mod words;
+
 use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
 
 use crate::{
-    call::{CallId, Op},
+    call::CallId,
     json::Json,
     jsonrpc::{DecodeError, RequestId, RpcError, decode::Fault},
-    limits::{Limited, Stage},
+    limits::Stage,
     metrics::{self, Bound, Refusal},
     protocol::{Era, codes, meta},
-    schema,
     stack::{self, Error, LoginNeeded, Missing},
-    upstream::{CredentialError, FromUpstream, UpstreamError},
+    upstream::{FromUpstream, UpstreamError},
 };
+
+pub(super) use tool::{ToolError, tool_error};
+pub(super) use words::content;
+
+use words::{CANNOT_APPROVE, NOT_APPROVED, REFUSED, arguments, describe, login, over, withheld};
 
 /// A refusal as it goes out.
 #[derive(Debug)]
@@ -82,66 +89,6 @@ impl Problem {
     }
 }
 
-/// What is said when a client gives no input.
-const REFUSED: &str =
-    "the input that the server asked for was refused or not given in time; it did not go on";
-
-/// What is said when a person did not agree to a call.
-const NOT_APPROVED: &str =
-    "this needs the approval of the person at the client, who did not give it; it was not done";
-
-/// What is said when nobody can be asked to agree.
-const CANNOT_APPROVE: &str = "this needs the approval of a person, and this client cannot ask one (it declares no `elicitation`, or takes no event stream); it was not done";
-/// What is said of content that does not go on: what sort of thing it holds and where, never what.
-pub(super) fn content(error: &Error) -> String {
-    if let Error::Withheld(blocked) = error {
-        return format!(
-            "this was not sent: it holds what must not leave ({}){}; nothing was done. Leave it out and try again",
-            blocked.kind,
-            Place(&blocked.place)
-        );
-    }
-    let Error::Blocked(blocked) = error else {
-        return error.reason().to_owned();
-    };
-    format!(
-        "the answer was withheld: it holds what must not come through ({}){}; the call itself was made",
-        blocked.kind,
-        Place(&blocked.place)
-    )
-}
-
-/// A place in content, where one is known; what its peer called it is shown, but nothing that could be more than a name.
-struct Place<'a>(&'a str);
-
-impl std::fmt::Display for Place<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let plain = |character: char| {
-            character.is_ascii_alphanumeric() || matches!(character, '/' | '_' | '-' | '.' | '~')
-        };
-        if self.0.is_empty() || self.0.len() > 200 || !self.0.chars().all(plain) {
-            return Ok(());
-        }
-        write!(f, " at `{}`", self.0)
-    }
-}
-
-/// What is said to somebody who has to log in first.
-fn login(needed: &LoginNeeded) -> String {
-    let upstream = &needed.upstream;
-    match &needed.url {
-        Some(url) => format!(
-            "the server `{upstream}` needs its user to log in first: the user has to open {url} in a browser within 10 minutes; then make the call again"
-        ),
-        None if needed.notice.is_empty() => format!(
-            "the server `{upstream}` needs its user to log in first, and this gateway has no page for that here: it has to run with `usher serve`, and with `connections.url` set where it is not reached at its own address"
-        ),
-        None => format!(
-            "the server `{upstream}` waits for its user to finish the login that was begun; then make the call again"
-        ),
-    }
-}
-
 /// For a client of 2025-11-25 that shows URLs, but not while it waits for this answer: the error that its revision has for it.
 pub(super) fn visit(error: &Error, call: CallId) -> Option<RpcError> {
     let Error::LoginNeeded(LoginNeeded {
@@ -168,21 +115,6 @@ pub(super) fn visit(error: &Error, call: CallId) -> Option<RpcError> {
         data: Some(data),
         ..RpcError::new(codes::URL_ELICITATION_REQUIRED, message)
     })
-}
-
-/// What is said of an item that is not the one that was approved.
-fn withheld(what: &Missing) -> String {
-    format!(
-        "the definition of this {what} has changed, or is new, and was not approved yet; it cannot be used before the operator of the gateway approves it (`usher pins diff`)"
-    )
-}
-
-/// What is said of arguments that do not fit, so that whoever sent them can mend them (SECURITY MSG-12).
-fn arguments(problems: &[schema::Problem]) -> String {
-    format!(
-        "the tool was not run: its arguments do not fit its input schema: {}",
-        stack::in_words(problems)
-    )
 }
 
 /// Maps an error of the stack, for one request in one era.
@@ -365,91 +297,6 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
     }
 }
 
-/// A failure that a model can act on: a tool result, and what its `_meta` says in keys of our own.
-pub(super) struct ToolError {
-    /// The result, without `_meta`.
-    pub(super) result: Json,
-    /// Reason, reference, when to try again. Stamped on last, since such keys from elsewhere are cut.
-    pub(super) about: Vec<(&'static str, Json)>,
-}
-
-impl ToolError {
-    fn new(text: &str, about: Vec<(&'static str, Json)>) -> Self {
-        let block =
-            meta::object_of(&[("type", Json::string("text")), ("text", Json::string(text))]);
-        let result = meta::object_of(&[
-            ("content", Json::array(&[block])),
-            ("isError", Json::of(&true)),
-        ]);
-        Self { result, about }
-    }
-
-    /// What was lost on the way after the first event: words and reason are ours already.
-    pub(super) fn of_lost(error: &RpcError, call: CallId) -> Self {
-        let reason = error
-            .data
-            .as_ref()
-            .and_then(|data| Some(data.slice(data.root().member("reason")?)));
-        let mut about = vec![("dev.usher/ref", Json::string(&call.to_string()))];
-        about.extend(reason.map(|reason| ("dev.usher/reason", reason)));
-        Self::new(&error.message, about)
-    }
-}
-
-/// For `tools/call`: a failure of the upstream as a tool result that a model can act on (PRODUCT 6), if it is one.
-pub(super) fn tool_error(error: &Error, op: &Op, call: CallId) -> Option<ToolError> {
-    // What a client lacks is for the client to see, not for the model.
-    if !matches!(op, Op::CallTool(_)) || needed_capabilities(error).is_some() {
-        return None;
-    }
-    let text = match error {
-        // What was to go on is gone: there is nothing that a model could do about it (PROTOCOL D7).
-        Error::Upstream(FromUpstream {
-            error: UpstreamError::OutcomeUnknown,
-            ..
-        }) => return None,
-        Error::Upstream(from) => describe(from),
-        Error::Deadline => {
-            "no answer within the time allowed; whether the tool ran is unknown".to_owned()
-        }
-        Error::InputRefused => REFUSED.to_owned(),
-        Error::Denied { text, .. } => text.to_string(),
-        Error::NotApproved => NOT_APPROVED.to_owned(),
-        Error::CannotApprove => CANNOT_APPROVE.to_owned(),
-        Error::LoginNeeded(needed) => login(needed),
-        Error::OverLimit(limited) if limited.stage == Stage::Route => over(limited),
-        Error::Withheld(_) | Error::Blocked(_) => content(error),
-        Error::InvalidArguments(problems) => arguments(problems),
-        Error::InvalidResult { upstream, problems } => stack::refused(upstream, problems),
-        Error::Quarantined(what) => withheld(what),
-        Error::Unknown(_)
-        | Error::NoScope
-        | Error::BadCursor
-        | Error::StateInvalid
-        | Error::BadAnswer { .. }
-        | Error::HeaderMismatch { .. }
-        | Error::NotOffered(_)
-        | Error::OnlyForApps
-        | Error::NeedsCapabilities(_)
-        | Error::InsufficientScope { .. }
-        | Error::OverLimit(_)
-        | Error::Limited(_)
-        | Error::AuditUnavailable
-        | Error::ShuttingDown => return None,
-    };
-    let mut about = vec![
-        ("dev.usher/reason", Json::string(error.reason())),
-        ("dev.usher/ref", Json::string(&call.to_string())),
-    ];
-    if let Error::OverLimit(limited) = error {
-        about.push(("dev.usher/rule", Json::string(&limited.rule)));
-    }
-    if let Some(after) = retry_millis(error) {
-        about.push(("dev.usher/retryAfterMs", Json::of(&after)));
-    }
-    Some(ToolError::new(&text, about))
-}
-
 /// The code for a resource that does not exist (PROTOCOL A6).
 pub(super) const fn resource_not_found(era: Era) -> i64 {
     match era {
@@ -472,65 +319,6 @@ const fn upstream_code(error: &UpstreamError) -> i64 {
         UpstreamError::TooLarge(_) | UpstreamError::RequestTooLarge => codes::UPSTREAM_TOO_LARGE,
         UpstreamError::Overloaded => codes::OVERLOADED,
         UpstreamError::NeedsCapabilities(_) => codes::MISSING_CAPABILITY,
-    }
-}
-
-/// What happened, for a person or a model: the configured key of the upstream is ours to tell, its address is not.
-fn describe(from: &FromUpstream) -> String {
-    let upstream = &from.upstream;
-    match &from.error {
-        UpstreamError::Unavailable {
-            retry_at: Some(at), ..
-        } => {
-            let wait = at
-                .saturating_duration_since(tokio::time::Instant::now())
-                .as_secs()
-                + 1;
-            format!(
-                "the server `{upstream}` is not available; the next attempt to reach it is due in {wait} s"
-            )
-        }
-        UpstreamError::Unavailable { retry_at: None, .. } => {
-            format!(
-                "the server `{upstream}` is not available, or was lost during the call; whether the call took effect is unknown"
-            )
-        }
-        UpstreamError::Timeout(_) => {
-            format!(
-                "the server `{upstream}` did not answer in time; the call was cancelled, whether it took effect is unknown"
-            )
-        }
-        UpstreamError::Protocol(_)
-        | UpstreamError::Undeclared(_)
-        | UpstreamError::Redirect
-        | UpstreamError::Refused(_) => {
-            format!("the server `{upstream}` gave an answer that breaks the protocol")
-        }
-        UpstreamError::Auth(_) | UpstreamError::Credential(CredentialError::Lacks(_)) => format!(
-            "the server `{upstream}` refused the gateway's credential; its operator must look"
-        ),
-        UpstreamError::Credential(error) if error.is_the_callers() => format!(
-            "the server `{upstream}` is used in your own name, and the credential that you called with cannot stand for you there; log in again, with an account that it knows"
-        ),
-        UpstreamError::Credential(_) => format!(
-            "the gateway could not get a credential for the server `{upstream}`; its operator must look"
-        ),
-        UpstreamError::TooLarge(limit) => format!(
-            "the answer of the server `{upstream}` is over {} MiB",
-            limit >> 20
-        ),
-        UpstreamError::RequestTooLarge => {
-            format!("the server `{upstream}` takes no request of this size; send less")
-        }
-        UpstreamError::Overloaded => format!(
-            "the server `{upstream}` has too many calls in flight; try again in a few seconds"
-        ),
-        UpstreamError::OutcomeUnknown => format!(
-            "the call to the server `{upstream}` that asked for input is no longer known; whether it took effect is unknown, and it was not repeated"
-        ),
-        UpstreamError::NeedsCapabilities(_) => format!(
-            "the server `{upstream}` cannot do this without client capabilities that were not declared"
-        ),
     }
 }
 
@@ -567,26 +355,6 @@ const fn needed_capabilities(error: &Error) -> Option<&Json> {
         | Error::Deadline
         | Error::AuditUnavailable
         | Error::ShuttingDown => None,
-    }
-}
-
-/// Which rule or bound, and when to try again.
-fn over(limited: &Limited) -> String {
-    let (rule, wait) = (&limited.rule, in_words(limited.retry));
-    match (limited.refusal, limited.whole) {
-        (_, true) => format!("too many {rule}; try again in {wait}"),
-        (Refusal::Overload, _) => format!("too many at once: {rule}; try again in {wait}"),
-        (Refusal::Rate, _) => format!("over the rate of {rule}; try again in {wait}"),
-        (Refusal::Quota, _) => format!("the quota of {rule} is used up; it begins anew in {wait}"),
-    }
-}
-
-/// A wait, rounded up: `2 s`, `5 min`, `3 h`.
-fn in_words(wait: Duration) -> String {
-    match wait_seconds(wait) {
-        seconds @ ..=120 => format!("{seconds} s"),
-        seconds @ 121..=7_200 => format!("{} min", seconds.div_ceil(60)),
-        seconds => format!("{} h", seconds.div_ceil(3_600)),
     }
 }
 
@@ -646,6 +414,7 @@ fn retry_millis(error: &Error) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call::Op;
 
     #[test]
     fn a_token_that_lacks_a_scope_is_http_403_in_both_eras_and_names_all_scopes() {

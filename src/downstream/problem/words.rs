@@ -1,0 +1,168 @@
+//! What a person or a model is told of our own errors.
+//!
+//! Text never holds upstream addresses, causes, paths or internal names (SECURITY 4).
+
+use std::time::Duration;
+
+use super::wait_seconds;
+use crate::{
+    limits::Limited,
+    metrics::Refusal,
+    schema,
+    stack::{self, Error, LoginNeeded, Missing},
+    upstream::{CredentialError, FromUpstream, UpstreamError},
+};
+
+/// What is said when a client gives no input.
+pub(super) const REFUSED: &str =
+    "the input that the server asked for was refused or not given in time; it did not go on";
+
+/// What is said when a person did not agree to a call.
+pub(super) const NOT_APPROVED: &str =
+    "this needs the approval of the person at the client, who did not give it; it was not done";
+
+/// What is said when nobody can be asked to agree.
+pub(super) const CANNOT_APPROVE: &str = "this needs the approval of a person, and this client cannot ask one (it declares no `elicitation`, or takes no event stream); it was not done";
+/// What is said of content that does not go on: what sort of thing it holds and where, never what.
+pub(in crate::downstream) fn content(error: &Error) -> String {
+    if let Error::Withheld(blocked) = error {
+        return format!(
+            "this was not sent: it holds what must not leave ({}){}; nothing was done. Leave it out and try again",
+            blocked.kind,
+            Place(&blocked.place)
+        );
+    }
+    let Error::Blocked(blocked) = error else {
+        return error.reason().to_owned();
+    };
+    format!(
+        "the answer was withheld: it holds what must not come through ({}){}; the call itself was made",
+        blocked.kind,
+        Place(&blocked.place)
+    )
+}
+
+/// A place in content, where one is known; what its peer called it is shown, but nothing that could be more than a name.
+pub(super) struct Place<'a>(&'a str);
+
+impl std::fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let plain = |character: char| {
+            character.is_ascii_alphanumeric() || matches!(character, '/' | '_' | '-' | '.' | '~')
+        };
+        if self.0.is_empty() || self.0.len() > 200 || !self.0.chars().all(plain) {
+            return Ok(());
+        }
+        write!(f, " at `{}`", self.0)
+    }
+}
+
+/// What is said to somebody who has to log in first.
+pub(super) fn login(needed: &LoginNeeded) -> String {
+    let upstream = &needed.upstream;
+    match &needed.url {
+        Some(url) => format!(
+            "the server `{upstream}` needs its user to log in first: the user has to open {url} in a browser within 10 minutes; then make the call again"
+        ),
+        None if needed.notice.is_empty() => format!(
+            "the server `{upstream}` needs its user to log in first, and this gateway has no page for that here: it has to run with `usher serve`, and with `connections.url` set where it is not reached at its own address"
+        ),
+        None => format!(
+            "the server `{upstream}` waits for its user to finish the login that was begun; then make the call again"
+        ),
+    }
+}
+
+/// What is said of an item that is not the one that was approved.
+pub(super) fn withheld(what: &Missing) -> String {
+    format!(
+        "the definition of this {what} has changed, or is new, and was not approved yet; it cannot be used before the operator of the gateway approves it (`usher pins diff`)"
+    )
+}
+
+/// What is said of arguments that do not fit, so that whoever sent them can mend them (SECURITY MSG-12).
+pub(super) fn arguments(problems: &[schema::Problem]) -> String {
+    format!(
+        "the tool was not run: its arguments do not fit its input schema: {}",
+        stack::in_words(problems)
+    )
+}
+
+/// What happened, for a person or a model: the configured key of the upstream is ours to tell, its address is not.
+pub(super) fn describe(from: &FromUpstream) -> String {
+    let upstream = &from.upstream;
+    match &from.error {
+        UpstreamError::Unavailable {
+            retry_at: Some(at), ..
+        } => {
+            let wait = at
+                .saturating_duration_since(tokio::time::Instant::now())
+                .as_secs()
+                + 1;
+            format!(
+                "the server `{upstream}` is not available; the next attempt to reach it is due in {wait} s"
+            )
+        }
+        UpstreamError::Unavailable { retry_at: None, .. } => {
+            format!(
+                "the server `{upstream}` is not available, or was lost during the call; whether the call took effect is unknown"
+            )
+        }
+        UpstreamError::Timeout(_) => {
+            format!(
+                "the server `{upstream}` did not answer in time; the call was cancelled, whether it took effect is unknown"
+            )
+        }
+        UpstreamError::Protocol(_)
+        | UpstreamError::Undeclared(_)
+        | UpstreamError::Redirect
+        | UpstreamError::Refused(_) => {
+            format!("the server `{upstream}` gave an answer that breaks the protocol")
+        }
+        UpstreamError::Auth(_) | UpstreamError::Credential(CredentialError::Lacks(_)) => format!(
+            "the server `{upstream}` refused the gateway's credential; its operator must look"
+        ),
+        UpstreamError::Credential(error) if error.is_the_callers() => format!(
+            "the server `{upstream}` is used in your own name, and the credential that you called with cannot stand for you there; log in again, with an account that it knows"
+        ),
+        UpstreamError::Credential(_) => format!(
+            "the gateway could not get a credential for the server `{upstream}`; its operator must look"
+        ),
+        UpstreamError::TooLarge(limit) => format!(
+            "the answer of the server `{upstream}` is over {} MiB",
+            limit >> 20
+        ),
+        UpstreamError::RequestTooLarge => {
+            format!("the server `{upstream}` takes no request of this size; send less")
+        }
+        UpstreamError::Overloaded => format!(
+            "the server `{upstream}` has too many calls in flight; try again in a few seconds"
+        ),
+        UpstreamError::OutcomeUnknown => format!(
+            "the call to the server `{upstream}` that asked for input is no longer known; whether it took effect is unknown, and it was not repeated"
+        ),
+        UpstreamError::NeedsCapabilities(_) => format!(
+            "the server `{upstream}` cannot do this without client capabilities that were not declared"
+        ),
+    }
+}
+
+/// Which rule or bound, and when to try again.
+pub(super) fn over(limited: &Limited) -> String {
+    let (rule, wait) = (&limited.rule, in_words(limited.retry));
+    match (limited.refusal, limited.whole) {
+        (_, true) => format!("too many {rule}; try again in {wait}"),
+        (Refusal::Overload, _) => format!("too many at once: {rule}; try again in {wait}"),
+        (Refusal::Rate, _) => format!("over the rate of {rule}; try again in {wait}"),
+        (Refusal::Quota, _) => format!("the quota of {rule} is used up; it begins anew in {wait}"),
+    }
+}
+
+/// A wait, rounded up: `2 s`, `5 min`, `3 h`.
+pub(super) fn in_words(wait: Duration) -> String {
+    match wait_seconds(wait) {
+        seconds @ ..=120 => format!("{seconds} s"),
+        seconds @ 121..=7_200 => format!("{} min", seconds.div_ceil(60)),
+        seconds => format!("{} h", seconds.div_ceil(3_600)),
+    }
+}
