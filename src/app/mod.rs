@@ -3,6 +3,7 @@
 mod admin;
 mod audit;
 mod content;
+mod fleet;
 mod gauges;
 mod govern;
 mod paths;
@@ -12,10 +13,7 @@ mod publisher;
 use std::{collections::HashMap, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use futures_util::{
-    FutureExt, StreamExt,
-    future::{BoxFuture, join_all},
-};
+use futures_util::{StreamExt, future::join_all};
 use secrecy::ExposeSecret;
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +23,7 @@ use crate::{
         Auditor,
         home::{Home, HomeError},
     },
-    call::{Call, Identity, Reply},
+    call::Identity,
     catalog::{Contribution, Position},
     config::Plan,
     connect::{Connections, OpenError},
@@ -39,7 +37,7 @@ use crate::{
     limits::{LimitRules, RuleStatus},
     pins::{Ledger, StoreError},
     policy,
-    protocol::{Revision, UpstreamId, codes, meta, methods::ListKind, names::Scope},
+    protocol::{Revision, codes, meta, methods::ListKind, names::Scope},
     seal::Sealer,
     server::{
         Server,
@@ -47,16 +45,17 @@ use crate::{
     },
     snapshot::{Snapshot, World},
     spans::Spans,
-    stack::{self, Upstreams},
-    stage::Passage,
+    stack,
     tasks::Tasks,
     telemetry::Telemetry,
-    upstream::{Claim, FromUpstream, Sink, State, Upstream, UpstreamError},
+    upstream::{Sink, Upstream},
 };
 
 pub use admin::{AdminAt, Load};
+pub use fleet::UpstreamStatus;
 
 use admin::Controls;
+use fleet::{Fleet, follow};
 use govern::Governor;
 use publisher::Publisher;
 
@@ -126,30 +125,6 @@ pub enum AppError {
     /// What authentication needs cannot be used.
     #[error("auth: {0}")]
     Auth(#[from] GuardError),
-}
-
-/// What operators see of one upstream.
-#[derive(Debug, Clone)]
-pub struct UpstreamStatus {
-    /// Its key.
-    pub id: UpstreamId,
-    /// `ready`, `connecting`, `away` or `disabled`.
-    pub state: &'static str,
-    /// The revision spoken, while it is there.
-    pub revision: Option<Revision>,
-    /// Tools, prompts, resources, templates offered.
-    pub counts: [usize; 4],
-    /// What went wrong last, for operators.
-    pub error: Option<String>,
-    /// Items left out or doubtful, and why.
-    pub reports: Vec<String>,
-}
-
-/// Every upstream, by key.
-struct Fleet {
-    all: HashMap<UpstreamId, Arc<Upstream>>,
-    /// Those that offer each principal their own.
-    own: Vec<Arc<Upstream>>,
 }
 
 impl App {
@@ -345,55 +320,6 @@ impl App {
         self.statuses()
     }
 
-    /// The most time that a program behind this gateway may take to start; zero when there is none.
-    pub fn slowest_start(&self) -> Duration {
-        use crate::upstream::spec::Endpoint::{Http, Stdio};
-
-        let start = |spec: &crate::upstream::spec::UpstreamSpec| match spec.endpoint {
-            Stdio(_) => spec.timeouts.start,
-            Http(_) => Duration::ZERO,
-        };
-        let starts = self.shared.plan.upstreams.iter().map(start);
-        starts.max().unwrap_or_default()
-    }
-
-    /// How each upstream is now, in configured order.
-    pub fn statuses(&self) -> Vec<UpstreamStatus> {
-        let snapshot = self.shared.world.load();
-        let one = |spec: &crate::upstream::spec::UpstreamSpec| {
-            let status = self.shared.fleet.all.get(&spec.id)?.status();
-            let scope = Scope::Upstream(spec.id.clone());
-            let reports = snapshot
-                .catalog
-                .reports()
-                .iter()
-                .filter(|report| report.upstream == spec.id);
-            Some(UpstreamStatus {
-                id: spec.id.clone(),
-                state: match status.state {
-                    State::Connecting => "connecting",
-                    State::Ready => "ready",
-                    State::Away => "away",
-                    State::Disabled => "disabled",
-                },
-                revision: status.revision,
-                counts: ListKind::ALL.map(|kind| snapshot.catalog.count(&scope, kind)),
-                error: status.error,
-                reports: reports
-                    .map(|report| {
-                        format!(
-                            "{} `{}`: {}",
-                            report.kind.member(),
-                            report.name,
-                            report.reason
-                        )
-                    })
-                    .collect(),
-            })
-        };
-        self.shared.plan.upstreams.iter().filter_map(one).collect()
-    }
-
     /// The world as calls see it that begin now.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.shared.world.load()
@@ -545,18 +471,6 @@ fn connections(plan: &Plan, tasks: &Tasks) -> Result<Option<Connections>, AppErr
     Ok(Some(connections))
 }
 
-/// Has looked at again what was read for those who have logged in, or are no longer connected.
-async fn follow(connections: Connections, fleet: Arc<Fleet>) {
-    let mut changes = connections.watch();
-    while changes.changed().await.is_ok() {
-        for (id, upstream) in &fleet.all {
-            if connections.covers(id) {
-                upstream.regranted();
-            }
-        }
-    }
-}
-
 /// Where a browser on this machine reaches the listener.
 fn own_url(address: SocketAddr, encrypted: bool) -> String {
     let scheme = if encrypted { "https" } else { "http" };
@@ -564,40 +478,5 @@ fn own_url(address: SocketAddr, encrypted: bool) -> String {
         format!("{scheme}://{address}")
     } else {
         format!("{scheme}://localhost:{}", address.port())
-    }
-}
-
-impl Upstreams for Fleet {
-    fn call(
-        &self,
-        call: Call,
-        passage: Passage,
-    ) -> BoxFuture<'static, Result<Reply, stack::Error>> {
-        let route = passage.into_route();
-        let name = route.upstream.clone();
-        let from = |upstream, error| stack::Error::from(FromUpstream { upstream, error });
-        match self.all.get(&name).cloned() {
-            Some(upstream) => async move {
-                upstream
-                    .call(call, route)
-                    .await
-                    .map_err(|error| from(name, error))
-            }
-            .boxed(),
-            None => {
-                let gone = UpstreamError::unavailable("not configured any more");
-                std::future::ready(Err(from(name, gone))).boxed()
-            }
-        }
-    }
-
-    fn claim(
-        &self,
-        identity: &Arc<Identity>,
-        of: &dyn Fn(&UpstreamId) -> bool,
-    ) -> Vec<(Claim, Duration)> {
-        let own = self.own.iter().filter(|upstream| of(upstream.id()));
-        own.filter_map(|upstream| Some((upstream.claim(identity)?, upstream.patience())))
-            .collect()
     }
 }

@@ -1,0 +1,138 @@
+//! Every upstream of a gateway: how calls reach them, and how they are.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use futures_util::{FutureExt, future::BoxFuture};
+
+use super::App;
+use crate::{
+    call::{Call, Identity, Reply},
+    connect::Connections,
+    protocol::{Revision, UpstreamId, methods::ListKind, names::Scope},
+    stack::{self, Upstreams},
+    stage::Passage,
+    upstream::{
+        Claim, FromUpstream, State, Upstream, UpstreamError,
+        spec::{Endpoint, UpstreamSpec},
+    },
+};
+
+/// What operators see of one upstream.
+#[derive(Debug, Clone)]
+pub struct UpstreamStatus {
+    /// Its key.
+    pub id: UpstreamId,
+    /// `ready`, `connecting`, `away` or `disabled`.
+    pub state: &'static str,
+    /// The revision spoken, while it is there.
+    pub revision: Option<Revision>,
+    /// Tools, prompts, resources, templates offered.
+    pub counts: [usize; 4],
+    /// What went wrong last, for operators.
+    pub error: Option<String>,
+    /// Items left out or doubtful, and why.
+    pub reports: Vec<String>,
+}
+
+/// Every upstream, by key.
+pub(super) struct Fleet {
+    pub(super) all: HashMap<UpstreamId, Arc<Upstream>>,
+    /// Those that offer each principal their own.
+    pub(super) own: Vec<Arc<Upstream>>,
+}
+
+impl App {
+    /// The most time that a program behind this gateway may take to start; zero when there is none.
+    pub fn slowest_start(&self) -> Duration {
+        let start = |spec: &UpstreamSpec| match spec.endpoint {
+            Endpoint::Stdio(_) => spec.timeouts.start,
+            Endpoint::Http(_) => Duration::ZERO,
+        };
+        let starts = self.shared.plan.upstreams.iter().map(start);
+        starts.max().unwrap_or_default()
+    }
+
+    /// How each upstream is now, in configured order.
+    pub fn statuses(&self) -> Vec<UpstreamStatus> {
+        let snapshot = self.shared.world.load();
+        let one = |spec: &UpstreamSpec| {
+            let status = self.shared.fleet.all.get(&spec.id)?.status();
+            let scope = Scope::Upstream(spec.id.clone());
+            let reports = snapshot
+                .catalog
+                .reports()
+                .iter()
+                .filter(|report| report.upstream == spec.id);
+            Some(UpstreamStatus {
+                id: spec.id.clone(),
+                state: match status.state {
+                    State::Connecting => "connecting",
+                    State::Ready => "ready",
+                    State::Away => "away",
+                    State::Disabled => "disabled",
+                },
+                revision: status.revision,
+                counts: ListKind::ALL.map(|kind| snapshot.catalog.count(&scope, kind)),
+                error: status.error,
+                reports: reports
+                    .map(|report| {
+                        format!(
+                            "{} `{}`: {}",
+                            report.kind.member(),
+                            report.name,
+                            report.reason
+                        )
+                    })
+                    .collect(),
+            })
+        };
+        self.shared.plan.upstreams.iter().filter_map(one).collect()
+    }
+}
+
+/// Has looked at again what was read for those who have logged in, or are no longer connected.
+pub(super) async fn follow(connections: Connections, fleet: Arc<Fleet>) {
+    let mut changes = connections.watch();
+    while changes.changed().await.is_ok() {
+        for (id, upstream) in &fleet.all {
+            if connections.covers(id) {
+                upstream.regranted();
+            }
+        }
+    }
+}
+
+impl Upstreams for Fleet {
+    fn call(
+        &self,
+        call: Call,
+        passage: Passage,
+    ) -> BoxFuture<'static, Result<Reply, stack::Error>> {
+        let route = passage.into_route();
+        let name = route.upstream.clone();
+        let from = |upstream, error| stack::Error::from(FromUpstream { upstream, error });
+        match self.all.get(&name).cloned() {
+            Some(upstream) => async move {
+                upstream
+                    .call(call, route)
+                    .await
+                    .map_err(|error| from(name, error))
+            }
+            .boxed(),
+            None => {
+                let gone = UpstreamError::unavailable("not configured any more");
+                std::future::ready(Err(from(name, gone))).boxed()
+            }
+        }
+    }
+
+    fn claim(
+        &self,
+        identity: &Arc<Identity>,
+        of: &dyn Fn(&UpstreamId) -> bool,
+    ) -> Vec<(Claim, Duration)> {
+        let own = self.own.iter().filter(|upstream| of(upstream.id()));
+        own.filter_map(|upstream| Some((upstream.claim(identity)?, upstream.patience())))
+            .collect()
+    }
+}
