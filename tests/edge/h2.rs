@@ -131,7 +131,7 @@ async fn a_stream_that_is_reset_drops_its_request_and_not_the_others() {
 
 #[tokio::test]
 async fn an_idle_connection_is_sent_away() {
-    let edge = Edge::with(|spec| spec.bounds.idle = Duration::from_millis(100));
+    let edge = Edge::with(|spec| spec.bounds.idle = Duration::from_millis(500));
     let (mut client, connection) = handshake(
         TokioExecutor::new(),
         TokioIo::new(edge.connect().await.stream),
@@ -208,7 +208,7 @@ async fn abuse(edge: &Edge, frames: impl IntoIterator<Item = Vec<u8>>) -> Option
 
 #[tokio::test]
 async fn http_10_a_stream_that_is_not_read_is_closed_although_others_are() {
-    let edge = Edge::with(|spec| spec.bounds.write_stall = Duration::from_millis(100));
+    let edge = Edge::with(|spec| spec.bounds.write_stall = Duration::from_millis(400));
     let mut raw = edge.connect().await;
     // GET /large and GET /stream on a window that holds one event, and on one of two bytes.
     let get = |path: &str| {
@@ -246,8 +246,8 @@ async fn a_large_answer_arrives_whole_in_pieces() {
 #[tokio::test]
 async fn a_quiet_stream_is_not_taken_for_one_that_is_not_read() {
     let edge = Edge::with(|spec| {
-        spec.bounds.write_stall = Duration::from_millis(100);
-        spec.bounds.idle = Duration::from_millis(200);
+        spec.bounds.write_stall = Duration::from_millis(400);
+        spec.bounds.idle = Duration::from_millis(500);
     });
     let mut client = plain(&edge).await;
     let open = post("http://localhost/stream")

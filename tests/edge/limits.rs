@@ -9,7 +9,8 @@ use crate::{
     meter::reached,
 };
 
-const SHORT: Duration = Duration::from_millis(100);
+/// Longer than a busy machine takes between a connection and its first bytes.
+const SHORT: Duration = Duration::from_millis(500);
 
 fn bounded(adjust: impl FnOnce(&mut ServerBounds)) -> Edge {
     Edge::with(|spec| adjust(&mut spec.bounds))

@@ -53,7 +53,7 @@ impl Authority {
     fn edge(&self, client_ca: Option<&Self>) -> Edge {
         let own = self.sign("localhost");
         Edge::with(|spec| {
-            spec.bounds.handshake = Duration::from_millis(500);
+            spec.bounds.handshake = Duration::from_secs(3);
             spec.tls = Some(TlsServerSpec {
                 cert: own.certificate.pem().into_bytes(),
                 key: own.key.serialize_pem().into(),

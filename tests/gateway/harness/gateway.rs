@@ -5,7 +5,7 @@ use std::{fmt::Write as _, fs, net::SocketAddr, path::PathBuf, time::Duration};
 use tempfile::TempDir;
 use usher::{
     admin::AdminSpec, app::App, auth::spec::AuthSpec, config, server::spec::TlsServerSpec,
-    tasks::Tasks, telemetry::Telemetry,
+    tasks::Tasks, telemetry::Telemetry, upstream::spec::Timeouts,
 };
 
 use super::{Client, PATIENCE, Revision, Upstream, authority::Authority, client::HandshakeRefused};
@@ -170,6 +170,13 @@ impl GatewayBuilder {
         let mut plan =
             config::of_text(&text).unwrap_or_else(|rejected| panic!("{rejected:?} in\n{text}"));
         plan.listen.address = SocketAddr::from(([127, 0, 0, 1], 0));
+        // A busy machine takes its time; what a test says itself stays.
+        let usual = Timeouts::default().connect;
+        for upstream in &mut plan.upstreams {
+            if upstream.timeouts.connect == usual {
+                upstream.timeouts.connect = 3 * usual;
+            }
+        }
         if !text.contains("audit:") {
             // Not in the directory of whoever runs the tests.
             plan.audit = None;

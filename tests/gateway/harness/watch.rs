@@ -5,6 +5,7 @@ use usher::protocol::Era;
 
 use super::{
     client::Client,
+    eventually,
     json::{parse, quote},
     talk::Talk,
 };
@@ -26,7 +27,12 @@ impl Client {
             assert_eq!(talk.status, 200);
             for uri in uris {
                 let params = format!(r#"{{"uri":{}}}"#, quote(uri));
-                self.ask("resources/subscribe", &params).await.result();
+                // What a server does not confirm in time is not in force: on a busy machine that takes another try.
+                eventually("the subscription is in force", || async {
+                    let answer = self.ask("resources/subscribe", &params).await;
+                    parse(answer.message())["result"].is_object().then_some(())
+                })
+                .await;
             }
             return Watch {
                 talk,
@@ -34,10 +40,12 @@ impl Client {
                 acknowledged: Value::Null,
             };
         }
-        let watch = self.partial_watch(lists, uris).await;
         let wanted = parse(&listen_params(lists, uris))["notifications"].clone();
-        assert_eq!(watch.acknowledged, wanted);
-        watch
+        eventually("all of the listen is in force", || async {
+            let watch = self.partial_watch(lists, uris).await;
+            (watch.acknowledged == wanted).then_some(watch)
+        })
+        .await
     }
 
     /// A listen of the stateless era, acknowledged in whatever part.

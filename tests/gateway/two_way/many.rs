@@ -110,7 +110,7 @@ async fn a_reader_that_does_not_read_is_cut_off_with_its_reason_and_the_others_a
                 .starts_with(&format!("notes+{one}/{n}/"))
         );
         assert!(
-            sent.elapsed() < Duration::from_secs(3),
+            sent.elapsed() < Duration::from_secs(10),
             "held up for {:?}",
             sent.elapsed()
         );
