@@ -63,6 +63,13 @@ pub(super) fn refusal(refused: &Refused, as_json: bool) {
                 out::line(error.as_str());
             } else {
                 out::problem(&format!("{} ({})", out::tame(&error.message), error.code));
+                let reason = error.data.as_ref().and_then(|data| {
+                    let reason = data.root().member("reason").and_then(Node::as_str);
+                    reason.map(std::borrow::Cow::into_owned)
+                });
+                if reason.as_deref() == Some("credential_missing") {
+                    out::note("the token or API key in the variable USHER_TOKEN is sent");
+                }
             }
         }
         Refused::Silence(reason) => {

@@ -218,16 +218,25 @@ impl Prepared {
             toolset: Some(ask.circumstances.toolset),
             given: None,
         };
-        for rule in &set.compiled.rules {
-            let about =
-                rule.actions.has(ask.action) && world.resource(&rule.resource) != Outcomes::FALSE;
-            if !about {
-                continue;
+        let about = |rule: &&Rule| {
+            rule.actions.has(ask.action) && world.resource(&rule.resource) != Outcomes::FALSE
+        };
+        let about = set.compiled.rules.iter().filter(about);
+        let states: Vec<_> = about
+            .map(|rule| (rule, state(set, rule, &world, &item, ask)))
+            .collect();
+        let applies = |(rule, state): &(&Rule, State)| rule.permits && *state == State::Applies;
+        let permitted = states.iter().any(applies);
+        for (rule, state) in states {
+            // Where somebody permits it already, another permit changes nothing.
+            let moot = permitted
+                && rule.permits
+                && matches!(state, State::ConditionsFail | State::MeantFor(_));
+            if !moot {
+                explanation
+                    .changes
+                    .extend(change(set, rule, &state, &decided, ask));
             }
-            let state = state(set, rule, &world, &item, ask);
-            explanation
-                .changes
-                .extend(change(set, rule, &state, &decided, ask));
             explanation.policies.push(Weighed {
                 policy: rule.name.clone(),
                 effect: if rule.permits { "permit" } else { "forbid" },

@@ -203,3 +203,22 @@ fn told(problem: &Problem, word: &str) {
         out::note(&format!("  {}", out::paint(out::DIM, &out::tame(hint))));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directory_is_that_of_the_configuration_unless_another_is_named() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let config = directory.path().join("usher.yaml");
+        let none = Set { dir: None };
+        assert_eq!(none.path(&config), directory.path().join(DEFAULT_DIR));
+        std::fs::write(&config, "policy: { dir: rules }\nupstreams: {}\n").unwrap();
+        assert_eq!(none.path(&config), directory.path().join("rules"));
+        let named = Set {
+            dir: Some("elsewhere".into()),
+        };
+        assert_eq!(named.path(&config), Path::new("elsewhere"));
+    }
+}

@@ -226,3 +226,15 @@ cases:
         assert_eq!(problems[0].line, line, "{text}: {problems:?}");
     }
 }
+
+#[test]
+fn where_a_permit_applies_other_permits_would_change_nothing() {
+    let over = Over::new(
+        r#"@id("all") permit(principal, action, resource);
+@id("ops") permit(principal == User::"ops", action, resource);
+@id("no") forbid(principal, action == Action::"call", resource);
+"#,
+    );
+    let told = explain(&over, &user("ben", &[]), "github_create_issue", "{}");
+    assert_eq!(told.changes, ["`no` forbids it, whatever others permit"]);
+}
