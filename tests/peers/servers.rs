@@ -3,7 +3,14 @@
 //! Every call answers the same whenever it is made (the time server's on the same day), changes nothing, and works on files
 //! that are made for one test.
 
-use std::{fs, net::TcpListener, path::Path, process::Stdio, time::Duration};
+use std::{
+    fs,
+    net::TcpListener,
+    path::Path,
+    process::Stdio,
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -323,10 +330,21 @@ async fn start_fixture() -> (String, Child) {
     (ready["url"].as_str().expect("it is text").to_owned(), child)
 }
 
-/// A port that nobody listens on at the moment.
+/// A port that nobody listens on at the moment: each once, and none of those that the system gives away by itself, so that nobody
+/// has it when whoever it is for is up.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback can be bound");
-    listener.local_addr().expect("it has an address").port()
+    const FIRST: u32 = 10_000;
+    const MANY: u32 = 20_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Other processes of tests begin elsewhere.
+    let begin = std::process::id().wrapping_mul(61);
+    let ports = std::iter::repeat_with(|| NEXT.fetch_add(1, Ordering::Relaxed));
+    ports
+        .map(|next| FIRST + begin.wrapping_add(next) % MANY)
+        .take(20_000)
+        .filter_map(|port| u16::try_from(port).ok())
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .expect("some port is free")
 }
 
 /// Waits until somebody listens on `port`.
