@@ -15,14 +15,14 @@ use crate::harness::{
 };
 
 /// A gateway that records in a directory of its own, in front of `notes`.
-fn recording(directory: &Path, notes: &Upstream) -> GatewayBuilder {
+pub(crate) fn recording(directory: &Path, notes: &Upstream) -> GatewayBuilder {
     Gateway::of()
         .setting(&format!("audit: {{ dir: '{}' }}", directory.display()))
         .upstream("notes", notes)
 }
 
 /// The records of calls of one method, in their order.
-fn records(directory: &Path, method: &str) -> Vec<Value> {
+pub(crate) fn records(directory: &Path, method: &str) -> Vec<Value> {
     let mut segments: Vec<_> = std::fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().path())

@@ -7,6 +7,7 @@ mod changing;
 mod denied;
 mod hidden;
 mod lists;
+mod recorded;
 mod triples;
 
 use crate::harness::{Gateway, Revision, Upstream, resource, template, tool};

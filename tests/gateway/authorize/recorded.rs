@@ -1,0 +1,40 @@
+//! What the record of a call says of the approval that it went by (PRODUCT 9, SECURITY 8).
+
+use crate::{
+    audit::{recording, records},
+    harness::{Pairing, Says, now, tool},
+};
+
+const CAREFUL: &str =
+    r#"@id("risky") @require("approval") permit(principal, action, resource is Tool);"#;
+const FORMS: &str = r#"{"elicitation":{}}"#;
+
+pairings! {
+    /// Who agreed, when and by what, once: in the decision that the call left by.
+    async fn the_record_says_who_approved_a_call(pair: Pairing) {
+        let directory = tempfile::tempdir().unwrap();
+        let notes = pair.upstream().tools([tool("risky")]);
+        let gateway = recording(directory.path(), &notes).policies(CAREFUL).start().await;
+        let client = gateway.client_as("ana", pair.client, FORMS).await;
+        let talk = client.call("notes_risky", r#"{"n":1}"#).answering(|_, _| {
+            Says::Result(r#"{"action":"accept","content":{"approve":true}}"#.into())
+        }).await;
+        let reference = talk.answer.value()["_meta"]["dev.usher/approval"]["ref"].clone();
+        assert!(reference.is_string(), "{talk:?}");
+        gateway.app.clone().shutdown().await;
+        let told = records(directory.path(), "tools/call");
+        let approved: Vec<_> = told.iter().filter(|record| !record["approval"].is_null()).collect();
+        assert!(!approved.is_empty(), "{told:#?}");
+        for record in approved {
+            let approval = &record["approval"];
+            assert_eq!(approval["reference"], reference);
+            assert_eq!(approval["how"], "elicitation");
+            let by = approval["by"].as_str().unwrap();
+            assert!(by.ends_with("ana"), "{by}");
+            let at = approval["at"].as_u64().unwrap();
+            assert!(at <= now() && now() - at < 120, "{at}");
+        }
+        let left = told.iter().find(|record| record["stage"] == "decision");
+        assert_eq!(left.unwrap()["approval"]["reference"], reference, "{told:#?}");
+    }
+}
