@@ -77,18 +77,8 @@ struct Talkative {
 impl Talkative {
     async fn start(directory: &std::path::Path, configuration: &str) -> Self {
         let log = directory.join("log");
-        let port = std::net::TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
-        let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
         let file = directory.join("usher.yaml");
-        std::fs::write(
-            &file,
-            configuration.replace("ADDRESS", &address.to_string()),
-        )
-        .unwrap();
+        std::fs::write(&file, configuration).unwrap();
         let out = || {
             std::fs::File::options()
                 .create(true)
@@ -105,8 +95,10 @@ impl Talkative {
             .kill_on_drop(true)
             .spawn()
             .unwrap();
-        crate::harness::eventually("it listens", || async {
-            tokio::net::TcpStream::connect(address).await.ok().map(drop)
+        let address = crate::harness::eventually("it listens", || async {
+            let told = std::fs::read_to_string(&log).ok()?;
+            let (_, url) = told.split_once("usher is ready at http://")?;
+            url.split_once("/mcp")?.0.parse().ok()
         })
         .await;
         Self {
@@ -138,7 +130,7 @@ async fn no_credential_is_in_any_answer_log_or_file_whatever_became_of_it() {
     let everything = "permit(principal, action, resource);";
     std::fs::write(directory.path().join("all.cedar"), everything).unwrap();
     let configuration = format!(
-        "listen: {{ address: \"ADDRESS\" }}\nauth:\n  jwt: [{{ audience: [\"{}/mcp\"], issuer: \"{}\" }}]\n  keys: {{ file: keys.json, secret: \"${{file:secret}}\" }}\n  introspection: {{ url: \"{}/introspect\", client_id: usher, client_secret: \"${{file:secret}}\", issuer: \"{}\" }}\npolicy: {{ dir: . }}\nupstreams: {{ notes: {{ {} }} }}\n",
+        "listen: {{ address: \"127.0.0.1:0\" }}\nauth:\n  jwt: [{{ audience: [\"{}/mcp\"], issuer: \"{}\" }}]\n  keys: {{ file: keys.json, secret: \"${{file:secret}}\" }}\n  introspection: {{ url: \"{}/introspect\", client_id: usher, client_secret: \"${{file:secret}}\", issuer: \"{}\" }}\npolicy: {{ dir: . }}\nupstreams: {{ notes: {{ {} }} }}\n",
         crate::harness::RESOURCE,
         authority.issuer,
         "http://127.0.0.1:9",

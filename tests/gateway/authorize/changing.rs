@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{ANA_AND_BOB, LEGACY, MODERN, governed, notes};
+use super::{ANA_AND_BOB, MODERN, governed, notes};
 use crate::harness::{Gateway, Pairing, eventually, parse, tool, within};
 
 const ALL: &str = "permit(principal, action, resource);";
@@ -12,6 +12,8 @@ const ONLY_B: &str = r#"permit(principal, action, resource == Tool::"notes_b");"
 
 /// How soon a change must be in force.
 const SOON: Duration = Duration::from_secs(1);
+/// How soon it must be for what is listened to.
+const LIMIT: Duration = Duration::from_secs(5);
 
 // SECURITY AUTHZ-10
 #[tokio::test]
@@ -154,12 +156,11 @@ async fn a_listen_for_what_may_not_be_heard_any_more_ends_with_a_result() {
     notes.updated("note://a", "note://a").await;
     assert_eq!(bobs.resource().await, "notes+note://a");
     assert_eq!(anas.resource().await, "notes+note://a");
-    let limit = Duration::from_secs(5);
     gateway.rewrite(
         r#"permit(principal == User::"ana", action, resource in Upstream::"notes");
            permit(principal == User::"bob", action, resource == Tool::"notes_b");"#,
     );
-    let end = within(limit, "the listen ends", bobs.end()).await.unwrap();
+    let end = within(LIMIT, "the listen ends", bobs.end()).await.unwrap();
     assert!(end["result"].is_object(), "{end}");
     // Others go on, and the next listen says what is in force.
     notes.updated("note://a", "note://a").await;
@@ -168,30 +169,37 @@ async fn a_listen_for_what_may_not_be_heard_any_more_ends_with_a_result() {
     assert!(next.acknowledged["resourceSubscriptions"].is_null());
 }
 
-#[tokio::test]
-async fn a_sessions_subscription_ends_when_its_resource_may_not_be_heard_of_any_more() {
-    let notes = notes(LEGACY);
-    let gateway = governed(&notes, READERS).await;
-    let bob = gateway.client_as("bob", LEGACY, "{}").await;
-    let mut watch = bob.watch(&[], &["notes+note://a"]).await;
-    notes.updated("note://a", "note://a").await;
-    assert_eq!(watch.resource().await, "notes+note://a");
-    notes.until_heard("resources/subscribe", 1).await;
-    gateway.rewrite(r#"permit(principal == User::"bob", action, resource == Tool::"notes_b");"#);
-    // Nobody watches it any more, so the upstream hears that.
-    within(
-        Duration::from_secs(5),
-        "the upstream is told",
-        notes.until_heard("resources/unsubscribe", 1),
-    )
-    .await;
-    let params = r#"{"uri":"notes+note://a"}"#;
-    let refused = bob.ask("resources/subscribe", params).await;
-    assert_eq!(refused.refusal(), (-32602, "not_subscribable".into()));
-    let unknown = bob
-        .ask("resources/subscribe", r#"{"uri":"notes+note://z"}"#)
-        .await;
-    assert_eq!(unknown.refusal(), refused.refusal());
+pairings! {
+    /// SECURITY AUTHZ-10, whichever eras meet.
+    async fn what_may_not_be_heard_of_any_more_is_watched_no_more(pair: Pairing) {
+        let notes = notes(pair.upstream);
+        let gateway = governed(&notes, READERS).await;
+        let bob = gateway.client_as("bob", pair.client, "{}").await;
+        let mut watch = bob.watch(&[], &["notes+note://a"]).await;
+        notes.updated("note://a", "note://a").await;
+        assert_eq!(watch.resource().await, "notes+note://a");
+        assert!(notes.is_watched("note://a"));
+        gateway.rewrite(r#"permit(principal == User::"bob", action, resource == Tool::"notes_b");"#);
+        // Nobody watches it any more, so the upstream hears that, and nobody is told.
+        let given_up = eventually("the upstream is told", || async {
+            (!notes.is_watched("note://a")).then_some(())
+        });
+        within(2 * LIMIT, "it is given up", given_up).await;
+        if pair.client_is_modern() {
+            let end = within(LIMIT, "the listen ends", watch.end()).await.unwrap();
+            assert!(end["result"].is_object(), "{end}");
+            let next = bob.partial_watch(&["tools"], &["notes+note://a"]).await;
+            assert!(next.acknowledged["resourceSubscriptions"].is_null());
+        } else {
+            let refused = async |uri: &str| {
+                let params = format!(r#"{{"uri":"{uri}"}}"#);
+                bob.ask("resources/subscribe", &params).await.refusal()
+            };
+            let unknown = refused("notes+note://z").await;
+            assert_eq!(unknown, (-32602, "not_subscribable".into()));
+            assert_eq!(refused("notes+note://a").await, unknown);
+        }
+    }
 }
 
 #[tokio::test]
