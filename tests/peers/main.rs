@@ -24,6 +24,7 @@ mod login;
 mod observed;
 mod pins;
 mod pipe;
+mod prometheus;
 mod servers;
 mod two_way;
 mod usher;

@@ -1,0 +1,297 @@
+//! Scrubbing: what may be kept of content and of names, in records and in views that outlive a call (SECURITY 8, AUD-8).
+//!
+//! Guarantees: whatever is done about a class where content goes through, what is kept holds placeholders in the place of
+//! credentials of the gateway's own, of secrets of either sort, of personal data with a check digit, of what the operator's own
+//! rules match, and of other personal data where anything is done about that; what cannot be read to its end is not kept
+//! at all. Nothing is noted or counted: findings are of content that goes through. Deliberately absent: what is kept, and of which
+//! calls.
+
+use std::borrow::Cow;
+
+use super::{
+    Class, OwnCredentials, Sanitizer, Subject, Verdict, asking::is_secret, rules::Actions,
+};
+use crate::{
+    findings::{Action, Direction, Findings},
+    json::Json,
+    protocol::UpstreamId,
+};
+
+/// Stands for content that cannot be kept.
+const WITHHELD: &str = "[withheld]";
+/// Stands for the value of a parameter that is called a secret.
+const PARAMETER: &str = "[redacted:parameter]";
+/// The shortest text in which anything is looked for, in bytes: no credential is shorter (`own.rs`).
+const LEAST: usize = 8;
+
+/// Takes out what must not be kept. It has the detectors of a sanitizer, and actions of its own.
+#[derive(Debug)]
+pub struct Scrubber(Sanitizer);
+
+impl Scrubber {
+    /// With what this sanitizer looks for.
+    pub fn of(sanitizer: &Sanitizer) -> Self {
+        let mut rules = sanitizer.rules().clone();
+        for own in &mut rules.own {
+            own.action = Action::Redact;
+        }
+        Self(sanitizer.with(rules, Findings::unheard()))
+    }
+
+    /// A value as it may be kept: of a call to this upstream, and of this tool by its original name, where it is of one.
+    pub fn content(&self, value: &Json, upstream: Option<&UpstreamId>, tool: Option<&str>) -> Json {
+        self.look(value, &self.actions(upstream, tool))
+            .unwrap_or_else(|| Json::string(WITHHELD))
+    }
+
+    /// A name or an address that a client wrote, as it may be kept.
+    pub fn name<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        if name.len() < LEAST {
+            return name.into();
+        }
+        let known = without_parameters(name);
+        let value = Json::string(&known);
+        match self.look(&value, &self.actions(None, None)) {
+            None => WITHHELD.into(),
+            Some(kept) if kept.bytes() == value.bytes() => known,
+            Some(kept) => match kept.root().as_str() {
+                Some(kept) => kept.into_owned().into(),
+                None => WITHHELD.into(),
+            },
+        }
+    }
+
+    /// The id of a request as it was written. What most clients count by is not looked at.
+    pub fn id<'a>(&self, id: &'a str) -> Cow<'a, str> {
+        if is_ordinary(id) {
+            id.into()
+        } else {
+            self.name(id)
+        }
+    }
+
+    /// `None` where it must not be kept.
+    fn look(&self, value: &Json, actions: &Actions) -> Option<Json> {
+        let subject = Subject {
+            direction: Direction::Results,
+            upstream: None,
+            item: None,
+            call: None,
+            actions,
+            skip: &[],
+            questions: false,
+            sealed: false,
+        };
+        match self.0.look(value, &subject) {
+            Verdict::Clean | Verdict::Flagged(_) => Some(value.clone()),
+            Verdict::Changed(value, _) => Some(value),
+            Verdict::Blocked(_) => None,
+        }
+    }
+
+    fn actions(&self, upstream: Option<&UpstreamId>, tool: Option<&str>) -> Actions {
+        let through = self.0.rules().actions(upstream, tool);
+        let anywhere = [
+            Direction::Arguments,
+            Direction::Results,
+            Direction::Definitions,
+        ];
+        let mut kept = Actions::default();
+        for class in Class::ALL {
+            let action = match class {
+                // What splits a secret goes first.
+                Class::Hidden | Class::Terminal => Some(Action::Remove),
+                Class::Own | Class::Secret | Class::WeakSecret | Class::PersonalChecked => {
+                    Some(Action::Redact)
+                }
+                Class::Personal => anywhere
+                    .iter()
+                    .any(|direction| through.of(class, *direction).is_some())
+                    .then_some(Action::Redact),
+                // It does nothing where nobody renders, runs or obeys it.
+                Class::Active | Class::Injection | Class::Media | Class::Elicitation => None,
+            };
+            kept.set(class, Direction::Results, action);
+        }
+        kept
+    }
+}
+
+/// Whether an id is a number, short, or a UUID.
+fn is_ordinary(id: &str) -> bool {
+    let id = id.trim_matches('"');
+    let hexadecimal = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+    id.len() < LEAST
+        || id.bytes().all(|byte| byte.is_ascii_digit()) && id.len() <= 20
+        || id.len() == 36 && id.bytes().all(hexadecimal)
+}
+
+/// An address without the passwords and parameters in it that are called secrets, whatever they look like.
+fn without_parameters(address: &str) -> Cow<'_, str> {
+    let query = address.find(['?', '#']).unwrap_or(address.len());
+    let (place, rest) = address.split_at(query);
+    let mut kept = without_password(place);
+    let mut rest = rest;
+    while let Some(separator) = rest.chars().next() {
+        let end = rest[1..]
+            .find(['&', ';', '#', '?'])
+            .map_or(rest.len(), |end| end + 1);
+        let (parameter, after) = rest[1..].split_at(end - 1);
+        rest = after;
+        let secret = parameter.split_once('=').filter(|(name, value)| {
+            let name = percent_decoded(name);
+            !value.is_empty() && (is_secret(&name) || OwnCredentials::is_named_so(&name))
+        });
+        let kept = kept.to_mut();
+        kept.push(separator);
+        match secret {
+            Some((name, _)) => {
+                kept.push_str(name);
+                kept.push('=');
+                kept.push_str(PARAMETER);
+            }
+            None => kept.push_str(parameter),
+        }
+    }
+    kept
+}
+
+/// `scheme://user:password@host`
+fn without_password(place: &str) -> Cow<'_, str> {
+    let found = || {
+        let authority = place.find("://")? + 3;
+        let end = place[authority..]
+            .find('/')
+            .map_or(place.len(), |end| authority + end);
+        let at = authority + place[authority..end].rfind('@')?;
+        let colon = authority + place[authority..at].find(':')? + 1;
+        Some((colon, at))
+    };
+    match found() {
+        Some((colon, at)) if colon < at => {
+            format!("{}{PARAMETER}{}", &place[..colon], &place[at..]).into()
+        }
+        _ => place.into(),
+    }
+}
+
+fn percent_decoded(name: &str) -> String {
+    // The same escapes as in a form, and `+` is no part of a secret's name.
+    let pair = format!("{name}=");
+    let mut decoded = form_urlencoded::parse(pair.as_bytes());
+    decoded
+        .next()
+        .map(|(name, _)| name.into_owned())
+        .unwrap_or_default()
+}
+
+impl Sanitizer {
+    /// The same detectors under other rules.
+    fn with(&self, rules: super::rules::Rules, findings: Findings) -> Self {
+        Self::new(self.detectors().to_vec(), rules, findings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::{json::Limits, sanitize::rules::Rules};
+
+    const TOKEN: &str = "glpat-k7Qd2ZrTn8VbXw4Ls9Yc";
+
+    fn scrubber(rules: Rules) -> Scrubber {
+        let own = OwnCredentials::new();
+        own.hold(["planted-own-credential-31"]);
+        Scrubber::of(&Sanitizer::standard(rules, Findings::new(), own))
+    }
+
+    fn kept(scrubber: &Scrubber, value: &str) -> String {
+        let value = Json::parse(Bytes::copy_from_slice(value.as_bytes()), &Limits::KNOWN);
+        scrubber
+            .content(&value.unwrap(), None, None)
+            .as_str()
+            .to_owned()
+    }
+
+    /// SECURITY AUD-8
+    #[test]
+    fn secrets_are_not_kept_whatever_is_done_about_them_where_they_go_through() {
+        for action in [None, Some(Action::Flag), Some(Action::Block)] {
+            let mut rules = Rules::default();
+            for class in Class::ALL {
+                rules.actions.set_all(class, action);
+            }
+            let scrubber = scrubber(rules);
+            for (secret, name) in [
+                (TOKEN, "gitlab"),
+                ("planted-own-credential-31", "own_credential"),
+                ("4111 1111 1111 1111", "card"),
+                ("GB82 WEST 1234 5698 7654 32", "iban"),
+                ("password = \\\"x8Kd-20qpL_zz7Wd\\\"", "password"),
+            ] {
+                let text = kept(&scrubber, &format!(r#"{{"a":["before {secret} after"]}}"#));
+                assert!(!text.contains(secret), "{name} under {action:?}: {text}");
+                assert!(
+                    text.contains("before ") && text.contains("[redacted:"),
+                    "{text}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_split_or_encoded_is_found_and_what_is_clean_stays() {
+        let scrubber = scrubber(Rules::default());
+        let split = format!("{{\"a\":\"glpat-\u{200B}{}\"}}", &TOKEN[6..]);
+        assert!(!kept(&scrubber, &split).contains(&TOKEN[6..]));
+        let named = format!(r#"{{"{TOKEN}":1}}"#);
+        assert!(!kept(&scrubber, &named).contains(TOKEN));
+        for clean in [r#"{"a":"x","b":[1,null,"ünï"]}"#, r#""<script>""#] {
+            assert_eq!(kept(&scrubber, clean), clean);
+        }
+    }
+
+    #[test]
+    fn findings_of_what_is_kept_are_not_findings() {
+        let findings = Findings::new();
+        let sanitizer =
+            Sanitizer::standard(Rules::default(), findings.clone(), OwnCredentials::new());
+        let scrubber = Scrubber::of(&sanitizer);
+        assert_ne!(scrubber.name(TOKEN), TOKEN);
+        assert_eq!(findings.noted(), 0);
+    }
+
+    #[test]
+    fn names_and_addresses_lose_what_is_secret_and_nothing_else() {
+        let scrubber = scrubber(Rules::default());
+        let redacted = |text: &str| format!("{text}{PARAMETER}");
+        for (written, expected) in [
+            ("notes_nothing", "notes_nothing".to_owned()),
+            (
+                "file:///a/b?page=2#top",
+                "file:///a/b?page=2#top".to_owned(),
+            ),
+            ("http://h/p?token=abc", redacted("http://h/p?token=")),
+            (
+                "http://h/p?a=1&api%5Fkey=abc",
+                redacted("http://h/p?a=1&api%5Fkey="),
+            ),
+            (
+                "http://h/#access_token=abc&b=1",
+                redacted("http://h/#access_token=") + "&b=1",
+            ),
+            ("ftp://ann:abc@h/p", redacted("ftp://ann:") + "@h/p"),
+            ("http://ann@h/?", "http://ann@h/?".to_owned()),
+        ] {
+            assert_eq!(scrubber.name(written), expected);
+        }
+        let told = scrubber.name(TOKEN);
+        assert!(told.starts_with("[redacted:"), "{told}");
+        assert_eq!(scrubber.id(&format!("\"{TOKEN}\"")).find(TOKEN), None);
+        for id in ["7", "\"7\"", "\"6f9619ff-8b86-d011-b42d-00cf4fc964ff\""] {
+            assert_eq!(scrubber.id(id), id);
+        }
+    }
+}

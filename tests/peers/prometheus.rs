@@ -1,0 +1,135 @@
+//! What `deploy/` has for Prometheus, in a real one: its configuration, its alerts, and every query of the board for Grafana (issue
+//! 6). Grafana itself is not here: that the board looks well nobody has tried.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{
+    process::{Child, Command},
+    time::{Duration, timeout},
+};
+
+use crate::{
+    client::{peers, venv},
+    servers::{free_port, wait_for},
+};
+
+/// How long it may take until every query has found something, in seconds; as a rule it takes five.
+const PATIENCE: &str = "60";
+
+#[tokio::test]
+async fn alerts_ring_when_they_are_to_and_at_no_other_time() {
+    for check in [
+        ["check", "config", "prometheus.yaml"],
+        ["test", "rules", "alerts_test.yaml"],
+    ] {
+        let checked = Command::new(tool("promtool"))
+            .args(check)
+            .current_dir(deploy().join("prometheus"))
+            .output()
+            .await
+            .expect("it runs");
+        let said = [checked.stdout, checked.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        assert!(checked.status.success(), "{check:?}\n{said}");
+    }
+}
+
+#[tokio::test]
+async fn every_query_of_the_board_finds_something_in_a_prometheus_that_reads_usher() {
+    let home = TempDir::new().expect("a directory");
+    let [clients, operators, queries] = [free_port(), free_port(), free_port()];
+    let _usher = usher(home.path(), clients, operators).await;
+    let _prometheus = prometheus(home.path(), operators, queries).await;
+    let mut asking = Command::new(venv("python"));
+    asking
+        .arg(peers().join("observed/board.py"))
+        .arg(format!("http://127.0.0.1:{clients}/mcp"))
+        .arg(format!("http://127.0.0.1:{queries}"))
+        .arg(deploy().join("grafana/usher.json"))
+        .arg(PATIENCE)
+        .kill_on_drop(true);
+    let asked = timeout(Duration::from_secs(120), asking.output());
+    let asked = asked.await.expect("it ends").expect("it runs");
+    let errors = String::from_utf8_lossy(&asked.stderr);
+    assert!(asked.status.success(), "{errors}");
+    let found: Value = serde_json::from_slice(&asked.stdout).expect("JSON");
+    assert_eq!(found["missing"], json!([]), "of {}", found["queries"]);
+    assert!(found["queries"].as_u64() > Some(30), "{found}");
+}
+
+/// The binary, with limits of every kind, and with pins.
+async fn usher(home: &Path, clients: u16, operators: u16) -> Child {
+    let file = home.join("usher.yaml");
+    let program = peers().join("observed/changing.py");
+    let configuration = json!({
+        "listen": {"address": format!("127.0.0.1:{clients}"), "trusted_proxies": ["127.0.0.1"]},
+        "admin": {"address": format!("127.0.0.1:{operators}")},
+        "audit": {"dir": "audit", "sinks": {"otlp": "http://127.0.0.1:9"}},
+        "bounds": {"meters": 1000},
+        "limits": [
+            {"per": "tool", "match": "changing_fail", "rate": "2/s"},
+            {"per": "tool", "match": "changing_late", "concurrency": 1, "queue": 8},
+            {"per": "address", "daily": 1_000_000},
+        ],
+        "upstreams": {"changing": {"command": [venv("python"), program]}},
+    });
+    // JSON is YAML.
+    fs::write(&file, configuration.to_string()).expect("written");
+    let mut usher = Command::new(env!("CARGO_BIN_EXE_usher"));
+    usher.arg("serve").arg("-c").arg(&file);
+    usher.env("XDG_STATE_HOME", home);
+    started(usher, clients).await
+}
+
+async fn prometheus(home: &Path, operators: u16, queries: u16) -> Child {
+    let file = home.join("prometheus.yaml");
+    let rules = deploy().join("prometheus/alerts.yaml");
+    let configuration = json!({
+        "global": {"scrape_interval": "250ms", "scrape_timeout": "250ms"},
+        "rule_files": [rules],
+        "scrape_configs": [{
+            "job_name": "usher",
+            "static_configs": [{"targets": [format!("127.0.0.1:{operators}")]}],
+        }],
+    });
+    fs::write(&file, configuration.to_string()).expect("written");
+    let mut prometheus = Command::new(tool("prometheus"));
+    prometheus
+        .arg(format!("--config.file={}", file.display()))
+        .arg(format!(
+            "--storage.tsdb.path={}",
+            home.join("series").display()
+        ))
+        .arg(format!("--web.listen-address=127.0.0.1:{queries}"));
+    started(prometheus, queries).await
+}
+
+async fn started(mut command: Command, port: u16) -> Child {
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null());
+    let child = quiet.stderr(Stdio::null()).kill_on_drop(true).spawn();
+    wait_for(port).await;
+    child.expect("it starts")
+}
+
+fn deploy() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy")
+}
+
+/// A program of Prometheus': as `tests/run` unpacks it, or of this machine.
+fn tool(name: &str) -> PathBuf {
+    let unpacked = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/prometheus/usr/bin");
+    let unpacked = unpacked.join(name);
+    if unpacked.exists() {
+        return unpacked;
+    }
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let installed = std::env::split_paths(&paths).map(|path| path.join(name));
+    let found = installed.into_iter().find(|path| path.exists());
+    found.unwrap_or_else(|| panic!("{name} is missing: run tests/run first"))
+}
