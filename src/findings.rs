@@ -6,6 +6,7 @@
 //! looked for, which is others' (`sanitize`, and whoever else notes something).
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, VecDeque},
     fmt,
     sync::{
@@ -17,7 +18,7 @@ use std::{
 
 use aws_lc_rs::{hmac, rand};
 
-use crate::{call::CallId, metrics, protocol::UpstreamId};
+use crate::{call::CallId, json::Json, metrics, protocol::UpstreamId};
 
 /// What was found, without the text itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,6 +136,8 @@ pub struct Findings(Arc<Shared>);
 
 struct Shared {
     key: hmac::Key,
+    /// Whether nothing is noted.
+    unheard: bool,
     /// How many were noted ever: what tells without a lock that there are none.
     noted: AtomicU64,
     listener: OnceLock<Listener>,
@@ -165,6 +168,18 @@ impl Kept {
     }
 }
 
+/// Takes out what must not be kept of what peers wrote, whatever is done about it where it goes through (SECURITY AUD-8).
+pub trait Scrub: fmt::Debug + Send + Sync {
+    /// Content as it may be kept: of a call to this upstream, and of this tool by its original name, where it is of one.
+    fn content(&self, value: &Json, upstream: Option<&UpstreamId>, tool: Option<&str>) -> Json;
+
+    /// A name or an address as it may be kept.
+    fn name<'a>(&self, name: &'a str) -> Cow<'a, str>;
+
+    /// The id of a request as it may be kept, as it was written; what most clients count by costs nothing.
+    fn id<'a>(&self, id: &'a str) -> Cow<'a, str>;
+}
+
 /// Is told of findings.
 pub type Listener = Box<dyn Fn(&Finding) + Send + Sync>;
 
@@ -176,13 +191,23 @@ impl Default for Findings {
 
 impl Findings {
     /// An empty list, with a key of its own.
-    #[expect(clippy::expect_used, reason = "see the invariant")]
     pub fn new() -> Self {
+        Self::begun(false)
+    }
+
+    /// One that stays empty, and counts nothing: for looking at content that is not on its way.
+    pub fn unheard() -> Self {
+        Self::begun(true)
+    }
+
+    #[expect(clippy::expect_used, reason = "see the invariant")]
+    fn begun(unheard: bool) -> Self {
         let mut key = [0; 32];
         // INVARIANT: the operating system's random source does not fail after boot; a process without one must not serve.
         rand::fill(&mut key).expect("the system gives random bytes");
         Self(Arc::new(Shared {
             key: hmac::Key::new(hmac::HMAC_SHA256, &key),
+            unheard,
             noted: AtomicU64::new(0),
             listener: OnceLock::new(),
             kept: Mutex::default(),
@@ -204,6 +229,9 @@ impl Findings {
 
     /// Takes a finding into the list and counts it.
     pub fn note(&self, mut finding: Finding) {
+        if self.0.unheard {
+            return;
+        }
         if finding.place.len() > PLACE_BYTES {
             let end = finding.place.floor_char_boundary(PLACE_BYTES);
             finding.place = finding.place[..end].into();
@@ -224,6 +252,9 @@ impl Findings {
 
     /// Counts one of very many that are not worth a place in the list each.
     pub fn count(&self, kind: &'static str, rule: &str, action: Action, direction: Direction) {
+        if self.0.unheard {
+            return;
+        }
         metrics::instruments().found(kind, rule.to_owned(), action.word(), 1);
         self.kept().count((kind, action, direction));
     }

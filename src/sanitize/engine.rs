@@ -7,7 +7,7 @@
 use std::{borrow::Cow, cell::Cell, ops::Range, sync::Arc, time::SystemTime};
 
 use super::{
-    Blocked, Class, Detector, Found, Hit, Marks, Subject, Verdict, asking, media,
+    Blocked, Class, Detector, Found, Hit, Marks, Scrubber, Subject, Verdict, asking, media,
     placeholder::{is_placeholder, is_telling},
     rules::{Actions, Rules, fitting},
     spot::{Spot, alter, places},
@@ -16,7 +16,7 @@ use super::{
     work::{Exhausted, Work},
 };
 use crate::{
-    findings::{Action, Direction, Finding, Findings},
+    findings::{Action, Direction, Finding, Findings, Scrub as _},
     json::{Edits, Json, Limits, Span},
     protocol::UpstreamId,
 };
@@ -97,6 +97,11 @@ impl Sanitizer {
             rules,
             findings,
         }
+    }
+
+    /// What looks.
+    pub(super) fn detectors(&self) -> &[Arc<dyn Detector>] {
+        &self.detectors
     }
 
     /// What the operator decided.
@@ -189,7 +194,7 @@ impl Sanitizer {
                 place: place.clone(),
             });
             if noting {
-                self.findings.note(spot.finding(&subject, place));
+                self.tell(spot.finding(&subject, place));
             }
         }
         SCRATCH.set(Some(scratch));
@@ -243,7 +248,7 @@ impl Sanitizer {
                     rule: Some(spot.rule.clone()),
                     place: place.clone(),
                 };
-                self.findings.note(spot.finding(subject, place));
+                self.tell(spot.finding(subject, place));
                 return Verdict::Blocked(blocked);
             }
             let altering = !media.is_clean() || spots.iter().any(Spot::alters);
@@ -387,7 +392,7 @@ impl Sanitizer {
             .iter()
             .zip(value.pointers(&places(told), hidden(value, names)))
         {
-            self.findings.note(spot.finding(subject, place));
+            self.tell(spot.finding(subject, place));
         }
         for spot in &spots[told.len()..] {
             self.findings
@@ -398,12 +403,22 @@ impl Sanitizer {
         }
     }
 
+    /// Notes a finding. The address of what it is about is told without what is secret in it.
+    pub(super) fn tell(&self, mut finding: Finding) {
+        if let Some(item) = &finding.item
+            && memchr::memchr(b':', item.as_bytes()).is_some()
+        {
+            finding.item = Some(Scrubber::of(self).name(item).into());
+        }
+        self.findings.note(finding);
+    }
+
     fn noted(&self, blocked: Blocked, subject: &Subject<'_>) -> Blocked {
         self.noted_as(blocked, subject, Action::Block)
     }
 
     fn noted_as(&self, blocked: Blocked, subject: &Subject<'_>, action: Action) -> Blocked {
-        self.findings.note(Finding {
+        self.tell(Finding {
             kind: blocked.kind,
             rule: blocked.rule.clone().unwrap_or_else(|| blocked.kind.into()),
             action,

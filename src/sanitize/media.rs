@@ -226,7 +226,7 @@ impl Media {
                 place,
             });
         }
-        item.sanitizer.findings().note(Finding {
+        item.sanitizer.tell(Finding {
             kind: Class::Media.word(),
             rule: rule.clone(),
             action,

@@ -9,10 +9,14 @@
 use std::borrow::Cow;
 
 use super::{
-    Class, OwnCredentials, Sanitizer, Subject, Verdict, asking::is_secret, rules::Actions,
+    Class, Detector as _, OwnCredentials, Sanitizer, Subject, Verdict,
+    asking::is_secret,
+    placeholder::placeholder,
+    rules::Actions,
+    secrets::{self, Wanted},
 };
 use crate::{
-    findings::{Action, Direction, Findings},
+    findings::{Action, Direction, Findings, Scrub},
     json::Json,
     protocol::UpstreamId,
 };
@@ -36,38 +40,6 @@ impl Scrubber {
             own.action = Action::Redact;
         }
         Self(sanitizer.with(rules, Findings::unheard()))
-    }
-
-    /// A value as it may be kept: of a call to this upstream, and of this tool by its original name, where it is of one.
-    pub fn content(&self, value: &Json, upstream: Option<&UpstreamId>, tool: Option<&str>) -> Json {
-        self.look(value, &self.actions(upstream, tool))
-            .unwrap_or_else(|| Json::string(WITHHELD))
-    }
-
-    /// A name or an address that a client wrote, as it may be kept.
-    pub fn name<'a>(&self, name: &'a str) -> Cow<'a, str> {
-        if name.len() < LEAST {
-            return name.into();
-        }
-        let known = without_parameters(name);
-        let value = Json::string(&known);
-        match self.look(&value, &self.actions(None, None)) {
-            None => WITHHELD.into(),
-            Some(kept) if kept.bytes() == value.bytes() => known,
-            Some(kept) => match kept.root().as_str() {
-                Some(kept) => kept.into_owned().into(),
-                None => WITHHELD.into(),
-            },
-        }
-    }
-
-    /// The id of a request as it was written. What most clients count by is not looked at.
-    pub fn id<'a>(&self, id: &'a str) -> Cow<'a, str> {
-        if is_ordinary(id) {
-            id.into()
-        } else {
-            self.name(id)
-        }
     }
 
     /// `None` where it must not be kept.
@@ -114,6 +86,60 @@ impl Scrubber {
             kept.set(class, Direction::Results, action);
         }
         kept
+    }
+}
+
+impl Scrub for Scrubber {
+    fn content(&self, value: &Json, upstream: Option<&UpstreamId>, tool: Option<&str>) -> Json {
+        self.look(value, &self.actions(upstream, tool))
+            .unwrap_or_else(|| Json::string(WITHHELD))
+    }
+
+    fn name<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        if name.len() < LEAST {
+            return name.into();
+        }
+        let known = without_parameters(name);
+        let value = Json::string(&known);
+        match self.look(&value, &self.actions(None, None)) {
+            None => WITHHELD.into(),
+            Some(kept) if kept.bytes() == value.bytes() => known,
+            Some(kept) => match kept.root().as_str() {
+                Some(kept) => kept.into_owned().into(),
+                None => WITHHELD.into(),
+            },
+        }
+    }
+
+    fn id<'a>(&self, id: &'a str) -> Cow<'a, str> {
+        if is_ordinary(id) {
+            id.into()
+        } else {
+            self.name(id)
+        }
+    }
+}
+
+/// A line for a log without the secrets in it that leave no doubt.
+pub fn without_secrets(line: &str) -> Cow<'_, str> {
+    let secrets = secrets::detector(Wanted {
+        strong: true,
+        weak: false,
+    });
+    let mut hits = Vec::new();
+    secrets.inspect(line, &mut hits);
+    hits.sort_by_key(|hit| hit.span.start);
+    let (mut kept, mut from) = (String::new(), 0);
+    for hit in &hits {
+        if let Some(before) = line.get(from..hit.span.start) {
+            kept.push_str(before);
+            kept.push_str(&placeholder(&hit.rule));
+        }
+        from = from.max(hit.span.end);
+    }
+    match line.get(from..) {
+        Some(rest) if from > 0 => (kept + rest).into(),
+        _ => line.into(),
     }
 }
 
@@ -227,7 +253,7 @@ mod tests {
             for (secret, name) in [
                 (TOKEN, "gitlab"),
                 ("planted-own-credential-31", "own_credential"),
-                ("4111 1111 1111 1111", "card"),
+                ("4539 5787 6362 1486", "card"),
                 ("GB82 WEST 1234 5698 7654 32", "iban"),
                 ("password = \\\"x8Kd-20qpL_zz7Wd\\\"", "password"),
             ] {
@@ -251,6 +277,14 @@ mod tests {
         for clean in [r#"{"a":"x","b":[1,null,"ünï"]}"#, r#""<script>""#] {
             assert_eq!(kept(&scrubber, clean), clean);
         }
+    }
+
+    #[test]
+    fn a_line_for_a_log_has_placeholders_for_secrets() {
+        let line = format!("a {TOKEN} b {TOKEN}");
+        let rule = "[redacted:gitlab_personal_token]";
+        assert_eq!(without_secrets(&line), format!("a {rule} b {rule}"));
+        assert_eq!(without_secrets("nothing of it"), "nothing of it");
     }
 
     #[test]
