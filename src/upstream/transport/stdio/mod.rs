@@ -97,7 +97,13 @@ impl Stdio {
         let tasks = tasks.child();
         let closing = CancellationToken::new();
         let (mux, inbox) = Mux::new(upstream.clone(), bounds.json);
-        let stderr = Stderr::capture(stderr, upstream.clone(), bounds.stderr_bytes, &tasks);
+        let stderr = Stderr::capture(
+            stderr,
+            upstream.clone(),
+            &spec.env,
+            bounds.stderr_bytes,
+            &tasks,
+        );
         let (outgoing, lines) = mpsc::channel(OUTGOING);
         let (end, ends) = mpsc::channel(2);
         tasks.spawn(write(stdin, lines, closing.clone(), end.clone()));

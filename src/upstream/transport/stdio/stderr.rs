@@ -1,17 +1,20 @@
-//! What a child says beside the protocol: kept, bounded, made printable, logged (SECURITY OPS-3).
+//! What a child says beside the protocol: kept, bounded, made printable, logged (SECURITY OPS-3), without what it was told
+//! in confidence and without what is a secret by its form (AUD-8).
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::{io::AsyncReadExt, process::ChildStderr, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     metrics::{Bound, reached},
     protocol::UpstreamId,
+    sanitize::{OwnCredentials, without_secrets},
     tasks::Tasks,
     upstream::transport::printable::printable,
 };
@@ -27,6 +30,14 @@ const PERIOD: Duration = Duration::from_secs(1);
 pub(super) struct Stderr {
     kept: Arc<Mutex<Kept>>,
     ended: CancellationToken,
+    confided: Arc<[Confided]>,
+}
+
+/// A value of the child's environment that it may be told in confidence, with the name of its variable.
+#[derive(Debug)]
+struct Confided {
+    name: String,
+    value: SecretString,
 }
 
 #[derive(Debug, Default)]
@@ -41,6 +52,7 @@ impl Stderr {
     pub(super) fn capture(
         pipe: ChildStderr,
         upstream: UpstreamId,
+        env: &BTreeMap<String, SecretString>,
         most: usize,
         tasks: &Tasks,
     ) -> Self {
@@ -50,6 +62,7 @@ impl Stderr {
                 ..Kept::default()
             })),
             ended: CancellationToken::new(),
+            confided: confided(env),
         };
         let captured = stderr.clone();
         tasks.spawn(async move {
@@ -101,7 +114,13 @@ impl Stderr {
     }
 
     fn keep(&self, line: &[u8], upstream: &UpstreamId) {
-        let line = printable(String::from_utf8_lossy(line).trim_end());
+        let mut line = printable(String::from_utf8_lossy(line).trim_end());
+        for Confided { name, value } in &*self.confided {
+            if line.contains(value.expose_secret()) {
+                line = line.replace(value.expose_secret(), &format!("[redacted:{name}]"));
+            }
+        }
+        let line = without_secrets(&line).into_owned();
         if line.is_empty() {
             return;
         }
@@ -109,6 +128,28 @@ impl Stderr {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.keep(line);
     }
+}
+
+/// Values of variables that are called secrets, and those that are long and no paths, the longest first; each line of them by
+/// itself. Nobody has to say what of an environment is a secret.
+fn confided(env: &BTreeMap<String, SecretString>) -> Arc<[Confided]> {
+    const SHORT: usize = 8;
+    const LONG: usize = 16;
+    let mut all = Vec::new();
+    for (name, value) in env {
+        let named = OwnCredentials::is_named_so(name);
+        for line in value.expose_secret().lines().map(str::trim) {
+            let secret = named || (line.len() >= LONG && !line.starts_with('/'));
+            if secret && line.len() >= SHORT {
+                all.push(Confided {
+                    name: name.clone(),
+                    value: line.into(),
+                });
+            }
+        }
+    }
+    all.sort_by_key(|it: &Confided| std::cmp::Reverse(it.value.expose_secret().len()));
+    all.into()
 }
 
 impl Kept {
