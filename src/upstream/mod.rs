@@ -172,6 +172,27 @@ impl UpstreamError {
         }
     }
 
+    /// The HTTP status that the upstream answered with, where that is what went wrong and is known.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Auth(status) => Some(*status),
+            Self::RequestTooLarge => Some(413),
+            // As `exchange::bare` words them.
+            Self::Unavailable { cause: words, .. } | Self::Protocol(words) => {
+                words.strip_prefix("HTTP ")?.get(..3)?.parse().ok()
+            }
+            Self::Timeout(_)
+            | Self::Undeclared(_)
+            | Self::Credential(_)
+            | Self::Redirect
+            | Self::TooLarge(_)
+            | Self::Overloaded
+            | Self::NeedsCapabilities(_)
+            | Self::OutcomeUnknown
+            | Self::Refused(_) => None,
+        }
+    }
+
     /// The stable word for `data.reason`.
     pub const fn reason(&self) -> &'static str {
         match self {

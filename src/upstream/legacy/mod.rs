@@ -279,6 +279,7 @@ impl Legacy {
             ));
         }
         let session = self.session(&slot, Some(&call.identity), deadline).await?;
+        call.trail.note(|facts| facts.attempts = 2);
         match self.attempt(&session, &mut going).await? {
             Attempt::Replied(reply) => Ok(reply),
             Attempt::Gone => {
