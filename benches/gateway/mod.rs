@@ -86,6 +86,7 @@ impl Gateway {
         let tasks = Tasks::new();
         Self {
             door: Door {
+                journal: usher::audit::journal::Journal::off(),
                 service: stack::mcp(&parts),
                 sessions: Sessions::new(SessionBounds::default(), &tasks),
                 tasks,
@@ -105,6 +106,7 @@ impl Gateway {
             accepts: Accepts::BOTH,
             identity: Identity::anonymous(),
             address: None,
+            proxy: None,
             scope: Scope::All,
             session: None,
         };

@@ -11,13 +11,16 @@ use std::{
 use futures_util::{FutureExt as _, future::BoxFuture};
 use secrecy::SecretString;
 
-use super::{App, AppError, govern::Governor};
+use super::{App, AppError, audit::digest, govern::Governor};
 use crate::{
     admin::{
         self, Admin, AuditReader, Change, Configured, Gateway, LogDirectory, Metrics, Phase,
         Reloaded, Trouble,
     },
-    audit::journal::{Journal, Kind},
+    audit::{
+        Auditor,
+        journal::{Journal, Kind},
+    },
     config::{Loaded, Plan, Rejected},
     feed::Feed,
     policy::Problem,
@@ -45,6 +48,7 @@ pub(super) struct Controls {
     unguided: Vec<Problem>,
     world: Arc<World>,
     journal: Journal,
+    auditor: Option<Auditor>,
     // Taken for a look, never across an await.
     standing: Mutex<Standing>,
     /// Held while something is reloaded, so that one reload follows the other.
@@ -64,12 +68,14 @@ impl Controls {
         governor: Option<Arc<Governor>>,
         unguided: Vec<Problem>,
         journal: Journal,
+        auditor: Option<Auditor>,
     ) -> Arc<Self> {
         Arc::new(Self {
             governor,
             unguided,
             world,
             journal,
+            auditor,
             standing: Mutex::new(Standing {
                 loaded: plan.loaded.clone(),
                 restart_needed: false,
@@ -98,8 +104,30 @@ impl Controls {
         }
     }
 
-    /// Reads again what can be read again. Limits come last: they cannot go wrong any more by then.
+    /// Reads again what can be read again, and records that and what came of it.
     async fn reload(&self) -> Result<Reloaded, Vec<Trouble>> {
+        let reloaded = self.read_again().await;
+        let digest = digest(&self.standing().loaded);
+        if let Some(auditor) = &self.auditor {
+            auditor.configured(digest.clone());
+        }
+        self.journal.note(Kind::Configuration, |detail| {
+            detail.text("digest", &digest);
+            match &reloaded {
+                Ok(told) => detail
+                    .text("outcome", "ok")
+                    .texts("reloaded", told.reloaded.iter().copied(), 8)
+                    .number("restart_needed", told.restart_needed.into()),
+                Err(troubles) => detail
+                    .text("outcome", "refused")
+                    .number("problems", troubles.len() as u64),
+            };
+        });
+        reloaded
+    }
+
+    /// Limits come last: they cannot go wrong any more by then.
+    async fn read_again(&self) -> Result<Reloaded, Vec<Trouble>> {
         let _one = self.reloading.lock().await;
         let load = self.standing().load.clone();
         let read = match load {
@@ -297,7 +325,7 @@ impl App {
     fn log(&self) -> Option<Arc<dyn AuditReader>> {
         let recording = self.shared.recording.lock();
         let recording = recording.unwrap_or_else(PoisonError::into_inner);
-        let directory = recording.as_ref()?.directory.clone();
+        let directory = recording.as_ref()?.directory.clone()?;
         Some(Arc::new(LogDirectory(directory)))
     }
 }

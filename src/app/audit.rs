@@ -1,5 +1,9 @@
 //! Audit: opens the log that calls are recorded in, and closes it as the last thing of all.
 
+use std::sync::Arc;
+
+use aws_lc_rs::digest::{SHA256, digest as hash};
+
 use super::HomeError;
 use crate::{
     audit::{
@@ -7,14 +11,19 @@ use crate::{
         journal::{Journal, Kind},
     },
     call,
-    config::{self, Plan},
+    config::{self, Loaded, Plan},
     findings::{Direction, Finding, Findings},
     protocol::UpstreamId,
+    sanitize::{Sanitizer, Scrubber},
     tasks::Tasks,
 };
 
 /// Begins to record; `None` where that is switched off.
-pub(super) fn open(plan: &Plan, tasks: &Tasks) -> Result<Option<Home>, HomeError> {
+pub(super) fn open(
+    plan: &Plan,
+    sanitizer: &Sanitizer,
+    tasks: &Tasks,
+) -> Result<Option<Home>, HomeError> {
     let Some(spec) = &plan.audit else {
         return Ok(None);
     };
@@ -22,7 +31,9 @@ pub(super) fn open(plan: &Plan, tasks: &Tasks) -> Result<Option<Home>, HomeError
     let directory = directory.unwrap_or_else(|| default_directory(&config::process_vars));
     // Checkpoints are kept elsewhere by whoever collects the logs (SECURITY AUD-4).
     let outside = Box::new(|signed: &crate::audit::log::Signed| tracing::info!("{signed}"));
-    let home = Home::open(spec, &directory, &call::process(), String::new(), outside)?;
+    let scrub = Arc::new(Scrubber::of(sanitizer));
+    let config = digest(&plan.loaded);
+    let home = Home::open(spec, &directory, &call::process(), config, scrub, outside)?;
     if let Some(recovered) = home.recovered.filter(|recovered| recovered.cut > 0) {
         tracing::warn!(
             bytes = recovered.cut,
@@ -30,10 +41,24 @@ pub(super) fn open(plan: &Plan, tasks: &Tasks) -> Result<Option<Home>, HomeError
             "the audit log of the process before ended in the middle of a record, which was cut off"
         );
     }
-    tracing::info!(directory = %home.directory.display(), key = %home.key, "calls are recorded");
+    match &home.directory {
+        Some(directory) => {
+            tracing::info!(directory = %directory.display(), key = %home.key, "calls are recorded");
+        }
+        None => tracing::info!(key = %home.key, "calls are recorded in lines, and in no file"),
+    }
     let keeping = home.journal.clone().keep(tasks.token().clone());
     tasks.spawn_orderly(keeping);
     Ok(Some(home))
+}
+
+/// The SHA-256 of a configuration as operators see it: with references where secrets are.
+pub(super) fn digest(loaded: &Loaded) -> String {
+    let hash = hash(&SHA256, loaded.json().bytes());
+    hash.as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// Notes what is found in definitions: that one is not what was approved, or is held.

@@ -6,9 +6,9 @@ use opentelemetry::metrics::Meter;
 
 use super::Shared;
 use crate::{
-    audit::Auditor,
+    audit::{Auditor, sinks::Sinking},
     limits::RuleStatus,
-    metrics::state::{self, AuditMoment, Moment, RuleMoment, UpstreamMoment},
+    metrics::state::{self, AuditMoment, Moment, RuleMoment, SinkMoment, UpstreamMoment},
     protocol::{methods::ListKind, names::Scope},
     snapshot::Snapshot,
     upstream::{State, spec::UpstreamSpec},
@@ -42,7 +42,10 @@ fn moment(shared: &Shared) -> Moment {
             .filter_map(|spec| upstream(shared, &snapshot, spec))
             .collect(),
         rules: snapshot.limits().status().into_iter().map(rule).collect(),
-        audit: shared.auditor.as_ref().map(audit),
+        audit: shared
+            .auditor
+            .as_ref()
+            .map(|auditor| audit(shared, auditor)),
     }
 }
 
@@ -78,10 +81,24 @@ fn rule(status: RuleStatus) -> RuleMoment {
     }
 }
 
-fn audit(auditor: &Auditor) -> AuditMoment {
+fn audit(shared: &Shared, auditor: &Auditor) -> AuditMoment {
     let recorder = auditor.recorder();
+    let recording = shared.recording.lock();
+    let recording = recording.unwrap_or_else(PoisonError::into_inner);
+    let sinks = recording.as_ref().map_or(&[][..], |home| &home.sinks);
+    // Only where somebody is behind it is asked how far the log is.
+    let last = if sinks.is_empty() { 0 } else { recorder.last() };
+    let sink = |sinking: &Sinking| {
+        let delivery = sinking.delivery();
+        SinkMoment {
+            name: sinking.name().into(),
+            lag: last.saturating_sub(delivery.delivered),
+            failing: delivery.failing,
+        }
+    };
     AuditMoment {
         lag: recorder.lag(),
         failing: !recorder.is_available(),
+        sinks: sinks.iter().map(sink).collect(),
     }
 }

@@ -146,16 +146,16 @@ impl App {
         telemetry: Option<Telemetry>,
         tasks: Tasks,
     ) -> Result<Self, AppError> {
-        // First, so that nothing that happens is left out.
-        let recording = audit::open(&plan, &tasks)?;
+        let findings = Findings::new();
+        let sanitizer = content::sanitizer(&plan, findings.clone());
+        // Before anything happens, so that nothing is left out.
+        let recording = audit::open(&plan, &sanitizer, &tasks)?;
         let auditor = recording.as_ref().map(|home| home.auditor.clone());
         let journal = recording.as_ref().map(|home| home.journal.clone());
         let journal = journal.unwrap_or_default();
         let hub = Hub::new(plan.listens);
-        let findings = Findings::new();
         audit::note_definitions(&findings, &journal);
         let (policy, problems) = govern::first(&plan);
-        let sanitizer = content::sanitizer(&plan, findings.clone());
         let mut catalog = plan.catalog.clone();
         catalog.screen = content::screen(&sanitizer);
         let ledger = Arc::new(Ledger::open(&plan.pins, findings.clone())?);
@@ -226,6 +226,7 @@ impl App {
             closing,
             observed: auditor.is_some() || telemetry.is_some(),
             bounds: plan.door,
+            journal: journal.clone(),
         });
         if let Some(connections) = &connections {
             tasks.spawn(follow(connections.clone(), fleet.clone()));
@@ -234,7 +235,14 @@ impl App {
         let guards = guards
             .map(|spec| Gatekeeper::noting(spec, journal.clone(), &tasks))
             .transpose()?;
-        let controls = Controls::new(&plan, world.clone(), governor, unguided, journal);
+        let controls = Controls::new(
+            &plan,
+            world.clone(),
+            governor,
+            unguided,
+            journal,
+            auditor.clone(),
+        );
         let server = std::sync::Mutex::new(None);
         let shared = Arc::new(Shared {
             plan,
@@ -372,6 +380,7 @@ impl App {
             accepts: Accepts::BOTH,
             identity: Identity::anonymous(),
             address: None,
+            proxy: None,
             scope: Scope::All,
             session: None,
         };

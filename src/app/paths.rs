@@ -2,10 +2,11 @@
 //!
 //! Guarantees: paths are exact, and every endpoint that speaks MCP has a guard of its own (SECURITY AUTHZ-8).
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, net::IpAddr, sync::Arc};
 
 use super::App;
 use crate::{
+    audit::journal::Journal,
     connect,
     downstream::{ConnectPage, ConnectPart, EventsEndpoint, Lines, McpEndpoint, MessagesEndpoint},
     protocol::names::Scope,
@@ -16,7 +17,10 @@ use crate::{
 };
 
 /// The endpoints, by exact path.
-pub(super) struct Paths(HashMap<String, Arc<dyn Endpoint>>);
+pub(super) struct Paths {
+    all: HashMap<String, Arc<dyn Endpoint>>,
+    journal: Journal,
+}
 
 impl App {
     /// Every endpoint of this gateway.
@@ -67,7 +71,10 @@ impl App {
                 paths.insert(path.to_owned(), Arc::new(page));
             }
         }
-        Paths(paths)
+        Paths {
+            all: paths,
+            journal: self.shared.door.journal.clone(),
+        }
     }
 
     /// The guard of the endpoint at `path`; where to sign in is told beside it.
@@ -118,6 +125,10 @@ impl App {
 
 impl Routes for Paths {
     fn find(&self, raw_path: &str) -> Option<Arc<dyn Endpoint>> {
-        self.0.get(raw_path).cloned()
+        self.all.get(raw_path).cloned()
+    }
+
+    fn turned_away(&self, address: IpAddr, reason: &'static str) {
+        self.journal.turned_away(Some(address), reason);
     }
 }

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use aws_lc_rs::hmac;
 use tokio::time::Instant;
 
@@ -15,7 +16,7 @@ use super::{
     record::{self, Ending, Frame, Operation, Permission, View},
     recorder::{Recorder, Safe, Unavailable, Weight},
 };
-use crate::protocol::UpstreamId;
+use crate::{findings::Scrub, protocol::UpstreamId};
 
 /// Writes the records of calls; clones write the same log.
 #[derive(Clone)]
@@ -26,21 +27,36 @@ struct Shared {
     journal: Journal,
     key: hmac::Key,
     rules: Rules,
-    config: String,
+    /// Read for every record, written when a configuration is read again.
+    config: ArcSwap<String>,
+    scrub: Arc<dyn Scrub>,
     start: Instant,
 }
 
 impl Auditor {
-    /// Writes to `recorder` by these rules; `key` is for digests, `config` is the digest of the configuration.
-    pub fn new(recorder: Recorder, key: &[u8], rules: Rules, config: String) -> Self {
+    /// Writes to `recorder` by these rules; `key` is for digests, `config` is the digest of the configuration;
+    /// `scrub` takes out of what peers wrote what must not be kept.
+    pub fn new(
+        recorder: Recorder,
+        key: &[u8],
+        rules: Rules,
+        config: String,
+        scrub: Arc<dyn Scrub>,
+    ) -> Self {
         Self(Arc::new(Shared {
             journal: Journal::of(recorder.clone()),
             recorder,
             key: hmac::Key::new(hmac::HMAC_SHA256, key),
             rules,
-            config,
+            config: ArcSwap::from_pointee(config),
+            scrub,
             start: Instant::now(),
         }))
+    }
+
+    /// From now on the configuration has this digest.
+    pub fn configured(&self, config: String) {
+        self.0.config.store(Arc::new(config));
     }
 
     /// Where it writes.
@@ -97,11 +113,13 @@ impl Auditor {
 
     fn framed<T>(&self, level: Level, build: impl FnOnce(&Frame<'_>) -> T) -> T {
         let digest = |bytes: &[u8]| self.digest(bytes);
+        let config = self.0.config.load();
         build(&Frame {
-            config: &self.0.config,
+            config: &config,
             start: self.0.start,
             digest: &digest,
             level,
+            scrub: &*self.0.scrub,
         })
     }
 

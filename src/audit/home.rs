@@ -21,10 +21,11 @@ use super::{
     chain::Origin,
     journal::{Journal, Kind},
     key::{SigningKey, VerifyingKey},
-    log::{Cuts, Disk, Log, Recovered, Signed},
+    log::{Cuts, Disk, Log, Recovered, Signed, Storage},
     recorder::{Bounds, Durability, Keeper, Recorder, Watermarks},
     sinks::{Sinking, SinksSpec},
 };
+use crate::findings::Scrub;
 
 /// How many processes may write below one directory at once.
 const BESIDE: usize = 64;
@@ -52,6 +53,8 @@ pub struct AuditSpec {
     pub watermarks: Watermarks,
     /// Where records go to beside the files.
     pub sinks: SinksSpec,
+    /// What files are made on. Default: [`Disk`].
+    pub storage: Arc<dyn Storage>,
 }
 
 impl Default for AuditSpec {
@@ -63,6 +66,7 @@ impl Default for AuditSpec {
             rules: Rules::default(),
             watermarks: Watermarks::default(),
             sinks: SinksSpec::default(),
+            storage: Arc::new(Disk),
         }
     }
 }
@@ -101,18 +105,18 @@ pub struct Home {
     pub auditor: Auditor,
     /// Records everything else.
     pub journal: Journal,
-    // In this order: what ends is written, then it is delivered, then others may write here.
+    // In this order: what ends is written, then it is delivered, then others may write here; to a stream everybody may.
     _ending: Ending,
     _keeper: Keeper,
     /// Where records go to beside the files.
     pub sinks: Vec<Sinking>,
-    /// Where the log is.
-    pub directory: PathBuf,
+    /// Where the log is; `None` where no files are kept.
+    pub directory: Option<PathBuf>,
     /// Who verifies, verifies with this.
     pub key: VerifyingKey,
     /// What was found of the process before.
     pub recovered: Option<Recovered>,
-    _lock: Flock<File>,
+    _lock: Option<Flock<File>>,
 }
 
 /// Notes the end when it is dropped.
@@ -137,7 +141,7 @@ pub fn default_directory(vars: &dyn Fn(&str) -> Option<String>) -> PathBuf {
 
 impl Home {
     /// Opens the log, after whoever wrote it last, and begins to record. `boot` names this process, `config` what it was
-    /// configured with; `outside` gets every checkpoint.
+    /// configured with; `scrub` takes out what must not be kept, and `outside` gets every checkpoint.
     ///
     /// # Errors
     /// [`HomeError`].
@@ -146,24 +150,32 @@ impl Home {
         directory: &Path,
         boot: &str,
         config: String,
+        scrub: Arc<dyn Scrub>,
         outside: Box<dyn Fn(&Signed) + Send + Sync>,
     ) -> Result<Self, HomeError> {
         let wrong = |path: &Path| {
             let path = path.to_owned();
             move |cause| HomeError::File { path, cause }
         };
-        make(directory).map_err(wrong(directory))?;
-        let (own, lock) = claim(directory)?;
-        let signing = signing_key(directory)?;
-        let digest = digest_key(directory)?;
+        let keeps = spec.storage.keeps_files();
+        let (own, lock, signing, digest) = if keeps {
+            make(directory).map_err(wrong(directory))?;
+            let (own, lock) = claim(directory)?;
+            let (signing, digest) = (signing_key(directory)?, digest_key(directory)?);
+            (own, Some(lock), signing, digest)
+        } else {
+            // Keys of this process alone: the public one is in its first record and in its log.
+            let digest = drawn().ok_or_else(|| HomeError::Key(DIGEST.into()))?;
+            (PathBuf::new(), None, SigningKey::generate().0, digest)
+        };
         let public = signing.public();
         let origin = Origin {
             node: node(),
             boot: boot.to_owned(),
         };
-        let disk = Arc::new(Disk);
+        let storage = spec.storage.clone();
         let (log, recovered) =
-            Log::open(disk, &own, origin, signing, spec.cuts).map_err(wrong(&own))?;
+            Log::open(storage, &own, origin, signing, spec.cuts).map_err(wrong(&own))?;
         let interval: Duration = spec.cuts.interval;
         let (recorder, keeper) = Recorder::start_with(
             log,
@@ -174,7 +186,7 @@ impl Home {
             outside,
         )
         .map_err(wrong(&own))?;
-        let auditor = Auditor::new(recorder, &digest, spec.rules.clone(), config.clone());
+        let auditor = Auditor::new(recorder, &digest, spec.rules.clone(), config.clone(), scrub);
         let journal = auditor.journal().clone();
         journal.note(Kind::Start, |detail| {
             if !config.is_empty() {
@@ -185,14 +197,18 @@ impl Home {
         });
         // A sink that is new begins with this start.
         let first = recovered.map_or(0, |recovered| recovered.last.seq);
-        let sinks = spec.sinks.start(&own, first)?;
+        let sinks = if keeps {
+            spec.sinks.start(&own, first)?
+        } else {
+            Vec::new()
+        };
         Ok(Self {
             auditor,
             _ending: Ending(journal.clone()),
             journal,
             _keeper: keeper,
             sinks,
-            directory: own,
+            directory: keeps.then_some(own),
             key: public,
             recovered,
             _lock: lock,
@@ -270,15 +286,18 @@ fn signing_key(directory: &Path) -> Result<SigningKey, HomeError> {
     Ok(key)
 }
 
+fn drawn() -> Option<Vec<u8>> {
+    let mut bytes = [0; 32];
+    rand::fill(&mut bytes).ok()?;
+    Some(bytes.to_vec())
+}
+
 fn digest_key(directory: &Path) -> Result<Vec<u8>, HomeError> {
     let path = directory.join(DIGEST);
     let text = kept(&path, || {
-        let mut bytes = [0; 32];
         // A key that could not be drawn is refused below.
-        match rand::fill(&mut bytes) {
-            Ok(()) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-            Err(_) => String::new(),
-        }
+        let drawn = drawn().unwrap_or_default();
+        drawn.iter().map(|byte| format!("{byte:02x}")).collect()
     })?;
     let text = text.trim();
     if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -303,11 +322,43 @@ pub(super) fn node() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
     use super::*;
+    use crate::{json::Json, protocol::UpstreamId};
+
+    /// Nothing is recorded here.
+    #[derive(Debug)]
+    struct Blank;
+
+    impl Scrub for Blank {
+        fn content(&self, _: &Json, _: Option<&UpstreamId>, _: Option<&str>) -> Json {
+            Json::empty_object()
+        }
+
+        fn name<'a>(&self, _: &'a str) -> Cow<'a, str> {
+            "".into()
+        }
+
+        fn id<'a>(&self, _: &'a str) -> Cow<'a, str> {
+            "".into()
+        }
+    }
+
+    fn try_open(directory: &Path) -> Result<Home, HomeError> {
+        let (spec, outside) = (AuditSpec::default(), Box::new(|_: &Signed| {}));
+        Home::open(
+            &spec,
+            directory,
+            "b",
+            String::new(),
+            Arc::new(Blank),
+            outside,
+        )
+    }
 
     fn open(directory: &Path) -> Home {
-        let spec = AuditSpec::default();
-        Home::open(&spec, directory, "b", String::new(), Box::new(|_| {})).unwrap()
+        try_open(directory).unwrap()
     }
 
     #[test]
@@ -315,11 +366,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let first = open(directory.path());
         let second = open(directory.path());
-        assert_eq!(first.directory, directory.path());
-        assert_eq!(second.directory, directory.path().join("beside-2"));
+        assert_eq!(first.directory.as_deref(), Some(directory.path()));
+        assert_eq!(second.directory, Some(directory.path().join("beside-2")));
         assert_eq!(first.key.to_string(), second.key.to_string());
         drop(first);
-        assert_eq!(open(directory.path()).directory, directory.path());
+        assert_eq!(
+            open(directory.path()).directory.as_deref(),
+            Some(directory.path())
+        );
     }
 
     #[test]
@@ -333,14 +387,7 @@ mod tests {
             assert_eq!(mode & 0o777, 0o600, "{name}");
             let text = fs::read(&path).unwrap();
             fs::write(&path, "spoilt").unwrap();
-            let spec = AuditSpec::default();
-            let opened = Home::open(
-                &spec,
-                directory.path(),
-                "b",
-                String::new(),
-                Box::new(|_| {}),
-            );
+            let opened = try_open(directory.path());
             assert!(matches!(opened, Err(HomeError::Key(_))), "{name}");
             fs::write(&path, text).unwrap();
         }

@@ -20,9 +20,9 @@ use crate::{
         Approved, Call, CallId, Caller, Decision, Denial, Facts, Identity, IdentityKind, Origin,
         Trail,
     },
-    findings::Finding,
+    findings::{Finding, Scrub},
     json::Json,
-    protocol::{UpstreamId, names::Scope},
+    protocol::{UpstreamId, methods, names::Scope},
 };
 
 /// The version of the members below.
@@ -192,6 +192,27 @@ pub(super) struct Frame<'a> {
     pub(super) digest: &'a dyn Fn(&[u8]) -> String,
     /// How much of content is kept.
     pub(super) level: Level,
+    /// Takes out what must not be.
+    pub(super) scrub: &'a dyn Scrub,
+}
+
+impl Frame<'_> {
+    /// Content as it may be kept.
+    fn kept(&self, content: &Json, of: View<'_>, route: Option<(&UpstreamId, &str)>) -> Json {
+        let upstream = route.map(|(upstream, _)| upstream);
+        let tool = route.map(|(_, name)| name);
+        let tool = tool.filter(|_| of.method == methods::TOOLS_CALL);
+        self.scrub.content(content, upstream, tool)
+    }
+
+    /// A name as it may be kept. What leads somewhere stands in the catalog; an address may lead there with anything in it.
+    fn named<'a>(&self, name: &'a str, leads: bool) -> Cow<'a, str> {
+        if leads && memchr::memchr(b':', name.as_bytes()).is_none() {
+            name.into()
+        } else {
+            self.scrub.name(name)
+        }
+    }
 }
 
 /// The record of a permission.
@@ -223,7 +244,8 @@ pub(super) fn decision(frame: &Frame<'_>, of: View<'_>, permission: &Permission<
         if frame.level >= Level::Request
             && let Some(arguments) = &arguments
         {
-            record.content("content", arguments.as_str(), CONTENT);
+            let kept = frame.kept(arguments, of, permission.route);
+            record.content("content", kept.as_str(), CONTENT);
         }
         record.text("decision", "permit").text("event", "call");
         spoken(record, of);
@@ -237,13 +259,16 @@ pub(super) fn decision(frame: &Frame<'_>, of: View<'_>, permission: &Permission<
             record.text("policy", permission.policy);
         }
         record.object("principal", |who| principal(who, frame, of));
-        request(record, of);
+        proxy(record, of);
+        request(record, frame, of);
         record
             .text("revision", of.caller.revision.as_str())
             .text("server", &of.scope.to_string())
             .text("stage", "decision");
         let facts = Facts::default();
-        record.object("target", |to| target(to, of, &facts, permission.route));
+        record.object("target", |to| {
+            target(to, frame, of, &facts, permission.route)
+        });
         record.text("time", &stamp(now.at));
         trace(record, of);
         record.number("v", VERSION);
@@ -284,7 +309,8 @@ pub(super) fn outcome(
         if frame.level >= Level::RequestResponse
             && let Some(content) = ending.content
         {
-            record.content("content", content.as_str(), CONTENT);
+            let route = facts.route.as_ref().map(|(id, name)| (id, &**name));
+            record.content("content", frame.kept(content, of, route).as_str(), CONTENT);
         }
         if whole {
             record.maybe("decision", decided(facts, ending));
@@ -309,6 +335,9 @@ pub(super) fn outcome(
                 .text("policy", &denied.digest);
         }
         record.object("principal", |who| principal(who, frame, of));
+        if whole {
+            proxy(record, of);
+        }
         record.maybe(
             "reason",
             denied
@@ -316,7 +345,7 @@ pub(super) fn outcome(
                 .or(ending.reason.as_deref()),
         );
         if whole {
-            request(record, of);
+            request(record, frame, of);
             record
                 .text("revision", of.caller.revision.as_str())
                 .text("server", &of.scope.to_string());
@@ -335,7 +364,7 @@ pub(super) fn outcome(
             record.number("status", u64::from(status));
         }
         let route = facts.route.as_ref().map(|(id, name)| (id, &**name));
-        record.object("target", |to| target(to, of, facts, route));
+        record.object("target", |to| target(to, frame, of, facts, route));
         record.text("time", &stamp(now.at));
         if whole {
             trace(record, of);
@@ -368,14 +397,21 @@ fn address(of: View<'_>) -> Option<String> {
     of.address.map(|address| address.to_string())
 }
 
+fn proxy(record: &mut Object<'_>, of: View<'_>) {
+    let proxy = of.trail.origin().and_then(|origin| origin.proxy);
+    let proxy = proxy.map(|proxy| proxy.to_string());
+    record.maybe("proxy", proxy.as_deref());
+}
+
 fn spoken(record: &mut Object<'_>, of: View<'_>) {
     let listener = of.trail.origin().map(|origin| origin.listener);
     record.text("listener", listener.unwrap_or_default().word());
 }
 
-fn request(record: &mut Object<'_>, of: View<'_>) {
+fn request(record: &mut Object<'_>, frame: &Frame<'_>, of: View<'_>) {
     let request = of.trail.origin().and_then(|it| it.request.as_ref());
-    record.maybe("request", request.map(|id| id.as_str()));
+    let request = request.map(|id| frame.scrub.id(id.as_str()));
+    record.maybe("request", request.as_deref());
 }
 
 fn trace(record: &mut Object<'_>, of: View<'_>) {
@@ -417,10 +453,19 @@ const fn kind(kind: IdentityKind) -> &'static str {
     }
 }
 
-fn target(to: &mut Object<'_>, of: View<'_>, facts: &Facts, route: Option<(&UpstreamId, &str)>) {
-    to.maybe("exposed", of.exposed.or(facts.tool.as_deref()));
+fn target(
+    to: &mut Object<'_>,
+    frame: &Frame<'_>,
+    of: View<'_>,
+    facts: &Facts,
+    route: Option<(&UpstreamId, &str)>,
+) {
+    let exposed = of.exposed.or(facts.tool.as_deref());
+    let exposed = exposed.map(|name| frame.named(name, route.is_some()));
+    to.maybe("exposed", exposed.as_deref());
     if let Some((upstream, name)) = route {
-        to.text("name", name).text("upstream", upstream.as_str());
+        to.text("name", &frame.named(name, true))
+            .text("upstream", upstream.as_str());
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::{
     fmt,
+    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
@@ -23,6 +24,8 @@ pub struct Origin {
     pub request: Option<RequestId>,
     /// By which binding.
     pub listener: Listener,
+    /// The trusted proxy that it came through: the peer of the connection, where the call's address is one that it told of.
+    pub proxy: Option<IpAddr>,
     /// The span that it belongs to, where the client told one: in `_meta`, or else in a header (PROTOCOL A7).
     pub parent: Option<Parent>,
     /// Vendors' state of that trace, from the same place.

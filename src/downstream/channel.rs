@@ -158,6 +158,7 @@ impl Channel {
 
     /// Says why something was not taken.
     pub(super) async fn refuse(&self, problem: Problem) {
+        self.door.note(None, problem.early);
         self.out.tell(problem.into()).await;
     }
 
@@ -268,6 +269,7 @@ impl Channel {
             headers: (!self.piped).then(HeaderMap::new),
             identity: identity.clone(),
             address: self.address,
+            proxy: None,
             scope: self.scope.clone(),
             session: self.state().session.clone(),
         }

@@ -145,6 +145,7 @@ impl Exchange {
                         session: None,
                         scopes: problem.scopes,
                         retry: problem.retry,
+                        refused: None,
                     };
                 }
             },

@@ -86,6 +86,7 @@ impl McpEndpoint {
             headers: Some(head.headers),
             identity,
             address: peer_address(&head.extensions),
+            proxy: proxy_address(&head.extensions),
             scope: self.scope.clone(),
             session: None,
         };
@@ -111,6 +112,7 @@ async fn post(
     guard: Guard,
 ) -> Response<Body> {
     if inbound.accepts.nothing() {
+        door.note(inbound.address, Some("not_acceptable"));
         return empty(StatusCode::NOT_ACCEPTABLE);
     }
     let read = match &inbound.headers {
@@ -119,7 +121,10 @@ async fn post(
     };
     inbound.body = match read {
         Ok(body) => body,
-        Err(refusal) => return refusal,
+        Err(refusal) => {
+            door.note(inbound.address, unread(refusal.status()));
+            return refusal;
+        }
     };
     let answer = door.accept(inbound).await;
     let scopes = match &answer {
@@ -136,6 +141,13 @@ async fn post(
 /// Where a request came from, if that is known.
 pub(super) fn peer_address(extensions: &Extensions) -> Option<IpAddr> {
     extensions.get::<Peer>().map(|peer| peer.client)
+}
+
+/// The proxy that told where a request came from, where one did.
+fn proxy_address(extensions: &Extensions) -> Option<IpAddr> {
+    let peer = extensions.get::<Peer>()?;
+    let proxy = peer.address.ip();
+    (proxy != peer.client).then_some(proxy)
 }
 
 /// The body of a POST that may hold a message, or its refusal by headers alone, size or time (SECURITY HTTP-6, HTTP-10).
@@ -162,6 +174,23 @@ pub(super) async fn read_message(
             .insert(header::CONNECTION, HeaderValue::from_static("close"));
         answer
     })
+}
+
+/// Why a body was not read.
+pub(super) fn unread(status: StatusCode) -> Option<&'static str> {
+    match status {
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => Some("unsupported_media_type"),
+        StatusCode::PAYLOAD_TOO_LARGE => Some("body_too_large"),
+        StatusCode::REQUEST_TIMEOUT => Some("body_too_slow"),
+        // The client went away in the middle of it.
+        _ => None,
+    }
+}
+
+/// The same, noted where it is a refusal.
+fn turned_away(door: &Door, inbound: &Inbound, problem: Problem) -> Response<Body> {
+    door.note(inbound.address, problem.early);
+    respond(door, problem.into())
 }
 
 pub(super) fn respond(door: &Door, answer: Answer) -> Response<Body> {
@@ -242,7 +271,7 @@ fn get(door: &Door, inbound: &Inbound) -> Response<Body> {
     let legacy = Legacy { door };
     let session = match legacy.session(inbound, None) {
         Ok(session) => session,
-        Err(problem) => return respond(door, problem.into()),
+        Err(problem) => return turned_away(door, inbound, problem),
     };
     let headers = inbound.headers.as_ref();
     let last = headers.and_then(|headers| headers.get(LAST_EVENT_ID));
@@ -258,7 +287,7 @@ fn get(door: &Door, inbound: &Inbound) -> Response<Body> {
     };
     let reader = match reader {
         Ok(reader) => reader,
-        Err(problem) => return respond(door, problem.into()),
+        Err(problem) => return turned_away(door, inbound, problem),
     };
     legacy.hear(&session);
     let closing = door.closing.clone().cancelled_owned();
@@ -299,7 +328,7 @@ fn delete(door: &Door, inbound: &Inbound) -> Response<Body> {
             door.sessions.end(&session);
             empty(StatusCode::NO_CONTENT)
         }
-        Err(problem) => respond(door, problem.into()),
+        Err(problem) => turned_away(door, inbound, problem),
     }
 }
 

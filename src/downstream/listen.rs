@@ -111,6 +111,7 @@ fn tasks_declared(request: &Request, capabilities: &ClientCapabilities) -> Resul
         error: Box::new(error),
         scopes: None,
         retry: None,
+        early: Some("missing_capability"),
     })
 }
 

@@ -28,6 +28,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    audit::journal::Journal,
     call::{Call, Identity, Listener, Op, Origin, Page, Trail},
     json::{Json, Limits, Node},
     jsonrpc::{
@@ -68,6 +69,8 @@ pub struct Door {
     pub observed: bool,
     /// How messages are read.
     pub bounds: DoorBounds,
+    /// Where is noted what is refused before it is a call.
+    pub journal: Journal,
 }
 
 /// How much a client may say at a time (SECURITY 6).
@@ -103,8 +106,10 @@ pub struct Inbound {
     pub accepts: Accepts,
     /// Who sent it.
     pub identity: Arc<Identity>,
-    /// Where it came from: the peer of the connection, never a header. `None` on a pipe.
+    /// Where it came from: the peer of the connection, or what a trusted proxy tells. `None` on a pipe.
     pub address: Option<IpAddr>,
+    /// That proxy, where it is one that tells.
+    pub proxy: Option<IpAddr>,
     /// What its endpoint serves.
     pub scope: Scope,
     /// The session it belongs to by other means than a header: the one session of a pipe.
@@ -134,9 +139,19 @@ pub struct Told {
     pub scopes: Option<Arc<[Arc<str>]>>,
     /// After what time to try again, where that is why it is refused.
     pub retry: Option<Duration>,
+    /// Why, where what was sent never came to be a call.
+    pub refused: Option<&'static str>,
 }
 
 impl Answer {
+    /// Why what was sent never came to be a call, if it did not.
+    const fn refused(&self) -> Option<&'static str> {
+        match self {
+            Self::Frame(told) => told.refused,
+            Self::Accepted | Self::Stream(_) => None,
+        }
+    }
+
     /// The same, but a stream ends with the proof of whoever it is for (SECURITY AUTHN-5).
     fn proved_by(mut self, identity: &Arc<Identity>) -> Self {
         if let Self::Stream(running) = &mut self {
@@ -154,6 +169,7 @@ impl Told {
             session: None,
             scopes: None,
             retry: None,
+            refused: None,
         }
     }
 }
@@ -167,6 +183,7 @@ impl From<Problem> for Answer {
             session: None,
             scopes: problem.scopes,
             retry: problem.retry,
+            refused: problem.early,
         })
     }
 }
@@ -182,6 +199,14 @@ enum Next<'a> {
 }
 
 impl Next<'_> {
+    /// The same, noted where it is a refusal.
+    fn noted(self, door: &Door, address: Option<IpAddr>) -> Self {
+        if let Self::Told(answer) = &self {
+            door.note(address, answer.refused());
+        }
+        self
+    }
+
     async fn answer(self) -> Answer {
         match self {
             Self::Told(answer) => answer,
@@ -195,11 +220,19 @@ impl Door {
     /// Answers one message: the ladder of PROTOCOL C1, body first, header as cross-check.
     // The message is read before the future is made, so that the future holds no more than what is waited for.
     pub fn accept(&self, inbound: Inbound) -> impl Future<Output = Answer> + Send + '_ {
+        let address = inbound.address;
         let next = match decode(inbound.body.clone(), &self.bounds.json) {
             Ok(message) => self.take(inbound, message),
             Err(error) => Next::Told(Problem::undecodable(error).into()),
         };
-        next.answer()
+        next.noted(self, address).answer()
+    }
+
+    /// Notes why something never came to be a call.
+    fn note(&self, address: Option<IpAddr>, refused: Option<&'static str>) {
+        if let Some(reason) = refused {
+            self.journal.turned_away(address, reason);
+        }
     }
 
     /// The same, where the body was looked at already.
@@ -208,7 +241,9 @@ impl Door {
         inbound: Inbound,
         message: Message,
     ) -> impl Future<Output = Answer> + Send + '_ {
-        self.take(inbound, message).answer()
+        let address = inbound.address;
+        let next = self.take(inbound, message);
+        next.noted(self, address).answer()
     }
 
     fn take(&self, inbound: Inbound, message: Message) -> Next<'_> {
@@ -241,7 +276,12 @@ impl Door {
                     return Next::Running(running, inbound.identity);
                 }
                 Ok(None) => {
-                    let answer = async move { legacy.request(inbound, request).await };
+                    let answer = async move {
+                        let address = inbound.address;
+                        let answer = legacy.request(inbound, request).await;
+                        self.note(address, answer.refused());
+                        answer
+                    };
                     return Next::Legacy(answer.boxed());
                 }
                 Err(problem) => problem.into(),
@@ -267,6 +307,7 @@ impl Door {
             } else {
                 Listener::Stdio
             },
+            proxy: inbound.proxy,
             parent,
             state,
         })

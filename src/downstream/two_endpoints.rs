@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use super::{
     Accepts, Door, RpcError,
     channel::Channel,
-    http::{not_allowed, peer_address, read_message, respond, with_signs_of_life},
+    http::{not_allowed, peer_address, read_message, respond, unread, with_signs_of_life},
     legacy::random_id,
     problem::Problem,
     proof::while_proved,
@@ -158,16 +158,24 @@ impl Endpoint for MessagesEndpoint {
             let channel = named.and_then(|name| this.lines.find(name, principal, &this.scope));
             let (door, bounds) = (&this.door, this.bounds);
             // Read even when there is no such stream, so that the connection can be used again.
+            let address = peer_address(&head.extensions);
             let body = match read_message(&head.headers, body, &bounds).await {
                 Ok(body) => body,
-                Err(refusal) => return refusal,
+                Err(refusal) => {
+                    door.note(address, unread(refusal.status()));
+                    return refusal;
+                }
             };
-            let Some(channel) = channel else {
-                return respond(door, Problem::session_unknown(None).into());
+            let taken = match channel {
+                Some(channel) => channel.take(&identity, body).await,
+                None => Err(Problem::session_unknown(None)),
             };
-            match channel.take(&identity, body).await {
+            match taken {
                 Ok(()) => empty(StatusCode::ACCEPTED),
-                Err(problem) => respond(door, problem.into()),
+                Err(problem) => {
+                    door.note(address, problem.early);
+                    respond(door, problem.into())
+                }
             }
         }
         .boxed()

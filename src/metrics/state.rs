@@ -74,11 +74,24 @@ pub struct RuleMoment {
 }
 
 /// The audit log at one moment.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct AuditMoment {
     /// Records that were put and are not safe yet.
     pub lag: u64,
     /// Whether new operations are refused because they cannot be recorded.
+    pub failing: bool,
+    /// Where records go to beside the files.
+    pub sinks: Vec<SinkMoment>,
+}
+
+/// A sink of audit records at one moment.
+#[derive(Debug, Clone)]
+pub struct SinkMoment {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Records that are written and were not delivered to it yet.
+    pub lag: u64,
+    /// Whether the last delivery failed.
     pub failing: bool,
 }
 
@@ -117,7 +130,7 @@ type Seen<'a> = &'a dyn AsyncInstrument<u64>;
 type Read = fn(&Moment, Seen<'_>);
 type Row = (&'static str, &'static str, &'static str, Read);
 
-const GAUGES: [Row; 16] = [
+const GAUGES: [Row; 18] = [
     (
         "usher.sessions",
         "{session}",
@@ -233,7 +246,7 @@ const GAUGES: [Row; 16] = [
         "{record}",
         "Audit records that are not safe yet.",
         |at, seen| {
-            if let Some(audit) = at.audit {
+            if let Some(audit) = &at.audit {
                 seen.observe(audit.lag, &[]);
             }
         },
@@ -243,10 +256,22 @@ const GAUGES: [Row; 16] = [
         "{log}",
         "1 while calls are refused because they cannot be recorded.",
         |at, seen| {
-            if let Some(audit) = at.audit {
+            if let Some(audit) = &at.audit {
                 seen.observe(u64::from(audit.failing), &[]);
             }
         },
+    ),
+    (
+        "usher.audit.sink.lag",
+        "{record}",
+        "Audit records that were not delivered to a sink yet; the file has them.",
+        |at, seen| each_sink(at, seen, |sink| sink.lag),
+    ),
+    (
+        "usher.audit.sink.failing",
+        "{sink}",
+        "1 while audit records cannot be delivered to a sink.",
+        |at, seen| each_sink(at, seen, |sink| u64::from(sink.failing)),
     ),
 ];
 
@@ -302,6 +327,13 @@ fn of(upstream: &UpstreamMoment) -> KeyValue {
 fn each(at: &Moment, seen: Seen<'_>, number: impl Fn(&UpstreamMoment) -> u64) {
     for upstream in &at.upstreams {
         seen.observe(number(upstream), &[of(upstream)]);
+    }
+}
+
+fn each_sink(at: &Moment, seen: Seen<'_>, number: impl Fn(&SinkMoment) -> u64) {
+    for sink in at.audit.iter().flat_map(|audit| &audit.sinks) {
+        let labels = [KeyValue::new("usher.sink", Arc::clone(&sink.name))];
+        seen.observe(number(sink), &labels);
     }
 }
 

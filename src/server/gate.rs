@@ -14,6 +14,8 @@ use crate::metrics::{self, Bound};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
+    /// The word for it in records.
+    pub(super) reason: &'static str,
     pub(super) text: &'static str,
     pub(super) allow: Option<&'static str>,
 }
@@ -68,27 +70,54 @@ pub(super) fn judge<B>(
 }
 
 impl Refusal {
-    pub(super) const NOT_FOUND: Self = Self::new(StatusCode::NOT_FOUND, "not found\n");
-    const BAD_HOST: Self = Self::new(StatusCode::BAD_REQUEST, "bad host\n");
-    const BAD_FIELDS: Self = Self::new(StatusCode::BAD_REQUEST, "ambiguous header\n");
-    const MALFORMED: Self = Self::new(StatusCode::BAD_REQUEST, "malformed request\n");
-    const HOST: Self = Self::new(StatusCode::FORBIDDEN, "host not allowed\n");
-    const ORIGIN: Self = Self::new(StatusCode::FORBIDDEN, "origin not allowed\n");
-    const TARGET: Self = Self::new(StatusCode::URI_TOO_LONG, "target too long\n");
+    pub(super) const NOT_FOUND: Self = Self::new(StatusCode::NOT_FOUND, "not_found", "not found\n");
+    const BAD_HOST: Self = Self::new(StatusCode::BAD_REQUEST, "bad_host", "bad host\n");
+    const BAD_FIELDS: Self = Self::new(
+        StatusCode::BAD_REQUEST,
+        "ambiguous_header",
+        "ambiguous header\n",
+    );
+    const MALFORMED: Self = Self::new(
+        StatusCode::BAD_REQUEST,
+        "malformed_request",
+        "malformed request\n",
+    );
+    const HOST: Self = Self::new(
+        StatusCode::FORBIDDEN,
+        "host_not_allowed",
+        "host not allowed\n",
+    );
+    const ORIGIN: Self = Self::new(
+        StatusCode::FORBIDDEN,
+        "origin_not_allowed",
+        "origin not allowed\n",
+    );
+    const TARGET: Self = Self::new(
+        StatusCode::URI_TOO_LONG,
+        "target_too_long",
+        "target too long\n",
+    );
     const FIELDS: Self = Self::new(
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        "headers_too_large",
         "headers too large\n",
     );
-    const TUNNEL: Self = Self::new(StatusCode::NOT_IMPLEMENTED, "not implemented\n");
+    const TUNNEL: Self = Self::new(
+        StatusCode::NOT_IMPLEMENTED,
+        "not_implemented",
+        "not implemented\n",
+    );
     const TRACE: Self = Self {
         status: StatusCode::METHOD_NOT_ALLOWED,
+        reason: "method_not_allowed",
         text: "method not allowed\n",
         allow: Some(ALLOW),
     };
 
-    const fn new(status: StatusCode, text: &'static str) -> Self {
+    const fn new(status: StatusCode, reason: &'static str, text: &'static str) -> Self {
         Self {
             status,
+            reason,
             text,
             allow: None,
         }

@@ -43,6 +43,10 @@ pub trait Routes: Send + Sync + 'static {
     /// was cut off. `None` is answered `404`.
     // SECURITY HTTP-4
     fn find(&self, raw_path: &str) -> Option<Arc<dyn Endpoint>>;
+
+    /// A request from this address got to no endpoint, for a reason from the published list. It must not wait. Default: nobody
+    /// is told.
+    fn turned_away(&self, _address: IpAddr, _reason: &'static str) {}
 }
 
 /// What the peer of the connection proved in its TLS handshake; in a request's extensions where there was a certificate.

@@ -68,7 +68,10 @@ impl Service<Request<Incoming>> for Serve {
                 .ok_or(Refusal::NOT_FOUND)
         });
         let state = match endpoint {
-            Err(refusal) => State::Refused(refusal),
+            Err(refusal) => {
+                self.site.routes.turned_away(peer.client, refusal.reason);
+                State::Refused(refusal)
+            }
             Ok(endpoint) => {
                 request.extensions_mut().insert(peer);
                 if let Some(certified) = &self.certified {

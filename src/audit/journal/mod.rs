@@ -25,7 +25,7 @@ use super::{
     recorder::{Recorder, Weight},
     stamp,
 };
-use tally::{Episodes, Failed, Failures, Step};
+use tally::{Episodes, Failed, Failures, Measure, Step};
 
 /// What sort of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,6 +46,8 @@ pub enum Kind {
     Quarantine,
     /// Somebody was kept out.
     Authentication,
+    /// What somebody sent was refused before it was a call: it is no message, or not for this listener.
+    Refused,
     /// A limit is reached, or is not any more.
     Limit,
     /// There is more work than capacity, or there is not any more.
@@ -66,6 +68,7 @@ impl Kind {
             Self::Approval => "approval",
             Self::Quarantine => "quarantine",
             Self::Authentication => "authentication",
+            Self::Refused => "refused",
             Self::Limit => "limit",
             Self::Overload => "overload",
             Self::Administration => "administration",
@@ -86,10 +89,20 @@ struct Shared {
     counts: Mutex<Counts>,
 }
 
-#[derive(Default)]
 struct Counts {
     failures: Failures,
+    messages: Failures,
     episodes: Episodes,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self {
+            failures: Failures::new(Measure::AUTHENTICATION),
+            messages: Failures::new(Measure::MESSAGES),
+            episodes: Episodes::default(),
+        }
+    }
 }
 
 impl Journal {
@@ -122,7 +135,20 @@ impl Journal {
             .failures
             .add(address, reason, Instant::now());
         for failed in step {
-            shared.failed(&failed);
+            shared.failed(Kind::Authentication, &failed);
+        }
+    }
+
+    /// What came from this address was refused before it was a call, for a reason from the published list. Noted as
+    /// [`Journal::refused`] is, but ten in a second at most: whoever sends rubbish does not fill the log with it.
+    pub fn turned_away(&self, address: Option<IpAddr>, reason: &'static str) {
+        let Some(shared) = &self.0 else { return };
+        let step = shared
+            .counts()
+            .messages
+            .add(address, reason, Instant::now());
+        for failed in step {
+            shared.failed(Kind::Refused, &failed);
         }
     }
 
@@ -173,24 +199,28 @@ impl Shared {
 
     fn sweep(&self, ending: bool) {
         let now = Instant::now();
-        let (failures, episodes) = {
+        let (failures, messages, episodes) = {
             let mut counts = self.counts();
             (
                 counts.failures.sweep(now, ending),
+                counts.messages.sweep(now, ending),
                 counts.episodes.sweep(now, ending),
             )
         };
         for failed in failures {
-            self.failed(&failed);
+            self.failed(Kind::Authentication, &failed);
+        }
+        for failed in messages {
+            self.failed(Kind::Refused, &failed);
         }
         for (kind, name, step) in episodes {
             self.episode(kind, &name, &step);
         }
     }
 
-    fn failed(&self, failed: &Failed) {
+    fn failed(&self, kind: Kind, failed: &Failed) {
         let address = failed.address.map(|address| address.to_string());
-        self.note(Kind::Authentication, |detail| {
+        self.note(kind, |detail| {
             detail
                 .maybe("address", address.as_deref())
                 .number("count", failed.count)

@@ -14,8 +14,27 @@ use super::Kind;
 const WINDOW: Duration = Duration::from_secs(60);
 /// How many of them in a window are told one by one.
 const SINGLE: u64 = 10;
-/// The most addresses counted apart; those beyond are counted as one.
-const ADDRESSES: usize = 4_096;
+/// How much is told of failures.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Measure {
+    /// The most addresses counted apart; those beyond are counted as one.
+    addresses: usize,
+    /// The most that are told one by one in a second, of all addresses together.
+    at_once: u32,
+}
+
+impl Measure {
+    /// Of who was kept out.
+    pub(super) const AUTHENTICATION: Self = Self {
+        addresses: 4_096,
+        at_once: 100,
+    };
+    /// Of what was no message: anybody who reaches the listener can send that.
+    pub(super) const MESSAGES: Self = Self {
+        addresses: 256,
+        at_once: 10,
+    };
+}
 /// An episode is over when there was nothing for so long.
 const QUIET: Duration = Duration::from_secs(60);
 /// The most episodes at once; those beyond are not told apart.
@@ -35,20 +54,32 @@ pub(super) struct Failed {
     pub(super) over: Duration,
 }
 
-/// Failed authentications by address.
-#[derive(Default)]
+/// Failures by address.
 pub(super) struct Failures {
+    measure: Measure,
     windows: HashMap<Option<IpAddr>, Window>,
+    /// The second that is running, and how many were told in it.
+    second: Option<(Instant, u32)>,
 }
 
 struct Window {
     since: Instant,
     count: u64,
+    /// How many were told one by one.
+    told: u64,
     /// Of those that were not told.
     reasons: Vec<&'static str>,
 }
 
 impl Failures {
+    pub(super) fn new(measure: Measure) -> Self {
+        Self {
+            measure,
+            windows: HashMap::new(),
+            second: None,
+        }
+    }
+
     /// Counts one; what is to be told now.
     pub(super) fn add(
         &mut self,
@@ -64,16 +95,22 @@ impl Failures {
         {
             told.extend(window.rest(key, now));
         }
-        if self.windows.len() >= ADDRESSES && !self.windows.contains_key(&key) {
+        if self.windows.len() >= self.measure.addresses && !self.windows.contains_key(&key) {
             key = None;
         }
+        let room = self.has_room(now);
         let window = self.windows.entry(key).or_insert_with(|| Window {
             since: now,
             count: 0,
+            told: 0,
             reasons: Vec::new(),
         });
         window.count += 1;
-        if window.count <= SINGLE {
+        if window.told < SINGLE && room {
+            window.told += 1;
+            if let Some((_, told)) = &mut self.second {
+                *told += 1;
+            }
             told.push(Failed {
                 address,
                 count: 1,
@@ -84,6 +121,16 @@ impl Failures {
             window.reasons.push(reason);
         }
         told
+    }
+
+    /// Whether one more may be told in this second.
+    fn has_room(&mut self, now: Instant) -> bool {
+        let (began, told) = *self.second.get_or_insert((now, 0));
+        if now.duration_since(began) >= Duration::from_secs(1) {
+            self.second = Some((now, 0));
+            return true;
+        }
+        told < self.measure.at_once
     }
 
     /// What is over, or at the end everything.
@@ -99,7 +146,7 @@ impl Failures {
 impl Window {
     /// Those that were not told one by one.
     fn rest(self, address: Option<IpAddr>, now: Instant) -> Option<Failed> {
-        let count = self.count.saturating_sub(SINGLE);
+        let count = self.count.saturating_sub(self.told);
         (count > 0).then(|| Failed {
             address,
             count,

@@ -100,7 +100,7 @@ async fn failed_authentications_are_told_one_by_one_ten_times_a_minute_and_then_
 
 #[tokio::test(start_paused = true)]
 async fn many_addresses_are_counted_as_one_beyond_a_bound_and_all_of_them_are_counted() {
-    let mut failures = Failures::default();
+    let mut failures = Failures::new(Measure::AUTHENTICATION);
     let now = Instant::now();
     let mut told = 0;
     for n in 0..10_000_u32 {
@@ -109,19 +109,22 @@ async fn many_addresses_are_counted_as_one_beyond_a_bound_and_all_of_them_are_co
             told += failed.count;
         }
     }
-    assert_eq!(told, 4_096 + 10);
+    // So many one by one in a second, whoever they are.
+    assert_eq!(told, 100);
     let rest = failures.sweep(now + Duration::from_secs(60), false);
     assert_eq!(
         rest.iter().map(|failed| failed.count).sum::<u64>() + told,
         10_000
     );
-    assert_eq!(rest.len(), 1);
-    assert_eq!(rest[0].address, None);
+    assert_eq!(rest.len(), 4_096 - 100 + 1);
+    let others = rest.iter().find(|failed| failed.address.is_none());
+    assert_eq!(others.unwrap().count, 10_000 - 4_096);
     // The addresses of one network of IPv6 are one.
     let mut told = 0;
     for n in 0..100_u128 {
         let address = std::net::Ipv6Addr::from_bits((0x2001_0db8 << 96) + n);
-        told += failures.add(Some(address.into()), "no_token", now).len();
+        let later = now + Duration::from_secs(120);
+        told += failures.add(Some(address.into()), "no_token", later).len();
     }
     assert_eq!(told, 10);
 }
@@ -165,4 +168,34 @@ async fn a_note_is_in_the_log_and_a_journal_that_is_off_notes_nothing() {
     let told = details(directory.path(), Kind::Configuration);
     assert_eq!(told, [r#"{"digest":"abc","state":"in_force"}"#]);
     assert!(details(directory.path(), Kind::Stop).is_empty());
+}
+
+/// Nobody fills the log with what is no message, from however many addresses.
+#[tokio::test(start_paused = true)]
+async fn messages_that_are_none_are_told_ten_in_a_second_and_counted_all() {
+    let directory = tempfile::tempdir().unwrap();
+    let (journal, keeper) = journal(directory.path());
+    let tasks = Tasks::new();
+    tasks.spawn_orderly(journal.clone().keep(tasks.token().clone()));
+    for second in 0..3_u8 {
+        for n in 0..1_000_u16 {
+            let [high, low] = n.to_be_bytes();
+            let address = IpAddr::from([10, second, high, low]);
+            journal.turned_away(Some(address), "invalid_json");
+        }
+        advance(Duration::from_secs(1)).await;
+    }
+    tasks.finish().await;
+    drop((journal, keeper));
+    let told = details(directory.path(), Kind::Refused);
+    let single = told.iter().filter(|told| told.contains(r#""seconds":0}"#));
+    assert!(single.count() <= 30 + 256, "{}", told.len());
+    // Ten in each second one by one, and 256 addresses and all others when it is over.
+    assert!(told.len() <= 30 + 257, "{}", told.len());
+    let counts = told.iter().map(|told| {
+        let (_, rest) = told.split_once(r#""count":"#).unwrap();
+        let (count, _) = rest.split_once(',').unwrap();
+        count.parse::<u64>().unwrap()
+    });
+    assert_eq!(counts.sum::<u64>(), 3_000);
 }

@@ -1,6 +1,7 @@
 //! What the log needs of a disk, so that tests can put faults in between.
 
 use std::{
+    fmt,
     fs::{self, File, OpenOptions},
     io::{self, Write as _},
     os::unix::fs::{FileExt as _, OpenOptionsExt as _},
@@ -9,12 +10,17 @@ use std::{
 };
 
 /// Opens files. The real one is [`Disk`].
-pub trait Storage: Send + Sync + 'static {
+pub trait Storage: fmt::Debug + Send + Sync + 'static {
     /// A new file, which only its owner may read; it must not be there yet. Its name is durable when this returns.
     ///
     /// # Errors
     /// What the system says.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn Appender>>;
+
+    /// Whether what is written can be found again by its path. Default: yes.
+    fn keeps_files(&self) -> bool {
+        true
+    }
 
     /// How much of the disk that `directory` is on is used, in percent, as `df` tells it: what only the superuser may use counts
     /// as used.
@@ -48,6 +54,50 @@ pub trait Appender: Send + Sync + 'static {
 /// The file system.
 #[derive(Debug, Clone, Copy)]
 pub struct Disk;
+
+/// A stream of this process in the place of files: what was written to it is somebody else's to keep.
+#[derive(Debug, Clone, Copy)]
+pub enum Streamed {
+    /// stdout.
+    Stdout,
+    /// stderr.
+    Stderr,
+}
+
+impl Storage for Streamed {
+    fn create(&self, _: &Path) -> io::Result<Arc<dyn Appender>> {
+        Ok(Arc::new(*self))
+    }
+
+    fn keeps_files(&self) -> bool {
+        false
+    }
+
+    fn used(&self, _: &Path) -> io::Result<u8> {
+        Ok(0)
+    }
+}
+
+impl Appender for Streamed {
+    fn append(&self, bytes: &[u8], _: u64) -> io::Result<()> {
+        match self {
+            Self::Stdout => io::stdout().write_all(bytes),
+            Self::Stderr => io::stderr().write_all(bytes),
+        }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        match self {
+            Self::Stdout => io::stdout().flush(),
+            Self::Stderr => io::stderr().flush(),
+        }
+    }
+
+    /// A stream takes nothing back: what was cut off in the middle of a record is no record, and the next one begins anew.
+    fn truncate(&self, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
 
 impl Storage for Disk {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn Appender>> {

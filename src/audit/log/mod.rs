@@ -7,6 +7,7 @@
 
 mod disk;
 mod segment;
+mod told;
 
 #[cfg(test)]
 pub(super) mod testing;
@@ -21,16 +22,19 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-pub use disk::{Appender, Disk, Storage};
+pub use disk::{Appender, Disk, Storage, Streamed};
 pub(in crate::audit) use disk::{replace, sync_directory};
 pub use segment::{EXTENSION, Segment, segments};
+pub(in crate::audit) use told::event;
+pub(crate) use told::is_of_the_log;
+pub(super) use told::{CHECKPOINT, SEGMENT};
+
+use told::{Begin, checkpoint_event, retention_event, segment_event};
 
 use super::{
-    canonical::Object,
     chain::{Origin, Place, Tree, link},
     key::{Checkpoint, SigningKey},
     query::index,
-    stamp,
 };
 
 /// An event: the text of one canonical JSON object.
@@ -83,6 +87,10 @@ pub struct Log {
     checkpoint: Option<Signed>,
     /// Segments that ended and have no index yet.
     ended: Vec<PathBuf>,
+    /// Segments that were given up with nothing in them that is durable: all of it is written again, and they go then.
+    useless: Vec<PathBuf>,
+    /// The name of the last segment: no other gets it, also when its file is gone.
+    named: (u64, u32),
     /// What is written, before it is.
     buffer: Vec<u8>,
 }
@@ -90,6 +98,8 @@ pub struct Log {
 struct Open {
     file: Arc<dyn Appender>,
     path: PathBuf,
+    /// The number of its first record.
+    first: u64,
     length: u64,
     begun: SystemTime,
     /// Whether it holds more than its beginning.
@@ -142,8 +152,12 @@ impl Log {
         key: SigningKey,
         cuts: Cuts,
     ) -> io::Result<(Self, Option<Recovered>)> {
-        fs::create_dir_all(directory)?;
-        let recovered = recover(directory)?;
+        let (mut recovered, mut ended) = (None, Vec::new());
+        if storage.keeps_files() {
+            fs::create_dir_all(directory)?;
+            recovered = recover(directory)?;
+            ended = without_index(directory)?;
+        }
         let last = recovered.map_or(Place::START, |recovered| recovered.last);
         let mut log = Self {
             storage,
@@ -157,7 +171,9 @@ impl Log {
             unsynced: VecDeque::new(),
             tree: Tree::default(),
             checkpoint: None,
-            ended: without_index(directory)?,
+            ended,
+            useless: Vec::new(),
+            named: (0, 0),
             buffer: Vec::new(),
         };
         let torn = recovered.map_or(0, |recovered| recovered.cut);
@@ -341,6 +357,9 @@ impl Log {
     /// Removes segments whose last change is older than is kept; that they are gone is recorded before they are. The one that
     /// is written to stays, and the one before it.
     fn retire(&mut self) -> io::Result<()> {
+        if !self.storage.keeps_files() {
+            return Ok(());
+        }
         let now = SystemTime::now();
         let mut old = Vec::new();
         let mut all = segments(&self.directory)?;
@@ -395,6 +414,10 @@ impl Log {
         match begun.and_then(|()| self.write(&again)) {
             Ok(()) => {
                 self.unsynced.extend(again);
+                for path in self.useless.drain(..) {
+                    // Left behind, it is one more that was given up.
+                    _ = fs::remove_file(path);
+                }
                 Ok(())
             }
             Err(error) => {
@@ -411,25 +434,37 @@ impl Log {
 
     /// Nothing more goes to this segment; what of it is not durable will be written again.
     fn give_up(&mut self) {
-        self.ended.extend(self.open.take().map(|open| open.path));
+        let Some(open) = self.open.take() else { return };
+        if self.synced.seq < open.first {
+            self.useless.push(open.path);
+        } else {
+            self.ended.push(open.path);
+        }
     }
 
     fn begin(&mut self, begin: Begin) -> io::Result<()> {
         let first = self.written.seq + 1;
-        let mut turn = 0;
+        let mut turn = match self.named {
+            (before, turn) if before == first => (turn + 1) % TURNS,
+            _ => 0,
+        };
+        let mut tried = 1;
         let (file, path) = loop {
             let path = self.directory.join(segment::name(first, turn));
             match self.storage.create(&path) {
                 Ok(file) => break (file, path),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && turn < 9_999 => {
-                    turn += 1
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tried < TURNS => {
+                    turn = (turn + 1) % TURNS;
+                    tried += 1;
                 }
                 Err(error) => return Err(error),
             }
         };
+        self.named = (first, turn);
         self.open = Some(Open {
             file,
             path: path.clone(),
+            first,
             length: 0,
             begun: SystemTime::now(),
             holds: false,
@@ -473,101 +508,10 @@ impl Log {
     }
 }
 
+/// How many segments may begin with the same record.
+const TURNS: u32 = 10_000;
 /// What is kept of the buffer between writes.
 const BUFFER: usize = 1 << 20;
-
-/// Why a segment begins.
-#[derive(Clone, Copy)]
-struct Begin {
-    /// Whether somebody else wrote the one before: another process, or this one before it opened the log again.
-    opens: bool,
-    /// Bytes that were cut off the one before.
-    torn: u64,
-    /// The last record of the one before that counts, where a sync of it failed.
-    given_up: Option<Place>,
-}
-
-fn segment_event(begin: &Begin, after: Place, key: &str) -> Event {
-    let reason = match begin {
-        Begin {
-            given_up: Some(_), ..
-        } => "sync_failed",
-        Begin { torn: 1.., .. } => "recovery",
-        Begin { .. } if after.seq == 0 => "first",
-        Begin { opens: true, .. } => "opened",
-        Begin { opens: false, .. } => "next",
-    };
-    event(|object| {
-        object.text("event", "segment").object("segment", |inside| {
-            inside
-                .number("after", after.seq)
-                .text("after_hash", &after.hash.to_string())
-                .text("key", key)
-                .text("reason", reason)
-                .number("torn_bytes", begin.torn);
-        });
-        object
-            .text("time", &stamp(SystemTime::now()))
-            .number("v", 1);
-    })
-}
-
-fn checkpoint_event(checkpoint: &Checkpoint, signature: &str, key: &str) -> Event {
-    event(|object| {
-        object.object("checkpoint", |inside| {
-            inside
-                .number("first", checkpoint.first)
-                .text("key", key)
-                .number("last", checkpoint.last.seq)
-                .text("last_hash", &checkpoint.last.hash.to_string())
-                .text("root", &checkpoint.root.to_string())
-                .text("signature", signature);
-        });
-        object
-            .text("event", "checkpoint")
-            .text("time", &stamp(SystemTime::now()))
-            .number("v", 1);
-    })
-}
-
-fn retention_event(old: &[(Segment, Place)], last: &Place) -> Event {
-    event(|object| {
-        object
-            .text("event", "retention")
-            .object("retention", |inside| {
-                inside
-                    .number("last", last.seq)
-                    .text("last_hash", &last.hash.to_string())
-                    .objects("segments", old, 1_000, |one, (segment, last)| {
-                        let name = segment.path.file_name().unwrap_or_default();
-                        one.number("first", segment.first)
-                            .number("last", last.seq)
-                            .text("name", &name.to_string_lossy());
-                    });
-            });
-        object
-            .text("time", &stamp(SystemTime::now()))
-            .number("v", 1);
-    })
-}
-
-/// Whether an event tells of the log itself, and is made anew where the log is.
-pub(crate) fn is_of_the_log(event: &[u8]) -> bool {
-    event.starts_with(CHECKPOINT) || event.starts_with(SEGMENT)
-}
-
-/// How the event of a checkpoint begins, and no other.
-pub(super) const CHECKPOINT: &[u8] = b"{\"checkpoint\":{";
-/// How the event of a segment's beginning begins, and no other.
-pub(super) const SEGMENT: &[u8] = b"{\"event\":\"segment\",\"segment\":{";
-
-pub(super) fn event(fill: impl FnOnce(&mut Object<'_>)) -> Event {
-    let mut text = String::with_capacity(512);
-    let mut object = Object::begin(&mut text);
-    fill(&mut object);
-    object.end();
-    text.into_bytes().into_boxed_slice()
-}
 
 /// Writes the index of a segment that has ended, for queries; where it is missing, they read the segment.
 ///

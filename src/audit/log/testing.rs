@@ -14,7 +14,7 @@ use super::{Appender, Event, Storage, event};
 use crate::audit::chain::Origin;
 
 /// A disk that fails when told to.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(in crate::audit) struct Faulty {
     /// Appends take half of what they get, and fail.
     pub(in crate::audit) full: AtomicBool,
@@ -46,6 +46,7 @@ struct FaultyFile {
 }
 
 /// Shared, so that a test can turn its knobs.
+#[derive(Debug)]
 pub(in crate::audit) struct Shared(pub(in crate::audit) Arc<Faulty>);
 
 impl Storage for Shared {

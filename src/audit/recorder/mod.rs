@@ -6,6 +6,7 @@
 //! writing writes for all who are waiting, so that a call alone costs one system call and no thread is woken; under
 //! `strict` a thread writes and syncs for all who came meanwhile.
 
+mod terms;
 #[cfg(test)]
 mod tests;
 
@@ -19,33 +20,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+pub use terms::{Bounds, Durability, Fill, Health, Watermarks};
+
 use super::{
     log::{Event, Log, Signed, event, write_index},
     stamp,
 };
-
-/// When a record counts as safe (PRODUCT 12).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
-    /// When it survives a loss of power. One sync serves all who wait for it.
-    Strict,
-    /// When the operating system has it: it survives the death of this process. Synced at most [`LATER`] later; and what tells
-    /// of something that has happened already may be handed over as late as that.
-    Kernel,
-    /// At once: it is written as much as [`LATER`] later.
-    Async,
-}
-
-impl Durability {
-    /// Its word, in configurations and in records.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Strict => "strict",
-            Self::Kernel => "kernel",
-            Self::Async => "async",
-        }
-    }
-}
 
 /// How long after a record the disk is told to keep it, under [`Durability::Kernel`].
 pub const LATER: Duration = Duration::from_millis(50);
@@ -55,80 +35,6 @@ const AGAIN: Duration = Duration::from_millis(250);
 const LOOK: Duration = Duration::from_secs(1);
 /// How often old segments are looked for.
 const TIDY: Duration = Duration::from_secs(600);
-
-/// How much may wait to be written (SECURITY 6).
-#[derive(Debug, Clone, Copy)]
-pub struct Bounds {
-    /// Records. Default 8,192.
-    pub records: usize,
-    /// Bytes of their events. Default 32 MiB.
-    pub bytes: usize,
-}
-
-impl Default for Bounds {
-    fn default() -> Self {
-        Self {
-            records: 8_192,
-            bytes: 32 << 20,
-        }
-    }
-}
-
-/// How full the disk may be, in percent (SECURITY 6).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Watermarks {
-    /// From here on it is told. Default 85.
-    pub warn: u8,
-    /// From here on new operations are refused, so that the outcomes of those under way can still be written. Default 95.
-    pub refuse: u8,
-}
-
-impl Default for Watermarks {
-    fn default() -> Self {
-        Self {
-            warn: 85,
-            refuse: 95,
-        }
-    }
-}
-
-/// How full the disk is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Fill {
-    /// There is room.
-    #[default]
-    Low,
-    /// Somebody should make room.
-    High,
-    /// Nothing new is let in.
-    Full,
-}
-
-impl Fill {
-    /// A stable word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::High => "high",
-            Self::Full => "full",
-        }
-    }
-}
-
-/// How the recording is, for health and metrics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Health {
-    /// Whether new operations are let in.
-    pub available: bool,
-    /// Whether the last attempt to write or to sync failed.
-    pub failing: bool,
-    /// How full the disk is.
-    pub fill: Fill,
-    /// How many records wait to become safe.
-    pub lag: u64,
-    /// How many were left out and are not told by a gap record yet.
-    pub lost: u64,
-}
 
 /// Records cannot be written now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -307,6 +213,11 @@ impl Recorder {
             lag: queue.put - queue.safe,
             lost: queue.lost,
         }
+    }
+
+    /// The number of the last record that is written.
+    pub fn last(&self) -> u64 {
+        self.0.log().written().seq
     }
 
     /// How many records wait to become safe.
@@ -522,6 +433,7 @@ impl Shared {
 
     /// Tells the disk to keep what is written. The log is free meanwhile.
     fn sync(&self) {
+        let mut failed = false;
         loop {
             let (syncing, written) = {
                 let log = self.log();
@@ -538,11 +450,13 @@ impl Shared {
             if result.is_ok() {
                 queue.dirty = queue.written != written;
                 queue.safe = queue.safe.max(written);
+                // What could not be written still waits.
+                queue.failing &= !queue.events.is_empty();
                 self.wake(&mut queue);
                 return;
             }
-            if next.is_err() {
-                // Nor can it be written anew: later, then.
+            if next.is_err() || std::mem::replace(&mut failed, true) {
+                // Nor can it be written anew, or made durable there: later, then.
                 queue.failing = true;
                 self.wake(&mut queue);
                 return;

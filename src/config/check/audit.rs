@@ -3,6 +3,7 @@
 use std::{
     collections::HashSet,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -11,7 +12,7 @@ use crate::{
     audit::{
         Level, Rule, Rules,
         home::AuditSpec,
-        log::Cuts,
+        log::{self, Cuts, Streamed},
         recorder::{Durability, Watermarks},
         sinks::{OtlpSpec, SinksSpec, Stream},
     },
@@ -51,6 +52,10 @@ pub(super) fn audit(
     let rules = raw.content.iter().enumerate();
     let rules = rules.map(|(index, raw)| rule(check, index, raw, upstreams));
     let rules = Rules(rules.collect());
+    let files = raw.files.unwrap_or(true);
+    if !files {
+        without_files(check, &raw);
+    }
     Some(AuditSpec {
         rules,
         directory: raw.dir.map(|written| {
@@ -61,6 +66,7 @@ pub(super) fn audit(
         }),
         durability: match raw.durability {
             Some(Safety::Strict) => Durability::Strict,
+            None if !files => Durability::Async,
             None | Some(Safety::Kernel) => Durability::Kernel,
             Some(Safety::Async) => Durability::Async,
         },
@@ -70,6 +76,11 @@ pub(super) fn audit(
         },
         watermarks,
         sinks,
+        storage: if files {
+            Arc::new(log::Disk)
+        } else {
+            Arc::new(Streamed::Stdout)
+        },
     })
 }
 
@@ -90,6 +101,35 @@ fn place(tree: &Node, findings: &Findings, written: &str) -> PathBuf {
         |source| directory_of(Path::new(&source.name)),
     );
     base.join(written)
+}
+
+/// What means nothing where records only go to stdout.
+fn without_files(check: &mut Check<'_>, raw: &Recording) {
+    if !raw.sinks.stdout {
+        check.wrong(
+            &["audit", "files"],
+            "without files records would go nowhere",
+            "add `sinks: { stdout: true }`, or write `audit: off`",
+        );
+    }
+    let needs = [
+        (&["audit", "dir"][..], raw.dir.is_some()),
+        (&["audit", "retention"], raw.retention.is_some()),
+        (&["audit", "sinks", "otlp"], raw.sinks.otlp.is_some()),
+        (
+            &["audit", "durability"],
+            matches!(raw.durability, Some(Safety::Strict | Safety::Kernel)),
+        ),
+    ];
+    for (at, given) in needs {
+        if given {
+            check.wrong(
+                at,
+                "needs files, and `audit.files` is false",
+                "leave this out, or leave `files` out",
+            );
+        }
+    }
 }
 
 fn disk(check: &mut Check<'_>, raw: &Disk) -> Watermarks {

@@ -28,6 +28,9 @@ pub(in crate::config) enum Audit {
 pub(in crate::config) struct Recording {
     /// The directory of the log, relative to this file. Default: usher/audit in the user's directory for state.
     pub(in crate::config) dir: Option<String>,
+    /// Whether records are kept in files. Without them stdout is the only sink, `sinks.stdout` has to be true, durability is async, and
+    /// the signing key is one of this process alone: for platforms that collect what containers write. Default: true.
+    pub(in crate::config) files: Option<bool>,
     /// When a record counts as safe: strict (on disk before anything is done), kernel (handed to the operating system before
     /// anything is done, on disk 50 ms later) or async (when there is time). Default: kernel.
     pub(in crate::config) durability: Option<Safety>,

@@ -399,3 +399,31 @@ upstreams:
         assert!(named, "{word} {told:?}");
     }
 }
+
+#[test]
+fn without_files_what_needs_them_is_refused_and_stdout_is_needed() {
+    let paths = |audit: &str| {
+        let all = lines(&format!("audit: {{ {audit} }}\n")).into_iter();
+        let paths = all.map(|(_, _, path, _)| path);
+        paths
+            .filter(|path| path.starts_with("audit"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(paths("files: false"), ["audit.files"]);
+    let stdout = "sinks: { stdout: true }";
+    for durability in ["", "durability: async,"] {
+        let none: [String; 0] = [];
+        assert_eq!(paths(&format!("files: false, {durability} {stdout}")), none);
+    }
+    assert_eq!(
+        paths(
+            "files: false, dir: x, durability: strict, retention: 30d, sinks: { stdout: true, otlp: \"http://127.0.0.1:1\" }"
+        ),
+        [
+            "audit.dir",
+            "audit.durability",
+            "audit.retention",
+            "audit.sinks.otlp"
+        ]
+    );
+}

@@ -219,6 +219,7 @@ impl Legacy<'_> {
             session: HeaderValue::from_str(&session.id).ok(),
             scopes: None,
             retry: None,
+            refused: None,
         })
     }
 
@@ -238,7 +239,7 @@ impl Legacy<'_> {
             Err(not_now) => return refused(not_now, request.id).into(),
         };
         let params = request.params.unwrap_or(Json::empty_object());
-        let refuse = |id: RequestId, error: RpcError, reason: &str| {
+        let refuse = |id: RequestId, error: RpcError, reason: &'static str| {
             Answer::from(Problem::new(StatusCode::OK, Some(id), error, reason))
         };
         let head = match read::head(&params) {
@@ -390,7 +391,7 @@ impl Legacy<'_> {
         inbound: &Inbound,
         id: Option<&RequestId>,
     ) -> Result<Arc<Session>, Problem> {
-        let refuse = |status, code, text: &str, reason: &str| {
+        let refuse = |status, code, text: &str, reason: &'static str| {
             Err(Problem::new(
                 status,
                 id.cloned(),
@@ -465,6 +466,6 @@ fn refused(why: NotNow, id: RequestId) -> Problem {
 }
 
 /// A refusal of one request whose message was sound; the id is the caller's to add.
-fn in_band(code: i64, text: &str, reason: &str) -> Problem {
+fn in_band(code: i64, text: &str, reason: &'static str) -> Problem {
     Problem::new(StatusCode::OK, None, RpcError::new(code, text), reason)
 }

@@ -38,6 +38,8 @@ pub(super) struct Problem {
     pub(super) scopes: Option<Arc<[Arc<str>]>>,
     /// After what time to try again, for `Retry-After`.
     pub(super) retry: Option<Duration>,
+    /// Why, where it never came to be a call; what became of calls is recorded elsewhere.
+    pub(super) early: Option<&'static str>,
 }
 
 impl Problem {
@@ -46,7 +48,7 @@ impl Problem {
         status: StatusCode,
         id: Option<RequestId>,
         mut error: RpcError,
-        reason: &str,
+        reason: &'static str,
     ) -> Self {
         if error.data.is_none() {
             error.data = Some(meta::object_of(&[("reason", Json::string(reason))]));
@@ -57,6 +59,7 @@ impl Problem {
             error: Box::new(error),
             scopes: None,
             retry: None,
+            early: Some(reason),
         }
     }
 
@@ -287,6 +290,7 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
     Problem {
         scopes,
         retry,
+        early: None,
         status,
         id: Some(id),
         error: Box::new(RpcError {

@@ -15,9 +15,10 @@ use std::{
 
 use super::GuardError;
 use crate::{
+    audit::journal::{Journal, Kind},
     auth::{
         Authenticator,
-        keys::{KeyFile, KeyTable},
+        keys::{KeyFile, KeyRecord, KeyTable},
     },
     tasks::Tasks,
 };
@@ -26,6 +27,8 @@ use crate::{
 const LOOK: Duration = Duration::from_secs(2);
 /// After how many looks it is written when keys were used last.
 const WRITE: u32 = 15;
+/// Ids of keys in one record.
+const TOLD: usize = 32;
 /// Bytes of the file.
 const MAX_BYTES: u64 = 64 << 20;
 
@@ -36,6 +39,7 @@ type Mark = Option<(SystemTime, u64, u64)>;
 pub(super) fn watch(
     authenticator: &Arc<Authenticator>,
     file: &Path,
+    journal: &Journal,
     tasks: &Tasks,
 ) -> Result<(), GuardError> {
     let mark = mark(file);
@@ -44,11 +48,21 @@ pub(super) fn watch(
         why,
     })?;
     authenticator.put_api_keys(KeyTable::of(&keys));
+    let known = standing(&keys);
+    journal.note(Kind::Keys, |detail| {
+        let live = known.values().filter(|live| **live).count();
+        detail
+            .number("live", live as u64)
+            .text("state", "read")
+            .number("total", known.len() as u64);
+    });
     let watching = Watching {
         authenticator: authenticator.clone(),
         file: file.to_owned(),
         mark,
         written: BTreeMap::new(),
+        known,
+        journal: journal.clone(),
     };
     tasks.spawn_orderly(watching.run(tasks.token().clone()));
     Ok(())
@@ -59,6 +73,9 @@ struct Watching {
     file: PathBuf,
     mark: Mark,
     written: BTreeMap<String, u64>,
+    /// The keys there are, by their ids, and whether each may still be used.
+    known: BTreeMap<String, bool>,
+    journal: Journal,
 }
 
 impl Watching {
@@ -82,6 +99,8 @@ impl Watching {
             file: self.file.clone(),
             mark: self.mark,
             written: BTreeMap::new(),
+            known: BTreeMap::new(),
+            journal: Journal::off(),
         };
         let work = move || {
             let mut this = self;
@@ -103,6 +122,7 @@ impl Watching {
         match read(&self.file) {
             Ok(keys) => {
                 self.authenticator.put_api_keys(KeyTable::of(&keys));
+                self.compare(standing(&keys));
                 tracing::info!(keys = keys.keys.len(), "the file of API keys is read anew");
             }
             Err(why) => tracing::error!(
@@ -110,6 +130,31 @@ impl Watching {
                 "the file of API keys cannot be read; the keys there were stay"
             ),
         }
+    }
+
+    /// Records which keys were made, revoked and taken away.
+    fn compare(&mut self, now: BTreeMap<String, bool>) {
+        let before = std::mem::replace(&mut self.known, now);
+        let now = &self.known;
+        let made = now.keys().filter(|id| !before.contains_key(*id));
+        let gone = before.keys().filter(|id| !now.contains_key(*id));
+        let revoked = now
+            .iter()
+            .filter(|(id, live)| !**live && before.get(*id) == Some(&true));
+        let made: Vec<&str> = made.map(String::as_str).collect();
+        let gone: Vec<&str> = gone.map(String::as_str).collect();
+        let revoked: Vec<&str> = revoked.map(|(id, _)| id.as_str()).collect();
+        if made.is_empty() && gone.is_empty() && revoked.is_empty() {
+            return;
+        }
+        self.journal.note(Kind::Keys, |detail| {
+            detail
+                .texts("created", made, TOLD)
+                .texts("removed", gone, TOLD)
+                .texts("revoked", revoked, TOLD)
+                .text("state", "changed")
+                .number("total", now.len() as u64);
+        });
     }
 
     fn write(&mut self) {
@@ -122,6 +167,12 @@ impl Watching {
             Err(error) => tracing::warn!(%error, "when keys were used cannot be written"),
         }
     }
+}
+
+/// The ids of the keys, and whether each is not revoked.
+fn standing(keys: &KeyFile) -> BTreeMap<String, bool> {
+    let standing = |key: &KeyRecord| (key.id.clone(), key.revoked.is_none());
+    keys.keys.iter().map(standing).collect()
 }
 
 fn mark(file: &Path) -> Mark {

@@ -106,7 +106,7 @@ impl Gatekeeper {
         let spec = authenticator.spec();
         let fetcher = Fetcher::new(None)?;
         if let Some(keys) = &spec.keys {
-            key_file::watch(&authenticator, &keys.file, tasks)?;
+            key_file::watch(&authenticator, &keys.file, &journal, tasks)?;
         }
         let keeper = |number| KeyKeeper::start(number, &authenticator, fetcher.clone(), tasks);
         let keepers = (0..spec.issuers.len()).map(keeper).collect();

@@ -73,6 +73,14 @@ pub(super) fn refused(error: &Error) -> Ending<'_> {
     }
 }
 
+/// The HTTP status that an upstream failed with, where it is known.
+pub(super) fn status(error: &Error) -> Option<u16> {
+    match error {
+        Error::Upstream(FromUpstream { error, .. }) => error.status(),
+        _ => None,
+    }
+}
+
 /// Because its client went away, or told it to stop.
 pub(super) fn cancelled() -> Ending<'static> {
     Ending {

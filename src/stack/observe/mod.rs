@@ -12,6 +12,7 @@ mod telling;
 
 use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
     time::SystemTime,
 };
@@ -26,8 +27,9 @@ use crate::{
     },
     call::{Call, Op, Origin, Reply, ReplyStream, Step, Trail},
     feed::{CallSeen, Feed},
-    findings::Findings,
+    findings::{Findings, Scrub},
     metrics::calls,
+    sanitize::Scrubber,
     spans::{Span, Spans},
 };
 
@@ -37,18 +39,28 @@ pub(super) use scope::ScopeLayer;
 /// Tells of calls that are over.
 #[derive(Debug)]
 pub(super) struct Observe {
+    told: Arc<Told>,
+    spans: Spans,
+}
+
+/// Who is told.
+#[derive(Debug)]
+struct Told {
     auditor: Option<Auditor>,
     findings: Findings,
     feed: Feed,
-    spans: Spans,
+    scrub: Scrubber,
 }
 
 impl Observe {
     pub(super) fn new(parts: &Parts) -> Self {
         Self {
-            auditor: parts.auditor.clone(),
-            findings: parts.findings.clone(),
-            feed: parts.feed.clone(),
+            told: Arc::new(Told {
+                auditor: parts.auditor.clone(),
+                findings: parts.findings.clone(),
+                feed: parts.feed.clone(),
+                scrub: Scrubber::of(&parts.sanitizer),
+            }),
             spans: parts.spans.clone(),
         }
     }
@@ -60,7 +72,7 @@ impl Wrap<Call> for Observe {
     fn enter(&self, call: &mut Call) -> Self::Mark {
         let watched = self.spans.are_made() || calls::are_read();
         // Who begins to look in the middle of a call has not missed it, unless nobody else has looked.
-        if self.auditor.is_none() && !watched && !self.feed.is_watched() {
+        if self.told.auditor.is_none() && !watched && !self.told.feed.is_watched() {
             return None;
         }
         if !call.trail.is_read() {
@@ -74,9 +86,7 @@ impl Wrap<Call> for Observe {
             tool: matches!(call.op, Op::CallTool(_)),
             span: watched.then(|| telling::begin(&self.spans, call)),
             of: Operation::of(call),
-            findings: self.findings.clone(),
-            feed: self.feed.clone(),
-            auditor: self.auditor.clone(),
+            those: self.told.clone(),
             told: false,
         })
     }
@@ -91,10 +101,13 @@ impl Wrap<Call> for Observe {
                 Ok(Reply::Done(outcome))
             }
             Ok(Reply::Stream(stream)) => {
-                let told = Told { stream, watched };
-                Ok(Reply::Stream(ReplyStream::new(told.boxed())))
+                let watched = Following { stream, watched };
+                Ok(Reply::Stream(ReplyStream::new(watched.boxed())))
             }
             Err(error) => {
+                if let Some(status) = ended::status(&error) {
+                    watched.of.trail.note(|facts| facts.status = Some(status));
+                }
                 watched.tell(ended::refused(&error));
                 Err(error)
             }
@@ -107,9 +120,7 @@ impl Wrap<Call> for Observe {
 pub(super) struct Watched {
     of: Operation,
     tool: bool,
-    findings: Findings,
-    feed: Feed,
-    auditor: Option<Auditor>,
+    those: Arc<Told>,
     /// Its span, where it is told to metrics and there are spans.
     span: Option<Option<Span>>,
     told: bool,
@@ -123,9 +134,12 @@ impl Watched {
         if let Some(span) = self.span.take() {
             telling::end(&self.of, span, &ending);
         }
-        self.feed.note_with(|| seen(&self.of, &ending));
-        if let Some(auditor) = &self.auditor {
-            let findings = self.findings.of(self.of.id);
+        let those = &*self.those;
+        those
+            .feed
+            .note_with(|| seen(&self.of, &ending, &those.scrub));
+        if let Some(auditor) = &those.auditor {
+            let findings = those.findings.of(self.of.id);
             let ending = Ending {
                 findings: &findings,
                 ..ending
@@ -144,13 +158,14 @@ impl Drop for Watched {
 }
 
 /// A call as those see it who look at the moment.
-fn seen(of: &Operation, ending: &Ending<'_>) -> CallSeen {
+fn seen(of: &Operation, ending: &Ending<'_>, scrub: &dyn Scrub) -> CallSeen {
     let route = of.trail.facts().route.clone();
+    let target = of.exposed.as_deref();
     let took = of.began.instant.elapsed().as_millis();
     CallSeen {
         time: SystemTime::now(),
         method: of.method.to_owned(),
-        target: of.exposed.as_deref().map(str::to_owned),
+        target: target.map(|name| scrub.name(name).into_owned()),
         upstream: route.map(|(upstream, _)| upstream),
         principal: of.identity.name.to_string(),
         outcome: ending.outcome,
@@ -159,12 +174,12 @@ fn seen(of: &Operation, ending: &Ending<'_>) -> CallSeen {
 }
 
 /// A stream whose end is told.
-struct Told {
+struct Following {
     stream: ReplyStream,
     watched: Watched,
 }
 
-impl Stream for Told {
+impl Stream for Following {
     type Item = Step;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Step>> {

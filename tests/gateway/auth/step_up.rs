@@ -54,6 +54,7 @@ async fn a_call_that_needs_more_scopes_is_403_and_names_all_of_them_in_every_rev
     spec.required_scopes = Arc::new(["mcp".into()]);
     let guards = Gatekeeper::start(spec, &tasks).unwrap();
     let door = Door {
+        journal: usher::audit::journal::Journal::off(),
         service: BoxCloneSyncService::new(service_fn(answer)),
         sessions: Sessions::new(SessionBounds::default(), &tasks),
         tasks: tasks.clone(),

@@ -1,11 +1,11 @@
 //! A gateway, configured by the text that an operator would write, on a free port.
 
-use std::{fmt::Write as _, fs, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{fmt::Write as _, fs, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use tempfile::TempDir;
 use usher::{
-    admin::AdminSpec, app::App, auth::spec::AuthSpec, config, server::spec::TlsServerSpec,
-    tasks::Tasks, telemetry::Telemetry, upstream::spec::Timeouts,
+    admin::AdminSpec, app::App, audit::log::Storage, auth::spec::AuthSpec, config,
+    server::spec::TlsServerSpec, tasks::Tasks, telemetry::Telemetry, upstream::spec::Timeouts,
 };
 
 use super::{Client, PATIENCE, Revision, Upstream, authority::Authority, client::HandshakeRefused};
@@ -36,6 +36,7 @@ pub(crate) struct GatewayBuilder {
     unguided: bool,
     admin: Option<AdminSpec>,
     telemetry: Option<Telemetry>,
+    disk: Option<Arc<dyn Storage>>,
 }
 
 /// What holds where a scenario is about who calls, and says nothing of what they may do.
@@ -99,6 +100,12 @@ impl GatewayBuilder {
     /// Is watched by this.
     pub(crate) fn observed(mut self, telemetry: Telemetry) -> Self {
         self.telemetry = Some(telemetry);
+        self
+    }
+
+    /// Writes its records to this instead of the file system; `audit:` has to say where.
+    pub(crate) fn disk(mut self, disk: Arc<dyn Storage>) -> Self {
+        self.disk = Some(disk);
         self
     }
 
@@ -180,6 +187,9 @@ impl GatewayBuilder {
         if !text.contains("audit:") {
             // Not in the directory of whoever runs the tests.
             plan.audit = None;
+        }
+        if let (Some(disk), Some(audit)) = (self.disk, &mut plan.audit) {
+            audit.storage = disk;
         }
         if let Some(poll) = self.poll {
             plan.upstreams

@@ -1,0 +1,99 @@
+//! What the log records of itself: where segments begin, what is signed, what was removed.
+
+use std::time::SystemTime;
+
+use super::{Event, segment::Segment};
+use crate::audit::{canonical::Object, chain::Place, key::Checkpoint, stamp};
+
+/// Why a segment begins.
+#[derive(Clone, Copy)]
+pub(super) struct Begin {
+    /// Whether somebody else wrote the one before: another process, or this one before it opened the log again.
+    pub(super) opens: bool,
+    /// Bytes that were cut off the one before.
+    pub(super) torn: u64,
+    /// The last record of the one before that counts, where a sync of it failed.
+    pub(super) given_up: Option<Place>,
+}
+
+pub(super) fn segment_event(begin: &Begin, after: Place, key: &str) -> Event {
+    let reason = match begin {
+        Begin {
+            given_up: Some(_), ..
+        } => "sync_failed",
+        Begin { torn: 1.., .. } => "recovery",
+        Begin { .. } if after.seq == 0 => "first",
+        Begin { opens: true, .. } => "opened",
+        Begin { opens: false, .. } => "next",
+    };
+    event(|object| {
+        object.text("event", "segment").object("segment", |inside| {
+            inside
+                .number("after", after.seq)
+                .text("after_hash", &after.hash.to_string())
+                .text("key", key)
+                .text("reason", reason)
+                .number("torn_bytes", begin.torn);
+        });
+        object
+            .text("time", &stamp(SystemTime::now()))
+            .number("v", 1);
+    })
+}
+
+pub(super) fn checkpoint_event(checkpoint: &Checkpoint, signature: &str, key: &str) -> Event {
+    event(|object| {
+        object.object("checkpoint", |inside| {
+            inside
+                .number("first", checkpoint.first)
+                .text("key", key)
+                .number("last", checkpoint.last.seq)
+                .text("last_hash", &checkpoint.last.hash.to_string())
+                .text("root", &checkpoint.root.to_string())
+                .text("signature", signature);
+        });
+        object
+            .text("event", "checkpoint")
+            .text("time", &stamp(SystemTime::now()))
+            .number("v", 1);
+    })
+}
+
+pub(super) fn retention_event(old: &[(Segment, Place)], last: &Place) -> Event {
+    event(|object| {
+        object
+            .text("event", "retention")
+            .object("retention", |inside| {
+                inside
+                    .number("last", last.seq)
+                    .text("last_hash", &last.hash.to_string())
+                    .objects("segments", old, 1_000, |one, (segment, last)| {
+                        let name = segment.path.file_name().unwrap_or_default();
+                        one.number("first", segment.first)
+                            .number("last", last.seq)
+                            .text("name", &name.to_string_lossy());
+                    });
+            });
+        object
+            .text("time", &stamp(SystemTime::now()))
+            .number("v", 1);
+    })
+}
+
+/// Whether an event tells of the log itself, and is made anew where the log is.
+pub(crate) fn is_of_the_log(event: &[u8]) -> bool {
+    event.starts_with(CHECKPOINT) || event.starts_with(SEGMENT)
+}
+
+/// How the event of a checkpoint begins, and no other.
+pub(in crate::audit) const CHECKPOINT: &[u8] = b"{\"checkpoint\":{";
+/// How the event of a segment's beginning begins, and no other.
+pub(in crate::audit) const SEGMENT: &[u8] = b"{\"event\":\"segment\",\"segment\":{";
+
+pub(in crate::audit) fn event(fill: impl FnOnce(&mut Object<'_>)) -> Event {
+    let mut text = String::with_capacity(512);
+    let mut object = Object::begin(&mut text);
+    fill(&mut object);
+    object.end();
+    text.into_bytes().into_boxed_slice()
+}

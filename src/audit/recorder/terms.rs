@@ -1,0 +1,98 @@
+//! What recording promises, within which bounds, and how it is.
+
+/// When a record counts as safe (PRODUCT 12).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// When it survives a loss of power. One sync serves all who wait for it.
+    Strict,
+    /// When the operating system has it: it survives the death of this process. Synced at most
+    /// [`LATER`](super::LATER) later; and what tells of something that has happened already may be handed over as late as that.
+    Kernel,
+    /// At once: it is written as much as [`LATER`](super::LATER) later.
+    Async,
+}
+
+impl Durability {
+    /// Its word, in configurations and in records.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Strict => "strict",
+            Self::Kernel => "kernel",
+            Self::Async => "async",
+        }
+    }
+}
+
+/// How much may wait to be written (SECURITY 6).
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Records. Default 8,192.
+    pub records: usize,
+    /// Bytes of their events. Default 32 MiB.
+    pub bytes: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            records: 8_192,
+            bytes: 32 << 20,
+        }
+    }
+}
+
+/// How full the disk may be, in percent (SECURITY 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Watermarks {
+    /// From here on it is told. Default 85.
+    pub warn: u8,
+    /// From here on new operations are refused, so that the outcomes of those under way can still be written. Default 95.
+    pub refuse: u8,
+}
+
+impl Default for Watermarks {
+    fn default() -> Self {
+        Self {
+            warn: 85,
+            refuse: 95,
+        }
+    }
+}
+
+/// How full the disk is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fill {
+    /// There is room.
+    #[default]
+    Low,
+    /// Somebody should make room.
+    High,
+    /// Nothing new is let in.
+    Full,
+}
+
+impl Fill {
+    /// A stable word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::High => "high",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// How the recording is, for health and metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Health {
+    /// Whether new operations are let in.
+    pub available: bool,
+    /// Whether the last attempt to write or to sync failed.
+    pub failing: bool,
+    /// How full the disk is.
+    pub fill: Fill,
+    /// How many records wait to become safe.
+    pub lag: u64,
+    /// How many were left out and are not told by a gap record yet.
+    pub lost: u64,
+}
