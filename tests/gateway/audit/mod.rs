@@ -1,10 +1,15 @@
 //! Records: who called what, how it was decided and how it ended, of every call there is (SECURITY 8).
 
+mod beside;
 mod command;
 mod delivered;
 mod full;
 mod kept;
 mod killed;
+mod lines;
+mod planted;
+mod unsynced;
+mod withheld;
 
 use std::path::Path;
 
@@ -16,13 +21,24 @@ use crate::harness::{
 
 /// A gateway that records in a directory of its own, in front of `notes`.
 pub(crate) fn recording(directory: &Path, notes: &Upstream) -> GatewayBuilder {
-    Gateway::of()
-        .setting(&format!("audit: {{ dir: '{}' }}", directory.display()))
-        .upstream("notes", notes)
+    recording_by(directory, "", notes)
+}
+
+/// The same with more of the block `audit`.
+fn recording_by(directory: &Path, more: &str, notes: &Upstream) -> GatewayBuilder {
+    let setting = format!("audit: {{ dir: '{}', {more} }}", directory.display());
+    Gateway::of().setting(&setting).upstream("notes", notes)
 }
 
 /// The records of calls of one method, in their order.
 pub(crate) fn records(directory: &Path, method: &str) -> Vec<Value> {
+    let all = events(directory).into_iter();
+    all.filter(|event| event["event"] == "call" && event["method"] == method)
+        .collect()
+}
+
+/// Everything that is recorded, in its order.
+fn events(directory: &Path) -> Vec<Value> {
     let mut segments: Vec<_> = std::fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -38,7 +54,6 @@ pub(crate) fn records(directory: &Path, method: &str) -> Vec<Value> {
         .collect();
     text.lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["record"]["event"].take())
-        .filter(|event| event["event"] == "call" && event["method"] == method)
         .collect()
 }
 

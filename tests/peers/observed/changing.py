@@ -34,7 +34,7 @@ def answer(method, params):
         say({"method": "notifications/tools/list_changed"})
     if name == "late":
         time.sleep(0.02)
-    text = "4111 1111 1111 1111" if name == "say" else "done"
+    text = "4539 5787 6362 1486" if name == "say" else "done"
     return {"content": [{"type": "text", "text": text}], "isError": name == "fail"}
 
 

@@ -1,0 +1,177 @@
+//! What is recorded beside calls: what never came to be one, what was read again, which keys there are, and through which proxy
+//! a call came (SECURITY 8).
+
+use std::{path::Path, sync::Arc};
+
+use http::Method;
+use serde_json::{Value, json};
+use usher::{
+    auth::{
+        keys::{KeyFile, KeyWish, create},
+        spec::{AuthSpec, KeysSpec},
+    },
+    config,
+    server::guard::replace,
+};
+
+use super::{recording, recording_by, records};
+use crate::harness::{Authority, Client, Gateway, Revision, Upstream, eventually, exchange, tool};
+
+const MODERN: Revision = Revision::V2026_07_28;
+
+/// What is recorded of one kind of event, in its order.
+fn told(directory: &Path, kind: &str) -> Vec<Value> {
+    let all = super::events(directory);
+    let ours = all.into_iter().filter(|event| event["event"] == kind);
+    ours.map(|mut event| event["detail"].take()).collect()
+}
+
+#[tokio::test]
+async fn what_never_came_to_be_a_call_is_recorded_with_its_reason_and_bounded() {
+    let directory = tempfile::tempdir().unwrap();
+    let notes = Upstream::http(MODERN).tools([tool("t")]);
+    let gateway = recording(directory.path(), &notes).start().await;
+    let json = ("content-type", "application/json");
+    let takes = ("accept", "application/json, text/event-stream");
+    let session = ("mcp-session-id", "nobodys");
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    for (path, headers, body, reason) in [
+        ("/mcp", vec![json, takes], "{", "parse_error"),
+        ("/mcp", vec![json, takes], "[]", "invalid_request"),
+        ("/mcp", vec![json, takes], ping, "session_required"),
+        ("/mcp", vec![json, takes, session], ping, "unknown_session"),
+        ("/mcp", vec![takes], "{}", "unsupported_media_type"),
+        ("/none", vec![json, takes], "{}", "not_found"),
+        (
+            "/mcp",
+            vec![json, takes, ("host", "evil.example")],
+            "{}",
+            "bad_host",
+        ),
+        (
+            "/mcp",
+            vec![json, takes, ("origin", "https://evil.example")],
+            "{}",
+            "origin_not_allowed",
+        ),
+    ] {
+        let before = told(directory.path(), "refused").len();
+        let answer = exchange(
+            gateway.address,
+            Method::POST,
+            path,
+            &headers,
+            body.as_bytes(),
+        )
+        .await;
+        assert!(answer.status >= 400, "{reason}: {answer:?}");
+        let all = told(directory.path(), "refused");
+        assert_eq!(all.len(), before + 1, "{reason}: {all:?}");
+        assert_eq!(all[before]["reasons"], json!([reason]));
+        assert_eq!(all[before]["address"], "127.0.0.1");
+    }
+    // Ten of one address in a minute are told one by one; the others together, at the end at the latest.
+    for _ in 0..200 {
+        exchange(gateway.address, Method::POST, "/mcp", &[json, takes], b"{").await;
+    }
+    assert_eq!(told(directory.path(), "refused").len(), 10);
+    gateway.app.clone().shutdown().await;
+    let all = told(directory.path(), "refused");
+    assert_eq!(all.len(), 11, "{all:?}");
+    assert_eq!(all[10]["count"], 198);
+    // What came to be a call is not among them.
+    assert!(super::records(directory.path(), "tools/call").is_empty());
+}
+
+#[tokio::test]
+async fn records_name_the_configuration_by_its_digest_which_changes_when_it_is_read_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let notes = Upstream::http(MODERN).tools([tool("t")]);
+    let gateway = recording(directory.path(), &notes).start().await;
+    let client = gateway.client(MODERN).await;
+    client.call("notes_t", "{}").await;
+    let text = format!(
+        "audit: {{ dir: '{}' }}\nlimits: [{{ per: principal, rate: 1000/s }}]\nupstreams: {{ notes: {{ {} }} }}\n",
+        directory.path().display(),
+        notes.place()
+    );
+    gateway
+        .app
+        .reloads_from(Arc::new(move || config::of_text(&text)));
+    gateway.app.reload().await.unwrap();
+    client.call("notes_t", "{}").await;
+    gateway.app.clone().shutdown().await;
+    let calls = records(directory.path(), "tools/call");
+    let of = |call: usize| calls[2 * call]["config"].as_str().unwrap().to_owned();
+    let (first, second) = (of(0), of(1));
+    assert!(first.len() == 64 && first != second, "{first} {second}");
+    assert_eq!(told(directory.path(), "start")[0]["config"], *first);
+    let reloaded = told(directory.path(), "configuration");
+    assert_eq!(reloaded.len(), 1, "{reloaded:?}");
+    assert_eq!(reloaded[0]["digest"], *second);
+    assert_eq!(reloaded[0]["outcome"], "ok");
+    assert_eq!(reloaded[0]["reloaded"], json!(["limits"]));
+}
+
+#[tokio::test]
+async fn keys_that_are_made_and_revoked_are_recorded_by_their_ids() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("keys.json");
+    let secret = "a-secret-of-at-least-thirty-two-bytes".into();
+    let wish = |name: &str| KeyWish {
+        name: name.to_owned(),
+        owner: "ana".to_owned(),
+        ..KeyWish::default()
+    };
+    let mut keys = KeyFile::default();
+    let first = create(wish("first"), &secret, 1).record;
+    keys.keys.push(first.clone());
+    replace(&file, keys.text().as_bytes()).unwrap();
+    let authority = Authority::start().await;
+    let auth = AuthSpec {
+        keys: Some(KeysSpec {
+            file: file.clone(),
+            secret: secret.clone(),
+        }),
+        ..authority.spec()
+    };
+    let records = directory.path().join("audit");
+    let notes = Upstream::http(MODERN).tools([tool("t")]);
+    let gateway = recording(&records, &notes).auth(auth).start().await;
+    let second = create(wish("second"), &secret, 2).record;
+    keys.keys.push(second.clone());
+    keys.keys[0].revoked = Some(3);
+    replace(&file, keys.text().as_bytes()).unwrap();
+    let changed = eventually("the change is seen", async || {
+        let all = told(&records, "keys");
+        (all.len() == 2).then_some(all)
+    });
+    let changed = changed.await;
+    assert_eq!(changed[0], json!({"live": 1, "state": "read", "total": 1}));
+    let expected = json!({
+        "created": [second.id], "removed": [], "revoked": [first.id], "state": "changed", "total": 2,
+    });
+    assert_eq!(changed[1], expected);
+    drop(gateway);
+}
+
+#[tokio::test]
+async fn a_call_through_a_trusted_proxy_has_both_addresses_and_one_without_has_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let notes = Upstream::http(MODERN).tools([tool("t")]);
+    let gateway: Gateway = recording_by(directory.path(), "", &notes)
+        .setting("listen: { trusted_proxies: [127.0.0.1] }")
+        .start()
+        .await;
+    let client: Client = gateway.client(MODERN).await;
+    client
+        .call("notes_t", "{}")
+        .header("x-forwarded-for", "192.0.2.7")
+        .await;
+    client.call("notes_t", "{}").await;
+    gateway.app.clone().shutdown().await;
+    let calls = records(directory.path(), "tools/call");
+    let of = |call: usize| [&calls[2 * call]["address"], &calls[2 * call]["proxy"]];
+    assert_eq!(of(0), [&json!("192.0.2.7"), &json!("127.0.0.1")]);
+    assert_eq!(of(1), [&json!("127.0.0.1"), &json!(null)]);
+}

@@ -1,0 +1,92 @@
+//! Records to stdout and to no file (PRODUCT 12).
+
+use std::{process::Stdio, time::Duration};
+
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::Command,
+};
+use usher::audit::{chain::Line, key::VerifyingKey, verify::verify};
+
+use crate::harness::{Client, Revision, Upstream, eventually, parse, tool};
+
+#[tokio::test]
+async fn without_files_records_go_to_stdout_chained_and_signed_and_nothing_is_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("usher.yaml");
+    let notes = Upstream::http(Revision::V2026_07_28).tools([tool("t")]);
+    let place = notes.place();
+    std::fs::write(
+        &file,
+        format!(
+            "listen: {{ address: \"127.0.0.1:0\" }}\naudit: {{ files: false, sinks: {{ stdout: true }} }}\nupstreams: {{ notes: {{ {place} }} }}\n"
+        ),
+    )
+    .unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_usher"))
+        .args(["serve", "-c"])
+        .arg(&file)
+        .env("XDG_STATE_HOME", directory.path().join("state"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut notes_of_it = BufReader::new(child.stderr.take().unwrap()).lines();
+    let address = loop {
+        let line = notes_of_it.next_line().await.unwrap().unwrap();
+        if let Some((_, url)) = line.split_once("ready at http://") {
+            break url.trim_end_matches("/mcp").parse().unwrap();
+        }
+    };
+    let client = Client::connect(address, "/mcp", Revision::V2026_07_28)
+        .await
+        .unwrap();
+    eventually("it is there", async || {
+        (client.tools().await == ["notes_t"]).then_some(())
+    })
+    .await;
+    client.call("notes_t", "{}").await.result();
+    let id = nix::unistd::Pid::from_raw(child.id().unwrap().try_into().unwrap());
+    nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGTERM).unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut all = String::new();
+    while let Some(line) = tokio::time::timeout(Duration::from_secs(30), lines.next_line())
+        .await
+        .unwrap()
+        .unwrap()
+    {
+        all += &(line + "\n");
+    }
+    assert!(child.wait().await.unwrap().success());
+    assert!(
+        !directory.path().join("state").exists(),
+        "nothing is written"
+    );
+
+    let events: Vec<_> = all
+        .lines()
+        .map(|line| parse(str::from_utf8(Line::parse(line.as_bytes()).unwrap().event).unwrap()))
+        .collect();
+    let stages = events
+        .iter()
+        .filter(|event| event["method"] == "tools/call");
+    let stages: Vec<_> = stages
+        .map(|event| event["stage"].as_str().unwrap())
+        .collect();
+    assert_eq!(stages, ["decision", "outcome"]);
+    // Whoever collects them proves them with the key that the first of them names.
+    let key = events[0]["segment"]["key"].as_str().unwrap();
+    let collected = directory.path().join("collected");
+    std::fs::create_dir(&collected).unwrap();
+    std::fs::write(collected.join(format!("{:020}-0000.jsonl", 1)), &all).unwrap();
+    let report = verify(
+        &collected,
+        &[VerifyingKey::parse(key).unwrap()],
+        &[],
+        |_| {},
+    )
+    .unwrap();
+    assert_eq!(report.faults, []);
+    assert_eq!(report.records, all.lines().count() as u64);
+}
