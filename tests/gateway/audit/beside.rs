@@ -80,7 +80,7 @@ async fn what_never_came_to_be_a_call_is_recorded_with_its_reason_and_bounded() 
     assert_eq!(all.len(), 11, "{all:?}");
     assert_eq!(all[10]["count"], 198);
     // What came to be a call is not among them.
-    assert!(super::records(directory.path(), "tools/call").is_empty());
+    assert!(records(directory.path(), "tools/call").is_empty());
 }
 
 #[tokio::test]
