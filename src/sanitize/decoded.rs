@@ -9,7 +9,10 @@ use std::ops::Range;
 use unicode_normalization::UnicodeNormalization;
 use wide::u8x16;
 
-use super::readable::{self, TEXT, is_text};
+use super::{
+    readable::{self, TEXT, is_text},
+    survey::{Survey, encoded},
+};
 
 /// Texts decoded from pieces of another text, one after the other with a line end between.
 #[derive(Debug, Default)]
@@ -20,8 +23,6 @@ pub(super) struct Decoded {
     bytes: Vec<u8>,
 }
 
-/// The shortest run that is taken for an encoded one.
-const RUN: usize = 20;
 /// The longest token in percent form or look-alike letters.
 const TOKEN: usize = 8 << 10;
 /// The longest run that is decoded at every alignment, in case something stands before what was encoded.
@@ -39,17 +40,25 @@ impl Decoded {
     }
 
     /// Decodes what can be decoded in `text`.
-    pub(super) fn read(&mut self, text: &str) {
+    pub(super) fn read(&mut self, text: &str, survey: &Survey) {
         self.clear();
         let bytes = text.as_bytes();
-        runs(bytes, |run| self.run(bytes, run));
-        tokens(bytes, b'%', is_hex_pair, |token| {
-            self.percent(bytes, token);
-        });
-        tokens(bytes, b'\\', is_unicode_escape, |token| {
-            self.escapes(text, token);
-        });
-        if !text.is_ascii() {
+        for start in &survey.encoded {
+            if let Some(run) = encoded(bytes, *start) {
+                self.run(bytes, run);
+            }
+        }
+        if survey.percent {
+            tokens(bytes, b'%', is_hex_pair, |token| {
+                self.percent(bytes, token);
+            });
+        }
+        if survey.backslash {
+            tokens(bytes, b'\\', is_unicode_escape, |token| {
+                self.escapes(text, token);
+            });
+        }
+        if survey.beyond {
             self.letters(text);
         }
     }
@@ -192,73 +201,8 @@ impl Decoded {
 /// What is kept of a buffer from one text to the next, in bytes.
 pub(super) const KEEP: usize = 2 << 20;
 
-/// Tells every run of at least [`RUN`] characters of either Base64 alphabet.
-fn runs(text: &[u8], mut each: impl FnMut(Range<usize>)) {
-    let (blocks, rest) = text.as_chunks::<BLOCK>();
-    let mut last = [0; BLOCK];
-    last[..rest.len()].copy_from_slice(rest);
-    let mut begun = None;
-    for (index, block) in blocks.iter().chain(std::iter::once(&last)).enumerate() {
-        let at = index * BLOCK;
-        let good = alphabet(block);
-        let before = begun.map_or(0, |start| at - start);
-        let first = good.trailing_ones() as usize;
-        if before + first < RUN && !holds_sixteen(good) {
-            // What most text is: words.
-            let open = good.leading_ones() as usize;
-            begun = (open > 0).then(|| at + BLOCK - open);
-            continue;
-        }
-        let mut start = begun.take().unwrap_or(at);
-        let mut bit = 0;
-        loop {
-            let ones = (good.checked_shr(bit).unwrap_or(0)).trailing_ones();
-            bit += ones;
-            if bit >= u64::BITS {
-                begun = Some(start);
-                break;
-            }
-            let end = at + bit as usize;
-            if end - start >= RUN {
-                each(start..end);
-            }
-            let zeros = (good >> bit).trailing_zeros();
-            bit += zeros;
-            if bit >= u64::BITS {
-                break;
-            }
-            start = at + bit as usize;
-        }
-    }
-}
-
 /// Bytes looked at together.
 const BLOCK: usize = 64;
-
-/// Whether sixteen bits in a row are set: a run that lies within a block has more.
-const fn holds_sixteen(bits: u64) -> bool {
-    let two = bits & bits >> 1;
-    let four = two & two >> 2;
-    let eight = four & four >> 4;
-    eight & eight >> 8 != 0
-}
-
-/// One bit for each byte that is of either Base64 alphabet, the first in the lowest.
-fn alphabet(block: &[u8; BLOCK]) -> u64 {
-    let (parts, _) = block.as_chunks::<16>();
-    parts.iter().rev().fold(0, |bits, part| {
-        let bytes = u8x16::new(*part);
-        let within = |bytes: u8x16, first: u8, count: u8| {
-            let from = bytes - u8x16::splat(first);
-            from.min(u8x16::splat(count - 1)).simd_eq(from)
-        };
-        let letter = within(bytes | u8x16::splat(0x20), b'a', 26);
-        let digit = within(bytes, b'0', 10);
-        let is = |byte: u8| bytes.simd_eq(u8x16::splat(byte));
-        let good = letter | digit | is(b'+') | is(b'/') | is(b'-') | is(b'_');
-        bits << 16 | u64::from(good.to_bitmask())
-    })
-}
 
 /// Tells every token, cut by white space, quotes and angles, that holds `mark` with what `goes_on` says follows it.
 fn tokens(
@@ -400,7 +344,7 @@ mod tests {
 
     fn decoded(text: &str) -> Decoded {
         let mut decoded = Decoded::default();
-        decoded.read(text);
+        decoded.read(text, &Survey::of(text));
         decoded
     }
 
@@ -460,22 +404,6 @@ mod tests {
             for (_, piece) in &read.pieces {
                 prop_assert!(text.get(piece.clone()).is_some());
             }
-        }
-
-        #[test]
-        fn every_long_run_is_told_and_no_other(text in "([ .:=é@`{\\[^]{1,3}|[A-Za-z0-9+/_-]{1,60}){0,12}") {
-            let mut told = Vec::new();
-            runs(text.as_bytes(), |piece| told.push(piece));
-            let mut expected = Vec::new();
-            let mut at = 0;
-            for piece in text.split(|c: char| !(c.is_ascii_alphanumeric() || "+/-_".contains(c))) {
-                let start = at + text[at..].find(piece).unwrap();
-                at = start + piece.len();
-                if piece.len() >= RUN {
-                    expected.push(start..at);
-                }
-            }
-            prop_assert_eq!(told, expected);
         }
     }
 }

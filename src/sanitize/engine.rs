@@ -7,7 +7,7 @@
 use std::{borrow::Cow, cell::Cell, ops::Range, sync::Arc, time::SystemTime};
 
 use super::{
-    Blocked, Class, Detector, Found, Hit, Marks, Scrubber, Subject, Verdict, asking, media,
+    Blocked, Class, Detector, Found, Hit, Marks, Scrubber, Subject, Survey, Verdict, asking, media,
     placeholder::{is_placeholder, is_telling},
     rules::{Actions, Rules, fitting},
     spot::{Spot, alter, places},
@@ -47,6 +47,7 @@ struct Scratch {
     spots: Vec<Spot>,
     /// The names in which something was found: they are told to nobody. In order.
     names: Vec<usize>,
+    survey: Survey,
 }
 
 thread_local! {
@@ -63,6 +64,7 @@ struct Look<'a, 'b> {
     hits: &'b mut Vec<Hit>,
     spots: &'b mut Vec<Spot>,
     work: &'b mut Work,
+    survey: &'b mut Survey,
     stage: Stage,
 }
 
@@ -307,6 +309,7 @@ impl Sanitizer {
             hits,
             spots,
             names,
+            survey,
         } = scratch;
         spots.clear();
         names.clear();
@@ -325,6 +328,7 @@ impl Sanitizer {
             hits,
             spots,
             work,
+            survey,
             stage: Stage::Hiding,
         };
         for stage in [Stage::Hiding, Stage::All] {
@@ -458,7 +462,7 @@ impl Look<'_, '_> {
             return Ok(());
         }
         let [outer, inner] = decoded;
-        outer.read(text);
+        outer.read(text, self.survey);
         if outer.text.is_empty() {
             return Ok(());
         }
@@ -466,7 +470,7 @@ impl Look<'_, '_> {
             places(&outer.source(span.start), each);
         };
         self.text(&outer.text, &once, Count::Decoded)?;
-        inner.read(&outer.text);
+        inner.read(&outer.text, self.survey);
         if inner.text.is_empty() {
             return Ok(());
         }
@@ -481,6 +485,9 @@ impl Look<'_, '_> {
         let actions: &Actions = self.subject.actions;
         let direction = self.subject.direction;
         let sanitizer = self.sanitizer;
+        if self.stage == Stage::All {
+            self.survey.read(text);
+        }
         for detector in &sanitizer.detectors {
             let class = detector.class();
             let asked = told_by(class)
@@ -493,7 +500,11 @@ impl Look<'_, '_> {
             {
                 continue;
             }
-            detector.inspect(text, self.hits);
+            if hiding {
+                detector.inspect(text, self.hits);
+            } else {
+                detector.inspect_surveyed(text, self.survey, self.hits);
+            }
             self.work.check()?;
             if self.hits.is_empty() {
                 continue;

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, ops::Range, sync::Arc};
 
-use super::Class;
+use super::{Class, Survey};
 
 /// One place in a text that a rule has matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,4 +25,10 @@ pub trait Detector: Send + Sync + 'static {
     /// Adds what it finds, in rising order and without overlaps. Must be linear in the length of the text, and must not
     /// allocate for a text in which nothing is found.
     fn inspect(&self, text: &str, hits: &mut Vec<Hit>);
+
+    /// The same, where somebody has gone over the text already.
+    fn inspect_surveyed(&self, text: &str, survey: &Survey, hits: &mut Vec<Hit>) {
+        let _ = survey;
+        self.inspect(text, hits);
+    }
 }

@@ -23,6 +23,7 @@ pub mod rules;
 mod scrub;
 pub mod secrets;
 mod spot;
+mod survey;
 pub mod terminal;
 #[cfg(test)]
 mod tests;
@@ -36,4 +37,5 @@ pub use engine::{Sanitizer, Tail};
 pub use hit::{Detector, Hit};
 pub use own::OwnCredentials;
 pub use scrub::{Scrubber, without_secrets};
+pub use survey::Survey;
 pub use verdict::{Blocked, Found, Marks, Subject, Verdict};

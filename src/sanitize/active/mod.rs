@@ -13,7 +13,6 @@
 mod code;
 mod html;
 mod markdown;
-mod search;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -25,7 +24,7 @@ use self::{
     markdown::Markdown,
     target::{Hosts, Written},
 };
-use super::{Class, Detector, Hit};
+use super::{Class, Detector, Hit, Survey, survey::places};
 
 /// Bytes that are read to judge what was found, for each byte of the text: what needs more than that is taken for the worst.
 const READS: usize = 8;
@@ -90,14 +89,20 @@ impl Detector for Active {
     }
 
     fn inspect(&self, text: &str, hits: &mut Vec<Hit>) {
+        self.inspect_surveyed(text, &Survey::of(text), hits);
+    }
+
+    fn inspect_surveyed(&self, text: &str, survey: &Survey, hits: &mut Vec<Hit>) {
+        if survey.active.is_empty() {
+            return;
+        }
         let bytes = text.as_bytes();
         let mut markdown = Markdown::new(text, &self.hosts);
         let mut code = Code::new(text);
         let mut budget = READS.saturating_mul(text.len()).saturating_add(4096);
         let mut sheet = Sheet::default();
-        let mut from = 0;
-        while let Some(at) = search::next(bytes, from) {
-            from = at + 1;
+        let found = survey.active.iter();
+        for at in found.flat_map(|found| places(found.at, found.marks)) {
             let (rule, place, inert) = match (bytes[at], bytes.get(at + 1)) {
                 (b'<', _) => {
                     let rule = html::tag(text, at, &self.hosts, &mut budget)

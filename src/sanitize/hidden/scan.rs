@@ -29,9 +29,37 @@ pub(super) fn scan(text: &str, found: &mut impl FnMut(Kind, Range<usize>)) {
     };
     let mut next = Some(first);
     while let Some(at) = next {
-        let end = scan.run(at, found);
+        let end = usual(text.as_bytes(), at).unwrap_or_else(|| scan.run(at, found));
         next = suspects.next(end);
     }
+}
+
+/// Where the run at `at` ends, if it is one of those that every text with emoji or in Persian is full of, and in its place: one
+/// selector behind an emoji, one joiner between two, both, or a joiner behind an Arabic letter. [`Scan::run`] says the same.
+fn usual(text: &[u8], at: usize) -> Option<usize> {
+    const EMOJI: &[u8] = "\u{FE0F}".as_bytes();
+    const JOINER: &[u8] = "\u{200D}".as_bytes();
+    let rest = &text[at..];
+    let selected = rest.starts_with(EMOJI);
+    let mut end = at + if selected { EMOJI.len() } else { 0 };
+    let joined = text[end..].starts_with(JOINER);
+    end += if joined { JOINER.len() } else { 0 };
+    if end == at {
+        // An Arabic letter, but not the Arabic letter mark.
+        let arabic = matches!(text[..at], [.., first @ 0xD8..=0xDB, second] if (first, second) != (0xD8, 0x9C));
+        return (arabic
+            && rest.starts_with("\u{200C}".as_bytes())
+            && !search::suspect(text, at + 3))
+        .then_some(at + 3);
+    }
+    // U+1F300 to U+1FAFF: all of them pictures, and none hidden.
+    let picture = |four: &[u8]| matches!(four, [0xF0, 0x9F, 0x8C..=0xAB, 0x80..=0xBF]);
+    let left = at
+        .checked_sub(4)
+        .is_some_and(|left| picture(&text[left..at]));
+    let right = text.get(end..end + 4).is_some_and(picture);
+    let stays = left && (right || !joined) && !search::suspect(text, end);
+    stays.then_some(end)
 }
 
 struct Scan<'t> {

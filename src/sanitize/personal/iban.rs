@@ -97,7 +97,7 @@ const LENGTHS: [(&[u8; 2], usize); 88] = [
     (b"XK", 20),
 ];
 /// How far before a row of digits a number may begin, in bytes.
-const BACK: usize = 22;
+pub(super) const BACK: usize = 22;
 
 /// The number that begins before or at a row of digits, not before `taken`.
 pub(super) fn around(text: &[u8], row: usize, taken: usize) -> Option<Range<usize>> {

@@ -17,7 +17,6 @@ mod iban;
 mod lettered;
 mod national;
 mod number;
-mod sweep;
 mod table;
 mod world;
 
@@ -28,9 +27,11 @@ use std::sync::{Arc, LazyLock};
 use self::{
     national::{Countries, Found},
     number::{Number, Sketch},
-    sweep::{BLOCK, Sweep},
 };
-use super::{Class, Detector, Hit};
+use super::{
+    Class, Detector, Hit, Survey,
+    survey::{self, places},
+};
 
 static COUNTRIES: LazyLock<Countries> = LazyLock::new(Countries::read);
 static CARD: LazyLock<Arc<str>> = LazyLock::new(|| "payment_card".into());
@@ -63,19 +64,27 @@ impl Detector for Checked {
     }
 
     fn inspect(&self, text: &str, hits: &mut Vec<Hit>) {
+        self.inspect_surveyed(text, &Survey::of(text), hits);
+    }
+
+    fn inspect_surveyed(&self, text: &str, survey: &Survey, hits: &mut Vec<Hit>) {
         let bytes = text.as_bytes();
-        let mut sweep = Sweep::default();
-        let mut taken = 0;
-        for at in (0..bytes.len()).step_by(BLOCK) {
-            let places = sweep.places(bytes, at);
-            let mut all = places.digits | places.letters;
-            while all != 0 {
-                let bit = all.trailing_zeros();
-                all &= all - 1;
-                let place = at + bit as usize;
-                let rows = places.digits >> bit & 1 == 1;
-                if let Some((span, rule)) = look(bytes, place, rows, taken) {
-                    taken = span.end;
+        let mut seen = Seen::default();
+        for found in &survey.numbers {
+            for place in places(found.at, found.digits | found.letters | found.heads) {
+                let bit = 1 << (place - found.at);
+                if found.heads & bit != 0 {
+                    seen.head = Some(place - 3);
+                }
+                let span = if found.digits & bit != 0 {
+                    row(bytes, place + 1 - survey::DIGITS, &seen)
+                } else if found.letters & bit != 0 {
+                    letters(bytes, place + 1 - survey::LETTERS, &seen)
+                } else {
+                    None
+                };
+                if let Some((span, rule)) = span {
+                    seen.taken = span.end;
                     hits.push(Hit {
                         span,
                         class: Class::PersonalChecked,
@@ -88,30 +97,39 @@ impl Detector for Checked {
     }
 }
 
-/// What stands at a place: a row of digits that has come to its seventh byte, or a run of letters and digits to its sixteenth.
-fn look(text: &[u8], place: usize, rows: bool, taken: usize) -> Option<Found> {
-    if !rows {
-        let start = place + 1 - sweep::LETTERS;
-        // Names in source are runs of letters, and there are many; every number has a digit near its beginning.
-        let number = text[start..start + 9].iter().any(u8::is_ascii_digit);
-        return (number && start >= taken)
-            .then(|| {
-                iban::at(text, start)
-                    .map(|span| (span, IBAN.clone()))
-                    .or_else(|| COUNTRIES.letters(text, start))
-            })
-            .flatten();
-    }
-    let start = place + 1 - sweep::DIGITS;
-    if start < taken {
+/// What has been seen of a text.
+#[derive(Default)]
+struct Seen {
+    /// Where what was found last ends.
+    taken: usize,
+    /// Where the last two letters and two digits stand at the start of a word.
+    head: Option<usize>,
+}
+
+/// A run of fifteen letters and digits or more.
+fn letters(text: &[u8], start: usize, seen: &Seen) -> Option<Found> {
+    // Names in source are runs of letters, and there are many; every number has a digit near its beginning.
+    let number = text[start..start + 9].iter().any(u8::is_ascii_digit);
+    if !number || start < seen.taken {
         return None;
     }
-    if let Some(span) = iban::around(text, start, taken) {
+    iban::at(text, start)
+        .map(|span| (span, IBAN.clone()))
+        .or_else(|| COUNTRIES.letters(text, start))
+}
+
+/// A row of digits of seven bytes or more.
+fn row(text: &[u8], start: usize, seen: &Seen) -> Option<Found> {
+    if start < seen.taken {
+        return None;
+    }
+    let near = seen.head.is_some_and(|head| head + iban::BACK >= start);
+    if near && let Some(span) = iban::around(text, start, seen.taken) {
         return Some((span, IBAN.clone()));
     }
     // Most rows are times, addresses and versions.
-    let sketch = Sketch::at(text, start);
-    if sketch.is_inside(text, start) || !(sketch.is_long() || COUNTRIES.knows(sketch.shape)) {
+    let sketch = Sketch::worth(text, start)?;
+    if !(sketch.is_long() || COUNTRIES.knows(sketch.shape)) {
         return None;
     }
     let number = Number::at(text, start);

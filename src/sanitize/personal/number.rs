@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use wide::u8x16;
+
 /// The most digits that a number here may have.
 pub(super) const MOST: usize = 24;
 /// The most bytes of a shape.
@@ -21,11 +23,58 @@ pub(super) struct Sketch {
 
 /// The fewest digits of a payment card.
 const CARD: usize = 12;
+/// Rows of fewer bytes are looked at in registers.
+// No more than one register holds: the compiler takes the bits of two apart one by one to put them together.
+const SHORT: usize = 16;
 
 impl Sketch {
-    /// Of the row that begins at `start`, no farther than is needed to see that it is long.
+    /// Of the row that begins at `start`, no farther than is needed to see what comes of it; nothing, if it is no number of
+    /// anybody: the rest of a word in small letters, of which no part stands alone. Some numbers of Spain have an `x`, `y` or
+    /// `z` in front.
     #[inline]
-    pub(super) fn at(text: &[u8], start: usize) -> Self {
+    pub(super) fn worth(text: &[u8], start: usize) -> Option<Self> {
+        let Some(row) = text.get(start..).and_then(<[u8]>::first_chunk::<SHORT>) else {
+            let sketch = Self::at(text, start);
+            return (!sketch.is_inside(text, start)).then_some(sketch);
+        };
+        let bytes = u8x16::new(*row);
+        let is = |byte: u8| bytes.simd_eq(u8x16::splat(byte));
+        let moved = bytes - u8x16::splat(b'0');
+        let digit = moved.min(u8x16::splat(9)).simd_eq(moved).to_bitmask();
+        let open = (is(b' ') | is(b'/')).to_bitmask();
+        let closed = (is(b'-') | is(b'.')).to_bitmask();
+        let joint = (open | closed) & digit << 1 & digit >> 1;
+        let length = (digit | joint).trailing_ones();
+        if length as usize >= SHORT - 1 {
+            let sketch = Self::at(text, start);
+            return (!sketch.is_inside(text, start)).then_some(sketch);
+        }
+        let all = (1 << length) - 1;
+        let mut sketch = Self {
+            shape: 0,
+            count: (digit & all).count_ones() as usize,
+            open: open & joint & all != 0,
+        };
+        if sketch.is_inside(text, start) {
+            return None;
+        }
+        if sketch.is_long() {
+            return Some(sketch);
+        }
+        let mut joints = joint & all;
+        let mut from = 0;
+        while joints != 0 {
+            let at = joints.trailing_zeros();
+            joints &= joints - 1;
+            sketch.add(at - from, row[at as usize]);
+            from = at + 1;
+        }
+        sketch.add(length - from, 0);
+        Some(sketch)
+    }
+
+    /// The same byte by byte, for rows that are long or stand at the end.
+    fn at(text: &[u8], start: usize) -> Self {
         let mut sketch = Self {
             shape: 0,
             count: 0,
@@ -82,9 +131,7 @@ impl Sketch {
         self.count >= CARD
     }
 
-    /// Whether it is the rest of a word in small letters, and no part of it stands alone: then it is no number of anybody. Some
-    /// numbers of Spain have an `x`, `y` or `z` in front.
-    pub(super) fn is_inside(&self, text: &[u8], start: usize) -> bool {
+    fn is_inside(&self, text: &[u8], start: usize) -> bool {
         !self.open
             && start
                 .checked_sub(1)
@@ -180,4 +227,26 @@ pub(super) fn stands_alone(text: &[u8], span: &Range<usize>) -> bool {
         || matches!(after, b'_' | b'/' | b'%' | b'@')
         || (matches!(after, b'.' | b'-') && further.is_ascii_alphanumeric());
     !joined_before && !joined_after
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_sketch_in_registers_is_what_it_is_byte_by_byte(before in "[a-zA-Z ./-]{0,2}", row in "([0-9]{1,9}[ ./-]{0,2}){1,6}", after in "[a-z0-9 ]{0,40}") {
+            let text = format!("{before}{row}{after}");
+            let (text, start) = (text.as_bytes(), before.len());
+            let slow = Sketch::at(text, start);
+            let quick = Sketch::worth(text, start);
+            prop_assert_eq!(quick.is_none(), slow.is_inside(text, start));
+            if let Some(quick) = quick {
+                prop_assert_eq!(quick.is_long(), slow.is_long());
+                prop_assert!(quick.is_long() || quick.shape == slow.shape);
+            }
+        }
+    }
 }

@@ -10,7 +10,7 @@ use super::{
     scan::{Scan, is_token},
     urls::strong,
 };
-use crate::sanitize::Class;
+use crate::sanitize::{Class, survey::TELLING};
 
 /// The longest password that is looked for, in bytes.
 const PASSWORD: usize = 128;
@@ -47,9 +47,7 @@ impl Scan<'_> {
             return;
         }
         // What most names end with says nothing.
-        if text[at - 1].is_ascii_alphanumeric()
-            && !matches!(text[at - 1] | 0x20, b'd' | b's' | b'e' | b'n' | b'h')
-        {
+        if text[at - 1].is_ascii_alphanumeric() && !TELLING.contains(&(text[at - 1] | 0x20)) {
             if text[at] == b':'
                 && text
                     .get(at + 1)

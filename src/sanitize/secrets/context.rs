@@ -5,12 +5,17 @@
 
 use std::ops::Range;
 
+use wide::u8x16;
+
 use super::{
     plausible::{plausible, random},
     rules::{Rules, Word},
     scan::{Scan, is_token},
 };
-use crate::sanitize::Class;
+use crate::sanitize::{
+    Class,
+    survey::{BLOCK, block},
+};
 
 /// How far before a value its name may stand, in bytes.
 const BACK: usize = 160;
@@ -18,6 +23,9 @@ const BACK: usize = 160;
 const NAME: usize = 80;
 /// The longest value, in bytes.
 const VALUE: usize = 1600;
+
+/// The longest word before an assignment that is remembered, and one.
+pub(super) const WORD: usize = 24;
 
 /// What the words in a piece of text say.
 #[derive(Debug, Default)]
@@ -55,7 +63,14 @@ impl Scan<'_> {
         if op.bare && !text[value.clone()].iter().take(64).any(u8::is_ascii_digit) {
             return;
         }
+        if self.is_harmless(op.at) {
+            return;
+        }
         let name = name_before(text, op.at);
+        // Words have letters.
+        if name.len() <= BLOCK && letters(&block(text, name.start)) & low(name.len()) == 0 {
+            return;
+        }
         let said = self.rules.said(text, name.clone());
         if said.harmless {
             return;
@@ -67,6 +82,32 @@ impl Scan<'_> {
                 return;
             }
         }
+    }
+
+    /// Whether the word right before an assignment says that nothing is to be kept to oneself. What it says is remembered: the
+    /// same few names stand before most values of a text.
+    fn is_harmless(&mut self, end: usize) -> bool {
+        let text = self.text;
+        let quotes = text[end.saturating_sub(2)..end].iter().rev();
+        let end = end
+            - quotes
+                .take_while(|byte| matches!(byte, b'"' | b'\''))
+                .count();
+        let from = end.saturating_sub(WORD);
+        let word = text[from..end].iter().rev();
+        let start = end - word.take_while(|byte| is_token(**byte)).count();
+        // One that goes on is not known whole.
+        if start == from || start == end {
+            return false;
+        }
+        let mut word = [0; WORD];
+        word[..end - start].copy_from_slice(&text[start..end]);
+        let slot = usize::from(word[0] ^ word[1].rotate_left(2) ^ text[end - 1].rotate_left(4)) % 8;
+        let known = &mut self.harmless[slot];
+        if known.0 != word {
+            *known = (word, self.rules.said(text, start..end).harmless);
+        }
+        known.1
     }
 
     fn judge(
@@ -202,19 +243,46 @@ fn operator(text: &[u8], value: usize) -> Option<Operator> {
     announces.then_some(Operator { at, bare: true })
 }
 
+/// One bit for each letter of a block.
+fn letters(block: &[u8; BLOCK]) -> u64 {
+    let (parts, _) = block.as_chunks::<16>();
+    parts.iter().rev().fold(0, |bits, part| {
+        let moved = (u8x16::new(*part) | u8x16::splat(0x20)) - u8x16::splat(b'a');
+        let letter = moved.min(u8x16::splat(25)).simd_eq(moved);
+        bits << 16 | u64::from(letter.to_bitmask())
+    })
+}
+
+/// So many of the lowest bits.
+const fn low(count: usize) -> u64 {
+    if count >= 64 {
+        u64::MAX
+    } else {
+        (1 << count) - 1
+    }
+}
+
+/// The last byte of a piece that no name goes beyond.
+fn last_stop(piece: &[u8]) -> Option<usize> {
+    const STOPS: [u8; 10] = *b"\n;{}<(,&?#";
+    let (rest, parts) = piece.as_rchunks::<16>();
+    for (nth, part) in parts.iter().enumerate().rev() {
+        let bytes = u8x16::new(*part);
+        let found = STOPS.iter().fold(u8x16::splat(0), |found, stop| {
+            found | bytes.simd_eq(u8x16::splat(*stop))
+        });
+        let found = found.to_bitmask();
+        if found != 0 {
+            return Some(rest.len() + nth * 16 + found.ilog2() as usize);
+        }
+    }
+    rest.iter().rposition(|byte| STOPS.contains(byte))
+}
+
 /// The name that stands before an assignment.
 fn name_before(text: &[u8], end: usize) -> Range<usize> {
     let from = end.saturating_sub(NAME);
-    let stop = |byte: &u8| {
-        matches!(
-            byte,
-            b'\n' | b';' | b'{' | b'}' | b'<' | b'(' | b',' | b'&' | b'?' | b'#'
-        )
-    };
-    let start = text[from..end]
-        .iter()
-        .rposition(stop)
-        .map_or(from, |at| from + at + 1);
+    let start = last_stop(&text[from..end]).map_or(from, |at| from + at + 1);
     let name = &text[start..end];
     let nothing = name.iter().all(|byte| !byte.is_ascii_alphanumeric());
     let word = name.trim_ascii().trim_suffix_of(b"\"' ]");

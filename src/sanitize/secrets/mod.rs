@@ -16,14 +16,14 @@ mod context;
 mod pattern;
 mod plausible;
 mod rules;
+mod run;
 mod scan;
-mod sweep;
 mod urls;
 
 use std::sync::{Arc, LazyLock};
 
 use self::{rules::Rules, scan::Scan};
-use super::{Class, Detector, Hit};
+use super::{Class, Detector, Hit, Survey};
 
 static RULES: LazyLock<Rules> = LazyLock::new(Rules::read);
 static NAMES: LazyLock<Names> = LazyLock::new(Names::new);
@@ -78,7 +78,11 @@ impl Detector for Secrets {
     }
 
     fn inspect(&self, text: &str, hits: &mut Vec<Hit>) {
-        Scan::all(&RULES, &NAMES, self.wanted, text, hits);
+        self.inspect_surveyed(text, &Survey::of(text), hits);
+    }
+
+    fn inspect_surveyed(&self, text: &str, survey: &Survey, hits: &mut Vec<Hit>) {
+        Scan::all(&RULES, &NAMES, self.wanted, text, survey, hits);
     }
 }
 

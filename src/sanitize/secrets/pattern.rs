@@ -134,6 +134,16 @@ impl Pattern {
         None
     }
 
+    /// Every byte that may stand before the first literal bytes.
+    #[cfg(test)]
+    pub(super) fn before_lead(&self) -> Vec<u8> {
+        let sets = self.pieces.iter().map_while(|piece| match piece {
+            Piece::Of { set, .. } => Some(set.bytes()),
+            Piece::Literal(_) => None,
+        });
+        sets.flatten().collect()
+    }
+
     /// The bytes that a match without literal bytes in front may begin with.
     pub(super) fn first(&self) -> impl Iterator<Item = u8> {
         let set = match self.pieces.first() {

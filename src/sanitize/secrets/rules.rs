@@ -14,6 +14,8 @@ const CONTEXTS: &str = include_str!("contexts.txt");
 const VENDORS: &str = include_str!("vendors.txt");
 /// Slots of the table of beginnings.
 const SLOTS: usize = 1 << 13;
+/// Bits of the table that says whether anything begins so.
+const MAY: usize = 1 << 16;
 
 /// A token that is known by its form.
 #[derive(Debug)]
@@ -66,7 +68,7 @@ pub(super) struct Rules {
     odd_with: Box<[Vec<Odd>; 128]>,
     pub(super) words: AhoCorasick,
     pub(super) meanings: Vec<Word>,
-    may: Box<[u64; SLOTS / 64]>,
+    may: Box<[u64; MAY / 64]>,
     slots: Box<[(u16, u16)]>,
     order: Box<[u16]>,
 }
@@ -167,12 +169,15 @@ impl Rules {
             odd_with: Box::new(std::array::from_fn(|_| Vec::new())),
             words: matcher(&[]),
             meanings: Vec::new(),
-            may: Box::new([0; SLOTS / 64]),
+            may: Box::new([0; MAY / 64]),
             slots: vec![(0, 0); SLOTS].into(),
             order: Box::default(),
         };
         rules.read_tokens();
         rules.index();
+        for odd in rules.odd_with.iter_mut() {
+            odd.sort_by_key(|odd| odd.near);
+        }
         rules.read_contexts();
         rules
     }
@@ -180,8 +185,8 @@ impl Rules {
     /// Whether a token may begin with these.
     #[inline]
     pub(super) fn may_begin(&self, three: [u8; 3]) -> bool {
-        let slot = slot(three);
-        self.may[slot / 64] >> (slot % 64) & 1 == 1
+        let bit = mixed(three) >> (32 - MAY.trailing_zeros());
+        self.may[bit as usize / 64] >> (bit % 64) & 1 == 1
     }
 
     /// Tokens that may begin with these, and perhaps some that do not.
@@ -193,11 +198,17 @@ impl Rules {
     }
 
     /// Tokens without literal bytes in front that may begin here, and perhaps some that do not.
-    pub(super) fn odd_at<'t>(&self, text: &'t [u8]) -> impl Iterator<Item = &Odd> + use<'_, 't> {
+    /// What goes no farther than `reach` has nothing at a greater distance.
+    pub(super) fn odd_at<'t>(
+        &self,
+        text: &'t [u8],
+        reach: usize,
+    ) -> impl Iterator<Item = &Odd> + use<'_, 't> {
         let first = text.first().copied().unwrap_or(0xFF);
         let may = self.odd_with.get(usize::from(first));
         may.map_or(&[][..], Vec::as_slice)
             .iter()
+            .take_while(move |odd| odd.near <= reach)
             .filter(move |odd| {
                 let near = text.get(odd.near).is_some_and(|byte| *byte == odd.first);
                 near || (odd.near + 1..=odd.far)
@@ -236,22 +247,26 @@ impl Rules {
 
     fn index(&mut self) {
         let mut pairs: Vec<(u16, u16)> = Vec::new();
+        let mut all = Vec::new();
         for (at, token) in self.tokens.iter().enumerate() {
             if token.pattern.prefix() > 0 {
+                let beginnings = token.pattern.beginnings();
                 pairs.extend(
-                    token
-                        .pattern
-                        .beginnings()
-                        .into_iter()
-                        .map(|three| (slot(three) as u16, at as u16)),
+                    beginnings
+                        .iter()
+                        .map(|three| (slot(*three) as u16, at as u16)),
                 );
+                all.extend(beginnings);
             }
+        }
+        for three in all {
+            let bit = mixed(three) >> (32 - MAY.trailing_zeros());
+            self.may[bit as usize / 64] |= 1 << (bit % 64);
         }
         pairs.sort_unstable();
         pairs.dedup();
         for (at, (slot, _)) in pairs.iter().enumerate() {
             let slot = usize::from(*slot);
-            self.may[slot / 64] |= 1 << (slot % 64);
             let range = &mut self.slots[slot];
             if range.0 == range.1 {
                 range.0 = at as u16;
@@ -309,9 +324,13 @@ impl Rules {
 }
 
 #[inline]
-fn slot([first, second, third]: [u8; 3]) -> usize {
-    let mixed = u32::from_le_bytes([first, second, third, 0]).wrapping_mul(0x9E37_79B1);
-    (mixed >> 19) as usize
+const fn mixed([first, second, third]: [u8; 3]) -> u32 {
+    u32::from_le_bytes([first, second, third, 0]).wrapping_mul(0x9E37_79B1)
+}
+
+#[inline]
+const fn slot(three: [u8; 3]) -> usize {
+    (mixed(three) >> (32 - SLOTS.trailing_zeros())) as usize
 }
 
 fn lines(text: &str) -> impl Iterator<Item = [&str; 3]> {
@@ -339,4 +358,22 @@ fn matcher(words: &[String]) -> AhoCorasick {
         .kind(Some(AhoCorasickKind::DFA))
         .build(words)
         .expect("a test builds it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_stands_before_the_first_literal_of_an_odd_token_is_of_the_alphabets_of_base64() {
+        let rules = Rules::read();
+        let odd: Vec<_> = rules.odd_with.iter().flatten().collect();
+        assert!(odd.len() > 100);
+        for odd in odd {
+            let pattern = &rules.tokens[usize::from(odd.token)].pattern;
+            for byte in pattern.before_lead() {
+                assert!(byte.is_ascii_alphanumeric() || b"+/_-".contains(&byte));
+            }
+        }
+    }
 }

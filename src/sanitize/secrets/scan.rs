@@ -7,11 +7,15 @@ use std::{ops::Range, sync::Arc};
 
 use super::{
     Names, Wanted,
+    context::WORD,
     plausible::{checksum_holds, plausible},
     rules::{Rules, Token},
-    sweep::{self, Sweep},
+    run::Run,
 };
-use crate::sanitize::{Class, Hit};
+use crate::sanitize::{
+    Class, Hit,
+    survey::{self, Survey, places},
+};
 
 /// How far back the beginning of a token may stand that has other characters in it than a run has.
 const REACH: usize = 80;
@@ -29,6 +33,8 @@ pub(super) struct Scan<'a> {
     taken: usize,
     /// The last place before what was asked about, and the next, where a flag for a user may stand.
     pub(super) flag: (usize, usize),
+    /// Words before assignments, and whether they say that nothing is to be kept to oneself.
+    pub(super) harmless: [([u8; WORD], bool); 8],
 }
 
 impl<'a> Scan<'a> {
@@ -37,6 +43,7 @@ impl<'a> Scan<'a> {
         names: &'a Names,
         wanted: Wanted,
         text: &'a str,
+        survey: &Survey,
         hits: &'a mut Vec<Hit>,
     ) {
         let first = hits.len();
@@ -49,36 +56,31 @@ impl<'a> Scan<'a> {
             seen: 0,
             taken: 0,
             flag: (0, 0),
+            harmless: [([0; WORD], false); 8],
         };
-        scan.blocks();
+        for found in &survey.secrets {
+            let at = found.at;
+            places(at, found.runs).for_each(|at| scan.run(at + 1 - survey::TOKEN));
+            places(at, found.assign).for_each(|at| scan.assignment(at));
+            places(at, found.tilde).for_each(|at| scan.tilde(at));
+            places(at, found.dashes).for_each(|at| scan.row_of_dashes(at));
+        }
         if scan.hits.len() > first {
             merge(scan.hits, first);
-        }
-    }
-
-    fn blocks(&mut self) {
-        let mut sweep = Sweep::default();
-        let mut at = 0;
-        while at < self.text.len() {
-            let places = sweep.places(&sweep::block(self.text, at));
-            each(places.runs, |bit| self.run(at + bit + 1 - sweep::RUN));
-            each(places.assign, |bit| self.assignment(at + bit));
-            each(places.tilde, |bit| self.tilde(at + bit));
-            each(places.dashes, |bit| self.row_of_dashes(at + bit));
-            at += sweep::BLOCK;
         }
     }
 
     /// A run of token characters that begins at `start`.
     fn run(&mut self, start: usize) {
         let text = self.text;
-        let Some(run) = Run::at(&text[start..]) else {
-            return;
-        };
-        let end = start + run.length;
         if start < self.taken {
             return;
         }
+        let run = Run::at(text, start);
+        if run.is_name() {
+            return;
+        }
+        let end = start + run.length;
         if text[start..end].ends_with(b"CONTRIBSYS__COM") {
             self.sidekiq(end);
             return;
@@ -101,11 +103,23 @@ impl<'a> Scan<'a> {
         {
             return;
         }
-        if self.beginnings(start, end) {
+        // All that stands before the first literal of such a token is of the alphabets of Base64.
+        let reach = match text.get(end) {
+            Some(b'+' | b'/') => usize::MAX,
+            _ => run.length,
+        };
+        let found = match run.words(start) {
+            // What has no beginning of its own begins where nothing goes before.
+            Some(mut words) => {
+                words.any(|at| self.token(at) || at == start && run.is_word && self.odd(at, reach))
+            }
+            None => self.beginnings(start, end),
+        };
+        if found {
             return;
         }
         self.seen = end;
-        if !text[start].is_ascii_alphanumeric() && self.odd(start) {
+        if !text[start].is_ascii_alphanumeric() && self.odd(start, reach) {
             return;
         }
         self.value(start, end);
@@ -114,14 +128,14 @@ impl<'a> Scan<'a> {
     /// Whether a token begins between these.
     fn beginnings(&mut self, from: usize, to: usize) -> bool {
         let text = self.text;
-        let letter = |at: &usize| matches!(KINDS[usize::from(text[*at])], LOWER..=DIGIT);
+        let letter = |at: &usize| text[*at].is_ascii_alphanumeric();
         let mut at = from;
         while at < to {
             if (letter(&at) || at == from) && self.token(at) {
                 return true;
             }
             // What has no beginning of its own begins where nothing goes before, or a value begins.
-            if letter(&at) && (at == from || text[at - 1] == b'=') && self.odd(at) {
+            if letter(&at) && (at == from || text[at - 1] == b'=') && self.odd(at, usize::MAX) {
                 return true;
             }
             // On to the next word.
@@ -131,22 +145,28 @@ impl<'a> Scan<'a> {
         false
     }
 
+    #[inline]
     fn token(&mut self, at: usize) -> bool {
         let Some(three) = self.text.get(at..).and_then(<[u8]>::first_chunk::<3>) else {
             return false;
         };
+        if self.rules.may_begin(*three) {
+            return self.beginning(at, *three);
+        }
+        (three[..2] == *b"ey" && self.json_web_token(at)) || (three == b"PuT" && self.putty(at))
+    }
+
+    /// Whether a token that begins with these stands at `at`.
+    fn beginning(&mut self, at: usize, three: [u8; 3]) -> bool {
         if three[..2] == *b"ey" && self.json_web_token(at) {
             return true;
         }
-        if three == b"PuT" && self.putty(at) {
+        if three == *b"PuT" && self.putty(at) {
             return true;
-        }
-        if !self.rules.may_begin(*three) {
-            return false;
         }
         let rules = self.rules;
         let found = rules
-            .beginning_with(*three)
+            .beginning_with(three)
             .filter_map(|token| Some((token, token.pattern.token_at(self.text, at)?)))
             .filter_map(|(token, end)| Some((judged(token, &self.text[at..end])?, token, end)))
             .max_by_key(|(class, _, end)| (*class == Class::Secret, *end));
@@ -158,9 +178,9 @@ impl<'a> Scan<'a> {
     }
 
     /// Tokens that do not begin with anything fixed.
-    fn odd(&mut self, at: usize) -> bool {
+    fn odd(&mut self, at: usize, reach: usize) -> bool {
         let rules = self.rules;
-        let found = rules.odd_at(&self.text[at..]).find_map(|odd| {
+        let found = rules.odd_at(&self.text[at..], reach).find_map(|odd| {
             let token = &rules.tokens[usize::from(odd.token)];
             let end = token.pattern.token_at(self.text, at)?;
             Some((judged(token, &self.text[at..end])?, token, end))
@@ -246,72 +266,6 @@ impl<'a> Scan<'a> {
     }
 }
 
-const LOWER: u8 = 1;
-const UPPER: u8 = 2;
-const DIGIT: u8 = 3;
-const JOINT: u8 = 4;
-/// A capital and two small letters.
-const ROW: u32 = 0x211;
-
-/// What each byte is in a run.
-const KINDS: [u8; 256] = {
-    let mut kinds = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        kinds[byte] = match byte as u8 {
-            b'a'..=b'z' => LOWER,
-            b'A'..=b'Z' => UPPER,
-            b'0'..=b'9' => DIGIT,
-            b'_' | b'-' => JOINT,
-            _ => 0,
-        };
-        byte += 1;
-    }
-    kinds
-};
-
-/// A run of token characters that is no name.
-struct Run {
-    length: usize,
-}
-
-impl Run {
-    /// The run in front, unless it is a name as they stand in source: `snake_case`, `camelCase`, `CONSTANT_NAME`.
-    #[inline]
-    fn at(text: &[u8]) -> Option<Self> {
-        let (mut length, mut upper, mut capitals, mut joints) = (0, 0_u32, 0_u32, 0_u32);
-        let mut row = 0_u32;
-        for byte in text {
-            let kind = KINDS[usize::from(*byte)];
-            if kind == 0 {
-                break;
-            }
-            if kind == DIGIT {
-                // It is none, then: only its end is wanted.
-                let rest = text[length..].iter();
-                let rest = rest.take_while(|byte| KINDS[usize::from(**byte)] != 0);
-                return Some(Self {
-                    length: length + rest.count(),
-                });
-            }
-            upper += u32::from(kind == UPPER);
-            joints += u32::from(kind == JOINT);
-            // The second small letter after a capital.
-            row = (row << 4 | u32::from(kind)) & 0xFFF;
-            capitals += u32::from(row == ROW);
-            length += 1;
-        }
-        let lower = length as u32 - upper - joints;
-        let name = upper == 0
-            || (lower == 0 && joints > 0)
-            || (capitals * 4 >= upper * 3 && lower > upper * 2);
-        if name && !(lower == 0 && text[..length].ends_with(b"CONTRIBSYS__COM")) {
-            return None;
-        }
-        Some(Self { length })
-    }
-}
-
 /// Of what class a token is that has its form, if it is one.
 fn judged(token: &Token, bytes: &[u8]) -> Option<Class> {
     let value = &bytes[token.pattern.prefix().min(bytes.len())..];
@@ -347,14 +301,6 @@ fn merge(hits: &mut Vec<Hit>, first: usize) {
         }
     }
     hits.truncate(kept + 1);
-}
-
-#[inline]
-fn each(mut mask: u64, mut with: impl FnMut(usize)) {
-    while mask != 0 {
-        with(mask.trailing_zeros() as usize);
-        mask &= mask - 1;
-    }
 }
 
 pub(super) const fn is_token(byte: u8) -> bool {

@@ -1,0 +1,150 @@
+//! A run of token characters: how long it is, where words begin in it, and whether it is a name as they stand in source.
+//!
+//! Guarantees: runs of up to sixty-three characters are judged in registers, longer ones byte by byte, with the same outcome
+//! (the tests compare). Deliberately absent: whether it is a secret.
+
+use wide::u8x16;
+
+use crate::sanitize::survey::{BLOCK, block, mask};
+
+/// A run of token characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) length: usize,
+    /// Whether a letter or digit stands in front.
+    pub(super) is_word: bool,
+    name: bool,
+    /// Where words begin, for those that fit.
+    words: u64,
+    long: bool,
+}
+
+impl Run {
+    /// The run in front of what begins at `start`.
+    #[inline]
+    pub(super) fn at(text: &[u8], start: usize) -> Self {
+        let block = block(text, start);
+        let (parts, _) = block.as_chunks::<16>();
+        let bytes = [
+            u8x16::new(parts[0]),
+            u8x16::new(parts[1]),
+            u8x16::new(parts[2]),
+            u8x16::new(parts[3]),
+        ];
+        let within = |bytes: u8x16, from: u8, count: u8| {
+            let moved = bytes - u8x16::splat(from);
+            moved.min(u8x16::splat(count - 1)).simd_eq(moved)
+        };
+        let digit = mask(&bytes, |bytes| within(bytes, b'0', 10));
+        let letter = mask(&bytes, |bytes| within(bytes | u8x16::splat(0x20), b'a', 26));
+        let joint = mask(&bytes, |bytes| {
+            bytes.simd_eq(u8x16::splat(b'-')) | bytes.simd_eq(u8x16::splat(b'_'))
+        });
+        let length = (digit | letter | joint).trailing_ones();
+        if length as usize >= BLOCK {
+            return Self::long(&text[start..]);
+        }
+        let all = (1 << length) - 1;
+        let (digit, alnum, joint) = (digit & all, (digit | letter) & all, joint & all);
+        // With a digit it is no name.
+        let name = digit == 0 && {
+            let upper = mask(&bytes, |bytes| within(bytes, b'A', 26)) & all;
+            let lower = alnum & !upper;
+            let counts = Counts {
+                length,
+                upper: upper.count_ones(),
+                joints: joint.count_ones(),
+                capitals: (upper << 2 & lower << 1 & lower).count_ones(),
+            };
+            counts.are_of_a_name(|| block[..length as usize].ends_with(SIDEKIQ))
+        };
+        Self {
+            length: length as usize,
+            is_word: alnum & 1 == 1,
+            name,
+            words: alnum & !(alnum << 1) | 1,
+            long: false,
+        }
+    }
+
+    /// The same byte by byte.
+    fn long(text: &[u8]) -> Self {
+        let token = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        let length = text.iter().take_while(token).count();
+        let run = &text[..length];
+        let count = |of: fn(&u8) -> bool| run.iter().filter(|byte| of(byte)).count() as u32;
+        let digits = run.iter().any(u8::is_ascii_digit);
+        let name = !digits && {
+            let capital = |three: &&[u8]| {
+                three[0].is_ascii_uppercase() && three[1..].iter().all(u8::is_ascii_lowercase)
+            };
+            let counts = Counts {
+                length: length as u32,
+                upper: count(u8::is_ascii_uppercase),
+                joints: count(|byte| matches!(byte, b'_' | b'-')),
+                capitals: run.windows(3).filter(capital).count() as u32,
+            };
+            counts.are_of_a_name(|| run.ends_with(SIDEKIQ))
+        };
+        Self {
+            length,
+            is_word: run.first().is_some_and(u8::is_ascii_alphanumeric),
+            name,
+            words: 1,
+            long: true,
+        }
+    }
+
+    /// Whether it is a name as they stand in source: `snake_case`, `camelCase`, `CONSTANT_NAME`.
+    pub(super) const fn is_name(&self) -> bool {
+        self.name
+    }
+
+    /// Where it and the words in it begin, if it is not too long for that.
+    pub(super) fn words(&self, start: usize) -> Option<impl Iterator<Item = usize> + use<>> {
+        (!self.long).then(|| crate::sanitize::survey::places(start, self.words))
+    }
+}
+
+/// Ends the names of variables that hold credentials of Sidekiq.
+const SIDEKIQ: &[u8] = b"CONTRIBSYS__COM";
+
+/// What a run without digits is made of.
+struct Counts {
+    length: u32,
+    upper: u32,
+    joints: u32,
+    /// Capitals with two small letters behind them.
+    capitals: u32,
+}
+
+impl Counts {
+    fn are_of_a_name(&self, is_sidekiq: impl Fn() -> bool) -> bool {
+        let lower = self.length - self.upper - self.joints;
+        let name = self.upper == 0
+            || (lower == 0 && self.joints > 0)
+            || (self.capitals * 4 >= self.upper * 3 && lower > self.upper * 2);
+        name && !(lower == 0 && is_sidekiq())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_run_in_registers_is_what_it_is_byte_by_byte(run in "([A-Z][a-z]{2,5}|[A-Z]{1,4}|[a-z]{1,6}|_|-|[0-9]|(X_CONTRIBSYS__COM)?){1,9}[a-zA-Z_-]{9}", rest in "[ .é]?[ -~]{0,70}") {
+            let text = format!("{run}{rest}");
+            let (quick, slow) = (Run::at(text.as_bytes(), 0), Run::long(text.as_bytes()));
+            prop_assert_eq!((quick.length, quick.is_word, quick.name), (slow.length, slow.is_word, slow.name));
+            if let Some(words) = quick.words(0) {
+                let bytes = text.as_bytes();
+                let begins = |at: &usize| *at == 0 || bytes[*at].is_ascii_alphanumeric() && !bytes[at - 1].is_ascii_alphanumeric();
+                prop_assert_eq!(words.collect::<Vec<_>>(), (0..quick.length).filter(begins).collect::<Vec<_>>());
+            }
+        }
+    }
+}

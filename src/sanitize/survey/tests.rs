@@ -1,0 +1,109 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn bits(found: impl Iterator<Item = (usize, u64)>) -> Vec<usize> {
+    found.flat_map(|(at, mask)| places(at, mask)).collect()
+}
+
+/// Where a run of bytes of which `of` holds has come to `length`.
+fn runs(text: &[u8], length: usize, of: impl Fn(usize) -> bool) -> Vec<usize> {
+    let mut run = 0;
+    (0..text.len())
+        .filter(|at| {
+            run = if of(*at) { run + 1 } else { 0 };
+            run == length
+        })
+        .collect()
+}
+
+fn check(text: &str) {
+    let bytes = text.as_bytes();
+    let survey = Survey::of(text);
+    let is = |at: usize, set: &[u8]| bytes.get(at).is_some_and(|byte| set.contains(byte));
+    let alnum = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_alphanumeric);
+    let letter = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_alphabetic);
+    let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let secrets = |of: fn(&Secrets) -> u64| bits(survey.secrets.iter().map(|s| (s.at, of(s))));
+    let numbers = |of: fn(&Numbers) -> u64| bits(survey.numbers.iter().map(|n| (n.at, of(n))));
+    let every =
+        |of: &dyn Fn(usize) -> bool| (0..bytes.len()).filter(|at| of(*at)).collect::<Vec<_>>();
+    assert_eq!(
+        secrets(|s| s.runs),
+        runs(bytes, TOKEN, |at| alnum(at) || is(at, b"_-")),
+        "{text:?}"
+    );
+    let said = |at: usize| {
+        let plain = at > 0 && alnum(at - 1) && !TELLING.contains(&(bytes[at - 1] | 0x20));
+        is(at, b"=:") && (!plain || is(at + 1, b"+/") || text.contains("-u"))
+    };
+    assert_eq!(secrets(|s| s.assign), every(&said), "{text:?}");
+    assert_eq!(secrets(|s| s.tilde), every(&|at| is(at, b"~")));
+    assert_eq!(secrets(|s| s.dashes), runs(bytes, 5, |at| is(at, b"-")));
+    let joint = |at: usize| at > 0 && is(at, b" -./") && digit(at - 1) && digit(at + 1);
+    assert_eq!(
+        numbers(|n| n.digits),
+        runs(bytes, DIGITS, |at| digit(at) || joint(at)),
+        "{text:?}"
+    );
+    assert_eq!(numbers(|n| n.letters), runs(bytes, LETTERS, alnum));
+    let head = |at: usize| {
+        at >= 3
+            && digit(at)
+            && digit(at - 1)
+            && letter(at - 2)
+            && letter(at - 3)
+            && !(at > 3 && alnum(at - 4))
+    };
+    assert_eq!(numbers(|n| n.heads), every(&head), "{text:?}");
+    let active = |at: usize| {
+        is(at, b"<") && (letter(at + 1) || is(at + 1, b"?"))
+            || is(at, b"!") && is(at + 1, b"[")
+            || is(at, b"]") && is(at + 1, b"(:")
+    };
+    let found = survey.active.iter();
+    assert_eq!(bits(found.map(|a| (a.at, a.marks))), every(&active));
+    let word = |at: usize| alnum(at) || is(at, b"_-+/");
+    let runs_of: Vec<_> = runs(bytes, ENCODED, word)
+        .into_iter()
+        .map(|at| at + 1 - ENCODED)
+        .collect();
+    assert_eq!(survey.encoded, runs_of, "{text:?}");
+    for start in runs_of {
+        let end = (start..bytes.len()).find(|at| !word(*at));
+        let end = end.unwrap_or(bytes.len());
+        let run = &bytes[start..end];
+        let hexadecimal = run
+            .iter()
+            .all(|byte| byte.is_ascii_hexdigit() || b"-_".contains(byte));
+        let joint = run.iter().any(|byte| b"-_".contains(byte));
+        let lower = run.iter().any(u8::is_ascii_lowercase);
+        let upper = run
+            .iter()
+            .any(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+        let worth = run.len() >= BLOCK || if hexadecimal { !joint } else { lower && upper };
+        assert_eq!(
+            encoded(bytes, start),
+            worth.then_some(start..end),
+            "{text:?}"
+        );
+    }
+    assert_eq!(survey.percent, text.contains('%'));
+    assert_eq!(survey.backslash, text.contains('\\'));
+    assert_eq!(survey.beyond, !text.is_ascii());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn the_pass_tells_what_plain_loops_tell(text in "([0-9]{1,8}[ ./-]{0,2}|[A-Za-z]{2}[0-9]{2}|[a-zA-Z0-9]{1,40}|[_+/-]{1,7}|-u|[ =:~%\\\\<!?(\\[\\]\n]{1,3}|é|[a-z ]{1,80}){0,40}") {
+        check(&text);
+    }
+
+    #[test]
+    fn the_pass_tells_runs_wherever_blocks_end(before in 0_usize..130, length in 0_usize..140, digits in any::<bool>()) {
+        let run = if digits { "7" } else { "x" }.repeat(length);
+        check(&format!("{}{run} ", " ".repeat(before)));
+    }
+}
