@@ -5,7 +5,10 @@
 
 use wide::u8x16;
 
-use super::{Json, Node, Span, node, stops::next_stop};
+use super::{
+    Json, Node, Span, node,
+    stops::{BLOCK, next_stop, stops},
+};
 
 /// One string of a value: a member's name or a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,7 +158,7 @@ fn string(text: &[u8], at: usize) -> (Text, usize) {
     let stop = next_stop(text, start, true);
     let escaped = text.get(stop) == Some(&b'\\');
     let end = if escaped {
-        closing(text, start, stop + 2)
+        closing(text, stop + 2)
     } else {
         stop
     };
@@ -171,21 +174,25 @@ fn string(text: &[u8], at: usize) -> (Text, usize) {
     (string, next)
 }
 
-/// The quote that ends the string whose inside begins at `start`, at or after `at`.
-fn closing(text: &[u8], start: usize, mut at: usize) -> usize {
-    loop {
-        let rest = text.get(at..).unwrap_or_default();
-        let Some(found) = memchr::memchr(b'"', rest) else {
-            return text.len();
-        };
-        let quote = at + found;
-        let before = text[start..quote].iter().rev();
-        let slashes = before.take_while(|byte| **byte == b'\\').count();
-        if slashes % 2 == 0 {
-            return quote;
+/// The quote that ends a string, at or after `at`, which lies behind an escape.
+fn closing(text: &[u8], mut at: usize) -> usize {
+    let mut escaped = at;
+    while at < text.len() {
+        let mut stops = stops(text, at);
+        while stops != 0 {
+            let place = at + stops.trailing_zeros() as usize;
+            stops &= stops - 1;
+            match text.get(place) {
+                // What is escaped itself ends nothing.
+                Some(_) if place < escaped => {}
+                Some(b'"') => return place,
+                Some(b'\\') => escaped = place + 2,
+                _ => {}
+            }
         }
-        at = quote + 1;
+        at += BLOCK;
     }
+    text.len()
 }
 
 impl Iterator for Texts<'_> {

@@ -12,6 +12,7 @@ use wide::u8x16;
 use super::{
     readable::{self, TEXT, is_text},
     survey::{Survey, encoded},
+    work::looked,
 };
 
 /// Texts decoded from pieces of another text, one after the other with a line end between.
@@ -80,6 +81,7 @@ impl Decoded {
     /// A run of characters of Base64, which are hexadecimal digits too, perhaps.
     fn run(&mut self, text: &[u8], run: Range<usize>) {
         let piece = &text[run.clone()];
+        looked(piece.len());
         if piece.iter().all(u8::is_ascii_hexdigit) && readable::hexadecimal(piece) {
             self.bytes.clear();
             self.bytes.extend(
@@ -101,6 +103,7 @@ impl Decoded {
         let shifts = if piece.len() <= SHIFTED { 4 } else { 1 };
         let worth = readable::base64(piece);
         for shift in (0..shifts).filter(|shift| worth[*shift]) {
+            looked(piece.len());
             self.bytes.clear();
             let (fours, rest) = piece[shift.min(piece.len())..].as_chunks::<4>();
             self.bytes.extend(fours.iter().flat_map(three));
@@ -136,6 +139,7 @@ impl Decoded {
 
     fn percent(&mut self, text: &[u8], token: Range<usize>) {
         let piece = &text[token.clone()];
+        looked(piece.len());
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
         let mut at = 0;
@@ -154,6 +158,7 @@ impl Decoded {
 
     fn escapes(&mut self, text: &str, token: Range<usize>) {
         let piece = &text[token.clone()];
+        looked(piece.len());
         let mut plain = String::with_capacity(piece.len());
         let mut rest = piece;
         while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
@@ -189,6 +194,7 @@ impl Decoded {
             let start = at - before.map(char::len_utf8).sum::<usize>();
             let after = text[at..].chars().take(TOKEN).take_while(part);
             let end = at + after.map(char::len_utf8).sum::<usize>();
+            looked(end - start);
             from = end;
             if end - start >= TEXT {
                 let plain: String = text[start..end].nfkc().collect();
@@ -224,6 +230,7 @@ fn tokens(
             .take_while(part)
             .count();
         let after = text[at..].iter().take(TOKEN).take_while(part).count();
+        looked(before + after);
         let (mut start, mut end) = (at - before, at + after);
         while !text.is_empty() && start < at && is_inner(text[start]) {
             start += 1;

@@ -16,7 +16,7 @@ use arc_swap::ArcSwapOption;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Class, Detector, Hit, asking::is_secret};
+use super::{Class, Detector, Hit, asking::is_secret, work::looked};
 
 /// The credentials that are held; cloning gives another handle to the same ones.
 #[derive(Clone, Default)]
@@ -177,12 +177,14 @@ impl Detector for OwnCredentials {
         let Some(search) = search.as_deref() else {
             return;
         };
+        looked(text.len());
         let mut at = 0;
         while let Some(found) = search.starts.next(text, at) {
             let rest = &text.as_bytes()[found.start()..];
             let form = search.forms[found.pattern().as_usize()]
                 .iter()
                 .find(|form| rest.starts_with(form.expose_secret().as_bytes()));
+            looked(START);
             let Some(form) = form else {
                 at = found.start() + 1;
                 continue;

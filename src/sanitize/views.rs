@@ -5,7 +5,10 @@
 
 use std::ops::Range;
 
-use super::decoded::{Decoded, KEEP};
+use super::{
+    decoded::{Decoded, KEEP},
+    work::looked,
+};
 use crate::json::{Span, Text, unescape_onto};
 
 /// Strings of at least this many bytes are texts of their own.
@@ -148,11 +151,15 @@ impl Views {
                 skip: 0,
                 name: string.name,
             });
-            self.joined
-                .text
-                .push_str(if string.name { ": " } else { "\n" });
+            if string.name {
+                self.joined.text.push_str(": ");
+            } else {
+                self.joined.text.push('\n');
+            }
         }
+        looked(self.joined.text.len());
         self.seams(text, before);
+        looked(self.seam.text.len());
     }
 
     /// Puts blocks of text beside one another, without what lies far from their ends.

@@ -15,6 +15,28 @@ const FREE: usize = 1 << 20;
 /// How much longer everything takes in a build that is not optimised.
 const SLOWER: u32 = if cfg!(debug_assertions) { 40 } else { 1 };
 
+#[cfg(test)]
+thread_local! {
+    /// Bytes that were looked at, over and over where they were.
+    static LOOKED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Tests count every byte that is looked at where the number of looks is not bounded by a small constant for each place:
+/// otherwise this does nothing.
+#[inline(always)]
+pub(super) fn looked(bytes: usize) {
+    #[cfg(test)]
+    LOOKED.with(|all| all.set(all.get() + bytes));
+    #[cfg(not(test))]
+    let _ = bytes;
+}
+
+/// What was counted since the last time.
+#[cfg(test)]
+pub(super) fn take_looked() -> usize {
+    LOOKED.take()
+}
+
 /// The budget is used up.
 pub(super) struct Exhausted;
 

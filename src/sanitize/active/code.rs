@@ -6,6 +6,8 @@
 //!
 //! Deliberately absent: indented code, fences in lists and quotes.
 
+use crate::sanitize::work::looked;
+
 /// The code of one text, asked about in rising order.
 pub(super) struct Code<'t> {
     text: &'t str,
@@ -21,6 +23,8 @@ pub(super) struct Code<'t> {
     lost: bool,
     /// The line that was last asked about.
     line: Spans,
+    /// The next mark of a span, an escape or a tag, and the next of a fence of the other sort.
+    marks: [usize; 2],
 }
 
 impl<'t> Code<'t> {
@@ -34,6 +38,7 @@ impl<'t> Code<'t> {
             paragraph_clear: true,
             html: false,
             line: Spans::new(0, 0, false),
+            marks: [0; 2],
             lost: document.iter().any(|begin| {
                 start.len() >= begin.len() && start[..begin.len()].eq_ignore_ascii_case(begin)
             }),
@@ -46,10 +51,13 @@ impl<'t> Code<'t> {
             if at < self.fence.1 {
                 return at >= self.fence.0;
             }
-            let start = self.next;
             if at < self.line.end {
                 return self.line.holds(self.text.as_bytes(), at);
             }
+            if self.paragraph_clear && !self.html {
+                self.skip(at);
+            }
+            let start = self.next;
             let Some(line) = line(self.text, start) else {
                 return false;
             };
@@ -64,6 +72,28 @@ impl<'t> Code<'t> {
             self.read(start, line);
         }
         false
+    }
+
+    /// Goes on to the next line that says anything, where those without marks change nothing.
+    fn skip(&mut self, at: usize) {
+        let (bytes, from) = (self.text.as_bytes(), self.next);
+        let rest = bytes.get(from..).unwrap_or_default();
+        let [mark, tilde] = &mut self.marks;
+        if *mark <= from {
+            let found = memchr::memchr3(b'`', b'\\', b'<', rest);
+            *mark = from + found.unwrap_or(rest.len());
+            looked(*mark - from);
+        }
+        if *tilde <= from {
+            *tilde = from + memchr::memchr(b'~', rest).unwrap_or(rest.len());
+            looked(*tilde - from);
+        }
+        let near = at.min(*mark).min(*tilde);
+        if let Some(lines) = bytes.get(from..near) {
+            let line = memchr::memrchr(b'\n', lines);
+            looked(lines.len() - line.unwrap_or(0));
+            self.next = from + line.map_or(0, |end| end + 1);
+        }
     }
 
     /// Takes note of a line that ends before what is asked about.
@@ -121,6 +151,7 @@ fn is_blank(line: &str) -> bool {
 fn line(text: &str, start: usize) -> Option<&str> {
     let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
     let end = memchr::memchr(b'\n', rest.as_bytes()).map_or(rest.len(), |end| end + 1);
+    looked(end);
     rest.get(..end)
 }
 
@@ -222,7 +253,9 @@ impl Spans {
         let length = run(self.here);
         let mut close = self.here + length;
         loop {
-            close += memchr::memchr(b'`', &line[close..])?;
+            let next = memchr::memchr(b'`', &line[close..]);
+            looked(next.unwrap_or(line.len() - close));
+            close += next?;
             let other = run(close);
             close += other;
             if other == length {

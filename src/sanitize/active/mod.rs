@@ -24,7 +24,7 @@ use self::{
     markdown::Markdown,
     target::{Hosts, Written},
 };
-use super::{Class, Detector, Hit, Survey, survey::places};
+use super::{Class, Detector, Hit, Survey, survey::places, work::looked};
 
 /// Bytes that are read to judge what was found, for each byte of the text: what needs more than that is taken for the worst.
 const READS: usize = 8;
@@ -101,7 +101,7 @@ impl Detector for Active {
         let mut code = Code::new(text);
         let mut budget = READS.saturating_mul(text.len()).saturating_add(4096);
         let mut sheet = Sheet::default();
-        let found = survey.active.iter();
+        let (whole, found) = (budget, survey.active.iter());
         for at in found.flat_map(|found| places(found.at, found.marks)) {
             let (rule, place, inert) = match (bytes[at], bytes.get(at + 1)) {
                 (b'<', _) => {
@@ -119,6 +119,7 @@ impl Detector for Active {
                 hits.push(self.hit(rule, place, inert));
             }
         }
+        looked(whole - budget);
     }
 }
 
@@ -150,6 +151,7 @@ impl Sheet {
                 name.is_some_and(|name| name.eq_ignore_ascii_case(NAME))
             })
             .unwrap_or(rest.len());
+        looked(end);
         let rule = html::style(&rest[..end], Written::Html, hosts);
         self.judged = Some((at + 1 + end, rule));
         rule

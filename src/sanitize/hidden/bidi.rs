@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use super::tables::{self, Kind};
+use crate::sanitize::work::looked;
 
 /// Controls that are open at once; what is opened beyond is told.
 const DEPTH: usize = 32;
@@ -34,6 +35,7 @@ pub(super) fn paragraph(
     let start = memchr::memrchr2(b'\n', b'\r', &text.as_bytes()[..at]).map_or(0, |end| end + 1);
     let end = memchr::memchr2(b'\n', b'\r', &text.as_bytes()[at..])
         .map_or(text.len(), |length| at + length);
+    looked(end - start);
     let turned = text[start..end].chars().any(tables::right_to_left);
 
     let mut stack = [Open::default(); DEPTH];

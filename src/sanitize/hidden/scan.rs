@@ -9,6 +9,7 @@ use super::{
     bidi, search,
     tables::{self, Kind},
 };
+use crate::sanitize::work::looked;
 
 /// Marks in one run that may pass: more of them say nothing that fewer would not.
 const MARKS: usize = 2;
@@ -16,6 +17,7 @@ const MARKS: usize = 2;
 /// Tells `found` every span that has no place in `text`. Linear: what is looked at for one character, a word or a paragraph,
 /// is remembered for the next in it.
 pub(super) fn scan(text: &str, found: &mut impl FnMut(Kind, Range<usize>)) {
+    looked(text.len());
     let mut suspects = search::Suspects::of(text.as_bytes());
     let Some(first) = suspects.next(0) else {
         return;
@@ -111,6 +113,7 @@ impl Scan<'_> {
             // It is seen, or belongs where it is.
             return start + self.char_at(start).map_or(1, char::len_utf8);
         }
+        looked(end - start);
         let left = self.text[..start].chars().next_back();
         let right = self.char_at(end);
         let marks_stay = marks == 0 || (marks <= MARKS && self.marks_stay(left, right));
@@ -269,9 +272,10 @@ impl Scan<'_> {
         let latin = |ch: Option<char>| ch.is_some_and(|ch| ch.is_ascii_alphanumeric());
         let text = self.text;
         !(latin(left) && latin(right))
-            && *self
-                .right_to_left
-                .get_or_insert_with(|| text.chars().any(tables::right_to_left))
+            && *self.right_to_left.get_or_insert_with(|| {
+                looked(text.len());
+                text.chars().any(tables::right_to_left)
+            })
     }
 
     fn char_at(&self, at: usize) -> Option<char> {
@@ -347,5 +351,6 @@ fn around(text: &str, at: usize, belongs: impl Fn(char) -> bool) -> Range<usize>
     let end = text[at..]
         .find(|ch| !belongs(ch))
         .map_or(text.len(), |after| at + after);
+    looked(end - start);
     start..end
 }

@@ -11,6 +11,7 @@ use super::{
     checks::luhn,
     number::{Number, stands_alone},
 };
+use crate::sanitize::work::looked;
 
 /// First digits from and to, the least and the most digits in all, and whether an ungrouped number needs a word beside it.
 // Ranges as the schemes publish them.
@@ -112,6 +113,7 @@ pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
             .iter()
             .take_while(|byte| byte.is_ascii_digit())
             .count();
+        looked(group);
         let rest = &text[at..span.end];
         for lengths in [
             &[4, 4, 4, 4, 3][..],

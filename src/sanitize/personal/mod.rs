@@ -31,6 +31,7 @@ use self::{
 use super::{
     Class, Detector, Hit, Survey,
     survey::{self, places},
+    work::looked,
 };
 
 static COUNTRIES: LazyLock<Countries> = LazyLock::new(Countries::read);
@@ -133,6 +134,7 @@ fn row(text: &[u8], start: usize, seen: &Seen) -> Option<Found> {
         return None;
     }
     let number = Number::at(text, start);
+    looked(number.span.len());
     card::within(text, &number)
         .map(|span| (span, CARD.clone()))
         .or_else(|| COUNTRIES.number(text, &number))

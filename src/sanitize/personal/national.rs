@@ -14,6 +14,7 @@ use super::{
     number::{Number, Sketch, stands_alone},
     table,
 };
+use crate::sanitize::work::looked;
 
 /// Where something was found, and by what rule.
 pub(super) type Found = (Range<usize>, Arc<str>);
@@ -131,6 +132,7 @@ impl Countries {
         [&text[from..span.start], &text[span.end..to]]
             .iter()
             .fold(0, |all, piece| {
+                looked(piece.len());
                 self.words
                     .find_overlapping_iter(piece)
                     .fold(all, |all, found| {

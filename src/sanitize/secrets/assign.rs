@@ -10,7 +10,7 @@ use super::{
     scan::{Scan, is_token},
     urls::strong,
 };
-use crate::sanitize::{Class, survey::TELLING};
+use crate::sanitize::{Class, survey::TELLING, work::looked};
 
 /// The longest password that is looked for, in bytes.
 const PASSWORD: usize = 128;
@@ -123,6 +123,7 @@ impl Scan<'_> {
         ) || self.text.get(value.end) == Some(&b';')
             || name.checked_sub(1).is_some_and(|at| self.text[at] == b' ');
         let around = &self.text[line];
+        looked(around.len());
         let connects = joined
             && !quoted
             && self.text[at] == b'='
@@ -167,6 +168,7 @@ impl Scan<'_> {
                     .take_while(|byte| long(byte))
                     .count();
         let bytes = &text[value.clone()];
+        looked(bytes.len());
         if scheme.eq_ignore_ascii_case(b"basic") {
             self.user_and_password(value, Class::Secret);
         } else if (scheme.eq_ignore_ascii_case(b"bearer") || scheme.eq_ignore_ascii_case(b"token"))
@@ -238,6 +240,7 @@ impl Scan<'_> {
             .windows(4)
             .position(|part| part == b"\n---")
             .map_or(to, |end| at + end);
+        looked(to - from);
         let mut line = from;
         let mut within = false;
         while line < to {
@@ -289,6 +292,7 @@ impl Scan<'_> {
         };
         let bytes = &self.text[value.clone()];
         let around = &self.text[at.saturating_sub(1200)..(value.end + 1200).min(self.text.len())];
+        looked(bytes.len());
         let encoded = bytes.len() >= 40 && bytes.iter().all(|byte| is_token(*byte));
         if encoded && plausible(bytes) && holds(around, b"\"kty\"") {
             let rule = &self.names.private_key;
@@ -360,6 +364,7 @@ impl Scan<'_> {
         while self.flag.1 < at {
             let from = self.flag.1 + 1;
             let next = memchr::memmem::find(&self.text[from..], b"-u");
+            looked(next.unwrap_or(self.text.len() - from));
             self.flag = (
                 self.flag.1,
                 next.map_or(self.text.len(), |next| from + next),
@@ -414,8 +419,12 @@ fn value_within(text: &[u8], at: usize, most: usize) -> Option<(Range<usize>, bo
     let end = match length {
         Some(length) => start + length,
         None if text.len() - start <= most => text.len(),
-        None => return None,
+        None => {
+            looked(most);
+            return None;
+        }
     };
+    looked(end - start);
     Some((start..end, quote.is_some()))
 }
 

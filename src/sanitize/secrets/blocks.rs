@@ -3,14 +3,20 @@
 //! Guarantees: a block is followed to its end, no farther than [`KEY`] bytes; what was passed is not looked at again.
 //! Deliberately absent: certificates and public keys, which are no secret.
 
+use std::ops::Range;
+
+use memchr::memmem;
+
 use super::{
     plausible::holds,
     scan::{Scan, is_token},
 };
-use crate::sanitize::Class;
+use crate::sanitize::{Class, work::looked};
 
 /// The longest key that is followed to its end, in bytes.
 const KEY: usize = 1 << 15;
+/// The longest number of lines of a key, in bytes.
+const LINES: usize = 16;
 /// The longest part of a token, in bytes.
 const PART: usize = 1 << 13;
 
@@ -19,6 +25,95 @@ const SHOWN: [&[u8]; 2] = [
     b"eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwi",
     b"eyJsb2dnZWRJbkFzIjoiYWRtaW4iLCJpYXQiOjE0MjI3Nzk2Mzh9",
 ];
+
+/// The next places of what ends keys, asked for in rising order, and what is in the stretch that was looked at last: a text
+/// may be full of beginnings that lead to one end.
+#[derive(Default)]
+pub(super) struct Marks {
+    end: Next,
+    body: Next,
+    lines: Next,
+    ends: [Next; 2],
+    lined: Next,
+    /// For keys in either form: what one is made of is not forgotten for the other.
+    made: [Made; 2],
+}
+
+/// The next place of something, and from where it was searched.
+#[derive(Default)]
+struct Next(Option<(usize, usize)>);
+
+impl Next {
+    /// The first place at or after `from` that `find` tells in what stands from there on, or the end of the text.
+    fn after(&mut self, text: &[u8], from: usize, find: impl Fn(&[u8]) -> Option<usize>) -> usize {
+        if let Some((searched, found)) = self.0
+            && searched <= from
+            && from <= found
+        {
+            return found;
+        }
+        let found = find(&text[from..]).map_or(text.len(), |at| from + at);
+        looked(found - from);
+        self.0 = Some((from, found));
+        found
+    }
+}
+
+/// What a stretch of text is made of. It moves along the text, and only what comes or goes is looked at.
+struct Made {
+    span: Range<usize>,
+    counts: [u32; 128],
+    letters: usize,
+    distinct: usize,
+}
+
+impl Default for Made {
+    fn default() -> Self {
+        Self {
+            span: 0..0,
+            counts: [0; 128],
+            letters: 0,
+            distinct: 0,
+        }
+    }
+}
+
+impl Made {
+    fn of(&mut self, text: &[u8], span: Range<usize>) -> &Self {
+        if span.start < self.span.start || span.start >= self.span.end || span.end < self.span.end {
+            *self = Self::default();
+            self.span = span.start..span.start;
+        }
+        looked(span.start - self.span.start + (span.end - self.span.end));
+        for byte in &text[self.span.end..span.end] {
+            if byte.is_ascii_alphanumeric() {
+                let count = &mut self.counts[usize::from(*byte)];
+                *count += 1;
+                self.letters += 1;
+                self.distinct += usize::from(*count == 1);
+            }
+        }
+        for byte in &text[self.span.start..span.start] {
+            if byte.is_ascii_alphanumeric() {
+                let count = &mut self.counts[usize::from(*byte)];
+                *count -= 1;
+                self.letters -= 1;
+                self.distinct -= usize::from(*count == 0);
+            }
+        }
+        self.span = span;
+        self
+    }
+}
+
+/// What was seen of tokens of three parts: names with many dashes could begin one at each of them.
+#[derive(Default)]
+pub(super) struct Parts {
+    /// Up to where the part goes on that was read last as a first one.
+    head: (usize, usize),
+    /// Where the second part begins that was read last, and where the token ends, and whether it is signed.
+    rest: Option<(usize, Option<(usize, bool)>)>,
+}
 
 impl Scan<'_> {
     /// A row of dashes has come to its fifth at `at`.
@@ -39,62 +134,62 @@ impl Scan<'_> {
             return;
         }
         let start = at + 1 + 6 + dashes + 5;
-        let room = &text[start..(start + KEY).min(text.len())];
-        let end = match room.windows(9).position(|part| part == b"-----END ") {
-            Some(end) => end,
+        let limit = (start + KEY).min(text.len());
+        let marks = &mut self.marks;
+        let end = marks
+            .end
+            .after(text, start, |rest| memmem::find(rest, b"-----END "));
+        let end = if end + 9 <= limit {
+            end
+        } else {
             // Cut off: as far as it looks like a key.
-            None => room
-                .iter()
-                .position(|byte| !is_body(*byte))
-                .unwrap_or(room.len()),
+            marks.body.after(text, start, not_body).min(limit)
         };
-        self.key(start, &room[..end]);
+        self.key(0, start..end);
     }
 
     /// Whether a key in the form of PuTTY begins at `at`.
     pub(super) fn putty(&mut self, at: usize) -> bool {
         let text = self.text;
-        let room = &text[at..(at + KEY).min(text.len())];
-        if !room.starts_with(b"PuTTY-User-Key-File-") {
+        if !text[at..].starts_with(b"PuTTY-User-Key-File-") {
             return false;
         }
-        let Some(lines) = room.windows(14).position(|part| part == b"Private-Lines:") else {
+        let limit = (at + KEY).min(text.len());
+        let marks = &mut self.marks;
+        let lines = marks
+            .lines
+            .after(text, at, |rest| memmem::find(rest, b"Private-Lines:"));
+        if lines + 14 > limit {
             return false;
-        };
-        let count = room[lines + 14..]
+        }
+        let count = text[lines + 14..limit]
             .iter()
+            .take(LINES)
             .take_while(|byte| byte.is_ascii_digit() || **byte == b' ')
             .count();
         if count < 2 {
             return false;
         }
         let body = lines + 14 + count;
-        let end = room[body..]
-            .windows(9)
-            .position(|part| part == b"Private-M" || part == b"Private-H");
-        let end = end.unwrap_or_else(|| {
-            room[body..]
-                .iter()
-                .position(|byte| !is_body(*byte))
-                .unwrap_or(room.len() - body)
-        });
-        self.key(at + body, &room[body..body + end])
+        let [mac, hash] = &mut marks.ends;
+        let mac = mac.after(text, body, |rest| memmem::find(rest, b"Private-M"));
+        let hash = hash.after(text, body, |rest| memmem::find(rest, b"Private-H"));
+        let end = mac.min(hash);
+        let end = if end + 9 <= limit {
+            end
+        } else {
+            marks.lined.after(text, body, not_body).min(limit)
+        };
+        self.key(1, body..end)
     }
 
-    /// Takes the body of a key that begins at `start`, where it is one.
-    fn key(&mut self, start: usize, body: &[u8]) -> bool {
-        let letters = body
-            .iter()
-            .filter(|byte| byte.is_ascii_alphanumeric())
-            .count();
-        let distinct = body
-            .iter()
-            .filter(|byte| byte.is_ascii_alphanumeric())
-            .fold(0_u128, |all, byte| all | 1 << byte)
-            .count_ones();
-        if letters < 60 || distinct < 20 || letters * 2 < body.len() {
+    /// Takes the body of a key in the first form or the second, where it is one.
+    fn key(&mut self, form: usize, span: Range<usize>) -> bool {
+        let made = self.marks.made[form].of(self.text, span.clone());
+        if made.letters < 60 || made.distinct < 20 || made.letters * 2 < span.len() {
             return false;
         }
+        let (start, body) = (span.start, &self.text[span]);
         let blank = |byte: &u8| byte.is_ascii_whitespace();
         let from = body.iter().position(|byte| !blank(byte)).unwrap_or(0);
         let to = body
@@ -111,7 +206,7 @@ impl Scan<'_> {
 
     /// Whether a JSON Web Token begins at `at`, which is taken.
     pub(super) fn json_web_token(&mut self, at: usize) -> bool {
-        let Some((end, signed)) = three_parts(self.text, at) else {
+        let Some((end, signed)) = self.parts.three(self.text, at) else {
             return false;
         };
         if SHOWN
@@ -133,26 +228,46 @@ impl Scan<'_> {
     }
 
     /// Whether one begins at `at`.
-    pub(super) fn is_json_web_token(&self, at: usize) -> bool {
-        self.text[at..].starts_with(b"ey") && three_parts(self.text, at).is_some()
+    pub(super) fn is_json_web_token(&mut self, at: usize) -> bool {
+        self.text[at..].starts_with(b"ey") && self.parts.three(self.text, at).is_some()
     }
 }
 
-/// Where a token of three or five parts ends, and whether its last part is a signature.
-fn three_parts(text: &[u8], at: usize) -> Option<(usize, bool)> {
+impl Parts {
+    /// Where a token of three or five parts that begins at `at` ends, and whether its last part is a signature.
+    fn three(&mut self, text: &[u8], at: usize) -> Option<(usize, bool)> {
+        if !(self.head.0..self.head.1).contains(&at) {
+            let head = text[at..].iter().take_while(|byte| is_part(**byte)).count();
+            looked(head);
+            self.head = (at, at + head);
+        }
+        let end = self.head.1;
+        if !(16..=PART).contains(&(end - at)) || text.get(end) != Some(&b'.') {
+            return None;
+        }
+        match self.rest {
+            Some((known, rest)) if known == end + 1 => rest,
+            _ => {
+                let rest = rest_of(text, end + 1);
+                self.rest = Some((end + 1, rest));
+                rest
+            }
+        }
+    }
+}
+
+/// Where a token ends of which the second part begins at `second`, and whether its last part is a signature.
+fn rest_of(text: &[u8], second: usize) -> Option<(usize, bool)> {
     let part = |from: usize| {
-        text.get(from..).map_or(0, |rest| {
+        let part = text.get(from..).map_or(0, |rest| {
             rest.iter()
                 .take(PART)
-                .take_while(|byte| is_token(**byte) || **byte == b'/')
+                .take_while(|byte| is_part(**byte))
                 .count()
-        })
+        });
+        looked(part);
+        part
     };
-    let head = part(at);
-    let second = at + head + 1;
-    if head < 16 || text.get(second - 1) != Some(&b'.') {
-        return None;
-    }
     let body = part(second);
     let third = second + body + 1;
     if text.get(third - 1) != Some(&b'.') {
@@ -173,6 +288,15 @@ fn three_parts(text: &[u8], at: usize) -> Option<(usize, bool)> {
         return None;
     }
     Some((third + last, last > 0))
+}
+
+/// Base64 of URLs, or what somebody takes for it.
+const fn is_part(byte: u8) -> bool {
+    is_token(byte) || byte == b'/'
+}
+
+fn not_body(rest: &[u8]) -> Option<usize> {
+    rest.iter().position(|byte| !is_body(*byte))
 }
 
 /// Base64 in lines, with line breaks that may still be escaped.

@@ -15,6 +15,7 @@ use super::{
 use crate::sanitize::{
     Class,
     survey::{BLOCK, block},
+    work::looked,
 };
 
 /// How far before a value its name may stand, in bytes.
@@ -36,27 +37,61 @@ struct Said {
     vendors: [Option<u16>; 4],
 }
 
+/// What was seen of values: there may be many runs in one.
+#[derive(Default)]
+pub(super) struct Valued {
+    /// The value that was judged last.
+    judged: Range<usize>,
+    /// What belongs to a value, around the last run.
+    inner: Range<usize>,
+    /// Where that ends if `=` belongs to it, too, and from where it was followed.
+    outer: Range<usize>,
+}
+
+impl Valued {
+    /// The value around a run, as they rise.
+    fn around(&mut self, text: &[u8], start: usize, end: usize) -> Range<usize> {
+        if !self.inner.contains(&start) {
+            // Not before what was seen: that ended.
+            let from = self.inner.end.min(start);
+            let left = text[from..start].iter().rev();
+            let left = left.take_while(|byte| is_value(**byte)).count();
+            // The run itself belongs to it.
+            let right = text[end..].iter().take_while(|byte| is_value(**byte));
+            let right = right.count();
+            looked(left + right);
+            self.inner = start - left..end + right;
+        }
+        // From where the run ends to where that ends all belongs to it.
+        if !(self.outer.start..=self.outer.end).contains(&end) {
+            let from = self.inner.end;
+            let right = text[from..].iter();
+            let right = right.take_while(|byte| is_value(**byte) || **byte == b'=');
+            let right = right.count();
+            looked(right);
+            self.outer = end..from + right;
+        }
+        self.inner.start..self.outer.end
+    }
+}
+
 impl Scan<'_> {
     /// A run of token characters in which no token was found: perhaps it belongs to a value that has a name.
     pub(super) fn value(&mut self, start: usize, end: usize) {
         let text = self.text;
-        let left = text[start.saturating_sub(VALUE)..start]
-            .iter()
-            .rev()
-            .take_while(|byte| is_value(**byte))
-            .count();
-        let right = text[end..]
-            .iter()
-            .take(VALUE)
-            .take_while(|byte| is_value(**byte) || **byte == b'=')
-            .count();
-        let mut value = start - left..end + right;
+        let mut value = self.valued.around(text, start, end);
         while value.end > end && matches!(text[value.end - 1], b'.' | b'-') {
             value.end -= 1;
         }
         if value.len() > VALUE || text[value.start] == b'/' && value.len() != 40 {
             return;
         }
+        // Of the runs in one value each is met.
+        if self.valued.judged == value {
+            return;
+        }
+        self.valued.judged = value.clone();
+        looked(value.len());
         let Some(op) = operator(text, value.start) else {
             return;
         };
@@ -97,7 +132,7 @@ impl Scan<'_> {
         let word = text[from..end].iter().rev();
         let start = end - word.take_while(|byte| is_token(**byte)).count();
         // One that goes on is not known whole.
-        if start == from || start == end {
+        if start == from || start == end || text[end - 1].is_ascii_digit() {
             return false;
         }
         let mut word = [0; WORD];
@@ -338,6 +373,7 @@ impl Rules {
     fn said(&self, text: &[u8], range: Range<usize>) -> Said {
         let mut said = Said::default();
         let piece = &text[range];
+        looked(piece.len());
         for found in self.words.find_overlapping_iter(piece) {
             let at = found.pattern().as_usize();
             let (start, end) = (found.start(), found.end());

@@ -5,7 +5,10 @@
 
 use wide::u8x16;
 
-use crate::sanitize::survey::{BLOCK, block, mask};
+use crate::sanitize::{
+    survey::{BLOCK, block, mask},
+    work::looked,
+};
 
 /// A run of token characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +74,7 @@ impl Run {
     fn long(text: &[u8]) -> Self {
         let token = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         let length = text.iter().take_while(token).count();
+        looked(length);
         let run = &text[..length];
         let count = |of: fn(&u8) -> bool| run.iter().filter(|byte| of(byte)).count() as u32;
         let digits = run.iter().any(u8::is_ascii_digit);

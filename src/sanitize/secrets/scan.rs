@@ -7,7 +7,8 @@ use std::{ops::Range, sync::Arc};
 
 use super::{
     Names, Wanted,
-    context::WORD,
+    blocks::{Marks, Parts},
+    context::{Valued, WORD},
     plausible::{checksum_holds, plausible},
     rules::{Rules, Token},
     run::Run,
@@ -15,6 +16,7 @@ use super::{
 use crate::sanitize::{
     Class, Hit,
     survey::{self, Survey, places},
+    work::looked,
 };
 
 /// How far back the beginning of a token may stand that has other characters in it than a run has.
@@ -35,6 +37,9 @@ pub(super) struct Scan<'a> {
     pub(super) flag: (usize, usize),
     /// Words before assignments, and whether they say that nothing is to be kept to oneself.
     pub(super) harmless: [([u8; WORD], bool); 8],
+    pub(super) marks: Marks,
+    pub(super) parts: Parts,
+    pub(super) valued: Valued,
 }
 
 impl<'a> Scan<'a> {
@@ -57,6 +62,9 @@ impl<'a> Scan<'a> {
             taken: 0,
             flag: (0, 0),
             harmless: [([0; WORD], false); 8],
+            marks: Marks::default(),
+            parts: Parts::default(),
+            valued: Valued::default(),
         };
         for found in &survey.secrets {
             let at = found.at;
@@ -88,6 +96,7 @@ impl<'a> Scan<'a> {
         let before = start.checked_sub(1).map_or(b' ', |at| text[at]);
         if is_joint(before) {
             let reach = start.saturating_sub(REACH).max(self.seen).max(self.taken);
+            looked(start - reach);
             let back = text[reach..start]
                 .iter()
                 .rev()
@@ -128,6 +137,7 @@ impl<'a> Scan<'a> {
     /// Whether a token begins between these.
     fn beginnings(&mut self, from: usize, to: usize) -> bool {
         let text = self.text;
+        looked(to - from);
         let letter = |at: &usize| text[*at].is_ascii_alphanumeric();
         let mut at = from;
         while at < to {
@@ -168,6 +178,7 @@ impl<'a> Scan<'a> {
         let found = rules
             .beginning_with(three)
             .filter_map(|token| Some((token, token.pattern.token_at(self.text, at)?)))
+            .inspect(|(_, end)| looked(end - at))
             .filter_map(|(token, end)| Some((judged(token, &self.text[at..end])?, token, end)))
             .max_by_key(|(class, _, end)| (*class == Class::Secret, *end));
         let Some((class, token, end)) = found else {
@@ -182,6 +193,7 @@ impl<'a> Scan<'a> {
         let rules = self.rules;
         let found = rules.odd_at(&self.text[at..], reach).find_map(|odd| {
             let token = &rules.tokens[usize::from(odd.token)];
+            looked(odd.far);
             let end = token.pattern.token_at(self.text, at)?;
             Some((judged(token, &self.text[at..end])?, token, end))
         });

@@ -8,7 +8,7 @@ use super::{
     plausible::{placeholder, plausible},
     scan::Scan,
 };
-use crate::sanitize::Class;
+use crate::sanitize::{Class, work::looked};
 
 /// How long what stands before the host may be, in bytes.
 const AUTHORITY: usize = 400;
@@ -63,6 +63,7 @@ impl Scan<'_> {
         };
         let rest = &text[start..(start + AUTHORITY).min(text.len())];
         let mut length = rest.iter().position(stop).unwrap_or(rest.len());
+        looked(scheme + length);
         if scheme < 2 {
             return;
         }

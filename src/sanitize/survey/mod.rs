@@ -16,7 +16,7 @@ pub(super) use blocks::TELLING;
 pub(super) use blocks::{BLOCK, block, mask};
 use blocks::{Kinds, Marks, eroded, is, within};
 
-use super::decoded::KEEP;
+use super::{decoded::KEEP, work::looked};
 
 /// The shortest run of token characters that is told.
 pub(super) const TOKEN: usize = 14;
@@ -104,6 +104,7 @@ impl Survey {
     pub(super) fn read(&mut self, text: &str) {
         self.clear();
         let text = text.as_bytes();
+        looked(text.len());
         self.flag = memchr::memmem::find(text, b"-u").is_some();
         let mut before = Before::default();
         let mut at = 0;
@@ -255,6 +256,7 @@ fn end_of_encoded(text: &[u8], mut at: usize) -> usize {
     loop {
         let kinds = Marks::of(&block(text, at)).kinds();
         let length = kinds.word.trailing_ones() as usize;
+        looked(length);
         at += length;
         if length < BLOCK {
             return at;

@@ -75,13 +75,19 @@ fn check(text: &str) {
         let run = &bytes[start..end];
         let hexadecimal = run
             .iter()
-            .all(|byte| byte.is_ascii_hexdigit() || b"-_".contains(byte));
-        let joint = run.iter().any(|byte| b"-_".contains(byte));
+            .all(|byte| byte.is_ascii_hexdigit() || !byte.is_ascii_alphanumeric());
+        let joint = !run.iter().all(u8::is_ascii_alphanumeric);
+        let slash = run.iter().any(|byte| b"+/".contains(byte));
         let lower = run.iter().any(u8::is_ascii_lowercase);
         let upper = run
             .iter()
             .any(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
-        let worth = run.len() >= BLOCK || if hexadecimal { !joint } else { lower && upper };
+        let worth = run.len() >= BLOCK
+            || if hexadecimal {
+                !joint || slash
+            } else {
+                lower && upper
+            };
         assert_eq!(
             encoded(bytes, start),
             worth.then_some(start..end),

@@ -16,7 +16,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::{Class, Detector, Hit};
+use super::{Class, Detector, Hit, work::looked};
 
 /// The detector of class C2.
 #[derive(Debug, Clone)]
@@ -75,9 +75,11 @@ impl Detector for Terminal {
     }
 
     fn inspect(&self, text: &str, hits: &mut Vec<Hit>) {
+        looked(text.len());
         let mut at = 0;
         while let Some(start) = search::next(text.as_bytes(), at) {
             let (family, end) = sequence::read(text, start);
+            looked(end - start);
             hits.push(Hit {
                 span: start..end,
                 class: Class::Terminal,

@@ -1,0 +1,233 @@
+//! Twice the text takes twice the work, whatever it holds: counted in bytes that are looked at, so that no clock is asked.
+
+use std::fmt::Write;
+
+use crate::sanitize::{rules::Budget, work::take_looked};
+
+use super::*;
+
+/// The shorter text; the other is twice as long. Half as long again as the farthest look, so that looks from each place that
+/// go no farther than a bound, but over the same bytes, are seen as what they are: in twice the text they are more than twice
+/// as much.
+const SHORTER: usize = 48 << 10;
+
+/// What is made to be looked at again and again, by what it begins with, what is repeated, and what it ends with.
+const MADE: [(&str, &str, &str); 70] = [
+    ("", "7", ""),
+    ("", "4111 1111 ", ""),
+    ("", "4929-1234-5678-9012-", ""),
+    ("", "1.2.3-4/5 ", ""),
+    ("", "DE89 3704 0044 0532 0130 0", ""),
+    ("", "de89", ""),
+    ("", "DE89-", ""),
+    ("", "a=", ""),
+    ("", "a=a:", ""),
+    ("", "password=", ""),
+    ("", "password: ", ""),
+    ("", "password=a", ""),
+    ("Server=x;", "Password=aB3!;", ""),
+    ("", "api_key='", ""),
+    ("", "\"d\": \"", ""),
+    ("", "\"auth\": \"", ""),
+    ("", "kind: Secret\ndata:\n a: b\n", ""),
+    ("", "Authorization: Bearer a", ""),
+    ("", "Authorization: Basic ", ""),
+    ("", "https://a:", ""),
+    ("", "a://b@", ""),
+    ("curl ", "-u a:b ", ""),
+    ("", "a:b -u", ""),
+    ("", "x", ""),
+    ("", "x1", ""),
+    ("", "a-", ""),
+    ("", "a_B-", ""),
+    ("", "ey-", ""),
+    ("", "ey-", ".eyJhbGciOiJI.eyJhbGciOiJIU"),
+    ("", "eyJhbGciOiJIUzI1NiJ9.", ""),
+    ("", "ey", ""),
+    ("", "aaaaaaaaaaaaa1.", ""),
+    ("", "aaaaaaaaaaaaa1/", ""),
+    ("api_key=", "aaaaaaaaaaaaa1+", ""),
+    ("", "token=aaaaaaaaaaaaa1=", ""),
+    ("", "aws secret key ab12cd34ef56gh78 ", ""),
+    ("", "ghp_aaaaaaaaaaaaaaaaaaa ", ""),
+    ("", "sk_live_", ""),
+    ("", "sk-", ""),
+    ("", "xoxb-1234567890-", ""),
+    ("", "AKIA", ""),
+    ("", "AKIA AKIA1 ", ""),
+    ("", "~", ""),
+    ("", "a1bQ~", ""),
+    ("", "-----", ""),
+    ("", "-----BEGIN PRIVATE KEY-----\n", ""),
+    (
+        "",
+        "-----BEGIN PRIVATE KEY----- ==",
+        "-----END PRIVATE KEY-----",
+    ),
+    (
+        "",
+        "-----BEGIN PRIVATE KEY-----\n=-=-=-=-=-=-=-",
+        "-----END ",
+    ),
+    ("", "PuTTY-User-Key-File-", ""),
+    ("", "PuTTY-User-Key-File-3: ", "Private-Lines: 14\n===="),
+    (
+        "",
+        "-----BEGIN PRIVATE KEY-----==PuTTY-User-Key-File-",
+        "Private-Lines: 1==-----END ",
+    ),
+    ("", "PuTTY-User-Key-File-Private-Lines: 1", "="),
+    ("", "<", ""),
+    ("", "<a ", ""),
+    ("", "<a href='", ""),
+    ("", "<style>", ""),
+    ("", "<!--", ""),
+    ("", "[", ""),
+    ("", "(", ""),
+    ("", "![", ""),
+    ("", "![](", ""),
+    ("", "[a](", ""),
+    ("", "[a]: ", ""),
+    ("", "`", ""),
+    ("", "`a``b```c````", "![x](//y)"),
+    ("", "```\n![", ""),
+    ("", "%", ""),
+    ("", "%4", ""),
+    ("", "%41", ""),
+    ("", "%2541 ", ""),
+];
+
+/// The same of what is not plain ASCII, or not plainly so.
+const HIDDEN: [&str; 22] = [
+    "\u{200B}",
+    "a\u{200B}",
+    "\u{200D}",
+    "a\u{200D}",
+    "😀\u{200D}",
+    "😀\u{FE0F}\u{200D}",
+    "\u{FE0F}",
+    "ن\u{200C}",
+    "\u{200F}",
+    "א\u{200E}a",
+    "\u{202E}",
+    "\u{2066}",
+    "\u{2067}\u{2069}",
+    "\u{2069}",
+    "ab\u{AD}cd",
+    "\u{2800}",
+    "\u{E0041}",
+    "\u{1B}[",
+    "\u{1B}]0;",
+    "\u{9B}3",
+    "Ａ",
+    "\\u0041",
+];
+
+fn sanitizer() -> Sanitizer {
+    let own = OwnCredentials::new();
+    own.hold(["aaaaaaaab", "hunter2-hunter2-hunter2"]);
+    let rules = Rules {
+        budget: Budget {
+            base: std::time::Duration::from_secs(3600),
+            ..Budget::default()
+        },
+        ..Rules::default()
+    };
+    Sanitizer::standard(rules, Findings::new(), own)
+}
+
+/// The bytes that are looked at where one text is this.
+fn work(sanitizer: &Sanitizer, value: &Json) -> usize {
+    let actions = Actions::default();
+    let subject = Subject {
+        direction: Direction::Results,
+        upstream: None,
+        item: None,
+        call: None,
+        actions: &actions,
+        skip: &[],
+        questions: false,
+        sealed: false,
+    };
+    take_looked();
+    let _ = sanitizer.look(value, &subject);
+    take_looked()
+}
+
+/// That twice as much is no more than twice the work and a little.
+fn check(sanitizer: &Sanitizer, name: &str, value: impl Fn(usize) -> Json) {
+    let [(less, short), (more, long)] = [1, 2].map(|times| {
+        let value = value(SHORTER * times);
+        (work(sanitizer, &value), value.len())
+    });
+    assert!(less >= short / 2, "{name}: nothing was counted");
+    let times = long as f64 / short as f64;
+    assert!(
+        more as f64 <= less as f64 * times * 1.12,
+        "{name}: {less} bytes of {short}, {more} of {long}"
+    );
+}
+
+fn text(text: &str) -> Json {
+    let text = Json::string(text);
+    json(&format!(
+        r#"{{"content":[{{"type":"text","text":{}}}]}}"#,
+        text.as_str()
+    ))
+}
+
+#[test]
+fn twice_the_text_takes_twice_the_work_whatever_it_is_made_of() {
+    let sanitizer = sanitizer();
+    for (before, again, after) in MADE {
+        check(&sanitizer, again, |bytes| {
+            let again = again.repeat(bytes / again.len());
+            text(&format!("{before}{again}{after}"))
+        });
+    }
+    for again in HIDDEN {
+        check(&sanitizer, &again.escape_unicode().to_string(), |bytes| {
+            text(&again.repeat(bytes / again.len()))
+        });
+    }
+}
+
+#[test]
+fn twice_the_text_takes_twice_the_work_however_it_is_encoded() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let sanitizer = sanitizer();
+    for inside in ["AKIA AKIA1 password=", "x", "ey-", "%41", "4111 1111 "] {
+        for times in 1..=3 {
+            check(&sanitizer, &format!("{inside} {times} times"), |bytes| {
+                let all = (0..times).fold(inside.repeat(bytes / inside.len()), |all, _| {
+                    STANDARD.encode(all)
+                });
+                text(&all)
+            });
+        }
+        check(&sanitizer, &format!("{inside} in lines"), |bytes| {
+            let line = STANDARD.encode(inside.repeat(8));
+            text(&format!("{line}\n").repeat(bytes / line.len()))
+        });
+    }
+}
+
+#[test]
+fn twice_as_many_strings_take_twice_the_work() {
+    let sanitizer = sanitizer();
+    for (name, value) in [
+        ("text", "AK"),
+        ("text", "a"),
+        ("password", "x1y2z3"),
+        ("a", ""),
+    ] {
+        check(&sanitizer, name, |bytes| {
+            let mut all = String::from("[");
+            for nth in 0..bytes / 24 {
+                let comma = if nth == 0 { "" } else { "," };
+                let _ = write!(all, r#"{comma}{{"{name}":"{value}{nth}"}}"#);
+            }
+            json(&(all + "]"))
+        });
+    }
+}
