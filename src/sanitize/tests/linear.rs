@@ -12,7 +12,7 @@ use super::*;
 const SHORTER: usize = 48 << 10;
 
 /// What is made to be looked at again and again, by what it begins with, what is repeated, and what it ends with.
-const MADE: [(&str, &str, &str); 70] = [
+const MADE: [(&str, &str, &str); 72] = [
     ("", "7", ""),
     ("", "4111 1111 ", ""),
     ("", "4929-1234-5678-9012-", ""),
@@ -41,6 +41,8 @@ const MADE: [(&str, &str, &str); 70] = [
     ("", "a-", ""),
     ("", "a_B-", ""),
     ("", "ey-", ""),
+    ("", "ey1-", ""),
+    ("", "ey1-", ".eyJhbGciOiJI.eyJhbGciOiJIU"),
     ("", "ey-", ".eyJhbGciOiJI.eyJhbGciOiJIU"),
     ("", "eyJhbGciOiJIUzI1NiJ9.", ""),
     ("", "ey", ""),
@@ -73,7 +75,7 @@ const MADE: [(&str, &str, &str); 70] = [
     ("", "PuTTY-User-Key-File-3: ", "Private-Lines: 14\n===="),
     (
         "",
-        "-----BEGIN PRIVATE KEY-----==PuTTY-User-Key-File-",
+        "-----BEGIN PRIVATE KEY-----==========================PuTTY-User-Key-File-",
         "Private-Lines: 1==-----END ",
     ),
     ("", "PuTTY-User-Key-File-Private-Lines: 1", "="),
