@@ -150,6 +150,8 @@ fn after_a_sync_that_failed_what_was_not_durable_is_written_again_in_the_next_se
     assert_eq!(calls(directory.path()), [0, 1, 2, 3, 4]);
     let all = records(directory.path()).join("\n");
     assert!(all.contains(r#""reason":"sync_failed""#), "{all}");
+    // The one in between, in which nothing was durable, is gone.
+    assert_eq!(segments(directory.path()).unwrap().len(), 2);
 }
 
 /// SECURITY AUD-10

@@ -31,6 +31,8 @@ use super::{
 pub const LATER: Duration = Duration::from_millis(50);
 /// How often it is tried again to write where writing fails.
 const AGAIN: Duration = Duration::from_millis(250);
+/// How often in a row it is tried to make the same durable in a new segment, before a pause.
+const SYNCS: u32 = 8;
 /// How often it is looked how full the disk is, at most.
 const LOOK: Duration = Duration::from_secs(1);
 /// How often old segments are looked for.
@@ -433,7 +435,7 @@ impl Shared {
 
     /// Tells the disk to keep what is written. The log is free meanwhile.
     fn sync(&self) {
-        let mut failed = false;
+        let mut failed = 0;
         loop {
             let (syncing, written) = {
                 let log = self.log();
@@ -455,8 +457,9 @@ impl Shared {
                 self.wake(&mut queue);
                 return;
             }
-            if next.is_err() || std::mem::replace(&mut failed, true) {
-                // Nor can it be written anew, or made durable there: later, then.
+            failed += 1;
+            if next.is_err() || failed >= SYNCS {
+                // Nor can it be written anew, or made durable anywhere: later, then.
                 queue.failing = true;
                 self.wake(&mut queue);
                 return;

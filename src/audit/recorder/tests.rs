@@ -6,7 +6,7 @@ use super::*;
 use crate::audit::{
     key::SigningKey,
     log::{
-        Cuts,
+        Cuts, segments,
         testing::{Faulty, Shared as Storage, happened, origin},
         tests::calls,
     },
@@ -183,6 +183,36 @@ fn a_sync_that_fails_makes_nobody_go_on_before_it_is_written_again() {
     }
     drop(keeper);
     assert_eq!(calls(directory.path()), (0..30).collect::<Vec<_>>());
+}
+
+/// SECURITY AUD-2, AUD-7
+#[test]
+fn a_disk_that_never_syncs_refuses_is_not_worn_out_and_serves_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let (recorder, keeper) = start(
+        &disk,
+        directory.path(),
+        Durability::Strict,
+        Bounds::default(),
+    );
+    put(&recorder, 0).unwrap();
+    disk.lying.store(1 << 40, Relaxed);
+    assert_eq!(put(&recorder, 1), Err(Unavailable));
+    // A turn of eight, and perhaps a few more; segments in which nothing is durable are gone.
+    let tried = (1 << 40) - disk.lying.load(Relaxed);
+    assert!((8..=40).contains(&tried), "{tried}");
+    assert!(segments(directory.path()).unwrap().len() <= 3);
+    disk.lying.store(0, Relaxed);
+    let begun = std::time::Instant::now();
+    while put(&recorder, 2).is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        thread::yield_now();
+    }
+    drop(keeper);
+    let calls = calls(directory.path());
+    assert_eq!(calls[..2], [0, 1], "what was refused is there all the same");
+    assert!(calls[2..].iter().all(|call| *call == 2));
 }
 
 /// SECURITY 6: the disk watermarks.

@@ -75,9 +75,10 @@ pub(super) fn refused(error: &Error) -> Ending<'_> {
 
 /// The HTTP status that an upstream failed with, where it is known.
 pub(super) fn status(error: &Error) -> Option<u16> {
-    match error {
-        Error::Upstream(FromUpstream { error, .. }) => error.status(),
-        _ => None,
+    if let Error::Upstream(FromUpstream { error, .. }) = error {
+        error.status()
+    } else {
+        None
     }
 }
 
