@@ -33,6 +33,14 @@ fn journal(directory: &Path) -> (Journal, Keeper) {
     (Journal::of(recorder), keeper)
 }
 
+/// The details of the records of one kind, once all that was told is written.
+fn written(journal: &Journal, directory: &Path, kind: Kind) -> Vec<String> {
+    while journal.0.as_ref().unwrap().recorder.lag() > 0 {
+        std::thread::yield_now();
+    }
+    details(directory, kind)
+}
+
 /// The details of the records of one kind.
 fn details(directory: &Path, kind: Kind) -> Vec<String> {
     let mark = format!(r#","event":"{}","time":""#, kind.word());
@@ -82,7 +90,7 @@ async fn failed_authentications_are_told_one_by_one_ten_times_a_minute_and_then_
         })
         .collect();
     expected.push(single("192.0.2.2", "no_token"));
-    let told = details(directory.path(), Kind::Authentication);
+    let told = written(&journal, directory.path(), Kind::Authentication);
     assert_eq!(told[..11], expected);
     assert_eq!(told.len(), 12, "{told:?}");
     let rest = r#"{"address":"192.0.2.1","count":15,"reasons":["token_expired","token_invalid"],"seconds":"#;
@@ -92,7 +100,7 @@ async fn failed_authentications_are_told_one_by_one_ten_times_a_minute_and_then_
         journal.refused(one, "no_token");
     }
     tasks.finish().await;
-    let told = details(directory.path(), Kind::Authentication);
+    let told = written(&journal, directory.path(), Kind::Authentication);
     assert_eq!(told.len(), 12 + 10 + 1);
     assert!(told[22].contains(r#""count":2"#), "{}", told[22]);
     drop(keeper);
@@ -143,16 +151,19 @@ async fn an_episode_is_told_by_its_beginning_and_its_end() {
     journal.exceeded(Kind::Overload, "queue of docs");
     tokio::task::yield_now().await;
     let began = r#"{"name":"50/s per principal","state":"began"}"#;
-    assert_eq!(details(directory.path(), Kind::Limit), [began]);
+    assert_eq!(written(&journal, directory.path(), Kind::Limit), [began]);
     advance(Duration::from_secs(66)).await;
     tokio::task::yield_now().await;
     let ended = r#"{"count":30,"name":"50/s per principal","seconds":58,"state":"ended"}"#;
-    assert_eq!(details(directory.path(), Kind::Limit), [began, ended]);
+    assert_eq!(
+        written(&journal, directory.path(), Kind::Limit),
+        [began, ended]
+    );
     journal.exceeded(Kind::Limit, "50/s per principal");
     tasks.finish().await;
-    let all = details(directory.path(), Kind::Limit);
+    let all = written(&journal, directory.path(), Kind::Limit);
     assert_eq!(all.len(), 4, "{all:?}");
-    assert_eq!(details(directory.path(), Kind::Overload).len(), 2);
+    assert_eq!(written(&journal, directory.path(), Kind::Overload).len(), 2);
     drop(keeper);
 }
 
