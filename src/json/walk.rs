@@ -176,21 +176,40 @@ fn string(text: &[u8], at: usize) -> (Text, usize) {
 
 /// The quote that ends a string, at or after `at`, which lies behind an escape.
 fn closing(text: &[u8], mut at: usize) -> usize {
-    let mut escaped = at;
+    /// After so many blocks without a quote the library is asked for the next.
+    const NEAR: usize = 8;
+    let (begin, mut escaped, mut blocks) = (at, at, 0);
     while at < text.len() {
         let mut stops = stops(text, at);
         while stops != 0 {
             let place = at + stops.trailing_zeros() as usize;
             stops &= stops - 1;
             match text.get(place) {
-                // What is escaped itself ends nothing.
-                Some(_) if place < escaped => {}
-                Some(b'"') => return place,
-                Some(b'\\') => escaped = place + 2,
+                Some(b'"') => {
+                    blocks = 0;
+                    // What is escaped itself ends nothing.
+                    if place >= escaped {
+                        return place;
+                    }
+                }
+                Some(b'\\') if place >= escaped => escaped = place + 2,
                 _ => {}
             }
         }
         at += BLOCK;
+        blocks += 1;
+        if blocks > NEAR {
+            let rest = text.get(at..).unwrap_or_default();
+            let Some(found) = memchr::memchr(b'"', rest) else {
+                return text.len();
+            };
+            let quote = at + found;
+            let slashes = text[begin..quote].iter().rev();
+            if slashes.take_while(|byte| **byte == b'\\').count() % 2 == 0 {
+                return quote;
+            }
+            (at, escaped, blocks) = (quote + 1, quote + 1, 0);
+        }
     }
     text.len()
 }
@@ -404,6 +423,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_string_ends_at_its_quote_wherever_quotes_and_backslashes_stand(text in "([\"\\\\]{1,9}|[a-z]{1,20}|é|[a-z]{100,300}){0,12}") {
+            let value = Json::string(&text);
+            let inside = value.texts().map(|text| (text.inside.start, text.inside.end));
+            prop_assert_eq!(inside.collect::<Vec<_>>(), [(1, value.len() - 1)]);
+        }
+
         #[test]
         fn places_in_the_plain_text_are_found_in_the_spelled_one(text in "(\\PC|[a-z]{20}|[\"\\\\\n\u{1}é\u{1F600}]){0,40}", cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {
             let spelled = Json::string(&text);
