@@ -4,30 +4,30 @@
 //! `cargo bench --bench sanitize -- clean` for the first of these. A value is a `tools/call` result; lengths are those of its
 //! JSON. The content is made up by `content`: each line another, with UUIDs, times and addresses where servers have them.
 //!
-//! Measured 2026-11-21 on two cores with other processes at work: the least thread time of 15 looks, in ms per MiB, which moves by
-//! a third from one run to the next, and millions of instructions per MiB as callgrind counts them, which hardly move. An
+//! Measured 2026-11-21 on two cores with other processes at work: the least thread time of 15 looks, in ms per MiB, in each of two
+//! runs, and millions of instructions per MiB as callgrind counts them, which hardly move. An
 //! optimised build with overflow checks, without link-time optimisation, of this module by itself and not of the whole crate.
 //! "Before" is the same count before one pass found the places of all detectors. Nothing has been measured on a machine at rest:
 //! the budgets are taken to be missed where (!) stands, which is where the time was beyond them.
 //!
 //! | clean | before | now | | dirty | before | now |
 //! |---|---|---|---|---|---|---|
-//! | prose | 19 M | 14 M, 1.9 (!) | | sparse | 53 M | 49 M, 4.2 |
-//! | docs | 27 M | 22 M, 3.3 (!) | | usual | 63 M | 59 M, 5.4 |
-//! | source | 39 M | 37 M, 5.9 (!) | | dense | 130 M | 129 M, 11.9 (!) |
-//! | logs | 55 M | 39 M, 4.1 (!) | | colours | 129 M | 120 M, 11.5 (!) |
-//! | json_logs | 63 M | 43 M, 3.7 (!) | | secrets | 104 M | 97 M, 8.9 |
-//! | rows | 63 M | 47 M, 3.4 (!) | | cards | 143 M | 136 M, 12.1 (!) |
-//! | table | 73 M | 45 M, 4.0 (!) | | hidden | 104 M | 106 M, 9.7 |
-//! | issues | 36 M | 30 M, 2.9 (!) | | images | 101 M | 97 M, 8.7 |
-//! | members | 41 M | 34 M, 4.3 (!) | | rows | 219 M | 204 M, 18.0 (!) |
-//! | arabic | 29 M | 24 M, 2.3 (!) | | nested | 446 M | 451 M, 37.5 (!) |
-//! | korean, russian | 22 M | 17–18 M, 1.1–1.3 | | | | |
-//! | hebrew, thai, japanese, european | 21–29 M | 17–25 M, 1.6–1.7 (!) | | | | |
-//! | hindi, chinese | 26 M | 21–22 M, 2.3–2.9 (!) | | | | |
-//! | persian | 41 M | 29 M, 3.2 (!) | | | | |
-//! | emoji, nothing else | 71 M | 46 M, 4.1 (!) | | | | |
-//! | world | 29 M | 23 M, 3.0 (!) | | | | |
+//! | prose | 19 M | 13 M, 1.5–1.9 (!) | | sparse | 53 M | 43 M, 4.0–4.2 |
+//! | docs | 27 M | 21 M, 3.1–3.3 (!) | | usual | 63 M | 53 M, 5.4 |
+//! | source | 39 M | 35 M, 3.4–5.9 (!) | | dense | 130 M | 121 M, 11.9–15.2 (!) |
+//! | logs | 55 M | 38 M, 4.1–5.8 (!) | | colours | 129 M | 116 M, 11.5–16.1 (!) |
+//! | json_logs | 63 M | 44 M, 3.7–3.9 (!) | | secrets | 104 M | 94 M, 8.7–8.9 |
+//! | rows | 63 M | 47 M, 3.4–4.5 (!) | | cards | 143 M | 131 M, 11.9–12.1 (!) |
+//! | table | 73 M | 44 M, 4.0–5.4 (!) | | hidden | 104 M | 100 M, 9.6–9.7 |
+//! | issues | 36 M | 29 M, 2.9–4.4 (!) | | images | 101 M | 93 M, 8.7–9.2 |
+//! | members | 41 M | 34 M, 3.8–4.3 (!) | | rows | 219 M | 207 M, 18.0–18.5 (!) |
+//! | arabic | 29 M | 23 M, 2.3–2.6 (!) | | nested | 446 M | 447 M, 37.5–39.2 (!) |
+//! | korean, russian | 22 M | 16–17 M, 1.1–1.8 (!) | | | | |
+//! | hebrew, thai, japanese, european | 21–29 M | 16–23 M, 1.4–2.2 (!) | | | | |
+//! | hindi, chinese | 26 M | 20 M, 1.5–2.9 (!) | | | | |
+//! | persian | 41 M | 28 M, 3.0–3.2 (!) | | | | |
+//! | emoji, nothing else | 71 M | 43 M, 3.7–4.1 (!) | | | | |
+//! | world | 29 M | 21 M, 1.9–3.0 (!) | | | | |
 #![expect(clippy::expect_used, reason = "what is looked at here is well-formed")]
 
 mod content;
