@@ -1,3 +1,5 @@
+//! What one pass finds is what plain loops find.
+
 use proptest::prelude::*;
 
 use super::*;
