@@ -204,9 +204,9 @@ fn a_disk_that_never_syncs_refuses_is_not_worn_out_and_serves_again() {
     assert!((8..=40).contains(&tried), "{tried}");
     assert!(segments(directory.path()).unwrap().len() <= 3);
     disk.lying.store(0, Relaxed);
-    let begun = std::time::Instant::now();
+    let begun = SystemTime::now();
     while put(&recorder, 2).is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(20));
+        assert!(begun.elapsed().unwrap() < Duration::from_secs(20));
         thread::yield_now();
     }
     drop(keeper);

@@ -135,7 +135,7 @@ impl Collector {
     }
 
     async fn answer(&self, mut socket: TcpStream) {
-        let (mut text, mut buffer) = (Vec::new(), [0; 65_536]);
+        let (mut text, mut buffer) = (Vec::new(), [0; 4_096]);
         let (head, body) = loop {
             match socket.read(&mut buffer).await {
                 Ok(read @ 1..) => text.extend_from_slice(&buffer[..read]),
