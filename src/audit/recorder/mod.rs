@@ -178,8 +178,6 @@ impl Recorder {
             }
             Durability::Strict => shared.work.notify_one(),
             Durability::Kernel if queue.writing || queue.failing => {}
-            // What has happened stands before nothing: the next permission takes it along, or the thread that comes to sync.
-            Durability::Kernel if weight == Weight::Fact && queue.dirty => {}
             Durability::Kernel => {
                 queue.writing = true;
                 drop(queue);

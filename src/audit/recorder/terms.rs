@@ -6,7 +6,7 @@ pub enum Durability {
     /// When it survives a loss of power. One sync serves all who wait for it.
     Strict,
     /// When the operating system has it: it survives the death of this process. Synced at most
-    /// [`LATER`](super::LATER) later; and what tells of something that has happened already may be handed over as late as that.
+    /// [`LATER`](super::LATER) later.
     Kernel,
     /// At once: it is written as much as [`LATER`](super::LATER) later.
     Async,
