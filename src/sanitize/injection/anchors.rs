@@ -73,7 +73,9 @@ impl Anchors {
         for (word, _) in &words {
             let word = word.as_bytes();
             let letters = word.iter().take_while(|byte| byte.is_ascii_alphanumeric());
-            filter.add(key(word, letters.count()));
+            let [first, whole] = keys(word, letters.count());
+            // "the user" is not looked for at every "the".
+            filter.add(if word.len() < KEY { first } else { whole });
             let first = word[0];
             if first.is_ascii() && !first.is_ascii_alphanumeric() && !marks.contains(&first) {
                 marks.push(first);
@@ -104,8 +106,8 @@ impl Anchors {
                 let nth = starts.trailing_zeros();
                 starts &= starts - 1;
                 let word = &text[at + nth as usize..];
-                let key = key(word, (letters >> nth).trailing_ones() as usize);
-                if self.filter.has(key)
+                let [first, whole] = keys(word, (letters >> nth).trailing_ones() as usize);
+                if (self.filter.has(first) || self.filter.has(whole))
                     && let Some(reach) = self.reach(word)
                 {
                     found(at + nth as usize, reach);
@@ -161,9 +163,10 @@ fn longest(set: &str) -> usize {
     set.split('|').map(str::len).max().unwrap_or_default()
 }
 
-/// What stands for a word that begins with so many ASCII letters and digits, of either case.
+/// What stands for a text that begins with so many ASCII letters and digits, of either case: its first word, and eight bytes
+/// whatever they are.
 #[inline]
-fn key(word: &[u8], letters: usize) -> u64 {
+fn keys(word: &[u8], letters: usize) -> [u64; 2] {
     let known = match word[0] {
         _ if letters > 0 => letters.min(KEY),
         0x80.. => BEYOND,
@@ -177,7 +180,8 @@ fn key(word: &[u8], letters: usize) -> u64 {
             u64::from_le_bytes(key)
         }
     };
-    (key | 0x2020_2020_2020_2020) & KEPT[known]
+    let key = key | 0x2020_2020_2020_2020;
+    [key & KEPT[known], key]
 }
 
 impl Filter {

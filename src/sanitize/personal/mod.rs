@@ -25,7 +25,7 @@ pub use contact::{Contact, contact};
 use std::sync::{Arc, LazyLock};
 
 use self::{
-    national::{Countries, Found},
+    national::{Countries, Found, Near},
     number::{Number, Sketch},
 };
 use super::{
@@ -78,7 +78,7 @@ impl Detector for Checked {
                     seen.head = Some(place - 3);
                 }
                 let span = if found.digits & bit != 0 {
-                    row(bytes, place + 1 - survey::DIGITS, &seen)
+                    row(bytes, place + 1 - survey::DIGITS, &mut seen)
                 } else if found.letters & bit != 0 {
                     letters(bytes, place + 1 - survey::LETTERS, &seen)
                 } else {
@@ -105,6 +105,7 @@ struct Seen {
     taken: usize,
     /// Where the last two letters and two digits stand at the start of a word.
     head: Option<usize>,
+    near: Near,
 }
 
 /// A run of fifteen letters and digits or more.
@@ -120,7 +121,7 @@ fn letters(text: &[u8], start: usize, seen: &Seen) -> Option<Found> {
 }
 
 /// A row of digits of seven bytes or more.
-fn row(text: &[u8], start: usize, seen: &Seen) -> Option<Found> {
+fn row(text: &[u8], start: usize, seen: &mut Seen) -> Option<Found> {
     if start < seen.taken {
         return None;
     }
@@ -137,7 +138,7 @@ fn row(text: &[u8], start: usize, seen: &Seen) -> Option<Found> {
     looked(number.span.len());
     card::within(text, &number)
         .map(|span| (span, CARD.clone()))
-        .or_else(|| COUNTRIES.number(text, &number))
+        .or_else(|| COUNTRIES.number(text, &number, &mut seen.near))
 }
 
 #[cfg(test)]

@@ -22,6 +22,10 @@ pub(super) type Found = (Range<usize>, Arc<str>);
 /// How far before and after a number the word that announces it may stand, in bytes.
 const BEFORE: usize = 72;
 const AFTER: usize = 24;
+/// Numbers that stand so near each other share one look for words, in bytes.
+const DENSE: usize = 256;
+/// How far such a look goes beyond the first of them, in bytes.
+const STRETCH: usize = 1024;
 
 /// The rules with what finds their words.
 #[derive(Debug)]
@@ -33,6 +37,16 @@ pub(super) struct Countries {
     shapes: Vec<(&'static [u8], u128, u128)>,
     /// One bit for each of them, and for those with letters beside them.
     known: Box<[u64; KNOWN / 64]>,
+}
+
+/// Which words stand in a stretch of a text: looked for once for all numbers in it, where there are many.
+#[derive(Debug, Default)]
+pub(super) struct Near {
+    /// The stretch; empty at first.
+    stretch: Range<usize>,
+    announced: u128,
+    /// Where the last number ends.
+    last: Option<usize>,
 }
 
 /// Bits of a table of shapes.
@@ -83,7 +97,7 @@ impl Countries {
     }
 
     /// The national number that a row of digits is, or is part of.
-    pub(super) fn number(&self, text: &[u8], number: &Number) -> Option<Found> {
+    pub(super) fn number(&self, text: &[u8], number: &Number, near: &mut Near) -> Option<Found> {
         if number.cut {
             return None;
         }
@@ -101,7 +115,7 @@ impl Countries {
         let (_, worded, free) = self.shapes[at];
         let mut announced = None;
         let mut alone = None;
-        let mut rules = worded | free;
+        let mut rules = free | worded & self.announced_near(text, &number.span, near);
         while rules != 0 {
             let at = rules.trailing_zeros() as usize;
             rules &= rules - 1;
@@ -127,37 +141,55 @@ impl Countries {
 
     /// One bit for each rule whose word stands near.
     pub(super) fn announced(&self, text: &[u8], span: &Range<usize>) -> u128 {
-        let from = span.start.saturating_sub(BEFORE);
-        let to = (span.end + AFTER).min(text.len());
-        [&text[from..span.start], &text[span.end..to]]
-            .iter()
-            .fold(0, |all, piece| {
-                looked(piece.len());
-                self.words
-                    .find_overlapping_iter(piece)
-                    .fold(all, |all, found| {
-                        let letter = |at: Option<usize>| {
-                            at.and_then(|at| piece.get(at))
-                                .is_some_and(u8::is_ascii_alphabetic)
-                        };
-                        let first = piece[found.start()];
-                        let camel = found.start() > 0
-                            && piece[found.start() - 1].is_ascii_lowercase()
-                            && first.is_ascii_uppercase();
-                        let long = found.end() - found.start() > 4 || !first.is_ascii();
-                        let begins = camel || !letter(found.start().checked_sub(1));
-                        if long
-                            || (begins
-                                && (!letter(Some(found.end()))
-                                    || piece[found.end()].is_ascii_uppercase()))
-                        {
-                            all | 1 << self.whose[found.pattern().as_usize()]
-                        } else {
-                            all
-                        }
-                    })
+        let reach = reach(text, span);
+        self.said(&text[reach.start..span.start]) | self.said(&text[span.end..reach.end])
+    }
+
+    /// One bit at least for each rule that a look around this number would find announced: all of them where the numbers before
+    /// it are far.
+    fn announced_near(&self, text: &[u8], span: &Range<usize>, near: &mut Near) -> u128 {
+        let reach = reach(text, span);
+        let dense = near.last.is_some_and(|last| span.start < last + DENSE);
+        near.last = Some(span.end);
+        if near.stretch.start > reach.start || near.stretch.end < reach.end {
+            if !dense {
+                return u128::MAX;
+            }
+            near.stretch = reach.start..(reach.end + STRETCH).min(text.len());
+            near.announced = self.said(&text[near.stretch.clone()]);
+        }
+        near.announced
+    }
+
+    /// One bit for each rule of which a word stands in a piece of text.
+    fn said(&self, piece: &[u8]) -> u128 {
+        looked(piece.len());
+        let letter = |at: Option<usize>| {
+            at.and_then(|at| piece.get(at))
+                .is_some_and(u8::is_ascii_alphabetic)
+        };
+        self.words
+            .find_overlapping_iter(piece)
+            .fold(0, |all, found| {
+                let first = piece[found.start()];
+                let camel = found.start() > 0
+                    && piece[found.start() - 1].is_ascii_lowercase()
+                    && first.is_ascii_uppercase();
+                let long = found.end() - found.start() > 4 || !first.is_ascii();
+                let begins = camel || !letter(found.start().checked_sub(1));
+                let ends = || !letter(Some(found.end())) || piece[found.end()].is_ascii_uppercase();
+                if long || begins && ends() {
+                    all | 1 << self.whose[found.pattern().as_usize()]
+                } else {
+                    all
+                }
             })
     }
+}
+
+/// Where a word that announces a number may stand.
+fn reach(text: &[u8], span: &Range<usize>) -> Range<usize> {
+    span.start.saturating_sub(BEFORE)..(span.end + AFTER).min(text.len())
 }
 
 fn known(shapes: &[(&'static [u8], u128, u128)]) -> Box<[u64; KNOWN / 64]> {
@@ -190,4 +222,48 @@ fn shapes() -> Vec<(&'static [u8], u128, u128)> {
     }
     all.sort_unstable();
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Where rows of digits begin.
+    fn rows(text: &[u8]) -> impl Iterator<Item = usize> {
+        (0..text.len()).filter(|at| {
+            text[*at].is_ascii_digit() && (*at == 0 || !text[*at - 1].is_ascii_digit())
+        })
+    }
+
+    fn piece() -> impl Strategy<Value = String> {
+        let words: Vec<&str> = table::all().flat_map(|rule| rule.words).copied().collect();
+        prop_oneof![
+            1 => prop::sample::select(words).prop_map(str::to_owned),
+            2 => "[a-z ,;:]{0,90}",
+            6 => "[0-9]{8,12}",
+            2 => "[0-9]{2,3}[ -][0-9]{3}[ -][0-9]{3}[ -][0-9]{2,3}",
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn numbers_near_one_another_are_found_as_each_by_itself(
+            pieces in prop::collection::vec(piece(), 1..40),
+        ) {
+            static COUNTRIES: std::sync::LazyLock<Countries> = std::sync::LazyLock::new(Countries::read);
+            let text = pieces.join(" ");
+            let text = text.as_bytes();
+            let mut near = Near::default();
+            for start in rows(text) {
+                let number = Number::at(text, start);
+                let found = COUNTRIES.number(text, &number, &mut near);
+                let alone = COUNTRIES.number(text, &number, &mut Near::default());
+                prop_assert_eq!(found, alone);
+            }
+        }
+    }
 }
