@@ -75,6 +75,8 @@ struct Shared {
 struct Queue {
     events: Vec<Event>,
     bytes: usize,
+    /// How many more, and of how many bytes, are being written: they come back if they cannot be.
+    taken: (usize, usize),
     /// How many were ever put, of those how many are written, and of those how many are safe.
     put: u64,
     written: u64,
@@ -154,8 +156,9 @@ impl Recorder {
         if queue.fill == Fill::Full && stops {
             return Err(Unavailable);
         }
-        let full = queue.events.len() >= shared.bounds.records
-            || queue.bytes + event.len() > shared.bounds.bytes;
+        let (taken, taken_bytes) = queue.taken;
+        let full = queue.events.len() + taken >= shared.bounds.records
+            || queue.bytes + taken_bytes + event.len() > shared.bounds.bytes;
         if full && (weight == Weight::Permit || shared.durability == Durability::Async) {
             queue.lost += 1;
             return match shared.durability {
@@ -283,12 +286,13 @@ impl Shared {
                     queue.writing = false;
                     return;
                 }
-                queue.bytes = 0;
+                queue.taken = (queue.events.len(), std::mem::take(&mut queue.bytes));
                 (std::mem::take(&mut queue.events), gap)
             };
             let count = batch.len() as u64;
             let result = self.append(&mut log, batch, gap);
             let mut queue = self.queue();
+            queue.taken = (0, 0);
             match result {
                 Ok(()) => {
                     queue.failing = false;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use usher::{
     metrics::{
         Operation, Refusal, RuleLabels, Side, calls, instruments,
-        state::{self, AuditMoment, Moment, RuleMoment, UpstreamMoment},
+        state::{self, AuditMoment, Moment, RuleMoment, SinkMoment, UpstreamMoment},
     },
     protocol::UpstreamId,
     telemetry::{Telemetry, spec::TelemetrySpec},
@@ -174,7 +174,14 @@ fn exposition() -> BTreeMap<String, BTreeSet<String>> {
                 admitted: 0,
                 keys: 0,
             }],
-            audit: Some(AuditMoment::default()),
+            audit: Some(AuditMoment {
+                sinks: vec![SinkMoment {
+                    name: "stdout".into(),
+                    lag: 0,
+                    failing: false,
+                }],
+                ..AuditMoment::default()
+            }),
             ..Moment::default()
         })
     });
