@@ -4,30 +4,26 @@
 //! `cargo bench --bench sanitize -- clean` for the first of these. A value is a `tools/call` result; lengths are those of its
 //! JSON. The content is made up by `content`: each line another, with UUIDs, times and addresses where servers have them.
 //!
-//! Measured 2026-11-21 on two cores with other processes at work: the least thread time of 15 looks, in ms per MiB, in each of two
-//! runs, and millions of instructions per MiB as callgrind counts them, which hardly move. An
-//! optimised build with overflow checks, without link-time optimisation, of this module by itself and not of the whole crate.
-//! "Before" is the same count before one pass found the places of all detectors. Nothing has been measured on a machine at rest:
-//! the budgets are taken to be missed where (!) stands, which is where the time was beyond them.
+//! Measured 2026-11-21 with `cargo bench` on two cores with nothing else at work, in ms per MiB: before one pass found the
+//! places of all detectors, and now; with millions of instructions per MiB as callgrind counts them. That machine did 5
+//! instructions in a nanosecond, at other times 10. Only one kind of dirty text, sparse, and none of clean text met the budget in it.
 //!
-//! | clean | before | now | | dirty | before | now |
-//! |---|---|---|---|---|---|---|
-//! | prose | 19 M | 13 M, 1.5–1.9 (!) | | sparse | 53 M | 43 M, 4.0–4.2 |
-//! | docs | 27 M | 21 M, 3.1–3.3 (!) | | usual | 63 M | 53 M, 5.4 |
-//! | source | 39 M | 35 M, 3.4–5.9 (!) | | dense | 130 M | 121 M, 11.9–15.2 (!) |
-//! | logs | 55 M | 38 M, 4.1–5.8 (!) | | colours | 129 M | 116 M, 11.5–16.1 (!) |
-//! | json_logs | 63 M | 44 M, 3.7–3.9 (!) | | secrets | 104 M | 94 M, 8.7–8.9 |
-//! | rows | 63 M | 47 M, 3.4–4.5 (!) | | cards | 143 M | 131 M, 11.9–12.1 (!) |
-//! | table | 73 M | 44 M, 4.0–5.4 (!) | | hidden | 104 M | 100 M, 9.6–9.7 |
-//! | issues | 36 M | 29 M, 2.9–4.4 (!) | | images | 101 M | 93 M, 8.7–9.2 |
-//! | members | 41 M | 34 M, 3.8–4.3 (!) | | rows | 219 M | 207 M, 18.0–18.5 (!) |
-//! | arabic | 29 M | 23 M, 2.3–2.6 (!) | | nested | 446 M | 447 M, 37.5–39.2 (!) |
-//! | korean, russian | 22 M | 16–17 M, 1.1–1.8 (!) | | | | |
-//! | hebrew, thai, japanese, european | 21–29 M | 16–23 M, 1.4–2.2 (!) | | | | |
-//! | hindi, chinese | 26 M | 20 M, 1.5–2.9 (!) | | | | |
-//! | persian | 41 M | 28 M, 3.0–3.2 (!) | | | | |
-//! | emoji, nothing else | 71 M | 43 M, 3.7–4.1 (!) | | | | |
-//! | world | 29 M | 21 M, 1.9–3.0 (!) | | | | |
+//! | clean | before | now | | dirty | now |
+//! |---|---|---|---|---|---|
+//! | prose | 3.5 | 2.6, 13 M | | sparse | 9.8, 43 M |
+//! | docs | 4.5 | 4.6, 21 M | | usual | 11.5, 53 M |
+//! | source | 6.8 | 7.5, 35 M | | dense | 22, 121 M |
+//! | logs | 11.1 | 8.5, 38 M | | colours | 21, 116 M |
+//! | json_logs | 12.6 | 7.3, 44 M | | secrets | 14, 94 M |
+//! | rows | 11.1 | 7.4, 47 M | | cards | 23, 131 M |
+//! | table | 12.7 | 6.7, 44 M | | hidden | 15, 100 M |
+//! | issues | 6.2 | 5.7, 29 M | | images | 17, 93 M |
+//! | members | 6.4 | 5.6, 34 M | | rows | 35, 207 M |
+//! | arabic, persian | 5.3, 7.5 | 4.8, 5.3; 23 M, 28 M | | nested | not run, 447 M |
+//! | hebrew, thai, korean, russian | 4.6–4.9 | 3.0–3.4, 16–17 M | | | |
+//! | hindi, chinese, japanese, european | 4.4–5.2 | 3.8–4.2, 19–23 M | | | |
+//! | emoji, nothing else | not run | 9.0, 43 M | | | |
+//! | world | not run | 5.4, 21 M | | | |
 #![expect(clippy::expect_used, reason = "what is looked at here is well-formed")]
 
 mod content;
