@@ -11,7 +11,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU16, AtomicU64, Ordering},
     },
     time::SystemTime,
 };
@@ -138,8 +138,10 @@ struct Shared {
     key: hmac::Key,
     /// Whether nothing is noted.
     unheard: bool,
-    /// How many were noted ever: what tells without a lock that there are none.
+    /// How many were noted ever.
     noted: AtomicU64,
+    /// How many of those that are kept are of the calls of each slot: what tells without the lock that a call has none.
+    slots: Box<[AtomicU16; SLOTS]>,
     listener: OnceLock<Listener>,
     // A std mutex: taken when something is found or somebody looks, never for clean content.
     kept: Mutex<Kept>,
@@ -156,6 +158,8 @@ type Count = (&'static str, Action, Direction);
 
 /// The most findings kept; the oldest goes for each beyond.
 pub const KEPT: usize = 1_024;
+/// Calls whose numbers are alike modulo this share a count: four times as many as there can be findings.
+const SLOTS: usize = 4 * KEPT;
 /// The most different kinds times actions times directions that are counted; more are counted under the kind `other`.
 const COUNTED: usize = 512;
 
@@ -175,6 +179,16 @@ pub trait Scrub: fmt::Debug + Send + Sync {
 
     /// A name or an address as it may be kept.
     fn name<'a>(&self, name: &'a str) -> Cow<'a, str>;
+
+    /// What a call was for, as it may be kept. A name that leads somewhere stands in the catalog; an address may lead there with
+    /// anything in it.
+    fn target<'a>(&self, name: &'a str, leads: bool) -> Cow<'a, str> {
+        if leads && memchr::memchr(b':', name.as_bytes()).is_none() {
+            name.into()
+        } else {
+            self.name(name)
+        }
+    }
 
     /// The id of a request as it may be kept, as it was written; what most clients count by costs nothing.
     fn id<'a>(&self, id: &'a str) -> Cow<'a, str>;
@@ -209,6 +223,7 @@ impl Findings {
             key: hmac::Key::new(hmac::HMAC_SHA256, &key),
             unheard,
             noted: AtomicU64::new(0),
+            slots: Box::new([const { AtomicU16::new(0) }; SLOTS]),
             listener: OnceLock::new(),
             kept: Mutex::default(),
         }))
@@ -243,8 +258,13 @@ impl Findings {
         metrics::instruments().found(finding.kind, rule, finding.action.word(), 1);
         let mut kept = self.kept();
         kept.count((finding.kind, finding.action, finding.direction));
-        if kept.list.len() >= KEPT {
-            kept.list.pop_front();
+        if kept.list.len() >= KEPT
+            && let Some((Some(call), _)) = kept.list.pop_front()
+        {
+            self.slot(call).fetch_sub(1, Ordering::Release);
+        }
+        if let Some(call) = finding.call {
+            self.slot(call).fetch_add(1, Ordering::Release);
         }
         kept.list.push_back((finding.call, Arc::new(finding)));
         self.0.noted.fetch_add(1, Ordering::Release);
@@ -273,9 +293,10 @@ impl Findings {
             .collect()
     }
 
-    /// Those of one call that are still kept, oldest first. Costs one atomic load as long as nothing was ever found.
+    /// Those of one call that are still kept, oldest first. As a rule one in which nothing was found costs an atomic load,
+    /// however much was found in others.
     pub fn of(&self, call: CallId) -> Vec<Arc<Finding>> {
-        if self.noted() == 0 {
+        if self.slot(call).load(Ordering::Acquire) == 0 {
             return Vec::new();
         }
         let kept = self.kept();
@@ -290,6 +311,11 @@ impl Findings {
         counts
             .map(|((kind, action, direction), count)| (*kind, *action, *direction, *count))
             .collect()
+    }
+
+    fn slot(&self, call: CallId) -> &AtomicU16 {
+        let slot = usize::try_from(call.number() % SLOTS as u64);
+        &self.0.slots[slot.unwrap_or_default()]
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -353,6 +379,25 @@ mod tests {
         findings.note(finding("/c", None));
         let own = findings.of(one);
         assert_eq!((own.len(), &*own[0].place), (1, "/a"));
+    }
+
+    #[test]
+    fn a_call_in_which_nothing_was_found_is_told_without_the_lock_also_after_others_were_forgotten()
+    {
+        let findings = Findings::new();
+        let calls: Vec<CallId> = (0..2 * KEPT).map(|_| CallId::new()).collect();
+        for call in &calls {
+            findings.note(finding("/a", Some(*call)));
+        }
+        let (forgotten, kept) = calls.split_at(KEPT);
+        let counted = |call: &CallId| findings.slot(*call).load(Ordering::Acquire);
+        assert!(forgotten.iter().all(|call| counted(call) == 0));
+        assert!(
+            kept.iter()
+                .all(|call| counted(call) == 1 && findings.of(*call).len() == 1)
+        );
+        let _locked = findings.kept();
+        assert!(findings.of(CallId::new()).is_empty());
     }
 
     #[test]

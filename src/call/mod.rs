@@ -75,6 +75,11 @@ impl CallId {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self(NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
     }
+
+    /// Its number among the calls of this process, from 1.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
 }
 
 /// Tells this process from others: eight random bytes.
