@@ -204,15 +204,6 @@ impl Frame<'_> {
         let tool = tool.filter(|_| of.method == methods::TOOLS_CALL);
         self.scrub.content(content, upstream, tool)
     }
-
-    /// A name as it may be kept. What leads somewhere stands in the catalog; an address may lead there with anything in it.
-    fn named<'a>(&self, name: &'a str, leads: bool) -> Cow<'a, str> {
-        if leads && memchr::memchr(b':', name.as_bytes()).is_none() {
-            name.into()
-        } else {
-            self.scrub.name(name)
-        }
-    }
 }
 
 /// The record of a permission.
@@ -461,10 +452,10 @@ fn target(
     route: Option<(&UpstreamId, &str)>,
 ) {
     let exposed = of.exposed.or(facts.tool.as_deref());
-    let exposed = exposed.map(|name| frame.named(name, route.is_some()));
+    let exposed = exposed.map(|name| frame.scrub.target(name, route.is_some()));
     to.maybe("exposed", exposed.as_deref());
     if let Some((upstream, name)) = route {
-        to.text("name", &frame.named(name, true))
+        to.text("name", &frame.scrub.target(name, true))
             .text("upstream", upstream.as_str());
     }
 }

@@ -6,7 +6,10 @@
 use std::{
     fmt,
     net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -63,6 +66,8 @@ struct Kept {
     origin: Origin,
     /// The call's own span, where spans are made.
     lead: OnceLock<Lead>,
+    /// Whether the call has come to the stack.
+    begun: AtomicBool,
     // Held for moments, and as a rule by one task alone.
     facts: Mutex<Facts>,
 }
@@ -70,8 +75,6 @@ struct Kept {
 /// What is known of a call beside what it carries.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// Whether the call has come to the stack: whoever brings a trail that has is a new call.
-    pub begun: bool,
     /// The upstream that it leads to, and the name or URI there; known once the way is.
     pub route: Option<(UpstreamId, Arc<str>)>,
     /// The tool that it is about, by the name that was called, where the request itself does not say: a task's.
@@ -137,8 +140,15 @@ impl Trail {
         Self(Some(Arc::new(Kept {
             origin,
             lead: OnceLock::new(),
+            begun: AtomicBool::new(false),
             facts: Mutex::default(),
         })))
+    }
+
+    /// Notes that the call has come to the stack. Whether one had before: whoever brings such a trail is a new call.
+    pub fn begin(&self) -> bool {
+        let kept = self.0.as_ref();
+        kept.is_some_and(|kept| kept.begun.swap(true, Relaxed))
     }
 
     /// A new one of the same origin, for a call that is made once more.
@@ -217,9 +227,11 @@ mod tests {
             ..Origin::default()
         });
         trail.clone().note(|facts| facts.attempts += 2);
+        assert!(!trail.begin() && trail.clone().begin());
         assert_eq!(trail.facts().attempts, 2);
         let renewed = trail.renewed();
         assert_eq!(renewed.facts().attempts, 0);
+        assert!(!renewed.begin());
         let listener = renewed.origin().map(|origin| origin.listener);
         assert_eq!(listener, Some(Listener::Stdio));
     }

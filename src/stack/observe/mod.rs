@@ -67,7 +67,7 @@ impl Observe {
 }
 
 impl Wrap<Call> for Observe {
-    type Mark = Option<Watched>;
+    type Mark = Option<Box<Watched>>;
 
     fn enter(&self, call: &mut Call) -> Self::Mark {
         let watched = self.spans.are_made() || calls::are_read();
@@ -77,18 +77,19 @@ impl Wrap<Call> for Observe {
         }
         if !call.trail.is_read() {
             call.trail = Trail::of(Origin::default());
-        } else if call.trail.facts().begun {
-            call.trail = call.trail.renewed();
         }
-        call.trail.note(|facts| facts.begun = true);
+        if call.trail.begin() {
+            call.trail = call.trail.renewed();
+            call.trail.begin();
+        }
         let watched = watched && telling::is_told(&call.op);
-        Some(Watched {
+        Some(Box::new(Watched {
             tool: matches!(call.op, Op::CallTool(_)),
             span: watched.then(|| telling::begin(&self.spans, call)),
             of: Operation::of(call),
             those: self.told.clone(),
             told: false,
-        })
+        }))
     }
 
     fn leave(&self, mark: Self::Mark, result: Result<Reply, Error>) -> Result<Reply, Error> {
@@ -159,13 +160,13 @@ impl Drop for Watched {
 
 /// A call as those see it who look at the moment.
 fn seen(of: &Operation, ending: &Ending<'_>, scrub: &dyn Scrub) -> CallSeen {
-    let route = of.trail.facts().route.clone();
+    let route = of.trail.route();
     let target = of.exposed.as_deref();
     let took = of.began.instant.elapsed().as_millis();
     CallSeen {
         time: SystemTime::now(),
         method: of.method.to_owned(),
-        target: target.map(|name| scrub.name(name).into_owned()),
+        target: target.map(|name| scrub.target(name, route.is_some()).into_owned()),
         upstream: route.map(|(upstream, _)| upstream),
         principal: of.identity.name.to_string(),
         outcome: ending.outcome,
@@ -176,7 +177,7 @@ fn seen(of: &Operation, ending: &Ending<'_>, scrub: &dyn Scrub) -> CallSeen {
 /// A stream whose end is told.
 struct Following {
     stream: ReplyStream,
-    watched: Watched,
+    watched: Box<Watched>,
 }
 
 impl Stream for Following {
