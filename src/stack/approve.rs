@@ -43,10 +43,10 @@ impl Approve {
     }
 }
 
-impl Gate<Permitted> for Approve {
-    type Pass = Permitted;
+impl Gate<Box<Permitted>> for Approve {
+    type Pass = Box<Permitted>;
 
-    fn admit(&self, mut permitted: Permitted) -> Result<Permitted, Error> {
+    fn admit(&self, mut permitted: Box<Permitted>) -> Result<Box<Permitted>, Error> {
         let passage = permitted.passage();
         let Some(approval) = passage.and_then(|passage| passage.permit().approval()) else {
             return Ok(permitted);

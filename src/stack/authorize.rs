@@ -25,9 +25,9 @@ use crate::{
 pub(super) struct Authorize;
 
 impl Gate<Routed> for Authorize {
-    type Pass = Permitted;
+    type Pass = Box<Permitted>;
 
-    fn admit(&self, routed: Routed) -> Result<Permitted, Error> {
+    fn admit(&self, routed: Routed) -> Result<Box<Permitted>, Error> {
         let Routed {
             mut call,
             snapshot,
@@ -66,7 +66,7 @@ impl Gate<Routed> for Authorize {
                     .collect(),
             ),
         };
-        Ok(Permitted {
+        Ok(Box::new(Permitted {
             call,
             snapshot,
             way,
@@ -74,7 +74,7 @@ impl Gate<Routed> for Authorize {
             brought: None,
             declared,
             consent: Consent::None,
-        })
+        }))
     }
 }
 

@@ -130,19 +130,19 @@ impl Place {
     }
 }
 
-impl Gate<Permitted> for Directories {
-    type Pass = Permitted;
+impl Gate<Box<Permitted>> for Directories {
+    type Pass = Box<Permitted>;
 
-    fn admit(&self, mut permitted: Permitted) -> Result<Permitted, Error> {
+    fn admit(&self, mut permitted: Box<Permitted>) -> Result<Box<Permitted>, Error> {
         self.open(&mut permitted.call)?;
         Ok(permitted)
     }
 }
 
-impl Wrap<Permitted> for Directories {
+impl Wrap<Box<Permitted>> for Directories {
     type Mark = Option<Box<Place>>;
 
-    fn enter(&self, routed: &mut Permitted) -> Self::Mark {
+    fn enter(&self, routed: &mut Box<Permitted>) -> Self::Mark {
         let Op::ReadDirectory(uri, _) = &routed.call.op else {
             return None;
         };

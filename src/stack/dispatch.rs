@@ -61,7 +61,7 @@ impl Dispatch {
     }
 }
 
-impl Service<Permitted> for Dispatch {
+impl Service<Box<Permitted>> for Dispatch {
     type Response = Reply;
     type Error = Error;
     type Future = BoxFuture<'static, Result<Reply, Error>>;
@@ -70,7 +70,8 @@ impl Service<Permitted> for Dispatch {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, routed: Permitted) -> Self::Future {
+    fn call(&mut self, routed: Box<Permitted>) -> Self::Future {
+        let routed = *routed;
         match routed.way {
             Way::Snapshot if let Op::ListTasks(cursor) = &routed.call.op => {
                 let cursor = cursor.clone();

@@ -55,10 +55,10 @@ impl Gate<Pinned> for RateLimit {
     }
 }
 
-impl Gate<Permitted> for RateLimit {
-    type Pass = Permitted;
+impl Gate<Box<Permitted>> for RateLimit {
+    type Pass = Box<Permitted>;
 
-    fn admit(&self, permitted: Permitted) -> Result<Permitted, Error> {
+    fn admit(&self, permitted: Box<Permitted>) -> Result<Box<Permitted>, Error> {
         let limits = permitted.snapshot.limits();
         if limits.counts(self.0) && !goes_on(&permitted) {
             let tool = tool(&permitted);
@@ -117,7 +117,7 @@ impl Stands for Pinned {
     }
 }
 
-impl Stands for Permitted {
+impl Stands for Box<Permitted> {
     fn seat(&self) -> Result<Seated, Limited> {
         if !matches!(self.way, Way::Upstream(_)) {
             return Ok(Seated::Now(Held::default()));

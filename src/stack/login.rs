@@ -77,9 +77,9 @@ pub(super) struct Login<S> {
     inner: S,
 }
 
-impl<S> Service<Permitted> for Login<S>
+impl<S> Service<Box<Permitted>> for Login<S>
 where
-    S: Service<Permitted, Response = Reply, Error = Error> + Clone + Send + 'static,
+    S: Service<Box<Permitted>, Response = Reply, Error = Error> + Clone + Send + 'static,
     S::Future: Unpin + Send + 'static,
 {
     type Response = Reply;
@@ -90,7 +90,7 @@ where
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, permitted: Permitted) -> Self::Future {
+    fn call(&mut self, permitted: Box<Permitted>) -> Self::Future {
         let Some(connections) = &self.connections else {
             return Either::Left(self.inner.call(permitted));
         };
@@ -154,9 +154,9 @@ struct Answer {
 }
 
 impl Visit {
-    async fn carry<S>(mut self, mut permitted: Permitted, mut inner: S) -> Result<Reply, Error>
+    async fn carry<S>(mut self, mut permitted: Box<Permitted>, mut inner: S) -> Result<Reply, Error>
     where
-        S: Service<Permitted, Response = Reply, Error = Error> + Send,
+        S: Service<Box<Permitted>, Response = Reply, Error = Error> + Send,
         S::Future: Send,
     {
         let answer = take_answer(&mut permitted.call);

@@ -10,10 +10,10 @@ use crate::{protocol::mirror, stage::Permitted};
 #[derive(Debug)]
 pub(super) struct CheckMirrored;
 
-impl Gate<Permitted> for CheckMirrored {
-    type Pass = Permitted;
+impl Gate<Box<Permitted>> for CheckMirrored {
+    type Pass = Box<Permitted>;
 
-    fn admit(&self, routed: Permitted) -> Result<Permitted, Error> {
+    fn admit(&self, routed: Box<Permitted>) -> Result<Box<Permitted>, Error> {
         let (Some(sent), Some(passage)) = (&routed.call.mirrored, routed.passage()) else {
             return Ok(routed);
         };

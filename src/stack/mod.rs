@@ -115,7 +115,7 @@ pub fn mcp(parts: &Parts) -> McpService {
         .layer(gate(CheckArguments::new(parts))) // arguments fit the tool's own schema
         .layer(gate(OpenResume::new(parts))) // opens the state of a call that goes on, bound to this call and route
         .layer(gate(RateLimit::per_route())) // below Authorize: a refusal must not tell of what is hidden
-        .layer(SeatLayer::<Permitted>::new()) // calls at once by tool and upstream
+        .layer(SeatLayer::<Box<Permitted>>::new()) // calls at once by tool and upstream
         .layer(gate(CheckContent(parts.sanitizer.clone()))) // what must not leave: before a person is asked, and never altered
         .layer(gate(Approve::new(parts))) // where policy wants a person to agree: goes back to ask first
         .layer(wrap(SealResume::new(parts))) // holds questions to what was declared, seals what leaves

@@ -47,10 +47,10 @@ enum Place {
     None,
 }
 
-impl Wrap<Permitted> for Relabel {
+impl Wrap<Box<Permitted>> for Relabel {
     type Mark = Option<Labels>;
 
-    fn enter(&self, routed: &mut Permitted) -> Self::Mark {
+    fn enter(&self, routed: &mut Box<Permitted>) -> Self::Mark {
         let route = routed.passage()?.route();
         let namespace = routed
             .snapshot

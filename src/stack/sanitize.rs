@@ -54,10 +54,10 @@ pub(super) struct Watch {
 /// Members of params that are ours, or handles of ours.
 const OURS: &[&str] = &["requestState", "cursor", "taskId"];
 
-impl Gate<Permitted> for CheckContent {
-    type Pass = Permitted;
+impl Gate<Box<Permitted>> for CheckContent {
+    type Pass = Box<Permitted>;
 
-    fn admit(&self, permitted: Permitted) -> Result<Permitted, Error> {
+    fn admit(&self, permitted: Box<Permitted>) -> Result<Box<Permitted>, Error> {
         let Some(passage) = permitted.passage() else {
             return Ok(permitted);
         };
@@ -96,24 +96,26 @@ impl Gate<Permitted> for CheckContent {
     }
 }
 
-impl Wrap<Permitted> for Sanitize {
-    type Mark = Option<Watch>;
+impl Wrap<Box<Permitted>> for Sanitize {
+    type Mark = Option<Box<Watch>>;
 
-    fn enter(&self, permitted: &mut Permitted) -> Self::Mark {
+    fn enter(&self, permitted: &mut Box<Permitted>) -> Self::Mark {
         let call = &permitted.call;
         let Some(passage) = permitted.passage() else {
             // Of what is answered here only tasks come from upstreams: lists of them, and changes of their states.
-            return matches!(call.op, Op::ListTasks(_) | Op::Listen(_)).then(|| Watch {
-                sanitizer: self.0.clone(),
-                actions: self.0.rules().actions,
-                upstream: None,
-                item: None,
-                call: call.id,
-                trail: call.trail.clone(),
-                skip: &["taskId", "nextCursor"],
-                sealed: false,
-                tool: false,
-                terms: None,
+            return matches!(call.op, Op::ListTasks(_) | Op::Listen(_)).then(|| {
+                Box::new(Watch {
+                    sanitizer: self.0.clone(),
+                    actions: self.0.rules().actions,
+                    upstream: None,
+                    item: None,
+                    call: call.id,
+                    trail: call.trail.clone(),
+                    skip: &["taskId", "nextCursor"],
+                    sealed: false,
+                    tool: false,
+                    terms: None,
+                })
             });
         };
         let route = passage.route();
@@ -124,7 +126,7 @@ impl Wrap<Permitted> for Sanitize {
             // An app is active content, by its nature; its host shuts it in (PROTOCOL G16).
             actions.set_all(Class::Active, None);
         }
-        Some(Watch {
+        Some(Box::new(Watch {
             sanitizer: self.0.clone(),
             actions,
             upstream: Some(route.upstream.clone()),
@@ -150,7 +152,7 @@ impl Wrap<Permitted> for Sanitize {
                 Op::CallTool(_) | Op::Task(TaskOp::Get | TaskOp::Result, _)
             ),
             terms: route.terms.clone(),
-        })
+        }))
     }
 
     fn leave(&self, mark: Self::Mark, result: Result<Reply, Error>) -> Result<Reply, Error> {

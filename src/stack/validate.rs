@@ -52,10 +52,10 @@ impl CheckResult {
     }
 }
 
-impl Gate<Permitted> for CheckArguments {
-    type Pass = Permitted;
+impl Gate<Box<Permitted>> for CheckArguments {
+    type Pass = Box<Permitted>;
 
-    fn admit(&self, routed: Permitted) -> Result<Permitted, Error> {
+    fn admit(&self, routed: Box<Permitted>) -> Result<Box<Permitted>, Error> {
         let Some(route) = routed.passage().map(Passage::route) else {
             return Ok(routed);
         };
@@ -106,10 +106,10 @@ struct About {
     call: CallId,
 }
 
-impl Wrap<Permitted> for CheckResult {
+impl Wrap<Box<Permitted>> for CheckResult {
     type Mark = Option<Mark>;
 
-    fn enter(&self, routed: &mut Permitted) -> Self::Mark {
+    fn enter(&self, routed: &mut Box<Permitted>) -> Self::Mark {
         let route = routed.passage()?.route();
         let terms = route.terms.as_ref().filter(|terms| terms.binds_results())?;
         let inside = match &routed.call.op {

@@ -147,10 +147,10 @@ fn needed() -> Json {
     meta::object_of(&[(extensions::MEMBER, ids)])
 }
 
-impl Wrap<Permitted> for Handles {
+impl Wrap<Box<Permitted>> for Handles {
     type Mark = Mark;
 
-    fn enter(&self, routed: &mut Permitted) -> Mark {
+    fn enter(&self, routed: &mut Box<Permitted>) -> Mark {
         let Some(route) = routed.passage().map(Passage::route) else {
             return Mark::None;
         };

@@ -61,10 +61,10 @@ impl<S> Layer<S> for DecideLayer {
     }
 }
 
-impl<S> Service<Permitted> for Decide<S>
+impl<S> Service<Box<Permitted>> for Decide<S>
 where
     S: Service<
-            Permitted,
+            Box<Permitted>,
             Response = Reply,
             Error = Error,
             Future = BoxFuture<'static, Result<Reply, Error>>,
@@ -80,7 +80,7 @@ where
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, permitted: Permitted) -> Deciding {
+    fn call(&mut self, permitted: Box<Permitted>) -> Deciding {
         let Some(auditor) = self.auditor.as_ref().filter(|_| is_heard(&permitted)) else {
             return self.unrecorded(permitted);
         };
@@ -114,10 +114,10 @@ where
 
 impl<S> Decide<S>
 where
-    S: Service<Permitted, Future = BoxFuture<'static, Result<Reply, Error>>>,
+    S: Service<Box<Permitted>, Future = BoxFuture<'static, Result<Reply, Error>>>,
 {
     /// Lets a call go on that no record is made of; whoever else reads its trail learns where it goes.
-    fn unrecorded(&mut self, permitted: Permitted) -> Deciding {
+    fn unrecorded(&mut self, permitted: Box<Permitted>) -> Deciding {
         let trail = &permitted.call.trail;
         if trail.is_read()
             && let Some(passage) = permitted.passage()

@@ -59,10 +59,10 @@ impl OpenResume {
     }
 }
 
-impl Gate<Permitted> for OpenResume {
-    type Pass = Permitted;
+impl Gate<Box<Permitted>> for OpenResume {
+    type Pass = Box<Permitted>;
 
-    fn admit(&self, mut routed: Permitted) -> Result<Permitted, Error> {
+    fn admit(&self, mut routed: Box<Permitted>) -> Result<Box<Permitted>, Error> {
         let Some(resume) = routed.call.resume.take() else {
             return Ok(routed);
         };
@@ -171,10 +171,10 @@ pub(super) struct Asker {
     bounds: Bounds,
 }
 
-impl Wrap<Permitted> for SealResume {
+impl Wrap<Box<Permitted>> for SealResume {
     type Mark = Option<Asker>;
 
-    fn enter(&self, routed: &mut Permitted) -> Self::Mark {
+    fn enter(&self, routed: &mut Box<Permitted>) -> Self::Mark {
         let route = routed.passage()?.route();
         let call = &routed.call;
         Some(Asker {

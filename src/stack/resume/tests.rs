@@ -55,7 +55,7 @@ impl Scene {
     }
 
     /// What leaves when `outcome` comes up for `routed`.
-    fn leave(&self, mut routed: Permitted, outcome: Outcome) -> Result<Outcome, Error> {
+    fn leave(&self, mut routed: Box<Permitted>, outcome: Outcome) -> Result<Outcome, Error> {
         let mark = self.seal.enter(&mut routed);
         match self.seal.leave(mark, Ok(Reply::Done(outcome)))? {
             Reply::Done(outcome) => Ok(outcome),
@@ -64,7 +64,7 @@ impl Scene {
     }
 
     /// The sealed state of a question that asks for roots.
-    fn asked(&self, routed: Permitted, state: State) -> Arc<str> {
+    fn asked(&self, routed: Box<Permitted>, state: State) -> Arc<str> {
         match self.leave(routed, asks(ROOTS, state)) {
             Ok(Outcome::InputRequired(InputRequired {
                 state: State::Sealed(text),
@@ -84,7 +84,7 @@ fn asks(requests: &str, state: State) -> Outcome {
     })
 }
 
-fn routed(op: Op, upstream: &str, local: &str) -> Permitted {
+fn routed(op: Op, upstream: &str, local: &str) -> Box<Permitted> {
     let caller = Caller {
         principal: Principal::anonymous(),
         revision: Revision::V2026_07_28,
@@ -104,7 +104,7 @@ fn routed(op: Op, upstream: &str, local: &str) -> Permitted {
         screen: Default::default(),
     };
     let snapshot = World::new(nothing, Hub::new(Default::default())).load();
-    Permitted {
+    Box::new(Permitted {
         call: Call {
             id: CallId::new(),
             op,
@@ -134,15 +134,15 @@ fn routed(op: Op, upstream: &str, local: &str) -> Permitted {
         brought: None,
         declared: None,
         consent: Consent::None,
-    }
+    })
 }
 
-fn tool(upstream: &str, local: &str) -> Permitted {
+fn tool(upstream: &str, local: &str) -> Box<Permitted> {
     routed(Op::CallTool("t".into()), upstream, local)
 }
 
 /// The same call, going on.
-fn again(mut routed: Permitted, text: &Arc<str>, responses: Option<&str>) -> Permitted {
+fn again(mut routed: Box<Permitted>, text: &Arc<str>, responses: Option<&str>) -> Box<Permitted> {
     routed.call.resume = Some(Resume {
         responses: responses.map(json),
         state: Some(State::Sealed(text.clone())),
