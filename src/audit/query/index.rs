@@ -3,18 +3,22 @@
 //! Written when the segment ends; where it is missing or broken, the segment is read. It is no part of what is proved.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
-    fs, io,
+    fs,
+    io::{self, BufReader},
     path::Path,
 };
 
 use serde::{Deserialize, Serialize};
 
 use super::Filter;
-use crate::audit::{chain::Line, entry::Entry, log::replace};
+use crate::audit::{chain::Line, log::replace};
 
 /// The most different texts listed of one sort; where there are more, they rule nothing out.
 const MOST: usize = 4_096;
+/// How much of a segment is read at once, in bytes.
+const READ: usize = 256 << 10;
 
 /// What a segment holds.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +40,64 @@ pub(in crate::audit) struct Index {
     /// Of each process, the least and the greatest number of its calls.
     calls: BTreeMap<String, (u64, u64)>,
 }
+
+/// What of a record is listed. An [`Entry`](super::super::entry::Entry) has all of it in texts of its own: reading those cost a
+/// busy gateway as much as writing them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Brief<'a> {
+    #[serde(borrow)]
+    event: Cow<'a, str>,
+    #[serde(borrow)]
+    time: Cow<'a, str>,
+    #[serde(borrow)]
+    call: Option<Text<'a>>,
+    #[serde(borrow)]
+    method: Option<Text<'a>>,
+    #[serde(borrow)]
+    principal: Who<'a>,
+    #[serde(borrow)]
+    target: Target<'a>,
+    #[serde(borrow)]
+    decision: Option<Text<'a>>,
+    #[serde(borrow)]
+    reason: Option<Text<'a>>,
+    #[serde(borrow)]
+    outcome: Option<Text<'a>>,
+    #[serde(borrow)]
+    findings: Vec<Found<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Who<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Target<'a> {
+    #[serde(borrow)]
+    exposed: Option<Text<'a>>,
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
+    #[serde(borrow)]
+    upstream: Option<Text<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Found<'a> {
+    #[serde(borrow)]
+    class: Cow<'a, str>,
+    #[serde(borrow)]
+    rule: Cow<'a, str>,
+}
+
+/// A text that lies where it was read, unless it holds escapes.
+#[derive(Debug, Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Every text of one sort, or none of them if they are too many.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,33 +135,38 @@ impl Index {
     /// # Errors
     /// When the segment cannot be read, or the index not be written.
     pub(in crate::audit) fn write(segment: &Path) -> io::Result<()> {
-        let index = Self::of(&fs::read(segment)?);
+        let index = Self::of(BufReader::with_capacity(READ, fs::File::open(segment)?))?;
         replace(
             &segment.with_extension(EXTENSION),
             &serde_json::to_vec(&index)?,
         )
     }
 
-    fn of(text: &[u8]) -> Self {
-        let mut index = Self {
-            length: text.len() as u64,
-            ..Self::default()
-        };
-        for line in text.split(|byte| *byte == b'\n') {
-            let entry = Line::parse(line).and_then(|line| Entry::parse(line.event));
-            if let Some(entry) = entry {
-                index.add(&entry);
+    fn of(mut segment: impl io::BufRead) -> io::Result<Self> {
+        let mut index = Self::default();
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let read = segment.read_until(b'\n', &mut line)?;
+            if read == 0 {
+                return Ok(index);
+            }
+            index.length += read as u64;
+            let text = line.strip_suffix(b"\n").unwrap_or(&line);
+            let event = Line::parse(text).and_then(|line| str::from_utf8(line.event).ok());
+            if let Some(brief) = event.and_then(|event| serde_json::from_str(event).ok()) {
+                index.add(&brief);
             }
         }
-        index
     }
 
-    fn add(&mut self, entry: &Entry) {
-        if self.since.is_empty() || entry.time < self.since {
-            self.since.clone_from(&entry.time);
+    fn add(&mut self, entry: &Brief<'_>) {
+        if self.since.is_empty() || *entry.time < *self.since {
+            self.since = entry.time.to_string();
         }
-        if entry.time > self.until {
-            self.until.clone_from(&entry.time);
+        if *entry.time > *self.until {
+            self.until.clear();
+            self.until.push_str(&entry.time);
         }
         self.events.add(&entry.event);
         self.principals.add(&entry.principal.name);
@@ -112,18 +179,24 @@ impl Index {
             (&mut self.reasons, &entry.reason),
         ];
         for (listed, text) in each {
-            if let Some(text) = text {
+            if let Some(Text(text)) = text {
                 listed.add(text);
             }
         }
-        for name in [&target.exposed, &target.name].into_iter().flatten() {
+        for Text(name) in [&target.exposed, &target.name].into_iter().flatten() {
             self.names.add(name);
         }
-        if let Some((process, number)) = entry.call.as_deref().and_then(parts) {
-            let of = self.calls.entry(process.to_owned());
-            let (least, greatest) = of.or_insert((number, number));
-            *least = number.min(*least);
-            *greatest = number.max(*greatest);
+        let call = entry.call.as_ref().and_then(|Text(call)| parts(call));
+        if let Some((process, number)) = call {
+            let numbers = match self.calls.get_mut(process) {
+                Some(numbers) => numbers,
+                None => self
+                    .calls
+                    .entry(process.to_owned())
+                    .or_insert((number, number)),
+            };
+            numbers.0 = number.min(numbers.0);
+            numbers.1 = number.max(numbers.1);
         }
         for found in &entry.findings {
             self.findings.add(&found.class);
