@@ -69,7 +69,7 @@ impl<'a> Object<'a> {
     pub fn number(&mut self, name: &'static str, value: u64) -> &mut Self {
         self.name(name);
         if value <= 1 << 53 {
-            _ = write!(self.out, "{value}");
+            self.out.push_str(itoa::Buffer::new().format(value));
         } else {
             _ = write!(self.out, "\"{value}\"");
         }
@@ -164,7 +164,7 @@ pub fn text(out: &mut String, value: &str, most: usize) {
     let mut rest = value;
     // Most values hold nothing to replace.
     loop {
-        let plain = rest.find(|character| !is_harmless(character));
+        let plain = odd(rest);
         let room = end.saturating_sub(out.len());
         let kept = plain.unwrap_or(rest.len()).min(room);
         let (before, after) = rest.split_at(rest.floor_char_boundary(kept));
@@ -189,6 +189,15 @@ pub fn text(out: &mut String, value: &str, most: usize) {
         _ = write!(out, "…(+{} bytes)", rest.len());
     }
     out.push('"');
+}
+
+/// Where the first character stands that may not stand in a string as it is. Most values are printable ASCII throughout, which is
+/// told byte by byte.
+fn odd(text: &str) -> Option<usize> {
+    let plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+    let first = text.bytes().position(|byte| !plain(byte))?;
+    let odd = text[first..].find(|character| !is_harmless(character))?;
+    Some(first + odd)
 }
 
 /// May stand in a string as it is.

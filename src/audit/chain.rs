@@ -122,7 +122,6 @@ pub struct Origin {
 
 /// Writes the line of the record that follows `last`, line feed included, at the end of `out`; returns its place.
 pub fn link(out: &mut Vec<u8>, event: &[u8], last: &Place, origin: &Origin) -> Place {
-    use std::io::Write as _;
     let seq = last.seq + 1;
     let head = out.len();
     out.extend_from_slice(HEAD);
@@ -139,11 +138,12 @@ pub fn link(out: &mut Vec<u8>, event: &[u8], last: &Place, origin: &Origin) -> P
         node.as_bytes(),
         b"\",\"prev\":\"",
         &last.hash.digits(),
+        b"\",\"seq\":",
+        itoa::Buffer::new().format(seq).as_bytes(),
+        b"}}",
     ] {
         out.extend_from_slice(part);
     }
-    // A vector takes all it is given.
-    _ = write!(out, "\",\"seq\":{seq}}}}}");
     let hash = Hash::of(out.get(record..).unwrap_or_default());
     let at = head + HEAD.len();
     if let Some(place) = out.get_mut(at..at + 64) {
