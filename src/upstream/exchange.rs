@@ -643,18 +643,18 @@ fn not_offered() -> UpstreamError {
 /// What an HTTP answer without a frame means when nothing better is known about it.
 pub(super) fn bare(status: StatusCode) -> UpstreamError {
     match status.as_u16() {
-        code @ (401 | 403) => UpstreamError::Auth(code),
+        code @ (401 | 403) => UpstreamError::Auth(Some(code)),
         300..=399 => UpstreamError::Redirect,
         413 => UpstreamError::RequestTooLarge,
-        code @ (408 | 425 | 429 | 500..=599) => UpstreamError::unavailable(format!("HTTP {code}")),
-        code => UpstreamError::Protocol(format!("HTTP {code} without a message")),
+        code @ (408 | 425 | 429 | 500..=599) => UpstreamError::away(format!("HTTP {code}"), status),
+        code => UpstreamError::Status(code),
     }
 }
 
 /// A frame that came with a refused credential is not looked at (SECURITY EGR-6).
 const fn allowed(head: &Head) -> Result<(), UpstreamError> {
     match head.status.as_u16() {
-        code @ (401 | 403) => Err(UpstreamError::Auth(code)),
+        code @ (401 | 403) => Err(UpstreamError::Auth(Some(code))),
         _ => Ok(()),
     }
 }
@@ -673,6 +673,7 @@ pub(super) fn failure(error: &UpstreamError) -> RpcError {
         // What the caller lacks is said first or not at all: its HTTP status is 400.
         UpstreamError::Protocol(_)
         | UpstreamError::Undeclared(_)
+        | UpstreamError::Status(_)
         | UpstreamError::Refused(_)
         | UpstreamError::Redirect
         | UpstreamError::NeedsCapabilities(_) => {

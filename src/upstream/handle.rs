@@ -233,6 +233,8 @@ impl Upstream {
                     None => "away".to_owned(),
                 },
                 retry_at: *retry_at,
+                // Whatever it answered, it was to somebody else.
+                status: None,
             }),
         }
     }

@@ -126,6 +126,7 @@ impl Circuit {
             | Err(
                 UpstreamError::Protocol(_)
                 | UpstreamError::Undeclared(_)
+                | UpstreamError::Status(_)
                 | UpstreamError::Auth(_)
                 | UpstreamError::Credential(_)
                 | UpstreamError::Redirect

@@ -32,6 +32,7 @@ mod scripted;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use http::StatusCode;
 use tokio::time::Instant;
 
 use crate::{
@@ -107,6 +108,8 @@ pub enum UpstreamError {
         cause: String,
         /// When the next attempt is due, if one is planned.
         retry_at: Option<Instant>,
+        /// The HTTP status that it answered with, where that is what happened, and to this very request.
+        status: Option<u16>,
     },
     /// A deadline passed: connect, list, call or silence.
     #[error("no answer in time: {0}")]
@@ -117,9 +120,12 @@ pub enum UpstreamError {
     /// Asks for this capability, of which it was not told that the caller has it.
     #[error("asks for `{0}`, which was not declared to it")]
     Undeclared(&'static str),
-    /// Answered 401 or 403 (SECURITY EGR-6).
-    #[error("refused our credential with HTTP {0}")]
-    Auth(u16),
+    /// Answered this HTTP status, and no message with it.
+    #[error("answered with HTTP {0} and no message")]
+    Status(u16),
+    /// Answered 401 or 403 (SECURITY EGR-6): which of them, or `None` where it had just refused others' and was not asked again.
+    #[error("refused our credential{}", with(.0.as_ref()))]
+    Auth(Option<u16>),
     /// There is no credential to ask it with (SECURITY EGR-2, EGR-10).
     #[error("has no credential for this: {0}")]
     Credential(#[from] CredentialError),
@@ -161,6 +167,7 @@ impl UpstreamError {
             | Self::Unavailable { .. }
             | Self::Protocol(_)
             | Self::Undeclared(_)
+            | Self::Status(_)
             | Self::Auth(_)
             | Self::Credential(_)
             | Self::Redirect
@@ -172,16 +179,14 @@ impl UpstreamError {
         }
     }
 
-    /// The HTTP status that the upstream answered with, where that is what went wrong and is known.
-    pub fn status(&self) -> Option<u16> {
+    /// The HTTP status that the upstream answered the request with, where that is what went wrong and is known.
+    pub const fn status(&self) -> Option<u16> {
         match self {
-            Self::Auth(status) => Some(*status),
+            Self::Unavailable { status, .. } | Self::Auth(status) => *status,
+            Self::Status(status) => Some(*status),
             Self::RequestTooLarge => Some(413),
-            // As `exchange::bare` words them.
-            Self::Unavailable { cause: words, .. } | Self::Protocol(words) => {
-                words.strip_prefix("HTTP ")?.get(..3)?.parse().ok()
-            }
-            Self::Timeout(_)
+            Self::Protocol(_)
+            | Self::Timeout(_)
             | Self::Undeclared(_)
             | Self::Credential(_)
             | Self::Redirect
@@ -198,7 +203,9 @@ impl UpstreamError {
         match self {
             Self::Unavailable { .. } => "upstream_unavailable",
             Self::Timeout(_) => "upstream_timeout",
-            Self::Protocol(_) | Self::Undeclared(_) | Self::Refused(_) => "upstream_protocol_error",
+            Self::Protocol(_) | Self::Undeclared(_) | Self::Status(_) | Self::Refused(_) => {
+                "upstream_protocol_error"
+            }
             Self::Auth(_) => "upstream_auth_failed",
             Self::Credential(error) => error.reason(),
             Self::Redirect => "upstream_redirect",
@@ -229,8 +236,47 @@ impl UpstreamError {
         Self::Unavailable {
             cause: cause.to_string(),
             retry_at: None,
+            status: None,
         }
     }
+
+    /// An `Unavailable` because of this HTTP status.
+    pub(in crate::upstream) fn away(cause: impl ToString, status: StatusCode) -> Self {
+        Self::Unavailable {
+            cause: cause.to_string(),
+            retry_at: None,
+            status: Some(status.as_u16()),
+        }
+    }
+
+    /// The same for somebody for whom nothing was sent, since it went wrong for others just now: it is tried again at `again`,
+    /// and no status answered them.
+    pub(in crate::upstream) fn unsent(&self, again: Instant) -> Self {
+        match self {
+            Self::Unavailable { cause, .. } => Self::Unavailable {
+                cause: cause.clone(),
+                retry_at: Some(again),
+                status: None,
+            },
+            Self::Auth(_) => Self::Auth(None),
+            Self::Status(_) | Self::RequestTooLarge => Self::Protocol(self.to_string()),
+            Self::Timeout(_)
+            | Self::Protocol(_)
+            | Self::Undeclared(_)
+            | Self::Credential(_)
+            | Self::Redirect
+            | Self::TooLarge(_)
+            | Self::Overloaded
+            | Self::NeedsCapabilities(_)
+            | Self::OutcomeUnknown
+            | Self::Refused(_) => self.clone(),
+        }
+    }
+}
+
+/// ` with HTTP 401`, where there is a status.
+fn with(status: Option<&u16>) -> String {
+    status.map_or_else(String::new, |status| format!(" with HTTP {status}"))
 }
 
 /// An error, and whose it is.
@@ -242,4 +288,41 @@ pub struct FromUpstream {
     /// What.
     #[source]
     pub error: UpstreamError,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_not_asked_for_has_no_status_and_the_reason_of_who_was() {
+        let again = Instant::now();
+        for (error, status) in [
+            (
+                UpstreamError::away("HTTP 503", StatusCode::SERVICE_UNAVAILABLE),
+                503,
+            ),
+            (UpstreamError::Auth(Some(401)), 401),
+            (UpstreamError::Status(404), 404),
+            (UpstreamError::RequestTooLarge, 413),
+        ] {
+            assert_eq!(error.status(), Some(status), "{error}");
+            assert_eq!(error.unsent(again).status(), None, "{error}");
+        }
+        let told = |error: &UpstreamError| (error.to_string(), error.unsent(again).to_string());
+        let refused = UpstreamError::Auth(Some(401));
+        let (asked, unasked) = told(&refused);
+        assert_eq!(asked, "refused our credential with HTTP 401");
+        assert_eq!(unasked, "refused our credential");
+        assert_eq!(refused.reason(), refused.unsent(again).reason());
+    }
+
+    /// A status is a fact, and not what words happen to look like.
+    #[test]
+    fn no_status_is_read_out_of_words() {
+        for words in ["HTTP 503", "HTTP 404 without a message"] {
+            assert_eq!(UpstreamError::unavailable(words).status(), None);
+            assert_eq!(UpstreamError::Protocol(words.to_owned()).status(), None);
+        }
+    }
 }

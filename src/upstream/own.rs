@@ -416,6 +416,7 @@ fn is_refusal(error: &UpstreamError) -> bool {
         | UpstreamError::Timeout(_)
         | UpstreamError::Protocol(_)
         | UpstreamError::Undeclared(_)
+        | UpstreamError::Status(_)
         | UpstreamError::Redirect
         | UpstreamError::TooLarge(_)
         | UpstreamError::RequestTooLarge

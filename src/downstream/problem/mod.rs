@@ -317,6 +317,7 @@ const fn upstream_code(error: &UpstreamError) -> i64 {
         UpstreamError::Timeout(_) => codes::UPSTREAM_TIMEOUT,
         UpstreamError::Protocol(_)
         | UpstreamError::Undeclared(_)
+        | UpstreamError::Status(_)
         | UpstreamError::Redirect
         | UpstreamError::Refused(_) => codes::UPSTREAM_PROTOCOL,
         UpstreamError::Auth(_) | UpstreamError::Credential(_) => codes::UPSTREAM_AUTH,

@@ -150,6 +150,7 @@ const fn from_upstream(error: &UpstreamError) -> &'static str {
         UpstreamError::NeedsCapabilities(_) => "invalid",
         UpstreamError::Undeclared(_) => "protocol_error",
         UpstreamError::Protocol(_)
+        | UpstreamError::Status(_)
         | UpstreamError::TooLarge(_)
         | UpstreamError::RequestTooLarge
         | UpstreamError::OutcomeUnknown

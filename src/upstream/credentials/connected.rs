@@ -73,7 +73,7 @@ impl Connected {
                 answer
             };
         }
-        if !matches!(answer, Err(UpstreamError::Auth(401))) {
+        if !matches!(answer, Err(UpstreamError::Auth(Some(401)))) {
             return answer;
         }
         let renewed = self.connections.refused(&account, &grant).await;

@@ -310,7 +310,7 @@ impl Granted {
         };
         out.headers.insert(AUTHORIZATION, token.header.clone());
         let answer = transport.send(out).await;
-        if !matches!(answer, Err(UpstreamError::Auth(401))) || !slot.refused(&token) {
+        if !matches!(answer, Err(UpstreamError::Auth(Some(401)))) || !slot.refused(&token) {
             return answer;
         }
         tracing::debug!(upstream = %self.0.upstream, "a token was refused; a fresh one is tried");

@@ -484,7 +484,7 @@ impl Transport for Picky {
                 session: None,
             }))
         } else {
-            Err(UpstreamError::Auth(self.status))
+            Err(UpstreamError::Auth(Some(self.status)))
         };
         Box::pin(std::future::ready(answer))
     }
@@ -537,7 +537,7 @@ async fn egr_6_an_upstream_that_takes_no_token_costs_one_fresh_one_and_not_one_a
     let upstream = Picky::taking("nothing", 401);
     for _ in 0..5 {
         let answer = tokens.carry(&upstream, outbound(), Some(&ana)).await;
-        assert!(matches!(answer, Err(UpstreamError::Auth(401))));
+        assert!(matches!(answer, Err(UpstreamError::Auth(Some(401)))));
     }
     assert_eq!(issuer.seen().len(), 2);
     assert_eq!(upstream.seen().len(), 6);
@@ -550,7 +550,7 @@ async fn egr_6_what_is_forbidden_is_not_tried_again() {
     let upstream = Picky::taking("nothing", 403);
     let ana = somebody("ana", Some("A"));
     let answer = tokens.carry(&upstream, outbound(), Some(&ana)).await;
-    assert!(matches!(answer, Err(UpstreamError::Auth(403))));
+    assert!(matches!(answer, Err(UpstreamError::Auth(Some(403)))));
     assert_eq!(upstream.seen(), ["for-A-0"]);
     assert_eq!(issuer.seen().len(), 1);
 }

@@ -206,7 +206,10 @@ impl Legacy {
         let session = timeout_at(deadline, slot.session(&self.opening, behalf))
             .await
             .map_err(|_| UpstreamError::Timeout("initialize"))?;
-        if let Err(UpstreamError::Refused(_) | UpstreamError::Protocol(_)) = &session {
+        if let Err(
+            UpstreamError::Refused(_) | UpstreamError::Protocol(_) | UpstreamError::Status(_),
+        ) = &session
+        {
             self.doubt.cancel();
         }
         session

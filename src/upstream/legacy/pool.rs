@@ -165,11 +165,7 @@ impl Slot {
         if let Some((error, until)) = &guard.failed
             && Instant::now() < *until
         {
-            let mut error = error.clone();
-            if let UpstreamError::Unavailable { retry_at, .. } = &mut error {
-                *retry_at = Some(*until);
-            }
-            return Err(error);
+            return Err(error.unsent(*until));
         }
         // The handshake runs to its end even when the caller who needed it goes away: half a handshake helps nobody.
         let (done, outcome) = oneshot::channel();
@@ -200,6 +196,7 @@ impl Slot {
                 let error = UpstreamError::Unavailable {
                     cause: "its process ended soon after it began".into(),
                     retry_at: Some(until),
+                    status: None,
                 };
                 attempts.failed = Some((error.clone(), until));
                 return Err(error);

@@ -424,9 +424,12 @@ async fn a_session_that_cannot_be_opened_is_an_error_and_is_not_tried_again_at_o
         &terms,
     );
     let reply = peer.call(of("k"), a_route("t")).await;
-    assert!(matches!(reply, Err(UpstreamError::Unavailable { .. })));
+    assert_eq!(reply.unwrap_err().status(), Some(503));
+    // Nothing is asked for the second, so nothing answered it.
     let Err(UpstreamError::Unavailable {
-        retry_at: Some(at), ..
+        retry_at: Some(at),
+        status: None,
+        ..
     }) = peer.call(of("k"), a_route("t")).await
     else {
         panic!()

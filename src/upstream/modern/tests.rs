@@ -317,7 +317,7 @@ async fn a_frame_that_comes_with_a_refused_credential_is_not_looked_at() {
         );
         let (_, peer) = over_http(move |_| play.clone());
         match peer.call(a_tool_call(), a_route("t")).await {
-            Err(UpstreamError::Auth(code)) => assert_eq!(code, status),
+            Err(UpstreamError::Auth(code)) => assert_eq!(code, Some(status)),
             other => panic!("{status}: {other:?}"),
         }
     }
@@ -328,14 +328,14 @@ async fn a_frame_that_comes_with_a_refused_credential_is_not_looked_at() {
 async fn statuses_without_a_frame_are_told_apart() {
     let error = |status: u16| exchange::bare(StatusCode::from_u16(status).unwrap());
     for status in [401, 403] {
-        assert!(matches!(error(status), UpstreamError::Auth(code) if code == status));
+        assert!(matches!(error(status), UpstreamError::Auth(Some(code)) if code == status));
     }
     for status in [301, 302, 303, 307, 308] {
         assert!(matches!(error(status), UpstreamError::Redirect), "{status}");
     }
     assert!(matches!(error(413), UpstreamError::RequestTooLarge));
     assert!(matches!(error(503), UpstreamError::Unavailable { .. }));
-    assert!(matches!(error(418), UpstreamError::Protocol(_)));
+    assert!(matches!(error(418), UpstreamError::Status(418)));
 }
 
 #[tokio::test(start_paused = true)]

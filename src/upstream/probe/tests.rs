@@ -199,7 +199,7 @@ async fn refused_credentials_failures_and_silence_are_no_evidence() {
         Play::Status(401),
         Play::Status(403),
         Play::Error(401, -32000, ""),
-        Play::Fail(UpstreamError::Auth(401)),
+        Play::Fail(UpstreamError::Auth(Some(401))),
         Play::Fail(UpstreamError::Redirect),
         Play::Fail(UpstreamError::unavailable("refused")),
         Play::Status(500),

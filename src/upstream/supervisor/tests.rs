@@ -195,6 +195,7 @@ async fn an_upstream_that_is_down_at_start_fails_fast_and_is_added_when_it_comes
     let Err(UpstreamError::Unavailable {
         cause,
         retry_at: Some(at),
+        status: None,
     }) = called(&upstream).await
     else {
         panic!()

@@ -1,5 +1,6 @@
 //! Records: who called what, how it was decided and how it ended, of every call there is (SECURITY 8).
 
+mod answered;
 mod beside;
 mod command;
 mod delivered;

@@ -186,7 +186,7 @@ impl Http {
             (_, status) if status.is_success() => Err(UpstreamError::Protocol(
                 "a GET answered with something else than events".into(),
             )),
-            (_, status) => Err(UpstreamError::unavailable(format!("GET: HTTP {status}"))),
+            (_, status) => Err(UpstreamError::away(format!("GET: HTTP {status}"), status)),
         }
     }
 }
@@ -312,7 +312,7 @@ pub(super) fn refusal(status: StatusCode) -> Option<UpstreamError> {
     match status {
         status if status.is_redirection() => Some(UpstreamError::Redirect),
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            Some(UpstreamError::Auth(status.as_u16()))
+            Some(UpstreamError::Auth(Some(status.as_u16())))
         }
         StatusCode::PAYLOAD_TOO_LARGE => Some(UpstreamError::RequestTooLarge),
         _ => None,

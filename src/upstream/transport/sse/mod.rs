@@ -88,7 +88,7 @@ impl Sse {
                 }
                 (false, _) => {
                     let status = head.status;
-                    return Err(UpstreamError::unavailable(format!("GET: HTTP {status}")));
+                    return Err(UpstreamError::away(format!("GET: HTTP {status}"), status));
                 }
             }
             let mut events = Events::new(body, bounds.json, bounds, Owes::Nothing);

@@ -1,0 +1,71 @@
+//! The HTTP status of an upstream in the record of a call: its answer to that call, and to no other (SECURITY 8).
+
+use serde_json::{Value, json};
+
+use super::{recording, records};
+use crate::harness::{Pairing, Play, eventually, text_result, tool};
+
+pairings! {
+    async fn a_status_is_recorded_of_the_call_that_it_answered_and_of_none_that_was_never_sent(pair: Pairing) {
+        let directory = tempfile::tempdir().unwrap();
+        let notes = pair.upstream().tools([tool("t")]).on("tools/call", |_| {
+            Play::Result(text_result("done"))
+        });
+        let gateway = recording(directory.path(), &notes).start().await;
+        let client = pair.client(&gateway).await;
+        client.call("notes_t", "{}").await.result();
+        // From the fifth on nothing is sent, and what is asked of it meanwhile fails with a status, too.
+        for method in ["tools/call", "server/discover", "initialize"] {
+            notes.now_on(method, |_| Play::Status(503));
+        }
+        for _ in 0..5 {
+            let answer = client.call("notes_t", "{}").await;
+            assert_eq!(answer.tool_error(), "upstream_unavailable");
+        }
+        eventually("it was asked in vain whether it is there", async || {
+            let error = gateway.app.statuses()[0].error.clone()?;
+            error.contains("503").then_some(())
+        })
+        .await;
+        let heard = notes.heard("tools/call").len();
+        assert_eq!(client.call("notes_t", "{}").await.tool_error(), "upstream_unavailable");
+        assert_eq!(notes.heard("tools/call").len(), heard, "it is not sent");
+        gateway.app.clone().shutdown().await;
+        let told = records(directory.path(), "tools/call");
+        let ends: Vec<_> = told.iter().filter(|record| record["stage"] == "outcome").collect();
+        assert_eq!(ends.len(), 7, "{told:#?}");
+        for end in &ends[1..] {
+            assert_eq!(end["outcome"], "unavailable");
+        }
+        assert_eq!(ends[0]["status"], Value::Null);
+        for answered in &ends[1..6] {
+            assert_eq!(answered["status"], json!(503));
+        }
+        assert_eq!(ends[6]["status"], Value::Null);
+    }
+}
+
+pairings! {
+    /// Whatever the status is, it is told as a number, and as that of the answer.
+    async fn the_statuses_that_refuse_a_call_are_recorded_as_they_were_answered(pair: Pairing) {
+        let directory = tempfile::tempdir().unwrap();
+        let notes = pair.upstream().tools([tool("t")]);
+        let gateway = recording(directory.path(), &notes).start().await;
+        let client = pair.client(&gateway).await;
+        let statuses = [307, 401, 403, 413, 418, 429, 500];
+        for status in statuses {
+            notes.now_on("tools/call", move |_| Play::Status(status));
+            client.call("notes_t", "{}").await.tool_error();
+        }
+        gateway.app.clone().shutdown().await;
+        let told = records(directory.path(), "tools/call");
+        let ends = told.iter().filter(|record| record["stage"] == "outcome");
+        let ends: Vec<_> = ends.map(|end| end["status"].clone()).collect();
+        // A redirect is told by its reason: which of them it was says nothing about the upstream's health.
+        let expected = statuses.map(|status| match status {
+            307 => Value::Null,
+            status => json!(status),
+        });
+        assert_eq!(ends, expected, "{told:#?}");
+    }
+}
