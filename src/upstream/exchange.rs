@@ -225,20 +225,16 @@ impl Exchange {
         match answer.inspect_err(|_| self.over = true)? {
             Answer::Stream(head, frames) => {
                 self.frames = Some(frames);
-                allowed(&head)?;
                 Ok(Opened::Flowing(head))
             }
-            Answer::One(head, frame) => {
-                allowed(&head)?;
-                match frame {
-                    Frame::Response(response) => {
-                        let body = self.take(response)?;
-                        Ok(Opened::Ended(head, body))
-                    }
-                    Frame::Request(_) | Frame::Notification(_) => Err(UpstreamError::Protocol(
-                        "answered a request with a frame that is no response".into(),
-                    )),
-                }
+            Answer::One(head, Frame::Response(response)) => {
+                let body = self.take(response)?;
+                Ok(Opened::Ended(head, body))
+            }
+            Answer::One(_, Frame::Request(_) | Frame::Notification(_)) => {
+                Err(UpstreamError::Protocol(
+                    "answered a request with a frame that is no response".into(),
+                ))
             }
             Answer::Status(head) => {
                 self.over = true;
@@ -640,22 +636,12 @@ fn not_offered() -> UpstreamError {
     UpstreamError::Protocol("answered with a kind of result that was not offered to it".into())
 }
 
-/// What an HTTP answer without a frame means when nothing better is known about it.
+/// What an HTTP answer without a frame means when nothing better is known about it. What is refused whatever comes with it, a
+/// redirect or a refused credential, no transport hands on.
 pub(super) fn bare(status: StatusCode) -> UpstreamError {
     match status.as_u16() {
-        code @ (401 | 403) => UpstreamError::Auth(Some(code)),
-        300..=399 => UpstreamError::Redirect,
-        413 => UpstreamError::RequestTooLarge,
         code @ (408 | 425 | 429 | 500..=599) => UpstreamError::away(format!("HTTP {code}"), status),
         code => UpstreamError::Status(code),
-    }
-}
-
-/// A frame that came with a refused credential is not looked at (SECURITY EGR-6).
-const fn allowed(head: &Head) -> Result<(), UpstreamError> {
-    match head.status.as_u16() {
-        code @ (401 | 403) => Err(UpstreamError::Auth(Some(code))),
-        _ => Ok(()),
     }
 }
 

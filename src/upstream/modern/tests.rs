@@ -306,35 +306,13 @@ async fn an_answer_of_another_era_ends_the_peer() {
     }
 }
 
-/// SECURITY EGR-6
-#[tokio::test]
-async fn a_frame_that_comes_with_a_refused_credential_is_not_looked_at() {
-    for status in [401, 403] {
-        let play = Play::Error(
-            status,
-            -32001,
-            r#"{"resource_metadata":"https://evil.example"}"#,
-        );
-        let (_, peer) = over_http(move |_| play.clone());
-        match peer.call(a_tool_call(), a_route("t")).await {
-            Err(UpstreamError::Auth(code)) => assert_eq!(code, Some(status)),
-            other => panic!("{status}: {other:?}"),
-        }
-    }
-}
-
-/// SECURITY EGR-3, EGR-6
 #[tokio::test]
 async fn statuses_without_a_frame_are_told_apart() {
     let error = |status: u16| exchange::bare(StatusCode::from_u16(status).unwrap());
-    for status in [401, 403] {
-        assert!(matches!(error(status), UpstreamError::Auth(Some(code)) if code == status));
+    for status in [408, 425, 429, 500, 503] {
+        let away = matches!(error(status), UpstreamError::Unavailable { .. });
+        assert_eq!((away, error(status).status()), (true, Some(status)));
     }
-    for status in [301, 302, 303, 307, 308] {
-        assert!(matches!(error(status), UpstreamError::Redirect), "{status}");
-    }
-    assert!(matches!(error(413), UpstreamError::RequestTooLarge));
-    assert!(matches!(error(503), UpstreamError::Unavailable { .. }));
     assert!(matches!(error(418), UpstreamError::Status(418)));
 }
 

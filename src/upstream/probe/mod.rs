@@ -466,7 +466,7 @@ fn refused(head: &Head, error: &RpcError, revision: Revision) -> Result<Discover
 
 /// Whether an answer with this status says anything about the era.
 fn is_evidence(head: &Head) -> bool {
-    !head.status.is_server_error() && !matches!(head.status.as_u16(), 401 | 403 | 408 | 425 | 429)
+    !head.status.is_server_error() && !matches!(head.status.as_u16(), 408 | 425 | 429)
 }
 
 /// Whether only a modern server has this code.

@@ -196,10 +196,8 @@ async fn a_modern_server_that_cannot_be_used_is_not_asked_for_the_handshake() {
 #[tokio::test(start_paused = true)]
 async fn refused_credentials_failures_and_silence_are_no_evidence() {
     for question in [
-        Play::Status(401),
-        Play::Status(403),
-        Play::Error(401, -32000, ""),
         Play::Fail(UpstreamError::Auth(Some(401))),
+        Play::Fail(UpstreamError::Auth(Some(403))),
         Play::Fail(UpstreamError::Redirect),
         Play::Fail(UpstreamError::unavailable("refused")),
         Play::Status(500),
@@ -225,7 +223,7 @@ async fn a_refused_handshake_leads_to_the_event_stream_and_other_failures_do_not
         (Play::Error(400, -32000, ""), true),
         (Play::Error(400, -32022, ""), false),
         (Play::Error(200, -32602, ""), false),
-        (Play::Status(401), false),
+        (Play::Fail(UpstreamError::Auth(Some(401))), false),
         (Play::Status(500), false),
     ] {
         let question = Play::Status(404);

@@ -6,6 +6,7 @@ mod http;
 mod mux;
 mod pool;
 mod printable;
+mod refused;
 #[cfg(test)]
 mod rig;
 mod sse;
@@ -123,7 +124,7 @@ pub enum Answer {
 /// The HTTP facts of an answer; pipes leave the default.
 #[derive(Debug, Clone, Default)]
 pub struct Head {
-    /// The status.
+    /// The status; none that is [refused](refused::admitted).
     pub status: StatusCode,
     /// `Mcp-Session-Id`, if the upstream set one.
     pub session: Option<HeaderValue>,

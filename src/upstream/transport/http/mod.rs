@@ -1,8 +1,8 @@
 //! Streamable HTTP toward an upstream, in every revision: one POST per frame, answered by JSON or an event stream.
 //!
 //! Guarantees: what is sent is the peer's headers and the configured ones, nothing of a client's (SECURITY EGR-1,
-//! EGR-2); of an answer only the status, the session id and the frames are looked at (EGR-7); a redirect is refused
-//! (EGR-3), compression is neither asked for nor taken. Deliberately absent: resuming broken streams, and what a
+//! EGR-2); of an answer only the status, the session id and the frames are looked at (EGR-7), and of one that is refused
+//! nothing at all (`refused`); compression is neither asked for nor taken. Deliberately absent: resuming broken streams, and what a
 //! status means to a session or an era.
 
 mod apart;
@@ -16,7 +16,7 @@ use futures_util::{
 };
 use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri,
-    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HOST, WWW_AUTHENTICATE},
+    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HOST},
 };
 use http_body_util::Full;
 use secrecy::ExposeSecret;
@@ -25,15 +25,15 @@ use super::{
     Answer, Frames, Head, Outbound, Transport,
     body::{Drain, Events, Owes, check_id, rest, whole},
     pool::{Arriving, Length, Outgoing, Pool},
+    refused::admitted,
 };
 use crate::{
-    fetch::Challenge,
     json::Limits,
     jsonrpc::{Frame, Message, RequestId, RpcError, decode},
     protocol::{codes, mirror},
     tasks::Tasks,
     upstream::{
-        CredentialError, UpstreamError,
+        UpstreamError,
         spec::{HttpSpec, PeerBounds, Timeouts},
     },
 };
@@ -280,10 +280,7 @@ pub(super) enum Content {
 pub(super) fn inspect(
     response: Response<Arriving>,
 ) -> Result<(Head, Content, Arriving), UpstreamError> {
-    let (mut parts, body) = response.into_parts();
-    if let Some(error) = refusal(parts.status) {
-        return Err(lacking(&parts).unwrap_or(error));
-    }
+    let (mut parts, body) = admitted(response)?.into_parts();
     let coded = parts.headers.get(CONTENT_ENCODING);
     if coded.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         return Err(UpstreamError::Protocol("a compressed answer".into()));
@@ -305,27 +302,6 @@ pub(super) fn inspect(
         session: parts.headers.remove(&mirror::header::SESSION_ID),
     };
     Ok((head, content, body))
-}
-
-/// The statuses that are errors whatever else was answered.
-pub(super) fn refusal(status: StatusCode) -> Option<UpstreamError> {
-    match status {
-        status if status.is_redirection() => Some(UpstreamError::Redirect),
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            Some(UpstreamError::Auth(Some(status.as_u16())))
-        }
-        StatusCode::PAYLOAD_TOO_LARGE => Some(UpstreamError::RequestTooLarge),
-        _ => None,
-    }
-}
-
-/// What a refusal says that the credential lacks, where it says just that (RFC 6750 3.1).
-fn lacking(parts: &http::response::Parts) -> Option<UpstreamError> {
-    if parts.status != StatusCode::FORBIDDEN {
-        return None;
-    }
-    let challenge = Challenge::of(parts.headers.get_all(WWW_AUTHENTICATE))?;
-    CredentialError::lacks(challenge).map(UpstreamError::Credential)
 }
 
 /// An answer in an event stream: its one frame, or the stream with the first of them ahead.

@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use super::{super::rig::*, *};
 use crate::{
     json::Limits,
+    jsonrpc::sse,
     metrics::{Bound, seen},
 };
 
@@ -135,30 +136,61 @@ async fn a_notification_is_accepted_by_any_success() {
     }
 }
 
+/// Asks once of a server that answers this status with a whole frame, and with an address; it must be asked no second time.
+async fn refused(status: u16, kind: &'static str, frame: Bytes) -> UpstreamError {
+    let tasks = Tasks::new();
+    let hits = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&hits);
+    let http = against(&tasks, move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        let mut answer = answer(status, kind, full(frame.clone()));
+        let elsewhere = HeaderValue::from_static("/elsewhere");
+        answer.headers_mut().insert(header::LOCATION, elsewhere);
+        answer
+    })
+    .await;
+    let error = ask(&http, request(1)).await.unwrap_err();
+    assert_eq!(hits.load(Ordering::Relaxed), 1, "{status} was followed");
+    error
+}
+
+/// A response to request 1, as JSON and as an event.
+fn frames() -> [(&'static str, Bytes); 2] {
+    let frame = Bytes::from(result(1, 1));
+    let event = sse::encode(None, std::slice::from_ref(&frame));
+    [(TYPE, frame), ("text/event-stream", event)]
+}
+
+/// SECURITY EGR-3
 #[tokio::test]
-async fn refusals_have_errors_of_their_own() {
-    for (status, reason) in [
-        (301, "upstream_redirect"),
-        (307, "upstream_redirect"),
-        (401, "upstream_auth_failed"),
-        (403, "upstream_auth_failed"),
-        (413, "upstream_request_too_large"),
-    ] {
-        let tasks = Tasks::new();
-        let hits = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&hits);
-        let http = against(&tasks, move || {
-            count.fetch_add(1, Ordering::Relaxed);
-            let mut answer = answer(status, TYPE, full(result(1, 1)));
-            answer
-                .headers_mut()
-                .insert(header::LOCATION, HeaderValue::from_static("/elsewhere"));
-            answer
-        })
-        .await;
-        let error = ask(&http, request(1)).await.unwrap_err();
-        assert_eq!(error.reason(), reason, "{status}");
-        assert_eq!(hits.load(Ordering::Relaxed), 1, "{status} was followed");
+async fn a_redirect_is_refused_whatever_comes_with_it() {
+    for status in [301, 302, 303, 307, 308] {
+        for (kind, frame) in frames() {
+            let error = refused(status, kind, frame).await;
+            assert!(
+                matches!(error, UpstreamError::Redirect),
+                "{status}: {error}"
+            );
+        }
+    }
+}
+
+/// SECURITY EGR-6
+#[tokio::test]
+async fn a_refused_credential_is_told_whatever_comes_with_it() {
+    for status in [401, 403] {
+        for (kind, frame) in frames() {
+            let error = refused(status, kind, frame).await;
+            assert!(matches!(error, UpstreamError::Auth(Some(told)) if told == status));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_too_large_is_told_whatever_comes_with_it() {
+    for (kind, frame) in frames() {
+        let error = refused(413, kind, frame).await;
+        assert!(matches!(error, UpstreamError::RequestTooLarge), "{error}");
     }
 }
 

@@ -22,9 +22,10 @@ use tokio::time::timeout;
 use super::{
     Answer, Frames, Head, Outbound, Transport,
     body::{Events, Owes, rest},
-    http::{Content, assemble, configured, inspect, refusal},
+    http::{Content, assemble, configured, inspect},
     mux::{Inbox, LastWord, Mux},
     pool::{Length, Pool},
+    refused::admitted,
 };
 use crate::{
     protocol::UpstreamId,
@@ -173,11 +174,8 @@ impl Post {
             self.headers.insert(AUTHORIZATION, token.clone());
         }
         let request = assemble(Method::POST, &self.url, self.headers, out.frame);
-        let response = self.pool.send(request, Length::Short).await?;
+        let response = admitted(self.pool.send(request, Length::Short).await?)?;
         let status: StatusCode = response.status();
-        if let Some(error) = refusal(status) {
-            return Err(error);
-        }
         // A word like `Accepted` is read, so that the connection serves again; more is not waited for.
         drop(timeout(Duration::from_millis(100), rest(response.into_body())).await);
         Ok(Head {

@@ -132,6 +132,29 @@ async fn a_post_that_is_not_taken_is_told_at_once() {
     }
 }
 
+/// SECURITY EGR-3, EGR-6
+#[tokio::test]
+async fn an_event_stream_that_is_refused_is_told_and_looked_for_nowhere_else() {
+    for (status, said) in [
+        (302, "upstream_redirect"),
+        (307, "upstream_redirect"),
+        (401, "upstream_auth_failed"),
+        (403, "upstream_auth_failed"),
+    ] {
+        let tasks = Tasks::new();
+        let address = serve(&tasks, None, None, move |_request| {
+            let mut answer = answer(status, "text/event-stream", full(NAMED));
+            let elsewhere = HeaderValue::from_static("/elsewhere");
+            answer.headers_mut().insert("location", elsewhere);
+            std::future::ready(answer)
+        })
+        .await;
+        let spec = spec("http", "127.0.0.1", address, "/sse");
+        let error = open_at(&spec, &tasks).await.unwrap_err();
+        assert_eq!(error.reason(), said, "{status}");
+    }
+}
+
 #[tokio::test]
 async fn only_an_address_of_the_same_origin_is_taken_and_it_comes_first() {
     for named in [
