@@ -3,6 +3,9 @@
 //! Guarantees: an exchange ends in one outcome or one error before its deadline; dropped before that, the upstream is told in
 //! its era's manner; a frame that is not this exchange's own breaks this exchange and no other (SECURITY EGR-11, REL-5).
 
+mod judged;
+mod lost;
+
 use std::sync::{Arc, atomic::AtomicUsize};
 
 use futures_util::{StreamExt, future::BoxFuture, stream};
@@ -11,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     UpstreamError,
-    asking::{self, Offer},
+    asking::Offer,
     line::Line,
     terms::Share,
     transport::{Answer, Frames, Head, Outbound},
@@ -21,10 +24,13 @@ use super::{
 use crate::{
     call::{Call, Caller, Event, Identity, LogLevel, Outcome, Reply, ReplyStream, Step},
     catalog::Route,
-    json::{Json, Kind, Limits, Node},
+    json::{Json, Limits, Node},
     jsonrpc::{Frame, Notification, Request, Response, RpcError, encode},
-    protocol::{Era, Revision, codes, methods},
+    protocol::{Era, Revision, methods},
 };
+
+pub(super) use judged::complete;
+pub(super) use lost::{bare, failure};
 
 /// A request that is under way.
 pub(super) struct Exchange {
@@ -449,98 +455,6 @@ impl Exchange {
         let steps = stream::once(std::future::ready(first)).chain(rest);
         Ok(Reply::Stream(ReplyStream::new(steps.boxed())))
     }
-
-    /// What a response means for the caller.
-    ///
-    /// # Errors
-    /// [`UpstreamError::Protocol`] for what only concerns this hop, [`UpstreamError::NeedsCapabilities`] for what the caller
-    /// lacks, [`UpstreamError::Unavailable`] when the server turns out to speak in another way than it did.
-    pub(super) fn judge(
-        &self,
-        status: StatusCode,
-        body: Result<Json, RpcError>,
-    ) -> Result<Outcome, UpstreamError> {
-        match (self.line.era, body) {
-            (Era::Legacy, Ok(result)) => Ok(Outcome::Complete(result)),
-            // Hop-local codes of the other era are never passed on (PROTOCOL G6).
-            (Era::Legacy, Err(error)) if matches!(error.code, -32022..=-32020) => {
-                Err(UpstreamError::unavailable(
-                    "it refused a request as a server of the newer era would",
-                ))
-            }
-            (Era::Legacy, Err(error)) if error.code == codes::URL_ELICITATION_REQUIRED => {
-                visits::required(
-                    &self.line.terms.id,
-                    self.line.terms.peer.asking.inputs,
-                    error,
-                    self.wants.caller.as_deref(),
-                    self.wants.rounds,
-                )
-            }
-            (Era::Legacy, Err(error)) => Ok(Outcome::Failed(error)),
-            (Era::Modern, Ok(result)) => match (ResultKind::of(&result), self.wants.rounds) {
-                (ResultKind::Complete, _) => Ok(Outcome::Complete(result)),
-                (ResultKind::InputRequired, Some(offer)) => {
-                    let bounds = &self.line.terms.peer.asking;
-                    asking::input_required(&result, offer, bounds).map(Outcome::InputRequired)
-                }
-                (ResultKind::Task, _) if self.wants.task => Ok(Outcome::Task(result)),
-                (ResultKind::InputRequired | ResultKind::Task | ResultKind::Other, _) => {
-                    Err(not_offered())
-                }
-            },
-            (Era::Modern, Err(error)) => self.modern_error(status, error),
-        }
-    }
-
-    fn modern_error(&self, status: StatusCode, error: RpcError) -> Result<Outcome, UpstreamError> {
-        match error.code {
-            codes::HEADER_MISMATCH => Err(UpstreamError::Protocol(
-                "found our mirrored headers and our body to disagree".into(),
-            )),
-            codes::MISSING_CAPABILITY => Err(self.missing_capability(&error)),
-            codes::URL_ELICITATION_REQUIRED => Err(UpstreamError::Protocol(
-                "answered with an error that its revision forbids".into(),
-            )),
-            codes::UNSUPPORTED_VERSION => {
-                self.line.doubt.cancel();
-                Err(UpstreamError::unavailable(
-                    "it no longer serves the revision it was reached in",
-                ))
-            }
-            // The whole range means nothing in this era (PROTOCOL A6); with a 400 it is how an older server refuses.
-            -32019..=-32000
-                if status == StatusCode::BAD_REQUEST && error.code != codes::RESOURCE_NOT_FOUND =>
-            {
-                self.line.doubt.cancel();
-                Err(UpstreamError::unavailable(
-                    "it refused a request as a server of the older era would",
-                ))
-            }
-            _ => Ok(Outcome::Failed(error)),
-        }
-    }
-
-    /// A server needs what was not declared to it. A caller that did not declare it either is told; to all others it is a
-    /// matter of this hop (PROTOCOL D6).
-    fn missing_capability(&self, error: &RpcError) -> UpstreamError {
-        let needed = error.data.as_ref().and_then(|data| {
-            let needed = data.root().member("requiredCapabilities")?;
-            (needed.kind() == Kind::Object).then(|| data.slice(needed))
-        });
-        let caller = self.wants.caller.as_ref();
-        let lacks = |needed: &Json| {
-            caller.is_some_and(|caller| {
-                caller.revision.era() == Era::Modern && !caller.capabilities.cover(needed)
-            })
-        };
-        match needed.filter(lacks) {
-            Some(needed) => UpstreamError::NeedsCapabilities(needed),
-            None => UpstreamError::Protocol(
-                "needs a client capability that was not declared to it".into(),
-            ),
-        }
-    }
 }
 
 impl Drop for Exchange {
@@ -595,93 +509,4 @@ pub(super) async fn ask(
         Ok(result) => Told::Result(head, result),
         Err(error) => Told::Error(head, error),
     })
-}
-
-/// The result itself when it is a final one, for requests that nothing else was offered to.
-///
-/// # Errors
-/// [`UpstreamError::Protocol`] for any other `resultType`.
-pub(super) fn complete(result: Json) -> Result<Json, UpstreamError> {
-    match ResultKind::of(&result) {
-        ResultKind::Complete => Ok(result),
-        ResultKind::InputRequired | ResultKind::Task | ResultKind::Other => Err(not_offered()),
-    }
-}
-
-/// What a `resultType` says.
-enum ResultKind {
-    Complete,
-    InputRequired,
-    /// The tasks extension.
-    Task,
-    Other,
-}
-
-impl ResultKind {
-    /// A server that says nothing means a complete result (PROTOCOL A1).
-    fn of(result: &Json) -> Self {
-        let Some(kind) = result.root().member("resultType") else {
-            return Self::Complete;
-        };
-        match kind.as_str().as_deref() {
-            Some("complete") => Self::Complete,
-            Some("input_required") => Self::InputRequired,
-            Some("task") => Self::Task,
-            _ => Self::Other,
-        }
-    }
-}
-
-fn not_offered() -> UpstreamError {
-    UpstreamError::Protocol("answered with a kind of result that was not offered to it".into())
-}
-
-/// What an HTTP answer without a frame means when nothing better is known about it. What is refused whatever comes with it, a
-/// redirect or a refused credential, no transport hands on.
-pub(super) fn bare(status: StatusCode) -> UpstreamError {
-    match status.as_u16() {
-        code @ (408 | 425 | 429 | 500..=599) => UpstreamError::away(format!("HTTP {code}"), status),
-        code => UpstreamError::Status(code),
-    }
-}
-
-/// An error that comes after the first event: the stream's outcome, in our own range and without the cause.
-pub(super) fn failure(error: &UpstreamError) -> RpcError {
-    let (code, message) = match error {
-        UpstreamError::Unavailable { .. } | UpstreamError::OutcomeUnknown => (
-            codes::UPSTREAM_UNAVAILABLE,
-            "the connection to the upstream was lost before its answer",
-        ),
-        UpstreamError::Timeout(_) => (
-            codes::UPSTREAM_TIMEOUT,
-            "the upstream did not answer in time",
-        ),
-        // What the caller lacks is said first or not at all: its HTTP status is 400.
-        UpstreamError::Protocol(_)
-        | UpstreamError::Undeclared(_)
-        | UpstreamError::Status(_)
-        | UpstreamError::Refused(_)
-        | UpstreamError::Redirect
-        | UpstreamError::NeedsCapabilities(_) => {
-            (codes::UPSTREAM_PROTOCOL, "the upstream broke the protocol")
-        }
-        UpstreamError::Auth(_) => (
-            codes::UPSTREAM_AUTH,
-            "the upstream refused the gateway's credential",
-        ),
-        UpstreamError::Credential(_) => (
-            codes::UPSTREAM_AUTH,
-            "the gateway has no credential for the upstream",
-        ),
-        UpstreamError::TooLarge(_) | UpstreamError::RequestTooLarge => (
-            codes::UPSTREAM_TOO_LARGE,
-            "the upstream's answer is too large",
-        ),
-        UpstreamError::Overloaded => (codes::OVERLOADED, "too many calls in flight"),
-    };
-    let data = crate::protocol::meta::object_of(&[("reason", Json::string(error.reason()))]);
-    RpcError {
-        data: Some(data),
-        ..RpcError::new(code, message)
-    }
 }

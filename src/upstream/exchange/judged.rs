@@ -1,0 +1,148 @@
+//! What a response means for the caller, by the era that it came in.
+//!
+//! Guarantees: what concerns this hop alone is never passed on as if it were the server's word to the caller (PROTOCOL G6); no kind
+//! of result comes through that was not offered to the server (EGR-11).
+
+use http::StatusCode;
+
+use super::Exchange;
+use crate::{
+    call::Outcome,
+    json::{Json, Kind},
+    jsonrpc::RpcError,
+    protocol::{Era, codes},
+    upstream::{UpstreamError, asking, visits},
+};
+
+impl Exchange {
+    /// What a response means for the caller.
+    ///
+    /// # Errors
+    /// [`UpstreamError::Protocol`] for what only concerns this hop, [`UpstreamError::NeedsCapabilities`] for what the caller
+    /// lacks, [`UpstreamError::Unavailable`] when the server turns out to speak in another way than it did.
+    pub(in crate::upstream) fn judge(
+        &self,
+        status: StatusCode,
+        body: Result<Json, RpcError>,
+    ) -> Result<Outcome, UpstreamError> {
+        match (self.line.era, body) {
+            (Era::Legacy, Ok(result)) => Ok(Outcome::Complete(result)),
+            // Hop-local codes of the other era are never passed on (PROTOCOL G6).
+            (Era::Legacy, Err(error)) if matches!(error.code, -32022..=-32020) => {
+                Err(UpstreamError::unavailable(
+                    "it refused a request as a server of the newer era would",
+                ))
+            }
+            (Era::Legacy, Err(error)) if error.code == codes::URL_ELICITATION_REQUIRED => {
+                visits::required(
+                    &self.line.terms.id,
+                    self.line.terms.peer.asking.inputs,
+                    error,
+                    self.wants.caller.as_deref(),
+                    self.wants.rounds,
+                )
+            }
+            (Era::Legacy, Err(error)) => Ok(Outcome::Failed(error)),
+            (Era::Modern, Ok(result)) => match (ResultKind::of(&result), self.wants.rounds) {
+                (ResultKind::Complete, _) => Ok(Outcome::Complete(result)),
+                (ResultKind::InputRequired, Some(offer)) => {
+                    let bounds = &self.line.terms.peer.asking;
+                    asking::input_required(&result, offer, bounds).map(Outcome::InputRequired)
+                }
+                (ResultKind::Task, _) if self.wants.task => Ok(Outcome::Task(result)),
+                (ResultKind::InputRequired | ResultKind::Task | ResultKind::Other, _) => {
+                    Err(not_offered())
+                }
+            },
+            (Era::Modern, Err(error)) => self.modern_error(status, error),
+        }
+    }
+
+    fn modern_error(&self, status: StatusCode, error: RpcError) -> Result<Outcome, UpstreamError> {
+        match error.code {
+            codes::HEADER_MISMATCH => Err(UpstreamError::Protocol(
+                "found our mirrored headers and our body to disagree".into(),
+            )),
+            codes::MISSING_CAPABILITY => Err(self.missing_capability(&error)),
+            codes::URL_ELICITATION_REQUIRED => Err(UpstreamError::Protocol(
+                "answered with an error that its revision forbids".into(),
+            )),
+            codes::UNSUPPORTED_VERSION => {
+                self.line.doubt.cancel();
+                Err(UpstreamError::unavailable(
+                    "it no longer serves the revision it was reached in",
+                ))
+            }
+            // The whole range means nothing in this era (PROTOCOL A6); with a 400 it is how an older server refuses.
+            -32019..=-32000
+                if status == StatusCode::BAD_REQUEST && error.code != codes::RESOURCE_NOT_FOUND =>
+            {
+                self.line.doubt.cancel();
+                Err(UpstreamError::unavailable(
+                    "it refused a request as a server of the older era would",
+                ))
+            }
+            _ => Ok(Outcome::Failed(error)),
+        }
+    }
+
+    /// A server needs what was not declared to it. A caller that did not declare it either is told; to all others it is a
+    /// matter of this hop (PROTOCOL D6).
+    fn missing_capability(&self, error: &RpcError) -> UpstreamError {
+        let needed = error.data.as_ref().and_then(|data| {
+            let needed = data.root().member("requiredCapabilities")?;
+            (needed.kind() == Kind::Object).then(|| data.slice(needed))
+        });
+        let caller = self.wants.caller.as_ref();
+        let lacks = |needed: &Json| {
+            caller.is_some_and(|caller| {
+                caller.revision.era() == Era::Modern && !caller.capabilities.cover(needed)
+            })
+        };
+        match needed.filter(lacks) {
+            Some(needed) => UpstreamError::NeedsCapabilities(needed),
+            None => UpstreamError::Protocol(
+                "needs a client capability that was not declared to it".into(),
+            ),
+        }
+    }
+}
+
+/// The result itself when it is a final one, for requests that nothing else was offered to.
+///
+/// # Errors
+/// [`UpstreamError::Protocol`] for any other `resultType`.
+pub(in crate::upstream) fn complete(result: Json) -> Result<Json, UpstreamError> {
+    match ResultKind::of(&result) {
+        ResultKind::Complete => Ok(result),
+        ResultKind::InputRequired | ResultKind::Task | ResultKind::Other => Err(not_offered()),
+    }
+}
+
+/// What a `resultType` says.
+enum ResultKind {
+    Complete,
+    InputRequired,
+    /// The tasks extension.
+    Task,
+    Other,
+}
+
+impl ResultKind {
+    /// A server that says nothing means a complete result (PROTOCOL A1).
+    fn of(result: &Json) -> Self {
+        let Some(kind) = result.root().member("resultType") else {
+            return Self::Complete;
+        };
+        match kind.as_str().as_deref() {
+            Some("complete") => Self::Complete,
+            Some("input_required") => Self::InputRequired,
+            Some("task") => Self::Task,
+            _ => Self::Other,
+        }
+    }
+}
+
+fn not_offered() -> UpstreamError {
+    UpstreamError::Protocol("answered with a kind of result that was not offered to it".into())
+}

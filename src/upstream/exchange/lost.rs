@@ -1,0 +1,60 @@
+//! What it means when there is no response: an HTTP status alone, or a stream that breaks.
+
+use http::StatusCode;
+
+use crate::{
+    json::Json,
+    jsonrpc::RpcError,
+    protocol::{codes, meta},
+    upstream::UpstreamError,
+};
+
+/// What an HTTP answer without a frame means when nothing better is known about it. What is refused whatever comes with it, a
+/// redirect or a refused credential, no transport hands on.
+pub(in crate::upstream) fn bare(status: StatusCode) -> UpstreamError {
+    match status.as_u16() {
+        code @ (408 | 425 | 429 | 500..=599) => UpstreamError::away(format!("HTTP {code}"), status),
+        code => UpstreamError::Status(code),
+    }
+}
+
+/// An error that comes after the first event: the stream's outcome, in our own range and without the cause.
+pub(in crate::upstream) fn failure(error: &UpstreamError) -> RpcError {
+    let (code, message) = match error {
+        UpstreamError::Unavailable { .. } | UpstreamError::OutcomeUnknown => (
+            codes::UPSTREAM_UNAVAILABLE,
+            "the connection to the upstream was lost before its answer",
+        ),
+        UpstreamError::Timeout(_) => (
+            codes::UPSTREAM_TIMEOUT,
+            "the upstream did not answer in time",
+        ),
+        // What the caller lacks is said first or not at all: its HTTP status is 400.
+        UpstreamError::Protocol(_)
+        | UpstreamError::Undeclared(_)
+        | UpstreamError::Status(_)
+        | UpstreamError::Refused(_)
+        | UpstreamError::Redirect
+        | UpstreamError::NeedsCapabilities(_) => {
+            (codes::UPSTREAM_PROTOCOL, "the upstream broke the protocol")
+        }
+        UpstreamError::Auth(_) => (
+            codes::UPSTREAM_AUTH,
+            "the upstream refused the gateway's credential",
+        ),
+        UpstreamError::Credential(_) => (
+            codes::UPSTREAM_AUTH,
+            "the gateway has no credential for the upstream",
+        ),
+        UpstreamError::TooLarge(_) | UpstreamError::RequestTooLarge => (
+            codes::UPSTREAM_TOO_LARGE,
+            "the upstream's answer is too large",
+        ),
+        UpstreamError::Overloaded => (codes::OVERLOADED, "too many calls in flight"),
+    };
+    let data = meta::object_of(&[("reason", Json::string(error.reason()))]);
+    RpcError {
+        data: Some(data),
+        ..RpcError::new(code, message)
+    }
+}
