@@ -1,5 +1,7 @@
 //! A transport that plays a script: for tests of everything that stands on transports.
 
+mod stock;
+
 use std::{
     collections::VecDeque,
     sync::{
@@ -12,29 +14,23 @@ use std::{
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use tokio::{
-    sync::{Notify, mpsc},
-    time::Instant,
-};
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     UpstreamError,
     probe::Connector,
-    spec::{
-        Endpoint, HttpSpec, HttpTransport, Isolation, PeerBounds, Pin, QueueBounds, StdioSpec,
-        Timeouts, UpstreamSpec,
-    },
-    terms::Terms,
+    spec::HttpTransport,
     transport::{Answer, Frames, Head, Outbound, Transport},
 };
 use crate::{
-    call::{Affinity, Call, CallId, Caller, Identity, Op, Principal, Trail},
-    catalog::{Route, rules::CatalogBounds},
-    json::{Json, Limits},
+    json::Limits,
     jsonrpc::{Frame, Message, decode},
-    protocol::{ClientCapabilities, Revision, UpstreamId, names::Scope},
-    tasks::Tasks,
+};
+
+pub(super) use stock::{
+    a_call, a_caller, a_pipe, a_route, a_tool_call, an_address, discovery, greeting, last, note,
+    terms,
 };
 
 /// A frame that was sent.
@@ -472,20 +468,6 @@ impl Connector for Processes {
     }
 }
 
-/// A result of `initialize`.
-pub(super) fn greeting(revision: &str) -> String {
-    format!(
-        r#"{{"protocolVersion":"{revision}","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}},"instructions":"do"}}"#
-    )
-}
-
-/// A result of `server/discover`.
-pub(super) fn discovery(versions: &str) -> String {
-    format!(
-        r#"{{"resultType":"complete","supportedVersions":{versions},"capabilities":{{"tools":{{}}}},"ttlMs":0,"cacheScope":"public"}}"#
-    )
-}
-
 fn result_frame(id: &str, text: &str) -> Frame {
     frame(&format!(
         r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#,
@@ -498,105 +480,4 @@ fn frame(text: &str) -> Frame {
         Ok(Message::One(frame)) => frame,
         other => panic!("{text}: {other:?}"),
     }
-}
-
-/// A notification's text.
-pub(super) fn note(method: &str, params: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)
-}
-
-/// A result frame's text, for streams.
-pub(super) fn last(result: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":$id,"result":{result}}}"#)
-}
-
-/// A call with these params, by an anonymous client of 2026-07-28 with far deadlines.
-pub(super) fn a_call(op: Op, params: &str) -> Call {
-    Call {
-        id: CallId::new(),
-        op,
-        params: Json::parse(Bytes::copy_from_slice(params.as_bytes()), &Limits::CLIENT).unwrap(),
-        caller: Arc::new(a_caller("anonymous")),
-        identity: Identity::anonymous(),
-        address: None,
-        scope: Scope::All,
-        resume: None,
-        wants_progress: false,
-        mirrored: None,
-        deadline: Instant::now() + Duration::from_secs(3600),
-        trail: Trail::NONE,
-    }
-}
-
-/// A client whose session and principal both are `key`.
-pub(super) fn a_caller(key: &str) -> Caller {
-    Caller {
-        principal: Principal::anonymous(),
-        revision: Revision::V2026_07_28,
-        capabilities: ClientCapabilities::NONE,
-        log_level: None,
-        affinity: Affinity {
-            key: key.into(),
-            ended: Some(CancellationToken::new()),
-        },
-    }
-}
-
-/// A call of tool `t`, outwardly `u_t`.
-pub(super) fn a_tool_call() -> Call {
-    a_call(
-        Op::CallTool("u_t".into()),
-        r#"{"name":"u_t","arguments":{"a":1.0}}"#,
-    )
-}
-
-/// The route of something that the upstream calls `local`.
-pub(super) fn a_route(local: &str) -> Route {
-    Route {
-        upstream: UpstreamId::parse("u").unwrap(),
-        local: local.into(),
-        headers: Arc::new([]),
-        task_only: false,
-        terms: None,
-    }
-}
-
-/// A child process upstream.
-pub(super) fn a_pipe() -> UpstreamSpec {
-    UpstreamSpec {
-        id: UpstreamId::parse("u").unwrap(),
-        endpoint: Endpoint::Stdio(StdioSpec {
-            command: vec!["none".into()],
-            env: std::collections::BTreeMap::new(),
-            cwd: None,
-        }),
-        protocol: Pin::Auto,
-        isolation: Isolation::Shared,
-        timeouts: Timeouts::default(),
-        concurrency: 4,
-        queue: QueueBounds::default(),
-        bounds: PeerBounds::default(),
-        poll: Duration::from_secs(300),
-        stale_for: Duration::from_secs(300),
-    }
-}
-
-/// An HTTP upstream.
-pub(super) fn an_address() -> UpstreamSpec {
-    UpstreamSpec {
-        endpoint: Endpoint::Http(HttpSpec {
-            url: http::Uri::from_static("http://127.0.0.1/mcp"),
-            headers: Vec::new(),
-            grant: None,
-            tls: crate::upstream::spec::TlsSpec::default(),
-            transport: HttpTransport::Auto,
-        }),
-        isolation: Isolation::Session,
-        ..a_pipe()
-    }
-}
-
-/// The terms of a specification.
-pub(super) fn terms(spec: &UpstreamSpec) -> Arc<Terms> {
-    Terms::new(spec, CatalogBounds::default(), Arc::default(), Tasks::new())
 }
