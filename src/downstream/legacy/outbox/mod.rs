@@ -10,13 +10,14 @@
 //! replay is bounded in events and bytes, per session and in the process, the oldest going first, and a reader is never
 //! taken over a gap: it is refused instead. Deliberately absent: HTTP, timers.
 
+mod streams;
+
 use std::{
-    collections::{BTreeMap, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
-    task::{Context, Waker},
+    task::Context,
     time::Duration,
 };
 
@@ -33,18 +34,16 @@ use crate::{
     metrics::{Bound, reached},
 };
 
+use streams::{State, Stream};
+
 /// Events of one session kept for replay.
 pub(super) const KEPT_EVENTS: usize = 1_024;
 /// Bytes of them.
 pub(super) const KEPT_BYTES: usize = 4 << 20;
-/// Bytes kept for replay in this process.
-const ALL_KEPT_BYTES: usize = 256 << 20;
 /// How long a notice may wait for a reader that is there, before that reader is called slow.
 const SLOW: Duration = Duration::from_secs(30);
 /// GET streams of one session at once.
 const OPEN: usize = 8;
-/// Streams without a reader that can still be resumed.
-const RESUMABLE: usize = 64;
 /// How long a stream can be resumed after its reader was lost.
 const KEEP: Duration = Duration::from_secs(5 * 60);
 
@@ -79,38 +78,6 @@ pub(super) struct Outbox {
     shared: Arc<Shared>,
     // A plain lock: held for single looks and changes only, never while a feed is asked for its next frame.
     state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    streams: BTreeMap<u64, Stream>,
-    next_stream: u64,
-    next_reader: u64,
-    waiting: VecDeque<(Notice, Instant)>,
-    /// Events kept, oldest first, as the number of their stream; streams that were forgotten have none left here.
-    order: VecDeque<u64>,
-    kept_bytes: usize,
-    /// The session has ended.
-    closed: bool,
-}
-
-struct Stream {
-    /// Of a POST's stream; a GET's has none.
-    feed: Option<Feed>,
-    /// The last events, as they went out.
-    kept: VecDeque<Bytes>,
-    /// The number of the next event; the first is 1.
-    next: u64,
-    /// Who reads.
-    reader: u64,
-    attached: bool,
-    /// Wakes whoever reads.
-    waker: Option<Waker>,
-    /// Nothing follows what is kept.
-    over: bool,
-    /// When the last reader left.
-    left: Instant,
-    form: Form,
 }
 
 /// What there is for a reader.
@@ -449,152 +416,6 @@ impl Outbox {
 impl Drop for Outbox {
     fn drop(&mut self) {
         self.close();
-    }
-}
-
-impl State {
-    fn reader(&mut self) -> u64 {
-        self.next_reader += 1;
-        self.next_reader
-    }
-
-    fn add(&mut self, feed: Option<Feed>, form: Form, shared: &Shared) -> Place {
-        let left = |stream: &Stream| !stream.attached && (stream.over || stream.feed.is_none());
-        if self.streams.values().filter(|stream| left(stream)).count() >= RESUMABLE {
-            let oldest = self.streams.iter().filter(|(_, stream)| left(stream));
-            let oldest = oldest
-                .min_by_key(|(_, stream)| stream.left)
-                .map(|(number, _)| *number);
-            if let Some(oldest) = oldest {
-                self.forget(oldest, shared);
-            }
-        }
-        let number = self.next_stream;
-        self.next_stream += 1;
-        let reader = self.reader();
-        let mut stream = Stream {
-            feed,
-            kept: VecDeque::new(),
-            next: 1,
-            reader,
-            attached: false,
-            waker: None,
-            over: false,
-            left: Instant::now(),
-            form,
-        };
-        stream.attach(reader);
-        self.streams.insert(number, stream);
-        Place {
-            stream: number,
-            reader,
-            next: 1,
-            form,
-        }
-    }
-
-    /// The stream that notices go to: of the open ones the one opened last.
-    fn top(&self) -> Option<u64> {
-        let open = self
-            .streams
-            .iter()
-            .filter(|(_, stream)| stream.takes_notices());
-        open.max_by_key(|(_, stream)| stream.reader)
-            .map(|(number, _)| *number)
-    }
-
-    /// Makes room for so many bytes by letting go of the oldest; `false` when there never is.
-    fn make_room(&mut self, bytes: usize, shared: &Shared) -> bool {
-        if bytes > KEPT_BYTES {
-            return false;
-        }
-        while self.order.len() >= KEPT_EVENTS || self.kept_bytes + bytes > KEPT_BYTES {
-            if !self.drop_oldest(shared) {
-                return false;
-            }
-        }
-        loop {
-            let before = shared.kept.fetch_add(bytes, Ordering::Relaxed);
-            if before + bytes <= ALL_KEPT_BYTES {
-                return true;
-            }
-            shared.kept.fetch_sub(bytes, Ordering::Relaxed);
-            if !self.drop_oldest(shared) {
-                return false;
-            }
-        }
-    }
-
-    fn drop_oldest(&mut self, shared: &Shared) -> bool {
-        let Some(number) = self.order.pop_front() else {
-            return false;
-        };
-        let event = self
-            .streams
-            .get_mut(&number)
-            .and_then(|stream| stream.kept.pop_front());
-        self.release(event.map_or(0, |event| event.len()), shared);
-        true
-    }
-
-    /// Lets go of all that is kept of a stream.
-    fn drop_kept(&mut self, number: u64, shared: &Shared) {
-        let Some(stream) = self.streams.get_mut(&number) else {
-            return;
-        };
-        let bytes = stream.kept.drain(..).map(|event| event.len()).sum();
-        self.order.retain(|other| *other != number);
-        self.release(bytes, shared);
-    }
-
-    fn forget(&mut self, number: u64, shared: &Shared) {
-        self.drop_kept(number, shared);
-        self.streams.remove(&number);
-    }
-
-    fn release(&mut self, bytes: usize, shared: &Shared) {
-        self.kept_bytes -= bytes;
-        shared.kept.fetch_sub(bytes, Ordering::Relaxed);
-    }
-}
-
-impl Stream {
-    fn first(&self) -> u64 {
-        self.next - self.kept.len() as u64
-    }
-
-    fn at(&self, event: u64) -> Option<Bytes> {
-        let index = usize::try_from(event.checked_sub(self.first())?).ok()?;
-        self.kept.get(index).cloned()
-    }
-
-    const fn takes_notices(&self) -> bool {
-        self.feed.is_none() && self.attached && !self.over
-    }
-
-    fn attach(&mut self, reader: u64) {
-        self.reader = reader;
-        self.attached = true;
-        self.wake();
-    }
-
-    fn wake(&mut self) {
-        if let Some(waker) = self.waker.take() {
-            waker.wake();
-        }
-    }
-
-    fn watch(&mut self, cx: &Context<'_>) {
-        match &mut self.waker {
-            Some(waker) => waker.clone_from(cx.waker()),
-            None => self.waker = Some(cx.waker().clone()),
-        }
-    }
-}
-
-impl std::fmt::Debug for State {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("State").finish_non_exhaustive()
     }
 }
 

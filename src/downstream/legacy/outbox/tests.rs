@@ -5,7 +5,10 @@ use std::task::Poll;
 use futures_util::{StreamExt, stream, task::noop_waker};
 use tokio::sync::mpsc;
 
-use super::*;
+use super::{
+    streams::{ALL_KEPT_BYTES, RESUMABLE},
+    *,
+};
 use crate::downstream::legacy::Session;
 use crate::tasks::Tasks;
 
