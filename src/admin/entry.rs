@@ -3,7 +3,8 @@
 //!
 //! Guarantees: what a page of another site sends is refused before anything else is looked at; what is under `/api` is refused
 //! without a credential whether or not it is there; too many wrong credentials of one address are answered `429`; every
-//! change, done or refused to somebody with a credential, is told to the app.
+//! change, done or refused to somebody with a credential, is told to the app, and one that was begun is done to its end,
+//! whether or not whoever wanted it waits for that.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -11,7 +12,7 @@ use bytes::Bytes;
 use futures_util::{FutureExt as _, future::BoxFuture};
 use http::{HeaderMap, Method, Request, Response, StatusCode, header, request::Parts};
 use hyper::body::Incoming;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 
 use super::{
     Change, Gateway, Role,
@@ -96,19 +97,10 @@ impl Entry {
                 "this is for operators; the token is an auditor's",
             ));
         }
-        let query = Query::parse(head.uri.query(), operation.query)?;
-        if operation.verb == Verb::Post && !is_json(&head.headers) {
-            return Err(Problem::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "not_json",
-                "send a JSON body, and `Content-Type: application/json` with it",
-            ));
-        }
         Ok(Admitted {
             operation,
             names,
             role,
-            query,
         })
     }
 
@@ -163,23 +155,60 @@ impl Entry {
     }
 
     async fn answer(
-        &self,
+        self: &Arc<Self>,
         head: Parts,
         body: Incoming,
         peer: Peer,
     ) -> Result<Response<Body>, Problem> {
+        let admitted = self.admitted(&head, peer)?;
+        let (operation, role) = (admitted.operation, admitted.role);
+        let subject = admitted.names.first().cloned();
+        let asked = self.asked(admitted, &head, body).await;
+        let (Who::Having(Role::Operator), Some(by)) = (operation.who, role) else {
+            return (operation.run)(asked?).await;
+        };
+        // Whoever wants a change may leave in the middle of it: it is not left half done, nor untold.
+        let (done, outcome) = oneshot::channel();
+        let entry = self.clone();
+        self.bench.tasks.spawn_orderly(async move {
+            let answer = match asked {
+                Ok(asked) => (operation.run)(asked).await,
+                Err(problem) => Err(problem),
+            };
+            let word = answer
+                .as_ref()
+                .map_or_else(|problem| problem.reason, |_| "ok");
+            entry.tell(operation, subject.as_ref(), by, peer.client, word);
+            drop(done.send(answer));
+        });
+        outcome.await.unwrap_or_else(|_| Err(Problem::internal()))
+    }
+
+    /// What is asked for, once all of it is there and of the form that it has to have.
+    async fn asked(
+        &self,
+        admitted: Admitted,
+        head: &Parts,
+        body: Incoming,
+    ) -> Result<Asked, Problem> {
         let Admitted {
             operation,
             names,
             role,
-            query,
-        } = self.admitted(&head, peer)?;
+        } = admitted;
+        let query = Query::parse(head.uri.query(), operation.query)?;
         let body = match operation.verb {
             Verb::Get => Json::empty_object(),
-            Verb::Post => self.body(body, operation).await?,
+            Verb::Post if is_json(&head.headers) => self.body(body, operation).await?,
+            Verb::Post => {
+                return Err(Problem::new(
+                    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                    "not_json",
+                    "send a JSON body, and `Content-Type: application/json` with it",
+                ));
+            }
         };
-        let subject = names.first().cloned();
-        let asked = Asked {
+        Ok(Asked {
             gateway: self.gateway.clone(),
             bench: self.bench.clone(),
             role,
@@ -187,15 +216,7 @@ impl Entry {
             names,
             query,
             body,
-        };
-        let answer = (operation.run)(asked).await;
-        if let (Who::Having(Role::Operator), Some(role)) = (operation.who, role) {
-            let outcome = answer
-                .as_ref()
-                .map_or_else(|problem| problem.reason, |_| "ok");
-            self.tell(operation, subject.as_ref(), role, peer.client, outcome);
-        }
-        answer
+        })
     }
 
     /// The body of a request: an object, and an empty one where the operation has no use for it.
@@ -222,7 +243,6 @@ struct Admitted {
     operation: &'static Operation,
     names: Vec<String>,
     role: Option<Role>,
-    query: Query,
 }
 
 /// The entry behind every path; held by the listener.
@@ -232,7 +252,7 @@ impl Endpoint for Arc<Entry> {
         async move {
             let (head, body) = request.into_parts();
             let Some(peer) = head.extensions.get::<Peer>().copied() else {
-                return Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "").answer();
+                return Problem::internal().answer();
             };
             match entry.answer(head, body, peer).await {
                 Ok(answer) => answer,

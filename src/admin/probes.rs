@@ -90,13 +90,7 @@ pub(super) fn metrics(asked: Asked) -> Answer {
     let made = tokio::task::spawn_blocking(move || metrics());
     async move {
         // It ends only with the runtime, and everything with it; or it panicked.
-        let made = made.await.map_err(|_| {
-            Problem::new(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "internal",
-                "something broke; the log says more",
-            )
-        })?;
+        let made = made.await.map_err(|_| Problem::internal())?;
         text("text/plain; version=0.0.4; charset=utf-8", made).await
     }
     .boxed()

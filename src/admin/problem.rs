@@ -66,6 +66,15 @@ impl Problem {
         )
     }
 
+    /// Something of ours broke; the log says what.
+    pub(super) fn internal() -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal",
+            "something broke; the log says more",
+        )
+    }
+
     pub(super) fn busy(detail: &str) -> Self {
         Self {
             retry: Some(5),

@@ -71,13 +71,7 @@ fn aside<T: Serialize + Send + 'static>(
     let work = tokio::task::spawn_blocking(move || work().map(|told| Json::of(&told)));
     async move {
         // It ends only with the runtime, and everything with it; or it panicked.
-        let told = work.await.map_err(|_| {
-            Problem::new(
-                http::StatusCode::INTERNAL_SERVER_ERROR,
-                "internal",
-                "something broke; the log says more",
-            )
-        })??;
+        let told = work.await.map_err(|_| Problem::internal())??;
         Ok(reply::json(&told))
     }
     .boxed()

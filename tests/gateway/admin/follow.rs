@@ -1,10 +1,20 @@
 //! Records and calls as they come: searched, and followed as events.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, SystemTime},
+};
 
 use http::Method;
 use serde_json::json;
-use usher::feed::{CallSeen, HELD};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+use usher::{
+    config,
+    feed::{CallSeen, HELD},
+};
 
 use super::{AUDITOR, OPERATOR, Plane, plane};
 use crate::harness::{EventStream, Gateway, Pairing, Revision, Upstream, eventually, parse, tool};
@@ -70,10 +80,17 @@ async fn what_an_operator_changes_and_what_an_auditor_tries_to_is_recorded() {
     plane
         .done(OPERATOR, "/api/upstreams/none/restart", "{}")
         .await;
+    // What is asked for in a wrong manner is asked for all the same.
+    let restart = "/api/upstreams/notes/restart";
+    plane.done(OPERATOR, restart, "[]").await;
+    plane.done(OPERATOR, &format!("{restart}?x=1"), "{}").await;
+    let bearer = format!("Bearer {OPERATOR}");
+    let no_json = [("authorization", bearer.as_str())];
+    plane.raw(Method::POST, restart, &no_json, "{}").await;
     plane.seen("wrong", "/api/status").await;
     let told = eventually("the records", async || {
         let told = plane.get("/api/audit?event=administration").await;
-        (told["items"].as_array().unwrap().len() == 3).then_some(told)
+        (told["items"].as_array().unwrap().len() == 6).then_some(told)
     })
     .await;
     let kept: Vec<_> = told["items"]
@@ -108,6 +125,13 @@ async fn what_an_operator_changes_and_what_an_auditor_tries_to_is_recorded() {
             "not_found"
         ]
     );
+    for (kept, reason) in kept[3..]
+        .iter()
+        .zip(["bad_body", "bad_parameter", "not_json"])
+    {
+        let expected = ["restart_upstream", "operator", "notes", "refused", reason];
+        assert_eq!(kept, &expected);
+    }
     let kept_out = eventually("the record", async || {
         let told = plane.get("/api/audit?event=authentication").await;
         told["items"].get(0).cloned()
@@ -116,6 +140,44 @@ async fn what_an_operator_changes_and_what_an_auditor_tries_to_is_recorded() {
     let detail = &kept_out["record"]["detail"];
     assert_eq!(detail["reasons"], json!(["credential_invalid"]));
     assert_eq!(detail["address"], "127.0.0.1");
+}
+
+#[tokio::test]
+async fn a_change_is_done_to_its_end_and_recorded_though_whoever_wanted_it_has_left() {
+    let records = tempfile::tempdir().unwrap();
+    let notes = Upstream::http(MODERN).tools([tool("t")]);
+    let audit = format!("audit: {{ dir: '{}' }}", records.path().display());
+    let plane = plane(Gateway::of().upstream("notes", &notes).setting(&audit)).await;
+    let text = format!("{audit}\nupstreams: {{ notes: {{ {} }} }}\n", notes.place());
+    let (begun, begins) = std::sync::mpsc::channel();
+    let (opened, gate) = std::sync::mpsc::channel::<()>();
+    let gate = Mutex::new((begun, gate));
+    plane.gateway.app.reloads_from(Arc::new(move || {
+        let held = gate.lock().unwrap();
+        held.0.send(()).unwrap();
+        held.1.recv().unwrap();
+        config::of_text(&text)
+    }));
+    let mut client = TcpStream::connect(plane.address).await.unwrap();
+    let request = format!(
+        "POST /reload HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {OPERATOR}\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{{}}",
+        plane.address
+    );
+    client.write_all(request.as_bytes()).await.unwrap();
+    eventually("it is read again", async || begins.try_recv().ok()).await;
+    client.shutdown().await.unwrap();
+    let mut rest = Vec::new();
+    client.read_to_end(&mut rest).await.unwrap();
+    assert!(rest.is_empty(), "nobody waits for an answer any more");
+    opened.send(()).unwrap();
+    for event in ["configuration", "administration"] {
+        let told = eventually(event, async || {
+            let told = plane.get(&format!("/api/audit?event={event}")).await;
+            told["items"].get(0).cloned()
+        })
+        .await;
+        assert_eq!(told["record"]["detail"]["outcome"], "ok", "{told:#}");
+    }
 }
 
 #[tokio::test]
