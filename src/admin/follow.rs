@@ -94,13 +94,14 @@ pub(super) struct Records {
 
 impl Records {
     /// Those of this log that `filter` wants.
-    pub(super) fn from_now_on(directory: &Path, filter: Filter) -> Self {
-        // What cannot be read now is told of when it is to be read.
-        let last = last(directory).unwrap_or_default();
-        Self {
-            follower: Follower::after(directory, last),
-            filter,
-        }
+    ///
+    /// # Errors
+    /// When nobody can tell where the log ends now.
+    pub(super) fn from_now_on(directory: &Path, filter: &Filter) -> io::Result<Self> {
+        Ok(Self {
+            follower: Follower::after(directory, last(directory)?),
+            filter: filter.as_written(),
+        })
     }
 
     fn told(&self, line: &[u8]) -> Option<Bytes> {
@@ -153,11 +154,48 @@ fn last(directory: &Path) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit::chain::{Origin, Place, link};
+
+    fn lines(events: &[&str]) -> (Vec<u8>, Place) {
+        let origin = Origin {
+            node: "n".to_owned(),
+            boot: "b".to_owned(),
+        };
+        let (mut text, mut last) = (Vec::new(), Place::START);
+        for event in events {
+            last = link(&mut text, event.as_bytes(), &last, &origin);
+        }
+        (text, last)
+    }
 
     #[test]
-    fn a_log_without_a_record_is_followed_from_its_beginning() {
+    fn a_log_is_followed_from_its_end_and_one_that_cannot_be_read_not_at_all() {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(last(directory.path()).unwrap(), 0);
-        assert!(last(&directory.path().join("none")).map_or(true, |last| last == 0));
+        let (text, end) = lines(&[r#"{"v":1}"#; 3]);
+        let name = format!("{:020}-0000.jsonl", 1);
+        std::fs::write(directory.path().join(name), text).unwrap();
+        assert_eq!((last(directory.path()).unwrap(), end.seq), (3, 3));
+        let none = directory.path().join("none");
+        assert!(Records::from_now_on(&none, &Filter::default()).is_err());
+    }
+
+    #[test]
+    fn a_filter_means_what_records_make_of_what_it_says() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut text = String::new();
+        crate::audit::canonical::text(&mut text, "a\u{202e}b", 100);
+        let event = format!(r#"{{"event":"call","target":{{"exposed":{text}}}}}"#);
+        let (line, _) = lines(&[&event]);
+        let told = |name: &str| {
+            let filter = Filter {
+                name: Some(name.to_owned()),
+                ..Filter::default()
+            };
+            let records = Records::from_now_on(directory.path(), &filter).unwrap();
+            records.told(line.trim_ascii_end()).is_some()
+        };
+        assert!(told("a\u{202e}b"));
+        assert!(!told("ab"));
     }
 }

@@ -1,6 +1,6 @@
 //! The audit log: searching it, and following what is written.
 
-use std::{ops::ControlFlow, sync::Arc};
+use std::{io, ops::ControlFlow, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
@@ -107,22 +107,15 @@ pub(in crate::admin) fn search(asked: Asked) -> Answer {
                 ControlFlow::Continue(())
             }
         });
-        searched.map_err(|error| {
-            tracing::error!(%error, "the audit log cannot be searched");
-            Problem::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "audit_unavailable",
-                "the log cannot be read",
-            )
-        })?;
+        searched.map_err(|error| unreadable(&error))?;
         Ok(Page::of(found, limit, |record| record.seq.to_string()))
     })
 }
 
 pub(in crate::admin) fn follow(asked: Asked) -> Answer {
     let started = reader(&asked).and_then(|reader| {
-        let records = Records::from_now_on(reader.directory(), filter(&asked.query));
-        follow::events(&asked.bench, records)
+        let records = Records::from_now_on(reader.directory(), &filter(&asked.query));
+        follow::events(&asked.bench, records.map_err(|error| unreadable(&error))?)
     });
     std::future::ready(started).boxed()
 }
@@ -145,6 +138,15 @@ fn reader(asked: &Asked) -> Result<Arc<dyn AuditReader>, Problem> {
             "no audit log is kept that could be read",
         )
     })
+}
+
+fn unreadable(error: &io::Error) -> Problem {
+    tracing::error!(%error, "the audit log cannot be read for an operator");
+    Problem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "audit_unavailable",
+        "the log cannot be read",
+    )
 }
 
 fn filter(query: &Query) -> Filter {
