@@ -293,6 +293,17 @@ impl Findings {
             .collect()
     }
 
+    /// The same, each with its number: they count up from 1 in this process.
+    pub fn numbered(&self) -> Vec<(u64, Arc<Finding>)> {
+        let kept = self.kept();
+        // Counted under the lock, so that both are of one moment.
+        let gone = self.noted().saturating_sub(kept.list.len() as u64);
+        (gone + 1..)
+            .zip(&kept.list)
+            .map(|(number, (_, finding))| (number, finding.clone()))
+            .collect()
+    }
+
     /// Those of one call that are still kept, oldest first. As a rule one in which nothing was found costs an atomic load,
     /// however much was found in others.
     pub fn of(&self, call: CallId) -> Vec<Arc<Finding>> {
@@ -363,6 +374,9 @@ mod tests {
         assert_eq!(&*recent[KEPT - 1].place, "/last");
         let all = (KEPT + 1) as u64;
         assert_eq!(findings.noted(), all);
+        let numbered = findings.numbered();
+        let of = |at: usize| (numbered[at].0, &*numbered[at].1.place);
+        assert_eq!((of(0), of(KEPT - 1)), ((2, "/1"), (all, "/last")));
         assert_eq!(
             findings.counts(),
             [("secret", Action::Redact, Direction::Results, all)]

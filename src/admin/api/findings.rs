@@ -85,11 +85,8 @@ fn page(asked: &Asked) -> Result<List, super::Problem> {
     let (before, limit) = (query.after_number()?, query.limit());
     let (upstream, class) = (query.text("upstream"), query.text("class"));
     let action = query.text("action");
-    // Counted first: what is found in between is told by the next page, or never missed by this one.
-    let noted = asked.gateway.findings.noted();
-    let recent = asked.gateway.findings.recent();
-    let newest_first = (1..=noted).rev().zip(recent.iter().rev());
-    let wanted = newest_first.filter(|(number, finding)| {
+    let recent = asked.gateway.findings.numbered();
+    let wanted = recent.iter().rev().filter(|(number, finding)| {
         before.is_none_or(|before| *number < before)
             && class.is_none_or(|class| finding.kind == class)
             && action.is_none_or(|action| finding.action.word() == action)
@@ -101,7 +98,7 @@ fn page(asked: &Asked) -> Result<List, super::Problem> {
             })
     });
     let items = wanted.take(limit + 1).map(|(number, finding)| Numbered {
-        number,
+        number: *number,
         found: Found::of(finding),
     });
     Ok(Page::of(items.collect(), limit, |item| {
