@@ -2,13 +2,17 @@
 //!
 //! The whole line comes along as `log.record.original`: a receiver that keeps it keeps what can be proved.
 
+use bytes::Bytes;
 use serde::Serialize;
 
 use super::{
     nanos,
     ocsf::{code, message},
 };
-use crate::audit::{chain::Line, entry::Entry};
+use crate::{
+    audit::{chain::Line, entry::Entry},
+    json::Json,
+};
 
 /// Who sends.
 #[derive(Debug, Clone)]
@@ -20,7 +24,7 @@ pub struct Resource {
 }
 
 /// The body of a request to a receiver's `/v1/logs` with these lines; what is no record is left out.
-pub fn logs<'a>(resource: &Resource, lines: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+pub fn logs<'a>(resource: &Resource, lines: impl Iterator<Item = &'a [u8]>) -> Bytes {
     let records: Vec<Record> = lines.filter_map(Record::of).collect();
     let version = env!("CARGO_PKG_VERSION");
     let request = Request {
@@ -41,8 +45,7 @@ pub fn logs<'a>(resource: &Resource, lines: impl Iterator<Item = &'a [u8]>) -> V
             }],
         }],
     };
-    // A vector takes all it is given, and texts are texts.
-    serde_json::to_vec(&request).unwrap_or_default()
+    Json::of(&request).bytes().clone()
 }
 
 #[derive(Serialize)]

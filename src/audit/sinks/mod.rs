@@ -16,7 +16,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use http::HeaderName;
@@ -160,6 +160,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     delivery: Delivery,
+    /// Whether the last number could not be kept.
+    forgetful: bool,
     closing: bool,
     ended: bool,
 }
@@ -209,13 +211,11 @@ impl Drop for Sinking {
         state.closing = true;
         self.shared.changed.notify_all();
         // A receiver that takes nothing must not keep the process: its thread is left behind.
-        let until = SystemTime::now() + FAREWELL;
-        while !state.ended {
-            let Ok(left) = until.duration_since(SystemTime::now()) else {
-                return;
-            };
-            state = self.shared.wait(state, left);
-        }
+        let waited = self
+            .shared
+            .changed
+            .wait_timeout_while(state, FAREWELL, |state| !state.ended);
+        drop(waited);
     }
 }
 
@@ -237,8 +237,7 @@ impl Shared {
                         return;
                     }
                     self.state().delivery.delivered = batch.last;
-                    // Without it more is delivered again than need be.
-                    _ = cursor.write(batch.last);
+                    self.kept(&cursor.write(batch.last), sink.name());
                 }
                 Err(_) if closing => return,
                 // Retention may have taken the file away; the next look finds another.
@@ -293,6 +292,20 @@ impl Shared {
         }
     }
 
+    /// Says that where it is cannot be kept, when that is news: without it the next start delivers again what was delivered.
+    fn kept(&self, kept: &io::Result<()>, name: &str) {
+        let was = std::mem::replace(&mut self.state().forgetful, kept.is_err());
+        if let Err(error) = kept
+            && !was
+        {
+            tracing::warn!(
+                sink = name,
+                %error,
+                "which audit records were delivered cannot be kept; the next start delivers them again"
+            );
+        }
+    }
+
     fn missed(&self, batch: &Batch, name: &str) {
         if batch.missed > 0 {
             self.state().delivery.missed += batch.missed;
@@ -331,15 +344,28 @@ impl Cursor {
         Self(directory.join(format!("{name}.cursor")))
     }
 
+    /// The number; `None` where there never was one.
     fn read(&self) -> io::Result<Option<u64>> {
-        match fs::read_to_string(&self.0) {
-            Ok(text) => Ok(text.trim().parse().ok()),
+        match fs::read(&self.0) {
+            Ok(text) => {
+                let number = str::from_utf8(&text)
+                    .ok()
+                    .and_then(|it| it.trim().parse().ok());
+                if number.is_none() {
+                    // A loss of power may leave it empty. Nobody knows then, and what is delivered twice is not lost.
+                    tracing::warn!(
+                        file = %self.0.display(),
+                        "which audit records were delivered is not known any more; all that are kept are delivered again"
+                    );
+                }
+                Ok(number.or(Some(0)))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Not synced: after a loss of power some is delivered again.
+    /// Not synced: after a loss of power some or all is delivered again.
     fn write(&self, seq: u64) -> io::Result<()> {
         let new = self.0.with_extension("cursor-new");
         fs::write(&new, format!("{seq}\n"))?;

@@ -1,6 +1,5 @@
 //! Records as log records of OpenTelemetry, to a receiver of OTLP over HTTP in its JSON encoding.
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header::CONTENT_TYPE};
 use secrecy::ExposeSecret as _;
 use tokio::runtime::Handle;
@@ -56,7 +55,7 @@ impl Sink for Otlp {
     }
 
     fn deliver(&mut self, batch: &Batch) -> Result<(), Undelivered> {
-        let body = Bytes::from(logs(&self.resource, batch.lines()));
+        let body = logs(&self.resource, batch.lines());
         let headers = self.headers.clone();
         let sent = self.fetcher.post(&self.address, headers, body, ANSWER);
         let answer = self

@@ -78,6 +78,45 @@ fn every_record_arrives_once_across_restarts_of_the_sink() {
     assert_eq!(all, (2..=log.written().seq).collect::<Vec<_>>());
 }
 
+/// SECURITY AUD-9
+#[test]
+fn where_nobody_knows_any_more_what_was_delivered_all_is_delivered_again() {
+    for left in ["", "7x", "\u{fffd}"] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut log = log(directory.path());
+        log.append(vec![happened(0)]).unwrap();
+        let end = log.written().seq;
+        fs::write(directory.path().join("probe.cursor"), left).unwrap();
+        let (_sinking, told) = start(directory.path(), end, |_| Ok(()));
+        let all: Vec<u64> = (0..end).map(|_| told.recv_timeout(SOON).unwrap()).collect();
+        assert_eq!(all, (1..=end).collect::<Vec<_>>(), "{left:?}");
+    }
+}
+
+#[test]
+fn records_are_delivered_though_it_cannot_be_kept_which() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut log = log(directory.path());
+    // What is written in its place first cannot be.
+    fs::create_dir(directory.path().join("probe.cursor-new")).unwrap();
+    let (sinking, told) = start(directory.path(), 0, |_| Ok(()));
+    for n in 0..3 {
+        log.append(vec![happened(n)]).unwrap();
+    }
+    let all: Vec<u64> = (0..4).map(|_| told.recv_timeout(SOON).unwrap()).collect();
+    assert_eq!(all, [1, 2, 3, 4]);
+    while !sinking.shared.state().forgetful {
+        thread::yield_now();
+    }
+    drop(sinking);
+    let (_sinking, told) = start(directory.path(), 0, |_| Ok(()));
+    assert_eq!(
+        told.recv_timeout(SOON),
+        Ok(1),
+        "and the next one delivers them again"
+    );
+}
+
 #[test]
 fn a_receiver_that_is_away_gets_everything_when_it_is_back() {
     let directory = tempfile::tempdir().unwrap();

@@ -89,7 +89,7 @@ pub(super) fn run(args: &Args) -> Ended {
                     service: args.service.clone(),
                     node: batch.node().to_owned(),
                 };
-                text = export::logs(&resource, batch.lines());
+                text.extend_from_slice(&export::logs(&resource, batch.lines()));
                 text.push(b'\n');
             }
         }
