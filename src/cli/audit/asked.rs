@@ -30,7 +30,8 @@ pub(super) struct Asked {
     /// The method, such as `tools/call`
     #[arg(long)]
     method: Option<String>,
-    /// How it ended: ok, tool_error, protocol_error, denied, blocked, timeout, cancelled, shed, unavailable
+    /// How it ended: ok, tool_error, protocol_error, denied, blocked, timeout, cancelled, shed, unavailable, invalid, or
+    /// input_required where the client was asked something first
     #[arg(long)]
     outcome: Option<String>,
     /// What was decided: permit or deny

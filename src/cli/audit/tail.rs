@@ -7,7 +7,7 @@ use clap::Args as ClapArgs;
 use super::{asked::Asked, place::Place, row, unreadable};
 use crate::{
     audit::{
-        follow::Follower,
+        follow::{Batch, Follower},
         log::is_of_the_log,
         query::{Filter, Hit, Order, query},
     },
@@ -108,11 +108,16 @@ fn newest(args: &Args, log: &Path, filter: &Filter) -> io::Result<(u64, Vec<(Str
 }
 
 fn follow(args: &Args, followers: &mut [Follower], filter: &Filter) {
+    let mut troubled = None;
     loop {
         let mut idle = true;
+        let mut trouble = None;
         for follower in &mut *followers {
             // What cannot be read now may be read later: the gateway may turn its log just now.
-            let batch = follower.read(BATCH.0, BATCH.1).unwrap_or_default();
+            let batch = follower.read(BATCH.0, BATCH.1).unwrap_or_else(|error| {
+                trouble = Some(error.to_string());
+                Batch::default()
+            });
             idle &= batch.is_empty();
             for hit in batch.lines().filter_map(|line| filter.matched(line)) {
                 if let Some(line) = shown(args, &hit)
@@ -122,6 +127,15 @@ fn follow(args: &Args, followers: &mut [Follower], filter: &Filter) {
                 }
             }
         }
+        if let Some(error) = &trouble
+            && troubled != trouble
+        {
+            out::note(&format!(
+                "{}: the records cannot be read just now: {error}",
+                out::paint(out::YELLOW, "note")
+            ));
+        }
+        troubled = trouble;
         if idle {
             thread::park_timeout(LOOK);
         }
