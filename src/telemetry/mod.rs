@@ -171,7 +171,8 @@ impl Telemetry {
                 let metrics = shared.meters.shutdown();
                 drop(done.send((traces, metrics)));
             });
-        if waiting.is_err() {
+        if let Err(error) = waiting {
+            tracing::warn!(%error, "telemetry was not sent at the end");
             return;
         }
         match tokio::time::timeout(Self::FLUSH, ended).await {
