@@ -329,37 +329,15 @@ const fn upstream_code(error: &UpstreamError) -> i64 {
 
 /// What the client would have to declare, where that is what is missing.
 const fn needed_capabilities(error: &Error) -> Option<&Json> {
-    match error {
-        Error::NeedsCapabilities(needed)
-        | Error::Upstream(FromUpstream {
-            error: UpstreamError::NeedsCapabilities(needed),
-            ..
-        }) => Some(needed),
-        Error::Upstream(_)
-        | Error::Unknown(_)
-        | Error::Quarantined(_)
-        | Error::NoScope
-        | Error::BadCursor
-        | Error::StateInvalid
-        | Error::BadAnswer { .. }
-        | Error::InputRefused
-        | Error::LoginNeeded(_)
-        | Error::HeaderMismatch { .. }
-        | Error::InvalidArguments(_)
-        | Error::InvalidResult { .. }
-        | Error::NotOffered(_)
-        | Error::OnlyForApps
-        | Error::InsufficientScope { .. }
-        | Error::Denied { .. }
-        | Error::NotApproved
-        | Error::CannotApprove
-        | Error::OverLimit(_)
-        | Error::Withheld(_)
-        | Error::Blocked(_)
-        | Error::Limited(_)
-        | Error::Deadline
-        | Error::AuditUnavailable
-        | Error::ShuttingDown => None,
+    if let Error::NeedsCapabilities(needed)
+    | Error::Upstream(FromUpstream {
+        error: UpstreamError::NeedsCapabilities(needed),
+        ..
+    }) = error
+    {
+        Some(needed)
+    } else {
+        None
     }
 }
 
@@ -369,51 +347,23 @@ pub(super) fn wait_seconds(wait: Duration) -> u64 {
     wait.as_secs().saturating_add(begun).max(1)
 }
 
+/// In how many milliseconds to try again, where that is known.
 fn retry_millis(error: &Error) -> Option<u64> {
-    match error {
-        Error::Upstream(FromUpstream {
-            error: UpstreamError::Unavailable {
-                retry_at: Some(at), ..
-            },
-            ..
-        }) => {
-            let wait = at.saturating_duration_since(tokio::time::Instant::now());
-            Some(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
-        }
-        Error::Upstream(FromUpstream {
-            error: UpstreamError::Overloaded,
-            ..
-        }) => Some(2_000),
-        Error::OverLimit(limited) => {
-            let wait = limited.retry.as_nanos().div_ceil(1_000_000);
-            Some(u64::try_from(wait).unwrap_or(u64::MAX))
-        }
-        Error::Upstream(_)
-        | Error::Unknown(_)
-        | Error::Quarantined(_)
-        | Error::NoScope
-        | Error::BadCursor
-        | Error::StateInvalid
-        | Error::BadAnswer { .. }
-        | Error::InputRefused
-        | Error::LoginNeeded(_)
-        | Error::HeaderMismatch { .. }
-        | Error::InvalidArguments(_)
-        | Error::InvalidResult { .. }
-        | Error::NotOffered(_)
-        | Error::OnlyForApps
-        | Error::NeedsCapabilities(_)
-        | Error::InsufficientScope { .. }
-        | Error::Denied { .. }
-        | Error::NotApproved
-        | Error::CannotApprove
-        | Error::Withheld(_)
-        | Error::Blocked(_)
-        | Error::Limited(_)
-        | Error::Deadline
-        | Error::AuditUnavailable
-        | Error::ShuttingDown => None,
+    let millis = |wait: u128| u64::try_from(wait).unwrap_or(u64::MAX);
+    if let Error::OverLimit(limited) = error {
+        return Some(millis(limited.retry.as_nanos().div_ceil(1_000_000)));
     }
+    let Error::Upstream(FromUpstream { error, .. }) = error else {
+        return None;
+    };
+    if let UpstreamError::Unavailable {
+        retry_at: Some(at), ..
+    } = error
+    {
+        let wait = at.saturating_duration_since(tokio::time::Instant::now());
+        return Some(millis(wait.as_millis()));
+    }
+    matches!(error, UpstreamError::Overloaded).then_some(2_000)
 }
 
 #[cfg(test)]
