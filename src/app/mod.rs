@@ -52,6 +52,7 @@ use crate::{
 };
 
 pub use admin::{AdminAt, Load};
+pub use content::credentials;
 pub use fleet::UpstreamStatus;
 
 use admin::Controls;

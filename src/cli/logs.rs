@@ -1,9 +1,15 @@
 //! Logs on stderr: for people on a terminal, JSON lines otherwise.
 //!
 //! Guarantees: one line for each event, whatever its fields hold; a JSON line that is written while a call is worked on names the
-//! trace and the span of that call, where it has one, so that what a person reads in one place is found in the other.
+//! trace and the span of that call, where it has one, so that what a person reads in one place is found in the other; no line
+//! holds a credential that stands in the configuration, whoever wrote it into one (SECURITY AUD-8).
 
-use std::fmt;
+use std::{
+    borrow::Cow,
+    fmt,
+    io::{self, Write},
+    sync::LazyLock,
+};
 
 use tracing::{Event, Subscriber};
 use tracing_subscriber::{
@@ -15,7 +21,15 @@ use tracing_subscriber::{
 };
 
 use super::out;
-use crate::spans;
+use crate::{app, config::Plan, sanitize::OwnCredentials, spans};
+
+/// What no line holds: what is read before the configuration is cannot be known yet.
+static WITHHELD: LazyLock<OwnCredentials> = LazyLock::new(OwnCredentials::new);
+
+/// From now on no line holds a credential of this plan.
+pub(super) fn withhold(plan: &Plan) {
+    WITHHELD.hold(app::credentials(plan));
+}
 
 /// Starts logging by `filter`, or by what suits a service; `quiet` is for commands that say everything themselves.
 ///
@@ -27,17 +41,38 @@ pub(super) fn start(filter: Option<&str>, quiet: bool) -> Result<(), ParseError>
     let registry = tracing_subscriber::registry().with(filter);
     let started = if out::notes_to_terminal() {
         registry
-            .with(layer().with_writer(std::io::stderr).with_target(false))
+            .with(layer().with_writer(stderr).with_target(false))
             .try_init()
     } else {
         let lines = layer()
             .json()
             .event_format(Traced(format().json().flatten_event(true)));
-        registry.with(lines.with_writer(std::io::stderr)).try_init()
+        registry.with(lines.with_writer(stderr)).try_init()
     };
     // A second start in one process is a test's: the first one's logs go on.
     drop(started);
     Ok(())
+}
+
+fn stderr() -> Without<io::Stderr> {
+    Without(io::stderr())
+}
+
+/// Lines without what is withheld; each comes in one piece.
+struct Without<W>(W);
+
+impl<W: Write> Write for Without<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        match WITHHELD.without(&String::from_utf8_lossy(line)) {
+            Cow::Borrowed(_) => self.0.write_all(line)?,
+            Cow::Owned(without) => self.0.write_all(without.as_bytes())?,
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// JSON lines, with the span of the call that is worked on.
@@ -77,10 +112,7 @@ where
     reason = "single members of lines are looked at"
 )]
 mod tests {
-    use std::{
-        io,
-        sync::{Arc, Mutex},
-    };
+    use std::sync::{Arc, Mutex};
 
     use opentelemetry::trace::TracerProvider as _;
     use opentelemetry_sdk::trace::SdkTracerProvider;
@@ -92,7 +124,7 @@ mod tests {
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
 
-    impl io::Write for Lines {
+    impl Write for Lines {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -100,6 +132,40 @@ mod tests {
 
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
+        }
+    }
+
+    /// SECURITY AUD-8
+    #[test]
+    fn no_line_holds_a_credential_of_the_configuration_in_whatever_field_it_stands() {
+        const PLANTED: &str = "planted-in-a-line-0a1b2c";
+        WITHHELD.hold([PLANTED]);
+        for json in [true, false] {
+            let lines = Lines::default();
+            let writer = lines.clone();
+            let make = move || Without(writer.clone());
+            let layer = layer().with_writer(make);
+            let registry = tracing_subscriber::registry();
+            let say = || {
+                tracing::warn!(error = PLANTED, why = %format!("it said {PLANTED}"), "a line of {PLANTED}");
+                tracing::warn!("another");
+            };
+            if json {
+                tracing::subscriber::with_default(registry.with(layer.json()), say);
+            } else {
+                tracing::subscriber::with_default(registry.with(layer), say);
+            }
+            let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+            assert_eq!(text.lines().count(), 2, "{text}");
+            assert!(
+                text.contains("another") && !text.contains(PLANTED),
+                "{text}"
+            );
+            assert_eq!(
+                text.matches("[redacted:own_credential]").count(),
+                3,
+                "{text}"
+            );
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::{
-    cli::out,
+    cli::{logs, out},
     config::{self, Colour, Plan, Rejected},
 };
 
@@ -36,10 +36,11 @@ impl Source {
     /// Reads and checks it, with notes on what is not taken from it.
     pub(super) fn load(&self) -> Result<(Plan, Vec<String>), Rejected> {
         let vars = config::process_vars;
-        match &self.mcp_json {
+        let loaded = match &self.mcp_json {
             Some(path) => config::load_mcp_json(path, &vars),
             None => config::load(&self.path(), &vars).map(|plan| (plan, Vec::new())),
-        }
+        };
+        loaded.inspect(|(plan, _)| logs::withhold(plan))
     }
 
     /// The plan; if there is none, everything that is wrong has been told.

@@ -6,6 +6,7 @@
 //! ordinary text holds.
 
 use std::{
+    borrow::Cow,
     collections::VecDeque,
     fmt,
     sync::{Arc, Mutex, PoisonError},
@@ -16,7 +17,7 @@ use arc_swap::ArcSwapOption;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Class, Detector, Hit, asking::is_secret, work::looked};
+use super::{Class, Detector, Hit, asking::is_secret, placeholder::replaced, work::looked};
 
 /// The credentials that are held; cloning gives another handle to the same ones.
 #[derive(Clone, Default)]
@@ -82,6 +83,13 @@ impl OwnCredentials {
         if changed {
             self.0.search.store(Search::of(&held).map(Arc::new));
         }
+    }
+
+    /// The text with a placeholder in the place of each that stands in it.
+    pub fn without<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut hits = Vec::new();
+        self.inspect(text, &mut hits);
+        replaced(text, &hits)
     }
 
     /// Whether a variable or header of this name holds a credential, by its name.
@@ -274,6 +282,30 @@ mod tests {
         }
         for name in ["NODE_OPTIONS", "X-Tenant", "KEYBOARD", "LANG"] {
             assert!(!OwnCredentials::is_named_so(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_told_without_them() {
+        let own = OwnCredentials::new();
+        assert_eq!(
+            own.without("before it, nothing is held"),
+            "before it, nothing is held"
+        );
+        own.hold(["Bearer s3cret-0a1b", "other \"quoted\" 2c3d"]);
+        for (text, told) in [
+            ("no secret", "no secret"),
+            ("s3cret-0a1", "s3cret-0a1"),
+            (
+                "a s3cret-0a1b, s3cret-0a1b.",
+                "a [redacted:own_credential], [redacted:own_credential].",
+            ),
+            (
+                r#"{"e":"other \"quoted\" 2c3d"}"#,
+                r#"{"e":"[redacted:own_credential]"}"#,
+            ),
+        ] {
+            assert_eq!(own.without(text), told);
         }
     }
 }

@@ -1,6 +1,8 @@
 //! What stands in the place of what was redacted.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
+
+use super::Hit;
 
 const OPEN: &str = "[redacted:";
 /// The longest rule name.
@@ -9,6 +11,22 @@ const NAME: usize = 64;
 /// What stands in the place of what this rule found.
 pub(super) fn placeholder(rule: &str) -> String {
     format!("{OPEN}{rule}]")
+}
+
+/// The text with a placeholder in the place of each hit; they come in their order, and may overlap.
+pub(super) fn replaced<'a>(text: &'a str, hits: &[Hit]) -> Cow<'a, str> {
+    let (mut kept, mut from) = (String::new(), 0);
+    for hit in hits {
+        if let Some(before) = text.get(from..hit.span.start) {
+            kept.push_str(before);
+            kept.push_str(&placeholder(&hit.rule));
+        }
+        from = from.max(hit.span.end);
+    }
+    match text.get(from..) {
+        Some(rest) if from > 0 => (kept + rest).into(),
+        _ => text.into(),
+    }
 }
 
 /// Whether a span of a text lies in a placeholder, so that nothing is found in what we wrote. A name of ours is words in lower

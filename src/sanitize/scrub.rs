@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use super::{
     Class, Detector as _, OwnCredentials, Sanitizer, Subject, Verdict,
     asking::is_secret,
-    placeholder::placeholder,
+    placeholder::replaced,
     rules::Actions,
     secrets::{self, Wanted},
 };
@@ -129,18 +129,7 @@ pub fn without_secrets(line: &str) -> Cow<'_, str> {
     let mut hits = Vec::new();
     secrets.inspect(line, &mut hits);
     hits.sort_by_key(|hit| hit.span.start);
-    let (mut kept, mut from) = (String::new(), 0);
-    for hit in &hits {
-        if let Some(before) = line.get(from..hit.span.start) {
-            kept.push_str(before);
-            kept.push_str(&placeholder(&hit.rule));
-        }
-        from = from.max(hit.span.end);
-    }
-    match line.get(from..) {
-        Some(rest) if from > 0 => (kept + rest).into(),
-        _ => line.into(),
-    }
+    replaced(line, &hits)
 }
 
 /// Whether an id is a number, short, or a UUID.
