@@ -34,6 +34,8 @@ use crate::fetch::{Address, Fetcher};
 
 /// How often it is looked for new records.
 const LOOK: Duration = Duration::from_millis(200);
+/// How often in a row records cannot be read before that is told: retention may take away what is about to be read.
+const UNREAD: u32 = 5;
 /// The first and the longest pause after a delivery that failed.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
 /// The most records and, about, bytes of one delivery.
@@ -221,10 +223,32 @@ impl Drop for Sinking {
 
 impl Shared {
     fn work(&self, mut follower: Follower, sink: &mut impl Sink, cursor: &Cursor) {
+        let mut unread = 0_u32;
         loop {
             // Before it is looked, so that what was written before the end was announced is seen.
             let closing = self.state().closing;
-            match follower.read(BATCH.0, BATCH.1) {
+            let batch = follower.read(BATCH.0, BATCH.1);
+            unread = match &batch {
+                Ok(_) => {
+                    if unread >= UNREAD {
+                        self.state().delivery.failing = false;
+                        tracing::info!(sink = sink.name(), "audit records can be read again");
+                    }
+                    0
+                }
+                Err(error) => {
+                    if unread + 1 == UNREAD {
+                        self.state().delivery.failing = true;
+                        tracing::warn!(
+                            sink = sink.name(),
+                            %error,
+                            "audit records cannot be read, and so not be delivered"
+                        );
+                    }
+                    unread.saturating_add(1)
+                }
+            };
+            match batch {
                 Ok(batch) if batch.is_empty() => {
                     if closing {
                         return;

@@ -56,6 +56,18 @@ fn start(
 
 const SOON: Duration = Duration::from_secs(30);
 
+/// Waits until it is so.
+fn until(what: &str, is: impl Fn() -> bool) {
+    let deadline = tokio::time::Instant::now() + SOON;
+    while !is() {
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "never happened: {what}"
+        );
+        thread::yield_now();
+    }
+}
+
 /// SECURITY AUD-9
 #[test]
 fn every_record_arrives_once_across_restarts_of_the_sink() {
@@ -105,9 +117,7 @@ fn records_are_delivered_though_it_cannot_be_kept_which() {
     }
     let all: Vec<u64> = (0..4).map(|_| told.recv_timeout(SOON).unwrap()).collect();
     assert_eq!(all, [1, 2, 3, 4]);
-    while !sinking.shared.state().forgetful {
-        thread::yield_now();
-    }
+    until("it is told", || sinking.shared.state().forgetful);
     drop(sinking);
     let (_sinking, told) = start(directory.path(), 0, |_| Ok(()));
     assert_eq!(
@@ -115,6 +125,21 @@ fn records_are_delivered_though_it_cannot_be_kept_which() {
         Ok(1),
         "and the next one delivers them again"
     );
+}
+
+#[test]
+fn records_that_cannot_be_read_are_told_of_and_delivered_when_they_can() {
+    let directory = tempfile::tempdir().unwrap();
+    // Something of a segment's name that is no file.
+    let odd = directory.path().join(format!("{:020}-0000.jsonl", 1));
+    fs::create_dir(&odd).unwrap();
+    let (sinking, told) = start(directory.path(), 0, |_| Ok(()));
+    until("it is told", || sinking.delivery().failing);
+    fs::remove_dir(odd).unwrap();
+    let mut log = log(directory.path());
+    log.append(vec![happened(0)]).unwrap();
+    assert_eq!(told.recv_timeout(SOON), Ok(1));
+    until("it is well", || !sinking.delivery().failing);
 }
 
 #[test]
@@ -135,9 +160,7 @@ fn a_receiver_that_is_away_gets_everything_when_it_is_back() {
     });
     let all: Vec<u64> = (0..6).map(|_| told.recv_timeout(SOON).unwrap()).collect();
     assert_eq!(all, [1, 2, 3, 4, 5, 6]);
-    while sinking.delivery().delivered != 6 {
-        thread::yield_now();
-    }
+    until("all are delivered", || sinking.delivery().delivered == 6);
     assert!(!sinking.delivery().failing);
 }
 
@@ -168,9 +191,7 @@ fn an_end_does_not_wait_for_a_receiver_that_takes_nothing() {
     let (sinking, told) = start(directory.path(), 0, |_| {
         Err(Undelivered::Later("no".to_owned()))
     });
-    while !sinking.delivery().failing {
-        thread::yield_now();
-    }
+    until("it fails", || sinking.delivery().failing);
     drop(sinking);
     assert!(told.try_iter().next().is_none());
     // And the next one begins where this one was.
