@@ -5,11 +5,10 @@
 
 use std::{ops::Range, sync::LazyLock};
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
-
 use super::{
     checks::luhn,
     number::{Number, stands_alone},
+    words::Words,
 };
 use crate::sanitize::work::looked;
 
@@ -87,15 +86,7 @@ const WORDS: [&[u8]; 24] = [
     b"rupay",
 ];
 
-// INVARIANT: the words are compiled in, and a test builds the automaton.
-#[expect(clippy::expect_used, reason = "the words are compiled in")]
-static SAYS: LazyLock<AhoCorasick> = LazyLock::new(|| {
-    AhoCorasick::builder()
-        .ascii_case_insensitive(true)
-        .kind(Some(AhoCorasickKind::DFA))
-        .build(WORDS)
-        .expect("a test builds it")
-});
+static SAYS: LazyLock<Words> = LazyLock::new(|| Words::of(WORDS.iter().map(|word| (*word, 0))));
 
 /// The first card in a row of digits.
 pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
@@ -296,13 +287,16 @@ fn says_card(text: &[u8], span: &Range<usize>) -> bool {
     let from = span.start.saturating_sub(64);
     let to = (span.end + 32).min(text.len());
     let says = |piece: &[u8]| {
-        SAYS.find_overlapping_iter(piece).any(|found| {
+        let mut said = false;
+        SAYS.each(piece, |found, _| {
             let small = |at: Option<usize>| {
                 at.and_then(|at| piece.get(at))
                     .is_some_and(u8::is_ascii_lowercase)
             };
-            found.len() > 3 || (!small(found.start().checked_sub(1)) && !small(Some(found.end())))
-        })
+            said |=
+                found.len() > 3 || (!small(found.start.checked_sub(1)) && !small(Some(found.end)));
+        });
+        said
     };
     says(&text[from..span.start]) || says(&text[span.end..to])
 }

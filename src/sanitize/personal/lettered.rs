@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::{
     checks::{is_day, number as value_of, weighed},
     national::{Countries, Found},
-    number::Number,
+    number::Row,
     table::COUNT,
 };
 
@@ -49,13 +49,76 @@ pub(super) const LETTERED: &[(&str, &[&str])] = &[
     ("cn_resident_id", &[]),
 ];
 
-/// The shapes of the digits in those that are read from a row of digits.
-pub(super) const SHAPES: [&[u8]; 7] = [b"8", b"2.3.3", b"7", b"9", b"17", b"6-3", b"6-4"];
+/// How the digits of those that are read from a row of digits are grouped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lettered {
+    Eight,
+    Dotted,
+    Seven,
+    Nine,
+    Seventeen,
+    SixThree,
+    SixFour,
+}
+
+impl Lettered {
+    pub(super) const ALL: [Self; 7] = [
+        Self::Eight,
+        Self::Dotted,
+        Self::Seven,
+        Self::Nine,
+        Self::Seventeen,
+        Self::SixThree,
+        Self::SixFour,
+    ];
+
+    /// As rules write it.
+    pub(super) const fn shape(self) -> &'static str {
+        match self {
+            Self::Eight => "8",
+            Self::Dotted => "2.3.3",
+            Self::Seven => "7",
+            Self::Nine => "9",
+            Self::Seventeen => "17",
+            Self::SixThree => "6-3",
+            Self::SixFour => "6-4",
+        }
+    }
+
+    /// Whether such letters stand beside the digits as some number of this shape has: most have none, and are not read.
+    #[inline]
+    pub(super) fn is_beside(self, text: &[u8], span: &Range<usize>) -> bool {
+        let before = span.start.checked_sub(1).map_or(b' ', |at| text[at]);
+        let after = |more: usize| text.get(span.end + more).copied().unwrap_or(b' ');
+        match self {
+            Self::Eight | Self::Dotted => {
+                let joint = usize::from(matches!(after(0), b'-' | b' '));
+                !before.is_ascii_alphanumeric() && after(joint).is_ascii_alphabetic()
+            }
+            Self::Seven => {
+                before.is_ascii_uppercase()
+                    || matches!(before, b'x'..=b'z')
+                    || after(0).is_ascii_uppercase()
+            }
+            Self::Nine => before.is_ascii_uppercase(),
+            Self::Seventeen => matches!(after(0), b'X' | b'x'),
+            Self::SixThree => after(0).is_ascii_uppercase(),
+            Self::SixFour => !before.is_ascii_alphanumeric() && !after(0).is_ascii_alphanumeric(),
+        }
+    }
+}
 
 impl Countries {
     /// Numbers in which letters stand beside the digits.
-    pub(super) fn lettered(&self, text: &[u8], number: &Number) -> Option<Found> {
-        let (shape, digits, span) = (number.shape(), number.digits(), number.span.clone());
+    pub(super) fn lettered(
+        &self,
+        text: &[u8],
+        shape: Lettered,
+        row: &Row,
+        span: &Range<usize>,
+    ) -> Option<Found> {
+        let digits = row.digits(text, span.start);
+        let digits = &digits[..row.count];
         let before = span.start.checked_sub(1).map_or(b' ', |at| text[at]);
         let after = |more: usize| text.get(span.end + more).copied().unwrap_or(b' ');
         let ends = |more: usize| !after(more).is_ascii_alphanumeric();
@@ -79,9 +142,9 @@ impl Countries {
         };
         let spanish = |value: u64| b"TRWAGMYFPDXBNJZSQVHLCKE"[(value % 23) as usize];
         match shape {
-            b"8" | b"2.3.3" => {
+            Lettered::Eight | Lettered::Dotted => {
                 let joint = usize::from(after(0) == b'-' || after(0) == b' ');
-                if shape == b"2.3.3"
+                if shape == Lettered::Dotted
                     && after(0) == b'-'
                     && upper(after(1)) == b'K'
                     && ends(2)
@@ -98,7 +161,7 @@ impl Countries {
                     return told("es_dni", span.start..span.end + joint + 1);
                 }
             }
-            b"7" => {
+            Lettered::Seven => {
                 let joint = usize::from(after(0) == b'-');
                 let letter = upper(after(joint));
                 let nie = match upper(before) {
@@ -142,14 +205,17 @@ impl Countries {
                     return told("hk_id", start..span.end);
                 }
             }
-            b"9" if before.is_ascii_uppercase()
-                && begins(1)
-                && ends(0)
-                && taiwan(before, digits) =>
+            Lettered::Nine
+                if before.is_ascii_uppercase()
+                    && begins(1)
+                    && ends(0)
+                    && taiwan(before, digits) =>
             {
                 return told("tw_id", span.start - 1..span.end);
             }
-            b"17" if upper(after(0)) == b'X' && ends(1) && begins(0) && chinese(digits) => {
+            Lettered::Seventeen
+                if upper(after(0)) == b'X' && ends(1) && begins(0) && chinese(digits) =>
+            {
                 let check = weighed(
                     digits,
                     &[7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2],
@@ -158,19 +224,19 @@ impl Countries {
                     return told("cn_resident_id", span.start..span.end + 1);
                 }
             }
-            b"6-3" | b"6-4" if begins(0) => {
+            Lettered::SixThree | Lettered::SixFour if begins(0) => {
                 let value = value_of(&digits[..9]);
                 let check = b"0123456789ABCDEFHJKLMNPRSTUVWXY"[(value % 31) as usize];
-                let letter = shape == b"6-3" && after(0) == check && ends(1);
-                let digit = shape == b"6-4" && check == b'0' + digits[9] && ends(0);
+                let letter = shape == Lettered::SixThree && after(0) == check && ends(1);
+                let digit = shape == Lettered::SixFour && check == b'0' + digits[9] && ends(0);
                 if is_day(value_of(&digits[2..4]), value_of(&digits[..2])) && letter {
                     return told("fi_hetu", span.start..span.end + 1);
                 }
                 if is_day(value_of(&digits[2..4]), value_of(&digits[..2])) && digit {
-                    return told("fi_hetu", span);
+                    return told("fi_hetu", span.clone());
                 }
             }
-            _ => {}
+            Lettered::Nine | Lettered::Seventeen | Lettered::SixThree | Lettered::SixFour => {}
         }
         None
     }

@@ -18,15 +18,19 @@ mod lettered;
 mod national;
 mod number;
 mod table;
+mod words;
 mod world;
 
 pub use contact::{Contact, contact};
 
-use std::sync::{Arc, LazyLock};
+use std::{
+    ops::Range,
+    sync::{Arc, LazyLock},
+};
 
 use self::{
     national::{Countries, Found, Near},
-    number::{Number, Sketch},
+    number::{Number, Row},
 };
 use super::{
     Class, Detector, Hit, Survey,
@@ -129,16 +133,20 @@ fn row(text: &[u8], start: usize, seen: &mut Seen) -> Option<Found> {
     if near && let Some(span) = iban::around(text, start, seen.taken) {
         return Some((span, IBAN.clone()));
     }
-    // Most rows are times, addresses and versions.
-    let sketch = Sketch::worth(text, start)?;
-    if !(sketch.is_long() || COUNTRIES.knows(sketch.shape)) {
-        return None;
+    let row = Row::at(text, start);
+    if row.is_none_or(|row| row.count >= number::CARD)
+        && let Some(span) = card_in(text, start)
+    {
+        return Some((span, CARD.clone()));
     }
+    COUNTRIES.number(text, start, &row?, &mut seen.near)
+}
+
+/// The card in a row of many digits.
+fn card_in(text: &[u8], start: usize) -> Option<Range<usize>> {
     let number = Number::at(text, start);
     looked(number.span.len());
     card::within(text, &number)
-        .map(|span| (span, CARD.clone()))
-        .or_else(|| COUNTRIES.number(text, &number, &mut seen.near))
 }
 
 #[cfg(test)]

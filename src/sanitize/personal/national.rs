@@ -7,14 +7,12 @@
 
 use std::{ops::Range, sync::Arc};
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-
 use super::{
-    lettered::{LETTERED, SHAPES},
-    number::{Number, Sketch, stands_alone},
+    lettered::{LETTERED, Lettered},
+    number::{Row, Shape, stands_alone},
     table,
+    words::Words,
 };
-use crate::sanitize::work::looked;
 
 /// Where something was found, and by what rule.
 pub(super) type Found = (Range<usize>, Arc<str>);
@@ -31,12 +29,21 @@ const STRETCH: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Countries {
     pub(super) names: Vec<Arc<str>>,
-    words: AhoCorasick,
-    whose: Vec<u8>,
-    /// Shapes in order, with one bit for each rule that wants a word with it, and for each that does not.
-    shapes: Vec<(&'static [u8], u128, u128)>,
-    /// One bit for each of them, and for those with letters beside them.
-    known: Box<[u64; KNOWN / 64]>,
+    words: Words,
+    shapes: Vec<Known>,
+    /// Where each shape is, by its hash or at the next free place; zero, where none is.
+    slots: Box<[u8; SLOTS]>,
+}
+
+/// A shape in which a number may be written.
+#[derive(Debug)]
+struct Known {
+    shape: Shape,
+    /// One bit for each rule that wants a word with it, and for each that does not.
+    worded: u128,
+    free: u128,
+    /// Where letters may stand beside it.
+    lettered: Option<Lettered>,
 }
 
 /// Which words stand in a stretch of a text: looked for once for all numbers in it, where there are many.
@@ -49,44 +56,48 @@ pub(super) struct Near {
     last: Option<usize>,
 }
 
-/// Bits of a table of shapes.
-const KNOWN: usize = 1 << 13;
+/// Places for shapes: far more than there are shapes.
+const SLOTS: usize = 1 << 10;
 
 impl Countries {
-    // INVARIANT: the words are compiled in, and a test builds the automaton.
-    #[expect(clippy::expect_used, reason = "the words are compiled in")]
     pub(super) fn read() -> Self {
-        let all = table::all()
-            .map(|rule| (rule.name, rule.words))
-            .chain(LETTERED.iter().copied());
-        let (mut names, mut words, mut whose) = (Vec::new(), Vec::new(), Vec::new());
-        for (at, (name, announced)) in all.enumerate() {
-            names.push(name.into());
-            for word in announced {
-                words.push(*word);
-                whose.push(at as u8);
+        let all = || {
+            let digits = table::all().map(|rule| (rule.name, rule.words));
+            digits.chain(LETTERED.iter().copied())
+        };
+        let words = all().zip(0..).flat_map(|((_, words), whose)| {
+            let words = words.iter();
+            words.map(move |word| (word.as_bytes(), whose))
+        });
+        let shapes = shapes();
+        let mut slots = Box::new([0; SLOTS]);
+        for (known, nth) in shapes.iter().zip(1..) {
+            let mut slot = known.shape.hash() % SLOTS;
+            while slots[slot] != 0 {
+                slot = (slot + 1) % SLOTS;
             }
+            slots[slot] = nth;
         }
-        let words = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .match_kind(MatchKind::Standard)
-            .kind(Some(AhoCorasickKind::DFA))
-            .build(words)
-            .expect("a test builds it");
         Self {
-            names,
-            words,
-            whose,
-            known: known(&shapes()),
-            shapes: shapes(),
+            names: all().map(|(name, _)| name.into()).collect(),
+            words: Words::of(words),
+            shapes,
+            slots,
         }
     }
 
-    /// Whether a number may be written in a shape, by its [`Sketch`].
+    /// What may be written in a shape.
     #[inline]
-    pub(super) fn knows(&self, shape: u32) -> bool {
-        let bit = shape as usize % KNOWN;
-        self.known[bit / 64] >> (bit % 64) & 1 == 1
+    fn known(&self, shape: Shape) -> Option<&Known> {
+        let mut slot = shape.hash() % SLOTS;
+        loop {
+            let nth = usize::from(self.slots[slot]).checked_sub(1)?;
+            let known = &self.shapes[nth];
+            if known.shape == shape {
+                return Some(known);
+            }
+            slot = (slot + 1) % SLOTS;
+        }
     }
 
     pub(super) fn names(&self) -> Vec<Arc<str>> {
@@ -97,46 +108,62 @@ impl Countries {
     }
 
     /// The national number that a row of digits is, or is part of.
-    pub(super) fn number(&self, text: &[u8], number: &Number, near: &mut Near) -> Option<Found> {
-        if number.cut {
-            return None;
-        }
-        let (shape, digits) = (number.shape(), number.digits());
-        if let Some(found) = self.lettered(text, number) {
+    #[inline]
+    pub(super) fn number(
+        &self,
+        text: &[u8],
+        start: usize,
+        row: &Row,
+        near: &mut Near,
+    ) -> Option<Found> {
+        let known = self.known(row.shape)?;
+        let span = start..start + row.length;
+        if let Some(lettered) = known.lettered
+            && lettered.is_beside(text, &span)
+            && let Some(found) = self.lettered(text, lettered, row, &span)
+        {
             return Some(found);
         }
-        if digits.len() < 8 || digits.len() > 18 {
+        // Most rows are times, addresses and versions, or parts of something.
+        if known.worded | known.free == 0 || !stands_alone(text, &span) {
             return None;
         }
-        let at = self
-            .shapes
-            .binary_search_by(|(known, ..)| (*known).cmp(shape))
-            .ok()?;
-        let (_, worded, free) = self.shapes[at];
+        self.held(text, known, row, span, near)
+    }
+
+    /// The number of digits only that stands here.
+    #[inline(never)]
+    fn held(
+        &self,
+        text: &[u8],
+        known: &Known,
+        row: &Row,
+        span: Range<usize>,
+        near: &mut Near,
+    ) -> Option<Found> {
+        let mut rules = known.free | known.worded & self.announced_near(text, &span, near);
+        if rules == 0 {
+            return None;
+        }
+        let digits = row.digits(text, span.start);
+        let digits = &digits[..row.count];
         let mut announced = None;
         let mut alone = None;
-        let mut rules = free | worded & self.announced_near(text, &number.span, near);
         while rules != 0 {
             let at = rules.trailing_zeros() as usize;
             rules &= rules - 1;
             if !(table::nth(at).holds)(digits) {
                 continue;
             }
-            let announced = *announced.get_or_insert_with(|| {
-                if stands_alone(text, &number.span) {
-                    self.announced(text, &number.span)
-                } else {
-                    0
-                }
-            });
+            let announced = *announced.get_or_insert_with(|| self.announced(text, &span));
             if announced >> at & 1 == 1 {
-                return Some((number.span.clone(), self.names[at].clone()));
+                return Some((span, self.names[at].clone()));
             }
-            if free >> at & 1 == 1 && alone.is_none() && stands_alone(text, &number.span) {
+            if known.free >> at & 1 == 1 && alone.is_none() {
                 alone = Some(at);
             }
         }
-        alone.map(|at| (number.span.clone(), self.names[at].clone()))
+        alone.map(|at| (span, self.names[at].clone()))
     }
 
     /// One bit for each rule whose word stands near.
@@ -163,27 +190,24 @@ impl Countries {
 
     /// One bit for each rule of which a word stands in a piece of text.
     fn said(&self, piece: &[u8]) -> u128 {
-        looked(piece.len());
         let letter = |at: Option<usize>| {
             at.and_then(|at| piece.get(at))
                 .is_some_and(u8::is_ascii_alphabetic)
         };
-        self.words
-            .find_overlapping_iter(piece)
-            .fold(0, |all, found| {
-                let first = piece[found.start()];
-                let camel = found.start() > 0
-                    && piece[found.start() - 1].is_ascii_lowercase()
-                    && first.is_ascii_uppercase();
-                let long = found.end() - found.start() > 4 || !first.is_ascii();
-                let begins = camel || !letter(found.start().checked_sub(1));
-                let ends = || !letter(Some(found.end())) || piece[found.end()].is_ascii_uppercase();
-                if long || begins && ends() {
-                    all | 1 << self.whose[found.pattern().as_usize()]
-                } else {
-                    all
-                }
-            })
+        let mut all = 0;
+        self.words.each(piece, |found, whose| {
+            let first = piece[found.start];
+            let camel = found.start > 0
+                && piece[found.start - 1].is_ascii_lowercase()
+                && first.is_ascii_uppercase();
+            let long = found.len() > 4 || !first.is_ascii();
+            let begins = camel || !letter(found.start.checked_sub(1));
+            let ends = || !letter(Some(found.end)) || piece[found.end].is_ascii_uppercase();
+            if long || begins && ends() {
+                all |= 1 << whose;
+            }
+        });
+        all
     }
 }
 
@@ -192,35 +216,37 @@ fn reach(text: &[u8], span: &Range<usize>) -> Range<usize> {
     span.start.saturating_sub(BEFORE)..(span.end + AFTER).min(text.len())
 }
 
-fn known(shapes: &[(&'static [u8], u128, u128)]) -> Box<[u64; KNOWN / 64]> {
-    let mut known = Box::new([0; KNOWN / 64]);
-    let digits = shapes.iter().map(|(shape, ..)| *shape);
-    for shape in digits.chain(SHAPES) {
-        let bit = Sketch::of(shape) as usize % KNOWN;
-        known[bit / 64] |= 1 << (bit % 64);
-    }
-    known
-}
-
-fn shapes() -> Vec<(&'static [u8], u128, u128)> {
-    let mut all: Vec<(&[u8], u128, u128)> = Vec::new();
-    for (at, rule) in table::all().enumerate() {
-        let worded = rule
-            .worded
-            .iter()
-            .map(|shape| (shape.as_bytes(), 1 << at, 0));
-        let free = rule
-            .alone
-            .iter()
-            .map(|shape| (shape.as_bytes(), 0, 1 << at));
-        for (shape, worded, free) in worded.chain(free) {
-            match all.iter_mut().find(|(known, ..)| *known == shape) {
-                Some(known) => (known.1, known.2) = (known.1 | worded, known.2 | free),
-                None => all.push((shape, worded, free)),
-            }
+/// Every shape of every rule.
+fn shapes() -> Vec<Known> {
+    let mut all: Vec<Known> = Vec::new();
+    let mut add = |written: &str, worded: u128, free: u128, lettered: Option<Lettered>| {
+        let shape = Shape::of(written);
+        let at = all.iter().position(|known| known.shape == shape);
+        let at = at.unwrap_or_else(|| {
+            all.push(Known {
+                shape,
+                worded: 0,
+                free: 0,
+                lettered: None,
+            });
+            all.len() - 1
+        });
+        let known = &mut all[at];
+        known.worded |= worded;
+        known.free |= free;
+        known.lettered = known.lettered.or(lettered);
+    };
+    for (rule, at) in table::all().zip(0..) {
+        for shape in rule.worded {
+            add(shape, 1 << at, 0, None);
+        }
+        for shape in rule.alone {
+            add(shape, 0, 1 << at, None);
         }
     }
-    all.sort_unstable();
+    for lettered in Lettered::ALL {
+        add(lettered.shape(), 0, 0, Some(lettered));
+    }
     all
 }
 
@@ -259,9 +285,11 @@ mod tests {
             let text = text.as_bytes();
             let mut near = Near::default();
             for start in rows(text) {
-                let number = Number::at(text, start);
-                let found = COUNTRIES.number(text, &number, &mut near);
-                let alone = COUNTRIES.number(text, &number, &mut Near::default());
+                let Some(row) = Row::at(text, start) else {
+                    continue;
+                };
+                let found = COUNTRIES.number(text, start, &row, &mut near);
+                let alone = COUNTRIES.number(text, start, &row, &mut Near::default());
                 prop_assert_eq!(found, alone);
             }
         }

@@ -11,137 +11,168 @@ pub(super) const MOST: usize = 24;
 /// The most bytes of a shape.
 const SHAPE: usize = 24;
 
-/// How a row of digits is grouped, for a first look.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sketch {
-    /// Equal for equal shapes, and rarely for others.
-    pub(super) shape: u32,
-    count: usize,
-    /// Whether what stands between groups may stand before a number.
-    open: bool,
+/// The fewest digits of a payment card.
+pub(super) const CARD: usize = 12;
+/// Rows of so many bytes or more are no national number.
+const LONG: usize = 31;
+
+/// How a row of digits is grouped: one bit for each byte of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// What stands between groups, and the end.
+    ends: u32,
+    /// `-` and `/`.
+    low: u32,
+    /// `.` and `/`.
+    high: u32,
 }
 
-/// The fewest digits of a payment card.
-const CARD: usize = 12;
-/// Rows of fewer bytes are looked at in registers.
-// No more than one register holds: the compiler takes the bits of two apart one by one to put them together.
-const SHORT: usize = 16;
-
-impl Sketch {
-    /// Of the row that begins at `start`, no farther than is needed to see what comes of it; nothing, if it is no number of
-    /// anybody: the rest of a word in small letters, of which no part stands alone. Some numbers of Spain have an `x`, `y` or
-    /// `z` in front.
-    #[inline]
-    pub(super) fn worth(text: &[u8], start: usize) -> Option<Self> {
-        let Some(row) = text.get(start..).and_then(<[u8]>::first_chunk::<SHORT>) else {
-            let sketch = Self::at(text, start);
-            return (!sketch.is_inside(text, start)).then_some(sketch);
-        };
-        let bytes = u8x16::new(*row);
-        let is = |byte: u8| bytes.simd_eq(u8x16::splat(byte));
-        let moved = bytes - u8x16::splat(b'0');
-        let digit = moved.min(u8x16::splat(9)).simd_eq(moved).to_bitmask();
-        let open = (is(b' ') | is(b'/')).to_bitmask();
-        let closed = (is(b'-') | is(b'.')).to_bitmask();
-        let joint = (open | closed) & digit << 1 & digit >> 1;
-        let length = (digit | joint).trailing_ones();
-        if length as usize >= SHORT - 1 {
-            let sketch = Self::at(text, start);
-            return (!sketch.is_inside(text, start)).then_some(sketch);
-        }
-        let all = (1 << length) - 1;
-        let mut sketch = Self {
-            shape: 0,
-            count: (digit & all).count_ones() as usize,
-            open: open & joint & all != 0,
-        };
-        if sketch.is_inside(text, start) {
-            return None;
-        }
-        if sketch.is_long() {
-            return Some(sketch);
-        }
-        let mut joints = joint & all;
-        let mut from = 0;
-        while joints != 0 {
-            let at = joints.trailing_zeros();
-            joints &= joints - 1;
-            sketch.add(at - from, row[at as usize]);
-            from = at + 1;
-        }
-        sketch.add(length - from, 0);
-        Some(sketch)
-    }
-
-    /// The same byte by byte, for rows that are long or stand at the end.
-    fn at(text: &[u8], start: usize) -> Self {
-        let mut sketch = Self {
-            shape: 0,
-            count: 0,
-            open: false,
-        };
-        let mut group = 0;
-        let mut rest = text[start..].iter();
-        while let Some(byte) = rest.next() {
-            if byte.is_ascii_digit() {
-                group += 1;
-                sketch.count += 1;
-                if sketch.count >= CARD && sketch.open {
-                    break;
-                }
-            } else if matches!(byte, b' ' | b'-' | b'.' | b'/')
-                && rest.as_slice().first().is_some_and(u8::is_ascii_digit)
-            {
-                sketch.add(group, *byte);
-                sketch.open |= matches!(byte, b' ' | b'/');
-                group = 0;
-            } else {
-                break;
-            }
-            if sketch.count > MOST {
-                break;
-            }
-        }
-        sketch.add(group, 0);
-        sketch
-    }
-
-    /// The same of a shape as [`Number::shape`] writes it.
-    pub(super) fn of(shape: &[u8]) -> u32 {
-        let mut sketch = Self {
-            shape: 0,
-            count: 0,
-            open: false,
-        };
-        let mut group = 0;
-        for byte in shape {
+impl Shape {
+    /// Of groups as rules write them: `3.3.3-2`.
+    pub(super) fn of(written: &str) -> Self {
+        let (mut shape, mut at, mut group) = (Self::NONE, 0, 0);
+        for byte in written.bytes() {
             if byte.is_ascii_digit() {
                 group = group * 10 + u32::from(byte - b'0');
             } else {
-                sketch.add(group, *byte);
-                group = 0;
+                at += group;
+                shape.ends |= 1 << at;
+                shape.low |= u32::from(matches!(byte, b'-' | b'/')) << at;
+                shape.high |= u32::from(matches!(byte, b'.' | b'/')) << at;
+                (at, group) = (at + 1, 0);
             }
         }
-        sketch.add(group, 0);
-        sketch.shape
+        shape.ends |= 1 << (at + group);
+        shape
     }
 
-    /// Whether it has the digits of a card.
-    pub(super) const fn is_long(&self) -> bool {
-        self.count >= CARD
-    }
+    const NONE: Self = Self {
+        ends: 0,
+        low: 0,
+        high: 0,
+    };
 
-    fn is_inside(&self, text: &[u8], start: usize) -> bool {
-        !self.open
-            && start
-                .checked_sub(1)
-                .is_some_and(|at| matches!(text[at], b'a'..=b'w'))
-    }
-
+    /// Alike for few shapes.
     #[inline]
-    const fn add(&mut self, group: u32, joint: u8) {
-        self.shape = (self.shape ^ (group << 8 | joint as u32)).wrapping_mul(0x9E37_79B1);
-        self.shape ^= self.shape >> 15;
+    pub(super) const fn hash(self) -> usize {
+        let mixed = self.ends.wrapping_mul(0x9E37_79B1)
+            ^ self.low.wrapping_mul(0x85EB_CA6B)
+            ^ self.high.wrapping_mul(0xC2B2_AE35);
+        (mixed >> 16) as usize
+    }
+}
+
+/// A row of digits, for a first look.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row {
+    pub(super) shape: Shape,
+    /// In bytes.
+    pub(super) length: usize,
+    /// How many digits it has.
+    pub(super) count: usize,
+}
+
+impl Row {
+    /// The row that begins at `start`; nothing, where it is too long to be held.
+    #[inline]
+    pub(super) fn at(text: &[u8], start: usize) -> Option<Self> {
+        let rest = &text[start..];
+        let Some(bytes) = rest.first_chunk::<32>() else {
+            let mut bytes = [0; 32];
+            bytes[..rest.len()].copy_from_slice(rest);
+            return Self::of(Lanes::both(&bytes), LONG);
+        };
+        // Most rows end here.
+        Self::of(Lanes::of(&bytes.as_chunks().0[0]), 15)
+            .or_else(|| Self::of(Lanes::both(bytes), LONG))
+    }
+
+    /// The row at the start of these bytes, if it is shorter than `most`.
+    #[inline]
+    const fn of(lanes: Lanes, most: usize) -> Option<Self> {
+        let Lanes {
+            digit,
+            joint,
+            low,
+            high,
+        } = lanes;
+        let joint = joint & digit << 1 & digit >> 1;
+        let length = (digit | joint).trailing_ones();
+        if length as usize >= most {
+            return None;
+        }
+        let all = (1 << length) - 1;
+        let joint = joint & all;
+        Some(Self {
+            shape: Shape {
+                ends: joint | 1 << length,
+                low: low & joint,
+                high: high & joint,
+            },
+            length: length as usize,
+            count: (length - joint.count_ones()) as usize,
+        })
+    }
+
+    /// Whether it is one group.
+    pub(super) const fn is_one(&self) -> bool {
+        self.count == self.length
+    }
+
+    /// The digits of the row, each as its number. Those behind the last are anything.
+    #[inline]
+    pub(super) fn digits(&self, text: &[u8], start: usize) -> [u8; MOST] {
+        let mut digits = [0; MOST];
+        if self.is_one()
+            && let Some(bytes) = text[start..].first_chunk::<MOST>()
+        {
+            return bytes.map(|byte| byte.wrapping_sub(b'0'));
+        }
+        let row = text[start..start + self.length].iter();
+        let row = row.filter(|byte| byte.is_ascii_digit());
+        for (digit, byte) in digits.iter_mut().zip(row) {
+            *digit = byte - b'0';
+        }
+        digits
+    }
+}
+
+/// One bit for each of some bytes that is of a kind.
+#[derive(Clone, Copy)]
+struct Lanes {
+    digit: u32,
+    /// What may stand between groups.
+    joint: u32,
+    low: u32,
+    high: u32,
+}
+
+impl Lanes {
+    #[inline(always)]
+    fn of(bytes: &[u8; 16]) -> Self {
+        let bytes = u8x16::new(*bytes);
+        let is = |byte: u8| bytes.simd_eq(u8x16::splat(byte));
+        let moved = bytes - u8x16::splat(b'0');
+        let digit = moved.min(u8x16::splat(9)).simd_eq(moved);
+        let (dash, dot, slash) = (is(b'-'), is(b'.'), is(b'/'));
+        let (low, high) = (dash | slash, dot | slash);
+        Self {
+            digit: digit.to_bitmask(),
+            joint: (low | dot | is(b' ')).to_bitmask(),
+            low: low.to_bitmask(),
+            high: high.to_bitmask(),
+        }
+    }
+
+    fn both(bytes: &[u8; 32]) -> Self {
+        let (parts, _) = bytes.as_chunks();
+        let (near, far) = (Self::of(&parts[0]), Self::of(&parts[1]));
+        Self {
+            digit: near.digit | far.digit << 16,
+            joint: near.joint | far.joint << 16,
+            low: near.low | far.low << 16,
+            high: near.high | far.high << 16,
+        }
     }
 }
 
@@ -235,17 +266,44 @@ mod tests {
 
     use super::*;
 
+    /// The lengths of the groups of a row, and what stands between them.
+    fn written(row: &[u8]) -> String {
+        let mut shape = String::new();
+        let mut group = 0;
+        for byte in row {
+            if byte.is_ascii_digit() {
+                group += 1;
+            } else {
+                shape.push_str(&format!("{group}{}", char::from(*byte)));
+                group = 0;
+            }
+        }
+        shape + &group.to_string()
+    }
+
     proptest! {
         #[test]
-        fn a_sketch_in_registers_is_what_it_is_byte_by_byte(before in "[a-zA-Z ./-]{0,2}", row in "([0-9]{1,9}[ ./-]{0,2}){1,6}", after in "[a-z0-9 ]{0,40}") {
+        fn a_row_in_registers_is_what_it_is_byte_by_byte(before in "[a-zA-Z ./-]{0,2}", row in "([0-9]{1,9}[ ./-]{0,2}){1,6}", after in "[a-z0-9 ]{0,40}") {
             let text = format!("{before}{row}{after}");
             let (text, start) = (text.as_bytes(), before.len());
-            let slow = Sketch::at(text, start);
-            let quick = Sketch::worth(text, start);
-            prop_assert_eq!(quick.is_none(), slow.is_inside(text, start));
-            if let Some(quick) = quick {
-                prop_assert_eq!(quick.is_long(), slow.is_long());
-                prop_assert!(quick.is_long() || quick.shape == slow.shape);
+            let mut end = start;
+            while text.get(end).is_some_and(|byte| {
+                let joint = b" ./-".contains(byte) && text[end - 1].is_ascii_digit();
+                byte.is_ascii_digit() || joint && text.get(end + 1).is_some_and(u8::is_ascii_digit)
+            }) {
+                end += 1;
+            }
+            let plain = &text[start..end];
+            match Row::at(text, start) {
+                None => prop_assert!(plain.len() >= LONG),
+                Some(row) => {
+                    prop_assert_eq!(row.length, plain.len());
+                    prop_assert_eq!(row.shape, Shape::of(&written(plain)));
+                    let digits: Vec<u8> = plain.iter().filter(|byte| byte.is_ascii_digit()).map(|byte| byte - b'0').collect();
+                    prop_assert_eq!(row.count, digits.len());
+                    let held = digits.len().min(MOST);
+                    prop_assert_eq!(&row.digits(text, start)[..held], &digits[..held]);
+                }
             }
         }
     }
