@@ -96,6 +96,27 @@ const LENGTHS: [(&[u8; 2], usize); 88] = [
     (b"VG", 24),
     (b"XK", 20),
 ];
+/// One bit for each second letter that a country has behind a first.
+const SECONDS: [u32; 26] = {
+    let mut seconds = [0; 26];
+    let mut nth = 0;
+    while nth < LENGTHS.len() {
+        let [first, second] = *LENGTHS[nth].0;
+        seconds[(first - b'A') as usize] |= 1 << (second - b'A');
+        nth += 1;
+    }
+    seconds
+};
+
+/// Whether these letters, in either case, are a country that has such numbers.
+#[inline]
+pub(super) fn is_country(text: &[u8]) -> bool {
+    let letter = |at: usize| text.get(at).map_or(0, |byte| byte & 31).wrapping_sub(1);
+    SECONDS
+        .get(usize::from(letter(0)))
+        .is_some_and(|seconds| seconds >> (letter(1) & 31) & 1 == 1)
+}
+
 /// How far before a row of digits a number may begin, in bytes.
 pub(super) const BACK: usize = 22;
 

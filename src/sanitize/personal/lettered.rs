@@ -114,11 +114,11 @@ impl Countries {
         &self,
         text: &[u8],
         shape: Lettered,
-        row: &Row,
+        row: Row,
         span: &Range<usize>,
     ) -> Option<Found> {
         let digits = row.digits(text, span.start);
-        let digits = &digits[..row.count];
+        let digits = &digits[..row.count()];
         let before = span.start.checked_sub(1).map_or(b' ', |at| text[at]);
         let after = |more: usize| text.get(span.end + more).copied().unwrap_or(b' ');
         let ends = |more: usize| !after(more).is_ascii_alphanumeric();

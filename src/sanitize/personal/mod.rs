@@ -78,8 +78,8 @@ impl Detector for Checked {
         for found in &survey.numbers {
             for place in places(found.at, found.digits | found.letters | found.heads) {
                 let bit = 1 << (place - found.at);
-                if found.heads & bit != 0 {
-                    seen.head = Some(place - 3);
+                if found.heads & bit != 0 && iban::is_country(&bytes[place - 3..]) {
+                    seen.head = place - 3 + iban::BACK;
                 }
                 let span = if found.digits & bit != 0 {
                     row(bytes, place + 1 - survey::DIGITS, &mut seen)
@@ -107,8 +107,8 @@ impl Detector for Checked {
 struct Seen {
     /// Where what was found last ends.
     taken: usize,
-    /// Where the last two letters and two digits stand at the start of a word.
-    head: Option<usize>,
+    /// How far the last beginning of a bank account reaches.
+    head: usize,
     near: Near,
 }
 
@@ -129,17 +129,18 @@ fn row(text: &[u8], start: usize, seen: &mut Seen) -> Option<Found> {
     if start < seen.taken {
         return None;
     }
-    let near = seen.head.is_some_and(|head| head + iban::BACK >= start);
-    if near && let Some(span) = iban::around(text, start, seen.taken) {
+    if start <= seen.head
+        && let Some(span) = iban::around(text, start, seen.taken)
+    {
         return Some((span, IBAN.clone()));
     }
     let row = Row::at(text, start);
-    if row.is_none_or(|row| row.count >= number::CARD)
+    if row.is_none_or(|row| row.is_long())
         && let Some(span) = card_in(text, start)
     {
         return Some((span, CARD.clone()));
     }
-    COUNTRIES.number(text, start, &row?, &mut seen.near)
+    COUNTRIES.number(text, start, row?, &mut seen.near)
 }
 
 /// The card in a row of many digits.

@@ -31,7 +31,7 @@ pub(super) struct Countries {
     pub(super) names: Vec<Arc<str>>,
     words: Words,
     shapes: Vec<Known>,
-    /// Where each shape is, by its hash or at the next free place; zero, where none is.
+    /// Where each shape is, by where its groups end or at the next free place; zero, where none is.
     slots: Box<[u8; SLOTS]>,
 }
 
@@ -72,7 +72,7 @@ impl Countries {
         let shapes = shapes();
         let mut slots = Box::new([0; SLOTS]);
         for (known, nth) in shapes.iter().zip(1..) {
-            let mut slot = known.shape.hash() % SLOTS;
+            let mut slot = slot(known.shape.ends);
             while slots[slot] != 0 {
                 slot = (slot + 1) % SLOTS;
             }
@@ -86,14 +86,14 @@ impl Countries {
         }
     }
 
-    /// What may be written in a shape.
+    /// What may be written in the shape of a row.
     #[inline]
-    fn known(&self, shape: Shape) -> Option<&Known> {
-        let mut slot = shape.hash() % SLOTS;
+    fn known(&self, text: &[u8], start: usize, row: Row) -> Option<&Known> {
+        let mut slot = slot(row.ends);
         loop {
             let nth = usize::from(self.slots[slot]).checked_sub(1)?;
             let known = &self.shapes[nth];
-            if known.shape == shape {
+            if known.shape.ends == row.ends && known.shape.joints == row.joints(text, start) {
                 return Some(known);
             }
             slot = (slot + 1) % SLOTS;
@@ -113,11 +113,11 @@ impl Countries {
         &self,
         text: &[u8],
         start: usize,
-        row: &Row,
+        row: Row,
         near: &mut Near,
     ) -> Option<Found> {
-        let known = self.known(row.shape)?;
-        let span = start..start + row.length;
+        let known = self.known(text, start, row)?;
+        let span = start..start + row.length();
         if let Some(lettered) = known.lettered
             && lettered.is_beside(text, &span)
             && let Some(found) = self.lettered(text, lettered, row, &span)
@@ -137,7 +137,7 @@ impl Countries {
         &self,
         text: &[u8],
         known: &Known,
-        row: &Row,
+        row: Row,
         span: Range<usize>,
         near: &mut Near,
     ) -> Option<Found> {
@@ -146,7 +146,7 @@ impl Countries {
             return None;
         }
         let digits = row.digits(text, span.start);
-        let digits = &digits[..row.count];
+        let digits = &digits[..row.count()];
         let mut announced = None;
         let mut alone = None;
         while rules != 0 {
@@ -209,6 +209,12 @@ impl Countries {
         });
         all
     }
+}
+
+/// The first place for a shape.
+#[inline]
+const fn slot(ends: u32) -> usize {
+    (ends.wrapping_mul(0x9E37_79B1) >> 16) as usize % SLOTS
 }
 
 /// Where a word that announces a number may stand.
@@ -288,8 +294,8 @@ mod tests {
                 let Some(row) = Row::at(text, start) else {
                     continue;
                 };
-                let found = COUNTRIES.number(text, start, &row, &mut near);
-                let alone = COUNTRIES.number(text, start, &row, &mut Near::default());
+                let found = COUNTRIES.number(text, start, row, &mut near);
+                let alone = COUNTRIES.number(text, start, row, &mut Near::default());
                 prop_assert_eq!(found, alone);
             }
         }

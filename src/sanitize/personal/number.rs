@@ -12,15 +12,21 @@ pub(super) const MOST: usize = 24;
 const SHAPE: usize = 24;
 
 /// The fewest digits of a payment card.
-pub(super) const CARD: usize = 12;
+const CARD: usize = 12;
 /// Rows of so many bytes or more are no national number.
-const LONG: usize = 31;
+const LONG: u32 = 31;
 
 /// How a row of digits is grouped: one bit for each byte of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
     /// What stands between groups, and the end.
-    ends: u32,
+    pub(super) ends: u32,
+    pub(super) joints: Joints,
+}
+
+/// What stands between the groups of a row of digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Joints {
     /// `-` and `/`.
     low: u32,
     /// `.` and `/`.
@@ -30,105 +36,117 @@ pub(super) struct Shape {
 impl Shape {
     /// Of groups as rules write them: `3.3.3-2`.
     pub(super) fn of(written: &str) -> Self {
-        let (mut shape, mut at, mut group) = (Self::NONE, 0, 0);
+        let (mut ends, mut joints) = (0_u32, Joints::default());
+        let (mut at, mut group) = (0, 0);
         for byte in written.bytes() {
             if byte.is_ascii_digit() {
                 group = group * 10 + u32::from(byte - b'0');
             } else {
                 at += group;
-                shape.ends |= 1 << at;
-                shape.low |= u32::from(matches!(byte, b'-' | b'/')) << at;
-                shape.high |= u32::from(matches!(byte, b'.' | b'/')) << at;
+                ends |= 1 << at;
+                joints.add(byte, at);
                 (at, group) = (at + 1, 0);
             }
         }
-        shape.ends |= 1 << (at + group);
-        shape
+        ends |= 1 << (at + group);
+        Self { ends, joints }
     }
+}
 
-    const NONE: Self = Self {
-        ends: 0,
-        low: 0,
-        high: 0,
-    };
-
-    /// Alike for few shapes.
-    #[inline]
-    pub(super) const fn hash(self) -> usize {
-        let mixed = self.ends.wrapping_mul(0x9E37_79B1)
-            ^ self.low.wrapping_mul(0x85EB_CA6B)
-            ^ self.high.wrapping_mul(0xC2B2_AE35);
-        (mixed >> 16) as usize
+impl Joints {
+    fn add(&mut self, byte: u8, at: u32) {
+        self.low |= u32::from(matches!(byte, b'-' | b'/')) << at;
+        self.high |= u32::from(matches!(byte, b'.' | b'/')) << at;
     }
 }
 
 /// A row of digits, for a first look.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
-    pub(super) shape: Shape,
-    /// In bytes.
-    pub(super) length: usize,
-    /// How many digits it has.
-    pub(super) count: usize,
+    /// What stands between groups, and the end, as in a shape.
+    pub(super) ends: u32,
 }
 
 impl Row {
     /// The row that begins at `start`; nothing, where it is too long to be held.
     #[inline]
     pub(super) fn at(text: &[u8], start: usize) -> Option<Self> {
-        let rest = &text[start..];
-        let Some(bytes) = rest.first_chunk::<32>() else {
-            let mut bytes = [0; 32];
-            bytes[..rest.len()].copy_from_slice(rest);
-            return Self::of(Lanes::both(&bytes), LONG);
-        };
+        let near = text.get(start..).and_then(<[u8]>::first_chunk);
         // Most rows end here.
-        Self::of(Lanes::of(&bytes.as_chunks().0[0]), 15)
-            .or_else(|| Self::of(Lanes::both(bytes), LONG))
+        near.and_then(|bytes| Self::of(Lanes::of(bytes), 15))
+            .or_else(|| Self::long(text, start))
     }
 
-    /// The row at the start of these bytes, if it is shorter than `most`.
+    #[inline(never)]
+    fn long(text: &[u8], start: usize) -> Option<Self> {
+        let mut bytes = [0; 32];
+        let rest = &text[start..(start + bytes.len()).min(text.len())];
+        bytes[..rest.len()].copy_from_slice(rest);
+        let (parts, _) = bytes.as_chunks();
+        let (near, far) = (Lanes::of(&parts[0]), Lanes::of(&parts[1]));
+        let lanes = Lanes {
+            digit: near.digit | far.digit << 16,
+            joint: near.joint | far.joint << 16,
+        };
+        Self::of(lanes, LONG)
+    }
+
+    /// The row at the start of these bytes, if it has fewer than `most`.
     #[inline]
-    const fn of(lanes: Lanes, most: usize) -> Option<Self> {
-        let Lanes {
-            digit,
-            joint,
-            low,
-            high,
-        } = lanes;
+    const fn of(Lanes { digit, joint }: Lanes, most: u32) -> Option<Self> {
         let joint = joint & digit << 1 & digit >> 1;
-        let length = (digit | joint).trailing_ones();
-        if length as usize >= most {
+        let row = digit | joint;
+        // The lowest bit that is not set.
+        let end = !row & row.wrapping_add(1);
+        if end.wrapping_sub(1) >= (1 << most) - 1 {
             return None;
         }
-        let all = (1 << length) - 1;
-        let joint = joint & all;
         Some(Self {
-            shape: Shape {
-                ends: joint | 1 << length,
-                low: low & joint,
-                high: high & joint,
-            },
-            length: length as usize,
-            count: (length - joint.count_ones()) as usize,
+            ends: joint & (end - 1) | end,
         })
     }
 
-    /// Whether it is one group.
-    pub(super) const fn is_one(&self) -> bool {
-        self.count == self.length
+    /// In bytes.
+    #[inline]
+    pub(super) const fn length(self) -> usize {
+        31 - self.ends.leading_zeros() as usize
+    }
+
+    /// How many digits it has.
+    pub(super) const fn count(self) -> usize {
+        self.length() + 1 - self.ends.count_ones() as usize
+    }
+
+    /// Whether it has the digits of a card.
+    #[inline]
+    pub(super) const fn is_long(self) -> bool {
+        self.ends >> CARD != 0 && self.count() >= CARD
+    }
+
+    /// What stands between its groups.
+    #[inline]
+    pub(super) fn joints(self, text: &[u8], start: usize) -> Joints {
+        let mut joints = Joints::default();
+        let mut left = self.ends;
+        // The last is the end.
+        while left & (left - 1) != 0 {
+            let at = left.trailing_zeros();
+            left &= left - 1;
+            joints.add(text[start + at as usize], at);
+        }
+        joints
     }
 
     /// The digits of the row, each as its number. Those behind the last are anything.
     #[inline]
-    pub(super) fn digits(&self, text: &[u8], start: usize) -> [u8; MOST] {
-        let mut digits = [0; MOST];
-        if self.is_one()
+    pub(super) fn digits(self, text: &[u8], start: usize) -> [u8; MOST] {
+        if self.ends.is_power_of_two()
             && let Some(bytes) = text[start..].first_chunk::<MOST>()
         {
             return bytes.map(|byte| byte.wrapping_sub(b'0'));
         }
-        let row = text[start..start + self.length].iter();
+        let mut digits = [0; MOST];
+        let row = text[start..start + self.length()].iter();
         let row = row.filter(|byte| byte.is_ascii_digit());
         for (digit, byte) in digits.iter_mut().zip(row) {
             *digit = byte - b'0';
@@ -138,40 +156,24 @@ impl Row {
 }
 
 /// One bit for each of some bytes that is of a kind.
-#[derive(Clone, Copy)]
 struct Lanes {
     digit: u32,
     /// What may stand between groups.
     joint: u32,
-    low: u32,
-    high: u32,
 }
 
 impl Lanes {
     #[inline(always)]
     fn of(bytes: &[u8; 16]) -> Self {
         let bytes = u8x16::new(*bytes);
-        let is = |byte: u8| bytes.simd_eq(u8x16::splat(byte));
-        let moved = bytes - u8x16::splat(b'0');
-        let digit = moved.min(u8x16::splat(9)).simd_eq(moved);
-        let (dash, dot, slash) = (is(b'-'), is(b'.'), is(b'/'));
-        let (low, high) = (dash | slash, dot | slash);
+        let within = |first: u8, count: u8| {
+            let moved = bytes - u8x16::splat(first);
+            moved.min(u8x16::splat(count - 1)).simd_eq(moved)
+        };
+        let blank = bytes.simd_eq(u8x16::splat(b' '));
         Self {
-            digit: digit.to_bitmask(),
-            joint: (low | dot | is(b' ')).to_bitmask(),
-            low: low.to_bitmask(),
-            high: high.to_bitmask(),
-        }
-    }
-
-    fn both(bytes: &[u8; 32]) -> Self {
-        let (parts, _) = bytes.as_chunks();
-        let (near, far) = (Self::of(&parts[0]), Self::of(&parts[1]));
-        Self {
-            digit: near.digit | far.digit << 16,
-            joint: near.joint | far.joint << 16,
-            low: near.low | far.low << 16,
-            high: near.high | far.high << 16,
+            digit: within(b'0', 10).to_bitmask(),
+            joint: (within(b'-', 3) | blank).to_bitmask(),
         }
     }
 }
@@ -295,12 +297,14 @@ mod tests {
             }
             let plain = &text[start..end];
             match Row::at(text, start) {
-                None => prop_assert!(plain.len() >= LONG),
+                None => prop_assert!(plain.len() >= LONG as usize),
                 Some(row) => {
-                    prop_assert_eq!(row.length, plain.len());
-                    prop_assert_eq!(row.shape, Shape::of(&written(plain)));
+                    prop_assert_eq!(row.length(), plain.len());
+                    let shape = Shape { ends: row.ends, joints: row.joints(text, start) };
+                    prop_assert_eq!(shape, Shape::of(&written(plain)));
                     let digits: Vec<u8> = plain.iter().filter(|byte| byte.is_ascii_digit()).map(|byte| byte - b'0').collect();
-                    prop_assert_eq!(row.count, digits.len());
+                    prop_assert_eq!(row.count(), digits.len());
+                    prop_assert_eq!(row.is_long(), digits.len() >= CARD);
                     let held = digits.len().min(MOST);
                     prop_assert_eq!(&row.digits(text, start)[..held], &digits[..held]);
                 }

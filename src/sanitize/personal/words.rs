@@ -12,14 +12,23 @@ use crate::sanitize::work::looked;
 const STEP: usize = 16;
 /// How many keys there are.
 const KEYS: usize = 1 << 13;
+/// How many groups there are at most: keys share them when there are more.
+const GROUPS: usize = 255;
 
 /// Words by what they begin with.
 #[derive(Debug)]
 pub(super) struct Words {
-    /// One where a word begins with such a key.
-    begins: Box<[u8; KEYS]>,
-    /// Every word by its key, in order.
-    keyed: Vec<(u16, Word)>,
+    /// Which group a key has, and zero where no word begins so.
+    keyed: Box<[u8; KEYS]>,
+    groups: Vec<Group>,
+}
+
+/// Words that begin alike.
+#[derive(Debug, Default)]
+struct Group {
+    /// One bit for each fourth byte, by its low five bits, that some word goes on with.
+    fourth: u32,
+    words: Vec<Word>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -31,23 +40,40 @@ struct Word {
 impl Words {
     /// Words of two bytes or more, and whose they are.
     pub(super) fn of(words: impl IntoIterator<Item = (&'static [u8], u8)>) -> Self {
-        let mut keyed = Vec::new();
+        let mut all = Self {
+            keyed: Box::new([0; KEYS]),
+            groups: Vec::new(),
+        };
+        let mut keys = 0;
         for (bytes, whose) in words {
             let word = Word { bytes, whose };
             match *bytes {
                 [first, second] => {
-                    keyed.extend((0..32).map(|third| (key(first, second, third), word)));
+                    (0..32).for_each(|third| all.add(key(first, second, third), word, &mut keys));
                 }
-                [first, second, third, ..] => keyed.push((key(first, second, third), word)),
+                [first, second, third, ..] => all.add(key(first, second, third), word, &mut keys),
                 _ => {}
             }
         }
-        keyed.sort_by_key(|(key, _)| *key);
-        let mut begins = Box::new([0; KEYS]);
-        for (key, _) in &keyed {
-            begins[usize::from(*key)] = 1;
+        all
+    }
+
+    fn add(&mut self, key: u16, word: Word, keys: &mut usize) {
+        let group = &mut self.keyed[usize::from(key)];
+        if *group == 0 {
+            *group = 1 + (*keys % GROUPS) as u8;
+            *keys += 1;
         }
-        Self { begins, keyed }
+        let at = usize::from(*group) - 1;
+        if at == self.groups.len() {
+            self.groups.push(Group::default());
+        }
+        let group = &mut self.groups[at];
+        group.fourth |= word
+            .bytes
+            .get(3)
+            .map_or(u32::MAX, |fourth| 1 << (fourth & 31));
+        group.words.push(word);
     }
 
     /// Tells every word in a piece of text: where it stands, and whose it is.
@@ -57,55 +83,54 @@ impl Words {
         let mut at = 0;
         while at < piece.len() {
             let rest = &piece[at..];
-            let mut hits = match rest.first_chunk::<{ STEP + 2 }>() {
-                Some(bytes) => self.beginnings(bytes),
+            let keys = match rest.first_chunk() {
+                Some(bytes) => keys(bytes),
                 None => {
                     let mut bytes = [0; STEP + 2];
                     bytes[..rest.len()].copy_from_slice(rest);
-                    self.beginnings(&bytes)
+                    keys(&bytes)
                 }
             };
+            let group = |key: u16| self.keyed[usize::from(key) % KEYS];
+            let mut hits = keys
+                .iter()
+                .rev()
+                .fold(0_u32, |hits, key| hits << 1 | u32::from(group(*key) != 0));
             while hits != 0 {
-                let start = at + hits.trailing_zeros() as usize;
+                let nth = hits.trailing_zeros() as usize;
                 hits &= hits - 1;
-                self.at(piece, start, &mut told);
+                let group = &self.groups[usize::from(group(keys[nth % STEP])) - 1];
+                let fourth = rest.get(nth + 3).map_or(0, |byte| byte & 31);
+                if group.fourth >> fourth & 1 == 1 {
+                    group.at(piece, at + nth, &mut told);
+                }
             }
             at += STEP;
         }
     }
+}
 
-    /// One bit for each place where a word may begin.
-    #[inline]
-    fn beginnings(&self, bytes: &[u8; STEP + 2]) -> u32 {
-        let mut keys = [0; STEP];
-        for (nth, kept) in keys.iter_mut().enumerate() {
-            *kept = key(bytes[nth], bytes[nth + 1], bytes[nth + 2]);
-        }
-        let found = |key: &u16| u32::from(self.begins[usize::from(*key) % KEYS]);
-        keys.iter()
-            .rev()
-            .fold(0, |hits, key| hits << 1 | found(key))
-    }
-
-    /// Tells the words that begin at a place.
-    #[inline]
+impl Group {
+    /// Tells the words of the group that begin at a place.
     fn at(&self, piece: &[u8], start: usize, told: &mut impl FnMut(Range<usize>, u8)) {
-        let nth = |more: usize| piece.get(start + more).copied().unwrap_or(0);
-        let key = key(nth(0), nth(1), nth(2));
-        let from = self.keyed.partition_point(|(known, _)| *known < key);
-        for (_, word) in self.keyed[from..]
-            .iter()
-            .take_while(|(known, _)| *known == key)
-        {
+        for word in &self.words {
             let end = start + word.bytes.len();
-            if piece
-                .get(start..end)
-                .is_some_and(|bytes| bytes.eq_ignore_ascii_case(word.bytes))
-            {
+            let here = piece.get(start..end);
+            if here.is_some_and(|here| here.eq_ignore_ascii_case(word.bytes)) {
                 told(start..end, word.whose);
             }
         }
     }
+}
+
+/// The keys of what begins at each of these places.
+#[inline(always)]
+fn keys(bytes: &[u8; STEP + 2]) -> [u16; STEP] {
+    let mut keys = [0; STEP];
+    for (nth, kept) in keys.iter_mut().enumerate() {
+        *kept = key(bytes[nth], bytes[nth + 1], bytes[nth + 2]);
+    }
+    keys
 }
 
 /// Alike for letters of either case: of most bytes that are alike in their low five bits only one is in a text.
