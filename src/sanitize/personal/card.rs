@@ -88,6 +88,18 @@ const WORDS: [&[u8]; 24] = [
 
 static SAYS: LazyLock<Words> = LazyLock::new(|| Words::of(WORDS.iter().map(|word| (*word, 0))));
 
+/// How cards are grouped.
+const GROUPED: [&[usize]; 6] = [
+    &[4, 4, 4, 4, 3],
+    &[4, 4, 4, 4],
+    &[4, 6, 5],
+    &[4, 6, 4],
+    &[4, 5, 6],
+    &[4, 4, 4, 1],
+];
+/// The bytes of the shortest of these.
+const SHORTEST: usize = 16;
+
 /// The first card in a row of digits.
 pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
     if number.digits().len() < 12 {
@@ -106,14 +118,14 @@ pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
             .count();
         looked(group);
         let rest = &text[at..span.end];
-        for lengths in [
-            &[4, 4, 4, 4, 3][..],
-            &[4, 4, 4, 4],
-            &[4, 6, 5],
-            &[4, 6, 4],
-            &[4, 5, 6],
-            &[4, 4, 4, 1],
-        ] {
+        // The second group says which it may be.
+        let second = if group == 4 && rest.len() >= SHORTEST {
+            let groups = rest[5..].iter();
+            groups.take_while(|byte| byte.is_ascii_digit()).count()
+        } else {
+            0
+        };
+        for lengths in GROUPED.iter().filter(|lengths| lengths[1] == second) {
             let Some(length) = grouped(rest, lengths) else {
                 continue;
             };
@@ -252,7 +264,7 @@ fn grouped(text: &[u8], lengths: &[usize]) -> Option<usize> {
 }
 
 fn is_card(digits: &[u8], count: usize, grouped: bool, text: &[u8], span: &Range<usize>) -> bool {
-    let Some(digits) = digits.get(..count) else {
+    let Some(digits) = digits.get(..count).filter(|digits| luhn(digits)) else {
         return false;
     };
     let first = digits[..6]
@@ -266,7 +278,7 @@ fn is_card(digits: &[u8], count: usize, grouped: bool, text: &[u8], span: &Range
             needs_word &= *word;
         }
     }
-    if !known || !luhn(digits) {
+    if !known {
         return false;
     }
     let distinct = digits

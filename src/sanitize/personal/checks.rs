@@ -4,19 +4,17 @@
 
 /// The digit of Luhn, which is the last.
 pub(super) fn luhn(digits: &[u8]) -> bool {
-    let sum: u32 = digits
-        .iter()
-        .rev()
-        .enumerate()
-        .map(|(at, digit)| {
-            let digit = u32::from(*digit);
-            if at % 2 == 0 {
-                digit
-            } else {
-                digit * 2 / 10 + digit * 2 % 10
-            }
-        })
-        .sum();
+    luhn_after(0, digits)
+}
+
+/// The same where digits go before that come to this sum.
+pub(super) fn luhn_after(sum: u32, digits: &[u8]) -> bool {
+    let twice = |digit: u32| digit * 2 - if digit > 4 { 9 } else { 0 };
+    let (first, pairs) = digits.as_rchunks::<2>();
+    let sum = first.iter().fold(sum, |sum, digit| sum + u32::from(*digit));
+    let sum = pairs.iter().fold(sum, |sum, [left, right]| {
+        sum + twice(u32::from(*left)) + u32::from(*right)
+    });
     sum.is_multiple_of(10)
 }
 
@@ -62,12 +60,14 @@ pub(super) fn mod_11_10(digits: &[u8]) -> bool {
 }
 
 /// The sum of digits, each by its weight.
+#[inline]
 pub(super) fn weighed(digits: &[u8], weights: &[i32]) -> i32 {
+    // Sums stay small: nothing is looked at while they are made.
     digits
         .iter()
         .zip(weights)
-        .map(|(digit, weight)| i32::from(*digit) * weight)
-        .sum()
+        .map(|(digit, weight)| i32::from(*digit).wrapping_mul(*weight))
+        .fold(0, i32::wrapping_add)
 }
 
 /// The number that digits make.

@@ -73,8 +73,12 @@ impl Detector for Checked {
     }
 
     fn inspect_surveyed(&self, text: &str, survey: &Survey, hits: &mut Vec<Hit>) {
+        if survey.numbers.is_empty() {
+            return;
+        }
         let bytes = text.as_bytes();
         let mut seen = Seen::default();
+        let countries = &*COUNTRIES;
         for found in &survey.numbers {
             for place in places(found.at, found.digits | found.letters | found.heads) {
                 let bit = 1 << (place - found.at);
@@ -82,9 +86,9 @@ impl Detector for Checked {
                     seen.head = place - 3 + iban::BACK;
                 }
                 let span = if found.digits & bit != 0 {
-                    row(bytes, place + 1 - survey::DIGITS, &mut seen)
+                    row(bytes, place + 1 - survey::DIGITS, countries, &mut seen)
                 } else if found.letters & bit != 0 {
-                    letters(bytes, place + 1 - survey::LETTERS, &seen)
+                    letters(bytes, place + 1 - survey::LETTERS, countries, &seen)
                 } else {
                     None
                 };
@@ -113,7 +117,7 @@ struct Seen {
 }
 
 /// A run of fifteen letters and digits or more.
-fn letters(text: &[u8], start: usize, seen: &Seen) -> Option<Found> {
+fn letters(text: &[u8], start: usize, countries: &Countries, seen: &Seen) -> Option<Found> {
     // Names in source are runs of letters, and there are many; every number has a digit near its beginning.
     let number = text[start..start + 9].iter().any(u8::is_ascii_digit);
     if !number || start < seen.taken {
@@ -121,11 +125,12 @@ fn letters(text: &[u8], start: usize, seen: &Seen) -> Option<Found> {
     }
     iban::at(text, start)
         .map(|span| (span, IBAN.clone()))
-        .or_else(|| COUNTRIES.letters(text, start))
+        .or_else(|| countries.letters(text, start))
 }
 
 /// A row of digits of seven bytes or more.
-fn row(text: &[u8], start: usize, seen: &mut Seen) -> Option<Found> {
+#[inline(always)]
+fn row(text: &[u8], start: usize, countries: &Countries, seen: &mut Seen) -> Option<Found> {
     if start < seen.taken {
         return None;
     }
@@ -135,12 +140,28 @@ fn row(text: &[u8], start: usize, seen: &mut Seen) -> Option<Found> {
         return Some((span, IBAN.clone()));
     }
     let row = Row::at(text, start);
+    // Most rows are times, addresses and versions.
+    if row.is_some_and(|row| !row.may_be_card() && !countries.may_know(text, start, row)) {
+        return None;
+    }
+    number_in(text, start, row, countries, &mut seen.near)
+}
+
+/// The card or national number in a row that may be one.
+#[inline(never)]
+fn number_in(
+    text: &[u8],
+    start: usize,
+    row: Option<Row>,
+    countries: &Countries,
+    near: &mut Near,
+) -> Option<Found> {
     if row.is_none_or(|row| row.is_long())
         && let Some(span) = card_in(text, start)
     {
         return Some((span, CARD.clone()));
     }
-    COUNTRIES.number(text, start, row?, &mut seen.near)
+    countries.number(text, start, row?, near)
 }
 
 /// The card in a row of many digits.

@@ -56,6 +56,8 @@ pub(super) struct Near {
     last: Option<usize>,
 }
 
+/// Where a group of seven digits ends.
+const SEVEN: u32 = 1 << 7;
 /// Places for shapes: far more than there are shapes.
 const SLOTS: usize = 1 << 10;
 
@@ -86,14 +88,24 @@ impl Countries {
         }
     }
 
+    /// Whether anything may be written in the shape of a row: false for most rows.
+    #[inline]
+    pub(super) fn may_know(&self, text: &[u8], start: usize, row: Row) -> bool {
+        if self.slots[slot(row.ends())] == 0 {
+            return false;
+        }
+        // Seven digits are told with a letter beside them only, and most are the number of something in a table.
+        row.ends() != SEVEN || Lettered::Seven.is_beside(text, &(start..start + 7))
+    }
+
     /// What may be written in the shape of a row.
     #[inline]
     fn known(&self, text: &[u8], start: usize, row: Row) -> Option<&Known> {
-        let mut slot = slot(row.ends);
+        let mut slot = slot(row.ends());
         loop {
             let nth = usize::from(self.slots[slot]).checked_sub(1)?;
             let known = &self.shapes[nth];
-            if known.shape.ends == row.ends && known.shape.joints == row.joints(text, start) {
+            if known.shape.ends == row.ends() && known.shape.joints == row.joints(text, start) {
                 return Some(known);
             }
             slot = (slot + 1) % SLOTS;
@@ -214,7 +226,7 @@ impl Countries {
 /// The first place for a shape.
 #[inline]
 const fn slot(ends: u32) -> usize {
-    (ends.wrapping_mul(0x9E37_79B1) >> 16) as usize % SLOTS
+    (ends.wrapping_mul(0x9E37_79B1) >> 22) as usize % SLOTS
 }
 
 /// Where a word that announces a number may stand.

@@ -2,7 +2,7 @@
 //!
 //! Guarantees: holds no more than [`MOST`] digits and looks no farther. Deliberately absent: what the digits mean.
 
-use std::ops::Range;
+use std::{num::NonZeroU32, ops::Range};
 
 use wide::u8x16;
 
@@ -64,17 +64,21 @@ impl Joints {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     /// What stands between groups, and the end, as in a shape.
-    pub(super) ends: u32,
+    // Never zero, so that a row that is none takes no more than a register either.
+    ends: NonZeroU32,
 }
 
 impl Row {
     /// The row that begins at `start`; nothing, where it is too long to be held.
     #[inline]
     pub(super) fn at(text: &[u8], start: usize) -> Option<Self> {
-        let near = text.get(start..).and_then(<[u8]>::first_chunk);
         // Most rows end here.
-        near.and_then(|bytes| Self::of(Lanes::of(bytes), 15))
-            .or_else(|| Self::long(text, start))
+        if let Some(bytes) = text[start..].first_chunk()
+            && let Some(row) = Self::of(Lanes::of(bytes), 15)
+        {
+            return Some(row);
+        }
+        Self::long(text, start)
     }
 
     #[inline(never)]
@@ -101,9 +105,16 @@ impl Row {
         if end.wrapping_sub(1) >= (1 << most) - 1 {
             return None;
         }
-        Some(Self {
-            ends: joint & (end - 1) | end,
-        })
+        match NonZeroU32::new(joint & (end - 1) | end) {
+            Some(ends) => Some(Self { ends }),
+            None => None,
+        }
+    }
+
+    /// What stands between groups, and the end, as in a shape.
+    #[inline]
+    pub(super) const fn ends(self) -> u32 {
+        self.ends.get()
     }
 
     /// In bytes.
@@ -114,20 +125,25 @@ impl Row {
 
     /// How many digits it has.
     pub(super) const fn count(self) -> usize {
-        self.length() + 1 - self.ends.count_ones() as usize
+        self.length() + 1 - self.ends().count_ones() as usize
+    }
+
+    /// Whether it has the bytes of a card.
+    #[inline]
+    pub(super) const fn may_be_card(self) -> bool {
+        self.ends() >> CARD != 0
     }
 
     /// Whether it has the digits of a card.
-    #[inline]
     pub(super) const fn is_long(self) -> bool {
-        self.ends >> CARD != 0 && self.count() >= CARD
+        self.may_be_card() && self.count() >= CARD
     }
 
     /// What stands between its groups.
     #[inline]
     pub(super) fn joints(self, text: &[u8], start: usize) -> Joints {
         let mut joints = Joints::default();
-        let mut left = self.ends;
+        let mut left = self.ends();
         // The last is the end.
         while left & (left - 1) != 0 {
             let at = left.trailing_zeros();
@@ -300,7 +316,7 @@ mod tests {
                 None => prop_assert!(plain.len() >= LONG as usize),
                 Some(row) => {
                     prop_assert_eq!(row.length(), plain.len());
-                    let shape = Shape { ends: row.ends, joints: row.joints(text, start) };
+                    let shape = Shape { ends: row.ends(), joints: row.joints(text, start) };
                     prop_assert_eq!(shape, Shape::of(&written(plain)));
                     let digits: Vec<u8> = plain.iter().filter(|byte| byte.is_ascii_digit()).map(|byte| byte - b'0').collect();
                     prop_assert_eq!(row.count(), digits.len());

@@ -1,6 +1,6 @@
 //! Words that say what a number is, looked for together and in either case.
 //!
-//! Guarantees: every place of every word is told, those that overlap too; linear, since few words begin alike. What is kept is
+//! Guarantees: every place of every word is told, those that overlap too, but short ones inside of other words; linear, since few words begin alike. What is kept is
 //! small, so that looking for words does not drive everything else out of the caches: an automaton of the same words is
 //! fifty times as large. Deliberately absent: what may stand beside a word.
 
@@ -28,6 +28,8 @@ pub(super) struct Words {
 struct Group {
     /// One bit for each fourth byte, by its low five bits, that some word goes on with.
     fourth: u32,
+    /// Whether a word has fewer bytes.
+    short: bool,
     words: Vec<Word>,
 }
 
@@ -69,14 +71,15 @@ impl Words {
             self.groups.push(Group::default());
         }
         let group = &mut self.groups[at];
-        group.fourth |= word
-            .bytes
-            .get(3)
-            .map_or(u32::MAX, |fourth| 1 << (fourth & 31));
+        match word.bytes.get(3) {
+            Some(fourth) => group.fourth |= 1 << (fourth & 31),
+            None => group.short = true,
+        }
         group.words.push(word);
     }
 
-    /// Tells every word in a piece of text: where it stands, and whose it is.
+    /// Tells every word in a piece of text, but those of three bytes or fewer that go on from a small letter in small letters:
+    /// where it stands, and whose it is.
     #[inline]
     pub(super) fn each(&self, piece: &[u8], mut told: impl FnMut(Range<usize>, u8)) {
         looked(piece.len());
@@ -91,19 +94,17 @@ impl Words {
                     keys(&bytes)
                 }
             };
-            let group = |key: u16| self.keyed[usize::from(key) % KEYS];
+            let group = |key: &u16| self.keyed[usize::from(*key) % KEYS];
+            // All places without a branch: something begins in most steps.
             let mut hits = keys
                 .iter()
                 .rev()
-                .fold(0_u32, |hits, key| hits << 1 | u32::from(group(*key) != 0));
+                .fold(0_u32, |hits, key| hits << 1 | u32::from(group(key) != 0));
             while hits != 0 {
                 let nth = hits.trailing_zeros() as usize;
                 hits &= hits - 1;
-                let group = &self.groups[usize::from(group(keys[nth % STEP])) - 1];
-                let fourth = rest.get(nth + 3).map_or(0, |byte| byte & 31);
-                if group.fourth >> fourth & 1 == 1 {
-                    group.at(piece, at + nth, &mut told);
-                }
+                let group = usize::from(group(&keys[nth % STEP])) - 1;
+                self.groups[group].at(piece, at + nth, &mut told);
             }
             at += STEP;
         }
@@ -112,7 +113,17 @@ impl Words {
 
 impl Group {
     /// Tells the words of the group that begin at a place.
+    #[inline]
     fn at(&self, piece: &[u8], start: usize, told: &mut impl FnMut(Range<usize>, u8)) {
+        let fourth = piece.get(start + 3).map_or(0, |byte| byte & 31);
+        let inside = |at: usize| piece.get(at).is_some_and(u8::is_ascii_lowercase);
+        let short = self.short && !(inside(start) && inside(start.wrapping_sub(1)));
+        if short || self.fourth >> fourth & 1 == 1 {
+            self.compare(piece, start, told);
+        }
+    }
+
+    fn compare(&self, piece: &[u8], start: usize, told: &mut impl FnMut(Range<usize>, u8)) {
         for word in &self.words {
             let end = start + word.bytes.len();
             let here = piece.get(start..end);
@@ -172,7 +183,9 @@ mod tests {
                 for (whose, word) in ALL.iter().enumerate() {
                     let span = start..start + word.len();
                     let here = piece.get(span.clone());
-                    if here.is_some_and(|here| here.eq_ignore_ascii_case(word)) {
+                    let small = |at: usize| piece.get(at).is_some_and(u8::is_ascii_lowercase);
+                    let inside = word.len() < 4 && small(start) && small(start.wrapping_sub(1));
+                    if !inside && here.is_some_and(|here| here.eq_ignore_ascii_case(word)) {
                         plain.push((span, whose));
                     }
                 }
