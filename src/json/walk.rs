@@ -5,10 +5,7 @@
 
 use wide::u8x16;
 
-use super::{
-    Json, Node, Span, node,
-    stops::{BLOCK, next_stop, stops},
-};
+use super::{Json, Node, Span, node, stops::next_stop};
 
 /// One string of a value: a member's name or a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,26 +175,18 @@ fn string(text: &[u8], at: usize) -> (Text, usize) {
 fn closing(text: &[u8], mut at: usize) -> usize {
     /// After so many blocks without a quote the library is asked for the next.
     const NEAR: usize = 8;
-    let (begin, mut escaped, mut blocks) = (at, at, 0);
+    let begin = at;
+    let (mut escaped, mut blocks) = (false, 0);
     while at < text.len() {
-        let mut stops = stops(text, at);
-        while stops != 0 {
-            let place = at + stops.trailing_zeros() as usize;
-            stops &= stops - 1;
-            match text.get(place) {
-                Some(b'"') => {
-                    blocks = 0;
-                    // What is escaped itself ends nothing.
-                    if place >= escaped {
-                        return place;
-                    }
-                }
-                Some(b'\\') if place >= escaped => escaped = place + 2,
-                _ => {}
-            }
+        let block = wide_block(text, at);
+        let quotes = marked(&block, b'"');
+        let taken = escapes(marked(&block, b'\\'), &mut escaped);
+        let ends = quotes & !taken;
+        if ends != 0 {
+            return (at + ends.trailing_zeros() as usize).min(text.len());
         }
-        at += BLOCK;
-        blocks += 1;
+        at += WIDE;
+        blocks = if quotes == 0 { blocks + 1 } else { 0 };
         if blocks > NEAR {
             let rest = text.get(at..).unwrap_or_default();
             let Some(found) = memchr::memchr(b'"', rest) else {
@@ -208,10 +197,27 @@ fn closing(text: &[u8], mut at: usize) -> usize {
             if slashes.take_while(|byte| **byte == b'\\').count() % 2 == 0 {
                 return quote;
             }
-            (at, escaped, blocks) = (quote + 1, quote + 1, 0);
+            (at, escaped, blocks) = (quote + 1, false, 0);
         }
     }
     text.len()
+}
+
+/// What is escaped in a block with these backslashes: every second of a row of them is itself. `first` says whether the first
+/// byte is, and then, whether the one behind the block is.
+fn escapes(slashes: u64, first: &mut bool) -> u64 {
+    const EVEN: u64 = 0x5555_5555_5555_5555;
+    let carried = u64::from(*first);
+    let open = slashes & !carried;
+    if open == 0 {
+        *first = false;
+        return carried;
+    }
+    let behind = open << 1 | carried;
+    // Rows that begin at odd places: adding carries each to its end, and tells whether its length is even.
+    let (ends, beyond) = open.overflowing_add(open & !EVEN & !behind);
+    *first = beyond;
+    (EVEN ^ ends << 1) & behind
 }
 
 impl Iterator for Texts<'_> {
@@ -220,10 +226,14 @@ impl Iterator for Texts<'_> {
     fn next(&mut self) -> Option<Text> {
         let rest = self.text.get(self.at..)?;
         // Between strings stand a few marks, as a rule; or very many numbers.
-        let near = rest.iter().take(16).position(|byte| *byte == b'"');
-        let open = match near {
-            Some(found) => found,
-            None => memchr::memchr(b'"', rest)?,
+        let near = match rest.first_chunk::<16>() {
+            Some(near) => u8x16::new(*near).simd_eq(u8x16::splat(b'"')).to_bitmask(),
+            None => 0,
+        };
+        let open = if near == 0 {
+            memchr::memchr(b'"', rest)?
+        } else {
+            near.trailing_zeros() as usize
         };
         let (text, next) = string(self.text, self.at + open);
         self.at = next;
@@ -298,15 +308,29 @@ const WIDE: usize = 64;
 
 /// One bit for each backslash among the next bytes, the lowest first.
 fn backslashes(text: &[u8], at: usize) -> u64 {
-    let rest = &text[at..];
-    let mut last = [0; WIDE];
-    let block = rest.first_chunk::<WIDE>().unwrap_or_else(|| {
-        last[..rest.len()].copy_from_slice(rest);
-        &last
-    });
+    marked(&wide_block(text, at), b'\\')
+}
+
+/// The next bytes, with zeros past the end.
+#[inline]
+fn wide_block(text: &[u8], at: usize) -> [u8; WIDE] {
+    let rest = text.get(at..).unwrap_or_default();
+    match rest.first_chunk::<WIDE>() {
+        Some(block) => *block,
+        None => {
+            let mut last = [0; WIDE];
+            last[..rest.len()].copy_from_slice(rest);
+            last
+        }
+    }
+}
+
+/// One bit for each byte that is this one, the lowest first.
+#[inline]
+fn marked(block: &[u8; WIDE], byte: u8) -> u64 {
     let (parts, _) = block.as_chunks::<16>();
     parts.iter().rev().fold(0, |bits, part| {
-        let found = u8x16::new(*part).simd_eq(u8x16::splat(b'\\'));
+        let found = u8x16::new(*part).simd_eq(u8x16::splat(byte));
         bits << 16 | u64::from(found.to_bitmask())
     })
 }
