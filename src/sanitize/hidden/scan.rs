@@ -193,7 +193,10 @@ impl Scan<'_> {
     /// Whether a soft hyphen stands in a word of letters, where a line may end: not beside a digit, not near an end, and not
     /// in what looks like a key.
     fn hyphenates(&mut self, at: usize) -> bool {
-        let letter = |ch: Option<char>| ch.is_some_and(char::is_alphabetic);
+        // Those that are seen: fillers are letters, too.
+        let letter = |ch: Option<char>| {
+            ch.is_some_and(|ch| ch.is_alphabetic() && tables::kind(ch).is_none())
+        };
         let mut before = self.text[..at].chars().rev();
         let mut after = self.text[at..].chars().skip(1);
         let inside = letter(before.next())
