@@ -4,7 +4,13 @@
 //! nothing changes (SECURITY 7: at most three times). While hidden characters are there to be removed, nothing else is looked
 //! for: what they split is found in the next pass. A value in which nothing is found is not copied and costs no allocation.
 
-use std::{borrow::Cow, cell::Cell, ops::Range, sync::Arc, time::SystemTime};
+use std::{
+    borrow::Cow,
+    cell::Cell,
+    ops::Range,
+    sync::{Arc, OnceLock},
+    time::SystemTime,
+};
 
 use super::{
     Blocked, Class, Detector, Found, Hit, Marks, Scrubber, Subject, Survey, Verdict, asking, media,
@@ -33,6 +39,9 @@ pub struct Sanitizer {
     detectors: Vec<Arc<dyn Detector>>,
     rules: Rules,
     findings: Findings,
+    /// What takes secrets out of the addresses that are told; made when the first is.
+    // Boxed: it holds a sanitizer itself.
+    scrubber: OnceLock<Box<Scrubber>>,
 }
 
 /// The end of the text of an earlier event of the same answer: nothing hides in the seam. At most 512 bytes.
@@ -98,6 +107,7 @@ impl Sanitizer {
             detectors,
             rules,
             findings,
+            scrubber: OnceLock::new(),
         }
     }
 
@@ -392,11 +402,20 @@ impl Sanitizer {
         marks: &mut Marks,
     ) {
         let told = &spots[..spots.len().min(TOLD)];
+        let item = if told.is_empty() {
+            None
+        } else {
+            self.told_as(subject.item)
+        };
         for (spot, place) in told
             .iter()
             .zip(value.pointers(&places(told), hidden(value, names)))
         {
-            self.tell(spot.finding(subject, place));
+            let finding = spot.finding(subject, place);
+            self.findings.note(Finding {
+                item: item.clone(),
+                ..finding
+            });
         }
         for spot in &spots[told.len()..] {
             self.findings
@@ -409,12 +428,18 @@ impl Sanitizer {
 
     /// Notes a finding. The address of what it is about is told without what is secret in it.
     pub(super) fn tell(&self, mut finding: Finding) {
-        if let Some(item) = &finding.item
-            && memchr::memchr(b':', item.as_bytes()).is_some()
-        {
-            finding.item = Some(Scrubber::of(self).name(item).into());
-        }
+        finding.item = self.told_as(finding.item.as_ref());
         self.findings.note(finding);
+    }
+
+    /// How what a finding is about is told.
+    fn told_as(&self, item: Option<&Arc<str>>) -> Option<Arc<str>> {
+        let item = item?;
+        if memchr::memchr(b':', item.as_bytes()).is_none() {
+            return Some(item.clone());
+        }
+        let scrubber = self.scrubber.get_or_init(|| Box::new(Scrubber::of(self)));
+        Some(scrubber.name(item).into())
     }
 
     fn noted(&self, blocked: Blocked, subject: &Subject<'_>) -> Blocked {
