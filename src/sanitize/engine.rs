@@ -13,12 +13,14 @@ use std::{
 };
 
 use super::{
-    Blocked, Class, Detector, Found, Hit, Marks, Scrubber, Subject, Survey, Verdict, asking, media,
-    placeholder::{is_placeholder, is_telling},
-    rules::{Actions, Rules, fitting},
+    Blocked, Class, Detector, Found, Hit, Marks, Scrubber, Subject, Survey, Verdict, asking,
+    look::{Count, Look},
+    media,
+    placeholder::is_telling,
+    rules::Rules,
     spot::{Spot, alter, places},
     verdict::REASON,
-    views::{BEFORE, Part, Views},
+    views::{Part, Views},
     work::{Exhausted, Work},
 };
 use crate::{
@@ -29,10 +31,8 @@ use crate::{
 
 /// How often a value may change before what is left is blocked.
 const PASSES: usize = 3;
-/// The most hits of one value.
-const HITS: usize = 1 << 16;
 /// The most findings of one value that are told one by one; the rest are counted.
-const TOLD: usize = 64;
+pub(super) const TOLD: usize = 64;
 
 /// Looks at content and acts upon what is in it. Shared by all calls.
 pub struct Sanitizer {
@@ -61,43 +61,6 @@ struct Scratch {
 
 thread_local! {
     static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
-}
-
-/// The word for what the operator's own rules find.
-const OWN_RULE: &str = "own_rule";
-
-/// One look at one text: what it is looked at for.
-struct Look<'a, 'b> {
-    sanitizer: &'a Sanitizer,
-    subject: &'a Subject<'a>,
-    hits: &'b mut Vec<Hit>,
-    spots: &'b mut Vec<Spot>,
-    work: &'b mut Work,
-    survey: &'b mut Survey,
-    stage: Stage,
-}
-
-/// What is looked for first, and then.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// What hides other things.
-    Hiding,
-    /// Everything else.
-    All,
-}
-
-/// Tells the parts of strings that a span of a text covers.
-type Places<'a> = &'a dyn Fn(&Range<usize>, &mut dyn FnMut(Part));
-
-/// Which hits of a text count.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Count {
-    /// All.
-    All,
-    /// Those that lie in more than one string.
-    Across,
-    /// Those of classes that are looked for in decoded forms.
-    Decoded,
 }
 
 impl Sanitizer {
@@ -332,51 +295,37 @@ impl Sanitizer {
             decoded,
             ..
         } = views;
-        let mut look = Look {
-            sanitizer: self,
-            subject,
-            hits,
-            spots,
-            work,
-            survey,
-            stage: Stage::Hiding,
+        let mut look = Look::new(self, subject, survey, (hits, spots, work));
+        let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
+            joined.parts(span).for_each(each);
         };
-        for stage in [Stage::Hiding, Stage::All] {
-            look.stage = stage;
+        look.deep(&joined.text, &places, Count::All, decoded)?;
+        for string in &*long {
+            let inside = string.inside;
             let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
-                joined.parts(span).for_each(each);
-            };
-            look.deep(&joined.text, &places, Count::All, decoded)?;
-            for string in &*long {
-                let inside = string.inside;
-                let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
-                    each(Part {
-                        string: inside.start,
-                        from: span.start,
-                        to: span.end,
-                        name: string.name,
-                    });
-                };
-                let text = &text[inside.start..inside.end];
-                look.deep(text, &places, Count::All, decoded)?;
-            }
-            if !seam.text.is_empty() {
-                let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
-                    seam.parts(span).for_each(each);
-                };
-                look.deep(&seam.text, &places, Count::Across, decoded)?;
-            }
-            // What splits other things goes first; what it splits is found in the next pass.
-            if look.spots.iter().any(Spot::hides) {
-                look.spots.retain(Spot::hides);
-                // Names have not been looked at for anything else yet: those that are not plain words may be anything.
-                let odd = value.texts().filter(|string| {
-                    let name = &text[string.inside.start..string.inside.end];
-                    string.name && !is_plain(name)
+                each(Part {
+                    string: inside.start,
+                    from: span.start,
+                    to: span.end,
+                    name: string.name,
                 });
-                names.extend(odd.map(|string| string.inside.start));
-                break;
-            }
+            };
+            let text = &text[inside.start..inside.end];
+            look.deep(text, &places, Count::All, decoded)?;
+        }
+        if !seam.text.is_empty() {
+            let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
+                seam.parts(span).for_each(each);
+            };
+            look.deep(&seam.text, &places, Count::Across, decoded)?;
+        }
+        if look.is_hiding() {
+            // Names have not been looked at for anything else yet: those that are not plain words may be anything.
+            let odd = value.texts().filter(|string| {
+                let name = &text[string.inside.start..string.inside.end];
+                string.name && !is_plain(name)
+            });
+            names.extend(odd.map(|string| string.inside.start));
         }
         names.extend(
             spots
@@ -468,187 +417,6 @@ impl std::fmt::Debug for Sanitizer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Sanitizer({} detectors)", self.detectors.len())
     }
-}
-
-impl Look<'_, '_> {
-    /// Looks at a text and at what can be decoded in it, and in that.
-    fn deep(
-        &mut self,
-        text: &str,
-        places: Places<'_>,
-        count: Count,
-        decoded: &mut [super::decoded::Decoded; 2],
-    ) -> Result<(), Exhausted> {
-        if text.is_empty() {
-            return Ok(());
-        }
-        self.text(text, places, count)?;
-        if self.stage == Stage::Hiding {
-            return Ok(());
-        }
-        let [outer, inner] = decoded;
-        outer.read(text, self.survey);
-        if outer.text.is_empty() {
-            return Ok(());
-        }
-        let once = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
-            places(&outer.source(span.start), each);
-        };
-        self.text(&outer.text, &once, Count::Decoded)?;
-        inner.read(&outer.text, self.survey);
-        if inner.text.is_empty() {
-            return Ok(());
-        }
-        let twice = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
-            once(&inner.source(span.start), each);
-        };
-        self.text(&inner.text, &twice, Count::Decoded)
-    }
-
-    fn text(&mut self, text: &str, places: Places<'_>, count: Count) -> Result<(), Exhausted> {
-        self.work.spend(text.len())?;
-        let actions: &Actions = self.subject.actions;
-        let direction = self.subject.direction;
-        let sanitizer = self.sanitizer;
-        if self.stage == Stage::All {
-            self.survey.read(text);
-        }
-        for detector in &sanitizer.detectors {
-            let class = detector.class();
-            let asked = told_by(class)
-                .iter()
-                .any(|class| actions.of(*class, direction).is_some());
-            let hiding = matches!(class, Class::Hidden | Class::Terminal);
-            if !asked
-                || hiding != (self.stage == Stage::Hiding)
-                || (count == Count::Decoded && !in_decoded(class))
-            {
-                continue;
-            }
-            if hiding {
-                detector.inspect(text, self.hits);
-            } else {
-                detector.inspect_surveyed(text, self.survey, self.hits);
-            }
-            self.work.check()?;
-            if self.hits.is_empty() {
-                continue;
-            }
-            let mut hits = std::mem::take(self.hits);
-            for hit in hits.drain(..) {
-                if let Some(action) = actions.of(hit.class, direction)
-                    && (count != Count::Decoded || in_decoded(hit.class))
-                {
-                    self.spot(text, places, count, Some(hit.class), &hit, action)?;
-                }
-            }
-            *self.hits = hits;
-        }
-        let own = match self.stage {
-            Stage::Hiding => &[],
-            Stage::All => &sanitizer.rules.own[..],
-        };
-        for own in own {
-            for found in own
-                .pattern
-                .find_iter(text)
-                .filter(|found| !found.is_empty())
-            {
-                let hit = Hit {
-                    span: found.range(),
-                    class: Class::Secret,
-                    rule: own.name.clone(),
-                    inert: None,
-                };
-                let action = fitting(own.action, direction);
-                self.spot(text, places, count, None, &hit, action)?;
-            }
-            self.work.check()?;
-        }
-        Ok(())
-    }
-
-    fn spot(
-        &mut self,
-        text: &str,
-        places: Places<'_>,
-        count: Count,
-        class: Option<Class>,
-        hit: &Hit,
-        action: Action,
-    ) -> Result<(), Exhausted> {
-        let matched = &text[hit.span.clone()];
-        if is_placeholder(text, &hit.span) || hit.inert.as_deref() == Some(matched) {
-            return Ok(());
-        }
-        let mut parts = Vec::new();
-        places(&hit.span, &mut |part| parts.push(part));
-        let strings = parts
-            .windows(2)
-            .filter(|two| two[0].string != two[1].string);
-        let across = strings.count() > 0;
-        if count == Count::Across && !across {
-            return Ok(());
-        }
-        if self.spots.len() + parts.len() > HITS {
-            return Err(Exhausted);
-        }
-        // A name that stands beside what was found is not what was found.
-        let values = parts.iter().any(|part| !part.name);
-        // Of those that will be told; what is only counted has none.
-        let told = self.spots.len() < 4 * TOLD;
-        let digest = told.then(|| self.sanitizer.findings.digest(matched));
-        let whole = count != Count::Decoded && !across;
-        let can_be_inert = whole && hit.inert.is_some();
-        let action = if action == Action::Neutralise && !can_be_inert {
-            Action::Redact
-        } else {
-            action
-        };
-        for part in parts {
-            // A byte order mark is one at the very start of a string, which is not the start of the text.
-            let mark = part.from == 0 && matched == "\u{FEFF}";
-            if part.string == BEFORE || (part.name && values) || mark {
-                continue;
-            }
-            self.spots.push(Spot {
-                part,
-                class,
-                kind: class.map_or(OWN_RULE, Class::word),
-                rule: hit.rule.clone(),
-                action,
-                inert: hit.inert.clone().filter(|_| whole),
-                length: matched.len(),
-                digest,
-            });
-        }
-        Ok(())
-    }
-}
-
-/// The classes that a detector of this class tells of: secrets of both sorts are found in one look.
-const fn told_by(class: Class) -> &'static [Class] {
-    match class {
-        Class::Hidden => &[Class::Hidden],
-        Class::Terminal => &[Class::Terminal],
-        Class::Own => &[Class::Own],
-        Class::Secret => &[Class::Secret, Class::WeakSecret],
-        Class::WeakSecret => &[Class::WeakSecret],
-        Class::PersonalChecked => &[Class::PersonalChecked],
-        Class::Personal => &[Class::Personal],
-        Class::Active => &[Class::Active],
-        Class::Injection => &[Class::Injection],
-        Class::Media => &[Class::Media],
-        Class::Elicitation => &[Class::Elicitation],
-    }
-}
-
-/// Whether a class is looked for in what was decoded: what somebody reads or runs as it stands is not.
-const fn in_decoded(class: Class) -> bool {
-    matches!(
-        class,
-        Class::Own | Class::Secret | Class::PersonalChecked | Class::Injection
-    )
 }
 
 /// Whether a member's name is a word or some, and nothing that could be kept to oneself.

@@ -14,6 +14,7 @@ mod engine;
 pub mod hidden;
 mod hit;
 pub mod injection;
+mod look;
 mod media;
 mod own;
 pub mod personal;

@@ -21,7 +21,9 @@ mod tests;
 use std::{ops::Range, sync::Arc};
 
 use self::tables::Kind;
-use super::{Class, Detector, Hit};
+pub(super) use search::suspects;
+
+use super::{Class, Detector, Hit, Survey};
 
 /// The detector of class C1.
 #[derive(Debug, Clone)]
@@ -74,8 +76,13 @@ impl Detector for Hidden {
     }
 
     fn inspect(&self, text: &str, hits: &mut Vec<Hit>) {
+        self.inspect_surveyed(text, &Survey::of(text), hits);
+    }
+
+    fn inspect_surveyed(&self, text: &str, survey: &Survey, hits: &mut Vec<Hit>) {
         let before = hits.len();
-        scan::scan(text, &mut |kind, span| hits.push(self.hit(kind, span)));
+        let found = &mut |kind, span| hits.push(self.hit(kind, span));
+        scan::scan(text, &survey.hidden, found);
         // The controls of a paragraph are judged when its first is met, before what stands between them.
         if let Some(found) = hits.get_mut(before..) {
             found.sort_unstable_by_key(|hit| hit.span.start);

@@ -9,16 +9,15 @@ use super::{
     bidi, search,
     tables::{self, Kind},
 };
-use crate::sanitize::work::looked;
+use crate::sanitize::{survey::Found, work::looked};
 
 /// Marks in one run that may pass: more of them say nothing that fewer would not.
 const MARKS: usize = 2;
 
 /// Tells `found` every span that has no place in `text`. Linear: what is looked at for one character, a word or a paragraph,
 /// is remembered for the next in it.
-pub(super) fn scan(text: &str, found: &mut impl FnMut(Kind, Range<usize>)) {
-    looked(text.len());
-    let mut suspects = search::Suspects::of(text.as_bytes());
+pub(super) fn scan(text: &str, suspects: &[Found], found: &mut impl FnMut(Kind, Range<usize>)) {
+    let mut suspects = search::Suspects::of(text.as_bytes(), suspects);
     let Some(first) = suspects.next(0) else {
         return;
     };

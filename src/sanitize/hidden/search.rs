@@ -4,16 +4,18 @@
 
 use wide::u8x16;
 
+use crate::sanitize::survey::{BLOCK as STRIDE, Found};
+
 /// Bytes in one vector register.
 const BLOCK: usize = 16;
-/// Bytes that are looked at together.
-const STRIDE: usize = 4 * BLOCK;
 /// With what is seen behind the last of them.
 const WINDOW: usize = STRIDE + 2;
 
 /// The suspects of one text, asked for in rising order.
 pub(super) struct Suspects<'t> {
     text: &'t [u8],
+    /// Those that the survey found and nobody asked about yet.
+    rest: &'t [Found],
     /// Where the stride begins that was looked at last.
     at: usize,
     /// One bit for each place in it that may be a suspect, the first lowest.
@@ -21,11 +23,12 @@ pub(super) struct Suspects<'t> {
 }
 
 impl<'t> Suspects<'t> {
-    pub(super) fn of(text: &'t [u8]) -> Self {
+    pub(super) fn of(text: &'t [u8], found: &'t [Found]) -> Self {
         Self {
             text,
+            rest: found,
             at: 0,
-            left: window(text, 0).map_or(0, |window| suspects(&window)),
+            left: 0,
         }
     }
 
@@ -39,21 +42,10 @@ impl<'t> Suspects<'t> {
                 }
                 self.left &= self.left - 1;
             }
-            self.at = from.max(self.at + STRIDE);
-            self.left = suspects(&window(self.text, self.at)?);
+            let (first, rest) = self.rest.split_first()?;
+            (self.at, self.left, self.rest) = (first.at, first.marks, rest);
         }
     }
-}
-
-/// The bytes from `at` on, if there are any; beyond the end stand zeros.
-#[inline]
-fn window(text: &[u8], at: usize) -> Option<[u8; WINDOW]> {
-    let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
-    Some(rest.first_chunk::<WINDOW>().copied().unwrap_or_else(|| {
-        let mut last = [0; WINDOW];
-        last[..rest.len()].copy_from_slice(rest);
-        last
-    }))
 }
 
 /// Whether the character that begins at `at` may be hidden.
@@ -92,13 +84,22 @@ pub(super) fn suspect(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// One bit for each byte of a stride, the first lowest: set where a character begins that may be a suspect by its first bytes.
-fn suspects(window: &[u8; WINDOW]) -> u64 {
-    let blocks: [u8x16; STRIDE / BLOCK] = std::array::from_fn(|nth| load(window, nth * BLOCK));
-    let any = blocks[0] | blocks[1] | blocks[2] | blocks[3];
-    if any.to_bitmask() == 0 {
-        return 0;
+/// One bit for each of the bytes from `at` on, as many as the survey looks at together, the first lowest: set where a character
+/// begins that may be a suspect by its first bytes.
+pub(in crate::sanitize) fn suspects(text: &[u8], at: usize) -> u64 {
+    let rest = text.get(at..).unwrap_or_default();
+    match rest.first_chunk::<WINDOW>() {
+        Some(window) => suspects_in(window),
+        None => {
+            let mut last = [0; WINDOW];
+            last[..rest.len()].copy_from_slice(rest);
+            suspects_in(&last)
+        }
     }
+}
+
+fn suspects_in(window: &[u8; WINDOW]) -> u64 {
+    let blocks: [u8x16; STRIDE / BLOCK] = std::array::from_fn(|nth| load(window, nth * BLOCK));
     let leads = blocks.map(leads);
     if (leads[0] | leads[1] | leads[2] | leads[3]).to_bitmask() == 0 {
         return 0;
@@ -160,7 +161,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sanitize::hidden::tables;
+    use crate::sanitize::{hidden::tables, survey::Survey};
 
     #[test]
     fn every_character_is_suspected_by_its_bytes_exactly_if_it_has_a_kind() {
@@ -182,8 +183,9 @@ mod tests {
             let starts = || text.char_indices().map(|(at, _)| at);
             let from = starts().find(|at| *at >= from).unwrap_or(text.len());
             let plain = starts().find(|at| *at >= from && suspect(text.as_bytes(), *at));
-            prop_assert_eq!(Suspects::of(text.as_bytes()).next(from), plain);
-            let mut all = Suspects::of(text.as_bytes());
+            let survey = Survey::of(&text);
+            prop_assert_eq!(Suspects::of(text.as_bytes(), &survey.hidden).next(from), plain);
+            let mut all = Suspects::of(text.as_bytes(), &survey.hidden);
             let mut at = 0;
             for place in starts().filter(|at| suspect(text.as_bytes(), *at)) {
                 prop_assert_eq!(all.next(at), Some(place));

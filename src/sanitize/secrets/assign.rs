@@ -37,7 +37,7 @@ const CONNECTION: [&[u8]; 14] = [
 
 impl Scan<'_> {
     /// `=` or `:` stands at `at`.
-    pub(super) fn assignment(&mut self, at: usize) {
+    pub(super) fn assignment(&mut self, at: usize, flagged: bool) {
         let text = self.text;
         if at < 2 || self.is_taken(at) {
             return;
@@ -48,11 +48,7 @@ impl Scan<'_> {
         }
         // What most names end with says nothing.
         if text[at - 1].is_ascii_alphanumeric() && !TELLING.contains(&(text[at - 1] | 0x20)) {
-            if text[at] == b':'
-                && text
-                    .get(at + 1)
-                    .is_some_and(|next| !matches!(next, b' ' | b':' | b'/'))
-            {
+            if flagged && text[at] == b':' {
                 self.user_of_curl(at);
             }
             return;
@@ -73,7 +69,7 @@ impl Scan<'_> {
             b"th" => self.registry(at, end),
             b"nd" if text[at] == b':' => self.manifest(at, end),
             [_, b'd'] if end < at && matches!(text[end - 2], b'"' | b'\'') => self.json_web_key(at),
-            _ if end == at && text[at] == b':' => self.user_of_curl(at),
+            _ if flagged && end == at && text[at] == b':' => self.user_of_curl(at),
             _ => {}
         }
     }
@@ -307,11 +303,7 @@ impl Scan<'_> {
             byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'/' | b',' | b'(' | b'{')
         };
         let next = text.get(at + 1).copied().unwrap_or(b' ');
-        if !text[at - 1].is_ascii_alphanumeric()
-            || stop(&next)
-            || next == b':'
-            || !self.is_flag_near(at)
-        {
+        if !text[at - 1].is_ascii_alphanumeric() || stop(&next) || next == b':' {
             return;
         }
         let from = at.saturating_sub(48);
@@ -354,23 +346,6 @@ impl Scan<'_> {
             let rule = &self.names.basic;
             self.hit(value, class, rule);
         }
-    }
-}
-
-impl Scan<'_> {
-    /// Whether something that may be a flag for a user, `-u` or `--user`, stands near before `at`, which rises.
-    fn is_flag_near(&mut self, at: usize) -> bool {
-        const NEAR: usize = 80;
-        while self.flag.1 < at {
-            let from = self.flag.1 + 1;
-            let next = memchr::memmem::find(&self.text[from..], b"-u");
-            looked(next.unwrap_or(self.text.len() - from));
-            self.flag = (
-                self.flag.1,
-                next.map_or(self.text.len(), |next| from + next),
-            );
-        }
-        at - self.flag.0.min(at) < NEAR
     }
 }
 

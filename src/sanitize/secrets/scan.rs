@@ -33,8 +33,6 @@ pub(super) struct Scan<'a> {
     seen: usize,
     /// How far tokens have been found: what lies before is not looked at again.
     taken: usize,
-    /// The last place before what was asked about, and the next, where a flag for a user may stand.
-    pub(super) flag: (usize, usize),
     /// Words before assignments, and whether they say that nothing is to be kept to oneself.
     pub(super) harmless: [([u8; WORD], bool); 8],
     pub(super) marks: Marks,
@@ -60,7 +58,6 @@ impl<'a> Scan<'a> {
             hits,
             seen: 0,
             taken: 0,
-            flag: (0, 0),
             harmless: [([0; WORD], false); 8],
             marks: Marks::default(),
             parts: Parts::default(),
@@ -69,7 +66,7 @@ impl<'a> Scan<'a> {
         for found in &survey.secrets {
             let at = found.at;
             places(at, found.runs).for_each(|at| scan.run(at + 1 - survey::TOKEN));
-            places(at, found.assign).for_each(|at| scan.assignment(at));
+            places(at, found.assign).for_each(|at| scan.assignment(at, found.flag));
             places(at, found.tilde).for_each(|at| scan.tilde(at));
             places(at, found.dashes).for_each(|at| scan.row_of_dashes(at));
         }

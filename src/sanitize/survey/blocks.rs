@@ -7,54 +7,138 @@ pub(in crate::sanitize) const BLOCK: usize = 64;
 
 const PARTS: usize = BLOCK / 16;
 
-/// The last letters of the names of secrets, in lower case: password, pass, value, authorization, auth, kind.
-pub(in crate::sanitize) const TELLING: [u8; 5] = *b"dsenh";
-
-/// A block in registers, and what is asked of all of it.
-pub(super) struct Marks {
-    pub(super) bytes: [u8x16; PARTS],
-    nexts: [u8; BLOCK],
+/// What may stand in a block: where one of these does not hold, what it is about is not there.
+#[derive(Clone, Copy)]
+pub(super) struct Gates {
+    least: u8x16,
+    most: u8x16,
+    nearest: u8x16,
+    marks: u8x16,
 }
 
-/// One bit for each byte that is of a kind.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Kinds {
-    /// Of either alphabet of Base64.
-    pub(super) word: u64,
-    pub(super) alnum: u64,
-    pub(super) digit: u64,
+impl Gates {
+    /// Whether none holds.
+    #[inline(always)]
+    pub(super) fn all_shut(&self) -> bool {
+        let assign = at_most(self.nearest, ASSIGN);
+        let any = at_most(self.least, LOW) | at_least(self.most, b'~') | assign | self.marks;
+        any.to_bitmask() == 0
+    }
+
+    /// Control characters.
+    #[inline(always)]
+    pub(super) fn low(&self) -> bool {
+        at_most(self.least, LOW).to_bitmask() != 0
+    }
+
+    /// `~` and what lies behind it.
+    #[inline(always)]
+    pub(super) fn high(&self) -> bool {
+        at_least(self.most, b'~').to_bitmask() != 0
+    }
+
+    /// What is not ASCII.
+    #[inline(always)]
+    pub(super) fn beyond(&self) -> bool {
+        self.most.to_bitmask() != 0
+    }
+
+    #[inline(always)]
+    pub(super) fn digit(&self) -> bool {
+        at_most(self.nearest, 9).to_bitmask() != 0
+    }
+
+    /// Of `:`, `=` and `<`, or digits.
+    #[inline(always)]
+    pub(super) fn assign(&self) -> bool {
+        at_most(self.nearest, ASSIGN).to_bitmask() != 0
+    }
+
+    /// Of `!`, `%`, `-`, `\\` and `]`.
+    #[inline(always)]
+    pub(super) fn mark(&self) -> bool {
+        self.marks.to_bitmask() != 0
+    }
 }
+
+/// The last control character.
+const LOW: u8 = 0x1F;
+/// How far behind `0` the last of what assigns stands.
+const ASSIGN: u8 = b'=' - b'0';
+
+/// A block in registers.
+#[derive(Clone, Copy)]
+pub(super) struct Marks([u8x16; PARTS]);
 
 impl Marks {
     #[inline(always)]
     pub(super) fn of(block: &[u8; BLOCK]) -> Self {
         let (parts, _) = block.as_chunks::<16>();
-        Self {
-            bytes: [
-                u8x16::new(parts[0]),
-                u8x16::new(parts[1]),
-                u8x16::new(parts[2]),
-                u8x16::new(parts[3]),
-            ],
-            nexts: *block,
+        Self([
+            u8x16::new(parts[0]),
+            u8x16::new(parts[1]),
+            u8x16::new(parts[2]),
+            u8x16::new(parts[3]),
+        ])
+    }
+
+    /// One bit for each byte of which `of` holds, the first lowest.
+    #[inline(always)]
+    pub(super) fn mask(&self, of: impl Fn(u8x16) -> u8x16) -> u64 {
+        mask(&self.0, of)
+    }
+
+    /// Whether `of` holds of any byte: half of what a mask costs.
+    #[inline(always)]
+    pub(super) fn any(&self, of: impl Fn(u8x16) -> u8x16) -> bool {
+        let [first, second, third, fourth] = each(&self.0, of);
+        (first | second | third | fourth).to_bitmask() != 0
+    }
+
+    /// Which questions are worth asking, from folds over the block: comparing what is folded costs once what comparing each part
+    /// costs four times.
+    #[inline(always)]
+    pub(super) fn gates(&self) -> Gates {
+        let [first, second, third, fourth] = self.0;
+        let least = first.min(second).min(third.min(fourth));
+        let most = first.max(second).max(third.max(fourth));
+        // `0` to `9`, and `:`, `;`, `<` and `=` behind them.
+        let from_zero = |bytes: u8x16| bytes - u8x16::splat(b'0');
+        let nearest = from_zero(first)
+            .min(from_zero(second))
+            .min(from_zero(third).min(from_zero(fourth)));
+        // `!`, `%`, `)` and `-` differ by two bits, `\\` and `]` by one.
+        let marks = each(&self.0, |bytes| {
+            is(bytes | u8x16::splat(0x0C), b'-') | is(bytes | u8x16::splat(1), b']')
+        });
+        Gates {
+            least,
+            most,
+            nearest,
+            marks: marks[0] | marks[1] | (marks[2] | marks[3]),
         }
     }
 
+    /// What is beyond `*`, and so all that runs are made of, and little else that stands between words.
     #[inline(always)]
-    pub(super) fn kinds(&self) -> Kinds {
-        let digit = each(&self.bytes, |bytes| within(bytes, b'0', 10));
-        let letter = each(&self.bytes, |bytes| {
-            within(bytes | u8x16::splat(0x20), b'a', 26)
-        });
-        let other = each(&self.bytes, |bytes| {
-            is(bytes, b'-') | is(bytes, b'_') | is(bytes, b'+') | is(bytes, b'/')
-        });
-        let alnum = or(&letter, &digit);
-        Kinds {
-            word: bits(&or(&alnum, &other)),
-            alnum: bits(&alnum),
-            digit: bits(&digit),
-        }
+    pub(super) fn near(&self) -> u64 {
+        self.mask(|bytes| at_least(bytes, b'+'))
+    }
+
+    #[inline(always)]
+    pub(super) fn letter(&self) -> u64 {
+        self.mask(letter)
+    }
+
+    #[inline(always)]
+    pub(super) fn digit(&self) -> u64 {
+        self.mask(digit)
+    }
+
+    /// `+` and `/`.
+    #[inline(always)]
+    pub(super) fn slash(&self) -> u64 {
+        self.mask(|bytes| is(bytes, b'+') | is(bytes, b'/'))
     }
 
     /// Letters of either case up to `f`, and small letters.
@@ -62,102 +146,47 @@ impl Marks {
     pub(super) fn hexadecimal(&self) -> (u64, u64) {
         let low = |bytes: u8x16| within(bytes | u8x16::splat(0x20), b'a', 6);
         let small = |bytes: u8x16| within(bytes, b'a', 26);
-        (mask(&self.bytes, low), mask(&self.bytes, small))
+        (self.mask(low), self.mask(small))
     }
 
-    /// What names of secrets end with, [`TELLING`].
+    /// What stands between the digits of one number.
     #[inline(always)]
-    pub(super) fn telling(&self) -> u64 {
-        mask(&self.bytes, |bytes| {
-            let low = bytes | u8x16::splat(0x20);
-            is(low, TELLING[0])
-                | is(low, TELLING[1])
-                | is(low, TELLING[2])
-                | is(low, TELLING[3])
-                | is(low, TELLING[4])
-        })
+    pub(super) fn between_digits(&self) -> u64 {
+        self.mask(|bytes| within(bytes, b'-', 3) | is(bytes, b' '))
     }
 
-    /// `+` and `/`.
+    /// What is below the space.
     #[inline(always)]
-    pub(super) fn slash(&self) -> u64 {
-        mask(&self.bytes, |bytes| is(bytes, b'+') | is(bytes, b'/'))
+    pub(super) fn low(&self) -> u64 {
+        self.mask(|bytes| at_most(bytes, LOW))
     }
 
-    /// ASCII letters, digits, `_` and `-`.
+    /// Where something active may begin; `nexts` is the block one byte farther on.
     #[inline(always)]
-    pub(super) fn token(&self) -> u64 {
-        mask(&self.bytes, |bytes| {
-            within(bytes | u8x16::splat(0x20), b'a', 26)
-                | within(bytes, b'0', 10)
-                | is(bytes, b'_')
-                | is(bytes, b'-')
-        })
-    }
-
-    /// Whether a byte is not ASCII.
-    #[inline(always)]
-    pub(super) fn beyond(&self) -> bool {
-        let [first, second, third, fourth] = self.bytes;
-        (first | second | third | fourth).to_bitmask() != 0
-    }
-
-    #[inline(always)]
-    pub(super) fn dash(&self) -> u64 {
-        mask(&self.bytes, |bytes| is(bytes, b'-'))
-    }
-
-    #[inline(always)]
-    pub(super) fn assign(&self) -> u64 {
-        mask(&self.bytes, |bytes| is(bytes, b'=') | is(bytes, b':'))
-    }
-
-    /// Whether it holds a byte that few blocks hold.
-    #[inline(always)]
-    pub(super) fn rare(&self) -> bool {
-        let rare = |bytes: u8x16| {
-            is(bytes, b'<')
-                | is(bytes, b'!')
-                | is(bytes, b']')
-                | is(bytes, b'\\')
-                | is(bytes, b'%')
-                | is(bytes, b'~')
-        };
-        let [first, second, third, fourth] = each(&self.bytes, rare);
-        (first | second | third | fourth).to_bitmask() != 0
-    }
-
-    /// Where something active may begin; `next` is the byte behind the block.
-    #[inline(always)]
-    pub(super) fn active(&self, next: u8) -> u64 {
-        let mut behind = [next; BLOCK];
-        behind[..BLOCK - 1].copy_from_slice(&self.nexts[1..]);
-        let nexts = Self::of(&behind);
+    pub(super) fn active(&self, nexts: impl FnOnce() -> Self) -> u64 {
+        let first = |bytes: u8x16| is(bytes, b'<') | is(bytes, b'!') | is(bytes, b']');
+        if !self.any(first) {
+            return 0;
+        }
+        let nexts = nexts();
         let pair = |nth: usize| {
-            let (bytes, nexts) = (self.bytes[nth], nexts.bytes[nth]);
-            let letter = within(nexts | u8x16::splat(0x20), b'a', 26);
-            let tag = is(bytes, b'<') & (letter | is(nexts, b'?'));
+            let (bytes, nexts) = (self.0[nth], nexts.0[nth]);
+            let tag = is(bytes, b'<') & (letter(nexts) | is(nexts, b'?'));
             let image = is(bytes, b'!') & is(nexts, b'[');
             let link = is(bytes, b']') & (is(nexts, b'(') | is(nexts, b':'));
             tag | image | link
         };
         bits(&[pair(0), pair(1), pair(2), pair(3)])
     }
-}
 
-impl Kinds {
-    /// The second digit of two letters and two digits at the start of a word.
-    #[inline]
-    pub(super) const fn heads(&self, before: &Self) -> u64 {
-        let digit = self.digit & (self.digit << 1 | before.digit >> 63);
-        if digit == 0 {
+    /// Control characters of Latin-1, in two bytes; `nexts` is the block one byte farther on.
+    #[inline(always)]
+    pub(super) fn eight_bit_controls(&self, nexts: impl FnOnce() -> Self) -> u64 {
+        let first = |bytes: u8x16| is(bytes, 0xC2);
+        if !self.any(first) {
             return 0;
         }
-        let (letter, letters) = (self.alnum & !self.digit, before.alnum & !before.digit);
-        digit
-            & (letter << 2 | letters >> 62)
-            & (letter << 3 | letters >> 61)
-            & !(self.alnum << 4 | before.alnum >> 60)
+        self.mask(first) & nexts().mask(|bytes| within(bytes, 0x80, 0x20))
     }
 }
 
@@ -191,12 +220,6 @@ fn each(
 }
 
 #[inline(always)]
-fn or(one: &[u8x16; PARTS], other: &[u8x16; PARTS]) -> [u8x16; PARTS] {
-    let nth = |nth: usize| one[nth] | other[nth];
-    [nth(0), nth(1), nth(2), nth(3)]
-}
-
-#[inline(always)]
 fn bits([first, second, third, fourth]: &[u8x16; PARTS]) -> u64 {
     let bits = |lanes: &u8x16| u64::from(lanes.to_bitmask());
     bits(fourth) << 48 | bits(third) << 32 | bits(second) << 16 | bits(first)
@@ -219,9 +242,29 @@ pub(super) fn is(bytes: u8x16, byte: u8) -> u8x16 {
     bytes.simd_eq(u8x16::splat(byte))
 }
 
+#[inline(always)]
+fn at_most(bytes: u8x16, most: u8) -> u8x16 {
+    bytes.min(u8x16::splat(most)).simd_eq(bytes)
+}
+
+#[inline(always)]
+fn at_least(bytes: u8x16, least: u8) -> u8x16 {
+    bytes.max(u8x16::splat(least)).simd_eq(bytes)
+}
+
 /// All bits of a byte set where it is one of `count` from `first` on.
 #[inline(always)]
 pub(super) fn within(bytes: u8x16, first: u8, count: u8) -> u8x16 {
     let from = bytes - u8x16::splat(first);
     from.min(u8x16::splat(count - 1)).simd_eq(from)
+}
+
+#[inline(always)]
+fn letter(bytes: u8x16) -> u8x16 {
+    within(bytes | u8x16::splat(0x20), b'a', 26)
+}
+
+#[inline(always)]
+fn digit(bytes: u8x16) -> u8x16 {
+    within(bytes, b'0', 10)
 }

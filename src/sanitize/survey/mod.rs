@@ -12,11 +12,10 @@ mod tests;
 
 use std::ops::Range;
 
-pub(super) use blocks::TELLING;
 pub(super) use blocks::{BLOCK, block, mask};
-use blocks::{Kinds, Marks, eroded, is, within};
+use blocks::{Gates, Marks, eroded, is};
 
-use super::{decoded::KEEP, work::looked};
+use super::{decoded::KEEP, hidden, work::looked};
 
 /// The shortest run of token characters that is told.
 pub(super) const TOKEN: usize = 14;
@@ -26,21 +25,34 @@ pub(super) const DIGITS: usize = 7;
 pub(super) const LETTERS: usize = 15;
 /// The shortest run that is taken for an encoded one.
 pub(super) const ENCODED: usize = 20;
+/// The last letters of the names of secrets, in lower case: password, pass, value, authorization, auth, kind.
+pub(super) const TELLING: [u8; 5] = *b"dsenh";
 
 /// Where a text is worth a closer look. Bits stand for the bytes of a block, the first lowest.
 #[derive(Debug, Default)]
 pub struct Survey {
     pub(super) secrets: Vec<Secrets>,
     pub(super) numbers: Vec<Numbers>,
-    pub(super) active: Vec<Active>,
+    /// For what is active: `<` and a letter or `?`, `![`, `](`, `]:`.
+    pub(super) active: Vec<Found>,
+    /// Where characters begin that may be hidden, by their first bytes.
+    pub(super) hidden: Vec<Found>,
+    /// Control characters that no text needs, in one byte or two.
+    pub(super) controls: Vec<Found>,
     /// Where runs of Base64 of at least [`ENCODED`] characters begin.
     pub(super) encoded: Vec<usize>,
     /// Whether a `%` stands in it, or a backslash, or a character beyond ASCII.
     pub(super) percent: bool,
     pub(super) backslash: bool,
     pub(super) beyond: bool,
-    /// Whether a flag for a user may stand in it, `-u`.
-    flag: bool,
+}
+
+/// Places in a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Where the block begins.
+    pub(super) at: usize,
+    pub(super) marks: u64,
 }
 
 /// For secrets.
@@ -50,11 +62,14 @@ pub(super) struct Secrets {
     pub(super) at: usize,
     /// Where a run of token characters has come to its fourteenth.
     pub(super) runs: u64,
-    /// `=` and `:`, but those behind letters and digits that end no name of a secret, unless an address follows.
+    /// `=` and `:`, but those behind letters and digits that end no name of a secret, unless an address follows, or a flag for
+    /// a user stands near.
     pub(super) assign: u64,
     pub(super) tilde: u64,
     /// Where a row of dashes has come to its fifth.
     pub(super) dashes: u64,
+    /// Whether a flag for a user, `-u`, stands in this block or one of the two before.
+    pub(super) flag: bool,
 }
 
 /// For numbers of people.
@@ -69,27 +84,67 @@ pub(super) struct Numbers {
     pub(super) heads: u64,
 }
 
-/// For what is active: `<` and a letter or `?`, `![`, `](`, `]:`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Active {
-    pub(super) at: usize,
-    pub(super) marks: u64,
-}
-
 /// What is remembered of the block before.
 #[derive(Default)]
 struct Before {
-    kinds: Kinds,
-    /// Token characters, where they were asked about.
-    token: Option<u64>,
+    /// Whether nothing but what is near matters of it.
+    quiet: bool,
+    /// What is near the bytes of runs.
+    near: u64,
+    /// What runs are made of, where it was asked about.
+    runs: Option<Runs>,
     /// Runs that had their length.
     tokens: u64,
     letters: u64,
     encoded: u64,
-    row: u64,
+    digit: u64,
+    /// The same with what may stand between digits, and where that was looked at.
+    filled: u64,
+    row: Option<u64>,
     rows: u64,
     dash: u64,
     dashes: u64,
+    /// For how many blocks more a flag for a user is near.
+    flag: u8,
+}
+
+/// What runs are made of.
+#[derive(Debug, Clone, Copy)]
+struct Runs {
+    alnum: u64,
+    token: u64,
+    /// Of either alphabet of Base64.
+    word: u64,
+}
+
+impl Runs {
+    #[inline(always)]
+    fn of(marks: &Marks) -> Self {
+        let dash = marks.mask(|bytes| is(bytes, b'-'));
+        Self::with(marks, marks.letter() | marks.digit(), dash)
+    }
+
+    /// The same where letters and digits are known, and dashes.
+    #[inline(always)]
+    fn with(marks: &Marks, alnum: u64, dash: u64) -> Self {
+        let token = alnum | dash | marks.mask(|bytes| is(bytes, b'_'));
+        Self {
+            alnum,
+            token,
+            word: token | marks.slash(),
+        }
+    }
+
+    /// Those of the block before `at`.
+    fn before(text: &[u8], at: usize) -> Self {
+        let none = Self {
+            alnum: 0,
+            token: 0,
+            word: 0,
+        };
+        at.checked_sub(BLOCK)
+            .map_or(none, |at| Self::of(&Marks::of(&block(text, at))))
+    }
 }
 
 impl Survey {
@@ -105,7 +160,6 @@ impl Survey {
         self.clear();
         let text = text.as_bytes();
         looked(text.len());
-        self.flag = memchr::memmem::find(text, b"-u").is_some();
         let mut before = Before::default();
         let mut at = 0;
         while at < text.len() {
@@ -115,69 +169,119 @@ impl Survey {
     }
 
     fn clear(&mut self) {
-        self.secrets.clear();
-        self.numbers.clear();
-        self.active.clear();
-        self.encoded.clear();
-        self.secrets.shrink_to(KEEP / size_of::<Secrets>());
-        self.numbers.shrink_to(KEEP / size_of::<Numbers>());
-        self.active.shrink_to(KEEP / size_of::<Active>());
-        self.encoded.shrink_to(KEEP / size_of::<usize>());
+        fn emptied<T>(list: &mut Vec<T>) {
+            list.clear();
+            list.shrink_to(KEEP / size_of::<T>());
+        }
+        emptied(&mut self.secrets);
+        emptied(&mut self.numbers);
+        emptied(&mut self.active);
+        emptied(&mut self.hidden);
+        emptied(&mut self.controls);
+        emptied(&mut self.encoded);
         (self.percent, self.backslash, self.beyond) = (false, false, false);
     }
 
-    #[inline]
+    #[inline(always)]
     fn block(&mut self, text: &[u8], at: usize, before: &mut Before) {
         let marks = Marks::of(&block(text, at));
-        let kinds = marks.kinds();
-        let old = before.kinds;
-        before.kinds = kinds;
-        self.beyond |= marks.beyond();
-
-        // No run of anything is longer than the one with the most characters in its alphabet.
-        let long = eroded(old.word, kinds.word, &[1, 2, 4, 6]);
-        let mut runs = 0;
-        let mut letters = 0;
-        if long == 0 {
-            (before.tokens, before.letters, before.encoded) = (0, 0, 0);
-            before.token = None;
+        let gates = marks.gates();
+        let near = marks.near();
+        // No run is longer than the stretch of what is near that it lies in; what is beyond ASCII is near for now.
+        let long = eroded(before.near, near, &[1, 2, 4, 6]);
+        if gates.all_shut() && long == 0 {
+            if !before.quiet {
+                *before = Before {
+                    flag: before.flag,
+                    quiet: before.flag <= 1,
+                    row: Some(0),
+                    ..Before::default()
+                };
+            }
+            before.flag = before.flag.saturating_sub(1);
+            before.near = near;
         } else {
-            let left = before.token.unwrap_or_else(|| {
-                let at = at.checked_sub(BLOCK);
-                at.map_or(0, |at| Marks::of(&block(text, at)).token())
-            });
-            let token = marks.token();
-            let now = eroded(left, token, &[1, 2, 4, 6]);
-            runs = now & !(now << 1 | before.tokens >> 63);
-            (before.tokens, before.token) = (now, Some(token));
-            let now = eroded(old.alnum, kinds.alnum, &[1, 2, 4, 7]);
-            letters = now & !(now << 1 | before.letters >> 63);
-            before.letters = now;
-            let now = eroded(old.word, kinds.word, &[1, 2, 4, 8, 4]);
-            let mut ends = now & !(now << 1 | before.encoded >> 63);
-            before.encoded = now;
-            while ends != 0 {
-                self.encoded
-                    .push(at + ends.trailing_zeros() as usize + 1 - ENCODED);
-                ends &= ends - 1;
+            self.closer(&marks, gates, (near, long), text, at, before);
+        }
+    }
+
+    /// Looks at a block in which there may be something. Each part asks first whether there is anything to see for it.
+    #[inline(never)]
+    fn closer(
+        &mut self,
+        marks: &Marks,
+        gates: Gates,
+        (mut near, mut long): (u64, u64),
+        text: &[u8],
+        at: usize,
+        before: &mut Before,
+    ) {
+        let nexts = || Marks::of(&block(text, at + 1));
+        before.quiet = false;
+        let mut controls = 0;
+        if gates.low() {
+            controls = unusual(text, at, marks.low());
+        }
+        let mut tilde = 0;
+        if gates.high() {
+            tilde = marks.mask(|bytes| is(bytes, b'~'));
+            controls |= marks.mask(|bytes| is(bytes, 0x7F));
+        }
+        if gates.beyond() {
+            self.beyond = true;
+            near &= !marks.mask(|bytes| bytes);
+            long = eroded(before.near, near, &[1, 2, 4, 6]);
+            controls |= marks.eight_bit_controls(nexts);
+            found(&mut self.hidden, at, hidden::suspects(text, at));
+        }
+        found(&mut self.controls, at, controls);
+
+        let mut dashes = 0;
+        if gates.mark() {
+            self.percent |= marks.any(|bytes| is(bytes, b'%'));
+            self.backslash |= marks.any(|bytes| is(bytes, b'\\'));
+        }
+        before.flag = before.flag.saturating_sub(1);
+        let dash = if gates.mark() {
+            marks.mask(|bytes| is(bytes, b'-'))
+        } else {
+            0
+        };
+        if dash == 0 {
+            (before.dash, before.dashes) = (0, 0);
+        } else {
+            dashes = before.dashes(marks, text, at, dash);
+        }
+        let mut assign = 0;
+        if gates.assign() {
+            assign = marks.mask(|bytes| is(bytes, b'=') | is(bytes, b':'));
+            if assign != 0 && before.flag == 0 {
+                assign = telling(text, at, assign);
             }
         }
-
-        let (mut digits, mut heads) = (0, 0);
-        if kinds.digit == 0 {
-            (before.row, before.rows) = (0, 0);
-        } else {
-            let next = u64::from(text.get(at + BLOCK).is_some_and(u8::is_ascii_digit)) << 63;
-            let joint = mask(&marks.bytes, |bytes| {
-                within(bytes, b'-', 3) | is(bytes, b' ')
-            });
-            let follows = kinds.digit << 1 | old.digit >> 63;
-            let row = kinds.digit | (joint & follows & (kinds.digit >> 1 | next));
-            let rows = eroded(before.row, row, &[1, 2, 3]);
-            digits = rows & !(rows << 1 | before.rows >> 63);
-            (before.row, before.rows) = (row, rows);
-            heads = kinds.heads(&old);
+        if gates.mark() || gates.assign() {
+            found(&mut self.active, at, marks.active(nexts));
         }
+
+        let digit = if gates.digit() { marks.digit() } else { 0 };
+        let pairs = digit & (digit << 1 | before.digit >> 63);
+        let letter = if long | pairs == 0 { 0 } else { marks.letter() };
+        let (mut runs, mut letters) = (0, 0);
+        if long == 0 {
+            (before.tokens, before.letters, before.encoded) = (0, 0, 0);
+            before.runs = None;
+        } else {
+            let now = Runs::with(marks, letter | digit, dash);
+            (runs, letters) = self.runs(now, text, at, before);
+        }
+        let digits = before.rows(marks, text, at, digit);
+        let heads = if pairs == 0 {
+            0
+        } else {
+            heads(text, at, pairs, letter, digit)
+        };
+        (before.near, before.digit) = (near, digit);
+
         if digits | letters | heads != 0 {
             self.numbers.push(Numbers {
                 at,
@@ -186,37 +290,6 @@ impl Survey {
                 heads,
             });
         }
-
-        let mut dashes = 0;
-        let dash = marks.dash();
-        if dash == 0 {
-            before.dashes = 0;
-        } else {
-            let rows = eroded(before.dash, dash, &[1, 2, 1]);
-            dashes = rows & !(rows << 1 | before.dashes >> 63);
-            before.dashes = rows;
-        }
-        before.dash = dash;
-        let mut tilde = 0;
-        if marks.rare() {
-            tilde = mask(&marks.bytes, |bytes| is(bytes, b'~'));
-            self.percent |= mask(&marks.bytes, |bytes| is(bytes, b'%')) != 0;
-            self.backslash |= mask(&marks.bytes, |bytes| is(bytes, b'\\')) != 0;
-            let marks = marks.active(text.get(at + BLOCK).copied().unwrap_or(b' '));
-            if marks != 0 {
-                self.active.push(Active { at, marks });
-            }
-        }
-        let mut assign = marks.assign();
-        if assign != 0 && !self.flag {
-            // What most names end with says nothing.
-            let plain = kinds.alnum & !marks.telling();
-            let last = at.checked_sub(1).map_or(b' ', |last| text[last]);
-            let last = last.is_ascii_alphanumeric() && !TELLING.contains(&(last | 0x20));
-            let slash = text.get(at + BLOCK) == Some(&b'/');
-            let url = marks.slash() >> 1 | u64::from(slash) << 63;
-            assign &= !(plain << 1 | u64::from(last)) | url;
-        }
         if runs | assign | tilde | dashes != 0 {
             self.secrets.push(Secrets {
                 at,
@@ -224,23 +297,177 @@ impl Survey {
                 assign,
                 tilde,
                 dashes,
+                flag: before.flag > 0,
             });
         }
     }
+
+    /// Where runs of token characters, and those of letters and digits, have come to their length.
+    #[inline(always)]
+    fn runs(&mut self, now: Runs, text: &[u8], at: usize, before: &mut Before) -> (u64, u64) {
+        let old = before.runs.unwrap_or_else(|| Runs::before(text, at));
+        before.runs = Some(now);
+        let words = eroded(old.word, now.word, &[1, 2, 4, 6]);
+        if words == 0 {
+            (before.tokens, before.letters, before.encoded) = (0, 0, 0);
+            return (0, 0);
+        }
+        let tokens = eroded(old.token, now.token, &[1, 2, 4, 6]);
+        let runs = tokens & !(tokens << 1 | before.tokens >> 63);
+        before.tokens = tokens;
+        let alnums = eroded(old.alnum, now.alnum, &[1, 2, 4, 7]);
+        let letters = alnums & !(alnums << 1 | before.letters >> 63);
+        before.letters = alnums;
+        let encoded = eroded(old.word, now.word, &[1, 2, 4, 8, 4]);
+        let ends = encoded & !(encoded << 1 | before.encoded >> 63);
+        before.encoded = encoded;
+        self.encoded
+            .extend(places(at, ends).map(|end| end + 1 - ENCODED));
+        (runs, letters)
+    }
 }
+
+impl Before {
+    /// Where a row of digits has come to its seventh byte.
+    #[inline(always)]
+    fn rows(&mut self, marks: &Marks, text: &[u8], at: usize, digit: u64) -> u64 {
+        if digit == 0 {
+            (self.filled, self.row, self.rows) = (0, Some(0), 0);
+            return 0;
+        }
+        let next = u64::from(text.get(at + BLOCK).is_some_and(u8::is_ascii_digit)) << 63;
+        // Whatever single byte stands between two digits.
+        let between = (digit << 1 | self.digit >> 63) & (digit >> 1 | next);
+        let filled = digit | between;
+        let may = eroded(self.filled, filled, &[1, 2, 3]);
+        self.filled = filled;
+        if may == 0 {
+            (self.row, self.rows) = (None, 0);
+            return 0;
+        }
+        let old = self.row.unwrap_or_else(|| row_before(text, at));
+        let row = digit | marks.between_digits() & between;
+        let rows = eroded(old, row, &[1, 2, 3]);
+        let ends = rows & !(rows << 1 | self.rows >> 63);
+        (self.row, self.rows) = (Some(row), rows);
+        ends
+    }
+
+    /// Where a row of dashes has come to its fifth; and whether a flag for a user is near.
+    #[inline(always)]
+    fn dashes(&mut self, marks: &Marks, text: &[u8], at: usize, dash: u64) -> u64 {
+        let next = text.get(at + BLOCK) == Some(&b'u');
+        let user = marks.mask(|bytes| is(bytes, b'u')) >> 1 | u64::from(next) << 63;
+        if dash & user != 0 {
+            self.flag = FLAG;
+        }
+        let rows = eroded(self.dash, dash, &[1, 2, 1]);
+        let ends = rows & !(rows << 1 | self.dashes >> 63);
+        (self.dash, self.dashes) = (dash, rows);
+        ends
+    }
+}
+
+/// In how many blocks a flag for a user is near, its own among them.
+const FLAG: u8 = 3;
+
+/// Of control characters, those that not any text has.
+#[inline(always)]
+fn unusual(text: &[u8], at: usize, low: u64) -> u64 {
+    let mut found = low;
+    for place in places(at, low) {
+        if matches!(text[place], b'\t' | b'\n' | b'\r') {
+            found ^= 1 << (place - at);
+        }
+    }
+    found
+}
+
+#[inline(always)]
+fn found(list: &mut Vec<Found>, at: usize, marks: u64) {
+    if marks != 0 {
+        list.push(Found { at, marks });
+    }
+}
+
+/// Digits of the block before `at`, and what stands between them.
+#[cold]
+fn row_before(text: &[u8], at: usize) -> u64 {
+    let Some(from) = at.checked_sub(BLOCK) else {
+        return 0;
+    };
+    let digit = |at: Option<usize>| {
+        let byte = at.and_then(|at| text.get(at));
+        u64::from(byte.is_some_and(u8::is_ascii_digit))
+    };
+    let marks = Marks::of(&block(text, from));
+    let digits = marks.digit();
+    let before = digits << 1 | digit(from.checked_sub(1));
+    let behind = digits >> 1 | digit(Some(at)) << 63;
+    digits | marks.between_digits() & before & behind
+}
+
+/// The second digits of two letters and two digits at the start of a word; `pairs` are the second digits of two.
+#[inline(always)]
+fn heads(text: &[u8], at: usize, pairs: u64, letter: u64, digit: u64) -> u64 {
+    // What comes before is seen by the first four bytes alone.
+    let (letters, alnums) = if pairs & 0xF == 0 || at == 0 {
+        (0, 0)
+    } else {
+        let before = Marks::of(&block(text, at - BLOCK));
+        let letter = before.letter();
+        (letter, letter | before.digit())
+    };
+    pairs
+        & (letter << 2 | letters >> 62)
+        & (letter << 3 | letters >> 61)
+        & !((letter | digit) << 4 | alnums >> 60)
+}
+
+/// Of these assignments, those behind what may be the name of a secret, and those before an address.
+#[inline(always)]
+fn telling(text: &[u8], at: usize, assign: u64) -> u64 {
+    let mut told = 0;
+    for place in places(at, assign) {
+        let last = place.checked_sub(1).map_or(b' ', |last| text[last]);
+        let next = text.get(place + 1).copied().unwrap_or(b' ');
+        let tells = TELLS[usize::from(last)] || matches!(next, b'/' | b'+');
+        told |= u64::from(tells) << (place - at);
+    }
+    told
+}
+
+/// Whether a byte may stand before an assignment that says anything: what most names end with does not.
+const TELLS: [bool; 256] = {
+    let mut tells = [true; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        tells[byte as usize] = !byte.is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let mut nth = 0;
+    while nth < TELLING.len() {
+        tells[TELLING[nth] as usize] = true;
+        tells[TELLING[nth].to_ascii_uppercase() as usize] = true;
+        nth += 1;
+    }
+    tells
+};
 
 /// The run of Base64 that begins at `start`, unless it is plain to see that no text is in it: nothing comes of hexadecimal
 /// digits with dashes between, nor of words in letters of one case.
 #[inline]
 pub(super) fn encoded(text: &[u8], start: usize) -> Option<Range<usize>> {
     let marks = Marks::of(&block(text, start));
-    let kinds = marks.kinds();
-    let length = kinds.word.trailing_ones() as usize;
+    let digits = marks.digit();
+    let alnums = marks.letter() | digits;
+    let dash = marks.mask(|bytes| is(bytes, b'-'));
+    let length = Runs::with(&marks, alnums, dash).word.trailing_ones() as usize;
     if length >= BLOCK {
         return Some(start..end_of_encoded(text, start + BLOCK));
     }
     let run = (1 << length) - 1;
-    let (alnum, digit) = (kinds.alnum & run, kinds.digit & run);
+    let (alnum, digit) = (alnums & run, digits & run);
     let (hexadecimal, lower) = marks.hexadecimal();
     if alnum & !hexadecimal & !digit == 0 {
         // Slashes and pluses make it something else.
@@ -254,8 +481,8 @@ pub(super) fn encoded(text: &[u8], start: usize) -> Option<Range<usize>> {
 /// Where the run of Base64 that goes on at `at` ends.
 fn end_of_encoded(text: &[u8], mut at: usize) -> usize {
     loop {
-        let kinds = Marks::of(&block(text, at)).kinds();
-        let length = kinds.word.trailing_ones() as usize;
+        let runs = Runs::of(&Marks::of(&block(text, at)));
+        let length = runs.word.trailing_ones() as usize;
         looked(length);
         at += length;
         if length < BLOCK {

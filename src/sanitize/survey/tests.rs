@@ -35,9 +35,19 @@ fn check(text: &str) {
         runs(bytes, TOKEN, |at| alnum(at) || is(at, b"_-")),
         "{text:?}"
     );
+    let flags = text.match_indices("-u").map(|(flag, _)| flag / BLOCK);
+    let flags: Vec<_> = flags.collect();
+    let flag = |at: usize| {
+        flags
+            .iter()
+            .any(|flag| (0..3).contains(&(at / BLOCK).wrapping_sub(*flag)))
+    };
+    for secrets in &survey.secrets {
+        assert_eq!(secrets.flag, flag(secrets.at), "{text:?}");
+    }
     let said = |at: usize| {
         let plain = at > 0 && alnum(at - 1) && !TELLING.contains(&(bytes[at - 1] | 0x20));
-        is(at, b"=:") && (!plain || is(at + 1, b"+/") || text.contains("-u"))
+        is(at, b"=:") && (!plain || is(at + 1, b"+/") || flag(at))
     };
     assert_eq!(secrets(|s| s.assign), every(&said), "{text:?}");
     assert_eq!(secrets(|s| s.tilde), every(&|at| is(at, b"~")));
@@ -63,8 +73,17 @@ fn check(text: &str) {
             || is(at, b"!") && is(at + 1, b"[")
             || is(at, b"]") && is(at + 1, b"(:")
     };
-    let found = survey.active.iter();
-    assert_eq!(bits(found.map(|a| (a.at, a.marks))), every(&active));
+    let found = |list: &[Found]| bits(list.iter().map(|found| (found.at, found.marks)));
+    assert_eq!(found(&survey.active), every(&active));
+    let control = |at: usize| {
+        bytes[at] < 0x20 && !is(at, b"\t\n\r")
+            || bytes[at] == 0x7F
+            || bytes[at] == 0xC2
+                && bytes
+                    .get(at + 1)
+                    .is_some_and(|next| (0x80..0xA0).contains(next))
+    };
+    assert_eq!(found(&survey.controls), every(&control), "{text:?}");
     let word = |at: usize| alnum(at) || is(at, b"_-+/");
     let runs_of: Vec<_> = runs(bytes, ENCODED, word)
         .into_iter()
@@ -105,7 +124,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn the_pass_tells_what_plain_loops_tell(text in "([0-9]{1,8}[ ./-]{0,2}|[A-Za-z]{2}[0-9]{2}|[a-zA-Z0-9]{1,40}|[_+/-]{1,7}|-u|[ =:~%\\\\<!?(\\[\\]\n]{1,3}|é|[a-z ]{1,80}){0,40}") {
+    fn the_pass_tells_what_plain_loops_tell(text in "([0-9]{1,8}[ ./-]{0,2}|[A-Za-z]{2}[0-9]{2}|[a-zA-Z0-9]{1,40}|[_+/-]{1,7}|-u|-----|[ =:~%\\\\<!?(\\[\\]\n]{1,3}|é|\u{85}|\u{7f}|[\u{0}-\u{20}]|[a-z ]{1,80}){0,40}") {
         check(&text);
     }
 

@@ -16,7 +16,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::{Class, Detector, Hit, work::looked};
+use super::{Class, Detector, Hit, Survey, survey::places, work::looked};
 
 /// The detector of class C2.
 #[derive(Debug, Clone)]
@@ -75,9 +75,17 @@ impl Detector for Terminal {
     }
 
     fn inspect(&self, text: &str, hits: &mut Vec<Hit>) {
-        looked(text.len());
+        self.inspect_surveyed(text, &Survey::of(text), hits);
+    }
+
+    fn inspect_surveyed(&self, text: &str, survey: &Survey, hits: &mut Vec<Hit>) {
         let mut at = 0;
-        while let Some(start) = search::next(text.as_bytes(), at) {
+        let controls = survey.controls.iter();
+        for start in controls.flat_map(|found| places(found.at, found.marks)) {
+            // What belongs to the sequence before is gone with it.
+            if start < at {
+                continue;
+            }
             let (family, end) = sequence::read(text, start);
             looked(end - start);
             hits.push(Hit {
