@@ -101,6 +101,9 @@ impl Sanitizer {
         subject: &Subject<'_>,
         tail: Option<&mut Tail>,
     ) -> Verdict {
+        if subject.actions.are_off(subject.direction) && self.rules.own.is_empty() {
+            return Verdict::Clean;
+        }
         let mut scratch = SCRATCH.take().unwrap_or_default();
         let verdict = self.passes(value, subject, tail, &mut scratch);
         SCRATCH.set(Some(scratch));

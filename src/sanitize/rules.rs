@@ -38,6 +38,11 @@ impl Actions {
         self.0[class as usize][direction as usize]
     }
 
+    /// Whether nothing is looked for.
+    pub fn are_off(&self, direction: Direction) -> bool {
+        self.0.iter().all(|of| of[direction as usize].is_none())
+    }
+
     /// Decides what is done. Nothing but whole refusals and flags fits arguments, which are never altered (SECURITY 3, I1),
     /// and definitions: see [`fitting`].
     pub const fn set(&mut self, class: Class, direction: Direction, action: Option<Action>) {
