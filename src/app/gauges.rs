@@ -94,6 +94,7 @@ fn audit(shared: &Shared, auditor: &Auditor) -> AuditMoment {
             name: sinking.name().into(),
             lag: last.saturating_sub(delivery.delivered),
             failing: delivery.failing,
+            lost: [delivery.missed, delivery.refused],
         }
     };
     AuditMoment {

@@ -91,12 +91,17 @@ pub struct SinkMoment {
     pub name: Arc<str>,
     /// Records that are written and were not delivered to it yet.
     pub lag: u64,
-    /// Whether the last delivery failed.
+    /// Whether the last delivery failed, or the records cannot be read.
     pub failing: bool,
+    /// Records that it never got: removed by retention first, and refused by it, ever.
+    pub lost: [u64; 2],
 }
 
 /// The words for the state of an upstream. The breaker is open while it is `away`; an operator may have `disabled` it.
 pub const STATES: [&str; 4] = ["connecting", "ready", "away", "disabled"];
+
+/// The label of a sink of audit records.
+const SINK: &str = "usher.sink";
 
 /// For how long one look serves: for all instruments of one reading.
 const FRESH: Duration = Duration::from_millis(50);
@@ -275,7 +280,7 @@ const GAUGES: [Row; 18] = [
     ),
 ];
 
-const COUNTERS: [Row; 5] = [
+const COUNTERS: [Row; 6] = [
     (
         "usher.slow_consumers",
         "{stream}",
@@ -308,6 +313,22 @@ const COUNTERS: [Row; 5] = [
         },
     ),
     (
+        "usher.audit.sink.lost",
+        "{record}",
+        "Audit records that a sink never got, by why not; the file had them, or has them.",
+        |at, seen| {
+            for sink in at.audit.iter().flat_map(|audit| &audit.sinks) {
+                for (outcome, count) in ["removed", "refused"].into_iter().zip(sink.lost) {
+                    let labels = [
+                        KeyValue::new(SINK, Arc::clone(&sink.name)),
+                        KeyValue::new("usher.outcome", outcome),
+                    ];
+                    seen.observe(count, &labels);
+                }
+            }
+        },
+    ),
+    (
         "usher.limits.admitted",
         "{call}",
         "Calls that a configured rule let through.",
@@ -332,7 +353,7 @@ fn each(at: &Moment, seen: Seen<'_>, number: impl Fn(&UpstreamMoment) -> u64) {
 
 fn each_sink(at: &Moment, seen: Seen<'_>, number: impl Fn(&SinkMoment) -> u64) {
     for sink in at.audit.iter().flat_map(|audit| &audit.sinks) {
-        let labels = [KeyValue::new("usher.sink", Arc::clone(&sink.name))];
+        let labels = [KeyValue::new(SINK, Arc::clone(&sink.name))];
         seen.observe(number(sink), &labels);
     }
 }

@@ -77,6 +77,34 @@ async fn ten_thousand_principals_on_five_thousand_tools_make_less_than_ten_thous
 }
 
 #[test]
+fn what_a_sink_of_records_never_got_is_counted_by_why() {
+    let held = Telemetry::new(&TelemetrySpec::default()).unwrap();
+    state::observe(&held.meter(), || {
+        Some(Moment {
+            audit: Some(AuditMoment {
+                sinks: vec![SinkMoment {
+                    name: "otlp".into(),
+                    lag: 0,
+                    failing: false,
+                    lost: [3, 1],
+                }],
+                ..AuditMoment::default()
+            }),
+            ..Moment::default()
+        })
+    });
+    let text = String::from_utf8(held.metrics_text()).unwrap();
+    for (outcome, count) in [("removed", 3), ("refused", 1)] {
+        let line = text.lines().find(|line| {
+            line.starts_with("usher_audit_sink_lost_total{")
+                && line.contains(r#"usher_sink="otlp""#)
+                && line.contains(&format!(r#"usher_outcome="{outcome}""#))
+        });
+        assert!(line.unwrap().ends_with(&format!(" {count}")), "{text}");
+    }
+}
+
+#[test]
 fn every_metric_and_label_that_the_board_and_the_alerts_name_is_in_the_exposition() {
     let there = exposition();
     let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
@@ -179,6 +207,7 @@ fn exposition() -> BTreeMap<String, BTreeSet<String>> {
                     name: "stdout".into(),
                     lag: 0,
                     failing: false,
+                    lost: [3, 1],
                 }],
                 ..AuditMoment::default()
             }),
