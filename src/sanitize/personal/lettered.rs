@@ -93,7 +93,9 @@ impl Lettered {
         match self {
             Self::Eight | Self::Dotted => {
                 let joint = usize::from(matches!(after(0), b'-' | b' '));
-                !before.is_ascii_alphanumeric() && after(joint).is_ascii_alphabetic()
+                !before.is_ascii_alphanumeric()
+                    && after(joint).is_ascii_alphabetic()
+                    && !after(joint + 1).is_ascii_alphanumeric()
             }
             Self::Seven => {
                 before.is_ascii_uppercase()
@@ -243,6 +245,10 @@ impl Countries {
 
     /// Numbers that are a run of letters and digits.
     pub(super) fn letters(&self, text: &[u8], start: usize) -> Option<Found> {
+        // All begin with the name of a person, and most runs are hexadecimal.
+        if !text[start..start + 4].iter().all(u8::is_ascii_alphabetic) {
+            return None;
+        }
         let length = text[start..]
             .iter()
             .take(19)

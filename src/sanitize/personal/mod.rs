@@ -17,6 +17,8 @@ mod iban;
 mod lettered;
 mod national;
 mod number;
+#[cfg(test)]
+mod plain;
 mod table;
 mod words;
 mod world;
@@ -141,7 +143,7 @@ fn row(text: &[u8], start: usize, countries: &Countries, seen: &mut Seen) -> Opt
     }
     let row = Row::at(text, start);
     // Most rows are times, addresses and versions.
-    if row.is_some_and(|row| !row.may_be_card() && !countries.may_know(text, start, row)) {
+    if row.is_some_and(|row| !row.is_long() && !countries.may_know(text, start, row)) {
         return None;
     }
     number_in(text, start, row, countries, &mut seen.near)

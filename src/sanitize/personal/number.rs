@@ -124,19 +124,15 @@ impl Row {
     }
 
     /// How many digits it has.
+    #[inline]
     pub(super) const fn count(self) -> usize {
         self.length() + 1 - self.ends().count_ones() as usize
     }
 
-    /// Whether it has the bytes of a card.
-    #[inline]
-    pub(super) const fn may_be_card(self) -> bool {
-        self.ends() >> CARD != 0
-    }
-
     /// Whether it has the digits of a card.
+    #[inline]
     pub(super) const fn is_long(self) -> bool {
-        self.may_be_card() && self.count() >= CARD
+        self.ends() >> CARD != 0 && self.count() >= CARD
     }
 
     /// What stands between its groups.

@@ -78,8 +78,8 @@ impl Words {
         group.words.push(word);
     }
 
-    /// Tells every word in a piece of text, but those of three bytes or fewer that go on from a small letter in small letters:
-    /// where it stands, and whose it is.
+    /// Tells every word in a piece of text: where it stands, and whose it is. Words of three bytes or fewer may be left out where
+    /// they go on from a small letter in small letters.
     #[inline]
     pub(super) fn each(&self, piece: &[u8], mut told: impl FnMut(Range<usize>, u8)) {
         looked(piece.len());
@@ -176,16 +176,21 @@ mod tests {
             let piece = text.as_bytes();
             let words = Words::of(ALL.iter().zip(0..).map(|(word, whose)| (*word, whose)));
             let mut found = Vec::new();
-            words.each(piece, |span, whose| found.push((span, usize::from(whose))));
+            let small = |at: usize| piece.get(at).is_some_and(u8::is_ascii_lowercase);
+            let inside = |start: usize| small(start) && small(start.wrapping_sub(1));
+            words.each(piece, |span, whose| {
+                if span.len() > 3 || !inside(span.start) {
+                    found.push((span, usize::from(whose)));
+                }
+            });
             found.sort_by_key(|(span, whose)| (span.start, *whose));
             let mut plain = Vec::new();
             for start in 0..piece.len() {
                 for (whose, word) in ALL.iter().enumerate() {
                     let span = start..start + word.len();
                     let here = piece.get(span.clone());
-                    let small = |at: usize| piece.get(at).is_some_and(u8::is_ascii_lowercase);
-                    let inside = word.len() < 4 && small(start) && small(start.wrapping_sub(1));
-                    if !inside && here.is_some_and(|here| here.eq_ignore_ascii_case(word)) {
+                    let same = here.is_some_and(|here| here.eq_ignore_ascii_case(word));
+                    if same && (word.len() > 3 || !inside(start)) {
                         plain.push((span, whose));
                     }
                 }

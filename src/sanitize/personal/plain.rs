@@ -1,0 +1,123 @@
+//! What the quick looks find is what plain loops over every rule find.
+
+use std::ops::Range;
+
+use proptest::prelude::*;
+
+use super::{
+    COUNTRIES,
+    lettered::{LETTERED, Lettered},
+    national::Near,
+    number::{Row, stands_alone},
+    table,
+};
+
+/// Whether a word of a rule stands in a piece of text.
+fn said(piece: &[u8], words: &[&str]) -> bool {
+    let letter = |at: usize| piece.get(at).is_some_and(u8::is_ascii_alphabetic);
+    let upper = |at: usize| piece.get(at).is_some_and(u8::is_ascii_uppercase);
+    let lower = |at: usize| piece.get(at).is_some_and(u8::is_ascii_lowercase);
+    words.iter().any(|word| {
+        (0..piece.len()).any(|start| {
+            let end = start + word.len();
+            let here = piece.get(start..end);
+            let long = word.len() > 4 || !word.starts_with(|first: char| first.is_ascii());
+            let last = start.wrapping_sub(1);
+            let begins = !letter(last) || lower(last) && upper(start);
+            here.is_some_and(|here| here.eq_ignore_ascii_case(word.as_bytes()))
+                && (long || begins && (!letter(end) || upper(end)))
+        })
+    })
+}
+
+fn announced(text: &[u8], span: &Range<usize>, words: &[&str]) -> bool {
+    said(&text[span.start.saturating_sub(72)..span.start], words)
+        || said(&text[span.end..(span.end + 24).min(text.len())], words)
+}
+
+/// The number in the row that begins at `start`, and where the row ends.
+fn plain(text: &[u8], start: usize) -> (Option<(Range<usize>, String)>, usize) {
+    let digit = |at: usize| text.get(at).is_some_and(u8::is_ascii_digit);
+    let joint = |at: usize| text.get(at).is_some_and(|byte| b" -./".contains(byte));
+    let mut end = start;
+    let (mut shape, mut group, mut digits) = (String::new(), 0, Vec::new());
+    while digit(end) || joint(end) && digit(end + 1) {
+        if digit(end) {
+            digits.push(text[end] - b'0');
+            group += 1;
+        } else {
+            shape.push_str(&format!("{group}{}", char::from(text[end])));
+            group = 0;
+        }
+        end += 1;
+    }
+    shape.push_str(&group.to_string());
+    let span = start..end;
+    for lettered in Lettered::ALL {
+        if lettered.shape() == shape
+            && let Some(row) = Row::at(text, start)
+            && let Some((span, name)) = COUNTRIES.lettered(text, lettered, row, &span)
+        {
+            return (Some((span, name.to_string())), end);
+        }
+    }
+    let fits = |rule: &&table::Rule| {
+        let mut shapes = rule.worded.iter().chain(rule.alone);
+        shapes.any(|known| *known == shape) && (rule.holds)(&digits)
+    };
+    let found: Vec<_> = match stands_alone(text, &span) {
+        true => table::all().filter(fits).collect(),
+        false => Vec::new(),
+    };
+    let told = found
+        .iter()
+        .find(|rule| announced(text, &span, rule.words))
+        .or_else(|| {
+            found
+                .iter()
+                .find(|rule| rule.alone.contains(&shape.as_str()))
+        });
+    (told.map(|rule| (span, rule.name.to_owned())), end)
+}
+
+fn piece() -> impl Strategy<Value = String> {
+    let words = table::all().map(|rule| rule.words);
+    let words = words.chain(LETTERED.iter().map(|(_, words)| *words));
+    let words: Vec<&str> = words.flatten().copied().collect();
+    prop_oneof![
+        3 => prop::sample::select(words).prop_map(str::to_owned),
+        2 => "[a-z ,;:_]{0,60}",
+        4 => "[0-9]{7,19}",
+        4 => "[A-Zx-z_./]?([0-9]{6}|[0-9]{7}|[0-9]{8}|[0-9]{9}|[0-9]{17})[- ]?[A-Zak0-9]{0,2}",
+        2 => "[0-9]{2,3}[ .-][0-9]{3}[ .-][0-9]{3}[ -][0-9]{1,4}",
+        2 => "[0-9]{6}[-/ ][0-9]{3,7}[A-Z]?",
+        1 => "([0-9]{1,8}[ ./-]){1,8}",
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn a_national_number_is_found_where_plain_loops_over_every_rule_find_it(
+        pieces in prop::collection::vec((piece(), "[ \n,|.:]{1,2}|a|"), 1..30),
+    ) {
+        let text: String = pieces.iter().map(|(piece, joint)| format!("{piece}{joint}")).collect();
+        let text = text.as_bytes();
+        let mut near = Near::default();
+        let mut start = 0;
+        while start < text.len() {
+            if !text[start].is_ascii_digit() {
+                start += 1;
+                continue;
+            }
+            let (expected, end) = plain(text, start);
+            let quick = Row::at(text, start)
+                .filter(|row| COUNTRIES.may_know(text, start, *row))
+                .and_then(|row| COUNTRIES.number(text, start, row, &mut near))
+                .map(|(span, name)| (span, name.to_string()));
+            prop_assert_eq!(quick, expected, "{:?}", String::from_utf8_lossy(text));
+            start = end;
+        }
+    }
+}
