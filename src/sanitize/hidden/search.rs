@@ -99,46 +99,54 @@ pub(in crate::sanitize) fn suspects(text: &[u8], at: usize) -> u64 {
 }
 
 fn suspects_in(window: &[u8; WINDOW]) -> u64 {
-    let blocks: [u8x16; STRIDE / BLOCK] = std::array::from_fn(|nth| load(window, nth * BLOCK));
-    let leads = blocks.map(leads);
-    if (leads[0] | leads[1] | leads[2] | leads[3]).to_bitmask() == 0 {
-        return 0;
-    }
-    (0..STRIDE / BLOCK).rev().fold(0, |bits, nth| {
-        let found = if leads[nth].to_bitmask() == 0 {
-            0
-        } else {
+    let firsts: Four = [
+        load(window, 0),
+        load(window, BLOCK),
+        load(window, 2 * BLOCK),
+        load(window, 3 * BLOCK),
+    ];
+    // Of a script few first bytes are met: of the others nothing more is asked.
+    let mut found = 0;
+    let mut pairs = |lead: &dyn Fn(u8x16) -> u8x16, of: &dyn Fn(u8x16, u8x16) -> u8x16| {
+        let leads = firsts.map(lead);
+        if (leads[0] | leads[1] | leads[2] | leads[3]).to_bitmask() == 0 {
+            return;
+        }
+        found |= (0..STRIDE / BLOCK).rev().fold(0_u64, |bits, nth| {
             let at = nth * BLOCK;
-            pairs(blocks[nth], load(window, at + 1), load(window, at + 2)).to_bitmask()
-        };
-        bits << BLOCK | u64::from(found)
-    })
+            let behind = of(load(window, at + 1), load(window, at + 2));
+            bits << BLOCK | u64::from((leads[nth] & behind).to_bitmask())
+        });
+    };
+    pairs(&|first| is(first, 0xC2), &|second, _| is(second, 0xAD));
+    pairs(&|first| is(first, 0xCD), &|second, _| is(second, 0x8F));
+    pairs(&|first| is(first, 0xD8), &|second, _| is(second, 0x9C));
+    pairs(&|first| is(first, 0xE1), &|second, _| {
+        is(second, 0x85) | is(second, 0x9E) | is(second, 0xA0)
+    });
+    pairs(&|first| is(first, 0xE2), &|second, third| {
+        is(second, 0x80) & (within(third, 0x8B, 5) | within(third, 0xAA, 5))
+            | is(second, 0x81) & within(third, 0xA0, 16)
+            | is(second, 0xA0) & is(third, 0x80)
+    });
+    pairs(&|first| is(first, 0xE3), &|second, _| is(second, 0x85));
+    pairs(&|first| is(first, 0xEF), &|second, _| {
+        within(second, 0xB7, 2) | is(second, 0xBB) | within(second, 0xBE, 2)
+    });
+    pairs(&|first| is(first, 0xF3), &|second, _| is(second, 0xA0));
+    pairs(&|first| is(first, 0xF0), &|second, _| {
+        is(second, 0x9B) | is(second, 0x9D)
+    });
+    // The last two characters of each plane.
+    pairs(
+        &|first| first.max(u8x16::splat(0xF0)).simd_eq(first),
+        &|second, third| is(second & u8x16::splat(0x0F), 0x0F) & is(third, 0xBF),
+    );
+    found
 }
 
-/// All bits of a byte set where a character begins as suspects do.
-fn leads(bytes: u8x16) -> u8x16 {
-    let high = bytes.max(u8x16::splat(0xEF)).simd_eq(bytes);
-    is(bytes, 0xC2) | is(bytes, 0xCD) | is(bytes, 0xD8) | within(bytes, 0xE1, 3) | high
-}
-
-/// The same with the two bytes behind each: most punctuation, letters and pictures are none of it.
-fn pairs(first: u8x16, second: u8x16, third: u8x16) -> u8x16 {
-    let two = is(first, 0xC2) & is(second, 0xAD)
-        | is(first, 0xCD) & is(second, 0x8F)
-        | is(first, 0xD8) & is(second, 0x9C);
-    let general = is(second, 0x80) & (within(third, 0x8B, 5) | within(third, 0xAA, 5))
-        | is(second, 0x81) & within(third, 0xA0, 16)
-        | is(second, 0xA0) & is(third, 0x80);
-    let three = is(first, 0xE1) & (is(second, 0x85) | is(second, 0x9E) | is(second, 0xA0))
-        | is(first, 0xE2) & general
-        | is(first, 0xE3) & is(second, 0x85)
-        | is(first, 0xEF) & (within(second, 0xB7, 2) | is(second, 0xBB) | within(second, 0xBE, 2));
-    let last = is(second & u8x16::splat(0x0F), 0x0F) & is(third, 0xBF);
-    let four = is(first, 0xF3) & is(second, 0xA0)
-        | is(first, 0xF0) & (is(second, 0x9B) | is(second, 0x9D))
-        | first.max(u8x16::splat(0xF0)).simd_eq(first) & last;
-    two | three | four
-}
+/// As many registers as hold what is looked at together.
+type Four = [u8x16; STRIDE / BLOCK];
 
 fn load(window: &[u8; WINDOW], at: usize) -> u8x16 {
     let mut block = [0; BLOCK];
