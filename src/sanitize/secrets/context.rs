@@ -260,21 +260,25 @@ fn operator(text: &[u8], value: usize) -> Option<Operator> {
         .take_while(|byte| is_token(**byte))
         .count();
     let word = &text[at - word..at];
+    // Most words are none of these.
+    let last = word.last().map_or(b' ', |last| last | 0x20);
+    let may = b"rncystod".contains(&last);
     let announces = word.starts_with(b"-")
-        || [
-            &b"bearer"[..],
-            b"token",
-            b"basic",
-            b"apikey",
-            b"key",
-            b"is",
-            b"secret",
-            b"to",
-            b"password",
-            b"credential",
-        ]
-        .iter()
-        .any(|known| word.eq_ignore_ascii_case(known));
+        || may
+            && [
+                &b"bearer"[..],
+                b"token",
+                b"basic",
+                b"apikey",
+                b"key",
+                b"is",
+                b"secret",
+                b"to",
+                b"password",
+                b"credential",
+            ]
+            .iter()
+            .any(|known| word.eq_ignore_ascii_case(known));
     announces.then_some(Operator { at, bare: true })
 }
 

@@ -134,6 +134,57 @@ impl Pattern {
         None
     }
 
+    /// Whether a match may begin at one of the words of a UUID in small letters, where nothing of a token stands behind it.
+    #[cfg(test)]
+    pub(super) fn may_begin_in_uuid(&self) -> bool {
+        const END: usize = 36;
+        const DASHES: [usize; 4] = [8, 13, 18, 23];
+        let alone =
+            |byte: &u8| !super::scan::is_token(*byte) && !super::scan::is_joint_or_at(*byte);
+        let fits = |set: Set, at: usize| match at {
+            END => set.bytes().any(|byte| alone(&byte)),
+            END.. => true,
+            _ if DASHES.contains(&at) => set.has(b'-'),
+            _ => set
+                .bytes()
+                .any(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')),
+        };
+        let one = |byte: &u8| (Set::default().with(*byte, *byte), 1, 1);
+        let steps: Vec<_> = self
+            .pieces
+            .iter()
+            .flat_map(|piece| match piece {
+                Piece::Literal(bytes) => bytes.iter().map(one).collect(),
+                Piece::Of { set, least, most } => vec![(*set, *least, *most)],
+            })
+            .collect();
+        // What has no beginning of its own is looked for where nothing goes before.
+        let starts = if self.prefix == 0 { 1 } else { 5 };
+        [0, 9, 14, 19, 24].iter().take(starts).any(|start| {
+            let mut places = std::collections::BTreeSet::from([*start]);
+            for (set, least, most) in &steps {
+                let mut next = std::collections::BTreeSet::new();
+                for place in &places {
+                    let mut at = *place;
+                    for count in 0..=*most {
+                        if count >= *least {
+                            next.insert(at.min(END + 1));
+                        }
+                        if !fits(*set, at) {
+                            break;
+                        }
+                        at += 1;
+                    }
+                }
+                places = next;
+            }
+            // Where it ends within, a letter or digit must not follow.
+            places
+                .iter()
+                .any(|place| *place >= END || DASHES.contains(place))
+        })
+    }
+
     /// Every byte that may stand before the first literal bytes.
     #[cfg(test)]
     pub(super) fn before_lead(&self) -> Vec<u8> {

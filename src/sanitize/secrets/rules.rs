@@ -365,6 +365,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_token_begins_in_a_uuid() {
+        let rules = Rules::read();
+        let may = rules.tokens.iter();
+        let may: Vec<_> = may
+            .filter(|token| token.pattern.may_begin_in_uuid())
+            .map(|token| &token.name)
+            .collect();
+        assert!(may.is_empty(), "{may:?}");
+        let uuid = Pattern::parse(r"\i").expect("a pattern of a test");
+        assert!(uuid[0].may_begin_in_uuid());
+    }
+
+    #[test]
     fn all_that_stands_before_the_first_literal_of_an_odd_token_is_of_the_alphabets_of_base64() {
         let rules = Rules::read();
         let odd: Vec<_> = rules.odd_with.iter().flatten().collect();

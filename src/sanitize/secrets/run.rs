@@ -17,6 +17,7 @@ pub(super) struct Run {
     /// Whether a letter or digit stands in front.
     pub(super) is_word: bool,
     name: bool,
+    uuid: bool,
     /// Where words begin, for those that fit.
     words: u64,
     long: bool,
@@ -61,10 +62,16 @@ impl Run {
             };
             counts.are_of_a_name(|| block[..length as usize].ends_with(SIDEKIQ))
         };
+        let uuid = length == 36 && joint == UUID && {
+            let low = mask(&bytes, |bytes| within(bytes, b'a', 6));
+            let dash = mask(&bytes, |bytes| bytes.simd_eq(u8x16::splat(b'-')));
+            (digit | low | dash) & all == all
+        };
         Self {
             length: length as usize,
             is_word: alnum & 1 == 1,
             name,
+            uuid,
             words: alnum & !(alnum << 1) | 1,
             long: false,
         }
@@ -94,6 +101,7 @@ impl Run {
             length,
             is_word: run.first().is_some_and(u8::is_ascii_alphanumeric),
             name,
+            uuid: false,
             words: 1,
             long: true,
         }
@@ -104,11 +112,19 @@ impl Run {
         self.name
     }
 
+    /// Whether it has the form of a UUID in small letters, in which no token begins.
+    pub(super) const fn is_uuid(&self) -> bool {
+        self.uuid
+    }
+
     /// Where it and the words in it begin, if it is not too long for that.
     pub(super) fn words(&self, start: usize) -> Option<impl Iterator<Item = usize> + use<>> {
         (!self.long).then(|| crate::sanitize::survey::places(start, self.words))
     }
 }
+
+/// Where the dashes of a UUID stand.
+const UUID: u64 = 1 << 8 | 1 << 13 | 1 << 18 | 1 << 23;
 
 /// Ends the names of variables that hold credentials of Sidekiq.
 const SIDEKIQ: &[u8] = b"CONTRIBSYS__COM";
@@ -138,11 +154,30 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn a_uuid_is_known_by_its_form() {
+        let is_uuid = |text: &str| Run::at(text.as_bytes(), 0).is_uuid();
+        let uuid = "d4bb33ba-19bc-4b81-a5c1-ab3c9aac17f3";
+        assert!(is_uuid(uuid) && is_uuid(&format!("{uuid} and more")));
+        for other in [
+            &uuid[1..],
+            &uuid.replacen('d', "g", 1),
+            &uuid.to_uppercase(),
+            &uuid.replacen('-', "_", 1),
+            &uuid.replacen("d4", "4-", 1),
+            &format!("{uuid}0"),
+            &format!("{uuid}-"),
+        ] {
+            assert!(!is_uuid(other), "{other}");
+        }
+    }
+
     proptest! {
         #[test]
         fn a_run_in_registers_is_what_it_is_byte_by_byte(run in "([A-Z][a-z]{2,5}|[A-Z]{1,4}|[a-z]{1,6}|_|-|[0-9]|(X_CONTRIBSYS__COM)?){1,9}[a-zA-Z_-]{9}", rest in "[ .é]?[ -~]{0,70}") {
             let text = format!("{run}{rest}");
             let (quick, slow) = (Run::at(text.as_bytes(), 0), Run::long(text.as_bytes()));
+            prop_assert!(!quick.uuid);
             prop_assert_eq!((quick.length, quick.is_word, quick.name), (slow.length, slow.is_word, slow.name));
             if let Some(words) = quick.words(0) {
                 let bytes = text.as_bytes();

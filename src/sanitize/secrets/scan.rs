@@ -91,6 +91,13 @@ impl<'a> Scan<'a> {
             return;
         }
         let before = start.checked_sub(1).map_or(b' ', |at| text[at]);
+        // No token begins in one that stands alone (a test goes through the rules), but it may be the value of something.
+        let after = text.get(end).copied().unwrap_or(b' ');
+        if run.is_uuid() && !is_joint(before) && before != b'\\' && !is_joint_or_at(after) {
+            self.seen = end;
+            self.value(start, end);
+            return;
+        }
         if is_joint(before) {
             let reach = start.saturating_sub(REACH).max(self.seen).max(self.taken);
             looked(start - reach);
@@ -314,6 +321,11 @@ fn merge(hits: &mut Vec<Hit>, first: usize) {
 
 pub(super) const fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+}
+
+/// The same with what stands in no beginning.
+pub(super) const fn is_joint_or_at(byte: u8) -> bool {
+    is_joint(byte) || byte == b'@'
 }
 
 /// What some tokens have in them beside token characters.

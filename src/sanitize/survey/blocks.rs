@@ -141,6 +141,17 @@ impl Marks {
         self.mask(|bytes| is(bytes, b'+') | is(bytes, b'/'))
     }
 
+    /// Hexadecimal digits with dashes and lines between, and the latter.
+    #[inline(always)]
+    pub(super) fn hexadecimal_in_groups(&self) -> (u64, u64) {
+        let joints = self.mask(|bytes| is(bytes, b'-') | is(bytes, b'_'));
+        let low = |bytes: u8x16| within(bytes | u8x16::splat(0x20), b'a', 6);
+        (
+            joints | self.mask(|bytes| low(bytes) | digit(bytes)),
+            joints,
+        )
+    }
+
     /// Letters of either case up to `f`, and small letters.
     #[inline(always)]
     pub(super) fn hexadecimal(&self) -> (u64, u64) {

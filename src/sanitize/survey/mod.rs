@@ -427,12 +427,22 @@ fn heads(text: &[u8], at: usize, pairs: u64, letter: u64, digit: u64) -> u64 {
 /// Of these assignments, those behind what may be the name of a secret, and those before an address.
 #[inline(always)]
 fn telling(text: &[u8], at: usize, assign: u64) -> u64 {
-    let mut told = 0;
-    for place in places(at, assign) {
-        let last = place.checked_sub(1).map_or(b' ', |last| text[last]);
-        let next = text.get(place + 1).copied().unwrap_or(b' ');
-        let tells = TELLS[usize::from(last)] || matches!(next, b'/' | b'+');
-        told |= u64::from(tells) << (place - at);
+    // The block with a byte on either side.
+    let inside = at.checked_sub(1).and_then(|from| text.get(from..));
+    let inside = inside.and_then(<[u8]>::first_chunk::<{ BLOCK + 2 }>);
+    let mut edge = [b' '; BLOCK + 2];
+    let window = inside.unwrap_or_else(|| {
+        let from = at.saturating_sub(1);
+        let to = text.len().min(at + BLOCK + 1);
+        edge[usize::from(at == 0)..][..to - from].copy_from_slice(&text[from..to]);
+        &edge
+    });
+    let (mut told, mut left) = (0, assign);
+    while left != 0 {
+        let nth = left.trailing_zeros() as usize % BLOCK;
+        let tells = TELLS[usize::from(window[nth])] | matches!(window[nth + 2], b'/' | b'+');
+        told |= u64::from(tells) << nth;
+        left &= left - 1;
     }
     told
 }
@@ -459,6 +469,13 @@ const TELLS: [bool; 256] = {
 #[inline]
 pub(super) fn encoded(text: &[u8], start: usize) -> Option<Range<usize>> {
     let marks = Marks::of(&block(text, start));
+    // Most of them are UUIDs and digests.
+    let (plain, joints) = marks.hexadecimal_in_groups();
+    let length = plain.trailing_ones() as usize;
+    if (ENCODED..BLOCK).contains(&length) && !text.get(start + length).is_some_and(is_word) {
+        let joined = joints & ((1 << length) - 1) != 0;
+        return (!joined).then_some(start..start + length);
+    }
     let digits = marks.digit();
     let alnums = marks.letter() | digits;
     let dash = marks.mask(|bytes| is(bytes, b'-'));
@@ -476,6 +493,11 @@ pub(super) fn encoded(text: &[u8], start: usize) -> Option<Range<usize>> {
     }
     let mixed = lower & alnum != 0 && (digit != 0 || alnum & !lower != 0);
     mixed.then_some(start..start + length)
+}
+
+/// Whether it is of either alphabet of Base64.
+const fn is_word(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'+' | b'/')
 }
 
 /// Where the run of Base64 that goes on at `at` ends.
