@@ -95,6 +95,11 @@ impl Anchors {
         })
     }
 
+    /// How far before an anchor a phrase may begin at most.
+    pub(super) fn furthest(&self) -> usize {
+        self.reach.iter().copied().max().unwrap_or_default()
+    }
+
     /// Tells where anchors begin, in rising order, and how far before them their phrase may.
     pub(super) fn each(&self, text: &[u8], mut found: impl FnMut(usize, usize)) {
         let (mut starts, mut alnum) = self.starts(text, 0, 0);

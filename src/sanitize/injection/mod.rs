@@ -97,12 +97,23 @@ impl Detector for Injection {
 
     fn inspect(&self, text: &str, hits: &mut Vec<Hit>) {
         let bytes = text.as_bytes();
-        let mut followed = 0;
+        let (mut from, mut followed) = (0, 0);
+        // The end of what was followed before, and how many hits there were then.
+        let (mut before, mut kept) = (0, 0);
         self.anchors.each(bytes, |at, reach| {
+            let begins = at.saturating_sub(reach);
             if at >= followed {
-                let from = at.saturating_sub(reach).max(followed);
-                followed = self.follow(bytes, from, at, hits);
+                (before, kept) = (followed, hits.len());
+                from = begins.max(before);
+            } else if begins < from && from > before {
+                // Its phrase may begin before that of an anchor that came first. Once more, from where none that comes later
+                // reaches beyond: nothing is followed a third time.
+                from = at.saturating_sub(self.anchors.furthest()).max(before);
+                hits.truncate(kept);
+            } else {
+                return;
             }
+            followed = self.follow(bytes, from, at, hits);
         });
     }
 }
