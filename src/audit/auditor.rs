@@ -16,7 +16,7 @@ use super::{
     record::{self, Ending, Frame, Operation, Permission, View},
     recorder::{Recorder, Safe, Unavailable, Weight},
 };
-use crate::{findings::Scrub, protocol::UpstreamId};
+use crate::{call::Decision, findings::Scrub, protocol::UpstreamId};
 
 /// Writes the records of calls; clones write the same log.
 #[derive(Clone)]
@@ -103,8 +103,12 @@ impl Auditor {
             return;
         }
         let event = self.framed(level, |frame| record::outcome(frame, of, &facts, ending));
-        // A fact is kept until it can be written; beyond the bounds it is counted, and told by a gap record.
-        _ = self.0.recorder.put(event, Weight::Fact);
+        // Kept until it can be written; of calls that were not let in, beyond the bounds, it is counted and told by a gap record.
+        let weight = match facts.decision {
+            Decision::Recorded => Weight::Fact,
+            Decision::Pending | Decision::Permitted => Weight::Refusal,
+        };
+        _ = self.0.recorder.put(event, weight);
     }
 
     fn level(&self, of: View<'_>, upstream: Option<&UpstreamId>) -> Level {

@@ -24,6 +24,8 @@ pub(in crate::audit) struct Faulty {
     pub(in crate::audit) lying: AtomicUsize,
     /// A sync that fails throws nothing away.
     pub(in crate::audit) keeps: AtomicBool,
+    /// A sync does not return.
+    pub(in crate::audit) hangs: AtomicBool,
     /// How full it is, in percent.
     pub(in crate::audit) used: AtomicU8,
     /// How far each file is durable.
@@ -75,6 +77,9 @@ impl Appender for FaultyFile {
     }
 
     fn sync(&self) -> io::Result<()> {
+        while self.disk.hangs.load(Relaxed) {
+            std::thread::yield_now();
+        }
         let mut durable = self.disk.durable.lock().unwrap();
         let known = durable
             .iter_mut()

@@ -48,8 +48,11 @@ pub struct Unavailable;
 pub enum Weight {
     /// It stands before something that is not done without it: without room, that is refused.
     Permit,
-    /// It tells what has happened already, of something that was let in: there is room for it always.
+    /// It tells what has happened already, of something that was let in: there is room for it always, since there is room for as
+    /// many as have been let in.
     Fact,
+    /// It tells of what was not let in, of which there may be any number: without room, it is left out and counted.
+    Refusal,
 }
 
 /// Takes records in. Clones put into the same log.
@@ -81,8 +84,10 @@ struct Queue {
     put: u64,
     written: u64,
     safe: u64,
-    /// Whether something is written that is not durable.
+    /// Whether something is written that is not durable, and how many bytes of events that may be: they are kept, to be written
+    /// again.
     dirty: bool,
+    unsynced: usize,
     /// Whether somebody is writing.
     writing: bool,
     /// Whether the last attempt to write or to sync failed, or the disk is too full.
@@ -92,6 +97,13 @@ struct Queue {
     /// Records that were left out since the last gap record.
     lost: u64,
     closing: bool,
+}
+
+impl Queue {
+    /// Whether as much is written and not durable as may wait: a sync takes too long.
+    const fn is_behind(&self, bounds: &Bounds) -> bool {
+        self.unsynced > bounds.bytes
+    }
 }
 
 impl Recorder {
@@ -147,7 +159,7 @@ impl Recorder {
     ///
     /// # Errors
     /// [`Unavailable`] when writing fails now; the record is kept, if there is room, and written when it can be. And when the
-    /// disk is too full: the record is not kept then. A [`Weight::Fact`] is never refused.
+    /// disk is too full: the record is not kept then. Nothing but a [`Weight::Permit`] is ever refused.
     pub fn put(&self, event: Event, weight: Weight) -> Result<Safe, Unavailable> {
         let shared = &self.0;
         let mut queue = shared.queue();
@@ -158,12 +170,14 @@ impl Recorder {
         }
         let (taken, taken_bytes) = queue.taken;
         let full = queue.events.len() + taken >= shared.bounds.records
-            || queue.bytes + taken_bytes + event.len() > shared.bounds.bytes;
-        if full && (weight == Weight::Permit || shared.durability == Durability::Async) {
+            || queue.bytes + taken_bytes + event.len() > shared.bounds.bytes
+            || queue.is_behind(&shared.bounds);
+        if full && (weight != Weight::Fact || shared.durability == Durability::Async) {
             queue.lost += 1;
-            return match shared.durability {
-                Durability::Async => Ok(self.safe(0)),
-                Durability::Strict | Durability::Kernel => Err(Unavailable),
+            return if stops {
+                Err(Unavailable)
+            } else {
+                Ok(self.safe(0))
             };
         }
         queue.bytes += event.len();
@@ -210,7 +224,9 @@ impl Recorder {
     pub fn health(&self) -> Health {
         let queue = self.0.queue();
         Health {
-            available: !queue.failing && queue.fill != Fill::Full,
+            available: !queue.failing
+                && queue.fill != Fill::Full
+                && !queue.is_behind(&self.0.bounds),
             failing: queue.failing,
             fill: queue.fill,
             lag: queue.put - queue.safe,
@@ -292,10 +308,11 @@ impl Shared {
             let count = batch.len() as u64;
             let result = self.append(&mut log, batch, gap);
             let mut queue = self.queue();
-            queue.taken = (0, 0);
+            let (_, bytes) = std::mem::take(&mut queue.taken);
             match result {
                 Ok(()) => {
                     queue.failing = false;
+                    queue.unsynced += bytes;
                     queue.written += count;
                     if self.durability != Durability::Strict {
                         queue.safe = queue.written;
@@ -336,16 +353,14 @@ impl Shared {
 
     /// The thread: syncs, signs, tries again, looks after the disk, and writes where the callers do not.
     fn keep(self: &Arc<Self>) {
-        let mut signed = SystemTime::now();
         let (mut looked, mut tidied) = (None, Some(SystemTime::now()));
+        let mut signed = tidied;
         let mut indexing = Indexing::default();
         loop {
             let closing = self.wait();
             self.write_if_nobody_does();
             self.sync();
-            let due = signed.elapsed().unwrap_or_default() >= self.interval;
-            if due || closing {
-                signed = SystemTime::now();
+            if is_due(&mut signed, self.interval) || closing {
                 let mut log = self.log();
                 // Tried again with the next turn.
                 _ = log.sign();
@@ -439,20 +454,21 @@ impl Shared {
     fn sync(&self) {
         let mut failed = 0;
         loop {
-            let (syncing, written) = {
+            let (syncing, written, bytes) = {
                 let log = self.log();
                 let mut queue = self.queue();
                 let Some(syncing) = log.syncing() else {
-                    queue.dirty = false;
+                    (queue.dirty, queue.unsynced) = (false, 0);
                     return;
                 };
-                (syncing, queue.written)
+                (syncing, queue.written, queue.unsynced)
             };
             let result = syncing.wait();
             let next = self.log().synced(&syncing, &result);
             let mut queue = self.queue();
             if result.is_ok() {
                 queue.dirty = queue.written != written;
+                queue.unsynced = queue.unsynced.saturating_sub(bytes);
                 queue.safe = queue.safe.max(written);
                 // What could not be written still waits.
                 queue.failing &= !queue.events.is_empty();

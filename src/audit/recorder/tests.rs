@@ -140,6 +140,62 @@ fn what_cannot_be_written_is_refused_kept_and_written_later() {
     }
 }
 
+/// SECURITY 6: anybody may be refused any number of times.
+#[test]
+fn of_what_was_refused_no_more_is_kept_than_there_is_room_for_and_the_rest_is_counted() {
+    for durability in [Durability::Strict, Durability::Kernel] {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Faulty::default());
+        let bounds = Bounds {
+            records: 4,
+            ..Bounds::default()
+        };
+        let (recorder, keeper) = start(&disk, directory.path(), durability, bounds);
+        disk.full.store(true, Relaxed);
+        for n in 0..100 {
+            drop(recorder.put(happened(n), Weight::Refusal).unwrap());
+        }
+        assert!(recorder.0.queue().put <= 4, "{durability:?}");
+        // Of what was let in everything is told.
+        drop(recorder.put(happened(100), Weight::Fact).unwrap());
+        disk.full.store(false, Relaxed);
+        drop(keeper);
+        let there = calls(directory.path());
+        assert_eq!(there.last(), Some(&100));
+        let all = crate::audit::log::tests::records(directory.path()).join("\n");
+        let lost = format!(r#""lost":{}"#, 101 - there.len());
+        assert!(all.contains(&lost), "{durability:?}: {all}");
+    }
+}
+
+/// SECURITY 6: what may have to be written again is kept, within the same bounds.
+#[test]
+fn nothing_is_let_in_while_a_sync_hangs_and_too_much_waits_for_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let bounds = Bounds {
+        bytes: 4_096,
+        ..Bounds::default()
+    };
+    let (recorder, keeper) = start(&disk, directory.path(), Durability::Kernel, bounds);
+    disk.hangs.store(true, Relaxed);
+    let let_in = (0..1_000)
+        .take_while(|n| put(&recorder, *n).is_ok())
+        .count();
+    assert!((100..1_000).contains(&let_in), "{let_in}");
+    assert!(!recorder.is_available());
+    drop(recorder.put(happened(1_000), Weight::Fact).unwrap());
+    disk.hangs.store(false, Relaxed);
+    while !recorder.is_available() {
+        thread::yield_now();
+    }
+    put(&recorder, 1_001).unwrap();
+    drop(keeper);
+    let mut all: Vec<usize> = (0..let_in).collect();
+    all.extend([1_000, 1_001]);
+    assert_eq!(calls(directory.path()), all);
+}
+
 #[test]
 fn a_gap_of_a_queue_that_was_full_is_told_exactly() {
     let directory = tempfile::tempdir().unwrap();
