@@ -143,7 +143,7 @@ impl Pattern {
             |byte: &u8| !super::scan::is_token(*byte) && !super::scan::is_joint_or_at(*byte);
         let fits = |set: Set, at: usize| match at {
             END => set.bytes().any(|byte| alone(&byte)),
-            END.. => true,
+            _ if at > END => true,
             _ if DASHES.contains(&at) => set.has(b'-'),
             _ => set
                 .bytes()
@@ -165,15 +165,14 @@ impl Pattern {
             for (set, least, most) in &steps {
                 let mut next = std::collections::BTreeSet::new();
                 for place in &places {
-                    let mut at = *place;
-                    for count in 0..=*most {
-                        if count >= *least {
+                    for count in 0..=usize::from(*most) {
+                        let at = *place + count;
+                        if count >= usize::from(*least) {
                             next.insert(at.min(END + 1));
                         }
                         if !fits(*set, at) {
                             break;
                         }
-                        at += 1;
                     }
                 }
                 places = next;
