@@ -124,7 +124,7 @@ pub enum Answer {
 /// The HTTP facts of an answer; pipes leave the default.
 #[derive(Debug, Clone, Default)]
 pub struct Head {
-    /// The status; none that is [refused](refused::admitted).
+    /// The status: neither a redirect nor a refused credential (EGR-3, EGR-6).
     pub status: StatusCode,
     /// `Mcp-Session-Id`, if the upstream set one.
     pub session: Option<HeaderValue>,
