@@ -4,7 +4,7 @@
 
 use wide::u8x16;
 
-use crate::sanitize::survey::{BLOCK as STRIDE, Found};
+use crate::sanitize::survey::{BLOCK as STRIDE, Found, is, within};
 
 /// Bytes in one vector register.
 const BLOCK: usize = 16;
@@ -99,69 +99,77 @@ pub(in crate::sanitize) fn suspects(text: &[u8], at: usize) -> u64 {
 }
 
 fn suspects_in(window: &[u8; WINDOW]) -> u64 {
-    let firsts: Four = [
-        load(window, 0),
-        load(window, BLOCK),
-        load(window, 2 * BLOCK),
-        load(window, 3 * BLOCK),
-    ];
-    // Of a script few first bytes are met: of the others nothing more is asked.
-    let mut found = 0;
-    let mut pairs = |lead: &dyn Fn(u8x16) -> u8x16, of: &dyn Fn(u8x16, u8x16) -> u8x16| {
-        let leads = firsts.map(lead);
-        if (leads[0] | leads[1] | leads[2] | leads[3]).to_bitmask() == 0 {
-            return;
-        }
-        found |= (0..STRIDE / BLOCK).rev().fold(0_u64, |bits, nth| {
-            let at = nth * BLOCK;
-            let behind = of(load(window, at + 1), load(window, at + 2));
-            bits << BLOCK | u64::from((leads[nth] & behind).to_bitmask())
-        });
+    let block = Block {
+        window,
+        firsts: [
+            load(window, 0),
+            load(window, BLOCK),
+            load(window, 2 * BLOCK),
+            load(window, 3 * BLOCK),
+        ],
     };
-    pairs(&|first| is(first, 0xC2), &|second, _| is(second, 0xAD));
-    pairs(&|first| is(first, 0xCD), &|second, _| is(second, 0x8F));
-    pairs(&|first| is(first, 0xD8), &|second, _| is(second, 0x9C));
-    pairs(&|first| is(first, 0xE1), &|second, _| {
-        is(second, 0x85) | is(second, 0x9E) | is(second, 0xA0)
-    });
-    pairs(&|first| is(first, 0xE2), &|second, third| {
-        is(second, 0x80) & (within(third, 0x8B, 5) | within(third, 0xAA, 5))
-            | is(second, 0x81) & within(third, 0xA0, 16)
-            | is(second, 0xA0) & is(third, 0x80)
-    });
-    pairs(&|first| is(first, 0xE3), &|second, _| is(second, 0x85));
-    pairs(&|first| is(first, 0xEF), &|second, _| {
-        within(second, 0xB7, 2) | is(second, 0xBB) | within(second, 0xBE, 2)
-    });
-    pairs(&|first| is(first, 0xF3), &|second, _| is(second, 0xA0));
-    pairs(&|first| is(first, 0xF0), &|second, _| {
-        is(second, 0x9B) | is(second, 0x9D)
-    });
-    // The last two characters of each plane.
-    pairs(
-        &|first| first.max(u8x16::splat(0xF0)).simd_eq(first),
-        &|second, third| is(second & u8x16::splat(0x0F), 0x0F) & is(third, 0xBF),
-    );
-    found
+    block.behind(0xC2, |second, _| is(second, 0xAD))
+        | block.behind(0xCD, |second, _| is(second, 0x8F))
+        | block.behind(0xD8, |second, _| is(second, 0x9C))
+        | block.behind(0xE1, |second, _| {
+            is(second, 0x85) | is(second, 0x9E) | is(second, 0xA0)
+        })
+        | block.behind(0xE2, |second, third| {
+            is(second, 0x80) & (within(third, 0x8B, 5) | within(third, 0xAA, 5))
+                | is(second, 0x81) & within(third, 0xA0, 16)
+                | is(second, 0xA0) & is(third, 0x80)
+        })
+        | block.behind(0xE3, |second, _| is(second, 0x85))
+        | block.behind(0xEF, |second, _| {
+            within(second, 0xB7, 2) | is(second, 0xBB) | within(second, 0xBE, 2)
+        })
+        | block.behind(0xF3, |second, _| is(second, 0xA0))
+        | block.behind(0xF0, |second, _| is(second, 0x9B) | is(second, 0x9D))
+        // The last two characters of each plane.
+        | block.pairs(
+            |first| first.max(u8x16::splat(0xF0)).simd_eq(first),
+            |second, third| is(second & u8x16::splat(0x0F), 0x0F) & is(third, 0xBF),
+        )
 }
 
-/// As many registers as hold what is looked at together.
-type Four = [u8x16; STRIDE / BLOCK];
+/// What is looked at together, its bytes in registers. Everything about it has to come to lie in one function: where closures
+/// stay functions of their own, as without link-time optimisation, it takes five times as long.
+struct Block<'w> {
+    window: &'w [u8; WINDOW],
+    firsts: [u8x16; STRIDE / BLOCK],
+}
 
+impl Block<'_> {
+    /// Where a byte stands and what is behind it fits.
+    #[inline(always)]
+    fn behind(&self, lead: u8, of: impl Fn(u8x16, u8x16) -> u8x16) -> u64 {
+        self.pairs(|first| is(first, lead), of)
+    }
+
+    /// Where a first byte fits, and the two behind it.
+    #[inline(always)]
+    fn pairs(&self, lead: impl Fn(u8x16) -> u8x16, of: impl Fn(u8x16, u8x16) -> u8x16) -> u64 {
+        let [first, second, third, fourth] = self.firsts;
+        let leads = [lead(first), lead(second), lead(third), lead(fourth)];
+        // Of a script few first bytes are met: of the others nothing more is asked.
+        if (leads[0] | leads[1] | leads[2] | leads[3]).to_bitmask() == 0 {
+            return 0;
+        }
+        let mut found = 0;
+        for (nth, lead) in leads.into_iter().enumerate() {
+            let at = nth * BLOCK;
+            let behind = of(load(self.window, at + 1), load(self.window, at + 2));
+            found |= u64::from((lead & behind).to_bitmask()) << at;
+        }
+        found
+    }
+}
+
+#[inline(always)]
 fn load(window: &[u8; WINDOW], at: usize) -> u8x16 {
     let mut block = [0; BLOCK];
     block.copy_from_slice(&window[at..at + BLOCK]);
     u8x16::new(block)
-}
-
-fn is(bytes: u8x16, byte: u8) -> u8x16 {
-    bytes.simd_eq(u8x16::splat(byte))
-}
-
-/// All bits of a byte set where it is one of `count` from `first` on.
-fn within(bytes: u8x16, first: u8, count: u8) -> u8x16 {
-    let from = bytes - u8x16::splat(first);
-    from.min(u8x16::splat(count - 1)).simd_eq(from)
 }
 
 #[cfg(test)]

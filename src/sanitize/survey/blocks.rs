@@ -249,7 +249,7 @@ pub(super) fn eroded(mut before: u64, mut now: u64, steps: &[u32]) -> u64 {
 }
 
 #[inline(always)]
-pub(super) fn is(bytes: u8x16, byte: u8) -> u8x16 {
+pub(in crate::sanitize) fn is(bytes: u8x16, byte: u8) -> u8x16 {
     bytes.simd_eq(u8x16::splat(byte))
 }
 
@@ -265,7 +265,7 @@ fn at_least(bytes: u8x16, least: u8) -> u8x16 {
 
 /// All bits of a byte set where it is one of `count` from `first` on.
 #[inline(always)]
-pub(super) fn within(bytes: u8x16, first: u8, count: u8) -> u8x16 {
+pub(in crate::sanitize) fn within(bytes: u8x16, first: u8, count: u8) -> u8x16 {
     let from = bytes - u8x16::splat(first);
     from.min(u8x16::splat(count - 1)).simd_eq(from)
 }

@@ -12,8 +12,8 @@ mod tests;
 
 use std::ops::Range;
 
-pub(super) use blocks::{BLOCK, block, mask};
-use blocks::{Gates, Marks, eroded, is};
+pub(super) use blocks::{BLOCK, block, is, mask, within};
+use blocks::{Gates, Marks, eroded};
 
 use super::{decoded::KEEP, hidden, work::looked};
 
