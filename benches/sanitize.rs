@@ -16,7 +16,7 @@
 //! | logs | 8.5 | 5.0–6.0 | | chinese, european | 3.8–4.2 | 4.0 | | colours | 21 | 21–23 |
 //! | json_logs | 7.3 | 4.3–6.2 | | arabic, persian | 4.8, 5.3 | 3.6, 5.2 | | secrets | 14 | 15 |
 //! | rows | 7.4 | 4.6–5.0 | | emoji, nothing else | 9.0 | 10.2 | | cards | 23 | 14 |
-//! | table | 6.7 | 4.0–4.3 | | world | 5.4 | 3.7 | | hidden | 15 | not run |
+//! | table | 6.7 | 4.0–4.3 | | world | 5.4 | 3.7 | | hidden | 15 | 20 |
 //! | issues | 5.7 | 3.5–3.7 | | | | | | images | 17 | 14 |
 //! | members | 5.6 | 4.1–4.6 | | | | | | rows | 35 | 29 |
 #![expect(clippy::expect_used, reason = "what is looked at here is well-formed")]
