@@ -86,6 +86,11 @@ pub enum HomeError {
     /// A key is not one.
     #[error("`{}` is not a key that an earlier start made; move it away, and a new one is made", .0.display())]
     Key(PathBuf),
+    /// There is no new key to be had.
+    #[error(
+        "the operating system gives no random bytes, and without a key nothing is recorded; start again, or write `audit: off`"
+    )]
+    Random,
     /// A sink that cannot begin.
     #[error("the sink `{name}`: {cause}")]
     Sink {
@@ -165,7 +170,7 @@ impl Home {
             (own, Some(lock), signing, digest)
         } else {
             // Keys of this process alone: the public one is in its first record and in its log.
-            let digest = drawn().ok_or_else(|| HomeError::Key(DIGEST.into()))?;
+            let digest = drawn()?.to_vec();
             (PathBuf::new(), None, SigningKey::generate().0, digest)
         };
         let public = signing.public();
@@ -249,7 +254,10 @@ fn claim(directory: &Path) -> Result<(PathBuf, Flock<File>), HomeError> {
 }
 
 /// The file's content, which is `fresh` where there was none. Of many that come first at once, one makes it.
-fn kept(path: &Path, fresh: impl FnOnce() -> String) -> Result<String, HomeError> {
+fn kept(
+    path: &Path,
+    fresh: impl FnOnce() -> Result<String, HomeError>,
+) -> Result<String, HomeError> {
     let wrong = |cause| HomeError::File {
         path: path.to_owned(),
         cause,
@@ -258,9 +266,9 @@ fn kept(path: &Path, fresh: impl FnOnce() -> String) -> Result<String, HomeError
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         read => return read.map_err(wrong),
     }
+    let text = fresh()?;
     // Linked in one step, so that nobody reads half of it.
     let beside = path.with_extension(format!("new-{}", std::process::id()));
-    let text = fresh();
     let made = OpenOptions::new()
         .write(true)
         .create(true)
@@ -280,24 +288,25 @@ fn kept(path: &Path, fresh: impl FnOnce() -> String) -> Result<String, HomeError
 
 fn signing_key(directory: &Path) -> Result<SigningKey, HomeError> {
     let path = directory.join(KEY);
-    let text = kept(&path, || SigningKey::generate().1)?;
+    let text = kept(&path, || Ok(SigningKey::generate().1))?;
     let key = SigningKey::parse(&text).map_err(|_| HomeError::Key(path))?;
-    kept(&directory.join(PUBLIC), || format!("{}\n", key.public()))?;
+    kept(&directory.join(PUBLIC), || {
+        Ok(format!("{}\n", key.public()))
+    })?;
     Ok(key)
 }
 
-fn drawn() -> Option<Vec<u8>> {
+fn drawn() -> Result<[u8; 32], HomeError> {
     let mut bytes = [0; 32];
-    rand::fill(&mut bytes).ok()?;
-    Some(bytes.to_vec())
+    rand::fill(&mut bytes).map_err(|_| HomeError::Random)?;
+    Ok(bytes)
 }
 
 fn digest_key(directory: &Path) -> Result<Vec<u8>, HomeError> {
     let path = directory.join(DIGEST);
     let text = kept(&path, || {
-        // A key that could not be drawn is refused below.
-        let drawn = drawn().unwrap_or_default();
-        drawn.iter().map(|byte| format!("{byte:02x}")).collect()
+        let digits = drawn()?.map(|byte| format!("{byte:02x}"));
+        Ok(digits.concat())
     })?;
     let text = text.trim();
     if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {

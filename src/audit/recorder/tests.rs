@@ -31,6 +31,14 @@ fn start(
     .unwrap()
 }
 
+/// Room for so many records.
+fn few(records: usize) -> Bounds {
+    Bounds {
+        records,
+        ..Bounds::default()
+    }
+}
+
 /// Waits as a task would, on this thread.
 fn block(mut safe: Safe) -> Result<(), Unavailable> {
     struct Unpark(thread::Thread);
@@ -107,11 +115,7 @@ fn what_cannot_be_written_is_refused_kept_and_written_later() {
     for durability in [Durability::Strict, Durability::Kernel] {
         let directory = tempfile::tempdir().unwrap();
         let disk = Arc::new(Faulty::default());
-        let bounds = Bounds {
-            records: 4,
-            ..Bounds::default()
-        };
-        let (recorder, keeper) = start(&disk, directory.path(), durability, bounds);
+        let (recorder, keeper) = start(&disk, directory.path(), durability, few(4));
         put(&recorder, 0).unwrap();
         disk.full.store(true, Relaxed);
         for n in 1..8 {
@@ -146,11 +150,7 @@ fn of_what_was_refused_no_more_is_kept_than_there_is_room_for_and_the_rest_is_co
     for durability in [Durability::Strict, Durability::Kernel] {
         let directory = tempfile::tempdir().unwrap();
         let disk = Arc::new(Faulty::default());
-        let bounds = Bounds {
-            records: 4,
-            ..Bounds::default()
-        };
-        let (recorder, keeper) = start(&disk, directory.path(), durability, bounds);
+        let (recorder, keeper) = start(&disk, directory.path(), durability, few(4));
         disk.full.store(true, Relaxed);
         for n in 0..100 {
             drop(recorder.put(happened(n), Weight::Refusal).unwrap());
@@ -200,11 +200,7 @@ fn nothing_is_let_in_while_a_sync_hangs_and_too_much_waits_for_it() {
 fn a_gap_of_a_queue_that_was_full_is_told_exactly() {
     let directory = tempfile::tempdir().unwrap();
     let disk = Arc::new(Faulty::default());
-    let bounds = Bounds {
-        records: 10,
-        ..Bounds::default()
-    };
-    let (recorder, keeper) = start(&disk, directory.path(), Durability::Async, bounds);
+    let (recorder, keeper) = start(&disk, directory.path(), Durability::Async, few(10));
     disk.full.store(true, Relaxed);
     put(&recorder, 0).unwrap();
     while recorder.is_available() {
