@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-#[cfg(feature = "mimalloc")]
+#[cfg(any(feature = "mimalloc", target_env = "musl"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
