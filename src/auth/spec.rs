@@ -51,6 +51,24 @@ pub struct AuthSpec {
     pub limits: ProofLimits,
 }
 
+impl AuthSpec {
+    /// Tokens of these issuers for this resource, and everything else at its default.
+    pub fn new(resource: impl Into<Arc<str>>, issuers: Vec<IssuerSpec>) -> Self {
+        Self {
+            resource: resource.into(),
+            issuers,
+            keys: None,
+            certificates: None,
+            introspection: None,
+            anonymous: false,
+            required_scopes: Arc::new([]),
+            supported_scopes: Vec::new(),
+            failures_per_minute: 10,
+            limits: ProofLimits::default(),
+        }
+    }
+}
+
 /// How large what proves something may be, and how far clocks may differ (SECURITY 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProofLimits {

@@ -97,18 +97,7 @@ fn issuer() -> IssuerSpec {
 }
 
 fn spec(issuers: Vec<IssuerSpec>) -> AuthSpec {
-    AuthSpec {
-        resource: "https://mcp.example.com".into(),
-        issuers,
-        keys: None,
-        certificates: None,
-        introspection: None,
-        anonymous: false,
-        required_scopes: Arc::new([]),
-        supported_scopes: Vec::new(),
-        failures_per_minute: 10,
-        limits: ProofLimits::default(),
-    }
+    AuthSpec::new("https://mcp.example.com", issuers)
 }
 
 fn set(signers: &[&Signer]) -> KeySet {

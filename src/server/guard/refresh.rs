@@ -324,18 +324,10 @@ mod tests {
         };
         let keeper = KeyKeeper {
             number: 0,
-            authenticator: Arc::new(Authenticator::new(AuthSpec {
-                resource: "https://mcp.example.com".into(),
-                issuers: vec![spec],
-                keys: None,
-                certificates: None,
-                introspection: None,
-                anonymous: false,
-                required_scopes: Arc::new([]),
-                supported_scopes: Vec::new(),
-                failures_per_minute: 10,
-                limits: ProofLimits::default(),
-            })),
+            authenticator: Arc::new(Authenticator::new(AuthSpec::new(
+                "https://mcp.example.com",
+                vec![spec],
+            ))),
             fetcher: Fetcher::new(None).unwrap(),
             state: Mutex::default(),
             done: AtomicU64::new(0),
