@@ -9,6 +9,7 @@ mod decimal;
 mod edit;
 mod node;
 mod notes;
+mod pieces;
 mod scan;
 mod stops;
 mod walk;
@@ -25,8 +26,9 @@ pub use canonical::canonical;
 pub use decimal::Decimal;
 pub use edit::{Edits, Fate};
 pub use node::{Elements, Field, Fields, Kind, Member, Members, Node};
+pub use pieces::Pieces;
 pub use scan::{Limits, ScanError, scan};
-pub use walk::{Mark, Marks, Spelled, Text, Texts, unescape_onto};
+pub use walk::{Mark, Marks, Spelled, Text, Texts};
 
 use notes::Notes;
 use scan::scan_noting;

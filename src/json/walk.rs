@@ -22,7 +22,11 @@ pub struct Text {
 #[derive(Debug, Clone)]
 pub struct Texts<'a> {
     text: &'a [u8],
+    /// Where the bytes begin that were looked at together last.
     at: usize,
+    /// The quotes and backslashes among them, the first lowest; of quotes those that nobody came to yet.
+    quotes: u64,
+    slashes: u64,
 }
 
 /// A mark of a value; see [`Json::marks`].
@@ -50,10 +54,14 @@ pub struct Marks<'a> {
 impl Json {
     /// Every string of the value, names of members included, in order.
     pub fn texts(&self) -> Texts<'_> {
-        Texts {
+        let mut texts = Texts {
             text: &self.text,
             at: 0,
-        }
+            quotes: 0,
+            slashes: 0,
+        };
+        texts.look(0);
+        texts
     }
 
     /// Every mark of the value, in order.
@@ -159,16 +167,26 @@ fn string(text: &[u8], at: usize) -> (Text, usize) {
     } else {
         stop
     };
-    let mut next = end + 1;
-    while matches!(text.get(next), Some(b' ' | b'\t' | b'\n' | b'\r')) {
-        next += 1;
-    }
+    let next = behind(text, end + 1);
     let string = Text {
         inside: Span { start, end },
         escaped,
         name: text.get(next) == Some(&b':'),
     };
     (string, next)
+}
+
+/// Where white space that begins at `at` ends.
+#[inline]
+fn behind(text: &[u8], mut at: usize) -> usize {
+    // Most texts have none.
+    while text
+        .get(at)
+        .is_some_and(|byte| *byte <= b' ' && matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
+    {
+        at += 1;
+    }
+    at
 }
 
 /// The quote that ends a string, at or after `at`, which lies behind an escape.
@@ -220,24 +238,77 @@ fn escapes(slashes: u64, first: &mut bool) -> u64 {
     (EVEN ^ ends << 1) & behind
 }
 
+impl Texts<'_> {
+    /// Looks at the bytes from `at` on.
+    #[inline]
+    fn look(&mut self, at: usize) {
+        let block = wide_block(self.text, at);
+        self.at = at;
+        self.quotes = marked(&block, b'"');
+        self.slashes = marked(&block, b'\\');
+    }
+
+    /// Where the next quote stands that nobody came to yet.
+    #[inline]
+    fn quote(&mut self) -> Option<usize> {
+        if self.quotes == 0 {
+            return None;
+        }
+        let at = self.at + self.quotes.trailing_zeros() as usize;
+        self.quotes &= self.quotes - 1;
+        Some(at)
+    }
+
+    /// The same beyond what was looked at; between strings stand a few marks, as a rule, or very many numbers.
+    fn farther(&mut self) -> Option<usize> {
+        let from = self.at + WIDE;
+        let found = memchr::memchr(b'"', self.text.get(from..)?)?;
+        self.look(from + found);
+        self.quote()
+    }
+
+    /// Where the string ends that begins at `start`, if it ends among what was looked at, and nothing in it is escaped.
+    #[inline]
+    fn end(&mut self, start: usize) -> Option<usize> {
+        let from = start - self.at;
+        let end = self.quotes & self.quotes.wrapping_neg();
+        // No byte of the string lies beyond, for then there was no quote.
+        let inside = end.wrapping_sub(1) >> from << from;
+        if end == 0 || self.slashes & inside != 0 {
+            return None;
+        }
+        self.quote()
+    }
+}
+
 impl Iterator for Texts<'_> {
     type Item = Text;
 
+    #[inline]
     fn next(&mut self) -> Option<Text> {
-        let rest = self.text.get(self.at..)?;
-        // Between strings stand a few marks, as a rule; or very many numbers.
-        let near = match rest.first_chunk::<16>() {
-            Some(near) => u8x16::new(*near).simd_eq(u8x16::splat(b'"')).to_bitmask(),
-            None => 0,
+        let start = match self.quote() {
+            Some(open) => open + 1,
+            None => self.farther()? + 1,
         };
-        let open = if near == 0 {
-            memchr::memchr(b'"', rest)?
-        } else {
-            near.trailing_zeros() as usize
+        // Nothing but its last byte was looked at, or it is not known where it ends: it is looked at from its beginning.
+        let mut end = None;
+        if start < self.at + WIDE {
+            end = self.end(start);
+        }
+        if end.is_none() {
+            self.look(start);
+            end = self.end(start);
+        }
+        let Some(end) = end else {
+            let (text, next) = string(self.text, start - 1);
+            self.look(next);
+            return Some(text);
         };
-        let (text, next) = string(self.text, self.at + open);
-        self.at = next;
-        Some(text)
+        Some(Text {
+            inside: Span { start, end },
+            escaped: false,
+            name: self.text.get(behind(self.text, end + 1)) == Some(&b':'),
+        })
     }
 }
 
@@ -281,35 +352,8 @@ impl Iterator for Marks<'_> {
     }
 }
 
-/// Appends what the inside of a valid string stands for.
-pub fn unescape_onto(out: &mut String, inside: &str) {
-    let bytes = inside.as_bytes();
-    out.reserve(bytes.len());
-    let mut from = 0;
-    let mut at = 0;
-    while at < bytes.len() {
-        let mut slashes = backslashes(bytes, at);
-        while slashes != 0 {
-            let slash = at + slashes.trailing_zeros() as usize;
-            slashes &= slashes - 1;
-            // One that is itself escaped lies before what has been read.
-            if slash >= from {
-                out.push_str(&inside[from..slash]);
-                from = unescape_one(out, inside, slash);
-            }
-        }
-        at += WIDE;
-    }
-    out.push_str(&inside[from.min(bytes.len())..]);
-}
-
 /// Bytes looked at together.
-const WIDE: usize = 64;
-
-/// One bit for each backslash among the next bytes, the lowest first.
-fn backslashes(text: &[u8], at: usize) -> u64 {
-    marked(&wide_block(text, at), b'\\')
-}
+pub(super) const WIDE: usize = 64;
 
 /// The next bytes, with zeros past the end.
 #[inline]
@@ -327,31 +371,12 @@ fn wide_block(text: &[u8], at: usize) -> [u8; WIDE] {
 
 /// One bit for each byte that is this one, the lowest first.
 #[inline]
-fn marked(block: &[u8; WIDE], byte: u8) -> u64 {
+pub(super) fn marked(block: &[u8; WIDE], byte: u8) -> u64 {
     let (parts, _) = block.as_chunks::<16>();
     parts.iter().rev().fold(0, |bits, part| {
         let found = u8x16::new(*part).simd_eq(u8x16::splat(byte));
         bits << 16 | u64::from(found.to_bitmask())
     })
-}
-
-/// Appends the character of the escape at `from`; where to go on.
-fn unescape_one(out: &mut String, inside: &str, from: usize) -> usize {
-    match inside.as_bytes().get(from + 1) {
-        Some(b'n') => {
-            out.push('\n');
-            from + 2
-        }
-        Some(quoted @ (b'"' | b'\\' | b'/')) => {
-            out.push(char::from(*quoted));
-            from + 2
-        }
-        _ => {
-            let (character, length) = node::escaped(&inside[from..]);
-            out.push(character);
-            (from + length).min(inside.len())
-        }
-    }
 }
 
 /// Finds the places in the inside of a string that rising places in its unescaped text stand for. One pass for all of them.
@@ -398,7 +423,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::json::Limits;
+    use crate::json::{Limits, pieces::unescaped};
 
     fn json(text: &str) -> Json {
         Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::UPSTREAM).unwrap()
@@ -458,17 +483,13 @@ mod tests {
         fn places_in_the_plain_text_are_found_in_the_spelled_one(text in "(\\PC|[a-z]{20}|[\"\\\\\n\u{1}é\u{1F600}]){0,40}", cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {
             let spelled = Json::string(&text);
             let inside = &spelled.as_str()[1..spelled.len() - 1];
-            let mut plain = String::new();
-            unescape_onto(&mut plain, inside);
-            prop_assert_eq!(&plain, &text);
+            prop_assert_eq!(unescaped(inside), text.as_str());
             let mut cuts: Vec<usize> = cuts.iter().map(|cut| text.floor_char_boundary(cut.index(text.len() + 1))).collect();
             cuts.sort_unstable();
             let mut places = Spelled::new(inside);
             for cut in cuts {
                 let at = places.place(cut);
-                plain.clear();
-                unescape_onto(&mut plain, &inside[..at]);
-                prop_assert_eq!(&plain, &text[..cut]);
+                prop_assert_eq!(unescaped(&inside[..at]), &text[..cut]);
             }
         }
     }

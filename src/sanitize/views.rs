@@ -9,7 +9,7 @@ use super::{
     decoded::{Decoded, KEEP},
     work::looked,
 };
-use crate::json::{Span, Text, unescape_onto};
+use crate::json::{Pieces, Span, Text};
 
 /// Strings of at least this many bytes are texts of their own.
 const LONG: usize = 1 << 10;
@@ -117,46 +117,58 @@ impl Views {
         self.seam.clear();
         self.long.clear();
         self.blocks.clear();
-        let mut exempt = exempt.iter().peekable();
-        let mut name = "";
+        let mut exempt = exempt;
+        // Whether the last string was a name that a block of text has.
+        let mut named = false;
+        let bytes = text.as_bytes();
+        let View {
+            text: joined,
+            segments,
+        } = &mut self.joined;
+        let mut joined = Pieces::onto(joined);
         for string in strings {
             let Span { start, end } = string.inside;
-            while exempt.next_if(|span| span.end <= start).is_some() {}
-            if exempt.peek().is_some_and(|span| span.start <= start) {
+            while let [first, rest @ ..] = exempt
+                && first.end <= start
+            {
+                exempt = rest;
+            }
+            if exempt.first().is_some_and(|span| span.start <= start) {
                 continue;
             }
-            let inside = &text[start..end];
-            let block = !string.name && matches!(name, "text" | "message" | "data");
-            name = if string.name { inside } else { "" };
-            if !string.escaped && inside.len() >= LONG {
+            let block = !string.name && named;
+            named = string.name && matches!(&bytes[start..end], b"text" | b"message" | b"data");
+            if !string.escaped && end - start >= LONG {
                 self.long.push(string);
                 if block {
                     self.blocks.push((string, None));
                 }
                 continue;
             }
-            let at = self.joined.text.len();
+            let at = joined.len();
             if string.escaped {
-                unescape_onto(&mut self.joined.text, inside);
+                joined.put_unescaped(text, start, end);
             } else {
-                self.joined.text.push_str(inside);
+                joined.put(text, start, end);
             }
             if block {
-                self.blocks.push((string, Some(self.joined.segments.len())));
+                self.blocks.push((string, Some(segments.len())));
             }
-            self.joined.segments.push(Segment {
+            segments.push(Segment {
                 at,
-                length: self.joined.text.len() - at,
+                length: joined.len() - at,
                 string: start,
                 skip: 0,
                 name: string.name,
             });
             if string.name {
-                self.joined.text.push_str(": ");
+                joined.put_ascii(b':');
+                joined.put_ascii(b' ');
             } else {
-                self.joined.text.push('\n');
+                joined.put_ascii(b'\n');
             }
         }
+        joined.finish();
         looked(self.joined.text.len());
         self.seams(text, before);
         looked(self.seam.text.len());

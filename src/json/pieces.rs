@@ -1,0 +1,262 @@
+//! A text put together of many small pieces: the strings of a value, and what stands between the escapes in one.
+//!
+//! Guarantees: what comes out is what appending each piece to a string gives. Deliberately absent: what the pieces mean.
+//!
+//! Most pieces have fewer bytes than a call to copy them has instructions. So they are taken with what is behind them, whose
+//! length is known to the compiler, into a small room; what is in it goes onto the text when it is full.
+
+use super::{
+    node,
+    walk::{WIDE, marked},
+};
+
+/// A text and what will be appended to it. What was put in is there after [`Pieces::finish`].
+pub struct Pieces<'a> {
+    text: &'a mut String,
+    room: [u8; ROOM],
+    filled: usize,
+}
+
+/// Pieces of at most so many bytes are put in the room.
+const NEAR: usize = 32;
+/// After so many windows without an escape the next is searched for.
+const CLEAN: usize = 3;
+const ROOM: usize = 1 << 10;
+/// What is looked at together, and what may be taken with the last of it.
+const WINDOW: usize = WIDE + NEAR;
+
+impl<'a> Pieces<'a> {
+    /// Appends to this text.
+    pub const fn onto(text: &'a mut String) -> Self {
+        Self {
+            text,
+            room: [0; ROOM],
+            filled: 0,
+        }
+    }
+
+    /// The length of the text with what was put in, in bytes.
+    pub const fn len(&self) -> usize {
+        self.text.len() + self.filled
+    }
+
+    /// Whether neither the text nor what was put in has a byte.
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Puts in what stands in `source` from one place between characters to another.
+    ///
+    /// # Panics
+    /// Where these are no such places.
+    #[inline(always)]
+    pub fn put(&mut self, source: &str, start: usize, end: usize) {
+        let rest = source.as_bytes().get(start..).unwrap_or_default();
+        if let Some(piece) = rest.first_chunk::<NEAR>()
+            && end - start <= NEAR
+        {
+            self.near(piece, end - start);
+        } else {
+            self.far(&source[start..end]);
+        }
+    }
+
+    /// Puts in a character.
+    #[inline(always)]
+    pub fn put_ascii(&mut self, character: u8) {
+        if self.filled >= ROOM {
+            self.flush();
+        }
+        self.room[self.filled] = character & 0x7F;
+        self.filled += 1;
+    }
+
+    /// Puts in what the inside of a valid string stands for, which is in `source` from `start` to `end`.
+    pub fn put_unescaped(&mut self, source: &str, start: usize, end: usize) {
+        let bytes = &source.as_bytes()[..end];
+        let (mut from, mut clean) = (start, 0);
+        while from < end {
+            let Some(window) = bytes[from..].first_chunk::<WINDOW>() else {
+                break;
+            };
+            let slashes = window.first_chunk().map_or(0, |block| marked(block, b'\\'));
+            if slashes != 0 {
+                from = self.block(source, from, window, slashes);
+                clean = 0;
+            } else if clean < CLEAN && window[WIDE] & 0xC0 != 0x80 {
+                if self.filled > ROOM - WIDE {
+                    self.flush();
+                }
+                if let Some(room) = self.room[self.filled..].first_chunk_mut::<WIDE>()
+                    && let Some(block) = window.first_chunk()
+                {
+                    *room = *block;
+                    self.filled += WIDE;
+                }
+                from += WIDE;
+                clean += 1;
+            } else {
+                let near = from + WIDE;
+                let next = memchr::memchr(b'\\', &bytes[near..]);
+                let next = next.map_or(end, |next| near + next);
+                self.far(&source[from..next]);
+                from = next;
+            }
+        }
+        // What is too near the end for a window.
+        while from < end {
+            let slash = memchr::memchr(b'\\', &bytes[from..]);
+            let slash = slash.map_or(end, |slash| from + slash);
+            self.put(source, from, slash);
+            from = slash;
+            if slash < end {
+                from = self.put_escape(&source[..end], slash);
+            }
+        }
+    }
+
+    /// Puts in what the first bytes of a window stand for, which begins at `at`; where to go on.
+    #[inline(always)]
+    fn block(&mut self, source: &str, at: usize, window: &[u8; WINDOW], slashes: u64) -> usize {
+        if self.filled > ROOM - WINDOW {
+            self.flush();
+        }
+        let mut left = slashes;
+        let (mut from, mut filled) = (0, self.filled);
+        while left != 0 {
+            let slash = left.trailing_zeros() as usize % WIDE;
+            left &= left - 1;
+            // One that is itself escaped lies before what has been read.
+            if slash < from {
+                continue;
+            }
+            copy(&mut self.room, filled, window, from);
+            if slash > from + NEAR {
+                copy(&mut self.room, filled + NEAR, window, from + NEAR);
+            }
+            filled = filled.wrapping_add(slash - from);
+            let escaped = SHORT[usize::from(window[slash + 1])];
+            if escaped == 0 {
+                self.filled = filled;
+                return self.put_escape(source, at + slash);
+            }
+            if let Some(place) = self.room.get_mut(filled) {
+                *place = escaped;
+            }
+            (from, filled) = (slash + 2, filled.wrapping_add(1));
+        }
+        self.filled = filled;
+        at + from
+    }
+
+    /// Ends it.
+    pub fn finish(mut self) {
+        self.flush();
+    }
+
+    /// Puts in the character of the escape at `from`; where to go on.
+    #[inline(never)]
+    fn put_escape(&mut self, source: &str, from: usize) -> usize {
+        let (character, length) = node::escaped(&source[from..]);
+        if self.filled > ROOM - 4 {
+            self.flush();
+        }
+        let four = &mut self.room[self.filled..][..4];
+        self.filled += character.len_utf8();
+        character.encode_utf8(four);
+        (from + length).min(source.len())
+    }
+
+    /// Puts in a piece that begins a stretch of the source.
+    #[inline(always)]
+    fn near(&mut self, piece: &[u8; NEAR], length: usize) {
+        if self.filled > ROOM - NEAR {
+            self.flush();
+        }
+        if let Some(room) = self.room[self.filled..].first_chunk_mut() {
+            *room = *piece;
+            self.filled += length;
+        }
+    }
+
+    #[inline(never)]
+    fn far(&mut self, piece: &str) {
+        self.flush();
+        self.text.push_str(piece);
+    }
+
+    #[inline(never)]
+    #[expect(clippy::expect_used, reason = "see the invariant")]
+    fn flush(&mut self) {
+        // INVARIANT: pieces begin and end between characters.
+        let room = simdutf8::basic::from_utf8(&self.room[..self.filled]);
+        self.text.push_str(room.expect("whole characters"));
+        self.filled = 0;
+    }
+}
+
+/// Copies so many bytes from one place to another, if they are there.
+#[inline(always)]
+fn copy(room: &mut [u8; ROOM], filled: usize, window: &[u8; WINDOW], from: usize) {
+    if let Some(room) = room
+        .get_mut(filled..)
+        .and_then(<[u8]>::first_chunk_mut::<NEAR>)
+        && let Some(piece) = window.get(from..).and_then(<[u8]>::first_chunk::<NEAR>)
+    {
+        *room = *piece;
+    }
+}
+
+/// What one letter behind a backslash stands for, where it is one character; else zero.
+const SHORT: [u8; 256] = {
+    let mut short = [0; 256];
+    short[b'"' as usize] = b'"';
+    short[b'\\' as usize] = b'\\';
+    short[b'/' as usize] = b'/';
+    short[b'b' as usize] = 0x08;
+    short[b'f' as usize] = 0x0C;
+    short[b'n' as usize] = b'\n';
+    short[b'r' as usize] = b'\r';
+    short[b't' as usize] = b'\t';
+    short
+};
+
+/// What the inside of a valid string stands for.
+#[cfg(test)]
+pub(super) fn unescaped(inside: &str) -> String {
+    let mut text = String::new();
+    let mut pieces = Pieces::onto(&mut text);
+    pieces.put_unescaped(inside, 0, inside.len());
+    pieces.finish();
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::json::Json;
+
+    proptest! {
+        #[test]
+        fn what_was_put_in_is_what_appending_it_gives(before in "é{0,3}", sources in prop::collection::vec("([a-z\u{e9}\u{1F600}]{0,40}|[a-z]{1500}|[\"\\\\/\n\r\t\u{1}\u{8}\u{c}]{0,9}){0,9}", 0..9), cuts in any::<[prop::sample::Index; 2]>(), byte in 0_u8..0x80) {
+            let (mut text, mut plain) = (before.clone(), before);
+            let mut pieces = Pieces::onto(&mut text);
+            for source in &sources {
+                let [one, other] = cuts.map(|cut| source.floor_char_boundary(cut.index(source.len() + 1)));
+                let (start, end) = (one.min(other), one.max(other));
+                pieces.put(source, start, end);
+                plain.push_str(&source[start..end]);
+                let spelled = Json::string(&source[start..end]);
+                pieces.put_unescaped(spelled.as_str(), 1, spelled.len() - 1);
+                plain.push_str(&source[start..end]);
+                pieces.put_ascii(byte);
+                plain.push(char::from(byte));
+                prop_assert_eq!(pieces.len(), plain.len());
+            }
+            pieces.finish();
+            prop_assert_eq!(text, plain);
+        }
+    }
+}
