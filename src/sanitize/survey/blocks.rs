@@ -13,7 +13,7 @@ pub(super) struct Gates {
     least: u8x16,
     most: u8x16,
     nearest: u8x16,
-    marks: u8x16,
+    marks: [u8x16; PARTS],
 }
 
 impl Gates {
@@ -21,7 +21,8 @@ impl Gates {
     #[inline(always)]
     pub(super) fn all_shut(&self) -> bool {
         let assign = at_most(self.nearest, ASSIGN);
-        let any = at_most(self.least, LOW) | at_least(self.most, b'~') | assign | self.marks;
+        let any = at_most(self.least, LOW) | at_least(self.most, b'~') | assign;
+        let any = any | joined(&self.marks);
         any.to_bitmask() == 0
     }
 
@@ -57,7 +58,21 @@ impl Gates {
     /// Of `!`, `%`, `-`, `\\` and `]`.
     #[inline(always)]
     pub(super) fn mark(&self) -> bool {
-        self.marks.to_bitmask() != 0
+        joined(&self.marks).to_bitmask() != 0
+    }
+
+    /// Dashes, and `!`, `%`, `)`, `\\` and `]`.
+    #[inline(always)]
+    pub(super) fn dashes_and_others(&self, marks: &Marks) -> (u64, u64) {
+        let dashes = each(&marks.0, |bytes| is(bytes, b'-'));
+        let others: [u8x16; PARTS] = [
+            self.marks[0] ^ dashes[0],
+            self.marks[1] ^ dashes[1],
+            self.marks[2] ^ dashes[2],
+            self.marks[3] ^ dashes[3],
+        ];
+        let any = joined(&others).to_bitmask() != 0;
+        (bits(&dashes), if any { bits(&others) } else { 0 })
     }
 }
 
@@ -91,8 +106,7 @@ impl Marks {
     /// Whether `of` holds of any byte: half of what a mask costs.
     #[inline(always)]
     pub(super) fn any(&self, of: impl Fn(u8x16) -> u8x16) -> bool {
-        let [first, second, third, fourth] = each(&self.0, of);
-        (first | second | third | fourth).to_bitmask() != 0
+        joined(&each(&self.0, of)).to_bitmask() != 0
     }
 
     /// Which questions are worth asking, from folds over the block: comparing what is folded costs once what comparing each part
@@ -115,7 +129,7 @@ impl Marks {
             least,
             most,
             nearest,
-            marks: marks[0] | marks[1] | (marks[2] | marks[3]),
+            marks,
         }
     }
 
@@ -172,22 +186,10 @@ impl Marks {
         self.mask(|bytes| at_most(bytes, LOW))
     }
 
-    /// Where something active may begin; `nexts` is the block one byte farther on.
+    /// `:`, `;`, `<` and `=`.
     #[inline(always)]
-    pub(super) fn active(&self, nexts: impl FnOnce() -> Self) -> u64 {
-        let first = |bytes: u8x16| is(bytes, b'<') | is(bytes, b'!') | is(bytes, b']');
-        if !self.any(first) {
-            return 0;
-        }
-        let nexts = nexts();
-        let pair = |nth: usize| {
-            let (bytes, nexts) = (self.0[nth], nexts.0[nth]);
-            let tag = is(bytes, b'<') & (letter(nexts) | is(nexts, b'?'));
-            let image = is(bytes, b'!') & is(nexts, b'[');
-            let link = is(bytes, b']') & (is(nexts, b'(') | is(nexts, b':'));
-            tag | image | link
-        };
-        bits(&[pair(0), pair(1), pair(2), pair(3)])
+    pub(super) fn assigning(&self) -> u64 {
+        self.mask(|bytes| within(bytes, b':', 4))
     }
 
     /// Control characters of Latin-1, in two bytes; `nexts` is the block one byte farther on.
@@ -238,14 +240,17 @@ fn bits([first, second, third, fourth]: &[u8x16; PARTS]) -> u64 {
 
 /// Where as many set bits in a row end as the steps come to, and one.
 #[inline(always)]
-pub(super) fn eroded(mut before: u64, mut now: u64, steps: &[u32]) -> u64 {
+pub(super) fn eroded(before: u64, now: u64, steps: &[u32]) -> u64 {
+    let mut all = u128::from(now) << 64 | u128::from(before);
     for by in steps {
-        (before, now) = (
-            before & before << by,
-            now & (now << by | before >> (64 - by)),
-        );
+        all &= all << by;
     }
-    now
+    (all >> 64) as u64
+}
+
+#[inline(always)]
+fn joined([first, second, third, fourth]: &[u8x16; PARTS]) -> u8x16 {
+    *first | *second | (*third | *fourth)
 }
 
 #[inline(always)]

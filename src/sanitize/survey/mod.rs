@@ -93,7 +93,8 @@ struct Before {
     near: u64,
     /// What runs are made of, where it was asked about.
     runs: Option<Runs>,
-    /// Runs that had their length.
+    /// Runs that had their length; of the alphabets of Base64 also where they had [`TOKEN`].
+    words: u64,
     tokens: u64,
     letters: u64,
     encoded: u64,
@@ -102,8 +103,12 @@ struct Before {
     filled: u64,
     row: Option<u64>,
     rows: u64,
+    /// Whether there were rows of digits: then there are more, as a rule.
+    dense: bool,
     dash: u64,
     dashes: u64,
+    /// Whether a dash stands in it behind what is not near.
+    opens: bool,
     /// For how many blocks more a flag for a user is near.
     flag: u8,
 }
@@ -216,7 +221,6 @@ impl Survey {
         at: usize,
         before: &mut Before,
     ) {
-        let nexts = || Marks::of(&block(text, at + 1));
         before.quiet = false;
         let mut controls = 0;
         if gates.low() {
@@ -231,44 +235,35 @@ impl Survey {
             self.beyond = true;
             near &= !marks.mask(|bytes| bytes);
             long = eroded(before.near, near, &[1, 2, 4, 6]);
-            controls |= marks.eight_bit_controls(nexts);
+            controls |= marks.eight_bit_controls(|| Marks::of(&block(text, at + 1)));
             found(&mut self.hidden, at, hidden::suspects(text, at));
         }
         found(&mut self.controls, at, controls);
 
-        let mut dashes = 0;
-        if gates.mark() {
-            self.percent |= marks.any(|bytes| is(bytes, b'%'));
-            self.backslash |= marks.any(|bytes| is(bytes, b'\\'));
-        }
         before.flag = before.flag.saturating_sub(1);
-        let dash = if gates.mark() {
-            marks.mask(|bytes| is(bytes, b'-'))
+        let (mut dash, mut dashes, mut active) = (0, 0, 0);
+        if gates.mark() {
+            let (row, rare) = gates.dashes_and_others(marks);
+            dash = row;
+            dashes = before.dashes(marks, text, at, (dash, near));
+            active = self.others(text, at, rare);
         } else {
-            0
-        };
-        if dash == 0 {
-            (before.dash, before.dashes) = (0, 0);
-        } else {
-            dashes = before.dashes(marks, text, at, dash);
+            (before.dash, before.dashes, before.opens) = (0, 0, false);
         }
         let mut assign = 0;
         if gates.assign() {
-            assign = marks.mask(|bytes| is(bytes, b'=') | is(bytes, b':'));
-            if assign != 0 && before.flag == 0 {
-                assign = telling(text, at, assign);
-            }
+            let tags;
+            (assign, tags) = assigning(text, at, marks.assigning(), before.flag > 0);
+            active |= tags;
         }
-        if gates.mark() || gates.assign() {
-            found(&mut self.active, at, marks.active(nexts));
-        }
+        found(&mut self.active, at, active);
 
         let digit = if gates.digit() { marks.digit() } else { 0 };
         let pairs = digit & (digit << 1 | before.digit >> 63);
         let letter = if long | pairs == 0 { 0 } else { marks.letter() };
         let (mut runs, mut letters) = (0, 0);
         if long == 0 {
-            (before.tokens, before.letters, before.encoded) = (0, 0, 0);
+            before.no_runs();
             before.runs = None;
         } else {
             let now = Runs::with(marks, letter | digit, dash);
@@ -302,6 +297,28 @@ impl Survey {
         }
     }
 
+    /// Notes `%` and backslashes among these marks; where something active begins with one of the others.
+    #[inline(always)]
+    fn others(&mut self, text: &[u8], at: usize, marks: u64) -> u64 {
+        places(at, marks).fold(0, |active, place| {
+            let next = text.get(place + 1);
+            let begins = match text.get(place) {
+                Some(b'!') => next == Some(&b'['),
+                Some(b']') => matches!(next, Some(b'(' | b':')),
+                Some(b'%') => {
+                    self.percent = true;
+                    false
+                }
+                Some(b'\\') => {
+                    self.backslash = true;
+                    false
+                }
+                _ => false,
+            };
+            active | u64::from(begins) << (place - at)
+        })
+    }
+
     /// Where runs of token characters, and those of letters and digits, have come to their length.
     #[inline(always)]
     fn runs(&mut self, now: Runs, text: &[u8], at: usize, before: &mut Before) -> (u64, u64) {
@@ -309,18 +326,23 @@ impl Survey {
         before.runs = Some(now);
         let words = eroded(old.word, now.word, &[1, 2, 4, 6]);
         if words == 0 {
-            (before.tokens, before.letters, before.encoded) = (0, 0, 0);
+            before.no_runs();
             return (0, 0);
         }
+        let (mut runs, mut letters) = (0, 0);
         let tokens = eroded(old.token, now.token, &[1, 2, 4, 6]);
-        let runs = tokens & !(tokens << 1 | before.tokens >> 63);
-        before.tokens = tokens;
-        let alnums = eroded(old.alnum, now.alnum, &[1, 2, 4, 7]);
-        let letters = alnums & !(alnums << 1 | before.letters >> 63);
-        before.letters = alnums;
-        let encoded = eroded(old.word, now.word, &[1, 2, 4, 8, 4]);
+        let mut alnums = 0;
+        if tokens != 0 {
+            runs = tokens & !(tokens << 1 | before.tokens >> 63);
+            alnums = eroded(old.alnum, now.alnum, &[1, 2, 4, 7]);
+            letters = alnums & !(alnums << 1 | before.letters >> 63);
+        }
+        // Those of fourteen that end six bytes before the end of another.
+        let encoded =
+            words & (words << (ENCODED - TOKEN) | before.words >> (64 - (ENCODED - TOKEN)));
         let ends = encoded & !(encoded << 1 | before.encoded >> 63);
-        before.encoded = encoded;
+        (before.words, before.tokens) = (words, tokens);
+        (before.letters, before.encoded) = (alnums, encoded);
         self.encoded
             .extend(places(at, ends).map(|end| end + 1 - ENCODED));
         (runs, letters)
@@ -328,40 +350,54 @@ impl Survey {
 }
 
 impl Before {
+    /// No run had its length.
+    #[inline(always)]
+    const fn no_runs(&mut self) {
+        (self.words, self.tokens, self.letters, self.encoded) = (0, 0, 0, 0);
+    }
+
     /// Where a row of digits has come to its seventh byte.
     #[inline(always)]
     fn rows(&mut self, marks: &Marks, text: &[u8], at: usize, digit: u64) -> u64 {
         if digit == 0 {
             (self.filled, self.row, self.rows) = (0, Some(0), 0);
+            self.dense = false;
             return 0;
         }
         let next = u64::from(text.get(at + BLOCK).is_some_and(u8::is_ascii_digit)) << 63;
         // Whatever single byte stands between two digits.
         let between = (digit << 1 | self.digit >> 63) & (digit >> 1 | next);
         let filled = digit | between;
-        let may = eroded(self.filled, filled, &[1, 2, 3]);
-        self.filled = filled;
-        if may == 0 {
-            (self.row, self.rows) = (None, 0);
+        if !self.dense && eroded(self.filled, filled, &[1, 2, 3]) == 0 {
+            (self.filled, self.row, self.rows) = (filled, None, 0);
             return 0;
         }
+        self.filled = filled;
         let old = self.row.unwrap_or_else(|| row_before(text, at));
         let row = digit | marks.between_digits() & between;
         let rows = eroded(old, row, &[1, 2, 3]);
         let ends = rows & !(rows << 1 | self.rows >> 63);
-        (self.row, self.rows) = (Some(row), rows);
+        (self.row, self.rows, self.dense) = (Some(row), rows, rows != 0);
         ends
     }
 
     /// Where a row of dashes has come to its fifth; and whether a flag for a user is near.
     #[inline(always)]
-    fn dashes(&mut self, marks: &Marks, text: &[u8], at: usize, dash: u64) -> u64 {
-        let next = text.get(at + BLOCK) == Some(&b'u');
-        let user = marks.mask(|bytes| is(bytes, b'u')) >> 1 | u64::from(next) << 63;
-        if dash & user != 0 {
-            self.flag = FLAG;
+    fn dashes(&mut self, marks: &Marks, text: &[u8], at: usize, (dash, near): (u64, u64)) -> u64 {
+        // Of flags the first dash stands behind what is not near, and most others stand in dates and names.
+        let opens = dash & !(near << 1 | self.near >> 63) != 0;
+        if opens || self.opens && dash != 0 {
+            let next = text.get(at + BLOCK) == Some(&b'u');
+            let user = marks.mask(|bytes| is(bytes, b'u')) >> 1 | u64::from(next) << 63;
+            if dash & user != 0 {
+                self.flag = FLAG;
+            }
         }
-        let rows = eroded(self.dash, dash, &[1, 2, 1]);
+        self.opens = opens;
+        let mut rows = 0;
+        if dash & (dash << 1 | self.dash >> 63) != 0 {
+            rows = eroded(self.dash, dash, &[1, 2, 1]);
+        }
         let ends = rows & !(rows << 1 | self.dashes >> 63);
         (self.dash, self.dashes) = (dash, rows);
         ends
@@ -410,23 +446,30 @@ fn row_before(text: &[u8], at: usize) -> u64 {
 /// The second digits of two letters and two digits at the start of a word; `pairs` are the second digits of two.
 #[inline(always)]
 fn heads(text: &[u8], at: usize, pairs: u64, letter: u64, digit: u64) -> u64 {
+    let heads = pairs & letter << 2 & letter << 3 & !((letter | digit) << 4) & !0xF;
     // What comes before is seen by the first four bytes alone.
-    let (letters, alnums) = if pairs & 0xF == 0 || at == 0 {
-        (0, 0)
-    } else {
-        let before = Marks::of(&block(text, at - BLOCK));
-        let letter = before.letter();
-        (letter, letter | before.digit())
+    if pairs & 0xF == 0 {
+        return heads;
+    }
+    let before = |place: usize, back: usize, of: fn(&u8) -> bool| {
+        let byte = place.checked_sub(back).and_then(|place| text.get(place));
+        byte.is_some_and(of)
     };
-    pairs
-        & (letter << 2 | letters >> 62)
-        & (letter << 3 | letters >> 61)
-        & !((letter | digit) << 4 | alnums >> 60)
+    places(at, pairs & 0xF).fold(heads, |heads, place| {
+        let head = before(place, 2, u8::is_ascii_alphabetic)
+            && before(place, 3, u8::is_ascii_alphabetic)
+            && !before(place, 4, u8::is_ascii_alphanumeric);
+        heads | u64::from(head) << (place - at)
+    })
 }
 
-/// Of these assignments, those behind what may be the name of a secret, and those before an address.
+/// Of `:`, `;`, `<` and `=`, those that assign, but not behind what is no name of a secret unless a flag for a user is near; and
+/// where tags begin.
 #[inline(always)]
-fn telling(text: &[u8], at: usize, assign: u64) -> u64 {
+fn assigning(text: &[u8], at: usize, marks: u64, flagged: bool) -> (u64, u64) {
+    if marks == 0 {
+        return (0, 0);
+    }
     // The block with a byte on either side.
     let inside = at.checked_sub(1).and_then(|from| text.get(from..));
     let inside = inside.and_then(<[u8]>::first_chunk::<{ BLOCK + 2 }>);
@@ -437,14 +480,32 @@ fn telling(text: &[u8], at: usize, assign: u64) -> u64 {
         edge[usize::from(at == 0)..][..to - from].copy_from_slice(&text[from..to]);
         &edge
     });
-    let (mut told, mut left) = (0, assign);
+    let (mut told, mut tags, mut left) = (0, 0, marks);
     while left != 0 {
         let nth = left.trailing_zeros() as usize % BLOCK;
-        let tells = TELLS[usize::from(window[nth])] | matches!(window[nth + 2], b'/' | b'+');
-        told |= u64::from(tells) << nth;
         left &= left - 1;
+        let next = window[nth + 2];
+        match window[nth + 1] {
+            b';' => {}
+            b'<' => tags |= u64::from(next.is_ascii_alphabetic() || next == b'?') << nth,
+            _ => {
+                let before = window[nth];
+                let tells = TELLS[usize::from(before)]
+                    && (!matches!(before, b'"' | b'\'') || named(text, at + nth))
+                    || matches!(next, b'/' | b'+')
+                    || flagged;
+                told |= u64::from(tells) << nth;
+            }
+        }
     }
-    told
+    (told, tags)
+}
+
+/// Whether what stands in quotes before an assignment may be the name of a secret.
+#[inline(always)]
+fn named(text: &[u8], at: usize) -> bool {
+    let last = at.checked_sub(2).and_then(|at| text.get(at));
+    last.is_none_or(|last| TELLS[usize::from(*last)])
 }
 
 /// Whether a byte may stand before an assignment that says anything: what most names end with does not.

@@ -35,7 +35,15 @@ fn check(text: &str) {
         runs(bytes, TOKEN, |at| alnum(at) || is(at, b"_-")),
         "{text:?}"
     );
+    // A dash behind what no run has in it, in this block or the one before.
+    let opens = |block: usize| {
+        let near = |byte: &u8| (b'+'..0x80).contains(byte);
+        let from = block.saturating_sub(1) * BLOCK;
+        (from..bytes.len().min((block + 1) * BLOCK))
+            .any(|at| is(at, b"-") && !(at > 0 && near(&bytes[at - 1])))
+    };
     let flags = text.match_indices("-u").map(|(flag, _)| flag / BLOCK);
+    let flags = flags.filter(|block| opens(*block));
     let flags: Vec<_> = flags.collect();
     let flag = |at: usize| {
         flags
@@ -46,7 +54,10 @@ fn check(text: &str) {
         assert_eq!(secrets.flag, flag(secrets.at), "{text:?}");
     }
     let said = |at: usize| {
-        let plain = at > 0 && alnum(at - 1) && !TELLING.contains(&(bytes[at - 1] | 0x20));
+        let quoted = usize::from(at > 0 && is(at - 1, b"\"'"));
+        let last = at.checked_sub(1 + quoted);
+        let plain =
+            last.is_some_and(|last| alnum(last) && !TELLING.contains(&(bytes[last] | 0x20)));
         is(at, b"=:") && (!plain || is(at + 1, b"+/") || flag(at))
     };
     assert_eq!(secrets(|s| s.assign), every(&said), "{text:?}");
@@ -124,7 +135,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn the_pass_tells_what_plain_loops_tell(text in "([0-9]{1,8}[ ./-]{0,2}|[A-Za-z]{2}[0-9]{2}|[a-zA-Z0-9]{1,40}|[_+/-]{1,7}|-u|-----|[ =:~%\\\\<!?(\\[\\]\n]{1,3}|é|\u{85}|\u{7f}|[\u{0}-\u{20}]|[a-z ]{1,80}){0,40}") {
+    fn the_pass_tells_what_plain_loops_tell(text in "([0-9]{1,8}[ ./-]{0,2}|[A-Za-z]{2}[0-9]{2}|[a-zA-Z0-9]{1,40}|[_+/-]{1,7}|-u|-----|[ =:;~%\"'\\\\<!?(\\[\\]\n]{1,3}|é|\u{85}|\u{7f}|[\u{0}-\u{20}]|[a-z ]{1,80}){0,40}") {
         check(&text);
     }
 
