@@ -182,7 +182,7 @@ impl Scan<'_> {
         let name = end.checked_sub(6).map(|from| &self.text[from..end]);
         let named =
             name.is_some_and(|name| ends_with(name, b"\"auth") || ends_with(name, b"_auth"));
-        if let Some((value, _)) = value_after(self.text, at).filter(|_| named) {
+        if named && let Some((value, _)) = value_after(self.text, at) {
             self.user_and_password(value, Class::Secret);
         }
     }
@@ -335,7 +335,13 @@ impl Scan<'_> {
                 }
             })
             .count();
-        let value = at + 1..at + 1 + length;
+        // A longer one may be cut, but not within a character.
+        let cut = text[at + 1..at + 1 + length].iter().rev();
+        let inner = match text.get(at + 1 + length) {
+            Some(0x80..=0xBF) => 1 + cut.take_while(|byte| matches!(byte, 0x80..=0xBF)).count(),
+            _ => 0,
+        };
+        let value = at + 1..at + 1 + length - inner;
         let bytes = &text[value.clone()];
         if bytes.len() >= 4 && !placeholder(bytes) && !matches!(bytes[0], b'$' | b'<' | b'{') {
             let class = if strong(bytes) {

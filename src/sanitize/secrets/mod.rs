@@ -251,6 +251,18 @@ mod tests {
     }
 
     #[test]
+    fn a_long_password_for_curl_is_cut_between_characters() {
+        for length in 120..130 {
+            let password = "x7Q!".repeat(40)[..length].to_owned();
+            for end in ["", "é", "ก", "🚀", "🚀🚀"] {
+                let text = format!("curl -u admin:{password}{end}{end} https://host/x");
+                let found = strong(&text).swap_remove(0);
+                assert!(found.starts_with(&password[..length.min(125)]), "{found}");
+            }
+        }
+    }
+
+    #[test]
     fn of_a_private_key_the_body_is_told_and_a_certificate_is_none() {
         let lines = [body(), body().chars().rev().collect(), body()].join("\n");
         let block =
