@@ -36,31 +36,38 @@ pub(super) fn scan(text: &str, suspects: &[Found], found: &mut impl FnMut(Kind, 
 }
 
 /// Where the run at `at` ends, if it is one of those that every text with emoji or in Persian is full of, and in its place: one
-/// selector behind an emoji, one joiner between two, both, or a joiner behind an Arabic letter. [`Scan::run`] says the same.
+/// selector behind an emoji or what may be one, one joiner between two, both, or a joiner behind an Arabic letter. [`Scan::run`]
+/// says the same.
+#[inline]
 fn usual(text: &[u8], at: usize) -> Option<usize> {
-    const EMOJI: &[u8] = "\u{FE0F}".as_bytes();
-    const JOINER: &[u8] = "\u{200D}".as_bytes();
-    let rest = &text[at..];
-    let selected = rest.starts_with(EMOJI);
-    let mut end = at + if selected { EMOJI.len() } else { 0 };
-    let joined = text[end..].starts_with(JOINER);
-    end += if joined { JOINER.len() } else { 0 };
-    if end == at {
-        // An Arabic letter, but not the Arabic letter mark.
-        let arabic = matches!(text[..at], [.., first @ 0xD8..=0xDB, second] if (first, second) != (0xD8, 0x9C));
-        return (arabic
-            && rest.starts_with("\u{200C}".as_bytes())
-            && !search::suspect(text, at + 3))
-        .then_some(at + 3);
-    }
+    let (before, rest) = text.split_at_checked(at)?;
     // U+1F300 to U+1FAFF: all of them pictures, and none hidden.
-    let picture = |four: &[u8]| matches!(four, [0xF0, 0x9F, 0x8C..=0xAB, 0x80..=0xBF]);
-    let left = at
-        .checked_sub(4)
-        .is_some_and(|left| picture(&text[left..at]));
-    let right = text.get(end..end + 4).is_some_and(picture);
-    let stays = left && (right || !joined) && !search::suspect(text, end);
-    stays.then_some(end)
+    let picture = matches!(before, [.., 0xF0, 0x9F, 0x8C..=0xAB, 0x80..=0xBF]);
+    let (length, stays) = match rest {
+        [0xEF, 0xB8, 0x8F, 0xE2, 0x80, 0x8D, then @ ..] => (6, picture && is_picture(then)),
+        [0xEF, 0xB8, 0x8F, ..] => {
+            // Digits that are keys, and U+2100 to U+27FF.
+            let varies = matches!(
+                before,
+                [.., b'#' | b'*' | b'0'..=b'9'] | [.., 0xE2, 0x84..=0x9F, _]
+            );
+            (3, picture || varies)
+        }
+        [0xE2, 0x80, 0x8D, then @ ..] => (3, picture && is_picture(then)),
+        // An Arabic letter, but not the Arabic letter mark.
+        [0xE2, 0x80, 0x8C, ..] => {
+            let arabic = matches!(before, [.., first @ 0xD8..=0xDB, second] if (first, second) != (&0xD8, &0x9C));
+            (3, arabic)
+        }
+        _ => return None,
+    };
+    (stays && !search::suspect(text, at + length)).then_some(at + length)
+}
+
+/// Whether a picture begins a text.
+#[inline]
+const fn is_picture(text: &[u8]) -> bool {
+    matches!(text, [0xF0, 0x9F, 0x8C..=0xAB, 0x80..=0xBF, ..])
 }
 
 struct Scan<'t> {
@@ -355,4 +362,32 @@ fn around(text: &str, at: usize, belongs: impl Fn(char) -> bool) -> Range<usize>
         .map_or(text.len(), |after| at + after);
     looked(end - start);
     start..end
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_usual_is_judged_like_any_run(text in "([0-9#*a]|[\u{20FF}-\u{2102}✔❤⠁⟿]|[🌀🚀👩💻🏴🫿🬀]|[دم\u{61C}]|[\u{FE0E}\u{FE0F}\u{200C}\u{200D}]{1,2}|[\u{AD}\u{200B}]){0,30}") {
+            for (at, _) in text.char_indices() {
+                let Some(end) = usual(text.as_bytes(), at) else {
+                    continue;
+                };
+                let mut scan = Scan {
+                    text: &text,
+                    right_to_left: None,
+                    word: Judged::default(),
+                    braille: Judged::default(),
+                    paragraph_end: 0,
+                };
+                let mut found = 0;
+                let judged = scan.run(at, &mut |_, _| found += 1);
+                prop_assert_eq!((judged, found), (end, 0), "{} of {:?}", at, text);
+            }
+        }
+    }
 }

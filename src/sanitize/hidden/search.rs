@@ -49,7 +49,13 @@ impl<'t> Suspects<'t> {
 }
 
 /// Whether the character that begins at `at` may be hidden.
+#[inline]
 pub(super) fn suspect(text: &[u8], at: usize) -> bool {
+    // Most text is not beyond ASCII where this is asked.
+    text.get(at).is_some_and(|first| *first >= 0xC2) && is_suspect(text, at)
+}
+
+fn is_suspect(text: &[u8], at: usize) -> bool {
     let byte = |nth: usize| text.get(at + nth).copied().unwrap_or(0);
     match byte(0) {
         0xC2 => byte(1) == 0xAD,

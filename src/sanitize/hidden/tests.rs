@@ -93,7 +93,7 @@ proptest! {
         text in proptest::collection::vec(prop_oneof![
             "[a-z0-9A ]", "[\n⠁é한क्رسשไខ葛👩🏴]", "[\u{200B}-\u{200F}]", "[\u{202A}-\u{202E}\u{2066}-\u{2069}]",
             "[\u{AD}\u{34F}\u{61C}\u{115F}\u{1160}\u{180B}\u{180E}\u{2800}\u{FE0F}\u{FEFF}\u{E0067}\u{E007F}\u{E0100}]",
-            "[\u{1161}\u{11A8}\u{1820}ុ\u{94D}\u{85}]",
+            "[\u{1161}\u{11A8}\u{1820}ុ\u{94D}\u{85}]", "[#*\u{20FF}\u{2100}\u{27FF}\u{2801}\u{1F300}]",
         ], 0..40).prop_map(|parts| parts.concat())
     ) {
         let mut hits = Vec::new();
