@@ -54,7 +54,9 @@ impl<'t> Code<'t> {
             if at < self.line.end {
                 return self.line.holds(self.text.as_bytes(), at);
             }
-            if self.paragraph_clear && !self.html {
+            if !self.paragraph_clear {
+                self.pass(at);
+            } else if !self.html {
                 self.skip(at);
             }
             let start = self.next;
@@ -93,6 +95,22 @@ impl<'t> Code<'t> {
             let line = memchr::memrchr(b'\n', lines);
             looked(lines.len() - line.unwrap_or(0));
             self.next = from + line.map_or(0, |end| end + 1);
+        }
+    }
+
+    /// Goes on over lines that begin with what says nothing, where the paragraph is not clear any more.
+    fn pass(&mut self, at: usize) {
+        let bytes = self.text.as_bytes();
+        while let Some(rest) = bytes.get(self.next..at)
+            && let Some(end) = memchr::memchr(b'\n', rest)
+        {
+            let first = rest.iter().find(|byte| !matches!(byte, b' ' | b'\t'));
+            let says = |byte: &u8| !byte.is_ascii_graphic() || b"`~<>-*+".contains(byte);
+            if first.is_none_or(says) {
+                break;
+            }
+            looked(end + 1);
+            self.next += end + 1;
         }
     }
 
