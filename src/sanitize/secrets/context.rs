@@ -14,7 +14,7 @@ use super::{
 };
 use crate::sanitize::{
     Class,
-    survey::{BLOCK, block},
+    survey::{BLOCK, block, within},
     work::looked,
 };
 
@@ -51,6 +51,13 @@ pub(super) struct Valued {
 impl Valued {
     /// The value around a run, as they rise.
     fn around(&mut self, text: &[u8], start: usize, end: usize) -> Range<usize> {
+        let is_alone =
+            |byte: Option<&u8>| byte.is_none_or(|byte| !is_value(*byte) && *byte != b'=');
+        let last = start.checked_sub(1).and_then(|last| text.get(last));
+        if is_alone(last) && is_alone(text.get(end)) {
+            (self.inner, self.outer) = (start..end, end..end);
+            return start..end;
+        }
         if !self.inner.contains(&start) {
             // Not before what was seen: that ended.
             let from = self.inner.end.min(start);
@@ -101,6 +108,9 @@ impl Scan<'_> {
         if self.is_harmless(op.at) {
             return;
         }
+        if is_number(text, op.at) {
+            return;
+        }
         let name = name_before(text, op.at);
         // Words have letters.
         if name.len() <= BLOCK && letters(&block(text, name.start)) & low(name.len()) == 0 {
@@ -123,6 +133,10 @@ impl Scan<'_> {
     /// same few names stand before most values of a text.
     fn is_harmless(&mut self, end: usize) -> bool {
         let text = self.text;
+        // Of numbers nothing is known.
+        if text[end - 1].is_ascii_digit() {
+            return false;
+        }
         let quotes = text[end.saturating_sub(2)..end].iter().rev();
         let end = end
             - quotes
@@ -301,16 +315,36 @@ const fn low(count: usize) -> u64 {
     }
 }
 
+/// What no name goes beyond.
+const STOPS: [u8; 10] = *b"\n;{}<(,&?#";
+
+/// Whether what goes by the name before `end` is short, a number, and no word: as in the columns of a table.
+fn is_number(text: &[u8], end: usize) -> bool {
+    let Some(last) = text[..end].last_chunk::<16>() else {
+        return false;
+    };
+    let bytes = u8x16::new(*last);
+    let stops = stops(bytes).to_bitmask();
+    // Behind the last of them.
+    let name = u32::MAX
+        .checked_shr(stops.leading_zeros())
+        .map_or(0, |to| !to);
+    let digits = within(bytes, b'0', 10).to_bitmask();
+    let letters = within(bytes | u8x16::splat(0x20), b'a', 26).to_bitmask();
+    digits & name != 0 && letters & name == 0
+}
+
+fn stops(bytes: u8x16) -> u8x16 {
+    STOPS.iter().fold(u8x16::splat(0), |found, stop| {
+        found | bytes.simd_eq(u8x16::splat(*stop))
+    })
+}
+
 /// The last byte of a piece that no name goes beyond.
 fn last_stop(piece: &[u8]) -> Option<usize> {
-    const STOPS: [u8; 10] = *b"\n;{}<(,&?#";
     let (rest, parts) = piece.as_rchunks::<16>();
     for (nth, part) in parts.iter().enumerate().rev() {
-        let bytes = u8x16::new(*part);
-        let found = STOPS.iter().fold(u8x16::splat(0), |found, stop| {
-            found | bytes.simd_eq(u8x16::splat(*stop))
-        });
-        let found = found.to_bitmask();
+        let found = stops(u8x16::new(*part)).to_bitmask();
         if found != 0 {
             return Some(rest.len() + nth * 16 + found.ilog2() as usize);
         }

@@ -192,9 +192,13 @@ static WORDS: LazyLock<AhoCorasick> = LazyLock::new(|| {
 
 /// Whether `word`, in lower case, stands anywhere in it, whatever its case.
 pub(super) fn holds(value: &[u8], word: &[u8]) -> bool {
-    value
-        .windows(word.len())
-        .any(|part| part.eq_ignore_ascii_case(word))
+    let Some((first, rest)) = word.split_first() else {
+        return true;
+    };
+    memchr::memchr2_iter(*first, first.to_ascii_uppercase(), value).any(|at| {
+        let behind = value.get(at + 1..at + word.len());
+        behind.is_some_and(|behind| behind.eq_ignore_ascii_case(rest))
+    })
 }
 
 /// Words with joints between them: `your-token-goes-here`, `MAX_LENGTH_OF_NAME`, `someCamelCaseNameOfAThing`.

@@ -11,7 +11,7 @@ use super::{
     context::{Valued, WORD},
     plausible::{checksum_holds, plausible},
     rules::{Rules, Token},
-    run::Run,
+    run::{self, Run, is_uuid},
 };
 use crate::sanitize::{
     Class, Hit,
@@ -81,6 +81,20 @@ impl<'a> Scan<'a> {
         if start < self.taken {
             return;
         }
+        let before = start.checked_sub(1).map_or(b' ', |at| text[at]);
+        if is_uuid(text, start) {
+            // No token begins in one before which none began (a test goes through the rules), but it may be the value of
+            // something.
+            let end = start + run::LENGTH;
+            let after = text.get(end).copied().unwrap_or(b' ');
+            if !is_joint_or_at(after) {
+                if !is_joint(before) || !self.joined(start) {
+                    self.seen = end;
+                    self.value(start, end);
+                }
+                return;
+            }
+        }
         let run = Run::at(text, start);
         if run.is_name() {
             return;
@@ -90,24 +104,8 @@ impl<'a> Scan<'a> {
             self.sidekiq(end);
             return;
         }
-        let before = start.checked_sub(1).map_or(b' ', |at| text[at]);
-        // No token begins in one that stands alone (a test goes through the rules), but it may be the value of something.
-        let after = text.get(end).copied().unwrap_or(b' ');
-        if run.is_uuid() && !is_joint(before) && before != b'\\' && !is_joint_or_at(after) {
-            self.seen = end;
-            self.value(start, end);
-            return;
-        }
         if is_joint(before) {
-            let reach = start.saturating_sub(REACH).max(self.seen).max(self.taken);
-            looked(start - reach);
-            let back = text[reach..start]
-                .iter()
-                .rev()
-                .take_while(|byte| is_token(**byte) || is_joint(**byte))
-                .count();
-            let from = start - back;
-            if self.beginnings(from, start) {
+            if self.joined(start) {
                 return;
             }
         } else if before == b'\\'
@@ -138,6 +136,18 @@ impl<'a> Scan<'a> {
         self.value(start, end);
     }
 
+    /// Whether a token begins in what a run that begins at `start` is joined to.
+    fn joined(&mut self, start: usize) -> bool {
+        let reach = start.saturating_sub(REACH).max(self.seen).max(self.taken);
+        looked(start - reach);
+        let back = self.text[reach..start]
+            .iter()
+            .rev()
+            .take_while(|byte| is_part(**byte))
+            .count();
+        self.beginnings(start - back, start)
+    }
+
     /// Whether a token begins between these.
     fn beginnings(&mut self, from: usize, to: usize) -> bool {
         let text = self.text;
@@ -149,12 +159,21 @@ impl<'a> Scan<'a> {
                 return true;
             }
             // What has no beginning of its own begins where nothing goes before, or a value begins.
-            if letter(&at) && (at == from || text[at - 1] == b'=') && self.odd(at, usize::MAX) {
-                return true;
+            let mut end = at;
+            if letter(&at) && (at == from || text[at - 1] == b'=') {
+                let word = text[at..].iter().take_while(|byte| is_encoded(**byte));
+                if self.odd(at, word.count()) {
+                    return true;
+                }
             }
             // On to the next word.
-            let end = (at..to).find(|at| !letter(at)).unwrap_or(to);
-            at = (end..to).find(letter).unwrap_or(to);
+            while end < to && letter(&end) {
+                end += 1;
+            }
+            while end < to && !letter(&end) {
+                end += 1;
+            }
+            at = end;
         }
         false
     }
@@ -322,6 +341,27 @@ fn merge(hits: &mut Vec<Hit>, first: usize) {
 pub(super) const fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
+
+/// Of either alphabet of Base64.
+const fn is_encoded(byte: u8) -> bool {
+    is_token(byte) || matches!(byte, b'+' | b'/')
+}
+
+/// What may stand between two places of one token.
+const fn is_part(byte: u8) -> bool {
+    PARTS[byte as usize]
+}
+
+/// [`is_part`] of every byte.
+const PARTS: [bool; 256] = {
+    let mut parts = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        parts[byte as usize] = is_token(byte) || is_joint(byte);
+        byte += 1;
+    }
+    parts
+};
 
 /// The same with what stands in no beginning.
 pub(super) const fn is_joint_or_at(byte: u8) -> bool {
