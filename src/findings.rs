@@ -164,11 +164,11 @@ const SLOTS: usize = 4 * KEPT;
 const COUNTED: usize = 512;
 
 impl Kept {
-    fn count(&mut self, mut count: Count) {
+    fn count(&mut self, mut count: Count, times: u64) {
         if self.counts.len() >= COUNTED && !self.counts.contains_key(&count) {
             count.0 = "other";
         }
-        *self.counts.entry(count).or_default() += 1;
+        *self.counts.entry(count).or_default() += times;
     }
 }
 
@@ -257,7 +257,7 @@ impl Findings {
         let rule = finding.rule.to_string();
         metrics::instruments().found(finding.kind, rule, finding.action.word(), 1);
         let mut kept = self.kept();
-        kept.count((finding.kind, finding.action, finding.direction));
+        kept.count((finding.kind, finding.action, finding.direction), 1);
         if kept.list.len() >= KEPT
             && let Some((Some(call), _)) = kept.list.pop_front()
         {
@@ -270,13 +270,20 @@ impl Findings {
         self.0.noted.fetch_add(1, Ordering::Release);
     }
 
-    /// Counts one of very many that are not worth a place in the list each.
-    pub fn count(&self, kind: &'static str, rule: &str, action: Action, direction: Direction) {
+    /// Counts some of very many that are not worth a place in the list each.
+    pub fn count(
+        &self,
+        kind: &'static str,
+        rule: &str,
+        action: Action,
+        direction: Direction,
+        times: u64,
+    ) {
         if self.0.unheard {
             return;
         }
-        metrics::instruments().found(kind, rule.to_owned(), action.word(), 1);
-        self.kept().count((kind, action, direction));
+        metrics::instruments().found(kind, rule.to_owned(), action.word(), times);
+        self.kept().count((kind, action, direction), times);
     }
 
     /// How many were noted since the process began.

@@ -18,7 +18,7 @@ use super::{
     media,
     placeholder::is_telling,
     rules::Rules,
-    spot::{Spot, alter, places},
+    spot::{Spot, alike, alter, places},
     verdict::REASON,
     views::{Part, Views},
     work::{Exhausted, Work},
@@ -369,12 +369,13 @@ impl Sanitizer {
                 ..finding
             });
         }
-        for spot in &spots[told.len()..] {
+        for (spot, times) in alike(&spots[told.len()..]) {
+            let (action, direction) = (spot.action, subject.direction);
             self.findings
-                .count(spot.kind, &spot.rule, spot.action, subject.direction);
+                .count(spot.kind, &spot.rule, action, direction, times.into());
         }
-        for spot in spots {
-            marks.add(spot.action, spot.kind, &spot.rule);
+        for (spot, times) in alike(spots) {
+            marks.add(spot.action, spot.kind, &spot.rule, times);
         }
     }
 

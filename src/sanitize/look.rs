@@ -31,6 +31,8 @@ pub(super) struct Look<'a, 'b> {
     hits: &'b mut Vec<Hit>,
     spots: &'b mut Vec<Spot>,
     work: &'b mut Work,
+    /// Of the hit that was met last.
+    parts: Vec<Part>,
     /// Whether something was found that hides other things, and goes.
     hiding: bool,
 }
@@ -64,6 +66,7 @@ impl<'a, 'b> Look<'a, 'b> {
             hits,
             spots,
             work,
+            parts: Vec::new(),
             hiding: false,
         }
     }
@@ -193,8 +196,24 @@ impl<'a, 'b> Look<'a, 'b> {
         if is_placeholder(text, &hit.span) || hit.inert.as_deref() == Some(matched) {
             return Ok(());
         }
-        let mut parts = Vec::new();
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.clear();
         places(&hit.span, &mut |part| parts.push(part));
+        let noted = self.parts(&parts, matched, count, class, hit, action);
+        self.parts = parts;
+        noted
+    }
+
+    /// Notes a hit in these parts of strings.
+    fn parts(
+        &mut self,
+        parts: &[Part],
+        matched: &str,
+        count: Count,
+        class: Option<Class>,
+        hit: &Hit,
+        action: Action,
+    ) -> Result<(), Exhausted> {
         let strings = parts
             .windows(2)
             .filter(|two| two[0].string != two[1].string);
@@ -217,7 +236,7 @@ impl<'a, 'b> Look<'a, 'b> {
         } else {
             action
         };
-        for part in parts {
+        for &part in parts {
             // A byte order mark is one at the very start of a string, which is not the start of the text.
             let mark = part.from == 0 && matched == "\u{FEFF}";
             if part.string == BEFORE || (part.name && values) || mark {

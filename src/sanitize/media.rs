@@ -244,7 +244,7 @@ impl Media {
             call: item.subject.call,
             at: std::time::SystemTime::now(),
         });
-        self.marks.add(action, Class::Media.word(), &rule);
+        self.marks.add(action, Class::Media.word(), &rule, 1);
         if action == Action::Flag {
             return Ok(());
         }

@@ -32,19 +32,13 @@ pub(super) fn replaced<'a>(text: &'a str, hits: &[Hit]) -> Cow<'a, str> {
 /// Whether a span of a text lies in a placeholder, so that nothing is found in what we wrote. A name of ours is words in lower
 /// case with few digits: what could be a secret is no name.
 pub(super) fn is_placeholder(text: &str, span: &Range<usize>) -> bool {
-    let from = text.floor_char_boundary(span.start.saturating_sub(OPEN.len() + NAME));
-    let to = text.ceil_char_boundary((span.start + OPEN.len()).min(text.len()));
-    // Nearly nothing stands behind a bracket.
-    if memchr::memchr(b'[', &text.as_bytes()[from..to]).is_none() {
-        return false;
-    }
-    let Some(open) = text[from..to].rfind(OPEN) else {
+    let from = span.start.saturating_sub(OPEN.len() + NAME);
+    // It begins there at the latest, and nearly nothing stands behind a bracket.
+    let before = text.as_bytes().get(from..=span.start).unwrap_or_default();
+    let mut brackets = memchr::memrchr_iter(b'[', before).map(|bracket| from + bracket);
+    let Some(open) = brackets.find(|at| text.as_bytes()[*at..].starts_with(OPEN.as_bytes())) else {
         return false;
     };
-    let open = from + open;
-    if open > span.start {
-        return false;
-    }
     let name = &text[open + OPEN.len()..];
     let length = name
         .bytes()

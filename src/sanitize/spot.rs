@@ -28,6 +28,26 @@ pub(super) fn places(spots: &[Spot]) -> Vec<usize> {
     spots.iter().map(|spot| spot.part.string).collect()
 }
 
+/// Of spots of which the same is told the first, in order, and how many there are; of very different ones not all are put together.
+pub(super) fn alike(spots: &[Spot]) -> Vec<(&Spot, u32)> {
+    /// As many sorts as a text has, as a rule: the look for each spot has an end.
+    const SORTS: usize = 32;
+    let mut sorts: Vec<(&Spot, u32)> = Vec::new();
+    for spot in spots {
+        let known = sorts.len().min(SORTS);
+        let same = sorts[..known].iter_mut().find(|(of, _)| {
+            of.action == spot.action
+                && of.kind == spot.kind
+                && (Arc::ptr_eq(&of.rule, &spot.rule) || of.rule == spot.rule)
+        });
+        match same {
+            Some((_, times)) => *times += 1,
+            None => sorts.push((spot, 1)),
+        }
+    }
+    sorts
+}
+
 /// Adds the edits that these spots, in order, ask for. Where they overlap the strongest holds for all of it.
 pub(super) fn alter(value: &Json, spots: &[Spot], edits: &mut Edits) {
     let text = value.as_str();

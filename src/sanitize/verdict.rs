@@ -90,28 +90,21 @@ pub struct Marks(Vec<(Action, &'static str, Arc<str>, u32)>);
 const MARKS: usize = 32;
 
 impl Marks {
-    pub(super) fn add(&mut self, action: Action, kind: &'static str, rule: &Arc<str>) {
+    pub(super) fn add(&mut self, action: Action, kind: &'static str, rule: &Arc<str>, times: u32) {
         let same = |mark: &&mut (Action, &'static str, Arc<str>, u32)| {
             mark.0 == action && mark.1 == kind && mark.2 == *rule
         };
         if let Some(mark) = self.0.iter_mut().find(same) {
-            mark.3 = mark.3.saturating_add(1);
+            mark.3 = mark.3.saturating_add(times);
         } else if self.0.len() < MARKS {
-            self.0.push((action, kind, rule.clone(), 1));
+            self.0.push((action, kind, rule.clone(), times));
         }
     }
 
     /// Takes in those of another part of the same answer.
     pub fn join(&mut self, other: &Self) {
         for (action, kind, rule, count) in &other.0 {
-            self.add(*action, kind, rule);
-            if let Some(mark) = self
-                .0
-                .iter_mut()
-                .find(|mark| mark.0 == *action && mark.1 == *kind && mark.2 == *rule)
-            {
-                mark.3 = mark.3.saturating_add(count - 1);
-            }
+            self.add(*action, kind, rule, *count);
         }
     }
 
