@@ -64,16 +64,7 @@ fn budgeted() -> Actions {
 }
 
 fn subject(actions: &Actions) -> Subject<'_> {
-    Subject {
-        direction: Direction::Results,
-        upstream: None,
-        item: None,
-        call: None,
-        actions,
-        skip: &[],
-        questions: false,
-        sealed: false,
-    }
+    Subject::new(Direction::Results, actions)
 }
 
 fn clean(c: &mut Criterion) {

@@ -132,15 +132,11 @@ impl Sanitizer {
         item: &Arc<str>,
         noting: bool,
     ) -> Vec<Found> {
+        let actions = self.rules.actions(Some(upstream), Some(item));
         let subject = Subject {
-            direction: Direction::Definitions,
             upstream: Some(upstream),
             item: Some(item),
-            call: None,
-            actions: self.rules.actions(Some(upstream), Some(item)),
-            skip: &[],
-            questions: false,
-            sealed: false,
+            ..Subject::new(Direction::Definitions, actions)
         };
         let mut scratch = SCRATCH.take().unwrap_or_default();
         let mut work = Work::new(value.len(), self.rules.budget);

@@ -44,16 +44,7 @@ impl Scrubber {
 
     /// `None` where it must not be kept.
     fn look(&self, value: &Json, actions: &Actions) -> Option<Json> {
-        let subject = Subject {
-            direction: Direction::Results,
-            upstream: None,
-            item: None,
-            call: None,
-            actions,
-            skip: &[],
-            questions: false,
-            sealed: false,
-        };
+        let subject = Subject::new(Direction::Results, actions);
         match self.0.look(value, &subject) {
             Verdict::Clean | Verdict::Flagged(_) => Some(value.clone()),
             Verdict::Changed(value, _) => Some(value),

@@ -32,6 +32,22 @@ pub struct Subject<'a> {
     pub sealed: bool,
 }
 
+impl<'a> Subject<'a> {
+    /// Content that goes this way and is nobody's in particular.
+    pub const fn new(direction: Direction, actions: &'a Actions) -> Self {
+        Self {
+            direction,
+            upstream: None,
+            item: None,
+            call: None,
+            actions,
+            skip: &[],
+            questions: false,
+            sealed: false,
+        }
+    }
+}
+
 /// What comes of looking.
 #[derive(Debug)]
 pub enum Verdict {

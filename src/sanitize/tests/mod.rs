@@ -69,16 +69,8 @@ fn sanitizer() -> Sanitizer {
 
 fn look(text: &str, direction: Direction) -> (Verdict, Sanitizer) {
     let sanitizer = sanitizer();
-    let subject = Subject {
-        direction,
-        upstream: None,
-        item: None,
-        call: None,
-        actions: &Actions::default(),
-        skip: &[],
-        questions: false,
-        sealed: false,
-    };
+    let actions = Actions::default();
+    let subject = Subject::new(direction, &actions);
     let verdict = sanitizer.look(&json(text), &subject);
     (verdict, sanitizer)
 }
@@ -106,16 +98,7 @@ fn an_object_of_twenty_thousand_members_is_looked_at_within_the_budget_of_work()
     let dirty = clean.replace("value 1", &format!("value {KEY} 1"));
     let standard = Sanitizer::standard(rules.clone(), Findings::new(), OwnCredentials::new());
     let keys = Sanitizer::new(vec![Arc::new(Keys)], rules, Findings::new());
-    let subject = |actions| Subject {
-        direction: Direction::Results,
-        upstream: None,
-        item: None,
-        call: None,
-        actions,
-        skip: &[],
-        questions: false,
-        sealed: false,
-    };
+    let subject = |actions| Subject::new(Direction::Results, actions);
     let actions = Actions::default();
     let verdict = standard.look(&json(&clean), &subject(&actions));
     assert!(matches!(verdict, Verdict::Clean), "{verdict:?}");
@@ -213,16 +196,7 @@ fn what_lies_in_the_seam_of_two_blocks_is_found_in_both() {
 fn what_lies_in_the_seam_of_two_events_is_cut_short() {
     let sanitizer = sanitizer();
     let actions = Actions::default();
-    let subject = Subject {
-        direction: Direction::Results,
-        upstream: None,
-        item: None,
-        call: None,
-        actions: &actions,
-        skip: &[],
-        questions: false,
-        sealed: false,
-    };
+    let subject = Subject::new(Direction::Results, &actions);
     let mut tail = Tail::default();
     let first = json(r#"{"progress":1,"message":"a KEY12"}"#);
     let verdict = sanitizer.look_after(&first, &subject, Some(&mut tail));
@@ -317,15 +291,10 @@ fn arguments_are_refused_and_never_altered() {
 #[test]
 fn content_that_a_digest_is_known_of_is_blocked_rather_than_changed() {
     let sanitizer = sanitizer();
+    let actions = Actions::default();
     let subject = Subject {
-        direction: Direction::Results,
-        upstream: None,
-        item: None,
-        call: None,
-        actions: &Actions::default(),
-        skip: &[],
-        questions: false,
         sealed: true,
+        ..Subject::new(Direction::Results, &actions)
     };
     let verdict = sanitizer.look(&json(&format!(r#"["{KEY}"]"#)), &subject);
     assert!(matches!(verdict, Verdict::Blocked(blocked) if blocked.kind == "integrity"));
@@ -341,16 +310,8 @@ fn without_time_content_is_blocked_and_not_passed() {
         ..Rules::default()
     };
     let sanitizer = Sanitizer::new(vec![Arc::new(Keys)], rules, Findings::new());
-    let subject = Subject {
-        direction: Direction::Results,
-        upstream: None,
-        item: None,
-        call: None,
-        actions: &Actions::default(),
-        skip: &[],
-        questions: false,
-        sealed: false,
-    };
+    let actions = Actions::default();
+    let subject = Subject::new(Direction::Results, &actions);
     let verdict = sanitizer.look(&json(&format!("[\"{}\"]", "x ".repeat(100_000))), &subject);
     assert!(matches!(verdict, Verdict::Blocked(blocked) if blocked.kind == "scan_budget"));
 }
@@ -366,16 +327,8 @@ fn rules_of_the_operators_own_act_as_they_say() {
         ..Rules::default()
     };
     let sanitizer = Sanitizer::new(Vec::new(), rules, Findings::new());
-    let mut subject = Subject {
-        direction: Direction::Results,
-        upstream: None,
-        item: None,
-        call: None,
-        actions: &Actions::default(),
-        skip: &[],
-        questions: false,
-        sealed: false,
-    };
+    let actions = Actions::default();
+    let mut subject = Subject::new(Direction::Results, &actions);
     let text = json(r#"["see Falcon-12!"]"#);
     let Verdict::Changed(value, marks) = sanitizer.look(&text, &subject) else {
         panic!()

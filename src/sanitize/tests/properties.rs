@@ -98,16 +98,7 @@ fn all() -> Sanitizer {
 
 fn seen(sanitizer: &Sanitizer, json: &Json) -> Verdict {
     let actions = Actions::default();
-    let subject = Subject {
-        direction: Direction::Results,
-        upstream: None,
-        item: None,
-        call: None,
-        actions: &actions,
-        skip: &[],
-        questions: false,
-        sealed: false,
-    };
+    let subject = Subject::new(Direction::Results, &actions);
     sanitizer.look(json, &subject)
 }
 
@@ -137,16 +128,7 @@ proptest! {
     fn arguments_go_as_they_came_or_not_at_all(value in value()) {
         let sanitizer = all();
         let actions = Actions::default();
-        let subject = Subject {
-            direction: Direction::Arguments,
-            upstream: None,
-            item: None,
-            call: None,
-            actions: &actions,
-            skip: &[],
-            questions: false,
-            sealed: false,
-        };
+        let subject = Subject::new(Direction::Arguments, &actions);
         let verdict = sanitizer.look(&json(&value.to_string()), &subject);
         prop_assert!(!matches!(verdict, Verdict::Changed(..)), "{verdict:?}");
     }
