@@ -1,6 +1,6 @@
 //! How national numbers are made, country by country.
 //!
-//! Deliberately absent: numbers without a check digit.
+//! Deliberately absent: numbers without a check digit, but those of the United States.
 
 use super::draw::Draw;
 
@@ -214,6 +214,19 @@ pub(crate) const NATIONAL: &[(&str, &str, Make)] = &[
             },
         )
     }),
+    ("us_ssn", "SSN", |draw, nth| {
+        let (area, group) = (1 + draw.below(665), 1 + draw.below(99));
+        let joint = ["-", " ", "-", ""][nth % 4];
+        format!(
+            "{area:03}{joint}{group:02}{joint}{:04}",
+            1 + draw.below(9999)
+        )
+    }),
+    ("us_itin", "ITIN", |draw, nth| {
+        let (area, group) = (900 + draw.below(100), 70 + draw.below(19));
+        let joint = ["-", "-", ""][nth % 3];
+        format!("{area}{joint}{group}{joint}{:04}", draw.below(10_000))
+    }),
     ("ca_sin", "SIN", |draw, nth| {
         loop {
             let text = search(
@@ -227,7 +240,7 @@ pub(crate) const NATIONAL: &[(&str, &str, Make)] = &[
                     "###-###-###"
                 },
             );
-            if !text.starts_with('0') {
+            if !text.starts_with(['0', '8']) {
                 return text;
             }
         }

@@ -192,7 +192,11 @@ pub(super) const EUROPE: &[Rule] = &[
         &["cnp", "cod numeric", "romanian"],
         |d| {
             let rest = weighed(d, &[2, 7, 9, 1, 4, 6, 3, 5, 8, 2, 7, 9]) % 11;
-            is_day(number(&d[3..5]), number(&d[5..7]))
+            // The eighth and ninth digits are of a county, or of a sector of the capital.
+            let county = matches!(number(&d[7..9]), 1..=48 | 51 | 52 | 70 | 80..=83);
+            county
+                && d[0] != 0
+                && is_day(number(&d[3..5]), number(&d[5..7]))
                 && (if rest == 10 { 1 } else { rest }) == i32::from(d[12])
         },
     ),

@@ -5,8 +5,8 @@
 //! what it is.
 //!
 //! Guarantees: linear in the text, since every look is bounded; nothing is allocated for a text without a hit; the span of a
-//! hit is the number and nothing else. Deliberately absent: numbers without a check digit (in C6), and whether a number was
-//! ever issued.
+//! hit is the number and nothing else. Deliberately absent: numbers without a check digit (in C6), but for those of the
+//! United States beside their name, and whether a number was ever issued.
 // SECURITY 7
 
 mod card;

@@ -32,12 +32,38 @@ pub(super) const WORLD: &[Rule] = &[
         &["9", "3 3 3", "3-3-3"],
         &[],
         &["sin", "social insurance", "assurance sociale", "nas"],
-        |d| d[0] != 0 && !same(d) && luhn(d),
+        |d| !matches!(d[0], 0 | 8) && !same(d) && luhn(d),
     ),
     rule("us_npi", &["10"], &[], &["npi", "national provider"], |d| {
         // Behind 80840, which comes to 24.
         matches!(d[0], 1 | 2) && luhn_after(24, d)
     }),
+    // Without a check digit, but in parts that have ranges.
+    rule(
+        "us_ssn",
+        &["3-2-4", "3 2 4", "9"],
+        &[],
+        &["ssn", "social security", "soc sec"],
+        |d| {
+            let (area, group, serial) = (number(&d[..3]), number(&d[3..5]), number(&d[5..]));
+            // Those that everybody knows were never of a person, or are no longer.
+            let shown = matches!(
+                number(d),
+                78_051_120 | 123_456_789 | 219_099_999 | 457_555_462
+            );
+            (1..900).contains(&area) && area != 666 && group > 0 && serial > 0 && !same(d) && !shown
+        },
+    ),
+    rule(
+        "us_itin",
+        &["3-2-4", "3 2 4", "9"],
+        &[],
+        &["itin", "individual taxpayer"],
+        |d| {
+            let group = number(&d[3..5]);
+            d[0] == 9 && matches!(group, 50..=65 | 70..=88 | 90..=92 | 94..=99) && !same(d)
+        },
+    ),
     rule(
         "us_routing_number",
         &["9"],
