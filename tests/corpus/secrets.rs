@@ -108,6 +108,24 @@ const WHOLE: &[(&str, &str)] = &[
         "teams_webhook",
         "https://acme.webhook.office.com/webhookb2/|<U>@<U>/IncomingWebhook/<h32>/<U>|",
     ),
+    (
+        "webhook_office",
+        "https://outlook.office.com/webhook/|<U>@<U>/IncomingWebhook/<h32>/<U>|",
+    ),
+    (
+        "wireguard",
+        "[Interface]\nAddress = 10.8.0.2/32\nPrivateKey = |<s42>A=|\nListenPort = 51820\n",
+    ),
+    (
+        "wireguard",
+        "[Peer]\nPresharedKey = |<s42>c=|\nEndpoint = vpn.internal:51820\n",
+    ),
+    ("npm_legacy", "export NPM_TOKEN=|<U>|\n"),
+    ("vault_unseal", "Unseal Key 2: |<s44>|\n"),
+    (
+        "kubernetes_bootstrap",
+        "KUBEADM_BOOTSTRAP_TOKEN: \"|<l6>.<l16>|\"\n",
+    ),
     ("bearer_header", "Authorization: Bearer |<a40>|\n"),
     (
         "private_key_pkcs8",
@@ -254,10 +272,45 @@ const LOOKS: &[(&str, &str)] = &[
         "lock_file",
         "  resolved \"https://registry.example.org/ms/-/ms-2.1.3.tgz#<h40>\"",
     ),
+    (
+        "lock_file",
+        "github.com/aws/aws-sdk-go-v2/credentials v1.19.30 h1:<s43>=",
+    ),
+    (
+        "lock_file",
+        "google.golang.org/api v0.290.0/go.mod h1:<s43>=",
+    ),
     ("lock_file", "requests==2.32.3 --hash=sha256:<h64>"),
     (
         "image",
         "<img src=\"data:image/png;base64,iVBORw0KGgo<s400>==\">",
+    ),
+    ("image", "\"image/png\": \"<s70>/K2|<a62>+<s60>\""),
+    (
+        "image",
+        "\"image/png\": \"<s60>+/<s10>\\nK3|<a66>/<s9>\\n<s76>\"",
+    ),
+    ("font", "url(data:font/woff2;base64,<s90>/EAA|A<a70>+<s40>)"),
+    ("image", "<s60>/EAAA<a40>+<s90>=="),
+    (
+        "pagination",
+        "$ aws pricing get-products\n{\n    \"NextToken\": \"<s190>==\"\n}",
+    ),
+    (
+        "client_id",
+        "aws cognito-idp sign-up --client-id <l26> --username diego",
+    ),
+    (
+        "resource_name",
+        "\"ARN\": \"arn:aws:secretsmanager:us-west-2:123456789012:secret:OrdersDatabaseSecret-a1<l4>\"",
+    ),
+    (
+        "manual",
+        " -u, --user <user:password>   Server user and password",
+    ),
+    (
+        "class_name",
+        "from stripe.params import token_params  # \"ConfirmationTokenCreateParamsPaymentMethodDataP24\": (",
     ),
     ("digest", "docker pull app@sha256:<h64>"),
     ("digest", "ETag: \"<h32>\""),

@@ -343,6 +343,10 @@ impl Scan<'_> {
         };
         let value = at + 1..at + 1 + length - inner;
         let bytes = &text[value.clone()];
+        // `-u <user:password>` of a manual.
+        if text[start + 1] == b'<' {
+            return;
+        }
         if bytes.len() >= 4 && !placeholder(bytes) && !matches!(bytes[0], b'$' | b'<' | b'{') {
             let class = if strong(bytes) {
                 Class::Secret

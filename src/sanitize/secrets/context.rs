@@ -117,7 +117,8 @@ impl Scan<'_> {
             return;
         }
         let said = self.rules.said(text, name.clone());
-        if said.harmless {
+        // The digest of a module: any word may stand in the name of that.
+        if said.harmless || text[name].ends_with(b" h1") {
             return;
         }
         let wide = op.at.saturating_sub(BACK)..op.at;
@@ -211,7 +212,8 @@ impl Scan<'_> {
         }
         match whose
             .next()
-            .filter(|_| said.vendors[0].is_some() && (20..=256).contains(&bytes.len()))
+            .filter(|_| said.vendors[0].is_some() && (20..=1024).contains(&bytes.len()))
+            .filter(|_| !is_client(&self.text[..wide.end]))
         {
             Some((_, name)) => self.hit(value.clone(), Class::Secret, name),
             None => {
@@ -221,6 +223,32 @@ impl Scan<'_> {
         }
         true
     }
+}
+
+/// Whether a name ends with what says who asks, which is no secret.
+fn is_client(name: &[u8]) -> bool {
+    let end = name.len()
+        - name
+            .iter()
+            .rev()
+            .take(2)
+            .take_while(|byte| matches!(byte, b'"' | b'\''))
+            .count();
+    ["client_id", "client-id", "clientid"].iter().any(|known| {
+        end.checked_sub(known.len())
+            .is_some_and(|from| name[from..end].eq_ignore_ascii_case(known.as_bytes()))
+    })
+}
+
+/// Whether a name goes on with what is kept to oneself, in one word: `shodankey`.
+fn goes_on(piece: &[u8], at: usize) -> bool {
+    [&b"api"[..], b"key", b"token", b"secret", b"auth", b"access"]
+        .iter()
+        .any(|word| {
+            piece
+                .get(at..at + word.len())
+                .is_some_and(|next| next.eq_ignore_ascii_case(word))
+        })
 }
 
 /// Letters and digits, or either in plenty: not one word.
@@ -422,7 +450,8 @@ impl Rules {
                 }
                 Word::Vendor(..) => {
                     if end - start > 7
-                        || (begins(piece, start) && (end - start > 6 || ends(piece, end)))
+                        || (begins(piece, start)
+                            && (end - start > 6 || ends(piece, end) || goes_on(piece, end)))
                     {
                         said.vendors.rotate_right(1);
                         said.vendors[0] = Some(at as u16);

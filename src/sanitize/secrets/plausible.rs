@@ -203,7 +203,8 @@ pub(super) fn holds(value: &[u8], word: &[u8]) -> bool {
 
 /// Words with joints between them: `your-token-goes-here`, `MAX_LENGTH_OF_NAME`, `someCamelCaseNameOfAThing`.
 fn named(value: &[u8], shape: Shape) -> bool {
-    if shape.digits > 1 {
+    // Names that are made by machines end with a number of two places.
+    if shape.digits > 2 || (shape.digits == 2 && shape.others > 0) {
         return false;
     }
     let joints = value
@@ -223,9 +224,77 @@ fn named(value: &[u8], shape: Shape) -> bool {
     if shape.lower > shape.upper * 2 && shape.upper > 0 && capitals * 4 >= shape.upper * 3 {
         return true;
     }
+    if shape.digits > 1 {
+        return false;
+    }
     (one_case && joints >= 2)
         || (shape.digits == 0 && joints >= 1 && one_case)
         || (joints >= 3 && shape.turns * 4 < value.len() as u32)
+}
+
+/// How far around a token the Base64 is looked at that it may be a piece of, and the least of it, in bytes.
+const ENCODED: usize = 80;
+const LEAST: usize = 24;
+
+/// Whether it is a piece of something longer in Base64, such as an image: every beginning of three letters or four stands in
+/// enough of that.
+pub(super) fn within_base64(text: &[u8], start: usize, end: usize) -> bool {
+    if !text[start..end]
+        .iter()
+        .all(|byte| is_base64(*byte) || *byte == b'=')
+    {
+        return false;
+    }
+    let rest = &text[end..(end + ENCODED).min(text.len())];
+    let ahead = rest.iter().take_while(|byte| is_base64(**byte)).count();
+    if encoded(&rest[..ahead]) {
+        return true;
+    }
+    // Tokens may stand one on a line; in a line of Base64 there is a sign.
+    let before = base64_before(text, start);
+    before.iter().any(|byte| matches!(byte, b'+' | b'/')) && encoded(before)
+}
+
+/// The Base64 that ends at `end`, or on the line before, where little stands on this one. Breaks of lines may be escaped.
+fn base64_before(text: &[u8], end: usize) -> &[u8] {
+    let run = |end: usize| {
+        let before = text[end.saturating_sub(ENCODED)..end].iter().rev();
+        end - before.take_while(|byte| is_base64(**byte)).count()
+    };
+    let start = run(end);
+    if end - start >= LEAST * 2 || start == 0 {
+        return &text[start..end];
+    }
+    let blank = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b'"');
+    let gap = text[..start]
+        .iter()
+        .rev()
+        .take(12)
+        .take_while(blank)
+        .count();
+    let line = if text[start - 1] == b'\\' && text.get(start) == Some(&b'n') {
+        start - 1
+    } else if text[start - gap..start].contains(&b'\n') {
+        start - gap
+    } else {
+        return &text[start..end];
+    };
+    &text[run(line)..line]
+}
+
+const fn is_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')
+}
+
+/// Whether Base64 of something that is not written by hand looks like this.
+fn encoded(piece: &[u8]) -> bool {
+    let shape = Shape::of(piece);
+    let (long, turns) = (piece.len() as u32, shape.turns);
+    piece.len() >= LEAST
+        && shape.upper * 8 >= long
+        && shape.lower * 8 >= long
+        && shape.digits > 0
+        && turns * 4 >= long
 }
 
 /// Whether the last six bytes are the CRC-32 of what stands between `from` and them, in base 62.

@@ -158,6 +158,18 @@ const HARMLESS: &[&str] = &[
     "git_sha",
     "example",
     "sample",
+    "nexttoken",
+    "next_token",
+    "next-token",
+    "pagetoken",
+    "page_token",
+    "page-token",
+    "continuationtoken",
+    "continuation_token",
+    "continuation-token",
+    "cursor",
+    "ciphertext",
+    "arn:",
 ];
 
 impl Rules {

@@ -9,7 +9,7 @@ use super::{
     Names, Wanted,
     blocks::{Marks, Parts},
     context::{Valued, WORD},
-    plausible::{checksum_holds, plausible},
+    plausible::{checksum_holds, plausible, within_base64},
     rules::{Rules, Token},
     run::{self, Run, is_uuid},
 };
@@ -207,6 +207,9 @@ impl<'a> Scan<'a> {
         let Some((class, token, end)) = found else {
             return false;
         };
+        if within_base64(self.text, at, end) {
+            return false;
+        }
         self.hit(at..end, class, &token.name);
         true
     }
@@ -223,6 +226,9 @@ impl<'a> Scan<'a> {
         let Some((class, token, end)) = found else {
             return false;
         };
+        if within_base64(self.text, at, end) {
+            return false;
+        }
         self.hit(at..end, class, &token.name);
         true
     }

@@ -170,6 +170,7 @@ impl Scan<'_> {
             | b"hook.eu2.make.com"
             | b"hook.us2.make.com"
             | b"hook.integromat.com" => (b"/", 28),
+            b"outlook.office.com" | b"outlook.office365.com" => (b"/webhook/", 100),
             _ if host.ends_with(b".webhook.office.com") => (b"/webhookb2/", 100),
             _ if host.ends_with(b".tines.com") => (b"/webhook/", 60),
             _ if host.ends_with(b".logic.azure.com") || host.ends_with(b".logic.azure.com:443") => {
