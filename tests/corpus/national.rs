@@ -52,14 +52,15 @@ pub(crate) const NATIONAL: &[(&str, &str, Make)] = &[
             if nth % 3 == 0 { "-" } else { "" }
         )
     }),
-    ("es_nie", "NIE", |draw, _| {
+    ("es_nie", "NIE", |draw, nth| {
         let first = draw.below(3);
         let digits = draw.digits(7);
         let letter = b"TRWAGMYFPDXBNJZSQVHLCKE"
             [((first as u64 * 10_000_000 + value(&digits)) % 23) as usize]
             as char;
+        let joint = ["", "-"][nth % 2];
         format!(
-            "{}{}{letter}",
+            "{}{joint}{}{joint}{letter}",
             ['X', 'Y', 'Z'][first],
             shaped(&digits, "#######")
         )

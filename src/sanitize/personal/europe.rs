@@ -242,6 +242,7 @@ pub(super) const EUROPE: &[Rule] = &[
         &[
             "jmbg",
             "emso",
+            "enotna",
             "em\u{161}o",
             "EM\u{160}O",
             "umcn",

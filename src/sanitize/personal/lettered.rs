@@ -99,7 +99,7 @@ impl Lettered {
             }
             Self::Seven => {
                 before.is_ascii_uppercase()
-                    || matches!(before, b'x'..=b'z')
+                    || matches!(before, b'x'..=b'z' | b'-')
                     || after(0).is_ascii_uppercase()
             }
             Self::Nine => before.is_ascii_uppercase(),
@@ -166,15 +166,17 @@ impl Countries {
             Lettered::Seven => {
                 let joint = usize::from(after(0) == b'-');
                 let letter = upper(after(joint));
-                let nie = match upper(before) {
+                let dash = usize::from(before == b'-');
+                let initial = span.start.checked_sub(1 + dash).map_or(b' ', |at| text[at]);
+                let nie = match upper(initial) {
                     b'X' => Some(0),
                     b'Y' => Some(10_000_000),
                     b'Z' => Some(20_000_000),
                     _ => None,
                 };
-                let start = span.start.saturating_sub(1);
+                let start = span.start.saturating_sub(1 + dash);
                 if let Some(first) = nie
-                    && begins(1)
+                    && begins(1 + dash)
                     && ends(joint + 1)
                     && letter == spanish(first + value_of(digits))
                 {
@@ -305,7 +307,7 @@ fn singapore(first: u8, digits: &[u8]) -> Option<u8> {
 }
 
 fn irish(digits: &[u8], second: u8) -> u8 {
-    let more = if second == b' ' || second == b'W' {
+    let more = if matches!(second, b' ' | b'W' | b'T') {
         0
     } else {
         i32::from(second - b'A') + 1

@@ -99,7 +99,7 @@ pub(super) const WORLD: &[Rule] = &[
     ),
     rule(
         "nz_ird",
-        &["9", "8", "3-3-3", "2-3-3", "3 3 3"],
+        &["9", "8", "3-3-3", "2-3-3", "3 3 3", "7-1", "8-1"],
         &[],
         &["ird", "inland revenue"],
         |d| {
@@ -248,7 +248,7 @@ pub(super) const WORLD: &[Rule] = &[
         "ec_cedula",
         &["10", "9-1"],
         &[],
-        &["cedula", "c\u{e9}dula", "ecuador"],
+        &["cedula", "c\u{e9}dula", "ecuador", "ci"],
         |d| matches!(number(&d[..2]), 1..=24 | 30) && d[2] < 7 && luhn(d),
     ),
     rule(

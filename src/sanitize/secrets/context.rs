@@ -90,7 +90,9 @@ impl Scan<'_> {
         while value.end > end && matches!(text[value.end - 1], b'.' | b'-') {
             value.end -= 1;
         }
-        if value.len() > VALUE || text[value.start] == b'/' && value.len() != 40 {
+        // What ends as Base64 does is no path.
+        let path = text[value.start] == b'/' && value.len() != 40 && text[value.end - 1] != b'=';
+        if value.len() > VALUE || path {
             return;
         }
         // Of the runs in one value each is met.
