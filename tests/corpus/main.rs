@@ -1,6 +1,6 @@
 //! Measures the detectors with the corpus: recall, precision, and hits in a mebibyte of ordinary text, by class.
 //!
-//! `cargo run --release --example corpus` prints a line for each class, with `--json` a JSON array; the exit code is 1 if a
+//! `cargo run --profile perf --example corpus` prints a line for each class, with `--json` a JSON array; the exit code is 1 if a
 //! floor does not hold and 2 if the ordinary text is not there. `--digests` prints what the manifest is to say of each part.
 #![expect(
     clippy::expect_used,

@@ -40,7 +40,7 @@ fn every_command_of_ours_is_one() {
                 assert!(include_str!("../../Cargo.toml").contains("[profile.dist]"));
                 continue;
             }
-            ["cargo", "run", "--release", "--example", "corpus"] => {
+            ["cargo", "run", "--profile", "perf", "--example", "corpus"] => {
                 assert!(include_str!("../../Cargo.toml").contains("name = \"corpus\""));
                 continue;
             }
