@@ -1,13 +1,10 @@
 //! How long operations take, on either side: the two histograms of the MCP conventions.
 //!
 //! Guarantees: no principal, no argument, no URI and no name that is not in the catalog becomes a label; tools are told apart
-//! up to a bound, first come first named; before [`begin`] and without it, an operation costs one branch. To find a series by
-//! its labels is most of what a measurement costs: it is done once for each series.
+//! up to a bound, first come first named; before [`begin`] and without it, an operation costs one branch.
 
 use std::{
-    borrow::Borrow,
     collections::HashSet,
-    hash::{Hash, Hasher},
     sync::{
         Arc, LazyLock,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -16,10 +13,9 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use dashmap::DashMap;
 use opentelemetry::{
     KeyValue,
-    metrics::{BoundHistogram, Histogram, Meter},
+    metrics::{Histogram, Meter},
 };
 
 use super::{instruments, names};
@@ -38,7 +34,7 @@ static MOST: AtomicUsize = AtomicUsize::new(0);
 static NAMED: LazyLock<ArcSwap<HashSet<Arc<str>>>> = LazyLock::new(ArcSwap::default);
 
 /// One operation that is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy)]
 pub struct Operation<'a> {
     /// The method.
     pub method: &'static str,
@@ -66,14 +62,20 @@ pub fn are_read() -> bool {
 /// A call of a client was answered after `took`.
 pub fn served(operation: &Operation<'_>, took: Duration) {
     if are_read() {
-        instruments().calls.served.record(operation, took);
+        instruments()
+            .calls
+            .served
+            .record(took.as_secs_f64(), &labels(operation));
     }
 }
 
 /// An upstream answered, or did not, after `took`.
 pub fn asked(operation: &Operation<'_>, took: Duration) {
     if are_read() {
-        instruments().calls.asked.record(operation, took);
+        instruments()
+            .calls
+            .asked
+            .record(took.as_secs_f64(), &labels(operation));
     }
 }
 
@@ -99,20 +101,26 @@ pub const fn class_of(code: i64) -> &'static str {
 /// The two histograms.
 #[derive(Debug)]
 pub(super) struct Calls {
-    served: Durations,
-    asked: Durations,
+    served: Histogram<f64>,
+    asked: Histogram<f64>,
 }
 
 impl Calls {
     pub(super) fn new(meter: &Meter) -> Self {
+        let histogram = |name: &'static str, about: &'static str| {
+            meter
+                .f64_histogram(name)
+                .with_unit("s")
+                .with_description(about)
+                .with_boundaries(SECONDS.to_vec())
+                .build()
+        };
         Self {
-            served: Durations::new(
-                meter,
+            served: histogram(
                 "mcp.server.operation.duration",
                 "How long requests of clients took, from their arrival to the end of their answer.",
             ),
-            asked: Durations::new(
-                meter,
+            asked: histogram(
                 "mcp.client.operation.duration",
                 "How long requests to upstreams took, from sending to the end of the answer.",
             ),
@@ -120,130 +128,7 @@ impl Calls {
     }
 }
 
-/// A histogram, and its series that were found before.
-#[derive(Debug)]
-struct Durations {
-    all: Histogram<f64>,
-    /// No more than there are series: a tool without a label of its own is never a key.
-    found: DashMap<Key, BoundHistogram<f64>>,
-}
-
-impl Durations {
-    fn new(meter: &Meter, name: &'static str, about: &'static str) -> Self {
-        let all = meter
-            .f64_histogram(name)
-            .with_unit("s")
-            .with_description(about)
-            .with_boundaries(SECONDS.to_vec())
-            .build();
-        let found = DashMap::default();
-        Self { all, found }
-    }
-
-    fn record(&self, operation: &Operation<'_>, took: Duration) {
-        let seconds = took.as_secs_f64();
-        let are_told_apart =
-            operation.method == methods::TOOLS_CALL && MOST.load(Ordering::Relaxed) > 0;
-        let operation = Operation {
-            tool: operation.tool.filter(|_| are_told_apart),
-            ..*operation
-        };
-        if let Some(series) = self.found.get(&operation as &dyn Keyed) {
-            series.record(seconds);
-            return;
-        }
-        let tool = operation.tool.map(label);
-        let labels = labels(&operation, tool.as_ref());
-        if tool.as_ref() == operation.tool {
-            let series = self.all.bind(&labels);
-            series.record(seconds);
-            self.found.insert(Key::of(&operation), series);
-        } else {
-            self.all.record(seconds, &labels);
-        }
-    }
-}
-
-/// An operation's series.
-#[derive(Debug)]
-struct Key {
-    method: &'static str,
-    revision: Option<Revision>,
-    upstream: Option<UpstreamId>,
-    tool: Option<Arc<str>>,
-    error: Option<&'static str>,
-}
-
-impl Key {
-    fn of(operation: &Operation<'_>) -> Self {
-        Self {
-            method: operation.method,
-            revision: operation.revision,
-            upstream: operation.upstream.cloned(),
-            tool: operation.tool.cloned(),
-            error: operation.error,
-        }
-    }
-}
-
-/// What a series is looked up by, whoever owns it.
-trait Keyed {
-    fn operation(&self) -> Operation<'_>;
-}
-
-impl Keyed for Operation<'_> {
-    fn operation(&self) -> Operation<'_> {
-        *self
-    }
-}
-
-impl Keyed for Key {
-    fn operation(&self) -> Operation<'_> {
-        Operation {
-            method: self.method,
-            revision: self.revision,
-            upstream: self.upstream.as_ref(),
-            tool: self.tool.as_ref(),
-            error: self.error,
-        }
-    }
-}
-
-impl<'a> Borrow<dyn Keyed + 'a> for Key {
-    fn borrow(&self) -> &(dyn Keyed + 'a) {
-        self
-    }
-}
-
-impl Hash for dyn Keyed + '_ {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.operation().hash(state);
-    }
-}
-
-impl PartialEq for dyn Keyed + '_ {
-    fn eq(&self, other: &Self) -> bool {
-        self.operation() == other.operation()
-    }
-}
-
-impl Eq for dyn Keyed + '_ {}
-
-impl Hash for Key {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.operation().hash(state);
-    }
-}
-
-impl PartialEq for Key {
-    fn eq(&self, other: &Self) -> bool {
-        self.operation() == other.operation()
-    }
-}
-
-impl Eq for Key {}
-
-fn labels(operation: &Operation<'_>, tool: Option<&Arc<str>>) -> Vec<KeyValue> {
+fn labels(operation: &Operation<'_>) -> Vec<KeyValue> {
     let mut labels = Vec::with_capacity(6);
     labels.push(KeyValue::new(names::METHOD, operation.method));
     if let Some(revision) = operation.revision {
@@ -254,8 +139,10 @@ fn labels(operation: &Operation<'_>, tool: Option<&Arc<str>>) -> Vec<KeyValue> {
     }
     if operation.method == methods::TOOLS_CALL {
         labels.push(KeyValue::new(names::OPERATION, "execute_tool"));
-        if let Some(tool) = tool {
-            labels.push(KeyValue::new(names::TOOL, Arc::clone(tool)));
+        if let Some(tool) = operation.tool
+            && let Some(tool) = told_apart(tool)
+        {
+            labels.push(KeyValue::new(names::TOOL, tool));
         }
     }
     if let Some(error) = operation.error {
@@ -264,16 +151,19 @@ fn labels(operation: &Operation<'_>, tool: Option<&Arc<str>>) -> Vec<KeyValue> {
     labels
 }
 
-/// The name that a tool goes by in metrics, where tools are told apart.
-fn label(tool: &Arc<str>) -> Arc<str> {
+/// The name that a tool goes by in metrics; none where none are told apart.
+fn told_apart(tool: &Arc<str>) -> Option<Arc<str>> {
     static OTHER: LazyLock<Arc<str>> = LazyLock::new(|| names::OTHER.into());
     let most = MOST.load(Ordering::Relaxed);
+    if most == 0 {
+        return None;
+    }
     let named = NAMED.load();
     if let Some(name) = named.get(tool) {
-        return Arc::clone(name);
+        return Some(Arc::clone(name));
     }
     if named.len() >= most {
-        return Arc::clone(&OTHER);
+        return Some(Arc::clone(&OTHER));
     }
     NAMED.rcu(|named| {
         let mut named = HashSet::clone(named);
@@ -283,5 +173,5 @@ fn label(tool: &Arc<str>) -> Arc<str> {
         named
     });
     let is_named = NAMED.load().contains(tool);
-    Arc::clone(if is_named { tool } else { &OTHER })
+    Some(Arc::clone(if is_named { tool } else { &OTHER }))
 }
