@@ -192,10 +192,14 @@ pub fn text(out: &mut String, value: &str, most: usize) {
 }
 
 /// Where the first character stands that may not stand in a string as it is. Most values are printable ASCII throughout, which is
-/// told byte by byte.
+/// told sixteen bytes at a time.
 fn odd(text: &str) -> Option<usize> {
-    let plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
-    let first = text.bytes().position(|byte| !plain(byte))?;
+    let plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+    // No early end within a block: so the compiler looks at all of it at once.
+    let clear = |block: &&[u8; 16]| block.iter().fold(true, |clear, byte| clear & plain(byte));
+    let (blocks, _) = text.as_bytes().as_chunks();
+    let from = 16 * blocks.iter().take_while(clear).count();
+    let first = from + text.bytes().skip(from).position(|byte| !plain(&byte))?;
     let odd = text[first..].find(|character| !is_harmless(character))?;
     Some(first + odd)
 }

@@ -381,7 +381,7 @@ fn build(fill: impl FnOnce(&mut Object<'_>)) -> Event {
     let mut record = Object::begin(&mut text);
     fill(&mut record);
     record.end();
-    text.into_bytes().into_boxed_slice()
+    text.into_bytes()
 }
 
 fn address(of: View<'_>) -> Option<String> {

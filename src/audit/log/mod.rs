@@ -38,7 +38,7 @@ use super::{
 };
 
 /// An event: the text of one canonical JSON object.
-pub type Event = Box<[u8]>;
+pub type Event = Vec<u8>;
 
 /// How the log is cut and signed (SECURITY 6).
 #[derive(Debug, Clone, Copy)]

@@ -95,5 +95,5 @@ pub(in crate::audit) fn event(fill: impl FnOnce(&mut Object<'_>)) -> Event {
     let mut object = Object::begin(&mut text);
     fill(&mut object);
     object.end();
-    text.into_bytes().into_boxed_slice()
+    text.into_bytes()
 }

@@ -2,9 +2,9 @@
 //!
 //! Guarantees: what was put is written in the order it was put; a call that waits for its record goes on only when the record
 //! is as safe as the durability promises (SECURITY AUD-1); what cannot be written now is kept and written later, within
-//! bounds, and what is beyond the bounds is counted and told in a gap record (AUD-2). Cost: under `kernel` whoever finds nobody
-//! writing writes for all who are waiting, so that a call alone costs one system call and no thread is woken; under
-//! `strict` a thread writes and syncs for all who came meanwhile.
+//! bounds, and what is beyond the bounds is counted and told in a gap record (AUD-2). Cost: under `kernel` whoever needs a
+//! record to go on, and finds nobody writing, writes for all; what nobody waits for goes along with that, or [`SOON`], so that a
+//! call costs one system call and no thread is woken; under `strict` a thread writes and syncs for all who came meanwhile.
 
 mod terms;
 #[cfg(test)]
@@ -27,8 +27,15 @@ use super::{
     stamp,
 };
 
-/// How long after a record the disk is told to keep it, under [`Durability::Kernel`].
+/// How long after a record the disk is told to keep it at the latest, under [`Durability::Kernel`].
 pub const LATER: Duration = Duration::from_millis(50);
+/// How long after what happened its record is handed to the operating system at the latest, under [`Durability::Kernel`]: that of
+/// a permission is before anything is done.
+pub const SOON: Duration = Duration::from_millis(5);
+/// How many turns of [`SOON`] a sync may wait for.
+const TURNS: u32 = 9;
+/// How many records nobody waits for, before whoever brings the next writes them.
+const MANY: usize = 64;
 /// How often it is tried again to write where writing fails.
 const AGAIN: Duration = Duration::from_millis(250);
 /// How often in a row it is tried to make the same durable in a new segment, before a pause.
@@ -195,6 +202,12 @@ impl Recorder {
             }
             Durability::Strict => shared.work.notify_one(),
             Durability::Kernel if queue.writing || queue.failing => {}
+            Durability::Kernel if weight != Weight::Permit && queue.events.len() < MANY => {
+                // Where something else is written and not synced, the thread has its turns already.
+                if queue.events.len() == 1 && !queue.dirty {
+                    shared.work.notify_one();
+                }
+            }
             Durability::Kernel => {
                 queue.writing = true;
                 drop(queue);
@@ -356,10 +369,15 @@ impl Shared {
         let (mut looked, mut tidied) = (None, Some(SystemTime::now()));
         let mut signed = tidied;
         let mut indexing = Indexing::default();
+        let mut turns = 0;
         loop {
             let closing = self.wait();
             self.write_if_nobody_does();
-            self.sync();
+            turns += 1;
+            if closing || turns >= TURNS || self.syncs_each_turn() {
+                turns = 0;
+                self.sync();
+            }
             if is_due(&mut signed, self.interval) || closing {
                 let mut log = self.log();
                 // Tried again with the next turn.
@@ -382,6 +400,11 @@ impl Shared {
             let ended = self.log().take_ended();
             indexing.take_on(ended);
         }
+    }
+
+    /// Whether a sync waits for nothing: somebody waits for it, or the last one failed.
+    fn syncs_each_turn(&self) -> bool {
+        self.durability != Durability::Kernel || self.queue().failing
     }
 
     /// Looks how full the disk is; where that has changed, it is recorded.
@@ -423,7 +446,8 @@ impl Shared {
         }
         let pause = match self.durability {
             _ if queue.failing => AGAIN,
-            Durability::Kernel | Durability::Async => LATER,
+            Durability::Kernel => SOON,
+            Durability::Async => LATER,
             Durability::Strict => Duration::ZERO,
         };
         if !queue.closing && !idle(&queue) && !pause.is_zero() {

@@ -5,8 +5,8 @@
 pub enum Durability {
     /// When it survives a loss of power. One sync serves all who wait for it.
     Strict,
-    /// When the operating system has it: it survives the death of this process. Synced at most
-    /// [`LATER`](super::LATER) later.
+    /// When the operating system has it: it survives the death of this process. What nobody waits for, such as how a call
+    /// ended, gets there [`SOON`](super::SOON) after it happened at the latest. Synced at most [`LATER`](super::LATER) later.
     Kernel,
     /// At once: it is written as much as [`LATER`](super::LATER) later.
     Async,

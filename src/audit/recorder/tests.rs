@@ -109,6 +109,39 @@ fn who_has_waited_finds_the_record_in_the_file() {
     }
 }
 
+/// Under `kernel`, nobody waits for what has happened already: it goes along with the next permission, before that, or by itself.
+#[test]
+fn what_nobody_waits_for_is_written_with_what_somebody_does_and_else_soon() {
+    let directory = tempfile::tempdir().unwrap();
+    let storage = Arc::new(Storage(Arc::default()));
+    let key = SigningKey::generate().0;
+    let (log, _) = Log::open(storage, directory.path(), origin(), key, Cuts::default()).unwrap();
+    let (recorder, keeper) = Recorder::start(
+        log,
+        Durability::Kernel,
+        Bounds::default(),
+        Duration::from_secs(3_600),
+        Box::new(|_| {}),
+    )
+    .unwrap();
+    for n in [0, 10, 20] {
+        // The thread sleeps for an hour, unless it is told.
+        drop(recorder.put(happened(n), Weight::Fact).unwrap());
+        while recorder.lag() > 0 {
+            thread::yield_now();
+        }
+        assert_eq!(calls(directory.path()).last(), Some(&n));
+        drop(recorder.put(happened(n + 1), Weight::Fact).unwrap());
+        put(&recorder, n + 2).unwrap();
+        let all = calls(directory.path());
+        assert_eq!(all[all.len() - 3..], [n, n + 1, n + 2]);
+        while recorder.0.queue().dirty {
+            thread::yield_now();
+        }
+    }
+    drop(keeper);
+}
+
 /// SECURITY AUD-2
 #[test]
 fn what_cannot_be_written_is_refused_kept_and_written_later() {
