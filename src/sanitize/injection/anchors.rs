@@ -18,6 +18,8 @@ const BEYOND: usize = 6;
 const MARKED: usize = 4;
 /// Bits of the filter: by some six hundred words, one in fifty others passes.
 const BITS: u32 = 15;
+/// Bits of what is asked before it.
+const BEGUN: u32 = 13;
 /// What is left of eight bytes of which so many count.
 const KEPT: [u64; KEY + 1] = [
     0,
@@ -35,12 +37,17 @@ const KEPT: [u64; KEY + 1] = [
 #[derive(Debug, Clone)]
 struct Filter(Box<[u64; 1 << (BITS - 6)]>);
 
+/// One bit for the first three bytes of each word: asked first, since it costs least and most words end here.
+#[derive(Debug, Clone)]
+struct Begun(Box<[u64; 1 << (BEGUN - 6)]>);
+
 /// Finds anchors.
 #[derive(Debug, Clone)]
 pub(super) struct Anchors {
     words: AhoCorasick,
     /// For each word, how far before it its phrase may begin.
     reach: Box<[usize]>,
+    begun: Begun,
     filter: Filter,
     /// The ASCII bytes, neither letters nor digits, that a word begins with.
     marks: Box<[u8]>,
@@ -69,9 +76,11 @@ impl Anchors {
         });
         let reach = reach.collect();
         let mut filter = Filter(Box::new([0; 1 << (BITS - 6)]));
+        let mut begun = Begun(Box::new([0; 1 << (BEGUN - 6)]));
         let mut marks = Vec::new();
         for (word, _) in &words {
             let word = word.as_bytes();
+            begun.add(word);
             let letters = word.iter().take_while(|byte| byte.is_ascii_alphanumeric());
             let [first, whole] = keys(word, letters.count());
             // "the user" is not looked for at every "the".
@@ -90,6 +99,7 @@ impl Anchors {
         Ok(Self {
             words,
             reach,
+            begun,
             filter,
             marks: marks.into(),
         })
@@ -111,6 +121,9 @@ impl Anchors {
                 let nth = starts.trailing_zeros();
                 starts &= starts - 1;
                 let word = &text[at + nth as usize..];
+                if !self.begun.has(word) {
+                    continue;
+                }
                 let [first, whole] = keys(word, (letters >> nth).trailing_ones() as usize);
                 if (self.filter.has(first) || self.filter.has(whole))
                     && let Some(reach) = self.reach(word)
@@ -187,6 +200,37 @@ fn keys(word: &[u8], letters: usize) -> [u64; 2] {
     };
     let key = key | 0x2020_2020_2020_2020;
     [key & KEPT[known], key]
+}
+
+impl Begun {
+    fn add(&mut self, word: &[u8]) {
+        match *word {
+            [first, second, third, ..] => self.set(first, second, third),
+            [first, second] => (0..32).for_each(|third| self.set(first, second, third)),
+            _ => self.0.fill(u64::MAX),
+        }
+    }
+
+    fn set(&mut self, first: u8, second: u8, third: u8) {
+        let place = Self::place(first, second, third);
+        self.0[place / 64] |= 1 << (place % 64);
+    }
+
+    /// Whether a word may begin as this text does; too short a one is let through.
+    #[inline]
+    fn has(&self, text: &[u8]) -> bool {
+        let [first, second, third, ..] = *text else {
+            return true;
+        };
+        let place = Self::place(first, second, third);
+        self.0[place / 64] >> (place % 64) & 1 == 1
+    }
+
+    /// Alike for letters of either case.
+    #[inline]
+    const fn place(first: u8, second: u8, third: u8) -> usize {
+        (first & 31) as usize | ((second & 31) as usize) << 5 ^ ((third & 31) as usize) << 8
+    }
 }
 
 impl Filter {

@@ -1,7 +1,7 @@
 //! Words that say what a number is, looked for together and in either case.
 //!
 //! Guarantees: every place of every word is told, those that overlap too, but short ones inside of other words; linear, since
-//! few words begin alike. What is kept is small, 8 KiB and a few for the words themselves, so that looking for words does not
+//! few words begin alike. What is kept is small, 11 KiB and a few for the words themselves, so that looking for words does not
 //! drive everything else out of the caches: an automaton of the same words takes 1.2 MB. Deliberately absent: what may stand
 //! beside a word.
 
@@ -15,23 +15,39 @@ const STEP: usize = 16;
 const KEYS: usize = 1 << 13;
 /// How many groups there are at most: keys share them when there are more.
 const GROUPS: usize = 255;
+/// How many keys of four bytes there are.
+const LONGER: usize = 1 << 14;
 
 /// Words by what they begin with.
 #[derive(Debug)]
 pub(super) struct Words {
     /// Which group a key has, and zero where no word begins so.
     keyed: Box<[u8; KEYS]>,
-    groups: Vec<Group>,
+    /// Which words of four bytes and more there are, by those, and which shorter ones, by their keys: a group is shared by keys,
+    /// and of what has one, most is told apart here.
+    longer: Bits,
+    shorter: Bits,
+    groups: Vec<Vec<Word>>,
 }
 
-/// Words that begin alike.
-#[derive(Debug, Default)]
-struct Group {
-    /// One bit for each fourth byte, by its low five bits, that some word goes on with.
-    fourth: u32,
-    /// Whether a word has fewer bytes.
-    short: bool,
-    words: Vec<Word>,
+/// One bit for each of some numbers.
+#[derive(Debug)]
+struct Bits(Box<[u64]>);
+
+impl Bits {
+    /// None of the numbers below `many`, a multiple of 64.
+    fn none(many: usize) -> Self {
+        Self(vec![0; many / 64].into())
+    }
+
+    fn add(&mut self, number: usize) {
+        self.0[number / 64] |= 1 << (number % 64);
+    }
+
+    #[inline]
+    fn has(&self, number: usize) -> bool {
+        self.0[number / 64] >> (number % 64) & 1 == 1
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +61,8 @@ impl Words {
     pub(super) fn of(words: impl IntoIterator<Item = (&'static [u8], u8)>) -> Self {
         let mut all = Self {
             keyed: Box::new([0; KEYS]),
+            longer: Bits::none(LONGER),
+            shorter: Bits::none(KEYS),
             groups: Vec::new(),
         };
         let mut keys = 0;
@@ -62,6 +80,10 @@ impl Words {
     }
 
     fn add(&mut self, key: u16, word: Word, keys: &mut usize) {
+        match word.bytes.get(3) {
+            Some(fourth) => self.longer.add(longer(key, *fourth)),
+            None => self.shorter.add(usize::from(key)),
+        }
         let group = &mut self.keyed[usize::from(key)];
         if *group == 0 {
             *group = 1 + (*keys % GROUPS) as u8;
@@ -69,14 +91,9 @@ impl Words {
         }
         let at = usize::from(*group) - 1;
         if at == self.groups.len() {
-            self.groups.push(Group::default());
+            self.groups.push(Vec::new());
         }
-        let group = &mut self.groups[at];
-        match word.bytes.get(3) {
-            Some(fourth) => group.fourth |= 1 << (fourth & 31),
-            None => group.short = true,
-        }
-        group.words.push(word);
+        self.groups[at].push(word);
     }
 
     /// Tells every word in a piece of text: where it stands, and whose it is. Words of three bytes or fewer may be left out where
@@ -104,33 +121,34 @@ impl Words {
             while hits != 0 {
                 let nth = hits.trailing_zeros() as usize;
                 hits &= hits - 1;
-                let group = usize::from(group(&keys[nth % STEP])) - 1;
-                self.groups[group].at(piece, at + nth, &mut told);
+                let key = keys[nth % STEP];
+                if self.may_begin(piece, at + nth, key) {
+                    let group = &self.groups[usize::from(group(&key)) - 1];
+                    compare(group, piece, at + nth, &mut told);
+                }
             }
             at += STEP;
         }
     }
+
+    /// Whether a word may begin at a place with this key.
+    #[inline]
+    fn may_begin(&self, piece: &[u8], start: usize, key: u16) -> bool {
+        let fourth = piece.get(start + 3).copied().unwrap_or_default();
+        let inside = |at: usize| piece.get(at).is_some_and(u8::is_ascii_lowercase);
+        self.longer.has(longer(key, fourth))
+            || self.shorter.has(usize::from(key))
+                && !(inside(start) && inside(start.wrapping_sub(1)))
+    }
 }
 
-impl Group {
-    /// Tells the words of the group that begin at a place.
-    #[inline]
-    fn at(&self, piece: &[u8], start: usize, told: &mut impl FnMut(Range<usize>, u8)) {
-        let fourth = piece.get(start + 3).map_or(0, |byte| byte & 31);
-        let inside = |at: usize| piece.get(at).is_some_and(u8::is_ascii_lowercase);
-        let short = self.short && !(inside(start) && inside(start.wrapping_sub(1)));
-        if short || self.fourth >> fourth & 1 == 1 {
-            self.compare(piece, start, told);
-        }
-    }
-
-    fn compare(&self, piece: &[u8], start: usize, told: &mut impl FnMut(Range<usize>, u8)) {
-        for word in &self.words {
-            let end = start + word.bytes.len();
-            let here = piece.get(start..end);
-            if here.is_some_and(|here| here.eq_ignore_ascii_case(word.bytes)) {
-                told(start..end, word.whose);
-            }
+/// Tells the words of a group that begin at a place.
+fn compare(words: &[Word], piece: &[u8], start: usize, told: &mut impl FnMut(Range<usize>, u8)) {
+    for word in words {
+        let end = start + word.bytes.len();
+        let here = piece.get(start..end);
+        if here.is_some_and(|here| here.eq_ignore_ascii_case(word.bytes)) {
+            told(start..end, word.whose);
         }
     }
 }
@@ -143,6 +161,13 @@ fn keys(bytes: &[u8; STEP + 2]) -> [u16; STEP] {
         *kept = key(bytes[nth], bytes[nth + 1], bytes[nth + 2]);
     }
     keys
+}
+
+/// The number of what begins with this key and goes on with this byte: alike for letters of either case, too.
+#[inline(always)]
+const fn longer(key: u16, fourth: u8) -> usize {
+    let all = (key as u32) << 5 | (fourth & 31) as u32;
+    (all.wrapping_mul(0x9E37_79B1) >> 18) as usize % LONGER
 }
 
 /// Alike for letters of either case: of most bytes that are alike in their low five bits only one is in a text.
