@@ -125,7 +125,7 @@ pub(super) fn scan_noting(
     text: &[u8],
     limits: &Limits,
 ) -> Result<(Span, Option<Arc<Notes>>), ScanError> {
-    if let Err(error) = std::str::from_utf8(text) {
+    if let Err(error) = simdutf8::compat::from_utf8(text) {
         return Err(ScanError::Encoding(error.valid_up_to()));
     }
     // Where it will stay: notes are larger than one would like to move.
