@@ -2,14 +2,9 @@
 //!
 //! What is found is decided by bytes alone; whether it is out of place is decided by its neighbours, elsewhere.
 
-use wide::u8x16;
+use fearless_simd::{Simd, prelude::*};
 
-use crate::sanitize::survey::{BLOCK as STRIDE, Found, is, within};
-
-/// Bytes in one vector register.
-const BLOCK: usize = 16;
-/// With what is seen behind the last of them.
-const WINDOW: usize = STRIDE + 2;
+use crate::sanitize::survey::{Found, Marks, bits};
 
 /// The suspects of one text, asked for in rising order.
 pub(super) struct Suspects<'t> {
@@ -92,90 +87,40 @@ fn is_suspect(text: &[u8], at: usize) -> bool {
 
 /// One bit for each of the bytes from `at` on, as many as the survey looks at together, the first lowest: set where a character
 /// begins that may be a suspect by its first bytes.
-pub(in crate::sanitize) fn suspects(text: &[u8], at: usize) -> u64 {
-    let rest = text.get(at..).unwrap_or_default();
-    match rest.first_chunk::<WINDOW>() {
-        Some(window) => suspects_in(window),
-        None => {
-            let mut last = [0; WINDOW];
-            last[..rest.len()].copy_from_slice(rest);
-            suspects_in(&last)
-        }
-    }
-}
-
-fn suspects_in(window: &[u8; WINDOW]) -> u64 {
-    let block = Block {
-        window,
-        firsts: [
-            load(window, 0),
-            load(window, BLOCK),
-            load(window, 2 * BLOCK),
-            load(window, 3 * BLOCK),
-        ],
-    };
-    block.behind(0xC2, |second, _| is(second, 0xAD))
-        | block.behind(0xCD, |second, _| is(second, 0x8F))
-        | block.behind(0xD8, |second, _| is(second, 0x9C))
-        | block.behind(0xE1, |second, _| {
-            is(second, 0x85) | is(second, 0x9E) | is(second, 0xA0)
-        })
-        | block.behind(0xE2, |second, third| {
-            is(second, 0x80) & (within(third, 0x8B, 5) | within(third, 0xAA, 5))
-                | is(second, 0x81) & within(third, 0xA0, 16)
-                | is(second, 0xA0) & is(third, 0x80)
-        })
-        | block.behind(0xE3, |second, _| is(second, 0x85))
-        | block.behind(0xEF, |second, _| {
-            within(second, 0xB7, 2) | is(second, 0xBB) | within(second, 0xBE, 2)
-        })
-        | block.behind(0xF3, |second, _| is(second, 0xA0))
-        | block.behind(0xF0, |second, _| is(second, 0x9B) | is(second, 0x9D))
-        // The last two characters of each plane.
-        | block.pairs(
-            |first| first.max(u8x16::splat(0xF0)).simd_eq(first),
-            |second, third| is(second & u8x16::splat(0x0F), 0x0F) & is(third, 0xBF),
-        )
-}
-
-/// What is looked at together, its bytes in registers. Everything about it has to come to lie in one function: where closures
-/// stay functions of their own, as without link-time optimisation, it takes five times as long.
-struct Block<'w> {
-    window: &'w [u8; WINDOW],
-    firsts: [u8x16; STRIDE / BLOCK],
-}
-
-impl Block<'_> {
-    /// Where a byte stands and what is behind it fits.
-    #[inline(always)]
-    fn behind(&self, lead: u8, of: impl Fn(u8x16, u8x16) -> u8x16) -> u64 {
-        self.pairs(|first| is(first, lead), of)
-    }
-
-    /// Where a first byte fits, and the two behind it.
-    #[inline(always)]
-    fn pairs(&self, lead: impl Fn(u8x16) -> u8x16, of: impl Fn(u8x16, u8x16) -> u8x16) -> u64 {
-        let [first, second, third, fourth] = self.firsts;
-        let leads = [lead(first), lead(second), lead(third), lead(fourth)];
-        // Of a script few first bytes are met: of the others nothing more is asked.
-        if (leads[0] | leads[1] | leads[2] | leads[3]).to_bitmask() == 0 {
-            return 0;
-        }
-        let mut found = 0;
-        for (nth, lead) in leads.into_iter().enumerate() {
-            let at = nth * BLOCK;
-            let behind = of(load(self.window, at + 1), load(self.window, at + 2));
-            found |= u64::from((lead & behind).to_bitmask()) << at;
-        }
-        found
-    }
-}
-
 #[inline(always)]
-fn load(window: &[u8; WINDOW], at: usize) -> u8x16 {
-    let mut block = [0; BLOCK];
-    block.copy_from_slice(&window[at..at + BLOCK]);
-    u8x16::new(block)
+pub(in crate::sanitize) fn suspects<S: Simd>(simd: S, text: &[u8], at: usize) -> u64 {
+    let first = Marks::at(simd, text, at);
+    let second = Marks::at(simd, text, at + 1);
+    let third = Marks::at(simd, text, at + 2);
+    let mut found = first.is(0xC2) & second.is(0xAD)
+        | first.is(0xCD) & second.is(0x8F)
+        | first.is(0xD8) & second.is(0x9C)
+        | first.is(0xE3) & second.is(0x85)
+        | first.is(0xF3) & second.is(0xA0);
+    // Of a script few first bytes are met: of the others nothing more is asked.
+    let symbol = first.is(0xE2);
+    if symbol.any_true() {
+        let general = second.is(0x80) & (third.within(0x8B, 5) | third.within(0xAA, 5))
+            | second.is(0x81) & third.within(0xA0, 16)
+            | second.is(0xA0) & third.is(0x80);
+        found |= symbol & general;
+    }
+    let old = first.is(0xE1);
+    if old.any_true() {
+        found |= old & (second.is(0x85) | second.is(0x9E) | second.is(0xA0));
+    }
+    let form = first.is(0xEF);
+    if form.any_true() {
+        found |= form & (second.within(0xB7, 2) | second.is(0xBB) | second.within(0xBE, 2));
+    }
+    let four = first.at_least(0xF0);
+    if four.any_true() {
+        // The last two characters of each plane.
+        let last = second.only(0x0F).is(0x0F) & third.is(0xBF);
+        let music = first.is(0xF0) & (second.is(0x9B) | second.is(0x9D));
+        found |= four & last | music;
+    }
+    bits(found)
 }
 
 #[cfg(test)]

@@ -7,13 +7,17 @@
 // SECURITY 7
 
 mod blocks;
+mod marks;
 #[cfg(test)]
 mod tests;
 
 use std::ops::Range;
 
+use fearless_simd::{Level, Simd, dispatch, prelude::*};
+
 pub(super) use blocks::{BLOCK, block, is, mask, within};
-use blocks::{Gates, Marks, eroded};
+pub(super) use marks::{Held, Marks, bits};
+use marks::{ahead, behind, eroded};
 
 use super::{decoded::KEEP, hidden, work::looked};
 
@@ -84,72 +88,56 @@ pub(super) struct Numbers {
     pub(super) heads: u64,
 }
 
-/// What is remembered of the block before.
-#[derive(Default)]
-struct Before {
-    /// Whether nothing but what is near matters of it.
-    quiet: bool,
-    /// What is near the bytes of runs.
-    near: u64,
-    /// What runs are made of, where it was asked about.
-    runs: Option<Runs>,
-    /// Runs that had their length; of the alphabets of Base64 also where they had [`TOKEN`].
-    words: u64,
-    tokens: u64,
-    letters: u64,
-    encoded: u64,
+/// What the bytes of a block are, one bit for each.
+#[derive(Default, Clone, Copy)]
+struct Kinds {
+    letter: u64,
     digit: u64,
-    /// The same with what may stand between digits, and where that was looked at.
-    filled: u64,
-    row: Option<u64>,
-    rows: u64,
-    /// Whether there were rows of digits: then there are more, as a rule.
-    dense: bool,
     dash: u64,
-    dashes: u64,
-    /// Whether a dash stands in it behind what is not near.
-    opens: bool,
-    /// For how many blocks more a flag for a user is near.
-    flag: u8,
-}
-
-/// What runs are made of.
-#[derive(Debug, Clone, Copy)]
-struct Runs {
-    alnum: u64,
+    /// Letters, digits, dashes and lines.
     token: u64,
     /// Of either alphabet of Base64.
     word: u64,
 }
 
-impl Runs {
+impl Kinds {
     #[inline(always)]
-    fn of(marks: &Marks) -> Self {
-        let dash = marks.mask(|bytes| is(bytes, b'-'));
-        Self::with(marks, marks.letter() | marks.digit(), dash)
-    }
-
-    /// The same where letters and digits are known, and dashes.
-    #[inline(always)]
-    fn with(marks: &Marks, alnum: u64, dash: u64) -> Self {
-        let token = alnum | dash | marks.mask(|bytes| is(bytes, b'_'));
+    fn of<S: Simd>(marks: Marks<S>) -> Self {
+        let (letter, digit) = (bits(marks.letter()), bits(marks.digit()));
+        let dash = bits(marks.is(b'-'));
+        let token = letter | digit | dash | bits(marks.is(b'_'));
         Self {
-            alnum,
+            letter,
+            digit,
+            dash,
             token,
-            word: token | marks.slash(),
+            word: token | bits(marks.slash()),
         }
     }
 
-    /// Those of the block before `at`.
-    fn before(text: &[u8], at: usize) -> Self {
-        let none = Self {
-            alnum: 0,
-            token: 0,
-            word: 0,
-        };
-        at.checked_sub(BLOCK)
-            .map_or(none, |at| Self::of(&Marks::of(&block(text, at))))
+    #[inline(always)]
+    const fn alnum(self) -> u64 {
+        self.letter | self.digit
     }
+}
+
+/// What is remembered of the block before.
+#[derive(Default)]
+struct Before {
+    kinds: Kinds,
+    /// Where runs had their length; of the alphabets of Base64 also where they had [`TOKEN`].
+    words: u64,
+    tokens: u64,
+    letters: u64,
+    encoded: u64,
+    /// Digits with what may stand between, and where rows of them had their length.
+    row: u64,
+    rows: u64,
+    dashes: u64,
+    /// Whether a dash stands in it behind what no run has.
+    opens: bool,
+    /// For how many blocks more a flag for a user is near.
+    flag: u8,
 }
 
 impl Survey {
@@ -162,15 +150,14 @@ impl Survey {
 
     /// Looks at another text.
     pub(super) fn read(&mut self, text: &str) {
+        self.read_at(Level::new(), text);
+    }
+
+    /// The same with what a machine of this level can do.
+    fn read_at(&mut self, level: Level, text: &str) {
         self.clear();
-        let text = text.as_bytes();
         looked(text.len());
-        let mut before = Before::default();
-        let mut at = 0;
-        while at < text.len() {
-            self.block(text, at, &mut before);
-            at += BLOCK;
-        }
+        dispatch!(level, simd => self.blocks(simd, text.as_bytes()));
     }
 
     fn clear(&mut self) {
@@ -188,95 +175,64 @@ impl Survey {
     }
 
     #[inline(always)]
-    fn block(&mut self, text: &[u8], at: usize, before: &mut Before) {
-        let marks = Marks::of(&block(text, at));
-        let gates = marks.gates();
-        let near = marks.near();
-        // No run is longer than the stretch of what is near that it lies in; what is beyond ASCII is near for now.
-        let long = eroded(before.near, near, &[1, 2, 4, 6]);
-        if gates.all_shut() && long == 0 {
-            if !before.quiet {
-                *before = Before {
-                    flag: before.flag,
-                    quiet: before.flag <= 1,
-                    row: Some(0),
+    fn blocks<S: Simd>(&mut self, simd: S, text: &[u8]) {
+        let mut before = Before::default();
+        let mut at = 0;
+        while at < text.len() {
+            let marks = Marks::at(simd, text, at);
+            let kinds = Kinds::of(marks);
+            let words = eroded(before.kinds.word, kinds.word, &[1, 2, 4, 6]);
+            let flag = before.flag.saturating_sub(1);
+            before = if words == 0 && !marks.tells().any_true() {
+                Before {
+                    kinds,
+                    flag,
+                    ..Before::default()
+                }
+            } else {
+                let now = Before {
+                    kinds,
+                    words,
+                    flag,
                     ..Before::default()
                 };
-            }
-            before.flag = before.flag.saturating_sub(1);
-            before.near = near;
-        } else {
-            self.closer(&marks, gates, (near, long), text, at, before);
+                self.closer(simd, marks, (text, at), &before, now)
+            };
+            at += BLOCK;
         }
     }
 
-    /// Looks at a block in which there may be something. Each part asks first whether there is anything to see for it.
-    #[inline(never)]
-    fn closer(
+    /// Looks at a block in which there may be something. Hardly anything is asked beforehand: a mask costs less than a branch that
+    /// nobody can foretell.
+    #[inline(always)]
+    fn closer<S: Simd>(
         &mut self,
-        marks: &Marks,
-        gates: Gates,
-        (mut near, mut long): (u64, u64),
-        text: &[u8],
-        at: usize,
-        before: &mut Before,
-    ) {
-        before.quiet = false;
-        let mut controls = 0;
-        if gates.low() {
-            controls = unusual(text, at, marks.low());
-        }
-        let mut tilde = 0;
-        if gates.high() {
-            tilde = marks.mask(|bytes| is(bytes, b'~'));
-            controls |= marks.mask(|bytes| is(bytes, 0x7F));
-        }
-        if gates.beyond() {
+        simd: S,
+        marks: Marks<S>,
+        (text, at): (&[u8], usize),
+        before: &Before,
+        mut now: Before,
+    ) -> Before {
+        let next = text.get(at + BLOCK).copied().unwrap_or(b' ');
+        let mut controls = bits(marks.control());
+        let beyond = bits(marks.at_least(0x80));
+        if beyond != 0 {
             self.beyond = true;
-            near &= !marks.mask(|bytes| bytes);
-            long = eroded(before.near, near, &[1, 2, 4, 6]);
-            controls |= marks.eight_bit_controls(|| Marks::of(&block(text, at + 1)));
-            found(&mut self.hidden, at, hidden::suspects(text, at));
+            let second = ahead(bits(marks.within(0x80, 0x20)), (0x80..0xA0).contains(&next));
+            controls |= bits(marks.is(0xC2)) & second;
+            found(&mut self.hidden, at, hidden::suspects(simd, text, at));
         }
         found(&mut self.controls, at, controls);
+        self.percent |= marks.is(b'%').any_true();
+        self.backslash |= marks.is(b'\\').any_true();
+        found(&mut self.active, at, active(marks, now.kinds.letter, next));
 
-        before.flag = before.flag.saturating_sub(1);
-        let (mut dash, mut dashes, mut active) = (0, 0, 0);
-        if gates.mark() {
-            let (row, rare) = gates.dashes_and_others(marks);
-            dash = row;
-            dashes = before.dashes(marks, text, at, (dash, near));
-            active = self.others(text, at, rare);
-        } else {
-            (before.dash, before.dashes, before.opens) = (0, 0, false);
-        }
-        let mut assign = 0;
-        if gates.assign() {
-            let tags;
-            (assign, tags) = assigning(text, at, marks.assigning(), before.flag > 0);
-            active |= tags;
-        }
-        found(&mut self.active, at, active);
-
-        let digit = if gates.digit() { marks.digit() } else { 0 };
-        let pairs = digit & (digit << 1 | before.digit >> 63);
-        let letter = if long | pairs == 0 { 0 } else { marks.letter() };
-        let (mut runs, mut letters) = (0, 0);
-        if long == 0 {
-            before.no_runs();
-            before.runs = None;
-        } else {
-            let now = Runs::with(marks, letter | digit, dash);
-            (runs, letters) = self.runs(now, text, at, before);
-        }
-        let digits = before.rows(marks, text, at, digit);
-        let heads = if pairs == 0 {
-            0
-        } else {
-            heads(text, at, pairs, letter, digit)
-        };
-        (before.near, before.digit) = (near, digit);
-
+        let dashes = now.dashes(before, marks, (text, at, next));
+        let assign = now.assigning(marks, (text, at, next));
+        let tilde = bits(marks.is(b'~'));
+        let (runs, letters) = self.runs(at, before, &mut now);
+        let digits = now.rows(before, marks, next);
+        let heads = now.heads(before);
         if digits | letters | heads != 0 {
             self.numbers.push(Numbers {
                 at,
@@ -292,131 +248,112 @@ impl Survey {
                 assign,
                 tilde,
                 dashes,
-                flag: before.flag > 0,
+                flag: now.flag > 0,
             });
         }
-    }
-
-    /// Notes `%` and backslashes among these marks; where something active begins with one of the others.
-    #[inline(always)]
-    fn others(&mut self, text: &[u8], at: usize, marks: u64) -> u64 {
-        places(at, marks).fold(0, |active, place| {
-            let next = text.get(place + 1);
-            let begins = match text.get(place) {
-                Some(b'!') => next == Some(&b'['),
-                Some(b']') => matches!(next, Some(b'(' | b':')),
-                Some(b'%') => {
-                    self.percent = true;
-                    false
-                }
-                Some(b'\\') => {
-                    self.backslash = true;
-                    false
-                }
-                _ => false,
-            };
-            active | u64::from(begins) << (place - at)
-        })
+        now
     }
 
     /// Where runs of token characters, and those of letters and digits, have come to their length.
     #[inline(always)]
-    fn runs(&mut self, now: Runs, text: &[u8], at: usize, before: &mut Before) -> (u64, u64) {
-        let old = before.runs.unwrap_or_else(|| Runs::before(text, at));
-        before.runs = Some(now);
-        let words = eroded(old.word, now.word, &[1, 2, 4, 6]);
-        if words == 0 {
-            before.no_runs();
+    fn runs(&mut self, at: usize, before: &Before, now: &mut Before) -> (u64, u64) {
+        if now.words == 0 {
             return (0, 0);
         }
-        let (mut runs, mut letters) = (0, 0);
-        let tokens = eroded(old.token, now.token, &[1, 2, 4, 6]);
-        let mut alnums = 0;
-        if tokens != 0 {
-            runs = tokens & !(tokens << 1 | before.tokens >> 63);
-            alnums = eroded(old.alnum, now.alnum, &[1, 2, 4, 7]);
-            letters = alnums & !(alnums << 1 | before.letters >> 63);
-        }
+        let (old, kinds) = (before.kinds, now.kinds);
+        now.tokens = eroded(old.token, kinds.token, &[1, 2, 4, 6]);
+        now.letters = eroded(old.alnum(), kinds.alnum(), &[1, 2, 4, 7]);
         // Those of fourteen that end six bytes before the end of another.
-        let encoded =
-            words & (words << (ENCODED - TOKEN) | before.words >> (64 - (ENCODED - TOKEN)));
-        let ends = encoded & !(encoded << 1 | before.encoded >> 63);
-        (before.words, before.tokens) = (words, tokens);
-        (before.letters, before.encoded) = (alnums, encoded);
+        now.encoded = now.words & behind(before.words, now.words, (ENCODED - TOKEN) as u32);
+        let ends = now.encoded & !behind(before.encoded, now.encoded, 1);
         self.encoded
             .extend(places(at, ends).map(|end| end + 1 - ENCODED));
-        (runs, letters)
+        (
+            now.tokens & !behind(before.tokens, now.tokens, 1),
+            now.letters & !behind(before.letters, now.letters, 1),
+        )
     }
 }
 
 impl Before {
-    /// No run had its length.
-    #[inline(always)]
-    const fn no_runs(&mut self) {
-        (self.words, self.tokens, self.letters, self.encoded) = (0, 0, 0, 0);
-    }
-
     /// Where a row of digits has come to its seventh byte.
     #[inline(always)]
-    fn rows(&mut self, marks: &Marks, text: &[u8], at: usize, digit: u64) -> u64 {
-        if digit == 0 {
-            (self.filled, self.row, self.rows) = (0, Some(0), 0);
-            self.dense = false;
-            return 0;
-        }
-        let next = u64::from(text.get(at + BLOCK).is_some_and(u8::is_ascii_digit)) << 63;
-        // Whatever single byte stands between two digits.
-        let between = (digit << 1 | self.digit >> 63) & (digit >> 1 | next);
-        let filled = digit | between;
-        if !self.dense && eroded(self.filled, filled, &[1, 2, 3]) == 0 {
-            (self.filled, self.row, self.rows) = (filled, None, 0);
-            return 0;
-        }
-        self.filled = filled;
-        let old = self.row.unwrap_or_else(|| row_before(text, at));
-        let row = digit | marks.between_digits() & between;
-        let rows = eroded(old, row, &[1, 2, 3]);
-        let ends = rows & !(rows << 1 | self.rows >> 63);
-        (self.row, self.rows, self.dense) = (Some(row), rows, rows != 0);
-        ends
+    fn rows<S: Simd>(&mut self, before: &Self, marks: Marks<S>, next: u8) -> u64 {
+        let digit = self.kinds.digit;
+        let joint = bits(marks.within(b'-', 3) | marks.is(b' '));
+        let between = behind(before.kinds.digit, digit, 1) & ahead(digit, next.is_ascii_digit());
+        self.row = digit | joint & between;
+        self.rows = eroded(before.row, self.row, &[1, 2, 3]);
+        self.rows & !behind(before.rows, self.rows, 1)
+    }
+
+    /// The second digits of two letters and two digits at the start of a word.
+    #[inline(always)]
+    const fn heads(&self, before: &Self) -> u64 {
+        let (old, now) = (before.kinds, self.kinds);
+        now.digit
+            & behind(old.digit, now.digit, 1)
+            & behind(old.letter, now.letter, 2)
+            & behind(old.letter, now.letter, 3)
+            & !behind(old.alnum(), now.alnum(), 4)
     }
 
     /// Where a row of dashes has come to its fifth; and whether a flag for a user is near.
     #[inline(always)]
-    fn dashes(&mut self, marks: &Marks, text: &[u8], at: usize, (dash, near): (u64, u64)) -> u64 {
-        // Of flags the first dash stands behind what is not near, and most others stand in dates and names.
-        let opens = dash & !(near << 1 | self.near >> 63) != 0;
-        if opens || self.opens && dash != 0 {
-            let next = text.get(at + BLOCK) == Some(&b'u');
-            let user = marks.mask(|bytes| is(bytes, b'u')) >> 1 | u64::from(next) << 63;
-            if dash & user != 0 {
-                self.flag = FLAG;
-            }
+    fn dashes<S: Simd>(
+        &mut self,
+        before: &Self,
+        marks: Marks<S>,
+        (text, at, next): (&[u8], usize, u8),
+    ) -> u64 {
+        let dash = self.kinds.dash;
+        if dash == 0 {
+            return 0;
         }
-        self.opens = opens;
-        let mut rows = 0;
-        if dash & (dash << 1 | self.dash >> 63) != 0 {
-            rows = eroded(self.dash, dash, &[1, 2, 1]);
+        // Of flags the first dash stands behind what no run has, and most others stand in dates and names.
+        let near = ahead_of(text, at, 1, |byte| (b'+'..0x80).contains(&byte));
+        let opens = dash & !behind(near, bits(marks.within(b'+', 0x80 - b'+')), 1);
+        self.opens = opens != 0;
+        let user = ahead(bits(marks.is(b'u')), next == b'u');
+        if (self.opens || before.opens) && dash & user != 0 {
+            self.flag = FLAG;
         }
-        let ends = rows & !(rows << 1 | self.dashes >> 63);
-        (self.dash, self.dashes) = (dash, rows);
-        ends
+        self.dashes = eroded(before.kinds.dash, dash, &[1, 2, 1]);
+        self.dashes & !behind(before.dashes, self.dashes, 1)
+    }
+
+    /// `:` and `=`, but not behind what is no name of a secret unless a flag for a user is near.
+    #[inline(always)]
+    fn assigning<S: Simd>(&self, marks: Marks<S>, (text, at, next): (&[u8], usize, u8)) -> u64 {
+        let assign = bits(marks.is(b':') | marks.is(b'='));
+        if self.flag > 0 {
+            return assign;
+        }
+        let plain = self.kinds.alnum() & !bits(marks.telling());
+        let quote = bits(marks.is(b'"') | marks.is(b'\''));
+        let (mut plain_before, mut quote_before) = (0, 0);
+        if assign & 0b11 != 0 {
+            plain_before = ahead_of(text, at, 2, |byte| !TELLS[usize::from(byte)]);
+            quote_before = ahead_of(text, at, 1, |byte| matches!(byte, b'"' | b'\''));
+        }
+        let named = behind(plain_before, plain, 1)
+            | behind(quote_before, quote, 1) & behind(plain_before, plain, 2);
+        let address = ahead(bits(marks.slash()), matches!(next, b'/' | b'+'));
+        assign & (!named | address)
     }
 }
 
 /// In how many blocks a flag for a user is near, its own among them.
 const FLAG: u8 = 3;
 
-/// Of control characters, those that not any text has.
+/// Where something active begins: `<` and a letter or `?`, `![`, `](`, `]:`.
 #[inline(always)]
-fn unusual(text: &[u8], at: usize, low: u64) -> u64 {
-    let mut found = low;
-    for place in places(at, low) {
-        if matches!(text[place], b'\t' | b'\n' | b'\r') {
-            found ^= 1 << (place - at);
-        }
-    }
-    found
+fn active<S: Simd>(marks: Marks<S>, letter: u64, next: u8) -> u64 {
+    let tag = letter | bits(marks.is(b'?'));
+    let target = bits(marks.is(b'(') | marks.is(b':'));
+    bits(marks.is(b'<')) & ahead(tag, next.is_ascii_alphabetic() || next == b'?')
+        | bits(marks.is(b'!')) & ahead(bits(marks.is(b'[')), next == b'[')
+        | bits(marks.is(b']')) & ahead(target, matches!(next, b'(' | b':'))
 }
 
 #[inline(always)]
@@ -426,86 +363,13 @@ fn found(list: &mut Vec<Found>, at: usize, marks: u64) {
     }
 }
 
-/// Digits of the block before `at`, and what stands between them.
-#[cold]
-fn row_before(text: &[u8], at: usize) -> u64 {
-    let Some(from) = at.checked_sub(BLOCK) else {
-        return 0;
-    };
-    let digit = |at: Option<usize>| {
-        let byte = at.and_then(|at| text.get(at));
-        u64::from(byte.is_some_and(u8::is_ascii_digit))
-    };
-    let marks = Marks::of(&block(text, from));
-    let digits = marks.digit();
-    let before = digits << 1 | digit(from.checked_sub(1));
-    let behind = digits >> 1 | digit(Some(at)) << 63;
-    digits | marks.between_digits() & before & behind
-}
-
-/// The second digits of two letters and two digits at the start of a word; `pairs` are the second digits of two.
+/// Of the last bytes before `at` those of which `of` holds, as the highest bits.
 #[inline(always)]
-fn heads(text: &[u8], at: usize, pairs: u64, letter: u64, digit: u64) -> u64 {
-    let heads = pairs & letter << 2 & letter << 3 & !((letter | digit) << 4) & !0xF;
-    // What comes before is seen by the first four bytes alone.
-    if pairs & 0xF == 0 {
-        return heads;
-    }
-    let before = |place: usize, back: usize, of: fn(&u8) -> bool| {
-        let byte = place.checked_sub(back).and_then(|place| text.get(place));
-        byte.is_some_and(of)
-    };
-    places(at, pairs & 0xF).fold(heads, |heads, place| {
-        let head = before(place, 2, u8::is_ascii_alphabetic)
-            && before(place, 3, u8::is_ascii_alphabetic)
-            && !before(place, 4, u8::is_ascii_alphanumeric);
-        heads | u64::from(head) << (place - at)
+fn ahead_of(text: &[u8], at: usize, count: usize, of: impl Fn(u8) -> bool) -> u64 {
+    (1..=count).fold(0, |bits, back| {
+        let byte = at.checked_sub(back).and_then(|at| text.get(at));
+        bits | u64::from(byte.is_some_and(|byte| of(*byte))) << (BLOCK - back)
     })
-}
-
-/// Of `:`, `;`, `<` and `=`, those that assign, but not behind what is no name of a secret unless a flag for a user is near; and
-/// where tags begin.
-#[inline(always)]
-fn assigning(text: &[u8], at: usize, marks: u64, flagged: bool) -> (u64, u64) {
-    if marks == 0 {
-        return (0, 0);
-    }
-    // The block with a byte on either side.
-    let inside = at.checked_sub(1).and_then(|from| text.get(from..));
-    let inside = inside.and_then(<[u8]>::first_chunk::<{ BLOCK + 2 }>);
-    let mut edge = [b' '; BLOCK + 2];
-    let window = inside.unwrap_or_else(|| {
-        let from = at.saturating_sub(1);
-        let to = text.len().min(at + BLOCK + 1);
-        edge[usize::from(at == 0)..][..to - from].copy_from_slice(&text[from..to]);
-        &edge
-    });
-    let (mut told, mut tags, mut left) = (0, 0, marks);
-    while left != 0 {
-        let nth = left.trailing_zeros() as usize % BLOCK;
-        left &= left - 1;
-        let next = window[nth + 2];
-        match window[nth + 1] {
-            b';' => {}
-            b'<' => tags |= u64::from(next.is_ascii_alphabetic() || next == b'?') << nth,
-            _ => {
-                let before = window[nth];
-                let tells = TELLS[usize::from(before)]
-                    && (!matches!(before, b'"' | b'\'') || named(text, at + nth))
-                    || matches!(next, b'/' | b'+')
-                    || flagged;
-                told |= u64::from(tells) << nth;
-            }
-        }
-    }
-    (told, tags)
-}
-
-/// Whether what stands in quotes before an assignment may be the name of a secret.
-#[inline(always)]
-fn named(text: &[u8], at: usize) -> bool {
-    let last = at.checked_sub(2).and_then(|at| text.get(at));
-    last.is_none_or(|last| TELLS[usize::from(*last)])
 }
 
 /// Whether a byte may stand before an assignment that says anything: what most names end with does not.
@@ -529,7 +393,7 @@ const TELLS: [bool; 256] = {
 /// digits with dashes between, nor of words in letters of one case.
 #[inline]
 pub(super) fn encoded(text: &[u8], start: usize) -> Option<Range<usize>> {
-    let marks = Marks::of(&block(text, start));
+    let marks = blocks::Run::of(&block(text, start));
     // Most of them are UUIDs and digests.
     let (plain, joints) = marks.hexadecimal_in_groups();
     let length = plain.trailing_ones() as usize;
@@ -539,8 +403,7 @@ pub(super) fn encoded(text: &[u8], start: usize) -> Option<Range<usize>> {
     }
     let digits = marks.digit();
     let alnums = marks.letter() | digits;
-    let dash = marks.mask(|bytes| is(bytes, b'-'));
-    let length = Runs::with(&marks, alnums, dash).word.trailing_ones() as usize;
+    let length = marks.word(alnums).trailing_ones() as usize;
     if length >= BLOCK {
         return Some(start..end_of_encoded(text, start + BLOCK));
     }
@@ -564,8 +427,9 @@ const fn is_word(byte: &u8) -> bool {
 /// Where the run of Base64 that goes on at `at` ends.
 fn end_of_encoded(text: &[u8], mut at: usize) -> usize {
     loop {
-        let runs = Runs::of(&Marks::of(&block(text, at)));
-        let length = runs.word.trailing_ones() as usize;
+        let marks = blocks::Run::of(&block(text, at));
+        let alnums = marks.letter() | marks.digit();
+        let length = marks.word(alnums).trailing_ones() as usize;
         looked(length);
         at += length;
         if length < BLOCK {

@@ -19,9 +19,29 @@ fn runs(text: &[u8], length: usize, of: impl Fn(usize) -> bool) -> Vec<usize> {
         .collect()
 }
 
+/// Every level that this machine has.
+fn levels() -> Vec<Level> {
+    let best = Level::new();
+    let mut levels = vec![best];
+    #[cfg(target_arch = "x86_64")]
+    {
+        levels.extend(best.as_avx2().map(Level::Avx2));
+        levels.extend(best.as_sse4_2().map(Level::Sse4_2));
+        levels.extend(best.as_sse2().map(Level::Sse2));
+    }
+    levels
+}
+
 fn check(text: &str) {
+    for level in levels() {
+        let mut survey = Survey::default();
+        survey.read_at(level, text);
+        check_survey(text, &survey);
+    }
+}
+
+fn check_survey(text: &str, survey: &Survey) {
     let bytes = text.as_bytes();
-    let survey = Survey::of(text);
     let is = |at: usize, set: &[u8]| bytes.get(at).is_some_and(|byte| set.contains(byte));
     let alnum = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_alphanumeric);
     let letter = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_alphabetic);

@@ -1,0 +1,129 @@
+//! Sixty-four bytes in registers as wide as the machine has.
+//!
+//! Everything here has to come to lie in the function that the width is chosen for, or it is compiled for none.
+
+use fearless_simd::{Simd, mask8x64, prelude::*, u8x64};
+
+use super::{BLOCK, block};
+
+/// A block in registers.
+#[derive(Clone, Copy)]
+pub(in crate::sanitize) struct Marks<S: Simd>(u8x64<S>);
+
+/// Of which bytes of a block something holds.
+pub(in crate::sanitize) type Held<S> = mask8x64<S>;
+
+/// One bit for each byte, the first lowest.
+#[inline(always)]
+pub(in crate::sanitize) fn bits<S: Simd>(held: Held<S>) -> u64 {
+    held.to_bitmask()
+}
+
+impl<S: Simd> Marks<S> {
+    /// The block at `at`, filled up with spaces past the end.
+    #[inline(always)]
+    pub(in crate::sanitize) fn at(simd: S, text: &[u8], at: usize) -> Self {
+        let rest = text.get(at..).unwrap_or_default();
+        match rest.first_chunk::<BLOCK>() {
+            Some(block) => Self(u8x64::from_slice(simd, block)),
+            None => Self(u8x64::from_slice(simd, &block(rest, 0))),
+        }
+    }
+
+    #[inline(always)]
+    pub(in crate::sanitize) fn is(self, byte: u8) -> Held<S> {
+        self.0.simd_eq(byte)
+    }
+
+    #[inline(always)]
+    pub(in crate::sanitize) fn at_least(self, least: u8) -> Held<S> {
+        self.0.simd_ge(least)
+    }
+
+    #[inline(always)]
+    pub(in crate::sanitize) fn at_most(self, most: u8) -> Held<S> {
+        self.0.simd_le(most)
+    }
+
+    /// One of `count` bytes from `first` on.
+    #[inline(always)]
+    pub(in crate::sanitize) fn within(self, first: u8, count: u8) -> Held<S> {
+        (self.0 - first).simd_le(count - 1)
+    }
+
+    /// The same bytes with these bits set.
+    #[inline(always)]
+    pub(in crate::sanitize) fn with(self, bits: u8) -> Self {
+        Self(self.0 | bits)
+    }
+
+    /// The same bytes with no other bits than these.
+    #[inline(always)]
+    pub(in crate::sanitize) fn only(self, bits: u8) -> Self {
+        Self(self.0 & bits)
+    }
+
+    #[inline(always)]
+    pub(super) fn letter(self) -> Held<S> {
+        self.with(0x20).within(b'a', 26)
+    }
+
+    #[inline(always)]
+    pub(super) fn digit(self) -> Held<S> {
+        self.within(b'0', 10)
+    }
+
+    /// `+` and `/`.
+    #[inline(always)]
+    pub(super) fn slash(self) -> Held<S> {
+        self.with(4).is(b'/')
+    }
+
+    /// Control characters of one byte that not any text has.
+    #[inline(always)]
+    pub(super) fn control(self) -> Held<S> {
+        let usual = self.within(b'\t', 2) | self.is(b'\r');
+        self.at_most(0x1F) & !usual | self.is(0x7F)
+    }
+
+    /// Whether more may be here than words and what stands between them: nothing is told of a block in which this is nowhere
+    /// and no run is long.
+    #[inline(always)]
+    pub(super) fn tells(self) -> Held<S> {
+        // `0` to `9`, and `:`, `;`, `<` and `=` behind them.
+        let assigning = self.within(b'0', 14);
+        // `!`, `%`, `)` and `-` differ by two bits, `\\` and `]` by one.
+        let marks = self.with(0x0C).is(b'-') | self.with(1).is(b']');
+        self.control() | self.at_least(b'~') | assigning | marks
+    }
+
+    /// The last letters of the names of secrets, [`TELLING`](super::TELLING), in either case.
+    #[inline(always)]
+    pub(super) fn telling(self) -> Held<S> {
+        let small = self.with(0x20);
+        // `d` and `e` differ by one bit.
+        small.with(1).is(b'e') | small.is(b'h') | small.is(b'n') | small.is(b's')
+    }
+}
+
+/// Where as many set bits in a row end as the steps come to, and one.
+#[inline(always)]
+pub(super) fn eroded(before: u64, now: u64, steps: &[u32]) -> u64 {
+    let mut all = u128::from(now) << 64 | u128::from(before);
+    for by in steps {
+        all &= all << by;
+    }
+    (all >> 64) as u64
+}
+
+/// What stands `by` bytes in front of each byte; `before` is of the block before.
+#[inline(always)]
+pub(super) const fn behind(before: u64, now: u64, by: u32) -> u64 {
+    now << by | before >> (64 - by)
+}
+
+/// What stands behind each byte; `next` is of the first behind the block.
+#[inline(always)]
+pub(super) const fn ahead(now: u64, next: bool) -> u64 {
+    now >> 1 | (next as u64) << 63
+}
