@@ -1,17 +1,17 @@
 //! Decoded forms: what stands in a text in Base64, hexadecimal, percent form, as `\u` escapes or in look-alike letters, and may
 //! be what a rule looks for.
 //!
-//! Guarantees: linear in the text; text that holds no such form costs a few passes at the speed of memory and no allocation.
+//! Guarantees: linear in the text; text that holds no such form costs nothing beside the pass that all detectors share.
 //! Deliberately absent: what cannot be seen in a run of its own alphabet, such as Base64 of fewer than 20 characters.
 
 use std::ops::Range;
 
+use fearless_simd::Simd;
 use unicode_normalization::UnicodeNormalization;
-use wide::u8x16;
 
 use super::{
     readable::{self, TEXT, is_text},
-    survey::{Survey, encoded},
+    survey::{Found, Marks, Survey, all_places, bits},
     work::looked,
 };
 
@@ -44,24 +44,16 @@ impl Decoded {
     pub(super) fn read(&mut self, text: &str, survey: &Survey) {
         self.clear();
         let bytes = text.as_bytes();
-        for start in &survey.encoded {
-            if let Some(run) = encoded(bytes, *start) {
-                self.run(bytes, run);
-            }
+        for run in &survey.encoded {
+            self.run(bytes, run.clone());
         }
-        if survey.percent {
-            tokens(bytes, b'%', is_hex_pair, |token| {
-                self.percent(bytes, token);
-            });
-        }
-        if survey.backslash {
-            tokens(bytes, b'\\', is_unicode_escape, |token| {
-                self.escapes(text, token);
-            });
-        }
-        if survey.beyond {
-            self.letters(text);
-        }
+        tokens(bytes, &survey.percent, is_hex_pair, |token| {
+            self.percent(bytes, token);
+        });
+        tokens(bytes, &survey.unicode, is_unicode_escape, |token| {
+            self.escapes(text, token);
+        });
+        self.letters(text, &survey.forms);
     }
 
     /// The piece of the source that a place here was decoded from.
@@ -175,13 +167,10 @@ impl Decoded {
     }
 
     /// Letters and digits in forms that read as others: full width, mathematical, circled (NFKC).
-    fn letters(&mut self, text: &str) {
-        let bytes = text.as_bytes();
+    fn letters(&mut self, text: &str, forms: &[Found]) {
         let mut from = 0;
-        let mut next = 0;
-        while let Some(at) = next_form(bytes, next) {
-            next = at + 1;
-            if at < from {
+        for at in all_places(forms) {
+            if at < from || !is_other_form(&text.as_bytes()[at..]) {
                 continue;
             }
             let part = |character: &char| {
@@ -207,19 +196,16 @@ impl Decoded {
 /// What is kept of a buffer from one text to the next, in bytes.
 pub(super) const KEEP: usize = 2 << 20;
 
-/// Bytes looked at together.
-const BLOCK: usize = 64;
-
-/// Tells every token, cut by white space, quotes and angles, that holds `mark` with what `goes_on` says follows it.
+/// Tells every token, cut by white space, quotes and angles, that holds one of these marks with what `goes_on` says follows it.
 fn tokens(
     text: &[u8],
-    mark: u8,
+    marks: &[Found],
     goes_on: impl Fn(&[u8]) -> bool,
     mut each: impl FnMut(Range<usize>),
 ) {
     let part = |byte: &&u8| !matches!(byte, 0..=b' ' | b'"' | b'\'' | b'<' | b'>' | b'`');
     let mut done = 0;
-    for at in memchr::memchr_iter(mark, text) {
+    for at in all_places(marks) {
         if at < done || !goes_on(&text[at + 1..]) {
             continue;
         }
@@ -256,42 +242,16 @@ fn is_unicode_escape(rest: &[u8]) -> bool {
     matches!(rest, [b'u', digits @ ..] if digits.len() >= 4 && digits[..4].iter().all(u8::is_ascii_hexdigit))
 }
 
-/// Where the next letter or digit in another form begins, at or after `at`.
-fn next_form(text: &[u8], mut at: usize) -> Option<usize> {
-    const WINDOW: usize = BLOCK + 1;
-    while let Some(window) = text.get(at..).and_then(<[u8]>::first_chunk::<WINDOW>) {
-        let mut forms = forms(window);
-        while forms != 0 {
-            let place = at + forms.trailing_zeros() as usize;
-            if is_other_form(&text[place..]) {
-                return Some(place);
-            }
-            forms &= forms - 1;
-        }
-        at += BLOCK;
-    }
-    (at..text.len()).find(|at| is_other_form(&text[*at..]))
-}
-
-/// One bit for each byte but the last, the first lowest: set where one may begin by its first two bytes.
-fn forms(window: &[u8; BLOCK + 1]) -> u64 {
-    let load = |at: usize| {
-        let mut block = [0; 16];
-        block.copy_from_slice(&window[at..at + 16]);
-        u8x16::new(block)
-    };
-    let is = |bytes: u8x16, byte: u8| bytes.simd_eq(u8x16::splat(byte));
-    let blocks: [u8x16; BLOCK / 16] = std::array::from_fn(|nth| load(nth * 16));
-    if (blocks[0] | blocks[1] | blocks[2] | blocks[3]).to_bitmask() == 0 {
-        return 0;
-    }
-    (0..BLOCK / 16).rev().fold(0, |bits, nth| {
-        let (first, second) = (blocks[nth], load(nth * 16 + 1));
-        let found = is(first, 0xEF) & (is(second, 0xBC) | is(second, 0xBD))
-            | is(first, 0xF0) & is(second, 0x9D)
-            | is(first, 0xE2) & (is(second, 0x92) | is(second, 0x93));
-        bits << 16 | u64::from(found.to_bitmask())
-    })
+/// One bit for each byte of the block at `at`, the first lowest: set where a letter or digit in another form may begin, by its
+/// first two bytes.
+#[inline(always)]
+pub(super) fn forms<S: Simd>(simd: S, text: &[u8], at: usize) -> u64 {
+    let (first, second) = (Marks::at(simd, text, at), Marks::at(simd, text, at + 1));
+    bits(
+        first.is(0xEF) & second.with(1).is(0xBD)
+            | first.is(0xF0) & second.is(0x9D)
+            | first.is(0xE2) & (second.is(0x92) | second.is(0x93)),
+    )
 }
 
 /// Whether a text begins with a letter or digit in another form.

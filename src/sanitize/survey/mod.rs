@@ -19,7 +19,11 @@ pub(super) use blocks::{BLOCK, block, is, mask, within};
 pub(super) use marks::{Held, Marks, bits};
 use marks::{ahead, behind, eroded};
 
-use super::{decoded::KEEP, hidden, work::looked};
+use super::{
+    decoded::{self, KEEP},
+    hidden,
+    work::looked,
+};
 
 /// The shortest run of token characters that is told.
 pub(super) const TOKEN: usize = 14;
@@ -43,12 +47,14 @@ pub struct Survey {
     pub(super) hidden: Vec<Found>,
     /// Control characters that no text needs, in one byte or two.
     pub(super) controls: Vec<Found>,
-    /// Where runs of Base64 of at least [`ENCODED`] characters begin.
-    pub(super) encoded: Vec<usize>,
-    /// Whether a `%` stands in it, or a backslash, or a character beyond ASCII.
-    pub(super) percent: bool,
-    pub(super) backslash: bool,
-    pub(super) beyond: bool,
+    /// Runs of Base64 of at least [`ENCODED`] characters, but those in which it is plain to see that there is no text.
+    pub(super) encoded: Vec<Range<usize>>,
+    /// `%` and a hexadecimal digit.
+    pub(super) percent: Vec<Found>,
+    /// A backslash and `u`.
+    pub(super) unicode: Vec<Found>,
+    /// Where letters and digits in other forms may begin, by their first bytes.
+    pub(super) forms: Vec<Found>,
 }
 
 /// Places in a block.
@@ -171,7 +177,9 @@ impl Survey {
         emptied(&mut self.hidden);
         emptied(&mut self.controls);
         emptied(&mut self.encoded);
-        (self.percent, self.backslash, self.beyond) = (false, false, false);
+        emptied(&mut self.percent);
+        emptied(&mut self.unicode);
+        emptied(&mut self.forms);
     }
 
     #[inline(always)]
@@ -217,20 +225,23 @@ impl Survey {
         let mut controls = bits(marks.control());
         let beyond = bits(marks.at_least(0x80));
         if beyond != 0 {
-            self.beyond = true;
             let second = ahead(bits(marks.within(0x80, 0x20)), (0x80..0xA0).contains(&next));
             controls |= bits(marks.is(0xC2)) & second;
             found(&mut self.hidden, at, hidden::suspects(simd, text, at));
+            found(&mut self.forms, at, decoded::forms(simd, text, at));
         }
         found(&mut self.controls, at, controls);
-        self.percent |= marks.is(b'%').any_true();
-        self.backslash |= marks.is(b'\\').any_true();
+        let hexadecimal = now.kinds.digit | bits(marks.with(0x20).within(b'a', 6));
+        let pairs = bits(marks.is(b'%')) & ahead(hexadecimal, next.is_ascii_hexdigit());
+        found(&mut self.percent, at, pairs);
+        let user = ahead(bits(marks.is(b'u')), next == b'u');
+        found(&mut self.unicode, at, bits(marks.is(b'\\')) & user);
         found(&mut self.active, at, active(marks, now.kinds.letter, next));
 
-        let dashes = now.dashes(before, marks, (text, at, next));
+        let dashes = now.dashes(before, marks, (text, at), user);
         let assign = now.assigning(marks, (text, at, next));
         let tilde = bits(marks.is(b'~'));
-        let (runs, letters) = self.runs(at, before, &mut now);
+        let (runs, letters) = self.runs(simd, (text, at), before, &mut now);
         let digits = now.rows(before, marks, next);
         let heads = now.heads(before);
         if digits | letters | heads != 0 {
@@ -256,7 +267,13 @@ impl Survey {
 
     /// Where runs of token characters, and those of letters and digits, have come to their length.
     #[inline(always)]
-    fn runs(&mut self, at: usize, before: &Before, now: &mut Before) -> (u64, u64) {
+    fn runs<S: Simd>(
+        &mut self,
+        simd: S,
+        (text, at): (&[u8], usize),
+        before: &Before,
+        now: &mut Before,
+    ) -> (u64, u64) {
         if now.words == 0 {
             return (0, 0);
         }
@@ -266,8 +283,9 @@ impl Survey {
         // Those of fourteen that end six bytes before the end of another.
         now.encoded = now.words & behind(before.words, now.words, (ENCODED - TOKEN) as u32);
         let ends = now.encoded & !behind(before.encoded, now.encoded, 1);
-        self.encoded
-            .extend(places(at, ends).map(|end| end + 1 - ENCODED));
+        for end in places(at, ends) {
+            self.encoded.extend(encoded(simd, text, end + 1 - ENCODED));
+        }
         (
             now.tokens & !behind(before.tokens, now.tokens, 1),
             now.letters & !behind(before.letters, now.letters, 1),
@@ -304,7 +322,8 @@ impl Before {
         &mut self,
         before: &Self,
         marks: Marks<S>,
-        (text, at, next): (&[u8], usize, u8),
+        (text, at): (&[u8], usize),
+        user: u64,
     ) -> u64 {
         let dash = self.kinds.dash;
         if dash == 0 {
@@ -314,7 +333,6 @@ impl Before {
         let near = ahead_of(text, at, 1, |byte| (b'+'..0x80).contains(&byte));
         let opens = dash & !behind(near, bits(marks.within(b'+', 0x80 - b'+')), 1);
         self.opens = opens != 0;
-        let user = ahead(bits(marks.is(b'u')), next == b'u');
         if (self.opens || before.opens) && dash & user != 0 {
             self.flag = FLAG;
         }
@@ -391,45 +409,33 @@ const TELLS: [bool; 256] = {
 
 /// The run of Base64 that begins at `start`, unless it is plain to see that no text is in it: nothing comes of hexadecimal
 /// digits with dashes between, nor of words in letters of one case.
-#[inline]
-pub(super) fn encoded(text: &[u8], start: usize) -> Option<Range<usize>> {
-    let marks = blocks::Run::of(&block(text, start));
-    // Most of them are UUIDs and digests.
-    let (plain, joints) = marks.hexadecimal_in_groups();
-    let length = plain.trailing_ones() as usize;
-    if (ENCODED..BLOCK).contains(&length) && !text.get(start + length).is_some_and(is_word) {
-        let joined = joints & ((1 << length) - 1) != 0;
-        return (!joined).then_some(start..start + length);
-    }
-    let digits = marks.digit();
-    let alnums = marks.letter() | digits;
-    let length = marks.word(alnums).trailing_ones() as usize;
+#[inline(always)]
+fn encoded<S: Simd>(simd: S, text: &[u8], start: usize) -> Option<Range<usize>> {
+    let marks = Marks::at(simd, text, start);
+    let kinds = Kinds::of(marks);
+    let length = kinds.word.trailing_ones() as usize;
     if length >= BLOCK {
-        return Some(start..end_of_encoded(text, start + BLOCK));
+        return Some(start..end_of_encoded(simd, text, start + BLOCK));
     }
     let run = (1 << length) - 1;
-    let (alnum, digit) = (alnums & run, digits & run);
-    let (hexadecimal, lower) = marks.hexadecimal();
-    if alnum & !hexadecimal & !digit == 0 {
-        // Slashes and pluses make it something else.
-        let joint = run & !alnum;
-        return (joint == 0 || joint & marks.slash() != 0).then_some(start..start + length);
-    }
-    let mixed = lower & alnum != 0 && (digit != 0 || alnum & !lower != 0);
-    mixed.then_some(start..start + length)
-}
-
-/// Whether it is of either alphabet of Base64.
-const fn is_word(byte: &u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'+' | b'/')
+    let (alnum, digit) = (kinds.alnum() & run, kinds.digit & run);
+    let hexadecimal = bits(marks.with(0x20).within(b'a', 6));
+    let worth = if alnum & !hexadecimal & !digit == 0 {
+        // Slashes and pluses make it something else. Most of them are UUIDs and digests.
+        run & !alnum == 0 || run & kinds.word & !kinds.token != 0
+    } else {
+        let lower = bits(marks.within(b'a', 26)) & alnum;
+        lower != 0 && (digit != 0 || alnum & !lower != 0)
+    };
+    worth.then_some(start..start + length)
 }
 
 /// Where the run of Base64 that goes on at `at` ends.
-fn end_of_encoded(text: &[u8], mut at: usize) -> usize {
+#[inline(always)]
+fn end_of_encoded<S: Simd>(simd: S, text: &[u8], mut at: usize) -> usize {
     loop {
-        let marks = blocks::Run::of(&block(text, at));
-        let alnums = marks.letter() | marks.digit();
-        let length = marks.word(alnums).trailing_ones() as usize;
+        let runs = Kinds::of(Marks::at(simd, text, at));
+        let length = runs.word.trailing_ones() as usize;
         looked(length);
         at += length;
         if length < BLOCK {
@@ -447,4 +453,10 @@ pub(super) fn places(at: usize, mask: u64) -> impl Iterator<Item = usize> {
         left &= left.wrapping_sub(1);
         place
     })
+}
+
+/// All places of a list, which rise.
+#[inline]
+pub(super) fn all_places(found: &[Found]) -> impl Iterator<Item = usize> {
+    found.iter().flat_map(|found| places(found.at, found.marks))
 }
