@@ -3,7 +3,7 @@
 //! Short strings stand together in one text, a line each, a name and its value on one; long ones are looked at where they
 //! are. Only strings with escapes and short ones are copied, into buffers that are kept from one value to the next.
 
-use std::ops::Range;
+use std::{cell::Cell, ops::Range};
 
 use super::{
     decoded::{Decoded, KEEP},
@@ -48,6 +48,8 @@ pub(super) struct Part {
 pub(super) struct View {
     pub(super) text: String,
     segments: Vec<Segment>,
+    /// The segment before the one in which the last span began.
+    near: Cell<usize>,
 }
 
 /// Everything that reading a value needs, kept from one to the next.
@@ -69,6 +71,7 @@ impl View {
     fn clear(&mut self) {
         self.text.clear();
         self.segments.clear();
+        self.near.set(0);
         self.text.shrink_to(KEEP);
         self.segments.shrink_to(KEEP / 16);
     }
@@ -86,9 +89,7 @@ impl View {
 
     /// The parts of strings that a span of the text covers.
     pub(super) fn parts(&self, span: &Range<usize>) -> impl Iterator<Item = Part> {
-        let first = self
-            .segments
-            .partition_point(|segment| segment.at + segment.length <= span.start);
+        let first = self.first_beyond(span.start);
         let (start, end) = (span.start, span.end);
         self.segments[first..]
             .iter()
@@ -100,6 +101,26 @@ impl View {
                 to: segment.skip + (end - segment.at).min(segment.length),
                 name: segment.name,
             })
+    }
+}
+
+impl View {
+    /// The first segment that ends behind a place. Most places lie a little behind the last that was asked about.
+    fn first_beyond(&self, place: usize) -> usize {
+        let before = |segment: &Segment| segment.at + segment.length <= place;
+        let mut from = self.near.get();
+        if !self.segments.get(from).is_some_and(before) {
+            from = 0;
+        }
+        let mut step = 1;
+        while self.segments.get(from + step).is_some_and(before) {
+            from += step;
+            step *= 2;
+        }
+        let to = self.segments.len().min(from + step);
+        let first = from + self.segments[from..to].partition_point(before);
+        self.near.set(first.saturating_sub(1));
+        first
     }
 }
 
@@ -124,6 +145,7 @@ impl Views {
         let View {
             text: joined,
             segments,
+            ..
         } = &mut self.joined;
         let mut joined = Pieces::onto(joined);
         for string in strings {
@@ -289,6 +311,32 @@ mod tests {
                 name: false
             }]
         );
+    }
+
+    #[test]
+    fn places_are_found_in_whatever_order_they_are_asked_for() {
+        let strings: Vec<String> = (0..50)
+            .map(|nth| format!("\"{}\"", "x".repeat(nth % 7)))
+            .collect();
+        let (_, views) = read(&format!("[{}]", strings.join(",")), &[], None);
+        let text = &views.joined.text;
+        let plain = |place: usize| {
+            let ends = |segment: &&Segment| segment.at + segment.length > place;
+            views
+                .joined
+                .segments
+                .iter()
+                .find(ends)
+                .map(|segment| segment.at)
+        };
+        for stride in [1, 5, 31, 67, 100] {
+            for nth in 0..text.len() {
+                let place = nth * stride % text.len();
+                let first = views.joined.first_beyond(place);
+                let first = views.joined.segments.get(first).map(|segment| segment.at);
+                assert_eq!(first, plain(place), "{place} by {stride}");
+            }
+        }
     }
 
     #[test]

@@ -32,7 +32,9 @@ impl<'t> Suspects<'t> {
         loop {
             while self.left != 0 {
                 let place = self.at + self.left.trailing_zeros() as usize;
-                if place >= from && suspect(self.text, place) {
+                // Of the shorter ones the survey told no other.
+                let longest = || self.text.get(place).is_some_and(|first| *first >= 0xF0);
+                if place >= from && (!longest() || is_suspect(self.text, place)) {
                     return Some(place);
                 }
                 self.left &= self.left - 1;
@@ -85,8 +87,8 @@ fn is_suspect(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// One bit for each of the bytes from `at` on, as many as the survey looks at together, the first lowest: set where a character
-/// begins that may be a suspect by its first bytes.
+/// One bit for each of the bytes from `at` on, as many as the survey looks at together, the first lowest: set where a suspect of
+/// two or three bytes begins, or one that may be of four by its first three.
 #[inline(always)]
 pub(in crate::sanitize) fn suspects<S: Simd>(simd: S, text: &[u8], at: usize) -> u64 {
     let first = Marks::at(simd, text, at);
@@ -95,9 +97,16 @@ pub(in crate::sanitize) fn suspects<S: Simd>(simd: S, text: &[u8], at: usize) ->
     let mut found = first.is(0xC2) & second.is(0xAD)
         | first.is(0xCD) & second.is(0x8F)
         | first.is(0xD8) & second.is(0x9C)
-        | first.is(0xE3) & second.is(0x85)
+        | first.is(0xE3) & second.is(0x85) & third.is(0xA4)
         | first.is(0xF3) & second.is(0xA0);
     // Of a script few first bytes are met: of the others nothing more is asked.
+    let old = first.is(0xE1);
+    if old.any_true() {
+        let filler = second.is(0x85) & third.within(0x9F, 2)
+            | second.is(0x9E) & third.within(0xB4, 2)
+            | second.is(0xA0) & third.within(0x8B, 5);
+        found |= old & filler;
+    }
     let symbol = first.is(0xE2);
     if symbol.any_true() {
         let general = second.is(0x80) & (third.within(0x8B, 5) | third.within(0xAA, 5))
@@ -105,19 +114,22 @@ pub(in crate::sanitize) fn suspects<S: Simd>(simd: S, text: &[u8], at: usize) ->
             | second.is(0xA0) & third.is(0x80);
         found |= symbol & general;
     }
-    let old = first.is(0xE1);
-    if old.any_true() {
-        found |= old & (second.is(0x85) | second.is(0x9E) | second.is(0xA0));
-    }
     let form = first.is(0xEF);
     if form.any_true() {
-        found |= form & (second.within(0xB7, 2) | second.is(0xBB) | second.within(0xBE, 2));
+        let special = third.within(0xB0, 12) | third.within(0xBE, 2);
+        let formed = second.is(0xB7) & third.within(0x90, 32)
+            | second.is(0xB8) & third.within(0x80, 16)
+            | second.is(0xBB) & third.is(0xBF)
+            | second.is(0xBE) & third.is(0xA0)
+            | second.is(0xBF) & special;
+        found |= form & formed;
     }
     let four = first.at_least(0xF0);
     if four.any_true() {
         // The last two characters of each plane.
         let last = second.only(0x0F).is(0x0F) & third.is(0xBF);
-        let music = first.is(0xF0) & (second.is(0x9B) | second.is(0x9D));
+        let music =
+            first.is(0xF0) & (second.is(0x9B) & third.is(0xB2) | second.is(0x9D) & third.is(0x85));
         found |= four & last | music;
     }
     bits(found)
@@ -142,6 +154,21 @@ mod tests {
                 u32::from(ch)
             );
         }
+    }
+
+    #[test]
+    fn of_all_characters_the_search_finds_those_that_have_a_kind() {
+        let text: String = ('\0'..=char::MAX).collect();
+        let survey = Survey::of(&text);
+        let mut all = Suspects::of(text.as_bytes(), &survey.hidden);
+        let mut from = 0;
+        for (at, ch) in text.char_indices() {
+            if tables::kind(ch).is_some() {
+                assert_eq!(all.next(from), Some(at), "{:x}", u32::from(ch));
+                from = at + 1;
+            }
+        }
+        assert_eq!(all.next(from), None);
     }
 
     proptest! {

@@ -11,7 +11,7 @@ use super::{BLOCK, block};
 pub(in crate::sanitize) struct Marks<S: Simd>(u8x64<S>);
 
 /// Of which bytes of a block something holds.
-pub(in crate::sanitize) type Held<S> = mask8x64<S>;
+pub(super) type Held<S> = mask8x64<S>;
 
 /// One bit for each byte, the first lowest.
 #[inline(always)]

@@ -16,7 +16,7 @@ use std::ops::Range;
 use fearless_simd::{Level, Simd, dispatch, prelude::*};
 
 pub(super) use blocks::{BLOCK, block, is, mask, within};
-pub(super) use marks::{Held, Marks, bits};
+pub(super) use marks::{Marks, bits};
 use marks::{ahead, behind, eroded};
 
 use super::{
