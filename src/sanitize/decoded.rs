@@ -242,11 +242,10 @@ fn is_unicode_escape(rest: &[u8]) -> bool {
     matches!(rest, [b'u', digits @ ..] if digits.len() >= 4 && digits[..4].iter().all(u8::is_ascii_hexdigit))
 }
 
-/// One bit for each byte of the block at `at`, the first lowest: set where a letter or digit in another form may begin, by its
-/// first two bytes.
+/// One bit for each byte of a block, given with what stands one and two bytes farther on: set where a letter or digit in another
+/// form may begin, by its first two bytes.
 #[inline(always)]
-pub(super) fn forms<S: Simd>(simd: S, text: &[u8], at: usize) -> u64 {
-    let (first, second) = (Marks::at(simd, text, at), Marks::at(simd, text, at + 1));
+pub(super) fn forms<S: Simd>([first, second, _]: [Marks<S>; 3]) -> u64 {
     bits(
         first.is(0xEF) & second.with(1).is(0xBD)
             | first.is(0xF0) & second.is(0x9D)

@@ -87,13 +87,10 @@ fn is_suspect(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// One bit for each of the bytes from `at` on, as many as the survey looks at together, the first lowest: set where a suspect of
-/// two or three bytes begins, or one that may be of four by its first three.
+/// One bit for each byte of a block, given with what stands one and two bytes farther on: set where a suspect of two or three
+/// bytes begins, or one that may be of four by its first three.
 #[inline(always)]
-pub(in crate::sanitize) fn suspects<S: Simd>(simd: S, text: &[u8], at: usize) -> u64 {
-    let first = Marks::at(simd, text, at);
-    let second = Marks::at(simd, text, at + 1);
-    let third = Marks::at(simd, text, at + 2);
+pub(in crate::sanitize) fn suspects<S: Simd>([first, second, third]: [Marks<S>; 3]) -> u64 {
     let mut found = first.is(0xC2) & second.is(0xAD)
         | first.is(0xCD) & second.is(0x8F)
         | first.is(0xD8) & second.is(0x9C)

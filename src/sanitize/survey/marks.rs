@@ -30,6 +30,26 @@ impl<S: Simd> Marks<S> {
         }
     }
 
+    /// The same, and what stands one and two bytes farther on.
+    #[inline(always)]
+    pub(super) fn three_at(simd: S, text: &[u8], at: usize) -> [Self; 3] {
+        let of = |window: &[u8; BLOCK + 2]| {
+            [0, 1, 2].map(
+                #[inline(always)]
+                |by| Self(u8x64::from_slice(simd, &window[by..by + BLOCK])),
+            )
+        };
+        let rest = text.get(at..).unwrap_or_default();
+        match rest.first_chunk() {
+            Some(window) => of(window),
+            None => {
+                let mut last = [b' '; BLOCK + 2];
+                last[..rest.len()].copy_from_slice(rest);
+                of(&last)
+            }
+        }
+    }
+
     #[inline(always)]
     pub(in crate::sanitize) fn is(self, byte: u8) -> Held<S> {
         self.0.simd_eq(byte)
@@ -86,15 +106,22 @@ impl<S: Simd> Marks<S> {
         self.at_most(0x1F) & !usual | self.is(0x7F)
     }
 
-    /// Whether more may be here than words and what stands between them: nothing is told of a block in which this is nowhere
-    /// and no run is long.
+    /// What something active or an escape may begin with: `!`, `%`, `<`, `\` and `]`.
+    #[inline(always)]
+    pub(super) fn begins(self) -> Held<S> {
+        // The last two differ by one bit.
+        self.is(b'!') | self.is(b'%') | self.is(b'<') | self.with(1).is(b']')
+    }
+
+    /// Whether more may be here than words and what stands between them: of a block in which this is nowhere, and no run is
+    /// long, nothing is told but what is no ASCII, and control characters.
     #[inline(always)]
     pub(super) fn tells(self) -> Held<S> {
         // `0` to `9`, and `:`, `;`, `<` and `=` behind them.
         let assigning = self.within(b'0', 14);
-        // `!`, `%`, `)` and `-` differ by two bits, `\\` and `]` by one.
+        // `!`, `%`, `)` and `-` differ by two bits, `\` and `]` by one.
         let marks = self.with(0x0C).is(b'-') | self.with(1).is(b']');
-        self.control() | self.at_least(b'~') | assigning | marks
+        self.is(b'~') | assigning | marks
     }
 
     /// The last letters of the names of secrets, [`TELLING`](super::TELLING), in either case.

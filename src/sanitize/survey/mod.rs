@@ -188,30 +188,40 @@ impl Survey {
         let mut at = 0;
         while at < text.len() {
             let marks = Marks::at(simd, text, at);
-            let kinds = Kinds::of(marks);
-            let words = eroded(before.kinds.word, kinds.word, &[1, 2, 4, 6]);
-            let flag = before.flag.saturating_sub(1);
-            before = if words == 0 && !marks.tells().any_true() {
-                Before {
-                    kinds,
-                    flag,
-                    ..Before::default()
-                }
+            if marks.at_least(0x80).any_true() {
+                self.beyond(Marks::three_at(simd, text, at), at);
             } else {
-                let now = Before {
-                    kinds,
-                    words,
-                    flag,
-                    ..Before::default()
-                };
+                found(&mut self.controls, at, bits(marks.control()));
+            }
+
+            let kinds = Kinds::of(marks);
+            let now = Before {
+                kinds,
+                words: eroded(before.kinds.word, kinds.word, &[1, 2, 4, 6]),
+                flag: before.flag.saturating_sub(1),
+                ..Before::default()
+            };
+            before = if now.words == 0 && !marks.tells().any_true() {
+                now
+            } else {
                 self.closer(simd, marks, (text, at), &before, now)
             };
             at += BLOCK;
         }
     }
 
-    /// Looks at a block in which there may be something. Hardly anything is asked beforehand: a mask costs less than a branch that
-    /// nobody can foretell.
+    /// Looks at a block with characters beyond ASCII, given with what stands one and two bytes farther on.
+    #[inline(always)]
+    fn beyond<S: Simd>(&mut self, three: [Marks<S>; 3], at: usize) {
+        found(&mut self.hidden, at, hidden::suspects(three));
+        found(&mut self.forms, at, decoded::forms(three));
+        let [first, second, _] = three;
+        let of_two = first.is(0xC2) & second.within(0x80, 0x20);
+        found(&mut self.controls, at, bits(first.control() | of_two));
+    }
+
+    /// Looks at a block in which there may be something. Little is asked beforehand: a mask costs less than a branch that nobody
+    /// can foretell.
     #[inline(always)]
     fn closer<S: Simd>(
         &mut self,
@@ -222,23 +232,10 @@ impl Survey {
         mut now: Before,
     ) -> Before {
         let next = text.get(at + BLOCK).copied().unwrap_or(b' ');
-        let mut controls = bits(marks.control());
-        let beyond = bits(marks.at_least(0x80));
-        if beyond != 0 {
-            let second = ahead(bits(marks.within(0x80, 0x20)), (0x80..0xA0).contains(&next));
-            controls |= bits(marks.is(0xC2)) & second;
-            found(&mut self.hidden, at, hidden::suspects(simd, text, at));
-            found(&mut self.forms, at, decoded::forms(simd, text, at));
+        if marks.begins().any_true() {
+            self.beginnings(marks, now.kinds, (at, next));
         }
-        found(&mut self.controls, at, controls);
-        let hexadecimal = now.kinds.digit | bits(marks.with(0x20).within(b'a', 6));
-        let pairs = bits(marks.is(b'%')) & ahead(hexadecimal, next.is_ascii_hexdigit());
-        found(&mut self.percent, at, pairs);
-        let user = ahead(bits(marks.is(b'u')), next == b'u');
-        found(&mut self.unicode, at, bits(marks.is(b'\\')) & user);
-        found(&mut self.active, at, active(marks, now.kinds.letter, next));
-
-        let dashes = now.dashes(before, marks, (text, at), user);
+        let dashes = now.dashes(before, marks, (text, at, next));
         let assign = now.assigning(marks, (text, at, next));
         let tilde = bits(marks.is(b'~'));
         let (runs, letters) = self.runs(simd, (text, at), before, &mut now);
@@ -263,6 +260,22 @@ impl Survey {
             });
         }
         now
+    }
+
+    /// Notes where something active begins, and where escapes do.
+    #[inline(always)]
+    fn beginnings<S: Simd>(&mut self, marks: Marks<S>, kinds: Kinds, (at, next): (usize, u8)) {
+        let tag = kinds.letter | bits(marks.is(b'?'));
+        let target = bits(marks.is(b'(') | marks.is(b':'));
+        let active = bits(marks.is(b'<')) & ahead(tag, next.is_ascii_alphabetic() || next == b'?')
+            | bits(marks.is(b'!')) & ahead(bits(marks.is(b'[')), next == b'[')
+            | bits(marks.is(b']')) & ahead(target, matches!(next, b'(' | b':'));
+        found(&mut self.active, at, active);
+        let hexadecimal = kinds.digit | bits(marks.with(0x20).within(b'a', 6));
+        let percent = bits(marks.is(b'%')) & ahead(hexadecimal, next.is_ascii_hexdigit());
+        found(&mut self.percent, at, percent);
+        let unicode = bits(marks.is(b'\\')) & ahead(bits(marks.is(b'u')), next == b'u');
+        found(&mut self.unicode, at, unicode);
     }
 
     /// Where runs of token characters, and those of letters and digits, have come to their length.
@@ -322,8 +335,7 @@ impl Before {
         &mut self,
         before: &Self,
         marks: Marks<S>,
-        (text, at): (&[u8], usize),
-        user: u64,
+        (text, at, next): (&[u8], usize, u8),
     ) -> u64 {
         let dash = self.kinds.dash;
         if dash == 0 {
@@ -333,6 +345,7 @@ impl Before {
         let near = ahead_of(text, at, 1, |byte| (b'+'..0x80).contains(&byte));
         let opens = dash & !behind(near, bits(marks.within(b'+', 0x80 - b'+')), 1);
         self.opens = opens != 0;
+        let user = ahead(bits(marks.is(b'u')), next == b'u');
         if (self.opens || before.opens) && dash & user != 0 {
             self.flag = FLAG;
         }
@@ -363,16 +376,6 @@ impl Before {
 
 /// In how many blocks a flag for a user is near, its own among them.
 const FLAG: u8 = 3;
-
-/// Where something active begins: `<` and a letter or `?`, `![`, `](`, `]:`.
-#[inline(always)]
-fn active<S: Simd>(marks: Marks<S>, letter: u64, next: u8) -> u64 {
-    let tag = letter | bits(marks.is(b'?'));
-    let target = bits(marks.is(b'(') | marks.is(b':'));
-    bits(marks.is(b'<')) & ahead(tag, next.is_ascii_alphabetic() || next == b'?')
-        | bits(marks.is(b'!')) & ahead(bits(marks.is(b'[')), next == b'[')
-        | bits(marks.is(b']')) & ahead(target, matches!(next, b'(' | b':'))
-}
 
 #[inline(always)]
 fn found(list: &mut Vec<Found>, at: usize, marks: u64) {
