@@ -11,7 +11,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::{
     readable::{self, TEXT, is_text},
-    survey::{Found, Marks, Survey, all_places, bits},
+    survey::{Encoded, Form, Found, Marks, Survey, all_places, bits},
     work::looked,
 };
 
@@ -44,8 +44,8 @@ impl Decoded {
     pub(super) fn read(&mut self, text: &str, survey: &Survey) {
         self.clear();
         let bytes = text.as_bytes();
-        for run in &survey.encoded {
-            self.run(bytes, run.clone());
+        for encoded in &survey.encoded {
+            self.run(bytes, encoded);
         }
         tokens(bytes, &survey.percent, is_hex_pair, |token| {
             self.percent(bytes, token);
@@ -71,25 +71,23 @@ impl Decoded {
     }
 
     /// A run of characters of Base64, which are hexadecimal digits too, perhaps.
-    fn run(&mut self, text: &[u8], run: Range<usize>) {
+    fn run(&mut self, text: &[u8], Encoded { run, form }: &Encoded) {
         let piece = &text[run.clone()];
         looked(piece.len());
-        if piece.iter().all(u8::is_ascii_hexdigit) && readable::hexadecimal(piece) {
-            self.bytes.clear();
-            self.bytes.extend(
-                piece
-                    .chunks_exact(2)
-                    .map(|pair| nibble(pair[0]) << 4 | nibble(pair[1])),
-            );
-            self.printed(&run);
-        }
-        // Text in Base64 has letters of both cases; words, paths and names in snake case have not.
-        let (mut upper, mut lower) = (false, false);
-        for byte in piece.iter().take(64) {
-            upper |= byte.is_ascii_uppercase() | byte.is_ascii_digit();
-            lower |= byte.is_ascii_lowercase();
-        }
-        if !(upper && lower) && piece.len() <= 64 {
+        let hexadecimal = match form {
+            Form::Hexadecimal => true,
+            Form::Base64 => false,
+            Form::Either => piece.iter().all(u8::is_ascii_hexdigit),
+        };
+        if hexadecimal {
+            if readable::hexadecimal(piece) {
+                self.bytes.clear();
+                let pairs = piece.chunks_exact(2);
+                self.bytes
+                    .extend(pairs.map(|pair| nibble(pair[0]) << 4 | nibble(pair[1])));
+                self.printed(run);
+            }
+            // Nothing comes of them as Base64.
             return;
         }
         let shifts = if piece.len() <= SHIFTED { 4 } else { 1 };
@@ -103,7 +101,7 @@ impl Decoded {
             last[..rest.len()].copy_from_slice(rest);
             self.bytes
                 .extend_from_slice(&three(&last)[..(rest.len() * 3 / 4).min(3)]);
-            self.printed(&run);
+            self.printed(run);
         }
     }
 

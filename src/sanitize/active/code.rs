@@ -6,7 +6,12 @@
 //!
 //! Deliberately absent: indented code, fences in lists and quotes.
 
-use crate::sanitize::work::looked;
+use wide::u8x16;
+
+use crate::sanitize::{
+    survey::{BLOCK, block, places},
+    work::looked,
+};
 
 /// The code of one text, asked about in rising order.
 pub(super) struct Code<'t> {
@@ -101,16 +106,22 @@ impl<'t> Code<'t> {
     /// Goes on over lines that begin with what says nothing, where the paragraph is not clear any more.
     fn pass(&mut self, at: usize) {
         let bytes = self.text.as_bytes();
-        while let Some(rest) = bytes.get(self.next..at)
-            && let Some(end) = memchr::memchr(b'\n', rest)
-        {
-            let first = rest.iter().find(|byte| !matches!(byte, b' ' | b'\t'));
-            let says = |byte: &u8| !byte.is_ascii_graphic() || b"`~<>-*+".contains(byte);
-            if first.is_none_or(says) {
-                break;
+        let says = |line: usize| {
+            let mut line = bytes[line..].iter();
+            let first = line.find(|byte| !matches!(byte, b' ' | b'\t'));
+            first.is_none_or(|byte| !byte.is_ascii_graphic() || b"`~<>-*+".contains(byte))
+        };
+        // Lines are short: their ends are looked for together.
+        let mut from = self.next;
+        while from < at {
+            looked(BLOCK);
+            for end in places(from, ends_of_lines(bytes, from)) {
+                if end >= at || says(self.next) {
+                    return;
+                }
+                self.next = end + 1;
             }
-            looked(end + 1);
-            self.next += end + 1;
+            from += BLOCK;
         }
     }
 
@@ -156,6 +167,16 @@ impl<'t> Code<'t> {
         }
         self.paragraph_clear &= clear(text);
     }
+}
+
+/// One bit for each byte of the block at `from`, the first lowest: set at the ends of lines.
+fn ends_of_lines(text: &[u8], from: usize) -> u64 {
+    let block = block(text, from);
+    let (parts, _) = block.as_chunks::<16>();
+    parts.iter().rev().fold(0, |bits, part| {
+        let ends = u8x16::new(*part).simd_eq(u8x16::splat(b'\n'));
+        bits << 16 | u64::from(ends.to_bitmask())
+    })
 }
 
 /// Whether nothing is seen on a line.

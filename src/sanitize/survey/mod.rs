@@ -47,8 +47,7 @@ pub struct Survey {
     pub(super) hidden: Vec<Found>,
     /// Control characters that no text needs, in one byte or two.
     pub(super) controls: Vec<Found>,
-    /// Runs of Base64 of at least [`ENCODED`] characters, but those in which it is plain to see that there is no text.
-    pub(super) encoded: Vec<Range<usize>>,
+    pub(super) encoded: Vec<Encoded>,
     /// `%` and a hexadecimal digit.
     pub(super) percent: Vec<Found>,
     /// A backslash and `u`.
@@ -92,6 +91,24 @@ pub(super) struct Numbers {
     pub(super) letters: u64,
     /// The second digit of two letters and two digits at the start of a word, as numbers of bank accounts begin.
     pub(super) heads: u64,
+}
+
+/// A run of at least [`ENCODED`] characters of Base64, unless it is plain to see that no text is in it: nothing comes of
+/// hexadecimal digits with dashes between, nor of words in letters of one case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Encoded {
+    pub(super) run: Range<usize>,
+    pub(super) form: Form,
+}
+
+/// What a run may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Hexadecimal digits and nothing else.
+    Hexadecimal,
+    Base64,
+    /// It was too long to be told.
+    Either,
 }
 
 /// What the bytes of a block are, one bit for each.
@@ -410,27 +427,43 @@ const TELLS: [bool; 256] = {
     tells
 };
 
-/// The run of Base64 that begins at `start`, unless it is plain to see that no text is in it: nothing comes of hexadecimal
-/// digits with dashes between, nor of words in letters of one case.
+/// The run of Base64 that begins at `start`, if text may be in it.
 #[inline(always)]
-fn encoded<S: Simd>(simd: S, text: &[u8], start: usize) -> Option<Range<usize>> {
+fn encoded<S: Simd>(simd: S, text: &[u8], start: usize) -> Option<Encoded> {
     let marks = Marks::at(simd, text, start);
     let kinds = Kinds::of(marks);
     let length = kinds.word.trailing_ones() as usize;
-    if length >= BLOCK {
-        return Some(start..end_of_encoded(simd, text, start + BLOCK));
+    if length == BLOCK && text.get(start + BLOCK).is_some_and(is_word) {
+        let run = start..end_of_encoded(simd, text, start + BLOCK);
+        return Some(Encoded {
+            run,
+            form: Form::Either,
+        });
     }
-    let run = (1 << length) - 1;
-    let (alnum, digit) = (kinds.alnum() & run, kinds.digit & run);
-    let hexadecimal = bits(marks.with(0x20).within(b'a', 6));
-    let worth = if alnum & !hexadecimal & !digit == 0 {
-        // Slashes and pluses make it something else. Most of them are UUIDs and digests.
-        run & !alnum == 0 || run & kinds.word & !kinds.token != 0
+    let all = u64::MAX >> (BLOCK - length);
+    let (alnum, digit) = (kinds.alnum() & all, kinds.digit & all);
+    let low = bits(marks.with(0x20).within(b'a', 6));
+    let hexadecimal = alnum & !low & !digit == 0;
+    let form = if hexadecimal && alnum == all {
+        Form::Hexadecimal
     } else {
-        let lower = bits(marks.within(b'a', 26)) & alnum;
-        lower != 0 && (digit != 0 || alnum & !lower != 0)
+        // Words, paths and names in snake case have letters of one case.
+        let small = bits(marks.within(b'a', 26)) & alnum;
+        let mixed = small != 0 && (digit != 0 || alnum & !small != 0);
+        // Slashes and pluses make it something else. Most of them are UUIDs.
+        let groups = hexadecimal && all & kinds.word & !kinds.token == 0;
+        if !mixed || groups {
+            return None;
+        }
+        Form::Base64
     };
-    worth.then_some(start..start + length)
+    let run = start..start + length;
+    Some(Encoded { run, form })
+}
+
+/// Whether it is of either alphabet of Base64.
+const fn is_word(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'+' | b'/')
 }
 
 /// Where the run of Base64 that goes on at `at` ends.

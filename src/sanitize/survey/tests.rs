@@ -131,13 +131,17 @@ fn check_survey(text: &str, survey: &Survey) {
         let upper = run
             .iter()
             .any(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
-        let worth = run.len() >= BLOCK
-            || if hexadecimal {
-                !joint || slash
-            } else {
-                lower && upper
-            };
-        worth_it.extend(worth.then_some(start..end));
+        let form = if run.len() > BLOCK {
+            Some(Form::Either)
+        } else if hexadecimal && !joint {
+            Some(Form::Hexadecimal)
+        } else {
+            (lower && upper && (!hexadecimal || slash)).then_some(Form::Base64)
+        };
+        worth_it.extend(form.map(|form| Encoded {
+            run: start..end,
+            form,
+        }));
     }
     assert_eq!(survey.encoded, worth_it, "{text:?}");
     let hex = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_hexdigit);
