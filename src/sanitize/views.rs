@@ -48,6 +48,8 @@ pub(super) struct Part {
 pub(super) struct View {
     pub(super) text: String,
     segments: Vec<Segment>,
+    /// Where each of them ends: by themselves, since a search touches many of these and one of those.
+    ends: Vec<usize>,
     /// The segment before the one in which the last span began.
     near: Cell<usize>,
 }
@@ -71,9 +73,11 @@ impl View {
     fn clear(&mut self) {
         self.text.clear();
         self.segments.clear();
+        self.ends.clear();
         self.near.set(0);
         self.text.shrink_to(KEEP);
         self.segments.shrink_to(KEEP / 16);
+        self.ends.shrink_to(KEEP / 16);
     }
 
     fn add(&mut self, piece: &str, string: usize, skip: usize) {
@@ -85,6 +89,7 @@ impl View {
             name: false,
         });
         self.text.push_str(piece);
+        self.ends.push(self.text.len());
     }
 
     /// The parts of strings that a span of the text covers.
@@ -107,18 +112,18 @@ impl View {
 impl View {
     /// The first segment that ends behind a place. Most places lie a little behind the last that was asked about.
     fn first_beyond(&self, place: usize) -> usize {
-        let before = |segment: &Segment| segment.at + segment.length <= place;
+        let before = |end: &usize| *end <= place;
         let mut from = self.near.get();
-        if !self.segments.get(from).is_some_and(before) {
+        if !self.ends.get(from).is_some_and(before) {
             from = 0;
         }
         let mut step = 1;
-        while self.segments.get(from + step).is_some_and(before) {
+        while self.ends.get(from + step).is_some_and(before) {
             from += step;
             step *= 2;
         }
-        let to = self.segments.len().min(from + step);
-        let first = from + self.segments[from..to].partition_point(before);
+        let to = self.ends.len().min(from + step);
+        let first = from + self.ends[from..to].partition_point(before);
         self.near.set(first.saturating_sub(1));
         first
     }
@@ -145,6 +150,7 @@ impl Views {
         let View {
             text: joined,
             segments,
+            ends,
             ..
         } = &mut self.joined;
         let mut joined = Pieces::onto(joined);
@@ -183,6 +189,7 @@ impl Views {
                 skip: 0,
                 name: string.name,
             });
+            ends.push(joined.len());
             if string.name {
                 joined.put_ascii(b':');
                 joined.put_ascii(b' ');
@@ -263,6 +270,7 @@ impl Views {
                 let copy = self.seam.text[segment.at..segment.at + segment.length].to_owned();
                 self.seam.text.push_str(&copy);
                 self.seam.segments.push(Segment { at, ..segment });
+                self.seam.ends.push(self.seam.text.len());
             }
         }
     }

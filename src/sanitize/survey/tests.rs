@@ -22,14 +22,16 @@ fn runs(text: &[u8], length: usize, of: impl Fn(usize) -> bool) -> Vec<usize> {
 /// Every level that this machine has.
 fn levels() -> Vec<Level> {
     let best = Level::new();
-    let mut levels = vec![best];
     #[cfg(target_arch = "x86_64")]
-    {
-        levels.extend(best.as_avx2().map(Level::Avx2));
-        levels.extend(best.as_sse4_2().map(Level::Sse4_2));
-        levels.extend(best.as_sse2().map(Level::Sse2));
-    }
-    levels
+    let others = [
+        best.as_avx2().map(Level::Avx2),
+        best.as_sse4_2().map(Level::Sse4_2),
+        best.as_sse2().map(Level::Sse2),
+    ];
+    #[cfg(not(target_arch = "x86_64"))]
+    let others: [Option<Level>; 0] = [];
+    let others = others.into_iter().flatten();
+    std::iter::once(best).chain(others).collect()
 }
 
 fn check(text: &str) {
