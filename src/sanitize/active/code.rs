@@ -52,6 +52,11 @@ impl<'t> Code<'t> {
 
     /// Whether the byte at `at` is in code.
     pub(super) fn holds(&mut self, at: usize) -> bool {
+        self.holds_going(at, Self::hurry)
+    }
+
+    /// The same, where `hurry` may pass over lines before it that change nothing.
+    fn holds_going(&mut self, at: usize, hurry: impl Fn(&mut Self, usize)) -> bool {
         while !self.lost {
             if at < self.fence.1 {
                 return at >= self.fence.0;
@@ -59,11 +64,7 @@ impl<'t> Code<'t> {
             if at < self.line.end {
                 return self.line.holds(self.text.as_bytes(), at);
             }
-            if !self.paragraph_clear {
-                self.pass(at);
-            } else if !self.html {
-                self.skip(at);
-            }
+            hurry(self, at);
             let start = self.next;
             let Some(line) = line(self.text, start) else {
                 return false;
@@ -79,6 +80,14 @@ impl<'t> Code<'t> {
             self.read(start, line);
         }
         false
+    }
+
+    fn hurry(&mut self, at: usize) {
+        if !self.paragraph_clear {
+            self.pass(at);
+        } else if !self.html {
+            self.skip(at);
+        }
     }
 
     /// Goes on to the next line that says anything, where those without marks change nothing.
@@ -299,6 +308,26 @@ impl Spans {
             close += other;
             if other == length {
                 return Some(close);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+        #[test]
+        fn lines_that_are_passed_over_change_nothing(text in "(([ \t]{0,2}(```|~~~|<p>|<!--|[a-z`]{1,9}|[é|#>*+-]|\\\\|`x`))?[ a-z`<]{0,70}(\n|\n\n|\r\n)){0,12}", stride in 1_usize..40) {
+            let mut code = Code::new(&text);
+            for at in (0..text.len()).step_by(stride) {
+                let plain = Code::new(&text).holds_going(at, |_, _| ());
+                prop_assert_eq!(code.holds(at), plain, "{} of {:?}", at, text);
             }
         }
     }
