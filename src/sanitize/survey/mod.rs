@@ -2,7 +2,7 @@
 //! closer. Each of them goes through its own list, and reads nothing between.
 //!
 //! Guarantees: every place of each kind is told, in rising order, and no other (the tests compare with plain loops); linear;
-//! the lists hold less than twice the bytes of the text, and their memory is kept from one text to the next up to a bound.
+//! the lists hold less than five times the bytes of the text, and their memory is kept from one text to the next up to a bound.
 //! Deliberately absent: what becomes of a place.
 // SECURITY 7
 
