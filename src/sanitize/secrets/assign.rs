@@ -17,6 +17,17 @@ const PASSWORD: usize = 128;
 /// How far around a password what else belongs to a connection string may stand, in bytes.
 const AROUND: usize = 240;
 
+/// Schemes that authenticate whoever has the token.
+const BEARERS: [&[u8]; 7] = [
+    b"bearer",
+    b"token",
+    b"apikey",
+    b"key",
+    b"bot",
+    b"ssws",
+    b"geniekey",
+];
+
 /// What else stands in a connection string.
 const CONNECTION: [&[u8]; 14] = [
     b"server=",
@@ -167,7 +178,9 @@ impl Scan<'_> {
         looked(bytes.len());
         if scheme.eq_ignore_ascii_case(b"basic") {
             self.user_and_password(value, Class::Secret);
-        } else if (scheme.eq_ignore_ascii_case(b"bearer") || scheme.eq_ignore_ascii_case(b"token"))
+        } else if BEARERS
+            .iter()
+            .any(|bearer| scheme.eq_ignore_ascii_case(bearer))
             && bytes.len() >= 20
             && random(bytes)
             && !self.is_json_web_token(value.start)
@@ -317,9 +330,14 @@ impl Scan<'_> {
         let quote = text[start];
         let quoted = matches!(quote, b'"' | b'\'');
         let flag = text[..start].trim_ascii_end();
-        if !(flag.ends_with(b" -u")
-            || flag.ends_with(b" --user")
-            || flag.ends_with(b" --proxy-user"))
+        // `curl -uuser:password`
+        let joined = text[start + 1..].starts_with(b"-u")
+            && quote == b' '
+            && holds(&text[from..start], b"curl");
+        if !joined
+            && !(flag.ends_with(b" -u")
+                || flag.ends_with(b" --user")
+                || flag.ends_with(b" --proxy-user"))
             || start - flag.len() > 2
         {
             return;

@@ -20,6 +20,9 @@ const LINES: usize = 16;
 /// The longest part of a token, in bytes.
 const PART: usize = 1 << 13;
 
+/// First parts that begin with the name of an algorithm, a type or a key.
+const HEADS: [&[u8]; 3] = [b"eyJhbGciOi", b"eyJ0eXAiOi", b"eyJraWQiOi"];
+
 /// The claims of the token that documentation of JSON Web Tokens shows.
 const SHOWN: [&[u8]; 2] = [
     b"eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwi",
@@ -112,7 +115,17 @@ pub(super) struct Parts {
     /// Up to where the part goes on that was read last as a first one.
     head: (usize, usize),
     /// Where the second part begins that was read last, and where the token ends, and whether it is signed.
-    rest: Option<(usize, Option<(usize, bool)>)>,
+    rest: Option<(usize, Option<Rest>)>,
+}
+
+/// What follows the first part of a token.
+#[derive(Clone, Copy)]
+struct Rest {
+    end: usize,
+    /// Whether the last part is a signature.
+    signed: bool,
+    /// Whether the parts look like those of a token whatever the first is.
+    certain: bool,
 }
 
 impl Scan<'_> {
@@ -242,22 +255,25 @@ impl Parts {
             self.head = (at, at + head);
         }
         let end = self.head.1;
+        let headed = HEADS.iter().any(|head| text[at..].starts_with(head));
         if !(16..=PART).contains(&(end - at)) || text.get(end) != Some(&b'.') {
             return None;
         }
-        match self.rest {
+        let rest = match self.rest {
             Some((known, rest)) if known == end + 1 => rest,
             _ => {
                 let rest = rest_of(text, end + 1);
                 self.rest = Some((end + 1, rest));
                 rest
             }
-        }
+        };
+        rest.filter(|rest| rest.certain || headed)
+            .map(|rest| (rest.end, rest.signed))
     }
 }
 
 /// Where a token ends of which the second part begins at `second`, and whether its last part is a signature.
-fn rest_of(text: &[u8], second: usize) -> Option<(usize, bool)> {
+fn rest_of(text: &[u8], second: usize) -> Option<Rest> {
     let part = |from: usize| {
         let part = text.get(from..).map_or(0, |rest| {
             rest.iter()
@@ -280,14 +296,22 @@ fn rest_of(text: &[u8], second: usize) -> Option<(usize, bool)> {
         let four = part(fourth);
         let fifth = fourth + four + 1;
         if four > 8 && text.get(fifth - 1) == Some(&b'.') && part(fifth) > 8 {
-            return Some((fifth + part(fifth), true));
+            return Some(Rest {
+                end: fifth + part(fifth),
+                signed: true,
+                certain: true,
+            });
         }
     }
     let claims = text[second..].starts_with(b"ey") || text[second..].starts_with(b"ew");
-    if !claims || body < 10 || (last > 0 && last < 10) {
+    if body < 10 || (last > 0 && last < 10) || !claims && (body < 20 || last < 20) {
         return None;
     }
-    Some((third + last, last > 0))
+    Some(Rest {
+        end: third + last,
+        signed: last > 0,
+        certain: claims,
+    })
 }
 
 /// Base64 of URLs, or what somebody takes for it.

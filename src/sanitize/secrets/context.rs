@@ -11,6 +11,7 @@ use super::{
     plausible::{plausible, random},
     rules::{Rules, Word},
     scan::{Scan, is_token},
+    section::owner,
 };
 use crate::sanitize::{
     Class,
@@ -30,11 +31,11 @@ pub(super) const WORD: usize = 24;
 
 /// What the words in a piece of text say.
 #[derive(Debug, Default)]
-struct Said {
+pub(super) struct Said {
     secret: bool,
-    harmless: bool,
+    pub(super) harmless: bool,
     /// Numbers of words that name a vendor, the last first.
-    vendors: [Option<u16>; 4],
+    pub(super) vendors: [Option<u16>; 4],
 }
 
 /// What was seen of values: there may be many runs in one.
@@ -86,6 +87,9 @@ impl Scan<'_> {
     /// A run of token characters in which no token was found: perhaps it belongs to a value that has a name.
     pub(super) fn value(&mut self, start: usize, end: usize) {
         let text = self.text;
+        if self.beside(start, end) {
+            return;
+        }
         let mut value = self.valued.around(text, start, end);
         while value.end > end && matches!(text[value.end - 1], b'.' | b'-') {
             value.end -= 1;
@@ -104,7 +108,8 @@ impl Scan<'_> {
         let Some(op) = operator(text, value.start) else {
             return;
         };
-        if op.bare && !text[value.clone()].iter().take(64).any(u8::is_ascii_digit) {
+        let digits = || text[value.clone()].iter().take(64).any(u8::is_ascii_digit);
+        if op.bare && (!digits() || text[..op.at].ends_with(b"-id")) {
             return;
         }
         if self.is_harmless(op.at) {
@@ -212,12 +217,15 @@ impl Scan<'_> {
         if !said.secret || !random(bytes) {
             return false;
         }
-        match whose
-            .next()
-            .filter(|_| said.vendors[0].is_some() && (20..=1024).contains(&bytes.len()))
-            .filter(|_| !is_client(&self.text[..wide.end]))
-        {
-            Some((_, name)) => self.hit(value.clone(), Class::Secret, name),
+        let sure = (20..=1024).contains(&bytes.len()) && !is_client(&self.text[..wide.end]);
+        let own = said.vendors[0].and_then(|_| whose.next());
+        let name = match own {
+            Some((_, name)) if sure => Some(name),
+            None if sure || bare => owner((rules, self.names), self.text, wide, bare),
+            _ => None,
+        };
+        match name {
+            Some(name) => self.hit(value.clone(), Class::Secret, name),
             None => {
                 let name = &self.names.generic;
                 self.hit(value.clone(), Class::WeakSecret, name);
@@ -438,7 +446,7 @@ fn quoted(text: &[u8], value: Range<usize>) -> Option<Range<usize>> {
 
 impl Rules {
     /// What the words in a piece of text say, where they stand as words.
-    fn said(&self, text: &[u8], range: Range<usize>) -> Said {
+    pub(super) fn said(&self, text: &[u8], range: Range<usize>) -> Said {
         let mut said = Said::default();
         let piece = &text[range];
         looked(piece.len());

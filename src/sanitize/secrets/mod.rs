@@ -11,6 +11,7 @@
 // SECURITY 7
 
 mod assign;
+mod beside;
 mod blocks;
 mod context;
 mod pattern;
@@ -18,6 +19,7 @@ mod plausible;
 mod rules;
 mod run;
 mod scan;
+mod section;
 mod urls;
 
 use std::sync::{Arc, LazyLock};
@@ -101,6 +103,10 @@ struct Names {
     password: Arc<str>,
     generic: Arc<str>,
     sidekiq: Arc<str>,
+    netrc: Arc<str>,
+    header: Arc<str>,
+    signature: Arc<str>,
+    pair: Arc<str>,
 }
 
 impl Names {
@@ -118,10 +124,14 @@ impl Names {
             password: "password".into(),
             generic: "generic_secret".into(),
             sidekiq: "sidekiq_credentials".into(),
+            netrc: "netrc_password".into(),
+            header: "key_header".into(),
+            signature: "azure_signature".into(),
+            pair: "aws_secret_key".into(),
         }
     }
 
-    fn all(&self) -> [Arc<str>; 12] {
+    fn all(&self) -> [Arc<str>; 16] {
         [
             &self.private_key,
             &self.token,
@@ -135,6 +145,10 @@ impl Names {
             &self.password,
             &self.generic,
             &self.sidekiq,
+            &self.netrc,
+            &self.header,
+            &self.signature,
+            &self.pair,
         ]
         .map(Arc::clone)
     }
@@ -163,7 +177,7 @@ mod tests {
             .collect()
     }
 
-    fn strong(text: &str) -> Vec<String> {
+    pub(super) fn strong(text: &str) -> Vec<String> {
         let hits = told(text).into_iter();
         hits.filter(|(class, ..)| *class == Class::Secret)
             .map(|(_, _, found)| found)
@@ -171,7 +185,7 @@ mod tests {
     }
 
     /// Thirty-six letters and digits, so that nothing here looks like a secret.
-    fn body() -> String {
+    pub(super) fn body() -> String {
         ["k3Vq9ZtLw1", "Xc7Rb2NhYs", "8Md4Jp6GfT", "e5UaQo"].concat()
     }
 
@@ -271,6 +285,51 @@ mod tests {
         assert_eq!(strong(&block("CERTIFICATE")), [""; 0]);
         let cut = format!("-----BEGIN PRIVATE KEY-----\n{lines}");
         assert_eq!(strong(&cut), [lines.as_str()]);
+    }
+
+    #[test]
+    fn digests_of_packages_types_of_keys_and_names_of_keys_are_no_secrets() {
+        let long = [body(), body().chars().rev().collect(), body()].concat();
+        for text in [
+            format!("\"integrity\": \"sha512-K3{}==\"", &long[..84]),
+            "private_key: ed25519.Ed25519PrivateKey".to_owned(),
+            format!("aws --key-id {}/{}", &body()[..20], &body()[17..]),
+            format!("datadog_key: {}_1.zip", &body()[..20]),
+            ["AKIA", "IOSFODNN7", "SECRETS"].concat(),
+        ] {
+            assert_eq!(strong(&text), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_token_whose_claims_are_not_readable_is_told_by_its_first_part() {
+        let token = format!("eyJhbGciOiJIUzI1NiJ9.{}.{}", body(), body());
+        assert_eq!(strong(&token), [token.as_str()]);
+        assert_eq!(strong(&token.replace("eyJhbGci", "eyJxbGxx")), [""; 0]);
+    }
+
+    #[test]
+    fn keys_of_wallets_are_told_by_their_name() {
+        let key = format!(
+            "0x{}",
+            "9f86d081884c7d65a0b3"
+                .repeat(4)
+                .get(..64)
+                .unwrap_or_default()
+        );
+        assert_eq!(strong(&format!("PRIVATE_KEY={key}")), [key.as_str()]);
+        assert_eq!(strong(&format!("tx: {key}")), [""; 0]);
+    }
+
+    #[test]
+    fn schemes_of_headers_and_a_flag_without_a_space_are_known() {
+        let value = body();
+        for text in [
+            format!("Authorization: ApiKey {value}"),
+            format!("curl -usvc:{value} https://host/x"),
+        ] {
+            assert_eq!(strong(&text), [value.as_str()], "{text}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 /// What stands in places where people write what is to be replaced.
-const PLACEHOLDERS: [&[u8]; 31] = [
+const PLACEHOLDERS: [&[u8]; 33] = [
     b"example",
     b"sample",
     b"placeholder",
@@ -39,6 +39,9 @@ const PLACEHOLDERS: [&[u8]; 31] = [
     b"<",
     b"${",
     b"****",
+    // The keys of the AWS documentation, however their ends are changed.
+    b"iosfodnn7",
+    b"/k7mdeng/",
 ];
 
 /// What a value is made of.
@@ -163,6 +166,19 @@ pub(super) fn random(value: &[u8]) -> bool {
     if value.starts_with(b"0x") {
         return false;
     }
+    // Types of keys in source.
+    if value.contains(&b'.') && (holds(value, b"privatekey") || holds(value, b"publickey")) {
+        return false;
+    }
+    // Names of files.
+    let end = value
+        .iter()
+        .rev()
+        .take_while(|byte| byte.is_ascii_lowercase());
+    let end = end.count();
+    if matches!(end, 2..=4) && long as usize > end && value[value.len() - end - 1] == b'.' {
+        return false;
+    }
     // Paths, versions and host names.
     if value.contains(&b'/')
         && (shape.upper == 0 || value.contains(&b'.') || shape.turns * 4 < long)
@@ -236,6 +252,9 @@ fn named(value: &[u8], shape: Shape) -> bool {
 const ENCODED: usize = 80;
 const LEAST: usize = 24;
 
+/// What stands before the digest of a package.
+const DIGESTS: [&[u8]; 4] = [b"sha512-", b"sha384-", b"sha256-", b"sha1-"];
+
 /// Whether it is a piece of something longer in Base64, such as an image: every beginning of three letters or four stands in
 /// enough of that.
 pub(super) fn within_base64(text: &[u8], start: usize, end: usize) -> bool {
@@ -244,6 +263,10 @@ pub(super) fn within_base64(text: &[u8], start: usize, end: usize) -> bool {
         .all(|byte| is_base64(*byte) || *byte == b'=')
     {
         return false;
+    }
+    // The digest of a package: `sha512-...`.
+    if DIGESTS.iter().any(|name| text[..start].ends_with(name)) {
+        return true;
     }
     let rest = &text[end..(end + ENCODED).min(text.len())];
     let ahead = rest.iter().take_while(|byte| is_base64(**byte)).count();

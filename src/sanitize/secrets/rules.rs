@@ -78,6 +78,8 @@ const SECRET: &[&str] = &[
     "token",
     "secret",
     "passw",
+    "password",
+    "passphrase",
     "passwd",
     "pwd",
     "credential",
