@@ -140,6 +140,12 @@ pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
                     .take_while(|byte| byte.is_ascii_digit())
                     .count()
                     == 4;
+            // So is what begins as the number of an account does.
+            let headed = at >= 5
+                && text[at - 1] == b' '
+                && text[at - 5..at - 3].iter().all(u8::is_ascii_uppercase)
+                && text[at - 3..at - 1].iter().all(u8::is_ascii_digit)
+                && (at == 5 || !text[at - 6].is_ascii_alphanumeric());
             let came_on = groups_before > 0
                 && at >= 5
                 && text[at - 5..at - 1].iter().all(u8::is_ascii_digit)
@@ -147,6 +153,7 @@ pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
             let count = lengths.iter().sum();
             if !goes_on
                 && !came_on
+                && !headed
                 && is_card(
                     &number.digits()[digits_before..],
                     count,

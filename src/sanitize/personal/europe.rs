@@ -25,17 +25,55 @@ pub(super) const EUROPE: &[Rule] = &[
         |d| {
             d.len() == 15
                 && matches!(d[0], 1..=4 | 7 | 8)
-                && matches!(number(&d[3..5]), 1..=12 | 20..=42 | 50..=99)
+                && matches!(number(&d[3..5]), 1..=12 | 20 | 30..=42 | 50 | 99)
                 && 97 - number(&d[..13]) % 97 == number(&d[13..])
+        },
+    ),
+    rule(
+        "fr_tax_number",
+        &["13", "2 2 3 3 3", "1 2 3 3 3 1"],
+        &[],
+        &[
+            "num\u{e9}ro fiscal",
+            "numero fiscal",
+            "spi",
+            "imp\u{f4}t",
+            "tax",
+        ],
+        |d| d[0] < 4 && number(&d[..10]) % 511 == number(&d[10..]),
+    ),
+    rule(
+        "it_vat_number",
+        &["11"],
+        &[],
+        &["partita iva", "p.iva", "p. iva", "piva", "partita_iva"],
+        |d| !same(d) && luhn(d),
+    ),
+    rule(
+        "si_tax_number",
+        &["8"],
+        &[],
+        &["dav\u{10d}na", "davcna"],
+        |d| {
+            let check = 11 - weighed(d, &[8, 7, 6, 5, 4, 3, 2]) % 11;
+            d[0] > 0 && check < 11 && check % 10 == i32::from(d[7])
         },
     ),
     rule(
         "be_national_number",
         &["11"],
-        &["2.2.2-3.2", "2.2.2-3-2", "2.2.2 3.2", "2 2 2 3 2"],
+        &[
+            "2.2.2-3.2",
+            "2.2.2-3-2",
+            "2.2.2-3 2",
+            "2.2.2 3.2",
+            "2 2 2 3 2",
+        ],
         &[
             "rijksregister",
             "registre national",
+            "num\u{e9}ro national",
+            "numero national",
             "insz",
             "niss",
             "nrn",
@@ -80,6 +118,7 @@ pub(super) const EUROPE: &[Rule] = &[
             "personnummer",
             "personnr",
             "samordningsnummer",
+            "personal identity",
             "swedish",
             "pnr",
             "ssn",
@@ -90,14 +129,20 @@ pub(super) const EUROPE: &[Rule] = &[
             luhn(d) && is_day(number(&d[2..4]), if day > 60 { day - 60 } else { day })
         },
     ),
-    rule("no_fodselsnummer", &[], &["11", "6 5", "6-5"], &[], |d| {
-        let first = (11 - weighed(d, &[3, 7, 6, 1, 8, 9, 4, 5, 2]) % 11) % 11;
-        let second = (11 - weighed(d, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11) % 11;
-        let day = number(&d[..2]);
-        first == i32::from(d[9])
-            && second == i32::from(d[10])
-            && is_day(number(&d[2..4]) % 40, if day > 40 { day - 40 } else { day })
-    }),
+    rule(
+        "no_fodselsnummer",
+        &[],
+        &["11", "6 5", "6-5", "2-2-2-5", "2 2 2 3 2", "6 3 2", "9-2"],
+        &[],
+        |d| {
+            let first = (11 - weighed(d, &[3, 7, 6, 1, 8, 9, 4, 5, 2]) % 11) % 11;
+            let second = (11 - weighed(d, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11) % 11;
+            let day = number(&d[..2]);
+            first == i32::from(d[9])
+                && second == i32::from(d[10])
+                && is_day(number(&d[2..4]) % 40, if day > 40 { day - 40 } else { day })
+        },
+    ),
     rule(
         "dk_cpr",
         &["6-4", "10"],
@@ -147,6 +192,7 @@ pub(super) const EUROPE: &[Rule] = &[
             "sv-nr",
             "sozialversicherung",
             "social insurance",
+            "social security",
             "austria",
         ],
         |d| {
@@ -217,15 +263,19 @@ pub(super) const EUROPE: &[Rule] = &[
     ),
     rule(
         "cz_birth_number",
-        &["10"],
+        &["10", "9", "6/3"],
         &["6/4"],
         &["rodn", "birth number", "czech", "slovak"],
         |d| {
             let month = number(&d[2..4]) % 50;
-            is_day(
-                if month > 20 { month - 20 } else { month },
-                number(&d[4..6]),
-            ) && (number(d).is_multiple_of(11) || (number(&d[..9]) % 11 == 10 && d[9] == 0))
+            let month = if month > 20 { month - 20 } else { month };
+            // Those of nine digits were given out until 1953, and have no check digit.
+            let holds = if d.len() == 9 {
+                number(&d[..2]) < 54 && d[6..] != [0, 0, 0]
+            } else {
+                number(d).is_multiple_of(11) || (number(&d[..9]) % 11 == 10 && d[9] == 0)
+            };
+            is_day(month, number(&d[4..6])) && holds
         },
     ),
     rule(
@@ -237,7 +287,7 @@ pub(super) const EUROPE: &[Rule] = &[
     ),
     rule(
         "yu_jmbg",
-        &["13"],
+        &["13", "7 2 3 1"],
         &[],
         &[
             "jmbg",
@@ -263,6 +313,7 @@ pub(super) const EUROPE: &[Rule] = &[
             "isikukood",
             "asmens kod",
             "personal code",
+            "personal identification code",
             "estonian",
             "lithuanian",
             "personal_code",

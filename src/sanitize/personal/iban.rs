@@ -1,107 +1,130 @@
 //! International bank account numbers: countries, lengths, and the remainder of ninety-seven.
 //!
-//! Guarantees: both of the check digits hold and the length is that of the country. Deliberately absent: the check digits that
-//! some countries have inside the account number.
+//! Guarantees: both of the check digits hold, and the length is that of the country, as are the places of letters.
+//! Deliberately absent: the check digits that some countries have inside the account number.
 
 use std::ops::Range;
 
-/// Countries and how many characters their numbers have, as the registry of IBAN says.
-const LENGTHS: [(&[u8; 2], usize); 88] = [
-    (b"AD", 24),
-    (b"AE", 23),
-    (b"AL", 28),
-    (b"AT", 20),
-    (b"AZ", 28),
-    (b"BA", 20),
-    (b"BE", 16),
-    (b"BG", 22),
-    (b"BH", 22),
-    (b"BI", 27),
-    (b"BR", 29),
-    (b"BY", 28),
-    (b"CH", 21),
-    (b"CR", 22),
-    (b"CY", 28),
-    (b"CZ", 24),
-    (b"DE", 22),
-    (b"DJ", 27),
-    (b"DK", 18),
-    (b"DO", 28),
-    (b"EE", 20),
-    (b"EG", 29),
-    (b"ES", 24),
-    (b"FI", 18),
-    (b"FK", 18),
-    (b"FO", 18),
-    (b"FR", 27),
-    (b"GB", 22),
-    (b"GE", 22),
-    (b"GI", 23),
-    (b"GL", 18),
-    (b"GR", 27),
-    (b"GT", 28),
-    (b"HN", 28),
-    (b"HR", 21),
-    (b"HU", 28),
-    (b"IE", 22),
-    (b"IL", 23),
-    (b"IQ", 23),
-    (b"IS", 26),
-    (b"IT", 27),
-    (b"JO", 30),
-    (b"KW", 30),
-    (b"KZ", 20),
-    (b"LB", 28),
-    (b"LC", 32),
-    (b"LI", 21),
-    (b"LT", 20),
-    (b"LU", 20),
-    (b"LV", 21),
-    (b"LY", 25),
-    (b"MC", 27),
-    (b"MD", 24),
-    (b"ME", 22),
-    (b"MK", 19),
-    (b"MN", 20),
-    (b"MR", 27),
-    (b"MT", 31),
-    (b"MU", 30),
-    (b"NI", 28),
-    (b"NL", 18),
-    (b"NO", 15),
-    (b"OM", 23),
-    (b"PK", 24),
-    (b"PL", 28),
-    (b"PS", 29),
-    (b"PT", 25),
-    (b"QA", 29),
-    (b"RO", 24),
-    (b"RS", 22),
-    (b"RU", 33),
-    (b"SA", 24),
-    (b"SC", 31),
-    (b"SD", 18),
-    (b"SE", 24),
-    (b"SI", 19),
-    (b"SK", 24),
-    (b"SM", 27),
-    (b"SO", 23),
-    (b"ST", 25),
-    (b"SV", 28),
-    (b"TL", 23),
-    (b"TN", 24),
-    (b"TR", 26),
-    (b"UA", 29),
-    (b"VA", 22),
-    (b"VG", 24),
-    (b"XK", 20),
+/// Countries and what their numbers have behind the check digits: so many digits, letters or either, as the registry of IBAN
+/// says, and those that use such numbers without being in it.
+const FORMS: [(&[u8; 2], &str); 110] = [
+    (b"AD", "8n12c"),
+    (b"AE", "19n"),
+    (b"AL", "8n16c"),
+    (b"AO", "21n"),
+    (b"AT", "16n"),
+    (b"AZ", "4a20c"),
+    (b"BA", "16n"),
+    (b"BE", "12n"),
+    (b"BF", "2c22n"),
+    (b"BG", "4a6n8c"),
+    (b"BH", "4a14c"),
+    (b"BI", "23n"),
+    (b"BJ", "2c22n"),
+    (b"BR", "23n1a1c"),
+    (b"BY", "4c4n16c"),
+    (b"CF", "23n"),
+    (b"CG", "23n"),
+    (b"CH", "5n12c"),
+    (b"CI", "2a22n"),
+    (b"CM", "23n"),
+    (b"CR", "18n"),
+    (b"CV", "21n"),
+    (b"CY", "8n16c"),
+    (b"CZ", "20n"),
+    (b"DE", "18n"),
+    (b"DJ", "23n"),
+    (b"DK", "14n"),
+    (b"DO", "4c20n"),
+    (b"DZ", "22n"),
+    (b"EE", "16n"),
+    (b"EG", "25n"),
+    (b"ES", "20n"),
+    (b"FI", "14n"),
+    (b"FK", "2a12n"),
+    (b"FO", "14n"),
+    (b"FR", "10n11c2n"),
+    (b"GA", "23n"),
+    (b"GB", "4a14n"),
+    (b"GE", "2a16n"),
+    (b"GI", "4a15c"),
+    (b"GL", "14n"),
+    (b"GQ", "23n"),
+    (b"GR", "7n16c"),
+    (b"GT", "24c"),
+    (b"GW", "2c19n"),
+    (b"HN", "4a20n"),
+    (b"HR", "17n"),
+    (b"HU", "24n"),
+    (b"IE", "4a14n"),
+    (b"IL", "19n"),
+    (b"IQ", "4a15n"),
+    (b"IR", "22n"),
+    (b"IS", "22n"),
+    (b"IT", "1a10n12c"),
+    (b"JO", "4a4n18c"),
+    (b"KM", "23n"),
+    (b"KW", "4a22c"),
+    (b"KZ", "3n13c"),
+    (b"LB", "4n20c"),
+    (b"LC", "4a24c"),
+    (b"LI", "5n12c"),
+    (b"LT", "16n"),
+    (b"LU", "3n13c"),
+    (b"LV", "4a13c"),
+    (b"LY", "21n"),
+    (b"MA", "24n"),
+    (b"MC", "10n11c2n"),
+    (b"MD", "20c"),
+    (b"ME", "18n"),
+    (b"MG", "23n"),
+    (b"MK", "3n10c2n"),
+    (b"ML", "2c22n"),
+    (b"MN", "16n"),
+    (b"MR", "23n"),
+    (b"MT", "4a5n18c"),
+    (b"MU", "4a19n3a"),
+    (b"MZ", "21n"),
+    (b"NE", "2a22n"),
+    (b"NI", "4a20n"),
+    (b"NL", "4a10n"),
+    (b"NO", "11n"),
+    (b"OM", "3n16c"),
+    (b"PK", "4a16c"),
+    (b"PL", "24n"),
+    (b"PS", "4a21c"),
+    (b"PT", "21n"),
+    (b"QA", "4a21c"),
+    (b"RO", "4a16c"),
+    (b"RS", "18n"),
+    (b"RU", "14n15c"),
+    (b"SA", "2n18c"),
+    (b"SC", "4a20n3a"),
+    (b"SD", "14n"),
+    (b"SE", "20n"),
+    (b"SI", "15n"),
+    (b"SK", "20n"),
+    (b"SM", "1a10n12c"),
+    (b"SN", "2a22n"),
+    (b"SO", "19n"),
+    (b"ST", "21n"),
+    (b"SV", "4a20n"),
+    (b"TD", "23n"),
+    (b"TG", "2a22n"),
+    (b"TL", "19n"),
+    (b"TN", "20n"),
+    (b"TR", "6n16c"),
+    (b"UA", "6n19c"),
+    (b"VA", "18n"),
+    (b"VG", "4a16n"),
+    (b"XK", "16n"),
 ];
 /// One bit for each second letter that a country has behind a first.
 const SECONDS: [u32; 26] = {
     let mut seconds = [0; 26];
     let mut nth = 0;
-    while nth < LENGTHS.len() {
-        let [first, second] = *LENGTHS[nth].0;
+    while nth < FORMS.len() {
+        let [first, second] = *FORMS[nth].0;
         seconds[(first - b'A') as usize] |= 1 << (second - b'A');
         nth += 1;
     }
@@ -170,10 +193,11 @@ pub(super) fn at(text: &[u8], start: usize) -> Option<Range<usize>> {
         return None;
     }
     let country = [first.to_ascii_uppercase(), second.to_ascii_uppercase()];
-    let at = LENGTHS
+    let at = FORMS
         .binary_search_by(|(code, _)| (*code).cmp(&country))
         .ok()?;
-    let length = LENGTHS[at].1;
+    let form = FORMS[at].1;
+    let length = 4 + parts(form).map(|(count, _)| count).sum::<usize>();
     let mut characters = [0_u8; 34];
     let (mut count, mut place) = (0, start);
     while count < length {
@@ -199,9 +223,30 @@ pub(super) fn at(text: &[u8], start: usize) -> Option<Range<usize>> {
         .count();
     (!goes_on
         && digits >= 4
+        && has(form, &characters[4..])
         && remainder(characters) == 1
         && characters[4..].iter().any(|byte| *byte != b'0'))
     .then_some(start..place)
+}
+
+/// How many characters of each kind a form has, in order.
+fn parts(form: &str) -> impl Iterator<Item = (usize, u8)> {
+    form.split_inclusive(['n', 'a', 'c']).map(|part| {
+        let (count, kind) = part.split_at(part.len() - 1);
+        (count.parse().unwrap_or(0), kind.as_bytes()[0])
+    })
+}
+
+/// Whether these characters have digits and letters where the form does.
+fn has(form: &str, characters: &[u8]) -> bool {
+    let mut rest = characters.iter();
+    parts(form).all(|(count, kind)| {
+        rest.by_ref().take(count).all(|byte| match kind {
+            b'n' => byte.is_ascii_digit(),
+            b'a' => byte.is_ascii_uppercase(),
+            _ => true,
+        })
+    })
 }
 
 fn remainder(characters: &[u8]) -> u32 {

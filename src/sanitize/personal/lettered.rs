@@ -44,6 +44,27 @@ pub(super) const LETTERED: &[(&str, &[&str])] = &[
     ),
     ("fi_hetu", &[]),
     ("cl_rut", &[]),
+    ("fr_nir", &[]),
+    (
+        "de_health_insurance",
+        &[
+            "kvnr",
+            "krankenversich",
+            "versichertennummer",
+            "health insurance",
+        ],
+    ),
+    (
+        "de_pension_insurance",
+        &[
+            "rvnr",
+            "rentenversicherung",
+            "sozialversicherung",
+            "social security",
+            "svnr",
+            "vsnr",
+        ],
+    ),
     ("it_codice_fiscale", &[]),
     ("mx_curp", &[]),
     ("cn_resident_id", &[]),
@@ -59,10 +80,11 @@ pub(super) enum Lettered {
     Seventeen,
     SixThree,
     SixFour,
+    ThreeThreeTwo,
 }
 
 impl Lettered {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Eight,
         Self::Dotted,
         Self::Seven,
@@ -70,6 +92,7 @@ impl Lettered {
         Self::Seventeen,
         Self::SixThree,
         Self::SixFour,
+        Self::ThreeThreeTwo,
     ];
 
     /// As rules write it.
@@ -82,6 +105,7 @@ impl Lettered {
             Self::Seventeen => "17",
             Self::SixThree => "6-3",
             Self::SixFour => "6-4",
+            Self::ThreeThreeTwo => "3 3 2",
         }
     }
 
@@ -93,9 +117,16 @@ impl Lettered {
         match self {
             Self::Eight | Self::Dotted => {
                 let joint = usize::from(matches!(after(0), b'-' | b' '));
-                !before.is_ascii_alphanumeric()
+                let alone = !before.is_ascii_alphanumeric()
                     && after(joint).is_ascii_alphabetic()
-                    && !after(joint + 1).is_ascii_alphanumeric()
+                    && !after(joint + 1).is_ascii_alphanumeric();
+                alone
+                    || self == Self::Eight && (is_corsica(before) || after(0).is_ascii_uppercase())
+            }
+            // A space stands between the department and the rest.
+            Self::ThreeThreeTwo => {
+                let before = span.start.checked_sub(2).map_or(b' ', |at| text[at]);
+                is_corsica(before)
             }
             Self::Seven => {
                 before.is_ascii_uppercase()
@@ -155,12 +186,27 @@ impl Countries {
                 {
                     return told("cl_rut", span.start..span.end + 2);
                 }
+                let letter = upper(after(joint));
+                if begins(0) && after(joint).is_ascii_alphabetic() && ends(joint + 1) {
+                    let span = span.start..span.end + joint + 1;
+                    if letter == spanish(value_of(digits)) {
+                        return told("es_dni", span);
+                    }
+                    let chilean = letter == b'K' && rut(digits) == 10;
+                    if chilean && after(0) == b'-' && self.is_announced("cl_rut", text, &span) {
+                        return told("cl_rut", span);
+                    }
+                }
                 if begins(0)
-                    && after(joint).is_ascii_alphabetic()
-                    && ends(joint + 1)
-                    && upper(after(joint)) == spanish(value_of(digits))
+                    && shape == Lettered::Eight
+                    && let Some(&[letter, a, b, c]) = text.get(span.end..span.end + 4)
+                    && ends(4)
+                    && german_pension(digits, letter, [a, b, c])
                 {
-                    return told("es_dni", span.start..span.end + joint + 1);
+                    return told("de_pension_insurance", span.start..span.end + 4);
+                }
+                if let Some(start) = corsican(text, span) {
+                    return told("fr_nir", start..span.end);
                 }
             }
             Lettered::Seven => {
@@ -209,13 +255,22 @@ impl Countries {
                     return told("hk_id", start..span.end);
                 }
             }
-            Lettered::Nine
-                if before.is_ascii_uppercase()
-                    && begins(1)
-                    && ends(0)
-                    && taiwan(before, digits) =>
-            {
-                return told("tw_id", span.start - 1..span.end);
+            Lettered::Nine if before.is_ascii_uppercase() && begins(1) && ends(0) => {
+                let span = span.start - 1..span.end;
+                let german = || told("de_health_insurance", span.clone());
+                if taiwan(before, digits)
+                    && let Some(found) = told("tw_id", span.clone())
+                {
+                    return Some(found);
+                }
+                if german_health(before, digits) {
+                    return german();
+                }
+            }
+            Lettered::ThreeThreeTwo => {
+                if let Some(start) = corsican(text, span) {
+                    return told("fr_nir", start..span.end);
+                }
             }
             Lettered::Seventeen
                 if upper(after(0)) == b'X' && ends(1) && begins(0) && chinese(digits) =>
@@ -229,8 +284,7 @@ impl Countries {
                 }
             }
             Lettered::SixThree | Lettered::SixFour if begins(0) => {
-                let value = value_of(&digits[..9]);
-                let check = b"0123456789ABCDEFHJKLMNPRSTUVWXY"[(value % 31) as usize];
+                let check = hetu(&digits[..9]);
                 let letter = shape == Lettered::SixThree && after(0) == check && ends(1);
                 let digit = shape == Lettered::SixFour && check == b'0' + digits[9] && ends(0);
                 if is_day(value_of(&digits[2..4]), value_of(&digits[..2])) && letter {
@@ -247,7 +301,18 @@ impl Countries {
 
     /// Numbers that are a run of letters and digits.
     pub(super) fn letters(&self, text: &[u8], start: usize) -> Option<Found> {
-        // All begin with the name of a person, and most runs are hexadecimal.
+        if text[start + 5] == b'2'
+            && is_corsica(text[start + 6])
+            && let Some(end) = (start + 15 <= text.len()).then_some(start + 15)
+            && text
+                .get(end)
+                .is_none_or(|byte| !byte.is_ascii_alphanumeric())
+            && corsican(text, &(start + 7..end)) == Some(start)
+        {
+            let name = self.called("fr_nir");
+            return Some((start..end, name));
+        }
+        // The others begin with the name of a person, and most runs are hexadecimal.
         if !text[start..start + 4].iter().all(u8::is_ascii_alphabetic) {
             return None;
         }
@@ -271,6 +336,87 @@ impl Countries {
         };
         Some((start..start + length, self.names[nth(name)].clone()))
     }
+}
+
+/// The check of a Finnish code.
+pub(super) fn hetu(digits: &[u8]) -> u8 {
+    b"0123456789ABCDEFHJKLMNPRSTUVWXY"[(value_of(digits) % 31) as usize]
+}
+
+/// Ends the number of a department of Corsica.
+const fn is_corsica(byte: u8) -> bool {
+    matches!(byte, b'A' | b'B')
+}
+
+/// Where a French number begins whose department is one of Corsica, of which the last eight digits stand at `rest`.
+fn corsican(text: &[u8], rest: &Range<usize>) -> Option<usize> {
+    let mut digits = [0; 15];
+    let mut at = rest.start;
+    // From the letter back: two, two and two digits, and one, with single spaces between or none.
+    let blank = |at: usize| at > 0 && text[at - 1] == b' ';
+    at -= usize::from(blank(at));
+    let letter = *text.get(at.checked_sub(1)?)?;
+    if !is_corsica(letter) {
+        return None;
+    }
+    at -= 1;
+    for place in (0..6).rev() {
+        // Spaces stand before the department, the month and the year.
+        at -= usize::from(matches!(place, 0 | 2 | 4) && blank(at));
+        at = at.checked_sub(1)?;
+        digits[place] = text[at].checked_sub(b'0').filter(|digit| *digit < 10)?;
+    }
+    let alone = at == 0 || !text[at - 1].is_ascii_alphanumeric();
+    let mut rest = text[rest.clone()].iter().filter(|byte| **byte != b' ');
+    // The department counts as nineteen or eighteen.
+    (digits[5], digits[6]) = if letter == b'A' { (1, 9) } else { (1, 8) };
+    let corsica = text.get(at..)?.iter().filter(|byte| **byte != b' ').nth(5) == Some(&b'2');
+    for digit in &mut digits[7..] {
+        *digit = rest.next()?.checked_sub(b'0').filter(|digit| *digit < 10)?;
+    }
+    let holds = 97 - value_of(&digits[..13]) % 97 == value_of(&digits[13..]);
+    let born = matches!(digits[0], 1..=4 | 7 | 8)
+        && matches!(value_of(&digits[3..5]), 1..=12 | 20 | 30..=42);
+    (alone && corsica && born && holds && rest.next().is_none()).then_some(at)
+}
+
+/// The sum of the digits of products.
+fn crossed(digits: impl Iterator<Item = u8>, weights: &[u8]) -> u32 {
+    let products = digits
+        .zip(weights)
+        .map(|(digit, weight)| u32::from(digit * weight));
+    products.map(|product| product / 10 + product % 10).sum()
+}
+
+/// Letters as two digits, from one on.
+const fn two_digits(letter: u8) -> [u8; 2] {
+    let value = letter - b'A' + 1;
+    [value / 10, value % 10]
+}
+
+/// The number of somebody insured in Germany: a letter, eight digits and a check.
+fn german_health(letter: u8, digits: &[u8]) -> bool {
+    let all = two_digits(letter)
+        .into_iter()
+        .chain(digits[..8].iter().copied());
+    crossed(all, &[1, 2, 1, 2, 1, 2, 1, 2, 1, 2]) % 10 == u32::from(digits[8])
+}
+
+/// The number of a pension in Germany: an area, a day of birth, a letter, two digits and a check.
+fn german_pension(digits: &[u8], letter: u8, last: [u8; 3]) -> bool {
+    if !letter.is_ascii_uppercase() || !last.iter().all(u8::is_ascii_digit) {
+        return false;
+    }
+    let [first, second, check] = last.map(|byte| byte - b'0');
+    let all = digits
+        .iter()
+        .copied()
+        .chain(two_digits(letter))
+        .chain([first, second]);
+    // Where no day is known there are zeros, and women of old have fifty more.
+    (1..=31).contains(&value_of(&digits[2..4]))
+        && (1..=12).contains(&value_of(&digits[4..6]))
+        && crossed(all, &[2, 1, 2, 5, 7, 1, 2, 1, 2, 1, 2, 1]) % 10 == u32::from(check)
 }
 
 pub(super) fn chinese(digits: &[u8]) -> bool {

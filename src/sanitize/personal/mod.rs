@@ -14,6 +14,7 @@ mod checks;
 mod contact;
 mod europe;
 mod iban;
+mod labelled;
 mod lettered;
 mod national;
 mod number;
@@ -75,10 +76,8 @@ impl Detector for Checked {
     }
 
     fn inspect_surveyed(&self, text: &str, survey: &Survey, hits: &mut Vec<Hit>) {
-        if survey.numbers.is_empty() {
-            return;
-        }
         let bytes = text.as_bytes();
+        let first = hits.len();
         let mut seen = Seen::default();
         let countries = &*COUNTRIES;
         for found in &survey.numbers {
@@ -104,6 +103,23 @@ impl Detector for Checked {
                     });
                 }
             }
+        }
+        let rows = hits.len();
+        for found in &survey.secrets {
+            for at in places(found.at, found.assign) {
+                if let Some((span, rule)) = labelled::behind(bytes, at, countries) {
+                    hits.push(Hit {
+                        span,
+                        class: Class::PersonalChecked,
+                        rule,
+                        inert: None,
+                    });
+                }
+            }
+        }
+        // Nothing that is told behind an assignment has a row of digits that is told.
+        if hits.len() > rows {
+            hits[first..].sort_by_key(|hit| hit.span.start);
         }
     }
 }
@@ -245,6 +261,87 @@ mod tests {
         assert_eq!(names("DNI: 12345678A"), [""; 0]);
         assert_eq!(names("RSSMRA85T10A562S"), ["it_codice_fiscale"]);
         assert_eq!(names("131052-308T"), ["fi_hetu"]);
+    }
+
+    #[test]
+    fn a_finnish_code_of_any_century_is_told_behind_an_assignment() {
+        for code in ["240703A417B", "090516B9022", "311299Y2155", "040794+088A"] {
+            let text = format!("{{\"personal_id\": \"{code}\"}}");
+            assert_eq!(told(&text), [("fi_hetu".to_owned(), code.to_owned())]);
+            assert_eq!(names(&format!("henkil\u{f6}tunnus: {code}")), ["fi_hetu"]);
+            assert_eq!(names(&format!("personal_id={code}7")), [""; 0], "longer");
+        }
+        for wrong in ["240703A418B", "241303A4170", "240703G417B", "2407"] {
+            assert_eq!(names(&format!("personal_id={wrong}")), [""; 0], "{wrong}");
+        }
+    }
+
+    #[test]
+    fn hits_behind_assignments_rise_with_the_others() {
+        let account = "DE89370400440532013000";
+        let text = format!("a: {account}, \"personal_id\": \"240703A417B\", {account}");
+        assert_eq!(names(&text), ["iban", "fi_hetu", "iban"]);
+    }
+
+    #[test]
+    fn numbers_of_france_have_departments_of_corsica_too() {
+        for number in [
+            "185072A12345665",
+            "2 91 11 2B 004 217 32",
+            "1 85 07 2A 123 456 65",
+        ] {
+            let found = told(&format!("NIR {number}, known"));
+            assert_eq!(found, [("fr_nir".to_owned(), number.to_owned())]);
+        }
+        assert_eq!(names("NIR 185072A12345666"), [""; 0]);
+        assert_eq!(names("NIR 185072C12345665"), [""; 0]);
+    }
+
+    #[test]
+    fn more_numbers_of_europe_are_told_beside_their_names() {
+        for (text, name) in [
+            ("KVNR M407193524", "de_health_insurance"),
+            (
+                "Rentenversicherungsnummer: 15070649M105",
+                "de_pension_insurance",
+            ),
+            ("num\u{e9}ro fiscal 30 23 217 601 054", "fr_tax_number"),
+            ("Partita IVA 07345610237", "it_vat_number"),
+            ("dav\u{10d}na \u{161}tevilka: 83726144", "si_tax_number"),
+            ("rodn\u{e9} \u{10d}\u{ed}slo 485611/123", "cz_birth_number"),
+            ("RUT 10000013-K", "cl_rut"),
+            ("15-07-85-41285", "no_fodselsnummer"),
+        ] {
+            assert_eq!(names(text), [name], "{text}");
+            let bare = text.rsplit(' ').next().unwrap_or_default();
+            if text.contains(' ') {
+                assert_eq!(names(&format!("item {bare}")), [""; 0], "{text}");
+            }
+        }
+        for text in [
+            "KVNR M407193525",
+            "Rentenversicherungsnummer: 15070649M106",
+            "num\u{e9}ro fiscal 3023217601055",
+            "Partita IVA 07345610238",
+            "rodn\u{e9} \u{10d}\u{ed}slo 485699/123",
+            "RUT 10000014-K",
+        ] {
+            assert_eq!(names(text), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn an_account_has_letters_where_its_country_has_them_and_no_card_in_it() {
+        assert_eq!(names("NL91ABNA0417164300"), ["iban"]);
+        assert_eq!(names("NL56 3003 0A17 1643 00"), [""; 0]);
+        assert_eq!(names("RS35 2600 0560 1001 6113 70"), [""; 0]);
+    }
+
+    #[test]
+    fn a_function_is_no_name_of_a_number() {
+        assert_eq!(names("SIN 702257080"), ["ca_sin"]);
+        assert_eq!(names("cos(x) + sin(y) + 702257080"), [""; 0]);
+        assert_eq!(names("ssn : 111-22-3333"), [""; 0]);
     }
 
     #[test]

@@ -112,6 +112,18 @@ impl Countries {
         }
     }
 
+    /// The name of a rule as findings have it.
+    pub(super) fn called(&self, name: &str) -> Arc<str> {
+        let known = self.names.iter().find(|known| known.as_ref() == name);
+        known.map_or_else(|| name.into(), Arc::clone)
+    }
+
+    /// Whether a word of this rule of digits stands near.
+    pub(super) fn is_announced(&self, name: &str, text: &[u8], span: &Range<usize>) -> bool {
+        let at = self.names.iter().position(|known| known.as_ref() == name);
+        at.is_some_and(|at| self.announced(text, span) >> at & 1 == 1)
+    }
+
     pub(super) fn names(&self) -> Vec<Arc<str>> {
         let mut names = self.names.clone();
         names.sort();
@@ -214,6 +226,10 @@ impl Countries {
                 && first.is_ascii_uppercase();
             let long = found.len() > 4 || !first.is_ascii();
             let begins = camel || !letter(found.start.checked_sub(1));
+            // The function of that name is not announced.
+            if &piece[found.clone()] == b"sin" && piece.get(found.end) == Some(&b'(') {
+                return;
+            }
             let ends = || !letter(Some(found.end)) || piece[found.end].is_ascii_uppercase();
             if long || begins && ends() {
                 all |= 1 << whose;

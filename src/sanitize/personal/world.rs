@@ -41,7 +41,7 @@ pub(super) const WORLD: &[Rule] = &[
     // Without a check digit, but in parts that have ranges.
     rule(
         "us_ssn",
-        &["3-2-4", "3 2 4", "9"],
+        &["3-2-4", "3 2 4", "3.2.4", "9"],
         &[],
         &["ssn", "social security", "soc sec"],
         |d| {
@@ -49,7 +49,7 @@ pub(super) const WORLD: &[Rule] = &[
             // Those that everybody knows were never of a person, or are no longer.
             let shown = matches!(
                 number(d),
-                78_051_120 | 123_456_789 | 219_099_999 | 457_555_462
+                78_051_120 | 111_223_333 | 123_456_789 | 219_099_999 | 457_555_462
             );
             (1..900).contains(&area) && area != 666 && group > 0 && serial > 0 && !same(d) && !shown
         },

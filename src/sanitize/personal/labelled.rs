@@ -1,0 +1,37 @@
+//! Numbers of few digits with a letter between them, which only an assignment before them leads to.
+//!
+//! Guarantees: looks at no more than [`LONG`] bytes behind an assignment, and one. Deliberately absent: such numbers in prose,
+//! and behind names that no secret ends with, which nothing leads to.
+
+use super::{
+    checks::{is_day, number as value_of},
+    lettered::hetu,
+    national::{Countries, Found},
+};
+
+/// How long a code of Finland is, in bytes.
+const LONG: usize = 11;
+
+/// The number behind the assignment at `at`.
+pub(super) fn behind(text: &[u8], at: usize, countries: &Countries) -> Option<Found> {
+    let blank = |byte: &&u8| matches!(byte, b' ' | b'"' | b'\'' | b'\\');
+    let skipped = text[at + 1..].iter().take(4).take_while(blank).count();
+    let start = at + 1 + skipped;
+    let run: &[u8; LONG] = text.get(start..)?.first_chunk()?;
+    let end = start + LONG;
+    let alone = |byte: &u8| !byte.is_ascii_alphanumeric();
+    (finnish(run) && text.get(end).is_none_or(alone))
+        .then(|| (start..end, countries.called("fi_hetu")))
+}
+
+/// A code of Finland with the sign of a century that is no dash: letters from 2000 on, and those that came when signs ran out.
+fn finnish(run: &[u8; LONG]) -> bool {
+    let (day, rest) = run.split_at(6);
+    let digits = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_digit);
+    let (sign, serial, check) = (rest[0], &rest[1..4], rest[4]);
+    if !matches!(sign, b'A'..=b'F' | b'U'..=b'Y' | b'+') || !digits(day) || !digits(serial) {
+        return false;
+    }
+    let all: [u8; 9] = std::array::from_fn(|at| run[if at < 6 { at } else { at + 1 }] - b'0');
+    is_day(value_of(&all[2..4]), value_of(&all[..2])) && hetu(&all) == check
+}
