@@ -5,7 +5,7 @@
 
 use super::{
     checks::{is_day, number as value_of},
-    lettered::hetu,
+    letters::hetu,
     national::{Countries, Found},
 };
 

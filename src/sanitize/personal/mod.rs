@@ -16,6 +16,7 @@ mod europe;
 mod iban;
 mod labelled;
 mod lettered;
+mod letters;
 mod national;
 mod number;
 #[cfg(test)]

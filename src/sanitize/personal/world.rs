@@ -4,7 +4,7 @@
 
 use super::{
     checks::{is_day, luhn, luhn_after, number, same, verhoeff, weighed},
-    lettered::chinese,
+    letters::chinese,
     table::{Rule, rule},
 };
 

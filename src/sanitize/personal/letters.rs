@@ -1,0 +1,217 @@
+//! How the check letters and digits of numbers that have letters in them are found.
+//!
+//! Deliberately absent: where such a number stands in a text (`lettered.rs`), but for the one of France, whose letter stands
+//! between its digits.
+
+use std::ops::Range;
+
+use super::checks::{is_day, number as value_of, weighed};
+
+/// The check of a Finnish code.
+pub(super) fn hetu(digits: &[u8]) -> u8 {
+    b"0123456789ABCDEFHJKLMNPRSTUVWXY"[(value_of(digits) % 31) as usize]
+}
+
+/// Ends the number of a department of Corsica.
+pub(super) const fn is_corsica(byte: u8) -> bool {
+    matches!(byte, b'A' | b'B')
+}
+
+/// Where a French number begins whose department is one of Corsica, of which the last eight digits stand at `rest`.
+pub(super) fn corsican(text: &[u8], rest: &Range<usize>) -> Option<usize> {
+    let mut digits = [0; 15];
+    let mut at = rest.start;
+    // From the letter back: two, two and two digits, and one, with single spaces between or none.
+    let blank = |at: usize| at > 0 && text[at - 1] == b' ';
+    at -= usize::from(blank(at));
+    let letter = *text.get(at.checked_sub(1)?)?;
+    if !is_corsica(letter) {
+        return None;
+    }
+    at -= 1;
+    for place in (0..6).rev() {
+        // Spaces stand before the department, the month and the year.
+        at -= usize::from(matches!(place, 0 | 2 | 4) && blank(at));
+        at = at.checked_sub(1)?;
+        digits[place] = text[at].checked_sub(b'0').filter(|digit| *digit < 10)?;
+    }
+    let alone = at == 0 || !text[at - 1].is_ascii_alphanumeric();
+    let mut rest = text[rest.clone()].iter().filter(|byte| **byte != b' ');
+    // The department counts as nineteen or eighteen.
+    (digits[5], digits[6]) = if letter == b'A' { (1, 9) } else { (1, 8) };
+    let corsica = text.get(at..)?.iter().filter(|byte| **byte != b' ').nth(5) == Some(&b'2');
+    for digit in &mut digits[7..] {
+        *digit = rest.next()?.checked_sub(b'0').filter(|digit| *digit < 10)?;
+    }
+    let holds = 97 - value_of(&digits[..13]) % 97 == value_of(&digits[13..]);
+    let born = matches!(digits[0], 1..=4 | 7 | 8)
+        && matches!(value_of(&digits[3..5]), 1..=12 | 20 | 30..=42);
+    (alone && corsica && born && holds && rest.next().is_none()).then_some(at)
+}
+
+/// The sum of the digits of products.
+fn crossed(digits: impl Iterator<Item = u8>, weights: &[u8]) -> u32 {
+    let products = digits
+        .zip(weights)
+        .map(|(digit, weight)| u32::from(digit * weight));
+    products.map(|product| product / 10 + product % 10).sum()
+}
+
+/// Letters as two digits, from one on.
+const fn two_digits(letter: u8) -> [u8; 2] {
+    let value = letter - b'A' + 1;
+    [value / 10, value % 10]
+}
+
+/// The number of somebody insured in Germany: a letter, eight digits and a check.
+pub(super) fn german_health(letter: u8, digits: &[u8]) -> bool {
+    let all = two_digits(letter)
+        .into_iter()
+        .chain(digits[..8].iter().copied());
+    crossed(all, &[1, 2, 1, 2, 1, 2, 1, 2, 1, 2]) % 10 == u32::from(digits[8])
+}
+
+/// The number of a pension in Germany: an area, a day of birth, a letter, two digits and a check.
+pub(super) fn german_pension(digits: &[u8], letter: u8, last: [u8; 3]) -> bool {
+    if !letter.is_ascii_uppercase() || !last.iter().all(u8::is_ascii_digit) {
+        return false;
+    }
+    let [first, second, check] = last.map(|byte| byte - b'0');
+    let all = digits
+        .iter()
+        .copied()
+        .chain(two_digits(letter))
+        .chain([first, second]);
+    // Where no day is known there are zeros, and women of old have fifty more.
+    (1..=31).contains(&value_of(&digits[2..4]))
+        && (1..=12).contains(&value_of(&digits[4..6]))
+        && crossed(all, &[2, 1, 2, 5, 7, 1, 2, 1, 2, 1, 2, 1]) % 10 == u32::from(check)
+}
+
+pub(super) fn chinese(digits: &[u8]) -> bool {
+    let year = value_of(&digits[6..10]);
+    matches!(value_of(&digits[..2]), 11..=15 | 21..=23 | 31..=37 | 41..=46 | 50..=54 | 61..=65 | 71 | 81..=83)
+        && (1900..=2030).contains(&year)
+        && is_day(value_of(&digits[10..12]), value_of(&digits[12..14]))
+}
+
+pub(super) fn rut(digits: &[u8]) -> i32 {
+    let sum: i32 = digits
+        .iter()
+        .rev()
+        .zip([2, 3, 4, 5, 6, 7, 2, 3])
+        .map(|(digit, weight)| i32::from(*digit) * weight)
+        .sum();
+    (11 - sum % 11) % 11
+}
+
+pub(super) fn singapore(first: u8, digits: &[u8]) -> Option<u8> {
+    let sum = weighed(digits, &[2, 7, 6, 5, 4, 3, 2]);
+    let offset = match first {
+        b'T' | b'G' => 4,
+        b'M' => 3,
+        _ => 0,
+    };
+    let rest = (sum + offset) % 11;
+    let letters: &[u8] = match first {
+        b'S' | b'T' => b"JZIHGFEDCBA",
+        b'F' | b'G' => b"XWUTRQPNMLK",
+        _ => return b"KLJNPQRTUWX".get(10 - rest as usize).copied(),
+    };
+    letters.get(rest as usize).copied()
+}
+
+pub(super) fn irish(digits: &[u8], second: u8) -> u8 {
+    let more = if matches!(second, b' ' | b'W' | b'T') {
+        0
+    } else {
+        i32::from(second - b'A') + 1
+    };
+    let rest = (weighed(digits, &[8, 7, 6, 5, 4, 3, 2]) + more * 9) % 23;
+    if rest == 0 {
+        b'W'
+    } else {
+        b'A' + rest as u8 - 1
+    }
+}
+
+pub(super) fn hong_kong(letter: u8, digits: &[u8]) -> u8 {
+    let sum = 36 * 9 + i32::from(letter - b'A' + 10) * 8 + weighed(digits, &[7, 6, 5, 4, 3, 2]);
+    ((11 - sum % 11) % 11) as u8
+}
+
+pub(super) fn taiwan(letter: u8, digits: &[u8]) -> bool {
+    const CODES: [u8; 26] = [
+        10, 11, 12, 13, 14, 15, 16, 17, 34, 18, 19, 20, 21, 22, 35, 23, 24, 25, 26, 27, 28, 29, 32,
+        30, 31, 33,
+    ];
+    let code = CODES[usize::from(letter - b'A')];
+    let sum = i32::from(code / 10)
+        + i32::from(code % 10) * 9
+        + weighed(digits, &[8, 7, 6, 5, 4, 3, 2, 1, 1]);
+    matches!(digits[0], 1 | 2 | 8 | 9) && sum % 10 == 0
+}
+
+pub(super) fn codice_fiscale(run: &[u8]) -> bool {
+    const ODD: [u32; 26] = [
+        1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24,
+        23,
+    ];
+    let digit = |byte: u8| {
+        byte.is_ascii_digit()
+            || matches!(
+                byte.to_ascii_uppercase(),
+                b'L' | b'M' | b'N' | b'P' | b'Q' | b'R' | b'S' | b'T' | b'U' | b'V'
+            )
+    };
+    let form = run.iter().enumerate().all(|(at, byte)| match at {
+        6 | 7 | 9 | 10 | 12..=14 => digit(*byte),
+        _ => byte.is_ascii_alphabetic(),
+    });
+    if !form
+        || !matches!(run[8].to_ascii_uppercase(), b'A'..=b'E' | b'H' | b'L' | b'M' | b'P' | b'R'..=b'T')
+        || !run.iter().any(u8::is_ascii_digit)
+    {
+        return false;
+    }
+    let sum: u32 = run[..15]
+        .iter()
+        .enumerate()
+        .map(|(at, byte)| {
+            let value = u32::from(if byte.is_ascii_digit() {
+                byte - b'0'
+            } else {
+                byte.to_ascii_uppercase() - b'A'
+            });
+            if at % 2 == 0 {
+                ODD[value as usize]
+            } else {
+                value
+            }
+        })
+        .sum();
+    run[15].to_ascii_uppercase() == b'A' + (sum % 26) as u8
+}
+
+pub(super) fn curp(run: &[u8]) -> bool {
+    let form = run.iter().enumerate().all(|(at, byte)| match at {
+        4..=9 | 17 => byte.is_ascii_digit(),
+        16 => byte.is_ascii_alphanumeric(),
+        _ => byte.is_ascii_uppercase(),
+    });
+    if !form || !matches!(run[10], b'H' | b'M' | b'X') {
+        return false;
+    }
+    // The alphabet has Ñ after N.
+    let value = |byte: u8| match byte {
+        b'0'..=b'9' => i32::from(byte - b'0'),
+        b'A'..=b'N' => i32::from(byte - b'A') + 10,
+        _ => i32::from(byte - b'A') + 11,
+    };
+    let sum: i32 = run[..17]
+        .iter()
+        .enumerate()
+        .map(|(at, byte)| value(*byte) * (18 - at as i32))
+        .sum();
+    (10 - sum % 10) % 10 == i32::from(run[17] - b'0')
+}
