@@ -37,9 +37,9 @@ pub(super) fn corsican(text: &[u8], rest: &Range<usize>) -> Option<usize> {
     }
     let alone = at == 0 || !text[at - 1].is_ascii_alphanumeric();
     let mut rest = text[rest.clone()].iter().filter(|byte| **byte != b' ');
+    let corsica = digits[5] == 2;
     // The department counts as nineteen or eighteen.
     (digits[5], digits[6]) = if letter == b'A' { (1, 9) } else { (1, 8) };
-    let corsica = text.get(at..)?.iter().filter(|byte| **byte != b' ').nth(5) == Some(&b'2');
     for digit in &mut digits[7..] {
         *digit = rest.next()?.checked_sub(b'0').filter(|digit| *digit < 10)?;
     }

@@ -334,12 +334,9 @@ impl Scan<'_> {
         let joined = text[start + 1..].starts_with(b"-u")
             && quote == b' '
             && holds(&text[from..start], b"curl");
-        if !joined
-            && !(flag.ends_with(b" -u")
-                || flag.ends_with(b" --user")
-                || flag.ends_with(b" --proxy-user"))
-            || start - flag.len() > 2
-        {
+        let apart = [&b" -u"[..], b" --user", b" --proxy-user"];
+        let flagged = joined || apart.iter().any(|known| flag.ends_with(known));
+        if !flagged || start - flag.len() > 2 {
             return;
         }
         let length = text[at + 1..]

@@ -265,6 +265,20 @@ mod tests {
     }
 
     #[test]
+    fn a_password_of_two_short_words_leaves_a_doubt() {
+        for password in ["pass;word", "bar%25bar", "one+two%3F"] {
+            let text = format!("mysql://foo:{password}@localhost/baz");
+            let found = told(&text);
+            assert!(
+                matches!(&found[..], [(Class::WeakSecret, ..)]),
+                "{password}: {found:?}"
+            );
+        }
+        let longer = ["horse", "battery", "clip"].join("-");
+        assert_eq!(strong(&format!("mysql://foo:{longer}@host/baz")), [longer]);
+    }
+
+    #[test]
     fn a_long_password_for_curl_is_cut_between_characters() {
         for length in 120..130 {
             let password = "x7Q!".repeat(40)[..length].to_owned();
@@ -295,6 +309,7 @@ mod tests {
             "private_key: ed25519.Ed25519PrivateKey".to_owned(),
             format!("aws --key-id {}/{}", &body()[..20], &body()[17..]),
             format!("datadog_key: {}_1.zip", &body()[..20]),
+            format!("backblaze:\n  Key: {}", body()),
             ["AKIA", "IOSFODNN7", "SECRETS"].concat(),
         ] {
             assert_eq!(strong(&text), [""; 0], "{text}");

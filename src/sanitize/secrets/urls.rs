@@ -198,5 +198,21 @@ pub(super) fn strong(password: &[u8]) -> bool {
     password.len() >= 8
         && !known
         && kinds(password) >= 2
+        && !plain(password)
         && !matches!(start, b'$' | b'<' | b'{' | b'%' | b'*')
+}
+
+/// Whether it is a short word or two in small letters with a sign between, as in tests of signs: `pass;word`, `bar%25bar`.
+fn plain(password: &[u8]) -> bool {
+    let mut rest = password;
+    let mut letters = 0;
+    while let Some((first, more)) = rest.split_first() {
+        rest = match first {
+            b'%' if more.len() > 1 && more[..2].iter().all(u8::is_ascii_hexdigit) => &more[2..],
+            b'0'..=b'9' | b'A'..=b'Z' | 0x80.. => return false,
+            _ => more,
+        };
+        letters += u32::from(first.is_ascii_lowercase());
+    }
+    letters < 9
 }
