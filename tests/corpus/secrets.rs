@@ -46,6 +46,38 @@ const ASSIGNED: &[&str] = &[
 
 /// Texts with a secret of no provider; the secret stands between the bars.
 const WHOLE: &[(&str, &str)] = &[
+    ("wallet_key", "DEPLOYER_PRIVATE_KEY=|0x<h64>|"),
+    ("wallet_key", "{\"private_key\": \"|<h64>|\"}"),
+    (
+        "shared_access_signature",
+        "https://a1.blob.core.windows.net/c/f?sv=2022-11-02&se=2026-03-10T14:58:25Z&sp=r&sig=|<a20>%2F<a21>%3D|",
+    ),
+    ("section_yaml", "datadog:\n  site: eu\n  api_key: |<a40>|\n"),
+    (
+        "section_json",
+        "{\"mixpanel\": {\"api_secret\": \"|<a32>|\"}}",
+    ),
+    (
+        "section_toml",
+        "[cloudsmith]\nowner = \"a\"\ntoken = \"|<a40>|\"\n",
+    ),
+    ("header_key", "X-API-Key: |<a32>|"),
+    ("header_key", "{\"PRIVATE-TOKEN\": \"|<b40>|\"}"),
+    ("header_scheme", "Authorization: ApiKey |<a40>|"),
+    (
+        "netrc",
+        "machine git.internal\n  login deploy\n  password |<a24>|\n",
+    ),
+    ("npmrc", "//npm.internal/:_authToken=|<a36>|"),
+    (
+        "connection_go",
+        "dsn: svc:|<a16>|@tcp(db.internal:3306)/shop?parseTime=true",
+    ),
+    (
+        "connection_oracle",
+        "jdbc:oracle:thin:app/|<a16>|@//db.internal:1521/ORCL",
+    ),
+    ("curl_joined", "curl -usvc:|<a20>| https://api.internal/v1"),
     (
         "url_postgres",
         "DATABASE_URL=postgres://svc_billing:|<a14>|@db-3.internal:5432/billing",
@@ -260,6 +292,16 @@ pub(crate) fn negatives() -> Vec<Sample> {
 
 /// What is not secret though it looks like it, as forms.
 const LOOKS: &[(&str, &str)] = &[
+    (
+        "key_type",
+        "key: ed25519.Ed25519PrivateKey | rsa.RSAPublicKey",
+    ),
+    (
+        "object_key",
+        "\"StorageLocation\": {\"Bucket\": \"b\", \"Key\": \"Build_<a16>.zip\"}",
+    ),
+    ("key_id", "aws apigateway get-usage-plan-key --key-id <a40>"),
+    ("lock_file", "      \"integrity\": \"sha512-K3<a84>==\","),
     ("uuid", "request_id=<U> took 31ms"),
     ("uuid", "\"id\": \"<U>\", \"token_count\": 812"),
     ("git_hash", "commit <h40>\nAuthor: A <a@example.org>"),
