@@ -294,7 +294,7 @@ pub(crate) const FORMED: &[(&str, &str, &str)] = &[
     ("firebase_server", "FCM_KEY", "AA|AA<b7>:APA|91b<b134>"),
     ("ngrok_authtoken", "NGROK_AUTHTOKEN", "2<a26>|_<a21>"),
     ("ably", "ABLY_KEY", "<a6>.|<a6>:<b43>"),
-    ("uptimerobot", "UPTIME_KEY", "u123|4567-<h24>"),
+    ("uptimerobot", "UPTIME_KEY", "u|<d7>-<h24>"),
     (
         "jwt_unread",
         "ACCESS_TOKEN",
