@@ -227,6 +227,7 @@ mod tests {
             "postgres://user:password@localhost/db",
             "datadog_api_key = \"<your-key>\"",
             "let s = s.ListResourceTemplatesResultSchema;",
+            "extension: r.resolvedUsingTsExtension }",
         ] {
             assert_eq!(strong(text), [""; 0], "{text}");
         }
@@ -262,6 +263,18 @@ mod tests {
             strong(&format!("curl -u admin:{password} https://host/x")),
             [password.as_str()]
         );
+    }
+
+    #[test]
+    fn a_value_without_digits_is_drawn_at_random_where_its_case_turns_and_is_no_name() {
+        let value = ["vvEagTiFXjoarlQq", "IJWxKcBiiVPCQpi"].concat();
+        assert_eq!(strong(&format!("datadog_key: {value}")), [value]);
+        for name in [
+            "HTTPServerXMLParserConfigURL",
+            "someLongNameOfAThingInSource",
+        ] {
+            assert_eq!(told(&format!("datadog_key: {name}")), []);
+        }
     }
 
     #[test]

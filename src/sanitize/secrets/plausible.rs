@@ -159,7 +159,13 @@ pub(super) fn plausible(value: &[u8]) -> bool {
 pub(super) fn random(value: &[u8]) -> bool {
     let shape = Shape::of(value);
     let long = value.len() as u32;
-    if long < 16 || shape.letters() < 4 || shape.digits < 2 || shape.others * 5 > long {
+    // Of long ones some have no digit, but their case turns again and again, as in no name.
+    let turning = long >= 24
+        && shape.upper * 3 >= shape.lower
+        && shape.lower * 3 >= shape.upper
+        && shape.turns * 5 >= long * 2;
+    let digits = shape.digits >= 2 || turning;
+    if long < 16 || shape.letters() < 4 || !digits || shape.others * 5 > long {
         return false;
     }
     // Numbers of interfaces as source has them.
@@ -242,6 +248,10 @@ fn named(value: &[u8], shape: Shape) -> bool {
     }
     if shape.digits > 1 {
         return false;
+    }
+    // Of letters drawn at random half are small.
+    if shape.digits == 0 && shape.upper > 0 && shape.lower > shape.upper * 4 {
+        return true;
     }
     (one_case && joints >= 2)
         || (shape.digits == 0 && joints >= 1 && one_case)
