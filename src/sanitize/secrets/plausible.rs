@@ -161,8 +161,8 @@ pub(super) fn random(value: &[u8]) -> bool {
     let long = value.len() as u32;
     // Of long ones some have no digit, but their case turns again and again, as in no name.
     let turning = long >= 24
-        && shape.upper * 3 >= shape.lower
-        && shape.lower * 3 >= shape.upper
+        && shape.upper * 2 >= shape.lower
+        && shape.lower * 2 >= shape.upper
         && shape.turns * 5 >= long * 2;
     let digits = shape.digits >= 2 || turning;
     if long < 16 || shape.letters() < 4 || !digits || shape.others * 5 > long {
