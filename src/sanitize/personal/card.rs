@@ -14,7 +14,7 @@ use crate::sanitize::work::looked;
 
 /// First digits from and to, the least and the most digits in all, and whether an ungrouped number needs a word beside it.
 // Ranges as the schemes publish them.
-const ISSUERS: [(u32, u32, usize, usize, bool); 34] = [
+const ISSUERS: [(u32, u32, usize, usize, bool); 37] = [
     (400_000, 499_999, 16, 16, false), // Visa
     (400_000, 499_999, 13, 13, true),
     (400_000, 499_999, 18, 19, true),
@@ -33,6 +33,9 @@ const ISSUERS: [(u32, u32, usize, usize, bool); 34] = [
     (380_000, 399_999, 14, 19, true),
     (352_800, 358_999, 16, 16, false), // JCB
     (352_800, 358_999, 17, 19, true),
+    (350_000, 359_999, 16, 16, true),
+    (180_000, 180_099, 15, 15, true), // JCB of old
+    (213_100, 213_199, 15, 15, true),
     (620_000, 629_999, 16, 16, false), // UnionPay
     (620_000, 629_999, 17, 19, false),
     (810_000, 829_999, 16, 16, true),

@@ -46,7 +46,14 @@ pub(super) const EUROPE: &[Rule] = &[
         "it_vat_number",
         &["11"],
         &[],
-        &["partita iva", "p.iva", "p. iva", "piva", "partita_iva"],
+        &[
+            "partita iva",
+            "codice fiscale",
+            "p.iva",
+            "p. iva",
+            "piva",
+            "partita_iva",
+        ],
         |d| !same(d) && luhn(d),
     ),
     rule(
@@ -265,7 +272,14 @@ pub(super) const EUROPE: &[Rule] = &[
         "cz_birth_number",
         &["10", "9", "6/3"],
         &["6/4"],
-        &["rodn", "birth number", "czech", "slovak"],
+        &[
+            "rodn",
+            "r\u{10d}",
+            "R\u{10c}",
+            "birth number",
+            "czech",
+            "slovak",
+        ],
         |d| {
             let month = number(&d[2..4]) % 50;
             let month = if month > 20 { month - 20 } else { month };

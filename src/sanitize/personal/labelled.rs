@@ -5,7 +5,7 @@
 
 use super::{
     checks::{is_day, number as value_of},
-    letters::hetu,
+    letters::{hetu, hong_kong},
     national::{Countries, Found},
 };
 
@@ -17,11 +17,40 @@ pub(super) fn behind(text: &[u8], at: usize, countries: &Countries) -> Option<Fo
     let blank = |byte: &&u8| matches!(byte, b' ' | b'"' | b'\'' | b'\\');
     let skipped = text[at + 1..].iter().take(4).take_while(blank).count();
     let start = at + 1 + skipped;
-    let run: &[u8; LONG] = text.get(start..)?.first_chunk()?;
-    let end = start + LONG;
+    let rest = text.get(start..)?;
     let alone = |byte: &u8| !byte.is_ascii_alphanumeric();
-    (finnish(run) && text.get(end).is_none_or(alone))
-        .then(|| (start..end, countries.called("fi_hetu")))
+    if let Some(run) = rest.first_chunk()
+        && finnish(run)
+        && rest.get(LONG).is_none_or(alone)
+    {
+        return Some((start..start + LONG, countries.called("fi_hetu")));
+    }
+    let length = hongkongese(rest)?;
+    Some((start..start + length, countries.called("hk_id")))
+}
+
+/// How long the number of Hong Kong is that this begins with: a letter or two, six digits, and the check in brackets.
+fn hongkongese(rest: &[u8]) -> Option<usize> {
+    let letters = rest
+        .iter()
+        .take(3)
+        .take_while(|byte| byte.is_ascii_alphabetic());
+    let letters = letters.count();
+    let [open, check, close] = *rest.get(letters + 6..)?.first_chunk()?;
+    let digits = &rest[letters..letters + 6];
+    if !(1..=2).contains(&letters)
+        || !matches!((open, close), (b'(', b')') | (b'[', b']'))
+        || !digits.iter().all(u8::is_ascii_digit)
+    {
+        return None;
+    }
+    let named: [u8; 2] = std::array::from_fn(|at| rest[at].to_ascii_uppercase());
+    let digits: [u8; 6] = std::array::from_fn(|at| digits[at] - b'0');
+    let expected = match hong_kong(&named[..letters], &digits) {
+        10 => b'A',
+        digit => b'0' + digit,
+    };
+    (check.to_ascii_uppercase() == expected).then_some(letters + 9)
 }
 
 /// A code of Finland with the sign of a century that is no dash: letters from 2000 on, and those that came when signs ran out.

@@ -33,7 +33,7 @@ pub(super) const LETTERED: &[(&str, &[&str])] = &[
         "sg_nric",
         &["nric", "fin", "singpass", "singapore", "identity", "ic"],
     ),
-    ("ie_pps", &["pps", "irish", "ireland", "revenue"]),
+    ("ie_pps", &["pps", "ppsn", "irish", "ireland", "revenue"]),
     ("hk_id", &["hkid", "hong kong", "\u{8eab}\u{4efd}"]),
     (
         "tw_id",
@@ -254,7 +254,7 @@ impl Countries {
                 if before.is_ascii_uppercase()
                     && begins(1)
                     && ends(0)
-                    && hong_kong(before, &digits[..6]) == digits[6]
+                    && hong_kong(&[before], &digits[..6]) == digits[6]
                 {
                     return told("hk_id", start..span.end);
                 }

@@ -82,8 +82,8 @@ pub(super) fn german_pension(digits: &[u8], letter: u8, last: [u8; 3]) -> bool {
         .copied()
         .chain(two_digits(letter))
         .chain([first, second]);
-    // Where no day is known there are zeros, and women of old have fifty more.
-    (1..=31).contains(&value_of(&digits[2..4]))
+    // Days have fifty more where a number was given out anew.
+    matches!(value_of(&digits[2..4]), 1..=31 | 51..=81)
         && (1..=12).contains(&value_of(&digits[4..6]))
         && crossed(all, &[2, 1, 2, 5, 7, 1, 2, 1, 2, 1, 2, 1]) % 10 == u32::from(check)
 }
@@ -135,8 +135,15 @@ pub(super) fn irish(digits: &[u8], second: u8) -> u8 {
     }
 }
 
-pub(super) fn hong_kong(letter: u8, digits: &[u8]) -> u8 {
-    let sum = 36 * 9 + i32::from(letter - b'A' + 10) * 8 + weighed(digits, &[7, 6, 5, 4, 3, 2]);
+/// The check of a number of Hong Kong: ten is written as a letter.
+pub(super) fn hong_kong(letters: &[u8], digits: &[u8]) -> u8 {
+    let value = |letter: &u8| i32::from(letter - b'A' + 10);
+    let first = match letters {
+        [first, second] => value(first) * 9 + value(second) * 8,
+        [letter] => 36 * 9 + value(letter) * 8,
+        _ => 0,
+    };
+    let sum = first + weighed(digits, &[7, 6, 5, 4, 3, 2]);
     ((11 - sum % 11) % 11) as u8
 }
 

@@ -278,6 +278,19 @@ mod tests {
     }
 
     #[test]
+    fn a_number_of_hong_kong_has_its_check_in_brackets() {
+        for number in ["C514087(9)", "R730164[1]", "p640912(5)", "WX205931(0)"] {
+            assert_eq!(
+                told(&format!("HKID: {number}")),
+                [("hk_id".to_owned(), number.to_owned())]
+            );
+        }
+        for wrong in ["C514087(8)", "C514087(9]", "C51408(9)", "ABC514087(9)", "C"] {
+            assert_eq!(names(&format!("HKID: {wrong}")), [""; 0], "{wrong}");
+        }
+    }
+
+    #[test]
     fn hits_behind_assignments_rise_with_the_others() {
         let account = "DE89370400440532013000";
         let text = format!("a: {account}, \"personal_id\": \"240703A417B\", {account}");
@@ -334,14 +347,15 @@ mod tests {
     #[test]
     fn an_account_has_letters_where_its_country_has_them_and_no_card_in_it() {
         assert_eq!(names("NL91ABNA0417164300"), ["iban"]);
-        assert_eq!(names("NL56 3003 0A17 1643 00"), [""; 0]);
-        assert_eq!(names("RS35 2600 0560 1001 6113 70"), [""; 0]);
+        assert_eq!(names("NL95 5182 0B46 0329 17"), [""; 0]);
+        assert_eq!(names("RS02 4220 0395 1706 2844 41"), [""; 0]);
+        assert_eq!(names("4220 0395 1706 2844"), ["payment_card"]);
     }
 
     #[test]
     fn a_function_is_no_name_of_a_number() {
-        assert_eq!(names("SIN 702257080"), ["ca_sin"]);
-        assert_eq!(names("cos(x) + sin(y) + 702257080"), [""; 0]);
+        assert_eq!(names("SIN 518307244"), ["ca_sin"]);
+        assert_eq!(names("cos(x) + sin(y) + 518307244"), [""; 0]);
         assert_eq!(names("ssn : 111-22-3333"), [""; 0]);
     }
 

@@ -34,10 +34,16 @@ pub(super) const WORLD: &[Rule] = &[
         &["sin", "social insurance", "assurance sociale", "nas"],
         |d| !matches!(d[0], 0 | 8) && !same(d) && luhn(d),
     ),
-    rule("us_npi", &["10"], &[], &["npi", "national provider"], |d| {
-        // Behind 80840, which comes to 24.
-        matches!(d[0], 1 | 2) && luhn_after(24, d)
-    }),
+    rule(
+        "us_npi",
+        &["10", "4-3-3", "4 3 3"],
+        &[],
+        &["npi", "national provider"],
+        |d| {
+            // Behind 80840, which comes to 24.
+            matches!(d[0], 1 | 2) && luhn_after(24, d)
+        },
+    ),
     // Without a check digit, but in parts that have ranges.
     rule(
         "us_ssn",
@@ -66,7 +72,7 @@ pub(super) const WORLD: &[Rule] = &[
     ),
     rule(
         "us_routing_number",
-        &["9"],
+        &["9", "4-4-1"],
         &[],
         &["routing", "aba", "rtn", "transit"],
         |d| {
@@ -172,7 +178,7 @@ pub(super) const WORLD: &[Rule] = &[
     ),
     rule(
         "za_id",
-        &["13", "6 4 3", "6 4 2 1"],
+        &["13", "6 4 3", "6 4 2 1", "6 7"],
         &[],
         &[
             "south africa",

@@ -214,5 +214,5 @@ fn plain(password: &[u8]) -> bool {
         };
         letters += u32::from(first.is_ascii_lowercase());
     }
-    letters < 9
+    letters < 12
 }
