@@ -295,6 +295,16 @@ pub(crate) const FORMED: &[(&str, &str, &str)] = &[
     ("ngrok_authtoken", "NGROK_AUTHTOKEN", "2<a26>|_<a21>"),
     ("ably", "ABLY_KEY", "<a6>.|<a6>:<b43>"),
     ("uptimerobot", "UPTIME_KEY", "u|<d7>-<h24>"),
+    ("nats_seed", "NATS_SEED", "SU|A<t55>"),
+    ("akamai", "AKAMAI_TOKEN", "ak|ab-<l16>-<l16>"),
+    ("photoroom", "PHOTOROOM_KEY", "sk_|pr_main_<h40>"),
+    ("newrelic_pixie", "PIXIE_KEY", "px|-dep-<U>"),
+    (
+        "airtable_oauth",
+        "AIRTABLE_TOKEN",
+        "oa|a<a14>.v1.<b120>.<h64>",
+    ),
+    ("newrelic_mobile_region", "NR_MOBILE", "eu01|xx<h40>-NRMA"),
     (
         "jwt_unread",
         "ACCESS_TOKEN",
