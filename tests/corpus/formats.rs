@@ -295,6 +295,11 @@ pub(crate) const FORMED: &[(&str, &str, &str)] = &[
     ("ngrok_authtoken", "NGROK_AUTHTOKEN", "2<a26>|_<a21>"),
     ("ably", "ABLY_KEY", "<a6>.|<a6>:<b43>"),
     ("uptimerobot", "UPTIME_KEY", "u|<d7>-<h24>"),
+    (
+        "twitter_bearer_zeros",
+        "X_BEARER",
+        "AAAAAAAAAA|AAAAAAAAAAAMlh<a2>AAAAAAA0%2<H1><a30>%3D<a44>",
+    ),
     ("nats_seed", "NATS_SEED", "SU|A<t55>"),
     ("akamai", "AKAMAI_TOKEN", "ak|ab-<l16>-<l16>"),
     ("photoroom", "PHOTOROOM_KEY", "sk_|pr_main_<h40>"),
