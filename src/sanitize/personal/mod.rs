@@ -6,7 +6,7 @@
 //!
 //! Guarantees: linear in the text, since every look is bounded; nothing is allocated for a text without a hit; the span of a
 //! hit is the number and nothing else. Deliberately absent: numbers without a check digit (in C6), but for those of the
-//! United States beside their name, and whether a number was ever issued.
+//! United States and the oldest of Czechia and Slovakia beside their name, and whether a number was ever issued.
 // SECURITY 7
 
 mod card;
