@@ -193,7 +193,7 @@ impl Countries {
     /// One bit for each rule whose word stands near.
     pub(super) fn announced(&self, text: &[u8], span: &Range<usize>) -> u128 {
         let reach = reach(text, span);
-        self.said(&text[reach.start..span.start]) | self.said(&text[span.end..reach.end])
+        self.said(text, reach.start..span.start) | self.said(text, span.end..reach.end)
     }
 
     /// One bit at least for each rule that a look around this number would find announced: all of them where the numbers before
@@ -207,30 +207,32 @@ impl Countries {
                 return u128::MAX;
             }
             near.stretch = reach.start..(reach.end + STRETCH).min(text.len());
-            near.announced = self.said(&text[near.stretch.clone()]);
+            near.announced = self.said(text, near.stretch.clone());
         }
         near.announced
     }
 
-    /// One bit for each rule of which a word stands in a piece of text.
-    fn said(&self, piece: &[u8]) -> u128 {
+    /// One bit for each rule of which a word stands in a piece of a text. Whether it is a word of its own is told by what stands
+    /// around it, beyond the piece as well.
+    fn said(&self, text: &[u8], piece: Range<usize>) -> u128 {
         let letter = |at: Option<usize>| {
-            at.and_then(|at| piece.get(at))
+            at.and_then(|at| text.get(at))
                 .is_some_and(u8::is_ascii_alphabetic)
         };
         let mut all = 0;
-        self.words.each(piece, |found, whose| {
-            let first = piece[found.start];
+        self.words.each(&text[piece.clone()], |found, whose| {
+            let found = piece.start + found.start..piece.start + found.end;
+            let first = text[found.start];
             let camel = found.start > 0
-                && piece[found.start - 1].is_ascii_lowercase()
+                && text[found.start - 1].is_ascii_lowercase()
                 && first.is_ascii_uppercase();
             let long = found.len() > 4 || !first.is_ascii();
             let begins = camel || !letter(found.start.checked_sub(1));
             // The function of that name is not announced.
-            if &piece[found.clone()] == b"sin" && piece.get(found.end) == Some(&b'(') {
+            if &text[found.clone()] == b"sin" && text.get(found.end) == Some(&b'(') {
                 return;
             }
-            let ends = || !letter(Some(found.end)) || piece[found.end].is_ascii_uppercase();
+            let ends = || !letter(Some(found.end)) || text[found.end].is_ascii_uppercase();
             if long || begins && ends() {
                 all |= 1 << whose;
             }
@@ -305,6 +307,20 @@ mod tests {
             6 => "[0-9]{8,12}",
             2 => "[0-9]{2,3}[ -][0-9]{3}[ -][0-9]{3}[ -][0-9]{2,3}",
         ]
+    }
+
+    #[test]
+    fn the_end_of_a_longer_word_announces_nothing_where_the_look_begins() {
+        let countries = Countries::read();
+        let told = |word: &str| {
+            let text = format!("{word}{}1234567883", " ".repeat(BEFORE - "nip".len()));
+            let start = text.len() - 10;
+            let row = Row::at(text.as_bytes(), start).unwrap();
+            let found = countries.number(text.as_bytes(), start, row, &mut Near::default());
+            found.map(|(_, name)| name.to_string())
+        };
+        assert_eq!(told("tur nip").as_deref(), Some("pl_nip"));
+        assert_eq!(told("turnip"), None);
     }
 
     proptest! {
