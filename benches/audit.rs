@@ -291,5 +291,4 @@ fn record(n: usize) -> Event {
         r#"{{"arguments":{{"bytes":{spent},"digest":"00112233445566778899aabbccddeeff"}},"call":"0123456789abcdef-{n}","decision":"permit","event":"call","listener":"http","method":"tools/call","monotonic":{n},"policies":["readers"],"policy":"8a1f0c3e5d7b9a2c4e6f8091a2b3c4d5","principal":{{"client":"agent-7","groups":["dev","ops"],"issuer":"https://login.example","kind":"user","name":"ana","token":"ffeeddccbbaa99887766554433221100"}},"request":"{n}","revision":"2026-07-28","server":"everything","stage":"decision","target":{{"exposed":"notes_read","name":"read","upstream":"notes"}},"time":"2026-11-21T12:00:00.{n:09}Z","v":1}}"#
     )
     .into_bytes()
-    .into_boxed_slice()
 }

@@ -372,9 +372,11 @@ impl Shared {
         let mut turns = 0;
         loop {
             let closing = self.wait();
+            // Asked first: what can be written again has to be made durable again, at once.
+            let at_once = closing || self.syncs_each_turn();
             self.write_if_nobody_does();
             turns += 1;
-            if closing || turns >= TURNS || self.syncs_each_turn() {
+            if at_once || turns >= TURNS {
                 turns = 0;
                 self.sync();
             }
