@@ -1,0 +1,233 @@
+//! The thread of a recorder: it syncs, signs, tries again, looks after the disk, and writes where the callers do not.
+//!
+//! Guarantees: what is written is durable [`LATER`] at most, and what nobody waits for is written [`SOON`], where the disk lets
+//! it; a sync that failed is tried again without end, with pauses (SECURITY AUD-7). Deliberately absent: who may go on, which the
+//! queue says.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, MutexGuard, PoisonError},
+    thread::{self, JoinHandle},
+    time::{Duration, SystemTime},
+};
+
+use super::{
+    super::{
+        log::{Event, event, write_index},
+        stamp,
+    },
+    Durability, Fill, LATER, Queue, Recorder, SOON, Shared, Watermarks, Weight,
+};
+
+/// How many turns of [`SOON`] a sync may wait for.
+const TURNS: u32 = 9;
+/// How often it is tried again to write where writing fails.
+const AGAIN: Duration = Duration::from_millis(250);
+/// How often in a row it is tried to make the same durable in a new segment, before a pause.
+const SYNCS: u32 = 8;
+/// How often it is looked how full the disk is, at most.
+const LOOK: Duration = Duration::from_secs(1);
+/// How often old segments are looked for.
+const TIDY: Duration = Duration::from_secs(600);
+
+impl Shared {
+    /// The thread: syncs, signs, tries again, looks after the disk, and writes where the callers do not.
+    pub(super) fn keep(self: &Arc<Self>) {
+        let (mut looked, mut tidied) = (None, Some(SystemTime::now()));
+        let mut signed = tidied;
+        let mut indexing = Indexing::default();
+        let mut turns = 0;
+        loop {
+            let closing = self.wait();
+            // Asked first: what can be written again has to be made durable again, at once.
+            let at_once = closing || self.syncs_each_turn();
+            self.write_if_nobody_does();
+            turns += 1;
+            if at_once || turns >= TURNS {
+                turns = 0;
+                self.sync();
+            }
+            if is_due(&mut signed, self.interval) || closing {
+                let mut log = self.log();
+                // Tried again with the next turn.
+                _ = log.sign();
+                if let Some(signed) = log.take_checkpoint() {
+                    (self.outside)(&signed);
+                }
+            }
+            if closing {
+                self.sync();
+                return;
+            }
+            if is_due(&mut looked, LOOK) {
+                self.look();
+            }
+            if is_due(&mut tidied, TIDY) {
+                // What fails is tried again in time, and told by the next record that cannot be written.
+                _ = self.log().tidy();
+            }
+            let ended = self.log().take_ended();
+            indexing.take_on(ended);
+        }
+    }
+
+    /// Whether a sync waits for nothing: somebody waits for it, or the last one failed.
+    fn syncs_each_turn(&self) -> bool {
+        self.durability != Durability::Kernel || self.queue().failing
+    }
+
+    /// Looks how full the disk is; where that has changed, it is recorded.
+    fn look(self: &Arc<Self>) {
+        // Where it cannot be known, writing tells.
+        let Ok(used) = self.log().used() else { return };
+        let Watermarks { warn, refuse } = self.watermarks;
+        let fill = match used {
+            used if used >= refuse => Fill::Full,
+            used if used >= warn => Fill::High,
+            _ => Fill::Low,
+        };
+        let before = std::mem::replace(&mut self.queue().fill, fill);
+        if before == fill {
+            return;
+        }
+        match fill {
+            Fill::Low => tracing::info!(used, "the disk of the audit records has room again"),
+            Fill::High => tracing::warn!(used, "the disk of the audit records gets full"),
+            Fill::Full => tracing::error!(
+                used,
+                "the disk of the audit records is full: calls are refused until there is room"
+            ),
+        }
+        let told = Recorder(self.clone()).put(disk_event(fill, used), Weight::Fact);
+        drop(told);
+    }
+
+    /// Until there is something to do; whether it is to end.
+    fn wait(&self) -> bool {
+        let mut queue = self.queue();
+        let idle = |queue: &Queue| !queue.dirty && queue.events.is_empty() && queue.lost == 0;
+        if idle(&queue) && !queue.closing {
+            let most = match queue.fill {
+                Fill::Full => LOOK,
+                Fill::Low | Fill::High => self.interval,
+            };
+            queue = self.sleep(queue, most);
+        }
+        let pause = match self.durability {
+            _ if queue.failing => AGAIN,
+            Durability::Kernel => SOON,
+            Durability::Async => LATER,
+            Durability::Strict => Duration::ZERO,
+        };
+        if !queue.closing && !idle(&queue) && !pause.is_zero() {
+            queue = self.sleep(queue, pause);
+        }
+        queue.closing
+    }
+
+    fn sleep<'a>(&self, queue: MutexGuard<'a, Queue>, most: Duration) -> MutexGuard<'a, Queue> {
+        self.work
+            .wait_timeout(queue, most)
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+    }
+
+    fn write_if_nobody_does(&self) {
+        {
+            let mut queue = self.queue();
+            if queue.writing || (queue.events.is_empty() && queue.lost == 0) {
+                return;
+            }
+            queue.writing = true;
+        }
+        self.write();
+    }
+
+    /// Tells the disk to keep what is written. The log is free meanwhile.
+    fn sync(&self) {
+        let mut failed = 0;
+        loop {
+            let (syncing, written, bytes) = {
+                let log = self.log();
+                let mut queue = self.queue();
+                let Some(syncing) = log.syncing() else {
+                    (queue.dirty, queue.unsynced) = (false, 0);
+                    return;
+                };
+                (syncing, queue.written, queue.unsynced)
+            };
+            let result = syncing.wait();
+            let next = self.log().synced(&syncing, &result);
+            let mut queue = self.queue();
+            if result.is_ok() {
+                queue.dirty = queue.written != written;
+                queue.unsynced = queue.unsynced.saturating_sub(bytes);
+                queue.safe = queue.safe.max(written);
+                // What could not be written still waits.
+                queue.failing &= !queue.events.is_empty();
+                self.wake(&mut queue);
+                return;
+            }
+            failed += 1;
+            if next.is_err() || failed >= SYNCS {
+                // Nor can it be written anew, or made durable anywhere: later, then.
+                queue.failing = true;
+                self.wake(&mut queue);
+                return;
+            }
+            // It stands in the next segment, and has to become durable there.
+        }
+    }
+}
+
+/// Writes the indexes of segments that ended, on a thread of its own: it takes a second for each, and calls wait for the keeper.
+#[derive(Default)]
+struct Indexing {
+    waiting: Vec<PathBuf>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Indexing {
+    fn take_on(&mut self, ended: Vec<PathBuf>) {
+        self.waiting.extend(ended);
+        let busy = self.thread.as_ref().is_some_and(|it| !it.is_finished());
+        if busy || self.waiting.is_empty() {
+            return;
+        }
+        let segments = std::mem::take(&mut self.waiting);
+        // Without a thread, and where one cannot be written, queries read the segment.
+        self.thread = thread::Builder::new()
+            .name("audit-index".to_owned())
+            .spawn(move || {
+                for segment in &segments {
+                    _ = write_index(segment);
+                }
+            })
+            .ok();
+    }
+}
+
+/// Whether it is time again, which is noted then.
+fn is_due(last: &mut Option<SystemTime>, every: Duration) -> bool {
+    let now = SystemTime::now();
+    let due = last.is_none_or(|last| now.duration_since(last).is_ok_and(|passed| passed >= every));
+    // A clock that was set back counts from where it is.
+    if due || last.is_some_and(|last| last > now) {
+        *last = Some(now);
+    }
+    due
+}
+
+fn disk_event(fill: Fill, used: u8) -> Event {
+    event(|object| {
+        object
+            .object("detail", |inside| {
+                inside
+                    .text("fill", fill.word())
+                    .number("used_percent", u64::from(used));
+            })
+            .text("event", "disk")
+            .text("time", &stamp(SystemTime::now()))
+            .number("v", 1);
+    })
+}
