@@ -41,11 +41,15 @@ impl Shared {
             let closing = self.wait();
             // Asked first: what can be written again has to be made durable again, at once.
             let at_once = closing || self.syncs_each_turn();
-            self.write_if_nobody_does();
             turns += 1;
-            if at_once || turns >= TURNS {
+            let syncs = at_once || turns >= TURNS;
+            // From here on whoever brings a record writes it, so that none is left behind for as long as the disk takes.
+            self.queue().syncing = syncs;
+            self.write_if_nobody_does();
+            if syncs {
                 turns = 0;
                 self.sync();
+                self.queue().syncing = false;
             }
             if is_due(&mut signed, self.interval) || closing {
                 let mut log = self.log();

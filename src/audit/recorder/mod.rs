@@ -87,6 +87,8 @@ struct Queue {
     unsynced: usize,
     /// Whether somebody is writing.
     writing: bool,
+    /// Whether the thread waits for the disk, however long that takes, and so writes nothing.
+    syncing: bool,
     /// Whether the last attempt to write or to sync failed, or the disk is too full.
     failing: bool,
     fill: Fill,
@@ -192,7 +194,9 @@ impl Recorder {
             }
             Durability::Strict => shared.work.notify_one(),
             Durability::Kernel if queue.writing || queue.failing => {}
-            Durability::Kernel if weight != Weight::Permit && queue.events.len() < MANY => {
+            Durability::Kernel
+                if weight != Weight::Permit && !queue.syncing && queue.events.len() < MANY =>
+            {
                 // Where something else is written and not synced, the thread has its turns already.
                 if queue.events.len() == 1 && !queue.dirty {
                     shared.work.notify_one();

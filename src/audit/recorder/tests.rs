@@ -18,17 +18,21 @@ fn start(
     durability: Durability,
     bounds: Bounds,
 ) -> (Recorder, Keeper) {
+    start_every(Duration::from_secs(10), disk, directory, durability, bounds)
+}
+
+/// With checkpoints at this interval, for which the thread also sleeps where nobody tells it anything.
+fn start_every(
+    interval: Duration,
+    disk: &Arc<Faulty>,
+    directory: &Path,
+    durability: Durability,
+    bounds: Bounds,
+) -> (Recorder, Keeper) {
     let storage = Arc::new(Storage(disk.clone()));
     let key = SigningKey::generate().0;
     let (log, _) = Log::open(storage, directory, origin(), key, Cuts::default()).unwrap();
-    Recorder::start(
-        log,
-        durability,
-        bounds,
-        Duration::from_secs(10),
-        Box::new(|_| {}),
-    )
-    .unwrap()
+    Recorder::start(log, durability, bounds, interval, Box::new(|_| {})).unwrap()
 }
 
 /// Room for so many records.
@@ -123,17 +127,9 @@ fn who_has_waited_finds_the_record_in_the_file() {
 #[test]
 fn what_nobody_waits_for_is_written_with_what_somebody_does_and_else_soon() {
     let directory = tempfile::tempdir().unwrap();
-    let storage = Arc::new(Storage(Arc::default()));
-    let key = SigningKey::generate().0;
-    let (log, _) = Log::open(storage, directory.path(), origin(), key, Cuts::default()).unwrap();
-    let (recorder, keeper) = Recorder::start(
-        log,
-        Durability::Kernel,
-        Bounds::default(),
-        Duration::from_secs(3_600),
-        Box::new(|_| {}),
-    )
-    .unwrap();
+    let disk = Arc::new(Faulty::default());
+    let (hour, bounds) = (Duration::from_secs(3_600), Bounds::default());
+    let (recorder, keeper) = start_every(hour, &disk, directory.path(), Durability::Kernel, bounds);
     for n in [0, 10, 20] {
         // The thread sleeps for an hour, unless it is told.
         drop(recorder.put(happened(n), Weight::Fact).unwrap());
@@ -150,6 +146,29 @@ fn what_nobody_waits_for_is_written_with_what_somebody_does_and_else_soon() {
         }
     }
     drop(keeper);
+}
+
+/// Under `kernel`, not even a disk that takes long over a sync keeps what has happened from the operating system.
+#[test]
+fn what_nobody_waits_for_is_written_while_a_sync_hangs() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let (recorder, keeper) = start(
+        &disk,
+        directory.path(),
+        Durability::Kernel,
+        Bounds::default(),
+    );
+    disk.hangs.store(true, Relaxed);
+    put(&recorder, 0).unwrap();
+    while !recorder.0.queue().syncing {
+        thread::yield_now();
+    }
+    drop(recorder.put(happened(1), Weight::Fact).unwrap());
+    let there = calls(directory.path());
+    disk.hangs.store(false, Relaxed);
+    drop(keeper);
+    assert_eq!(there, [0, 1]);
 }
 
 /// SECURITY AUD-2
@@ -312,17 +331,9 @@ fn a_disk_that_never_syncs_refuses_is_not_worn_out_and_serves_again() {
 fn nothing_new_is_let_in_while_the_disk_is_too_full_and_again_when_it_is_not() {
     let directory = tempfile::tempdir().unwrap();
     let disk = Arc::new(Faulty::default());
-    let storage = Arc::new(Storage(disk.clone()));
-    let key = SigningKey::generate().0;
-    let (log, _) = Log::open(storage, directory.path(), origin(), key, Cuts::default()).unwrap();
-    let (recorder, keeper) = Recorder::start(
-        log,
-        Durability::Kernel,
-        Bounds::default(),
-        Duration::from_millis(20),
-        Box::new(|_| {}),
-    )
-    .unwrap();
+    let (often, bounds) = (Duration::from_millis(20), Bounds::default());
+    let (recorder, keeper) =
+        start_every(often, &disk, directory.path(), Durability::Kernel, bounds);
     let until = |fill: Fill| {
         while recorder.health().fill != fill {
             thread::yield_now();
