@@ -75,6 +75,9 @@ fn alphabet(inner: &str) -> Option<&'static [u8]> {
         b'b' => b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-",
         b's' => b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
         b't' => b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567",
+        b'm' => b"abcdefghijklmnopqrstuvwxyz",
+        b'n' => b"abcdefghijklmnopqrstuvwxyz234567",
+        b'o' => b"abcdefghijklmnopqrstuvwxyz0123456789!@#$%^&*(-_=+)",
         b'q' => b"QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L",
         _ => return None,
     })

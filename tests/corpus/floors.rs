@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
 
 mod active;
+mod digits;
 mod draw;
 mod formats;
 mod hidden;

@@ -6,7 +6,8 @@
 /// Formats with a beginning of their own: family, a name that configuration gives it, form.
 ///
 /// In a form `<h32>` is thirty-two hexadecimal digits: `h` and `H` lower and upper case, `d` digits, `l` lower-case letters and
-/// digits, `u` upper-case letters and digits, `a` letters and digits, `L` letters, `b` base64url, `s` base64, `t` base32, `U` a UUID.
+/// digits, `u` upper-case letters and digits, `a` letters and digits, `L` letters, `m` small ones, `b` base64url, `s` base64, `t`
+/// base32, `n` the same in lower case, `o` small letters, digits and signs, `U` a UUID.
 pub(crate) const FORMED: &[(&str, &str, &str)] = &[
     ("github_classic", "GITHUB_TOKEN", "gh|p_<a36>"),
     ("github_oauth", "GH_TOKEN", "gh|o_<a36>"),
@@ -135,6 +136,7 @@ pub(crate) const FORMED: &[(&str, &str, &str)] = &[
     ),
     ("openrouter", "OPENROUTER_API_KEY", "sk|-or-v1-<h64>"),
     ("huggingface", "HF_TOKEN", "h|f_<L34>"),
+    ("huggingface_small", "HF_TOKEN", "h|f_<m34>"),
     ("huggingface_org", "HF_TOKEN", "api|_org_<L34>"),
     ("replicate", "REPLICATE_API_TOKEN", "r|8_<a37>"),
     ("groq", "GROQ_API_KEY", "gs|k_<a52>"),
@@ -315,6 +317,40 @@ pub(crate) const FORMED: &[(&str, &str, &str)] = &[
         "ACCESS_TOKEN",
         "ey|JhbGciOiJIUzI1NiJ9.<b80>.<b43>",
     ),
+    ("aikido_ci", "AIKIDO_TOKEN", "AIK_|CI_<a36>"),
+    ("aikido_secret", "AIKIDO_SECRET", "AIK_|SECRET_<a64>"),
+    ("brave_search", "BRAVE_KEY", "BS|A<a1><b27>"),
+    ("cloudsmith", "CLOUDSMITH_KEY", "cs|a_<h30><a6>"),
+    ("astra", "ASTRA_TOKEN", "Astra|CS:<a24>:<h64>"),
+    ("devcycle", "DEVCYCLE_KEY", "dvc_|server_<a32>"),
+    ("devin", "DEVIN_KEY", "ap|k_<s88>=="),
+    ("devin_user", "DEVIN_TOKEN", "co|g_<n52>"),
+    ("mergify", "MERGIFY_KEY", "mergify_|application_key_<b64>"),
+    ("wakatime", "WAKATIME_KEY", "wak|a_<U>"),
+    (
+        "localstack",
+        "LOCALSTACK_TOKEN",
+        "l|s-<a8>-<h4>-<h4>-<h4>-<h12>",
+    ),
+    ("onfido", "ONFIDO_TOKEN", "api_|live_us.<b43>"),
+    ("midtrans", "MIDTRANS_KEY", "Mid-|server-<b24>"),
+    ("rainforest", "RAINFOREST_KEY", "api|key_<h64>"),
+    ("samsara", "SAMSARA_TOKEN", "sam|sara_api_<a30>"),
+    ("seam", "SEAM_KEY", "sea|m_<a8>_<a24>"),
+    (
+        "mercury_bare",
+        "MERCURY_TOKEN",
+        "mercury_|production_rma_<a44>_yrucrem",
+    ),
+    ("vercel_gateway", "AI_KEY", "vc|k_<b56>"),
+    ("xai_long", "XAI_KEY", "xa|i-<b92>"),
+    ("elastic_cloud", "EC_API_KEY", "ess|u_<b76>"),
+    ("azure_common", "AZURE_KEY", "<a52>JQ|QJ99<a26>"),
+    ("azure_learning", "AZURE_ML_KEY", "<s76>+A|MC<s6>=="),
+    ("django", "DJANGO_KEY", "django-|insecure-<o50>"),
+    ("alibaba_session", "ALIBABA_TOKEN", "CA|IS<s160>="),
+    ("adyen_with_dash", "ADYEN_KEY", "AQ|E<a96>-<a40>"),
+    ("swarm_long", "SWARM_TOKEN", "SWM|TKN-1-<l54>-<l28>"),
 ];
 
 /// Formats that only a name gives away: family, what the name begins with, form.
@@ -405,4 +441,21 @@ pub(crate) const NAMED: &[(&str, &str, &str)] = &[
     ("named_truenas", "truenas", "1-<a64>"),
     ("named_vonage", "vonage", "<a16>"),
     ("named_portainer", "portainer", "pt|r_<b44>"),
+    ("named_here", "here_api", "<b43>"),
+    ("named_virustotal_short", "vt", "<h64>"),
+    ("named_comet", "comet", "<a25>"),
+    ("named_steam", "steam_web", "<H32>"),
+    ("named_nomad", "nomad", "<U>"),
+    ("named_consul", "consul_http", "<U>"),
+    ("named_influx", "influxdb", "<b86>=="),
+    ("named_imgix", "imgix", "ix_<a40>"),
+    ("named_captcha", "hcaptcha", "0x<a40>"),
+    ("named_box", "box", "<a32>"),
+    ("named_kimi", "kimi", "sk-<b48>"),
+    ("named_zhipu", "zai", "<h32>.<a16>"),
+    ("named_databento", "databento", "db-<a29>"),
+    ("named_caspio", "caspio", "<l50>"),
+    ("named_sirv", "sirv", "<a80>"),
+    ("named_dnscheck", "dnscheck", "<a32>"),
+    ("named_passbase", "passbase", "<a64>"),
 ];

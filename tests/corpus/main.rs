@@ -10,6 +10,7 @@
 )]
 
 mod active;
+mod digits;
 mod draw;
 mod formats;
 mod hidden;

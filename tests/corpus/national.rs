@@ -1,8 +1,11 @@
 //! How national numbers are made, country by country.
 //!
-//! Deliberately absent: numbers without a check digit, but those of the United States.
+//! Deliberately absent: numbers without a check digit, but those of the United States and of Britain.
 
-use super::draw::Draw;
+use super::{
+    digits::{check, completed, date, day_first, luhn, search, shaped, value, verhoeff},
+    draw::Draw,
+};
 
 /// Makes one: the count of those made so far chooses how it is written.
 pub(crate) type Make = fn(&mut Draw, usize) -> String;
@@ -354,6 +357,85 @@ pub(crate) const NATIONAL: &[(&str, &str, Make)] = &[
             b"JZIHGFEDCBA"[(sum % 11) as usize] as char
         )
     }),
+    ("gb_nino", "National Insurance", |draw, nth| {
+        let first = *draw.one(b"ABCEGHJKLMNPRSTWXYZ") as char;
+        let letters = [first, *draw.one(b"ACEHJLMPRSWXY") as char];
+        let digits = draw.digits(6);
+        let shape = ["######", " ## ## ## "][nth % 2];
+        let last = *draw.one(b"ABCD") as char;
+        let middle = shaped(&digits, shape);
+        // No number begins with these.
+        let letters = match letters {
+            ['B', 'G']
+            | ['G', 'B']
+            | ['K', 'N']
+            | ['N', 'K']
+            | ['N', 'T']
+            | ['T', 'N']
+            | ['Z', 'Z'] => ['A', 'B'],
+            letters => letters,
+        };
+        format!("{}{}{middle}{last}", letters[0], letters[1])
+    }),
+    ("es_cif", "CIF", |draw, _| {
+        let digits = draw.digits(7);
+        let doubled = |digit: u8| digit * 2 / 10 + digit * 2 % 10;
+        let sum: u8 = digits
+            .iter()
+            .enumerate()
+            .map(|(at, digit)| if at % 2 == 0 { doubled(*digit) } else { *digit })
+            .sum();
+        let kind = *draw.one(b"ABEH") as char;
+        let check = (10 - sum % 10) % 10;
+        format!("{kind}{}{check}", shaped(&digits, "#######"))
+    }),
+    ("lu_matricule", "Matricule", |draw, nth| {
+        let mut digits = vec![1, 9];
+        digits.extend(date(draw));
+        digits.extend(draw.digits(3));
+        let digits = completed(digits, 1, luhn).unwrap_or_default();
+        // The last digit is found among ten as the detectors check it: by a group of the symmetries of a pentagon.
+        let last = (0..10).find(|last| {
+            let all = [&digits[..11], &[*last]].concat();
+            verhoeff(&all)
+        });
+        let all = [digits, vec![last.unwrap_or_default()]].concat();
+        shaped(&all, ["#############", "#### ## ## ### ##"][nth % 2])
+    }),
+    ("mx_clabe", "CLABE", |draw, _| {
+        let sum = |digits: &[u8]| -> u32 {
+            let weights = [3, 7, 1].into_iter().cycle();
+            let digits = digits.iter().take(17);
+            digits
+                .zip(weights)
+                .map(|(digit, weight)| u32::from(*digit) * weight % 10)
+                .sum()
+        };
+        let mut digits = draw.digits(17);
+        digits.push(((10 - sum(&digits) % 10) % 10) as u8);
+        shaped(&digits, "##################")
+    }),
+    ("br_pis", "PIS", |draw, nth| {
+        let mut digits = draw.digits(10);
+        let weights = [3, 2, 9, 8, 7, 6, 5, 4, 3, 2];
+        let sum: u32 = digits
+            .iter()
+            .zip(weights)
+            .map(|(digit, weight)| u32::from(*digit) * weight)
+            .sum();
+        let check = 11 - sum % 11;
+        digits.push(if check > 9 { 0 } else { check as u8 });
+        shaped(&digits, ["###.#####.##-#", "###########"][nth % 2])
+    }),
+    ("mx_nss", "NSS", |draw, _| {
+        search(draw, 10, 1, luhn, "###########")
+    }),
+    ("in_aadhaar", "Aadhaar number", |draw, nth| {
+        let mut digits = vec![2 + draw.below(8) as u8];
+        digits.extend(draw.digits(10));
+        let digits = completed(digits, 1, verhoeff).unwrap_or_default();
+        shaped(&digits, ["#### #### ####", "############"][nth % 2])
+    }),
     ("hr_oib", "OIB", |draw, _| {
         let mut digits = draw.digits(10);
         let mut rest = 10_u64;
@@ -365,95 +447,3 @@ pub(crate) const NATIONAL: &[(&str, &str, Make)] = &[
         shaped(&digits, "###########")
     }),
 ];
-
-/// The digits in the place of `#`.
-pub(crate) fn shaped(digits: &[u8], shape: &str) -> String {
-    let mut digits = digits.iter();
-    shape
-        .chars()
-        .map(|letter| {
-            if letter == '#' {
-                digits.next().map_or('#', |digit| char::from(b'0' + digit))
-            } else {
-                letter
-            }
-        })
-        .collect()
-}
-
-fn search(
-    draw: &mut Draw,
-    length: usize,
-    more: usize,
-    holds: fn(&[u8]) -> bool,
-    shape: &str,
-) -> String {
-    loop {
-        let digits = draw.digits(length);
-        if let Some(digits) = completed(digits, more, holds) {
-            return shaped(&digits, shape);
-        }
-    }
-}
-
-/// The digits and what makes them hold.
-pub(crate) fn completed(digits: Vec<u8>, more: usize, holds: fn(&[u8]) -> bool) -> Option<Vec<u8>> {
-    (0..10_u32.pow(more as u32))
-        .map(|last| {
-            [
-                digits.clone(),
-                format!("{last:0more$}")
-                    .bytes()
-                    .map(|byte| byte - b'0')
-                    .collect(),
-            ]
-            .concat()
-        })
-        .find(|all| holds(all))
-}
-
-/// Whether the digit of Luhn holds, which is the last.
-pub(crate) fn luhn(digits: &[u8]) -> bool {
-    let doubled = [0, 2, 4, 6, 8, 1, 3, 5, 7, 9];
-    let sum: u32 = digits
-        .iter()
-        .rev()
-        .enumerate()
-        .map(|(at, digit)| {
-            if at % 2 == 1 {
-                doubled[usize::from(*digit)]
-            } else {
-                u32::from(*digit)
-            }
-        })
-        .sum();
-    sum.is_multiple_of(10)
-}
-
-fn check(digits: &[u8], weight: fn(usize, usize) -> i64, of: fn(i64) -> i64) -> u8 {
-    let sum = digits
-        .iter()
-        .enumerate()
-        .map(|(at, digit)| i64::from(*digit) * weight(at, digits.len()))
-        .sum();
-    of(sum) as u8
-}
-
-fn value(digits: &[u8]) -> u64 {
-    digits
-        .iter()
-        .fold(0, |all, digit| all * 10 + u64::from(*digit))
-}
-
-fn date(draw: &mut Draw) -> Vec<u8> {
-    let (year, month, day) = (40 + draw.below(59), 1 + draw.below(12), 1 + draw.below(28));
-    format!("{year:02}{month:02}{day:02}")
-        .bytes()
-        .map(|byte| byte - b'0')
-        .collect()
-}
-
-fn day_first(draw: &mut Draw) -> Vec<u8> {
-    let date = date(draw);
-    [&date[4..], &date[2..4], &date[..2]].concat()
-}

@@ -6,8 +6,9 @@
 use usher::sanitize::Class;
 
 use super::{
+    digits::{completed, luhn, shaped},
     draw::Draw,
-    national::{NATIONAL, completed, luhn, shaped},
+    national::NATIONAL,
     sample::Sample,
 };
 
@@ -31,9 +32,14 @@ const CARDS: &[(&str, &[&str], usize, &[usize])] = &[
     ("card_unionpay", &["62"], 16, &[4, 4, 4, 4]),
     ("card_mir", &["2200", "2204"], 16, &[4, 4, 4, 4]),
     ("card_maestro", &["5018", "6304", "6759"], 16, &[4, 4, 4, 4]),
+    ("card_maestro_long", &["5020", "6759"], 18, &[4, 4, 4, 4, 2]),
+    ("card_unionpay_long", &["62"], 19, &[6, 13]),
+    ("card_hipercard", &["606282"], 16, &[4, 4, 4, 4]),
+    ("card_troy", &["9792"], 16, &[4, 4, 4, 4]),
 ];
 
-/// Countries and the form of what follows the check digits: `n` digits, `a` capitals, `c` either.
+/// Countries and the form of what follows the check digits: `n` digits, `a` capitals, `c` either, `x` as many capitals as of
+/// both together.
 const ACCOUNTS: &[(&str, &str)] = &[
     ("AT", "n16"),
     ("BE", "n12"),
@@ -77,6 +83,16 @@ const ACCOUNTS: &[(&str, &str)] = &[
     ("CY", "n8c16"),
     ("QA", "a4c21"),
     ("MU", "a4n19a3"),
+    ("BY", "x4n4x16"),
+    ("GI", "a4x15"),
+    ("GT", "x24"),
+    ("KW", "a4x22"),
+    ("LC", "a4x24"),
+    ("LV", "a4x13"),
+    ("MD", "x20"),
+    ("OM", "n3x16"),
+    ("PK", "a4x16"),
+    ("PS", "a4x21"),
 ];
 
 /// Texts around a number.
@@ -133,7 +149,12 @@ pub(crate) fn positives() -> Vec<Sample> {
     }
     for (family, label, make) in NATIONAL {
         for nth in 0..EACH {
-            all.push(placed(family, nth, label, &make(&mut draw, nth)));
+            // As a field of a record has it.
+            let label = match nth % 3 {
+                2 => label.replace(' ', "_"),
+                _ => (*label).to_owned(),
+            };
+            all.push(placed(family, nth, &label, &make(&mut draw, nth)));
         }
     }
     all
@@ -195,7 +216,8 @@ pub(crate) fn negatives() -> Vec<Sample> {
             let digit = number.as_bytes()[at] - b'0';
             // Some numbers have two check digits: what is one off in the last is wrong in all of them.
             let wrong = format!("{}{}{}", &number[..at], (digit + 1) % 10, &number[at + 1..]);
-            let checked = !family.starts_with("it_") && !matches!(*family, "us_ssn" | "us_itin");
+            let unchecked = ["us_ssn", "us_itin", "gb_nino"];
+            let checked = !family.starts_with("it_") && !unchecked.contains(family);
             if nth < 2 && checked {
                 add("national_one_off", format!("{label}: {wrong}"));
             }
@@ -244,6 +266,7 @@ fn account(draw: &mut Draw, country: &str, form: &str) -> String {
             let letter = match &parts[..1] {
                 "n" => *draw.one(b"0123456789"),
                 "a" => *draw.one(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+                "x" => *draw.one(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
                 // Where letters may stand, digits do as a rule.
                 _ => *draw.one(b"0123456789012345678901234567890123456789ABCXYZ"),
             };

@@ -68,6 +68,18 @@ const WHOLE: &[(&str, &str)] = &[
         "netrc",
         "machine git.internal\n  login deploy\n  password |<a24>|\n",
     ),
+    (
+        "netrc_of_people",
+        "machine git.internal login deploy password |staple<d4>correct|",
+    ),
+    (
+        "putty_ed25519",
+        "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nComment: laptop\nPublic-Lines: 2\n<s64>\n<s16>\nPrivate-Lines: 1\n|<s48>|\nPrivate-MAC: <h64>\n",
+    ),
+    (
+        "one_time",
+        "otpauth://totp/Shop:ann?secret=|<t32>|&issuer=Shop",
+    ),
     ("npmrc", "//npm.internal/:_authToken=|<a36>|"),
     (
         "connection_go",

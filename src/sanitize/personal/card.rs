@@ -14,7 +14,7 @@ use crate::sanitize::work::looked;
 
 /// First digits from and to, the least and the most digits in all, and whether an ungrouped number needs a word beside it.
 // Ranges as the schemes publish them.
-const ISSUERS: [(u32, u32, usize, usize, bool); 37] = [
+const ISSUERS: [(u32, u32, usize, usize, bool); 41] = [
     (400_000, 499_999, 16, 16, false), // Visa
     (400_000, 499_999, 13, 13, true),
     (400_000, 499_999, 18, 19, true),
@@ -27,8 +27,8 @@ const ISSUERS: [(u32, u32, usize, usize, bool); 37] = [
     (622_126, 622_925, 16, 19, false),
     (644_000, 659_999, 16, 16, false),
     (644_000, 659_999, 17, 19, true),
-    (300_000, 305_999, 14, 14, true), // Diners
-    (309_500, 309_599, 14, 14, true),
+    (300_000, 305_999, 14, 19, true), // Diners
+    (309_500, 309_599, 14, 19, true),
     (360_000, 369_999, 14, 19, true),
     (380_000, 399_999, 14, 19, true),
     (352_800, 358_999, 16, 16, false), // JCB
@@ -43,7 +43,11 @@ const ISSUERS: [(u32, u32, usize, usize, bool); 37] = [
     (500_000, 509_999, 12, 19, true),  // Maestro, Dankort, Verve, Elo
     (560_000, 589_999, 12, 19, true),
     (590_000, 599_999, 12, 19, true),
-    (600_000, 601_099, 16, 16, true), // RuPay
+    (384_100, 384_199, 16, 16, false), // Hipercard
+    (606_282, 606_282, 16, 16, false),
+    (637_095, 637_095, 16, 16, false),
+    (636_000, 636_999, 16, 16, false), // InterPayment
+    (600_000, 601_099, 16, 16, true),  // RuPay
     (602_000, 609_999, 16, 16, true),
     (630_000, 643_999, 12, 19, true), // Maestro, InstaPayment
     (660_000, 699_999, 12, 19, true),
@@ -62,7 +66,7 @@ const TRIALS: [u32; 22] = [
 ];
 
 /// Says that a card is meant.
-const WORDS: [&[u8]; 24] = [
+const WORDS: [&[u8]; 33] = [
     b"card",
     b"visa",
     b"master",
@@ -87,18 +91,31 @@ const WORDS: [&[u8]; 24] = [
     b"cart\xc3\xa3o",
     b"\xd0\xba\xd0\xb0\xd1\x80\xd1\x82",
     b"rupay",
+    b"kaart",
+    b"kredi",
+    b"cvv",
+    b"cvc",
+    b"\xe3\x82\xab\xe3\x83\xbc\xe3\x83\x89", // the word in Japanese, Chinese and Korean
+    b"\xe5\x8d\xa1",
+    b"\xec\xb9\xb4\xeb\x93\x9c",
+    b"\xd8\xa8\xd8\xb7\xd8\xa7\xd9\x82\xd8\xa9", // Arabic
+    b"\xe0\xa4\x95\xe0\xa4\xbe\xe0\xa4\xb0\xe0\xa5\x8d\xe0\xa4\xa1", // Hindi
 ];
 
 static SAYS: LazyLock<Words> = LazyLock::new(|| Words::of(WORDS.iter().map(|word| (*word, 0))));
 
 /// How cards are grouped.
-const GROUPED: [&[usize]; 6] = [
+const GROUPED: [&[usize]; 10] = [
     &[4, 4, 4, 4, 3],
+    &[4, 4, 4, 4, 2],
+    &[4, 4, 4, 4, 1],
     &[4, 4, 4, 4],
     &[4, 6, 5],
     &[4, 6, 4],
     &[4, 5, 6],
+    &[4, 4, 4, 2],
     &[4, 4, 4, 1],
+    &[6, 13],
 ];
 /// The bytes of the shortest of these.
 const SHORTEST: usize = 16;
@@ -122,13 +139,16 @@ pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
         looked(group);
         let rest = &text[at..span.end];
         // The second group says which it may be.
-        let second = if group == 4 && rest.len() >= SHORTEST {
-            let groups = rest[5..].iter();
+        let second = if matches!(group, 4 | 6) && rest.len() >= SHORTEST {
+            let groups = rest[group + 1..].iter();
             groups.take_while(|byte| byte.is_ascii_digit()).count()
         } else {
             0
         };
-        for lengths in GROUPED.iter().filter(|lengths| lengths[1] == second) {
+        for lengths in GROUPED
+            .iter()
+            .filter(|lengths| lengths[..2] == [group, second])
+        {
             let Some(length) = grouped(rest, lengths) else {
                 continue;
             };
@@ -302,7 +322,35 @@ fn is_card(digits: &[u8], count: usize, grouped: bool, text: &[u8], span: &Range
     if distinct < 2 {
         return false;
     }
-    !((needs_word && !grouped) || trial) || says_card(text, span)
+    let needs_word = needs_word && !grouped;
+    !needs_word && (!trial || is_all(text, span)) || expires(text, span) || says_card(text, span)
+}
+
+/// Whether it is all of a text but for quotes: documentation says more.
+fn is_all(text: &[u8], span: &Range<usize>) -> bool {
+    let outside = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'');
+    let (before, after) = (&text[..span.start], &text[span.end..]);
+    before.len().max(after.len()) < 16 && before.iter().chain(after).all(outside)
+}
+
+/// Whether the month until which a card is valid stands behind it: `09/28`, `9/2028`.
+fn expires(text: &[u8], span: &Range<usize>) -> bool {
+    let after = &text[span.end..(span.end + 24).min(text.len())];
+    let slashes = after.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+    slashes.map(|(at, _)| at).any(|at| {
+        let (before, after) = after.split_at(at);
+        let digit = |byte: &&u8| byte.is_ascii_digit();
+        let (rest, month) = before.split_at(at - before.iter().rev().take_while(digit).count());
+        let year = after[1..].iter().take_while(digit).count();
+        let known = year == 2 || year == 4 && after.starts_with(b"/20");
+        // A day before it or a year behind it makes a date of it.
+        let date = rest.last() == Some(&b'/') || after.get(1 + year) == Some(&b'/');
+        matches!(
+            month,
+            [b'0', b'1'..=b'9'] | [b'1', b'0'..=b'2'] | [b'1'..=b'9']
+        ) && known
+            && !date
+    })
 }
 
 fn says_card(text: &[u8], span: &Range<usize>) -> bool {

@@ -3,7 +3,7 @@
 //! Deliberately absent: numbers with letters in them (`lettered.rs`).
 
 use super::{
-    checks::{is_day, luhn, mod_11_10, number, same, weighed},
+    checks::{is_day, luhn, mod_11_10, number, same, verhoeff, weighed},
     table::{Rule, rule},
 };
 
@@ -36,6 +36,7 @@ pub(super) const EUROPE: &[Rule] = &[
         &[
             "num\u{e9}ro fiscal",
             "numero fiscal",
+            "nif",
             "spi",
             "imp\u{f4}t",
             "tax",
@@ -100,7 +101,13 @@ pub(super) const EUROPE: &[Rule] = &[
         "nl_bsn",
         &["9", "4.2.3", "4 2 3", "3 3 3", "3.3.3", "2 3 4", "4-2-3"],
         &[],
-        &["bsn", "burgerservice", "sofi", "citizen service"],
+        &[
+            "bsn",
+            "burgerservice",
+            "sofi",
+            "sofinummer",
+            "citizen service",
+        ],
         |d| !same(d) && weighed(d, &[9, 8, 7, 6, 5, 4, 3, 2, -1]) % 11 == 0,
     ),
     rule("pl_pesel", &["11"], &[], &["pesel"], |d| {
@@ -197,6 +204,9 @@ pub(super) const EUROPE: &[Rule] = &[
         &[
             "svnr",
             "sv-nr",
+            "sv nummer",
+            "svnummer",
+            "versicherungsnummer",
             "sozialversicherung",
             "social insurance",
             "social security",
@@ -274,6 +284,8 @@ pub(super) const EUROPE: &[Rule] = &[
         &["6/4"],
         &[
             "rodn",
+            "rodn\u{e9}",
+            "rodne",
             "r\u{10d}",
             "R\u{10c}",
             "birth number",
@@ -311,12 +323,12 @@ pub(super) const EUROPE: &[Rule] = &[
             "EM\u{160}O",
             "umcn",
             "\u{408}\u{41c}\u{411}\u{413}",
+            "\u{458}\u{43c}\u{431}\u{433}",
             "\u{43c}\u{430}\u{442}\u{438}\u{447}",
         ],
         |d| {
             let rest = weighed(d, &[7, 6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11;
-            is_day(number(&d[2..4]), number(&d[..2]))
-                && (if rest == 0 { 0 } else { 11 - rest }) == i32::from(d[12])
+            is_day(number(&d[2..4]), number(&d[..2])) && (11 - rest) % 11 % 10 == i32::from(d[12])
         },
     ),
     rule(
@@ -435,10 +447,39 @@ pub(super) const EUROPE: &[Rule] = &[
         weighed(d, &[3, 7, 3, 7, 3, 7, 3, 7]) % 10 == i32::from(d[8])
     }),
     rule(
+        "lu_matricule",
+        &["13", "4 2 2 3 2", "8-5"],
+        &[],
+        &[
+            "matricule",
+            "luxemb",
+            "l\u{eb}tzebuerg",
+            "sozialversicherung",
+            "s\u{e9}curit\u{e9} sociale",
+        ],
+        |d| {
+            // Both digits check the eleven before them.
+            let mut other = [0; 12];
+            other[..11].copy_from_slice(&d[..11]);
+            other[11] = d[12];
+            luhn(&d[..12])
+                && verhoeff(&other)
+                && matches!(d[0], 1 | 2)
+                && is_day(number(&d[4..6]), number(&d[6..8]))
+        },
+    ),
+    rule(
         "hu_tax_id",
         &["10"],
         &[],
-        &["ad\u{f3}azonos", "adoazonos", "ad\u{f3}", "hungar"],
+        &[
+            "ad\u{f3}azonos",
+            "adoazonos",
+            "ad\u{f3}",
+            "ad\u{f3}sz\u{e1}m",
+            "adoszam",
+            "hungar",
+        ],
         |d| d[0] == 8 && weighed(d, &[1, 2, 3, 4, 5, 6, 7, 8, 9]) % 11 == i32::from(d[9]),
     ),
 ];

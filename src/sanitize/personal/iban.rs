@@ -140,6 +140,15 @@ pub(super) fn is_country(text: &[u8]) -> bool {
         .is_some_and(|seconds| seconds >> (letter(1) & 31) & 1 == 1)
 }
 
+/// The number that begins at `start` in groups of four: it needs no row of digits.
+#[inline]
+pub(super) fn grouped(text: &[u8], start: usize) -> Option<Range<usize>> {
+    let [joint, group @ .., next] = text.get(start + 4..)?.first_chunk::<6>()?;
+    let joined = matches!(joint, b' ' | b'-') && next == joint;
+    let group = || group.iter().all(u8::is_ascii_alphanumeric);
+    (joined && group()).then(|| at(text, start)).flatten()
+}
+
 /// How far before a row of digits a number may begin, in bytes.
 pub(super) const BACK: usize = 22;
 
@@ -200,6 +209,8 @@ pub(super) fn at(text: &[u8], start: usize) -> Option<Range<usize>> {
     let length = 4 + parts(form).map(|(count, _)| count).sum::<usize>();
     let mut characters = [0_u8; 34];
     let (mut count, mut place) = (0, start);
+    // Groups that are not of four.
+    let mut uneven = false;
     while count < length {
         let byte = *text.get(place)?;
         if byte.is_ascii_alphanumeric() {
@@ -212,6 +223,8 @@ pub(super) fn at(text: &[u8], start: usize) -> Option<Range<usize>> {
             count += 1;
         } else if !matches!(byte, b' ' | b'-' | b'.') || !text[place - 1].is_ascii_alphanumeric() {
             return None;
+        } else {
+            uneven |= count % 4 != 0;
         }
         place += 1;
     }
@@ -221,8 +234,14 @@ pub(super) fn at(text: &[u8], start: usize) -> Option<Range<usize>> {
         .iter()
         .filter(|byte| byte.is_ascii_digit())
         .count();
+    // A few small words may come to what holds by chance.
+    let plenty = if uneven || first.is_ascii_lowercase() {
+        4
+    } else {
+        1
+    };
     (!goes_on
-        && digits >= 4
+        && digits >= plenty
         && has(form, &characters[4..])
         && remainder(characters) == 1
         && characters[4..].iter().any(|byte| *byte != b'0'))

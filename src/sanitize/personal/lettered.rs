@@ -7,8 +7,8 @@ use std::ops::Range;
 use super::{
     checks::{is_day, number as value_of, weighed},
     letters::{
-        chinese, codice_fiscale, corsican, curp, german_health, german_pension, hetu, hong_kong,
-        irish, is_corsica, rut, singapore, taiwan,
+        british, chinese, cif, codice_fiscale, corsican, curp, german_health, german_pension, hetu,
+        hong_kong, irish, is_corsica, rut, singapore, taiwan,
     },
     national::{Countries, Found},
     number::Row,
@@ -30,8 +30,27 @@ pub(super) const LETTERED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "es_cif",
+        &[
+            "cif",
+            "nif",
+            "identificaci\u{f3}n fiscal",
+            "identificacion fiscal",
+        ],
+    ),
+    (
         "sg_nric",
         &["nric", "fin", "singpass", "singapore", "identity", "ic"],
+    ),
+    (
+        "gb_nino",
+        &[
+            "nino",
+            "national insurance",
+            "ni number",
+            "ni no",
+            "insurance number",
+        ],
     ),
     ("ie_pps", &["pps", "ppsn", "irish", "ireland", "revenue"]),
     ("hk_id", &["hkid", "hong kong", "\u{8eab}\u{4efd}"]),
@@ -85,10 +104,11 @@ pub(super) enum Lettered {
     SixThree,
     SixFour,
     ThreeThreeTwo,
+    Pairs,
 }
 
 impl Lettered {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Eight,
         Self::Dotted,
         Self::Seven,
@@ -97,6 +117,7 @@ impl Lettered {
         Self::SixThree,
         Self::SixFour,
         Self::ThreeThreeTwo,
+        Self::Pairs,
     ];
 
     /// As rules write it.
@@ -110,6 +131,7 @@ impl Lettered {
             Self::SixThree => "6-3",
             Self::SixFour => "6-4",
             Self::ThreeThreeTwo => "3 3 2",
+            Self::Pairs => "2 2 2",
         }
     }
 
@@ -125,13 +147,15 @@ impl Lettered {
                     && after(joint).is_ascii_alphabetic()
                     && !after(joint + 1).is_ascii_alphanumeric();
                 alone
-                    || self == Self::Eight && (is_corsica(before) || after(0).is_ascii_uppercase())
+                    || self == Self::Eight
+                        && (before.is_ascii_uppercase() || after(0).is_ascii_uppercase())
             }
             // A space stands between the department and the rest.
             Self::ThreeThreeTwo => {
                 let before = span.start.checked_sub(2).map_or(b' ', |at| text[at]);
                 is_corsica(before)
             }
+            Self::Pairs => before == b' ' && matches!(after(0), b' ' | b'A'..=b'D'),
             Self::Seven => {
                 before.is_ascii_uppercase()
                     || matches!(before, b'x'..=b'z' | b'-')
@@ -212,6 +236,17 @@ impl Countries {
                 if let Some(start) = corsican(text, span) {
                     return told("fr_nir", start..span.end);
                 }
+                if shape == Lettered::Eight
+                    && begins(1)
+                    && ends(0)
+                    && cif(before, &digits[..7], b'0' + digits[7])
+                {
+                    return told("es_cif", span.start - 1..span.end);
+                }
+            }
+            Lettered::Pairs if begins(3) => {
+                let found = span.start.checked_sub(3);
+                return found.and_then(|start| self.british(text, start));
             }
             Lettered::Seven => {
                 let joint = usize::from(after(0) == b'-');
@@ -238,6 +273,13 @@ impl Countries {
                     && singapore(before, digits) == Some(after(0))
                 {
                     return told("sg_nric", start..span.end + 1);
+                }
+                if begins(1)
+                    && ends(1)
+                    && cif(before, digits, after(0))
+                    && let Some(found) = told("es_cif", span.start - 1..span.end + 1)
+                {
+                    return Some(found);
                 }
                 if begins(0) && after(0).is_ascii_uppercase() {
                     let second = if after(1).is_ascii_uppercase() {
@@ -298,9 +340,24 @@ impl Countries {
                     return told("fi_hetu", span.clone());
                 }
             }
-            Lettered::Nine | Lettered::Seventeen | Lettered::SixThree | Lettered::SixFour => {}
+            Lettered::Nine
+            | Lettered::Seventeen
+            | Lettered::SixThree
+            | Lettered::SixFour
+            | Lettered::Pairs => {}
         }
         None
+    }
+
+    /// The British number that begins at `start`, with two letters, six digits and a letter: it has no check digit, but its
+    /// letters are few.
+    pub(super) fn british(&self, text: &[u8], start: usize) -> Option<Found> {
+        let span = british(text, start)?;
+        let at = self
+            .names
+            .iter()
+            .position(|name| name.as_ref() == "gb_nino")?;
+        (self.announced(text, &span) >> at & 1 == 1).then(|| (span, self.names[at].clone()))
     }
 
     /// Numbers that are a run of letters and digits.

@@ -121,6 +121,52 @@ pub(super) fn singapore(first: u8, digits: &[u8]) -> Option<u8> {
     letters.get(rest as usize).copied()
 }
 
+/// Where a British number that begins at `start` is: all at once, or in pairs.
+pub(super) fn british(text: &[u8], start: usize) -> Option<Range<usize>> {
+    let run = text.get(start..)?;
+    let [first, second, ..] = *run else {
+        return None;
+    };
+    let letters = first.is_ascii_uppercase()
+        && second.is_ascii_uppercase()
+        && !b"DFIQUV".contains(&first)
+        && !b"DFIOQUV".contains(&second)
+        && !matches!(
+            &[first, second],
+            b"BG" | b"GB" | b"KN" | b"NK" | b"NT" | b"TN" | b"ZZ"
+        );
+    // The digits in the middle of a number in pairs stand behind a blank, too.
+    let blank = usize::from(run.get(2) == Some(&b' '));
+    let mut at = 2;
+    for _ in 0..3 {
+        let pair = run.get(at + blank..at + blank + 2)?;
+        let joined = blank == 0 || run[at] == b' ';
+        if !letters || !joined || !pair.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        at += blank + 2;
+    }
+    at += usize::from(blank > 0 && run.get(at) == Some(&b' '));
+    let last = *run.get(at)?;
+    let alone = run
+        .get(at + 1)
+        .is_none_or(|byte| !byte.is_ascii_alphanumeric());
+    (matches!(last, b'A'..=b'D') && alone).then_some(start..start + at + 1)
+}
+
+/// Whether this is the check of a Spanish number of a company: a digit, a letter, or either.
+pub(super) fn cif(kind: u8, digits: &[u8], check: u8) -> bool {
+    let odd = digits.iter().step_by(2);
+    let odd: u8 = odd.map(|digit| digit * 2 / 10 + digit * 2 % 10).sum();
+    let even: u8 = digits.iter().skip(1).step_by(2).sum();
+    let value = (10 - (odd + even) % 10) % 10;
+    let digit = check == b'0' + value && !matches!(kind, b'P' | b'Q' | b'R' | b'S' | b'N' | b'W');
+    let letter =
+        check == b"JABCDEFGHI"[usize::from(value)] && !matches!(kind, b'A' | b'B' | b'E' | b'H');
+    matches!(kind, b'A'..=b'H' | b'J' | b'N' | b'P'..=b'S' | b'U' | b'V' | b'W')
+        && (digit || letter)
+}
+
 pub(super) fn irish(digits: &[u8], second: u8) -> u8 {
     let more = if matches!(second, b' ' | b'W' | b'T') {
         0

@@ -6,7 +6,7 @@
 //!
 //! Guarantees: linear in the text, since every look is bounded; nothing is allocated for a text without a hit; the span of a
 //! hit is the number and nothing else. Deliberately absent: numbers without a check digit (in C6), but for those of the
-//! United States and the oldest of Czechia and Slovakia beside their name, and whether a number was ever issued.
+//! United States, of Britain and the oldest of Czechia and Slovakia beside their name, and whether a number was ever issued.
 // SECURITY 7
 
 mod card;
@@ -84,10 +84,23 @@ impl Detector for Checked {
         for found in &survey.numbers {
             for place in places(found.at, found.digits | found.letters | found.heads) {
                 let bit = 1 << (place - found.at);
-                if found.heads & bit != 0 && iban::is_country(&bytes[place - 3..]) {
+                let head = found.heads & bit != 0 && iban::is_country(&bytes[place - 3..]);
+                if head {
                     seen.head = place - 3 + iban::BACK;
                 }
-                let span = if found.digits & bit != 0 {
+                let account = if head && place - 3 >= seen.taken {
+                    iban::grouped(bytes, place - 3)
+                } else {
+                    None
+                };
+                // Of what begins so few end so.
+                let last = bytes.get(place + 5).copied().unwrap_or_default();
+                let british = found.heads & bit != 0 && matches!(last, b'A'..=b'D');
+                let span = if let Some(span) = account {
+                    Some((span, IBAN.clone()))
+                } else if british && let Some(found) = countries.british(bytes, place - 3) {
+                    Some(found)
+                } else if found.digits & bit != 0 {
                     row(bytes, place + 1 - survey::DIGITS, countries, &mut seen)
                 } else if found.letters & bit != 0 {
                     letters(bytes, place + 1 - survey::LETTERS, countries, &seen)
@@ -350,6 +363,99 @@ mod tests {
         assert_eq!(names("NL95 5182 0B46 0329 17"), [""; 0]);
         assert_eq!(names("RS02 4220 0395 1706 2844 41"), [""; 0]);
         assert_eq!(names("4220 0395 1706 2844"), ["payment_card"]);
+    }
+
+    #[test]
+    fn an_account_of_letters_in_groups_of_four_needs_no_row_of_digits() {
+        for account in [
+            "GT20 M0BT Z2GI AK7V HI2K Z0MH 0TG6",
+            "GT33-ZF3V-UQYY-PC6E-GMJD-QD4E-ZFX4",
+            "PK97RGKWBEOR8OCF9RCXJGIS",
+        ] {
+            let found = told(&format!("pay {account} now"));
+            assert_eq!(found, [("iban".to_owned(), account.to_owned())]);
+        }
+        // Its remainder is one, too, but it is no group of four.
+        let uneven = "GT20 M0BTZ2GI AK7V HI2K Z0MH 0TG6";
+        assert_eq!(names(&uneven.replace(['0', '2', '6', '7'], "0")), [""; 0]);
+        assert_eq!(names("GT21 M0BT Z2GI AK7V HI2K Z0MH 0TG6"), [""; 0]);
+        assert_eq!(names("PK96RGKWBEOR8OCF9RCXJGIS"), [""; 0]);
+    }
+
+    #[test]
+    fn words_of_a_name_are_joined_as_names_in_source_are() {
+        for text in [
+            "social_security_number: 524-96-4717",
+            "social-security: 524-96-4717",
+            "{\"socialSecurityNumber\": \"524-96-4717\"}",
+        ] {
+            assert_eq!(names(text), ["us_ssn"], "{text}");
+        }
+        assert_eq!(names("personas_kods=051288-19369"), ["lv_personal_code"]);
+        // `sa id` without its space is a word of its own.
+        assert_eq!(names("sa_id 8001015009087"), ["za_id"]);
+        assert_eq!(names("said 8001015009087"), [""; 0]);
+    }
+
+    #[test]
+    fn british_numbers_are_told_beside_their_name() {
+        for number in ["YT407770C", "WP 27 44 65 C"] {
+            let found = told(&format!("NI number: {number}, known"));
+            assert_eq!(found, [("gb_nino".to_owned(), number.to_owned())]);
+            assert_eq!(names(&format!("item {number}")), [""; 0], "{number}");
+        }
+        for wrong in [
+            "BG407770C",
+            "YT407770E",
+            "YT407770C1",
+            "XYT407770C",
+            "WP 27 4465 C",
+            "WP274465 C",
+            "XWP 27 44 65 C",
+        ] {
+            assert_eq!(names(&format!("NI number: {wrong}")), [""; 0], "{wrong}");
+        }
+    }
+
+    #[test]
+    fn more_numbers_of_companies_and_accounts_are_told_beside_their_names() {
+        for (text, name) in [
+            ("CIF: B47065230", "es_cif"),
+            ("CIF: Q2818002D", "es_cif"),
+            ("CLABE 072646348279281885", "mx_clabe"),
+            ("matricule: 1966021832598", "lu_matricule"),
+            ("PIS 12056412545", "br_pis"),
+        ] {
+            assert_eq!(names(text), [name], "{text}");
+            let bare = text.rsplit(' ').next().unwrap_or_default();
+            assert_eq!(names(&format!("item {bare}")), [""; 0], "{text}");
+        }
+        for text in [
+            "CIF: B47065231",
+            "CIF: Q28180024",
+            "CLABE 072646348279281886",
+            "matricule: 1966021832597",
+            "PIS 12056412546",
+        ] {
+            assert_eq!(names(text), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_card_is_known_by_the_month_behind_it_and_where_it_is_all_of_a_text() {
+        let trial = ["4242"; 4].concat();
+        assert_eq!(names(&trial), ["payment_card"]);
+        assert_eq!(names(&format!("\"{trial}\"\n")), ["payment_card"]);
+        for month in ["09/28", "9/2028", "12/27"] {
+            let text = format!("| J. Doe | {trial} | {month} |");
+            assert_eq!(names(&text), ["payment_card"], "{text}");
+        }
+        for date in ["13/28", "1/09/28", "09/28/26", "09/280", "9/1928"] {
+            let text = format!("| J. Doe | {trial} | {date} |");
+            assert_eq!(names(&text), [""; 0], "{text}");
+        }
+        assert_eq!(names("6759 6355 8425 5926 65"), ["payment_card"]);
+        assert_eq!(names("650002 9446403991123"), ["payment_card"]);
     }
 
     #[test]

@@ -5,7 +5,10 @@
 //!
 //! Guarantees: a number is told only when its check digits hold. Deliberately absent: countries whose numbers have none.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    ops::Range,
+    sync::{Arc, LazyLock},
+};
 
 use super::{
     lettered::{LETTERED, Lettered},
@@ -56,6 +59,21 @@ pub(super) struct Near {
     last: Option<usize>,
 }
 
+/// Words of more than one as names in source have them, and whose they are.
+static JOINED: LazyLock<Vec<(String, u8)>> = LazyLock::new(|| {
+    let own = |((_, words), whose): ((&'static str, &'static [&'static str]), u8)| {
+        let joined = words.iter().flat_map(|word| table::joined(word));
+        joined.map(move |word| (word, whose)).collect::<Vec<_>>()
+    };
+    all().zip(0..).flat_map(own).collect()
+});
+
+/// The name and the words of every rule, in the order of their numbers.
+fn all() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+    let digits = table::all().map(|rule| (rule.name, rule.words));
+    digits.chain(LETTERED.iter().copied())
+}
+
 /// Where a group of seven digits ends.
 const SEVEN: u32 = 1 << 7;
 /// Places for shapes: far more than there are shapes.
@@ -63,14 +81,12 @@ const SLOTS: usize = 1 << 10;
 
 impl Countries {
     pub(super) fn read() -> Self {
-        let all = || {
-            let digits = table::all().map(|rule| (rule.name, rule.words));
-            digits.chain(LETTERED.iter().copied())
-        };
         let words = all().zip(0..).flat_map(|((_, words), whose)| {
             let words = words.iter();
             words.map(move |word| (word.as_bytes(), whose))
         });
+        let joined = JOINED.iter();
+        let joined = joined.map(|(word, whose)| (word.as_bytes(), *whose));
         let shapes = shapes();
         let mut slots = Box::new([0; SLOTS]);
         for (known, nth) in shapes.iter().zip(1..) {
@@ -82,7 +98,7 @@ impl Countries {
         }
         Self {
             names: all().map(|(name, _)| name.into()).collect(),
-            words: Words::of(words),
+            words: Words::of(words.chain(joined)),
             shapes,
             slots,
         }
@@ -330,7 +346,7 @@ mod tests {
         fn numbers_near_one_another_are_found_as_each_by_itself(
             pieces in prop::collection::vec(piece(), 1..40),
         ) {
-            static COUNTRIES: std::sync::LazyLock<Countries> = std::sync::LazyLock::new(Countries::read);
+            static COUNTRIES: LazyLock<Countries> = LazyLock::new(Countries::read);
             let text = pieces.join(" ");
             let text = text.as_bytes();
             let mut near = Near::default();

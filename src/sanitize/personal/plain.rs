@@ -17,7 +17,9 @@ fn said(piece: &[u8], words: &[&str]) -> bool {
     let letter = |at: usize| piece.get(at).is_some_and(u8::is_ascii_alphabetic);
     let upper = |at: usize| piece.get(at).is_some_and(u8::is_ascii_uppercase);
     let lower = |at: usize| piece.get(at).is_some_and(u8::is_ascii_lowercase);
-    words.iter().any(|word| {
+    let joined = words.iter().flat_map(|word| table::joined(word));
+    let words = words.iter().map(|word| (*word).to_owned());
+    words.chain(joined).any(|word| {
         (0..piece.len()).any(|start| {
             let end = start + word.len();
             let here = piece.get(start..end);

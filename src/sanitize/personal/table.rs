@@ -31,6 +31,17 @@ pub(super) const fn rule(
     }
 }
 
+/// A word of more than one as names in source have it: with an underscore, a dash or nothing where prose has a space.
+pub(super) fn joined(word: &str) -> impl Iterator<Item = String> {
+    let joints: &[&str] = match (word.contains(' '), word.len()) {
+        (false, _) => &[],
+        // Short ones would be other words: `sa id`.
+        (true, ..8) => &["_", "-"],
+        (true, _) => &["_", "-", ""],
+    };
+    joints.iter().map(|joint| word.replace(' ', joint))
+}
+
 /// Every rule, in the order of their numbers.
 pub(super) fn all() -> impl Iterator<Item = &'static Rule> {
     EUROPE.iter().chain(WORLD)

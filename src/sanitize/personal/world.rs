@@ -170,6 +170,9 @@ pub(super) const WORLD: &[Rule] = &[
             "teudat",
             "israel",
             "\u{5ea}.\u{5d6}",
+            "\u{5ea}_\u{5d6}",
+            "\u{5ea}\u{5f4}\u{5d6}",
+            "\u{5ea}\"\u{5d6}",
             "\u{5ea}\u{5e2}\u{5d5}\u{5d3}\u{5ea}",
             "\u{5d6}\u{5d4}\u{5d5}\u{5ea}",
             "mispar zehut",
@@ -270,6 +273,38 @@ pub(super) const WORLD: &[Rule] = &[
         &["3-7-1"],
         &["cedula", "c\u{e9}dula", "dominican"],
         luhn,
+    ),
+    rule(
+        "br_pis",
+        &["11", "10-1"],
+        &["3.5.2-1"],
+        &["pis", "pasep", "nis", "pis/pasep"],
+        |d| {
+            let rest = weighed(d, &[3, 2, 9, 8, 7, 6, 5, 4, 3, 2]) % 11;
+            !same(d) && (if rest < 2 { 0 } else { 11 - rest }) == i32::from(d[10])
+        },
+    ),
+    // The number of a bank account.
+    rule(
+        "mx_clabe",
+        &["18", "3 3 11 1", "3-3-11-1"],
+        &[],
+        &["clabe", "cuenta", "interbancaria"],
+        |d| {
+            let sum: i32 = d[..17]
+                .iter()
+                .zip([3, 7, 1].into_iter().cycle())
+                .map(|(digit, weight)| i32::from(*digit) * weight % 10)
+                .sum();
+            !same(d) && (10 - sum % 10) % 10 == i32::from(d[17])
+        },
+    ),
+    rule(
+        "mx_nss",
+        &["11", "2 2 2 4 1", "2-2-2-4-1"],
+        &[],
+        &["nss", "imss", "seguridad social", "seguro social"],
+        |d| !same(d) && luhn(d),
     ),
     rule(
         "th_id",

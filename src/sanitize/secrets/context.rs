@@ -214,8 +214,12 @@ impl Scan<'_> {
             self.hit(value.clone(), Class::Secret, name);
             return true;
         }
-        if !said.secret || !random(bytes) {
+        if !said.secret {
             return false;
+        }
+        if !random(bytes) {
+            // Passwords of people are not drawn at random.
+            return bare && self.netrc(value, wide);
         }
         let sure = (20..=1024).contains(&bytes.len()) && !is_client(&self.text[..wide.end]);
         let own = said.vendors[0].and_then(|_| whose.next());

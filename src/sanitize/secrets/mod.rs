@@ -337,6 +337,44 @@ mod tests {
     }
 
     #[test]
+    fn what_is_drawn_at_random_has_few_digits_now_and_then() {
+        // One capital before two small letters is no word yet, nor are small letters in a row.
+        let live = ["rzp_", "live_8gybwzKso3gnrd"].concat();
+        assert_eq!(strong(&live), [live.as_str()]);
+        let small = ["h", "f_zglkbuwscimuuoczpewxrfqmpuougmheez"].concat();
+        assert_eq!(strong(&small), [small.as_str()]);
+        let letters = "BHEJLdXmthbvWqv2GkjS";
+        assert_eq!(strong(&format!("runrunit_token: {letters}")), [letters]);
+        let named = "shodan_token: CamelCaseName2OfThing";
+        assert_eq!(strong(named), [""; 0]);
+    }
+
+    #[test]
+    fn a_key_of_django_may_have_a_sign_behind_its_first_letters() {
+        let key = [
+            "django-",
+            "insecure-ka!=3r$+c3@oc4y9-gszr$mkdq+3fy8&z#ud*m%l640-c6nv$h",
+        ];
+        let key = key.concat();
+        assert_eq!(strong(&format!("SECRET_KEY = \"{key}\"")), [key.as_str()]);
+        assert_eq!(strong("django-insecure-settings!"), [""; 0]);
+    }
+
+    #[test]
+    fn the_shortest_key_of_putty_and_passwords_of_people_in_netrc_are_told() {
+        let body = format!("{}{}", body(), &body()[..12]);
+        let text = format!(
+            "PuTTY-User-Key-File-3: ssh-ed25519\nPrivate-Lines: 1\n{body}\nPrivate-MAC: 00\n"
+        );
+        assert_eq!(strong(&text), [body.as_str()]);
+        let password = "staple2724correct";
+        let line = |word: &str| format!("machine git.test login bob {word} {password}\n");
+        assert_eq!(strong(&line("password")), [password]);
+        assert_eq!(strong(&line("token")), [""; 0]);
+        assert_eq!(strong(&format!("the password {password}")), [""; 0]);
+    }
+
+    #[test]
     fn keys_of_wallets_are_told_by_their_name() {
         let key = format!(
             "0x{}",

@@ -159,8 +159,8 @@ pub(super) fn plausible(value: &[u8]) -> bool {
 pub(super) fn random(value: &[u8]) -> bool {
     let shape = Shape::of(value);
     let long = value.len() as u32;
-    // Of long ones some have no digit, but their case turns again and again, as in no name.
-    let turning = long >= 24
+    // Some have no digit or one, but their case turns again and again, as in no name.
+    let turning = long + shape.digits * 4 >= 20
         && shape.upper * 2 >= shape.lower
         && shape.lower * 2 >= shape.upper
         && shape.turns * 5 >= long * 2;
@@ -243,7 +243,13 @@ fn named(value: &[u8], shape: Shape) -> bool {
                 && part[2].is_ascii_lowercase()
         })
         .count() as u32;
-    if shape.lower > shape.upper * 2 && shape.upper > 0 && capitals * 4 >= shape.upper * 3 {
+    // One capital in letters and digits drawn at random is often followed by two small letters.
+    let capitalised = if shape.digits > 0 {
+        capitals > 1
+    } else {
+        shape.upper > 0
+    };
+    if shape.lower > shape.upper * 2 && capitalised && capitals * 4 >= shape.upper * 3 {
         return true;
     }
     if shape.digits > 1 {

@@ -146,6 +146,9 @@ const UUID: u64 = 1 << 8 | 1 << 13 | 1 << 18 | 1 << 23;
 /// Ends the names of variables that hold credentials of Sidekiq.
 const SIDEKIQ: &[u8] = b"CONTRIBSYS__COM";
 
+/// The length from which on letters without a joint are no word.
+const LONGEST: u32 = 36;
+
 /// What a run without digits is made of.
 struct Counts {
     length: u32,
@@ -158,9 +161,11 @@ struct Counts {
 impl Counts {
     fn are_of_a_name(&self, is_sidekiq: impl Fn() -> bool) -> bool {
         let lower = self.length - self.upper - self.joints;
-        let name = self.upper == 0
+        // So many letters with at most a beginning before them are no words, if small ones.
+        let drawn = self.length >= LONGEST && self.joints <= 1;
+        let name = (self.upper == 0 && !drawn)
             || (lower == 0 && self.joints > 0)
-            || (self.capitals * 4 >= self.upper * 3 && lower > self.upper * 2);
+            || (self.upper > 0 && self.capitals * 4 >= self.upper * 3 && lower > self.upper * 2);
         name && !(lower == 0 && is_sidekiq())
     }
 }

@@ -96,7 +96,7 @@ impl<'a> Scan<'a> {
             }
         }
         let run = Run::at(text, start);
-        if run.is_name() {
+        if run.is_name() && !text[start..].starts_with(DJANGO) {
             return;
         }
         let end = start + run.length;
@@ -343,6 +343,9 @@ fn merge(hits: &mut Vec<Hit>, first: usize) {
     }
     hits.truncate(kept + 1);
 }
+
+/// Begins keys with signs in them, so that what stands before the first sign may be a name.
+const DJANGO: &[u8] = b"django-insecure-";
 
 pub(super) const fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')

@@ -10,9 +10,10 @@ use super::{
     Names,
     plausible::holds,
     rules::{Rules, Word},
-    scan::is_token,
+    scan::{Scan, is_token},
+    urls::strong,
 };
-use crate::sanitize::work::looked;
+use crate::sanitize::{Class, work::looked};
 
 /// How far before a name the one over it may begin, in bytes.
 const BACK: usize = 320;
@@ -66,6 +67,20 @@ pub(super) fn owner<'a>(
     match &rules.meanings[usize::from(vendor)] {
         Word::Vendor(_, name) => Some(name),
         Word::Secret | Word::Harmless => None,
+    }
+}
+
+impl Scan<'_> {
+    /// Whether a value behind the word for a password is one of a netrc file.
+    pub(super) fn netrc(&mut self, value: &Range<usize>, wide: &Range<usize>) -> bool {
+        let named = self.text[..wide.end].ends_with(b"password");
+        let told = named && strong(&self.text[value.clone()]);
+        let rule = told.then(|| owner((self.rules, self.names), self.text, wide, true));
+        let Some(rule) = rule.flatten() else {
+            return false;
+        };
+        self.hit(value.clone(), Class::Secret, rule);
+        true
     }
 }
 
