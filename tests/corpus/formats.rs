@@ -351,6 +351,15 @@ pub(crate) const FORMED: &[(&str, &str, &str)] = &[
     ("alibaba_session", "ALIBABA_TOKEN", "CA|IS<s160>="),
     ("adyen_with_dash", "ADYEN_KEY", "AQ|E<a96>-<a40>"),
     ("swarm_long", "SWARM_TOKEN", "SWM|TKN-1-<l54>-<l28>"),
+    ("vk", "VK_TOKEN", "vk|1.a.<b190>"),
+    ("pinterest", "PINTEREST_TOKEN", "pin|a_<u56>"),
+    ("onfido_in_two", "ONFIDO_TOKEN", "api_|live.<b11>.<b32>"),
+    ("hop", "HOP_TOKEN", "pt|k_<a32>"),
+    ("asaas", "ASAAS_KEY", "aact_|prod_<a160>"),
+    ("lichess", "LICHESS_TOKEN", "li|p_<a20>"),
+    ("checkout", "CKO_KEY", "s|k_<U>"),
+    ("turnstile", "CF_KEY", "0x4AAAA|AAA<b25>"),
+    ("azure_event_grid", "AZURE_KEY", "<s33>AZ|EG<s6>="),
 ];
 
 /// Formats that only a name gives away: family, what the name begins with, form.
@@ -458,4 +467,9 @@ pub(crate) const NAMED: &[(&str, &str, &str)] = &[
     ("named_sirv", "sirv", "<a80>"),
     ("named_dnscheck", "dnscheck", "<a32>"),
     ("named_passbase", "passbase", "<a64>"),
+    ("named_kaggle", "kaggle", "<h32>"),
+    ("named_meili", "meili_master", "<b43>"),
+    ("named_expo", "expo", "<b40>"),
+    ("named_bitly", "bitly", "<h40>"),
+    ("named_ollama", "ollama", "<h32>.<a24>"),
 ];

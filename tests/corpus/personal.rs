@@ -36,6 +36,14 @@ const CARDS: &[(&str, &[&str], usize, &[usize])] = &[
     ("card_unionpay_long", &["62"], 19, &[6, 13]),
     ("card_hipercard", &["606282"], 16, &[4, 4, 4, 4]),
     ("card_troy", &["9792"], 16, &[4, 4, 4, 4]),
+    ("card_verve", &["506099", "506198"], 16, &[4, 4, 4, 4]),
+    (
+        "card_elo",
+        &["504175", "506699", "509048"],
+        16,
+        &[4, 4, 4, 4],
+    ),
+    ("card_maestro_short", &["5018", "6304"], 12, &[4, 4, 4]),
 ];
 
 /// Countries and the form of what follows the check digits: `n` digits, `a` capitals, `c` either, `x` as many capitals as of
@@ -93,6 +101,7 @@ const ACCOUNTS: &[(&str, &str)] = &[
     ("OM", "n3x16"),
     ("PK", "a4x16"),
     ("PS", "a4x21"),
+    ("YE", "a4n4x18"),
 ];
 
 /// Texts around a number.

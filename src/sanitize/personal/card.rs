@@ -14,7 +14,7 @@ use crate::sanitize::work::looked;
 
 /// First digits from and to, the least and the most digits in all, and whether an ungrouped number needs a word beside it.
 // Ranges as the schemes publish them.
-const ISSUERS: [(u32, u32, usize, usize, bool); 41] = [
+const ISSUERS: [(u32, u32, usize, usize, bool); 47] = [
     (400_000, 499_999, 16, 16, false), // Visa
     (400_000, 499_999, 13, 13, true),
     (400_000, 499_999, 18, 19, true),
@@ -40,6 +40,12 @@ const ISSUERS: [(u32, u32, usize, usize, bool); 41] = [
     (620_000, 629_999, 17, 19, false),
     (810_000, 829_999, 16, 16, true),
     (220_000, 220_599, 16, 19, false), // Mir, Borica
+    (501_900, 501_999, 16, 16, false), // Dankort
+    (504_175, 504_175, 16, 16, false), // Elo
+    (506_699, 506_778, 16, 16, false),
+    (509_000, 509_999, 16, 16, false),
+    (506_099, 506_198, 16, 16, false), // Verve
+    (940_000, 949_999, 16, 16, true),  // BC Card
     (500_000, 509_999, 12, 19, true),  // Maestro, Dankort, Verve, Elo
     (560_000, 589_999, 12, 19, true),
     (590_000, 599_999, 12, 19, true),
@@ -105,7 +111,7 @@ const WORDS: [&[u8]; 33] = [
 static SAYS: LazyLock<Words> = LazyLock::new(|| Words::of(WORDS.iter().map(|word| (*word, 0))));
 
 /// How cards are grouped.
-const GROUPED: [&[usize]; 10] = [
+const GROUPED: [&[usize]; 11] = [
     &[4, 4, 4, 4, 3],
     &[4, 4, 4, 4, 2],
     &[4, 4, 4, 4, 1],
@@ -116,9 +122,10 @@ const GROUPED: [&[usize]; 10] = [
     &[4, 4, 4, 2],
     &[4, 4, 4, 1],
     &[6, 13],
+    &[4, 4, 4],
 ];
 /// The bytes of the shortest of these.
-const SHORTEST: usize = 16;
+const SHORTEST: usize = 14;
 
 /// The first card in a row of digits.
 pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
@@ -322,7 +329,8 @@ fn is_card(digits: &[u8], count: usize, grouped: bool, text: &[u8], span: &Range
     if distinct < 2 {
         return false;
     }
-    let needs_word = needs_word && !grouped;
+    // Three groups of four are many things.
+    let needs_word = needs_word && (!grouped || count == 12);
     !needs_word && (!trial || is_all(text, span)) || expires(text, span) || says_card(text, span)
 }
 

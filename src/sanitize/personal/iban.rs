@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// Countries and what their numbers have behind the check digits: so many digits, letters or either, as the registry of IBAN
 /// says, and those that use such numbers without being in it.
-const FORMS: [(&[u8; 2], &str); 110] = [
+const FORMS: [(&[u8; 2], &str); 111] = [
     (b"AD", "8n12c"),
     (b"AE", "19n"),
     (b"AL", "8n16c"),
@@ -118,6 +118,7 @@ const FORMS: [(&[u8; 2], &str); 110] = [
     (b"VA", "18n"),
     (b"VG", "4a16n"),
     (b"XK", "16n"),
+    (b"YE", "4a4n18c"),
 ];
 /// One bit for each second letter that a country has behind a first.
 const SECONDS: [u32; 26] = {
