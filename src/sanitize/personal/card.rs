@@ -1,7 +1,8 @@
 //! Payment cards: issuer ranges, lengths, and the digit of Luhn.
 //!
 //! Guarantees: a number that documentation of payment services uses for trials is told only where a word beside it says that
-//! it is a card. Deliberately absent: names of holders, dates and codes of cards.
+//! it is a card, the month stands behind it until which one is valid, or it is all of a text. Deliberately absent: names of
+//! holders, dates and codes of cards.
 
 use std::{ops::Range, sync::LazyLock};
 

@@ -1,6 +1,7 @@
 //! National numbers that have letters in them.
 //!
-//! Guarantees: a number is told only when its check letter holds. Deliberately absent: numbers of digits only (`table.rs`).
+//! Guarantees: a number is told only when its check letter holds, but for those of Britain, which have none, beside their name.
+//! Deliberately absent: numbers of digits only (`table.rs`).
 
 use std::ops::Range;
 

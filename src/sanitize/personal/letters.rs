@@ -1,7 +1,7 @@
 //! How the check letters and digits of numbers that have letters in them are found.
 //!
-//! Deliberately absent: where such a number stands in a text (`lettered.rs`), but for the one of France, whose letter stands
-//! between its digits.
+//! Deliberately absent: where such a number stands in a text (`lettered.rs`), but for those of France, whose letter stands
+//! between its digits, and of Britain, which has nothing else to check.
 
 use std::ops::Range;
 

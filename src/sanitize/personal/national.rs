@@ -3,7 +3,8 @@
 //! Each rule names the shapes in which a number is written, how its check digits are found, and the words that announce it. A
 //! shape that says enough by itself (two check digits, a date inside, a grouping that nothing else has) needs no word.
 //!
-//! Guarantees: a number is told only when its check digits hold. Deliberately absent: countries whose numbers have none.
+//! Guarantees: a number is told only when its check digits hold. Deliberately absent: countries whose numbers have none, but for
+//! the United States and Britain.
 
 use std::{
     ops::Range,
