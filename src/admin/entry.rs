@@ -247,13 +247,10 @@ struct Admitted {
 
 /// The entry behind every path; held by the listener.
 impl Endpoint for Arc<Entry> {
-    fn serve(&self, request: Request<Incoming>) -> BoxFuture<'static, Response<Body>> {
+    fn serve(&self, request: Request<Incoming>, peer: Peer) -> BoxFuture<'static, Response<Body>> {
         let entry = Self::clone(self);
         async move {
             let (head, body) = request.into_parts();
-            let Some(peer) = head.extensions.get::<Peer>().copied() else {
-                return Problem::internal().answer();
-            };
             match entry.answer(head, body, peer).await {
                 Ok(answer) => answer,
                 Err(problem) => problem.answer(),

@@ -9,7 +9,7 @@ use futures_util::{
     stream::{self, select_with_strategy},
 };
 use http::{
-    Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header,
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header,
     request::Parts,
 };
 use hyper::body::Incoming;
@@ -54,16 +54,16 @@ pub struct McpEndpoint {
 }
 
 impl Endpoint for McpEndpoint {
-    fn serve(&self, request: Request<Incoming>) -> BoxFuture<'static, Response<Body>> {
+    fn serve(&self, request: Request<Incoming>, peer: Peer) -> BoxFuture<'static, Response<Body>> {
         let (mut head, body) = request.into_parts();
-        match self.guard.admit(&mut head) {
-            Admission::In(identity) => self.admitted(head, body, identity),
+        match self.guard.admit(&mut head, peer.client) {
+            Admission::In(identity) => self.admitted(head, body, peer, identity),
             Admission::Out(answer) => std::future::ready(*answer).boxed(),
             Admission::Wait(wait) => {
                 let this = self.clone();
                 async move {
                     match wait.await {
-                        Ok(identity) => this.admitted(head, body, identity).await,
+                        Ok(identity) => this.admitted(head, body, peer, identity).await,
                         Err(answer) => answer,
                     }
                 }
@@ -78,6 +78,7 @@ impl McpEndpoint {
         &self,
         head: Parts,
         body: Incoming,
+        peer: Peer,
         identity: Arc<Identity>,
     ) -> BoxFuture<'static, Response<Body>> {
         let inbound = Inbound {
@@ -85,8 +86,8 @@ impl McpEndpoint {
             accepts: Accepts::read(&head.headers),
             headers: Some(head.headers),
             identity,
-            address: peer_address(&head.extensions),
-            proxy: proxy_address(&head.extensions),
+            address: Some(peer.client),
+            proxy: proxy(peer),
             scope: self.scope.clone(),
             session: None,
         };
@@ -138,14 +139,8 @@ async fn post(
     answer
 }
 
-/// Where a request came from, if that is known.
-pub(super) fn peer_address(extensions: &Extensions) -> Option<IpAddr> {
-    extensions.get::<Peer>().map(|peer| peer.client)
-}
-
 /// The proxy that told where a request came from, where one did.
-fn proxy_address(extensions: &Extensions) -> Option<IpAddr> {
-    let peer = extensions.get::<Peer>()?;
+fn proxy(peer: Peer) -> Option<IpAddr> {
     let proxy = peer.address.ip();
     (proxy != peer.client).then_some(proxy)
 }

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use super::{
     Accepts, Door, RpcError,
     channel::Channel,
-    http::{not_allowed, peer_address, read_message, respond, unread, with_signs_of_life},
+    http::{not_allowed, read_message, respond, unread, with_signs_of_life},
     legacy::random_id,
     problem::Problem,
     proof::while_proved,
@@ -26,7 +26,7 @@ use crate::{
     jsonrpc::sse,
     protocol::{codes, names::Scope},
     server::{
-        Body, Endpoint,
+        Body, Endpoint, Peer,
         body::{empty, event_stream},
         guard::{Admission, Guard},
         spec::ServerBounds,
@@ -75,17 +75,17 @@ pub struct MessagesEndpoint {
 }
 
 impl Endpoint for EventsEndpoint {
-    fn serve(&self, request: Request<Incoming>) -> BoxFuture<'static, Response<Body>> {
+    fn serve(&self, request: Request<Incoming>, peer: Peer) -> BoxFuture<'static, Response<Body>> {
         let (mut head, _) = request.into_parts();
         if head.method != Method::GET {
             return std::future::ready(not_allowed("GET")).boxed();
         }
-        match self.guard.admit(&mut head) {
-            Admission::In(identity) => std::future::ready(self.open(&head, identity)).boxed(),
+        match self.guard.admit(&mut head, peer.client) {
+            Admission::In(identity) => std::future::ready(self.open(&head, peer, identity)).boxed(),
             Admission::Out(answer) => std::future::ready(*answer).boxed(),
             Admission::Wait(wait) => {
                 let this = self.clone();
-                wait.map(move |found| found.map_or_else(|no| no, |who| this.open(&head, who)))
+                wait.map(move |found| found.map_or_else(|no| no, |who| this.open(&head, peer, who)))
                     .boxed()
             }
         }
@@ -93,7 +93,7 @@ impl Endpoint for EventsEndpoint {
 }
 
 impl EventsEndpoint {
-    fn open(&self, head: &Parts, identity: Arc<Identity>) -> Response<Body> {
+    fn open(&self, head: &Parts, peer: Peer, identity: Arc<Identity>) -> Response<Body> {
         if !Accepts::read(&head.headers).stream {
             return empty(StatusCode::NOT_ACCEPTABLE);
         }
@@ -103,7 +103,7 @@ impl EventsEndpoint {
         let channel = Channel::new(
             self.door.clone(),
             identity,
-            peer_address(&head.extensions),
+            Some(peer.client),
             self.scope.clone(),
             false,
             to,
@@ -134,12 +134,12 @@ impl EventsEndpoint {
 }
 
 impl Endpoint for MessagesEndpoint {
-    fn serve(&self, request: Request<Incoming>) -> BoxFuture<'static, Response<Body>> {
+    fn serve(&self, request: Request<Incoming>, peer: Peer) -> BoxFuture<'static, Response<Body>> {
         if request.method() != Method::POST {
             return std::future::ready(not_allowed("POST")).boxed();
         }
         let (mut head, body) = request.into_parts();
-        let admission = self.guard.admit(&mut head);
+        let admission = self.guard.admit(&mut head, peer.client);
         let this = self.clone();
         async move {
             let identity = match admission {
@@ -158,7 +158,7 @@ impl Endpoint for MessagesEndpoint {
             let channel = named.and_then(|name| this.lines.find(name, principal, &this.scope));
             let (door, bounds) = (&this.door, this.bounds);
             // Read even when there is no such stream, so that the connection can be used again.
-            let address = peer_address(&head.extensions);
+            let address = Some(peer.client);
             let body = match read_message(&head.headers, body, &bounds).await {
                 Ok(body) => body,
                 Err(refusal) => {

@@ -5,6 +5,7 @@
 
 use std::{
     collections::HashSet,
+    hash::Hash,
     sync::{
         Arc, LazyLock,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -13,9 +14,10 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use hashbrown::{Equivalent, HashMap};
 use opentelemetry::{
     KeyValue,
-    metrics::{Histogram, Meter},
+    metrics::{BoundHistogram, Histogram, Meter},
 };
 
 use super::{instruments, names};
@@ -33,8 +35,12 @@ static MOST: AtomicUsize = AtomicUsize::new(0);
 /// Those that are.
 static NAMED: LazyLock<ArcSwap<HashSet<Arc<str>>>> = LazyLock::new(ArcSwap::default);
 
+/// How many series of one histogram are found without building their labels. There are more only where many tools fail in
+/// many ways.
+const BOUND: usize = 4_096;
+
 /// One operation that is over.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Hash)]
 pub struct Operation<'a> {
     /// The method.
     pub method: &'static str,
@@ -62,20 +68,14 @@ pub fn are_read() -> bool {
 /// A call of a client was answered after `took`.
 pub fn served(operation: &Operation<'_>, took: Duration) {
     if are_read() {
-        instruments()
-            .calls
-            .served
-            .record(took.as_secs_f64(), &labels(operation));
+        instruments().calls.served.record(operation, took);
     }
 }
 
 /// An upstream answered, or did not, after `took`.
 pub fn asked(operation: &Operation<'_>, took: Duration) {
     if are_read() {
-        instruments()
-            .calls
-            .asked
-            .record(took.as_secs_f64(), &labels(operation));
+        instruments().calls.asked.record(operation, took);
     }
 }
 
@@ -101,8 +101,85 @@ pub const fn class_of(code: i64) -> &'static str {
 /// The two histograms.
 #[derive(Debug)]
 pub(super) struct Calls {
-    served: Histogram<f64>,
-    asked: Histogram<f64>,
+    served: Series,
+    asked: Series,
+}
+
+/// A histogram, and those of its series that were noted before.
+#[derive(Debug)]
+struct Series {
+    histogram: Histogram<f64>,
+    known: ArcSwap<HashMap<Key, BoundHistogram<f64>>>,
+}
+
+/// An [`Operation`] that is kept: what is hashed of the one is hashed of the other.
+#[derive(Debug, Clone, Hash, PartialEq, Eq)]
+struct Key {
+    method: &'static str,
+    revision: Option<Revision>,
+    upstream: Option<UpstreamId>,
+    tool: Option<Arc<str>>,
+    error: Option<&'static str>,
+}
+
+impl From<&Operation<'_>> for Key {
+    fn from(operation: &Operation<'_>) -> Self {
+        Self {
+            method: operation.method,
+            revision: operation.revision,
+            upstream: operation.upstream.cloned(),
+            tool: operation.tool.cloned(),
+            error: operation.error,
+        }
+    }
+}
+
+impl Equivalent<Key> for Operation<'_> {
+    fn equivalent(&self, key: &Key) -> bool {
+        self.method == key.method
+            && self.revision == key.revision
+            && self.upstream == key.upstream.as_ref()
+            && self.tool == key.tool.as_ref()
+            && self.error == key.error
+    }
+}
+
+impl Series {
+    fn record(&self, operation: &Operation<'_>, took: Duration) {
+        let tool = operation
+            .tool
+            .filter(|_| operation.method == methods::TOOLS_CALL);
+        let operation = Operation { tool, ..*operation };
+        let took = took.as_secs_f64();
+        if let Some(known) = self.known.load().get(&operation) {
+            return known.record(took);
+        }
+        // Tools that are not told apart share one name, and with it a place here.
+        let tool = tool.and_then(told_apart);
+        let named = Operation {
+            tool: tool.as_ref(),
+            ..operation
+        };
+        self.first(&named, took);
+    }
+
+    /// Notes one of a series that may be new.
+    fn first(&self, operation: &Operation<'_>, took: f64) {
+        let known = self.known.load();
+        if let Some(known) = known.get(operation) {
+            return known.record(took);
+        }
+        if known.len() >= BOUND {
+            return self.histogram.record(took, &labels(operation));
+        }
+        let bound = self.histogram.bind(&labels(operation));
+        bound.record(took);
+        self.known.rcu(|known| {
+            let mut known = HashMap::clone(known);
+            known.insert(Key::from(operation), bound.clone());
+            known
+        });
+    }
 }
 
 impl Calls {
@@ -115,12 +192,16 @@ impl Calls {
                 .with_boundaries(SECONDS.to_vec())
                 .build()
         };
+        let series = |name, about| Series {
+            histogram: histogram(name, about),
+            known: ArcSwap::default(),
+        };
         Self {
-            served: histogram(
+            served: series(
                 "mcp.server.operation.duration",
                 "How long requests of clients took, from their arrival to the end of their answer.",
             ),
-            asked: histogram(
+            asked: series(
                 "mcp.client.operation.duration",
                 "How long requests to upstreams took, from sending to the end of the answer.",
             ),
@@ -128,6 +209,7 @@ impl Calls {
     }
 }
 
+/// The labels of an operation whose tool goes by the name it has in metrics.
 fn labels(operation: &Operation<'_>) -> Vec<KeyValue> {
     let mut labels = Vec::with_capacity(6);
     labels.push(KeyValue::new(names::METHOD, operation.method));
@@ -139,10 +221,8 @@ fn labels(operation: &Operation<'_>) -> Vec<KeyValue> {
     }
     if operation.method == methods::TOOLS_CALL {
         labels.push(KeyValue::new(names::OPERATION, "execute_tool"));
-        if let Some(tool) = operation.tool
-            && let Some(tool) = told_apart(tool)
-        {
-            labels.push(KeyValue::new(names::TOOL, tool));
+        if let Some(tool) = operation.tool {
+            labels.push(KeyValue::new(names::TOOL, Arc::clone(tool)));
         }
     }
     if let Some(error) = operation.error {

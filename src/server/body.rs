@@ -7,6 +7,7 @@
 use std::{
     any::Any,
     convert::Infallible,
+    future::poll_fn,
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -20,6 +21,7 @@ use hyper::body::Incoming;
 use tokio::sync::mpsc;
 
 use super::spec::ServerBounds;
+use crate::tasks::quiet;
 
 /// The body of an answer. Errors cannot happen: a stream that fails ends instead.
 #[derive(Default)]
@@ -97,7 +99,7 @@ pub async fn read_body(mut body: Incoming, bounds: &ServerBounds) -> Result<Byte
         if hyper::body::Body::is_end_stream(&body) {
             return Ok(read.finish());
         }
-        match futures_util::poll!(body.frame()) {
+        match poll_fn(|cx| Poll::Ready(take(&mut body, cx))).await {
             Poll::Ready(None) => return Ok(read.finish()),
             Poll::Ready(Some(frame)) => read.push(frame.map_err(BodyError::Broken)?, limit)?,
             Poll::Pending => break,
@@ -113,6 +115,20 @@ pub async fn read_body(mut body: Incoming, bounds: &ServerBounds) -> Result<Byte
     Box::pin(tokio::time::timeout(bounds.body, rest))
         .await
         .unwrap_or(Err(BodyError::TooSlow))
+}
+
+/// What is there of a body. Whoever takes the last of it need not be woken, since nothing more can come.
+fn take(
+    body: &mut Incoming,
+    cx: &mut Context<'_>,
+) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    let (frame, woken) = quiet::held(cx, |cx| {
+        http_body::Body::poll_frame(Pin::new(&mut *body), cx)
+    });
+    if woken && !hyper::body::Body::is_end_stream(body) {
+        cx.waker().wake_by_ref();
+    }
+    frame
 }
 
 /// An answer with `body` as it is.

@@ -40,7 +40,7 @@ use super::{
 use crate::{
     auth::Certificate,
     metrics::{Bound, reached},
-    tasks::Tasks,
+    tasks::{Tasks, quiet},
 };
 
 /// How long a client may take to notice our end of a connection that it was still sending on.
@@ -305,15 +305,16 @@ async fn drive(connection: &mut impl Connection, watch: &Watch, stop: &Stop) -> 
     let mut armed = u64::MAX;
     let mut clock = pin!(sleep_until(Instant::now()));
     let mut told = 0;
-    let mut registered = false;
+    let mut quiet = None;
     poll_fn(|cx| {
         // INVARIANT: this runs in a task of its own, so the waker registered once is the one of every later poll. Signals
         // and clock are therefore polled when they change, not with each request: polling a signal takes its lock.
-        if !registered {
-            registered = true;
+        let waker = quiet.get_or_insert_with(|| {
             let _ = finish.as_mut().poll(cx);
             let _ = abort.as_mut().poll(cx);
-        }
+            quiet::around(cx.waker())
+        });
+        let cx = &mut Context::from_waker(waker);
         loop {
             match connection.poll_run(cx) {
                 Poll::Ready(Ok(())) => return Poll::Ready(End::Orderly),

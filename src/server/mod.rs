@@ -33,8 +33,8 @@ pub use body::Body;
 
 /// What stands behind an exact path. The body is unread: what is refused by headers alone costs nothing.
 pub trait Endpoint: Send + Sync + 'static {
-    /// Answers one request. Dropping the future means that the client went away. The request's extensions hold a [`Peer`].
-    fn serve(&self, request: Request<Incoming>) -> BoxFuture<'static, Response<Body>>;
+    /// Answers one request. Dropping the future means that the client went away.
+    fn serve(&self, request: Request<Incoming>, peer: Peer) -> BoxFuture<'static, Response<Body>>;
 }
 
 /// Which endpoint stands behind which path.

@@ -1,7 +1,7 @@
 //! One request between hyper and its endpoint: judged, routed, run, and its panic caught.
 //!
 //! Guarantees: what the gate refuses reaches no endpoint; a panic in an endpoint is one `500` with a JSON-RPC error, never a
-//! dead process (SECURITY REL-1). Adds no allocation of its own but the peer in the request's extensions.
+//! dead process (SECURITY REL-1). Adds no allocation of its own.
 
 use std::{
     convert::Infallible,
@@ -73,11 +73,10 @@ impl Service<Request<Incoming>> for Serve {
                 State::Refused(refusal)
             }
             Ok(endpoint) => {
-                request.extensions_mut().insert(peer);
                 if let Some(certified) = &self.certified {
                     request.extensions_mut().insert(certified.clone());
                 }
-                match catch_unwind(AssertUnwindSafe(|| endpoint.serve(request))) {
+                match catch_unwind(AssertUnwindSafe(|| endpoint.serve(request, peer))) {
                     Ok(answer) => State::Running(answer),
                     Err(_) => State::Panicked,
                 }

@@ -1,6 +1,7 @@
 //! A server with recording endpoints, and a client that writes and reads raw bytes.
 
 use std::{
+    future::{Future, poll_fn},
     net::SocketAddr,
     sync::{Arc, Mutex},
     time::Duration,
@@ -38,7 +39,8 @@ pub(crate) struct Edge {
 }
 
 /// Its endpoints: `/mcp` echoes, `/hang` waits for a permit of `release`, `/stream` stays open, `/panic` panics, `/unread`
-/// leaves the body alone, `/large` answers 8 MiB.
+/// leaves the body alone, `/large` answers 8 MiB, `/looks` reads its body, waits as `/hang` does, and says how often it was polled
+/// from then on.
 pub(crate) struct Site {
     bounds: ServerBounds,
     /// What reached `/mcp`: method, body and the names of its headers.
@@ -61,7 +63,9 @@ pub(crate) struct Seen {
 
 struct At(Arc<Site>, &'static str);
 
-const PATHS: [&str; 6] = ["/mcp", "/hang", "/stream", "/panic", "/unread", "/large"];
+const PATHS: [&str; 7] = [
+    "/mcp", "/hang", "/stream", "/panic", "/unread", "/large", "/looks",
+];
 
 impl Edge {
     pub(crate) fn start() -> Self {
@@ -146,11 +150,11 @@ impl Drop for Note {
 }
 
 impl Endpoint for At {
-    fn serve(&self, request: Request<Incoming>) -> BoxFuture<'static, Response<Body>> {
+    fn serve(&self, request: Request<Incoming>, peer: Peer) -> BoxFuture<'static, Response<Body>> {
         let site = Arc::clone(&self.0);
         let text = |text: &'static str| full(StatusCode::OK, "text/plain", text.into());
         match self.1 {
-            "/mcp" => Box::pin(echo(site, request)),
+            "/mcp" => Box::pin(echo(site, request, peer)),
             "/hang" => Box::pin(async move {
                 let note = Note(Arc::clone(&site));
                 site.begun.add_permits(1);
@@ -172,13 +176,28 @@ impl Endpoint for At {
                 let bytes = Bytes::from(vec![b'x'; 8 << 20]);
                 full(StatusCode::OK, "text/plain", bytes)
             }),
+            "/looks" => Box::pin(async move {
+                let read = read_body(request.into_body(), &site.bounds).await;
+                assert!(read.is_ok());
+                let mut released = std::pin::pin!(site.release.acquire());
+                let mut looks = 0;
+                let permit = poll_fn(|cx| {
+                    looks += 1;
+                    if looks == 1 {
+                        site.begun.add_permits(1);
+                    }
+                    released.as_mut().poll(cx)
+                });
+                permit.await.unwrap().forget();
+                full(StatusCode::OK, "text/plain", looks.to_string().into())
+            }),
             "/panic" => Box::pin(async { panic!("an endpoint panics, as the test wants") }),
             _ => Box::pin(async move { text("unread") }),
         }
     }
 }
 
-async fn echo(site: Arc<Site>, request: Request<Incoming>) -> Response<Body> {
+async fn echo(site: Arc<Site>, request: Request<Incoming>, peer: Peer) -> Response<Body> {
     let (head, body) = request.into_parts();
     let body = match read_body(body, &site.bounds).await {
         Ok(body) => body,
@@ -188,7 +207,7 @@ async fn echo(site: Arc<Site>, request: Request<Incoming>) -> Response<Body> {
         method: head.method.to_string(),
         body: String::from_utf8_lossy(&body).into_owned(),
         headers: head.headers.keys().map(ToString::to_string).collect(),
-        peer: head.extensions.get::<Peer>().unwrap().address,
+        peer: peer.address,
     });
     let empty = Bytes::new();
     segments(StatusCode::OK, "text/plain", ["echo:".into(), empty, body])

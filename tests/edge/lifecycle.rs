@@ -39,6 +39,33 @@ async fn rel_5_a_request_is_dropped_when_its_client_leaves() {
 }
 
 #[tokio::test]
+async fn a_request_that_waits_is_looked_at_when_what_it_waits_for_is_there_and_not_before() {
+    let edge = Edge::start();
+    let mut raw = edge.connect().await;
+    for _ in 0..3 {
+        raw.send("POST /looks HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody")
+            .await;
+        until(&edge.site.begun).await;
+        // Whatever woke it up for nothing has its turn now.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        edge.site.release.add_permits(1);
+        assert_eq!(raw.answer().await.body, "2");
+    }
+    // A body of many pieces wakes whoever waits for the next, and one that comes late does.
+    let large = "x".repeat(900_000);
+    raw.send(call(&large)).await;
+    assert_eq!(raw.answer().await.body, format!("echo:{large}"));
+    let slow = call(&large);
+    let (first, last) = slow.split_at(700_000);
+    raw.send(first).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    raw.send(last).await;
+    assert_eq!(raw.answer().await.body, format!("echo:{large}"));
+}
+
+#[tokio::test]
 async fn an_event_stream_has_the_headers_that_keep_it_flowing() {
     let edge = Edge::start();
     let mut raw = edge.connect().await;

@@ -23,7 +23,7 @@ use hyper::body::Incoming;
 use crate::{
     connect::{BadVisit, Callback, ConnectError, Connections, LIFE, REMEMBERED, Refusal},
     server::{
-        Body, Endpoint,
+        Body, Endpoint, Peer,
         body::{empty, full, read_body},
         spec::ServerBounds,
     },
@@ -56,7 +56,7 @@ pub enum ConnectPart {
 }
 
 impl Endpoint for ConnectPage {
-    fn serve(&self, request: Request<Incoming>) -> BoxFuture<'static, Response<Body>> {
+    fn serve(&self, request: Request<Incoming>, _: Peer) -> BoxFuture<'static, Response<Body>> {
         let connections = self.connections.clone();
         match (self.part, request.method()) {
             (ConnectPart::Start, &Method::GET) => start(connections, request).boxed(),

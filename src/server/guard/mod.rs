@@ -18,7 +18,7 @@ use std::{net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
 use futures_util::{FutureExt as _, future::BoxFuture};
 use http::{Response, request::Parts};
 
-use super::{Body, Peer};
+use super::Body;
 use crate::{
     audit::journal::Journal,
     auth::{Asked, AuthError, Authenticator, Verdict, spec::AuthSpec},
@@ -178,8 +178,8 @@ impl Guard {
         Self(None)
     }
 
-    /// Decides about a request by its head, and takes the credential out of it.
-    pub fn admit(&self, head: &mut Parts) -> Admission {
+    /// Decides about a request from this address by its head, and takes the credential out of it.
+    pub fn admit(&self, head: &mut Parts, address: IpAddr) -> Admission {
         let Some(post) = &self.0 else {
             return Admission::In(Identity::anonymous());
         };
@@ -187,7 +187,6 @@ impl Guard {
             Ok(brought) => brought,
             Err(misplaced) => return Admission::Out(challenge::misplaced(misplaced).into()),
         };
-        let address = head.extensions.get::<Peer>().map(|peer| peer.client);
         let verdict = post.keeper.authenticator.judge(
             brought.presented(),
             &post.audiences,
@@ -237,14 +236,13 @@ impl Post {
         Err(Box::new(self.challenge.insufficient(required)))
     }
 
-    fn refuse(&self, error: AuthError, address: Option<IpAddr>) -> Response<Body> {
+    fn refuse(&self, error: AuthError, address: IpAddr) -> Response<Body> {
         match error {
             AuthError::Missing => self.challenge.missing(),
             AuthError::Unavailable => challenge::unavailable(),
             AuthError::Invalid(why) => {
-                self.keeper.journal.refused(address, why);
-                let over = address.and_then(|address| self.keeper.failures.note(address));
-                match over {
+                self.keeper.journal.refused(Some(address), why);
+                match self.keeper.failures.note(address) {
                     Some(wait) => challenge::too_many(wait),
                     None => self.challenge.invalid(why),
                 }

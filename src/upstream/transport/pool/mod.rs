@@ -33,7 +33,7 @@ use tokio::{task::unconstrained, time::Instant};
 
 use super::dial::{Dial, Dialled, chain, refused_unread};
 use crate::{
-    tasks::Tasks,
+    tasks::{Tasks, quiet},
     upstream::{UpstreamError, spec::TlsSpec},
 };
 
@@ -458,12 +458,12 @@ impl Arriving {
             return Pin::new(body).poll_frame(cx);
         };
         // As with the head. To look at the body is to ask for more of it, so it is looked at on both sides of driving.
-        let nobody = &mut Context::from_waker(Waker::noop());
-        if let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(nobody) {
-            return Poll::Ready(frame);
+        let frame = take(body, cx);
+        if frame.is_ready() {
+            return frame;
         }
         driven.line.drive(cx);
-        Pin::new(body).poll_frame(nobody)
+        take(body, cx)
     }
 
     /// The least that is still to come, as the peer has promised.
@@ -485,6 +485,15 @@ impl Arriving {
             driven.pool.give_back(driven.line);
         }
     }
+}
+
+/// What is there of a body. Its connection is driven by whoever asks for more, and so need not be told that there is room.
+fn take(
+    body: &mut Incoming,
+    cx: &mut Context<'_>,
+) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    let nobody = &mut Context::from_waker(Waker::noop());
+    quiet::held(cx, |_| Pin::new(body).poll_frame(nobody)).0
 }
 
 /// Runs hyper's own tasks in the family of their transport.

@@ -1,5 +1,7 @@
 //! The one owner of spawned tasks: whoever starts a task holds a [`Tasks`], and nothing outlives it.
 
+pub mod quiet;
+
 use std::future::Future;
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
