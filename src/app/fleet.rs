@@ -1,8 +1,9 @@
 //! Every upstream of a gateway: how calls reach them, and how they are.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
+use hashbrown::HashMap;
 
 use super::App;
 use crate::{

@@ -10,10 +10,11 @@ mod paths;
 mod pins;
 mod publisher;
 
-use std::{collections::HashMap, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, future::join_all};
+use hashbrown::HashMap;
 use secrecy::ExposeSecret;
 use tokio_util::sync::CancellationToken;
 

@@ -2,7 +2,9 @@
 //!
 //! Guarantees: paths are exact, and every endpoint that speaks MCP has a guard of its own (SECURITY AUTHZ-8).
 
-use std::{collections::HashMap, net::IpAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc};
+
+use hashbrown::HashMap;
 
 use super::App;
 use crate::{

@@ -29,13 +29,10 @@ mod tests;
 mod view;
 mod withheld;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use hashbrown::HashMap;
 use tokio::time::Instant;
 
 use crate::{

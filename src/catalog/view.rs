@@ -2,12 +2,10 @@
 //!
 //! Reading takes no lock once a page was encoded. A page is the same bytes for everybody of the same shape of revision.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use hashbrown::HashMap;
 
 use super::{
     check::Item,

@@ -6,6 +6,8 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use smallvec::SmallVec;
+
 use super::{
     Span,
     node::unescape,
@@ -135,8 +137,8 @@ pub(super) fn scan_noting(
         at: 0,
         limits,
         values: 0,
-        open: Vec::with_capacity(8),
-        keys: Vec::with_capacity(16),
+        open: SmallVec::new(),
+        keys: SmallVec::new(),
         notes: notes.as_mut().and_then(Arc::get_mut),
         plain: plain(text),
     }
@@ -171,8 +173,8 @@ struct Scanner<'a> {
     at: usize,
     limits: &'a Limits,
     values: usize,
-    open: Vec<Open>,
-    keys: Vec<Key>,
+    open: SmallVec<[Open; 8]>,
+    keys: SmallVec<[Key; 16]>,
     /// Where notes are taken, if they are.
     notes: Option<&'a mut Notes>,
     /// Whether no control byte stands anywhere, so that long strings need not be searched for them.
@@ -348,7 +350,7 @@ impl Scanner<'_> {
     fn distinct(&mut self, first: usize) -> Result<(), ScanError> {
         // Few names are compared pair by pair; many are sorted first, so that a hostile choice of names gains nothing.
         if self.keys.len() - first > FEW {
-            let mut keys = self.keys.split_off(first);
+            let mut keys: Vec<Key> = self.keys.drain(first..).collect();
             keys.sort_unstable_by(|one, two| {
                 let prints = one.print.cmp(&two.print);
                 prints.then_with(|| self.name(*one).cmp(&self.name(*two)))

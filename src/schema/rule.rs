@@ -1,6 +1,6 @@
 //! Rules: a subschema as it is checked, by kinds of values.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use regex::Regex;
 
