@@ -76,8 +76,9 @@ impl Telemetry {
     /// # Errors
     /// [`TelemetryError`].
     pub fn start(spec: &TelemetrySpec) -> Result<Self, TelemetryError> {
-        let telemetry = Self::new(spec)?;
-        global::set_meter_provider(telemetry.0.meters.clone());
+        let telemetry = Self::installed(spec, |meters| {
+            global::set_meter_provider(meters.clone());
+        })?;
         metrics::begin(spec.tools);
         Ok(telemetry)
     }
@@ -87,6 +88,14 @@ impl Telemetry {
     /// # Errors
     /// [`TelemetryError`].
     pub fn new(spec: &TelemetrySpec) -> Result<Self, TelemetryError> {
+        Self::installed(spec, |_| {})
+    }
+
+    /// `install` comes before anything else, since what sends spans counts those it drops.
+    fn installed(
+        spec: &TelemetrySpec,
+        install: impl FnOnce(&SdkMeterProvider),
+    ) -> Result<Self, TelemetryError> {
         let resource = resource(spec);
         let registry = Registry::new();
         let prometheus = opentelemetry_prometheus::exporter()
@@ -99,9 +108,8 @@ impl Telemetry {
             .with_resource(resource.clone())
             .with_view(move |_: &Instrument| bounded(sets))
             .with_reader(prometheus);
-        let mut tracers = None;
-        if let Some(otlp) = &spec.otlp {
-            let post = Post::new(otlp)?;
+        let post = spec.otlp.as_ref().map(Post::new).transpose()?;
+        if let (Some(otlp), Some(post)) = (&spec.otlp, &post) {
             let exporter = MetricExporter::builder()
                 .with_http()
                 .with_http_client(post.clone())
@@ -113,14 +121,19 @@ impl Telemetry {
                 .with_interval(otlp.interval)
                 .build();
             meters = meters.with_reader(reader);
-            tracers = Some(sending(otlp, post, resource)?);
         }
+        let meters = meters.build();
+        install(&meters);
+        let tracers = match (&spec.otlp, post) {
+            (Some(otlp), Some(post)) => Some(sending(otlp, post, resource)?),
+            _ => None,
+        };
         let spans = tracers.as_ref().map_or_else(Spans::none, |provider| {
             Spans::made_by(provider.tracer("usher"))
         });
         Ok(Self(Arc::new(Shared {
             registry,
-            meters: meters.build(),
+            meters,
             tracers,
             spans,
         })))

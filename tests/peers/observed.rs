@@ -219,6 +219,15 @@ fn conventional(read: &Value, told: &Value) {
         }
     }
     assert_eq!(told["resources"][0]["service.name"], "usher");
+    let sent = &read["families"]["otel_sdk_processor_span_processed"]["samples"];
+    let sent = sent.as_array().expect("spans are counted").iter();
+    let dropped = sent
+        .clone()
+        .filter(|sample| sample["labels"].get("error_type").is_some());
+    let sum = |samples: &mut dyn Iterator<Item = &Value>| -> f64 {
+        samples.filter_map(|sample| sample["value"].as_f64()).sum()
+    };
+    assert!(sum(&mut sent.clone()) > 60.0 && sum(&mut dropped.clone()) < 0.5);
     // Everything that is sent can be scraped, under the name that Prometheus has for it.
     for (name, metric) in told["metrics"].as_object().expect("an object") {
         let mut name = name.replace('.', "_");

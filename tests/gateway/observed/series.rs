@@ -7,6 +7,10 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream};
+use opentelemetry::trace::{Span as _, Tracer as _, TracerProvider as _};
+use opentelemetry_sdk::trace::{
+    BatchConfigBuilder, BatchSpanProcessor, InMemorySpanExporter, SdkTracerProvider,
+};
 use regex::Regex;
 use serde_json::Value;
 use usher::{
@@ -182,6 +186,16 @@ fn exposition() -> BTreeMap<String, BTreeSet<String>> {
     all.invalid(Side::Result, "flag");
     all.changed("x", "watch");
     usher::metrics::reached(usher::metrics::Bound::HttpBody);
+    // Spans that are sent, and, where there is room for one of them, some that are not.
+    let config = BatchConfigBuilder::default().with_max_queue_size(1).build();
+    let processor = BatchSpanProcessor::builder(InMemorySpanExporter::default())
+        .with_batch_config(config)
+        .build();
+    let tracers = SdkTracerProvider::builder()
+        .with_span_processor(processor)
+        .build();
+    let tracer = tracers.tracer("usher");
+    (0..10_000).for_each(|_| tracer.start("one").end());
     texts.push(metered().metrics_text());
     let held = Telemetry::new(&TelemetrySpec::default()).unwrap();
     state::observe(&held.meter(), || {
@@ -232,7 +246,7 @@ fn exposition() -> BTreeMap<String, BTreeSet<String>> {
 /// The metrics that an expression names, each with the labels that it is asked for by.
 fn named_in(expression: &str) -> Vec<(String, BTreeSet<String>)> {
     let grouped = Regex::new(r"\b(?:by|on) \(([^)]*)\)").unwrap();
-    let selected = Regex::new(r"\b((?:usher|mcp)_[a-z_]+)(\{[^}]*\})?").unwrap();
+    let selected = Regex::new(r"\b((?:usher|mcp|otel_sdk)_[a-z_]+)(\{[^}]*\})?").unwrap();
     let label = Regex::new(r"\b([a-z_]+) ?(?:=~|!=|=|!~)").unwrap();
     let mut groups = BTreeSet::new();
     let rest = grouped.replace_all(expression, |found: &regex::Captures<'_>| {
