@@ -26,7 +26,7 @@ pub use canonical::canonical;
 pub use decimal::Decimal;
 pub use edit::{Edits, Fate};
 pub use node::{Elements, Field, Fields, Kind, Member, Members, Node};
-pub use pieces::Pieces;
+pub use pieces::{Behind, Pieces};
 pub use scan::{Limits, ScanError, scan};
 pub use walk::{Mark, Marks, Spelled, Text, Texts};
 

@@ -17,6 +17,31 @@ pub struct Pieces<'a> {
     filled: usize,
 }
 
+/// One or two characters of ASCII that stand behind a piece.
+#[derive(Debug, Clone, Copy)]
+pub struct Behind {
+    characters: [u8; 2],
+    count: usize,
+}
+
+impl Behind {
+    /// This one.
+    pub const fn one(character: u8) -> Self {
+        Self {
+            characters: [character & 0x7F, 0],
+            count: 1,
+        }
+    }
+
+    /// These.
+    pub const fn two([first, second]: [u8; 2]) -> Self {
+        Self {
+            characters: [first & 0x7F, second & 0x7F],
+            count: 2,
+        }
+    }
+}
+
 /// Pieces of at most so many bytes are put in the room.
 const NEAR: usize = 32;
 /// After so many windows without an escape the next is searched for.
@@ -37,7 +62,7 @@ impl<'a> Pieces<'a> {
 
     /// The length of the text with what was put in, in bytes.
     pub const fn len(&self) -> usize {
-        self.text.len() + self.filled
+        self.text.len().wrapping_add(self.filled)
     }
 
     /// Whether neither the text nor what was put in has a byte.
@@ -61,6 +86,41 @@ impl<'a> Pieces<'a> {
         }
     }
 
+    /// Puts in the same, and a character behind it, or two; says where the piece begins.
+    ///
+    /// # Panics
+    /// Like [`Pieces::put`].
+    #[inline(always)]
+    pub fn put_before(&mut self, source: &str, start: usize, end: usize, behind: Behind) -> usize {
+        let at = self.len();
+        let Behind { characters, count } = behind;
+        let length = end.wrapping_sub(start);
+        let rest = source.as_bytes().get(start..).unwrap_or_default();
+        let room = self.room.get_mut(self.filled..).unwrap_or_default();
+        if length <= NEAR
+            && let Some(piece) = rest.first_chunk::<NEAR>()
+            && let Some(room) = room.first_chunk_mut::<{ NEAR + 2 }>()
+        {
+            if let Some(near) = room.first_chunk_mut() {
+                *near = *piece;
+            }
+            [room[length], room[length + 1]] = characters;
+            self.filled = self.filled.wrapping_add(length + count);
+        } else {
+            self.put(source, start, end);
+            self.put_behind(behind);
+        }
+        at
+    }
+
+    /// Puts in one character or two.
+    #[inline(always)]
+    pub fn put_behind(&mut self, behind: Behind) {
+        for character in &behind.characters[..behind.count] {
+            self.put_ascii(*character);
+        }
+    }
+
     /// Puts in a character.
     #[inline(always)]
     pub fn put_ascii(&mut self, character: u8) {
@@ -72,6 +132,7 @@ impl<'a> Pieces<'a> {
     }
 
     /// Puts in what the inside of a valid string stands for, which is in `source` from `start` to `end`.
+    #[inline(always)]
     pub fn put_unescaped(&mut self, source: &str, start: usize, end: usize) {
         let bytes = &source.as_bytes()[..end];
         let (mut from, mut clean) = (start, 0);
@@ -253,6 +314,12 @@ mod tests {
                 plain.push_str(&source[start..end]);
                 pieces.put_ascii(byte);
                 plain.push(char::from(byte));
+                for behind in [Behind::one(byte), Behind::two([byte, b'!'])] {
+                    prop_assert_eq!(pieces.put_before(source, start, end, behind), plain.len());
+                    plain.push_str(&source[start..end]);
+                    plain.push(char::from(byte));
+                    plain.push_str(&"!"[..behind.count - 1]);
+                }
                 prop_assert_eq!(pieces.len(), plain.len());
             }
             pieces.finish();

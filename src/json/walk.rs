@@ -240,7 +240,7 @@ fn escapes(slashes: u64, first: &mut bool) -> u64 {
 
 impl Texts<'_> {
     /// Looks at the bytes from `at` on.
-    #[inline]
+    #[inline(always)]
     fn look(&mut self, at: usize) {
         let block = wide_block(self.text, at);
         self.at = at;
@@ -249,12 +249,12 @@ impl Texts<'_> {
     }
 
     /// Where the next quote stands that nobody came to yet.
-    #[inline]
+    #[inline(always)]
     fn quote(&mut self) -> Option<usize> {
         if self.quotes == 0 {
             return None;
         }
-        let at = self.at + self.quotes.trailing_zeros() as usize;
+        let at = self.at.wrapping_add(self.quotes.trailing_zeros() as usize);
         self.quotes &= self.quotes - 1;
         Some(at)
     }
@@ -268,33 +268,34 @@ impl Texts<'_> {
     }
 
     /// Where the string ends that begins at `start`, if it ends among what was looked at, and nothing in it is escaped.
-    #[inline]
+    #[inline(always)]
     fn end(&mut self, start: usize) -> Option<usize> {
-        let from = start - self.at;
-        let end = self.quotes & self.quotes.wrapping_neg();
-        // No byte of the string lies beyond, for then there was no quote.
-        let inside = end.wrapping_sub(1) >> from << from;
-        if end == 0 || self.slashes & inside != 0 {
+        if self.slashes != 0 && self.is_escaped(start) {
             return None;
         }
         self.quote()
+    }
+
+    /// Whether something is escaped between `start` and the next quote, if there is one among what was looked at.
+    fn is_escaped(&self, start: usize) -> bool {
+        let before = self.quotes.wrapping_sub(1) & !self.quotes;
+        // Where there is a quote it is not before the string, and no byte of that lies beyond.
+        let from = u64::MAX.checked_shl((start - self.at) as u32);
+        self.slashes & before & from.unwrap_or_default() != 0
     }
 }
 
 impl Iterator for Texts<'_> {
     type Item = Text;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Text> {
         let start = match self.quote() {
-            Some(open) => open + 1,
-            None => self.farther()? + 1,
+            Some(open) => open.wrapping_add(1),
+            None => self.farther()?.wrapping_add(1),
         };
-        // Nothing but its last byte was looked at, or it is not known where it ends: it is looked at from its beginning.
-        let mut end = None;
-        if start < self.at + WIDE {
-            end = self.end(start);
-        }
+        // It is not known where it ends: it is looked at from its beginning.
+        let mut end = self.end(start);
         if end.is_none() {
             self.look(start);
             end = self.end(start);
@@ -304,10 +305,17 @@ impl Iterator for Texts<'_> {
             self.look(next);
             return Some(text);
         };
+        let name = match self.text.get(end.wrapping_add(1)) {
+            Some(b':') => true,
+            Some(b' ' | b'\t' | b'\n' | b'\r') => {
+                self.text.get(behind(self.text, end + 1)) == Some(&b':')
+            }
+            _ => false,
+        };
         Some(Text {
             inside: Span { start, end },
             escaped: false,
-            name: self.text.get(behind(self.text, end + 1)) == Some(&b':'),
+            name,
         })
     }
 }
@@ -356,7 +364,7 @@ impl Iterator for Marks<'_> {
 pub(super) const WIDE: usize = 64;
 
 /// The next bytes, with zeros past the end.
-#[inline]
+#[inline(always)]
 fn wide_block(text: &[u8], at: usize) -> [u8; WIDE] {
     let rest = text.get(at..).unwrap_or_default();
     match rest.first_chunk::<WIDE>() {
@@ -370,7 +378,7 @@ fn wide_block(text: &[u8], at: usize) -> [u8; WIDE] {
 }
 
 /// One bit for each byte that is this one, the lowest first.
-#[inline]
+#[inline(always)]
 pub(super) fn marked(block: &[u8; WIDE], byte: u8) -> u64 {
     let (parts, _) = block.as_chunks::<16>();
     parts.iter().rev().fold(0, |bits, part| {

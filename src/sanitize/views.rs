@@ -3,18 +3,27 @@
 //! Short strings stand together in one text, a line each, a name and its value on one; long ones are looked at where they
 //! are. Only strings with escapes and short ones are copied, into buffers that are kept from one value to the next.
 
-use std::{cell::Cell, ops::Range};
+use std::{
+    cell::{Cell, OnceCell},
+    ops::Range,
+};
+
+use fearless_simd::{Level, dispatch};
 
 use super::{
     decoded::{Decoded, KEEP},
     work::looked,
 };
-use crate::json::{Pieces, Span, Text};
+use crate::json::{Behind, Pieces, Span, Text};
 
 /// Strings of at least this many bytes are texts of their own.
 const LONG: usize = 1 << 10;
 /// Of a text beside another, as many bytes at each end are read together with it.
 pub(super) const SEAM: usize = 512;
+
+/// What stands behind a name, and behind anything else.
+const NAMED: Behind = Behind::two(*b": ");
+const VALUED: Behind = Behind::one(b'\n');
 
 /// A piece of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,8 +57,9 @@ pub(super) struct Part {
 pub(super) struct View {
     pub(super) text: String,
     segments: Vec<Segment>,
-    /// Where each of them ends: by themselves, since a search touches many of these and one of those.
-    ends: Vec<usize>,
+    /// Where each of them ends, as soon as anything was found: by themselves, since a search touches many of these and one of
+    /// those.
+    ends: OnceCell<Vec<usize>>,
     /// The segment before the one in which the last span began.
     near: Cell<usize>,
 }
@@ -73,11 +83,10 @@ impl View {
     fn clear(&mut self) {
         self.text.clear();
         self.segments.clear();
-        self.ends.clear();
+        self.ends.take();
         self.near.set(0);
         self.text.shrink_to(KEEP);
         self.segments.shrink_to(KEEP / 16);
-        self.ends.shrink_to(KEEP / 16);
     }
 
     fn add(&mut self, piece: &str, string: usize, skip: usize) {
@@ -89,7 +98,6 @@ impl View {
             name: false,
         });
         self.text.push_str(piece);
-        self.ends.push(self.text.len());
     }
 
     /// The parts of strings that a span of the text covers.
@@ -112,18 +120,24 @@ impl View {
 impl View {
     /// The first segment that ends behind a place. Most places lie a little behind the last that was asked about.
     fn first_beyond(&self, place: usize) -> usize {
+        let ends = self.ends.get_or_init(|| {
+            let segments = self.segments.iter();
+            segments
+                .map(|segment| segment.at + segment.length)
+                .collect()
+        });
         let before = |end: &usize| *end <= place;
         let mut from = self.near.get();
-        if !self.ends.get(from).is_some_and(before) {
+        if !ends.get(from).is_some_and(before) {
             from = 0;
         }
         let mut step = 1;
-        while self.ends.get(from + step).is_some_and(before) {
+        while ends.get(from + step).is_some_and(before) {
             from += step;
             step *= 2;
         }
-        let to = self.ends.len().min(from + step);
-        let first = from + self.ends[from..to].partition_point(before);
+        let to = ends.len().min(from + step);
+        let first = from + ends[from..to].partition_point(before);
         self.near.set(first.saturating_sub(1));
         first
     }
@@ -143,6 +157,15 @@ impl Views {
         self.seam.clear();
         self.long.clear();
         self.blocks.clear();
+        // For registers as wide as the machine has, and what else it can do with single bits.
+        dispatch!(Level::new(), _ => self.strings(text, strings, exempt));
+        looked(self.joined.text.len());
+        self.seams(text, before);
+        looked(self.seam.text.len());
+    }
+
+    #[inline(always)]
+    fn strings(&mut self, text: &str, strings: impl Iterator<Item = Text>, exempt: &[Span]) {
         let mut exempt = exempt;
         // Whether the last string was a name that a block of text has.
         let mut named = false;
@@ -150,7 +173,6 @@ impl Views {
         let View {
             text: joined,
             segments,
-            ends,
             ..
         } = &mut self.joined;
         let mut joined = Pieces::onto(joined);
@@ -164,43 +186,39 @@ impl Views {
             if exempt.first().is_some_and(|span| span.start <= start) {
                 continue;
             }
+            let length = end.wrapping_sub(start);
             let block = !string.name && named;
-            named = string.name && matches!(&bytes[start..end], b"text" | b"message" | b"data");
-            if !string.escaped && end - start >= LONG {
+            named = string.name && matches!(length, 4 | 7) && is_of_block(&bytes[start..end]);
+            if !string.escaped && length >= LONG {
                 self.long.push(string);
                 if block {
                     self.blocks.push((string, None));
                 }
                 continue;
             }
-            let at = joined.len();
-            if string.escaped {
-                joined.put_unescaped(text, start, end);
-            } else {
-                joined.put(text, start, end);
-            }
             if block {
                 self.blocks.push((string, Some(segments.len())));
             }
+            let behind = if string.name { NAMED } else { VALUED };
+            let (at, end) = if string.escaped {
+                let at = joined.len();
+                joined.put_unescaped(text, start, end);
+                let end = joined.len();
+                joined.put_behind(behind);
+                (at, end)
+            } else {
+                let at = joined.put_before(text, start, end, behind);
+                (at, at.wrapping_add(length))
+            };
             segments.push(Segment {
                 at,
-                length: joined.len() - at,
+                length: end - at,
                 string: start,
                 skip: 0,
                 name: string.name,
             });
-            ends.push(joined.len());
-            if string.name {
-                joined.put_ascii(b':');
-                joined.put_ascii(b' ');
-            } else {
-                joined.put_ascii(b'\n');
-            }
         }
         joined.finish();
-        looked(self.joined.text.len());
-        self.seams(text, before);
-        looked(self.seam.text.len());
     }
 
     /// Puts blocks of text beside one another, without what lies far from their ends.
@@ -270,7 +288,6 @@ impl Views {
                 let copy = self.seam.text[segment.at..segment.at + segment.length].to_owned();
                 self.seam.text.push_str(&copy);
                 self.seam.segments.push(Segment { at, ..segment });
-                self.seam.ends.push(self.seam.text.len());
             }
         }
     }
@@ -287,6 +304,11 @@ impl Views {
         };
         Some(&plain[plain.ceil_char_boundary(plain.len().saturating_sub(SEAM))..])
     }
+}
+
+/// Whether a member of this name is a block of text.
+fn is_of_block(name: &[u8]) -> bool {
+    matches!(name, b"text" | b"message" | b"data")
 }
 
 #[cfg(test)]
