@@ -6,12 +6,12 @@
 
 use std::ops::Range;
 
-use fearless_simd::Simd;
+use fearless_simd::{Level, Simd, dispatch, prelude::*};
 use unicode_normalization::UnicodeNormalization;
 
 use super::{
     readable::{self, TEXT, is_text},
-    survey::{Encoded, Form, Found, Marks, Survey, all_places, bits},
+    survey::{BLOCK, Encoded, Form, Found, Marks, Survey, all_places, bits, places},
     work::looked,
 };
 
@@ -94,9 +94,14 @@ impl Decoded {
         let worth = readable::base64(piece);
         for shift in (0..shifts).filter(|shift| worth[*shift]) {
             looked(piece.len());
-            self.bytes.clear();
             let (fours, rest) = piece[shift.min(piece.len())..].as_chunks::<4>();
-            self.bytes.extend(fours.iter().flat_map(three));
+            self.bytes.clear();
+            // Room for all of them at once: to make it for each takes longer than decoding.
+            self.bytes.resize(fours.len() * 3, 0);
+            let (threes, _) = self.bytes.as_chunks_mut::<3>();
+            for (to, from) in threes.iter_mut().zip(fours) {
+                *to = three(from);
+            }
             let mut last = [b'A'; 4];
             last[..rest.len()].copy_from_slice(rest);
             self.bytes
@@ -108,23 +113,46 @@ impl Decoded {
     /// Takes the stretches of readable text from what was decoded to bytes.
     fn printed(&mut self, source: &Range<usize>) {
         let bytes = std::mem::take(&mut self.bytes);
-        let control = |byte: &u8| matches!(byte, 0..=0x08 | 0x0B | 0x0C | 0x0E..=0x1F | 0x7F);
-        for stretch in bytes.split(control) {
-            // Characters beyond ASCII may be what splits a key: they stay out of it.
-            let plain = stretch.iter().filter(|byte| byte.is_ascii()).count();
-            if !is_text(plain, stretch.len()) {
-                continue;
+        dispatch!(Level::new(), simd => self.stretches(simd, &bytes, source));
+        self.bytes = bytes;
+    }
+
+    #[inline(always)]
+    fn stretches<S: Simd>(&mut self, simd: S, bytes: &[u8], source: &Range<usize>) {
+        let (mut from, mut beyond) = (0, false);
+        for at in (0..bytes.len()).step_by(BLOCK) {
+            let marks = Marks::at(simd, bytes, at);
+            beyond |= marks.at_least(0x80).any_true();
+            for control in places(at, bits(marks.control())) {
+                self.stretch(&bytes[from..control], beyond, source);
+                from = control + 1;
             }
+        }
+        self.stretch(&bytes[from..], beyond, source);
+    }
+
+    /// Takes a stretch without control characters, if it is a text; `beyond` says that not all of it need be ASCII.
+    #[inline]
+    fn stretch(&mut self, stretch: &[u8], beyond: bool, source: &Range<usize>) {
+        if stretch.len() < TEXT {
+            return;
+        }
+        if !beyond && let Ok(plain) = std::str::from_utf8(stretch) {
+            self.add(plain, source);
+        } else {
+            self.plain_of(stretch, source);
+        }
+    }
+
+    #[inline(never)]
+    fn plain_of(&mut self, stretch: &[u8], source: &Range<usize>) {
+        // Characters beyond ASCII may be what splits a key: they stay out of it.
+        let plain = || stretch.iter().filter(|byte| byte.is_ascii());
+        if is_text(plain().count(), stretch.len()) {
             self.pieces.push((self.text.len(), source.clone()));
-            self.text.extend(
-                stretch
-                    .iter()
-                    .filter(|byte| byte.is_ascii())
-                    .map(|byte| char::from(*byte)),
-            );
+            self.text.extend(plain().map(|byte| char::from(*byte)));
             self.text.push('\n');
         }
-        self.bytes = bytes;
     }
 
     fn percent(&mut self, text: &[u8], token: Range<usize>) {
@@ -266,12 +294,10 @@ const fn is_other_form(text: &[u8]) -> bool {
 /// What four characters of Base64 stand for.
 #[inline]
 fn three(four: &[u8; 4]) -> [u8; 3] {
-    let [first, second, third, fourth] = four.map(|byte| SEXTETS[usize::from(byte)]);
-    [
-        first << 2 | second >> 4,
-        second << 4 | third >> 2,
-        third << 6 | fourth,
-    ]
+    let sextet = |nth: usize| u32::from(SEXTETS[usize::from(four[nth])]);
+    let all = sextet(0) << 18 | sextet(1) << 12 | sextet(2) << 6 | sextet(3);
+    let [_, bytes @ ..] = all.to_be_bytes();
+    bytes
 }
 
 /// What each character of either Base64 alphabet stands for.

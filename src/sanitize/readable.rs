@@ -1,17 +1,15 @@
 //! Whether readable text may come out of a run of Base64 or hexadecimal digits, before anything is decoded: names, numbers and
 //! digests are such runs, too, and there are many.
 //!
-//! Guarantees: whatever has readable text in it is told so; nothing is allocated. Deliberately absent: decoding (`decoded.rs`).
+//! Guarantees: exact, however long a run is; one pass for all places where what was encoded may begin; nothing is allocated.
+//! Deliberately absent: decoding (`decoded.rs`).
 
-use wide::u8x16;
+use fearless_simd::{Level, Simd, dispatch, prelude::*, u8x16, u8x64};
 
-/// The longest run that is judged as one, in bytes.
-const LONGEST: usize = 128;
-/// A longer one is judged in pieces, which begin so far from one another: whatever is too small to be told in one of two pieces
-/// that share it is whole in one of them.
-const STEP: usize = 96;
-/// Bytes in one vector register.
-const BLOCK: usize = 16;
+use super::{
+    survey::{BLOCK, Held, Marks, bits},
+    work::looked,
+};
 
 /// The fewest readable bytes that are worth looking at: what the shortest credential has.
 pub(super) const TEXT: usize = 8;
@@ -21,8 +19,7 @@ pub(super) const fn is_text(plain: usize, all: usize) -> bool {
     plain >= TEXT && plain * 4 >= all * 3
 }
 
-/// Whether text may be in a run of Base64 of either alphabet, by the place in its first four characters where it begins.
-/// Exact for runs of up to [`LONGEST`] bytes.
+/// Whether text is in a run of Base64 of either alphabet, by the place in its first four characters where it begins.
 pub(super) fn base64(run: &[u8]) -> [bool; 4] {
     // A number or a digest: in text every fourth character of its Base64 is one from I to Z or a to f. Nothing comes of
     // hexadecimal digits in which every third character is not one of a few, from `h` to `}`.
@@ -32,175 +29,186 @@ pub(super) fn base64(run: &[u8]) -> [bool; 4] {
     {
         return [false; 4];
     }
-    if run.len() <= LONGEST {
-        return piece(run, is_text);
-    }
-    let mut all = [false; 4];
-    for at in (0..run.len()).step_by(STEP) {
-        let found = piece(&run[at..(at + LONGEST).min(run.len())], may_be_text);
-        all = std::array::from_fn(|shift| all[shift] || found[shift]);
-        if all == [true; 4] {
-            break;
-        }
-    }
-    all
-}
-
-/// Less than [`is_text`] asks for: of a text in two pieces or more, one is at least this.
-const fn may_be_text(plain: usize, all: usize) -> bool {
-    plain >= TEXT && plain * 2 >= all
-}
-
-fn piece(run: &[u8], is_text: fn(usize, usize) -> bool) -> [bool; 4] {
-    let mut sextets = [0; LONGEST + BLOCK];
-    let mut bytes = [0; LONGEST];
-    bytes[..run.len()].copy_from_slice(run);
-    let blocks = run.len().div_ceil(BLOCK);
-    let (from, _) = bytes.as_chunks::<BLOCK>();
-    let (to, _) = sextets.as_chunks_mut::<BLOCK>();
-    for (from, to) in from.iter().zip(to).take(blocks) {
-        *to = values(u8x16::new(*from)).to_array();
-    }
-    // What each character is, with the one behind it, as the first, second and third byte of three.
-    let mut all = [Read::default(); 3];
-    for block in 0..blocks {
-        let at = block * BLOCK;
-        let (this, next) = (load(&sextets, at), load(&sextets, at + 1));
-        for (read, now) in
-            all.iter_mut()
-                .zip([first(this, next), second(this, next), third(this, next)])
-        {
-            read.plain |= bits(now.0) << at;
-            read.beyond |= bits(now.1) << at;
-        }
-    }
-    // The last character has none behind it.
-    let whole = (1 << (run.len() - 1)) - 1;
-    std::array::from_fn(|shift| {
-        let every = u128::MAX / 15;
-        let of = |nth: usize| every << (shift + nth) & whole;
-        let join =
-            |part: fn(&Read) -> u128| (0..3).fold(0, |bits, nth| bits | part(&all[nth]) & of(nth));
-        let read = Read {
-            plain: join(|read| read.plain),
-            beyond: join(|read| read.beyond),
-        };
-        read.holds_text(of(0) | of(1) | of(2), is_text)
-    })
+    looked(run.len());
+    dispatch!(Level::new(), simd => in_base64(simd, run))
 }
 
 /// The same for a run of hexadecimal digits, of which each two are a byte.
 pub(super) fn hexadecimal(run: &[u8]) -> bool {
-    if run.len() > LONGEST {
-        return true;
-    }
-    let mut digits = [0; LONGEST + BLOCK];
-    digits[..run.len()].copy_from_slice(run);
-    let mut read = Read::default();
-    for block in 0..run.len().div_ceil(BLOCK) {
-        let at = block * BLOCK;
-        let low = u8x16::splat(0x20);
-        let (this, next) = (load(&digits, at) | low, load(&digits, at + 1) | low);
-        let blank = is(next, b'9') | is(next, b'a') | is(next, b'd');
-        let plain =
-            within(this, b'2', 5) | is(this, b'7') & !is(next, b'f') | is(this, b'0') & blank;
-        read.plain |= bits(plain) << at;
-        read.beyond |= bits(within(this, b'8', 2) | within(this, b'a', 6)) << at;
-    }
-    let whole = (1 << (run.len() - 1)) - 1;
-    read.holds_text((u128::MAX / 3) & whole, is_text)
+    looked(run.len());
+    dispatch!(Level::new(), simd => in_hexadecimal(simd, run))
 }
 
-/// One bit for each byte that would be decoded.
+#[inline(always)]
+fn in_base64<S: Simd>(simd: S, run: &[u8]) -> [bool; 4] {
+    const EVERY: u64 = u64::MAX / 15;
+    let mut stretches = [Stretch::default(); 4];
+    let mut found = [false; 4];
+    let mut at = 0;
+    let mut this = values(simd, Marks::at(simd, run, at));
+    while at < run.len() {
+        let after = values(simd, Marks::at(simd, run, at + BLOCK));
+        let next = Marks::of(this.bytes().slide::<1>(after.bytes()));
+        // What each character is, with the one behind it, as the first, second and third byte of three.
+        let three = [first(this, next), second(this, next), third(this, next)];
+        let plain = three.map(
+            #[inline(always)]
+            |(plain, _)| bits(plain),
+        );
+        let beyond = three.map(
+            #[inline(always)]
+            |(_, beyond)| bits(beyond),
+        );
+        // The last character has none behind it.
+        let whole = low(run.len() - 1 - at);
+        for shift in 0..4 {
+            let begun = if at == 0 { !low(shift) } else { u64::MAX };
+            let of = |nth: usize| EVERY << ((shift + nth) % 4) & whole & begun;
+            let all = of(0) | of(1) | of(2);
+            let plain = plain[0] & of(0) | plain[1] & of(1) | plain[2] & of(2);
+            let beyond = beyond[0] & of(0) | beyond[1] & of(1) | beyond[2] & of(2);
+            found[shift] |= stretches[shift].ends_text(all, plain, all & !(plain | beyond));
+        }
+        (this, at) = (after, at + BLOCK);
+    }
+    for (found, stretch) in found.iter_mut().zip(&stretches) {
+        *found |= is_text(stretch.plain, stretch.all);
+    }
+    found
+}
+
+#[inline(always)]
+fn in_hexadecimal<S: Simd>(simd: S, run: &[u8]) -> bool {
+    const EVERY: u64 = u64::MAX / 3;
+    let mut stretch = Stretch::default();
+    let mut at = 0;
+    while at < run.len() {
+        let [this, next] = Marks::on_from(simd, run, at);
+        let (this, next) = (this.with(0x20), next.with(0x20));
+        let blank = next.is(b'9') | next.is(b'a') | next.is(b'd');
+        let plain = this.within(b'2', 5) | this.is(b'7') & !next.is(b'f') | this.is(b'0') & blank;
+        let beyond = this.within(b'8', 2) | this.within(b'a', 6);
+        let all = EVERY & low(run.len() - 1 - at);
+        let (plain, beyond) = (bits(plain) & all, bits(beyond) & all);
+        if stretch.ends_text(all, plain, all & !(plain | beyond)) {
+            return true;
+        }
+        at += BLOCK;
+    }
+    is_text(stretch.plain, stretch.all)
+}
+
+/// What is known of a stretch without control characters that goes on: how many of its bytes are ASCII, and how many there are.
 #[derive(Debug, Clone, Copy, Default)]
-struct Read {
-    /// Readable ASCII.
-    plain: u128,
-    /// Not ASCII.
-    beyond: u128,
+struct Stretch {
+    plain: usize,
+    all: usize,
 }
 
-impl Read {
-    /// Whether a stretch without control characters is a text; `all` are the bytes that there are.
-    fn holds_text(&self, all: u128, is_text: fn(usize, usize) -> bool) -> bool {
-        let plain = self.plain & all;
-        if (plain.count_ones() as usize) < TEXT {
+impl Stretch {
+    /// Goes on with a block, in which there are these bytes, and among them readable ASCII and control characters. Whether a
+    /// stretch that ends in it is a text.
+    #[inline(always)]
+    fn ends_text(&mut self, all: u64, plain: u64, control: u64) -> bool {
+        if control == 0 {
+            self.plain += count(plain);
+            self.all += count(all);
             return false;
         }
-        let mut controls = all & !(self.plain | self.beyond);
-        let mut rest = u128::MAX;
-        loop {
-            // Up to the next control character.
-            let end = controls & controls.wrapping_neg();
-            let stretch = rest & end.wrapping_sub(1);
-            let (plain, beyond) = (plain & stretch, self.beyond & all & stretch);
-            let (plain, beyond) = (plain.count_ones() as usize, beyond.count_ones() as usize);
-            if is_text(plain, plain + beyond) {
-                return true;
-            }
-            if end == 0 {
-                return false;
-            }
-            controls &= controls - 1;
-            rest = !(end | end.wrapping_sub(1));
+        let before = low(control.trailing_zeros() as usize);
+        let behind = !low(BLOCK - control.leading_zeros() as usize);
+        let ended = is_text(
+            self.plain + count(plain & before),
+            self.all + count(all & before),
+        );
+        *self = Self {
+            plain: count(plain & behind),
+            all: count(all & behind),
+        };
+        // Of those between two control characters the long ones: of Base64 eight bytes begin in ten characters or more.
+        let mut long = !(before | behind | control);
+        for by in [1, 2, 4, 2] {
+            long &= long >> by;
         }
+        ended || long != 0 && holds_text(all, plain, control, long)
+    }
+}
+
+/// Whether a stretch between control characters is a text, of those with a bit in `long`.
+#[inline(always)]
+fn holds_text(all: u64, plain: u64, control: u64, mut long: u64) -> bool {
+    while long != 0 {
+        let from = !low(long.trailing_zeros() as usize);
+        let to = low((control & from).trailing_zeros() as usize);
+        let stretch = from & to;
+        if is_text(count(plain & stretch), count(all & stretch)) {
+            return true;
+        }
+        long &= !to;
+    }
+    false
+}
+
+#[inline(always)]
+const fn count(bits: u64) -> usize {
+    bits.count_ones() as usize
+}
+
+/// So many of the lowest bits.
+#[inline(always)]
+const fn low(count: usize) -> u64 {
+    if count >= BLOCK {
+        u64::MAX
+    } else {
+        (1 << count) - 1
     }
 }
 
 /// What characters of Base64 stand for.
-fn values(bytes: u8x16) -> u8x16 {
-    let upper = within(bytes, b'A', 26) & (bytes - u8x16::splat(b'A'));
-    let lower = within(bytes, b'a', 26) & (bytes - u8x16::splat(b'a' - 26));
-    let digit = within(bytes, b'0', 10) & (bytes + u8x16::splat(52 - b'0'));
-    let plus = (is(bytes, b'+') | is(bytes, b'-')) & u8x16::splat(62);
-    let slash = (is(bytes, b'/') | is(bytes, b'_')) & u8x16::splat(63);
-    upper | lower | digit | plus | slash
+#[inline(always)]
+fn values<S: Simd>(simd: S, bytes: Marks<S>) -> Marks<S> {
+    // What is to be added, by the upper half: `-`, digits, letters, which are all but one of what is there.
+    const ADDED: [u8; 16] = {
+        let mut added = [0; 16];
+        added[2] = 62_u8.wrapping_sub(b'-');
+        added[3] = 52_u8.wrapping_sub(b'0');
+        (added[4], added[5]) = (0_u8.wrapping_sub(b'A'), 0_u8.wrapping_sub(b'A'));
+        (added[6], added[7]) = (26_u8.wrapping_sub(b'a'), 26_u8.wrapping_sub(b'a'));
+        added
+    };
+    let added = u8x64::block_splat(u8x16::from_slice(simd, &ADDED));
+    let plain = bytes.bytes() + added.swizzle_dyn_within_blocks(bytes.bytes() >> 4);
+    let plus = bytes.is(b'+').select(u8x64::splat(simd, 62), plain);
+    let slash = bytes.is(b'/') | bytes.is(b'_');
+    Marks::of(slash.select(u8x64::splat(simd, 63), plus))
 }
 
 /// Six bits and two: whether they are readable, and whether they are beyond ASCII.
-fn first(this: u8x16, next: u8x16) -> (u8x16, u8x16) {
-    let plain = within(this, 8, 23)
-        | is(this, 31) & within(next, 0, 48)
-        | is(this, 2) & within(next, 16, 32)
-        | is(this, 3) & within(next, 16, 16);
-    (plain, within(this, 32, 32))
+#[inline(always)]
+fn first<S: Simd>(this: Marks<S>, next: Marks<S>) -> (Held<S>, Held<S>) {
+    let plain = this.within(8, 23)
+        | this.is(31) & next.at_most(47)
+        | this.is(2) & next.within(16, 32)
+        | this.is(3) & next.within(16, 16);
+    (plain, this.at_least(32))
 }
 
 /// Four bits and four.
-fn second(this: u8x16, next: u8x16) -> (u8x16, u8x16) {
-    let low = this & u8x16::splat(15);
-    let plain = within(low, 2, 5)
-        | is(low, 7) & within(next, 0, 60)
-        | is(low, 0) & (within(next, 36, 8) | within(next, 52, 4));
-    (plain, within(low, 8, 8))
+#[inline(always)]
+fn second<S: Simd>(this: Marks<S>, next: Marks<S>) -> (Held<S>, Held<S>) {
+    let low = this.only(15);
+    let blank = next.within(36, 8) | next.within(52, 4);
+    let plain = low.within(2, 5) | low.is(7) & next.at_most(59) | low.is(0) & blank;
+    (plain, low.at_least(8))
 }
 
 /// Two bits and six.
-fn third(this: u8x16, next: u8x16) -> (u8x16, u8x16) {
-    let low = this & u8x16::splat(3);
-    let blank = within(next, 9, 2) | is(next, 13);
-    let plain = is(low, 1) & !is(next, 63) | is(low, 0) & (within(next, 32, 32) | blank);
-    (plain, within(low, 2, 2))
-}
-
-fn load(bytes: &[u8; LONGEST + BLOCK], at: usize) -> u8x16 {
-    let mut block = [0; BLOCK];
-    block.copy_from_slice(&bytes[at..at + BLOCK]);
-    u8x16::new(block)
-}
-
-fn bits(lanes: u8x16) -> u128 {
-    u128::from(lanes.to_bitmask())
-}
-
-fn is(lanes: u8x16, byte: u8) -> u8x16 {
-    lanes.simd_eq(u8x16::splat(byte))
-}
-
-/// All bits set in lanes that are one of `count` values from `first` on.
-fn within(lanes: u8x16, first: u8, count: u8) -> u8x16 {
-    let from = lanes - u8x16::splat(first);
-    from.min(u8x16::splat(count - 1)).simd_eq(from)
+#[inline(always)]
+fn third<S: Simd>(this: Marks<S>, next: Marks<S>) -> (Held<S>, Held<S>) {
+    let low = this.only(3);
+    let blank = next.within(9, 2) | next.is(13);
+    let plain = low.is(1) & !next.is(63) | low.is(0) & (next.at_least(32) | blank);
+    (plain, low.at_least(2))
 }
 
 #[cfg(test)]
@@ -256,7 +264,7 @@ mod tests {
             let encoded = base64::engine::general_purpose::STANDARD_NO_PAD.encode(&text);
             let run = format!("{before}{encoded}{after}");
             let run = run.as_bytes();
-            if run.len() >= 4 && run.len() <= LONGEST && !is_hexadecimal(run) {
+            if run.len() >= 4 && !is_hexadecimal(run) {
                 let told = base64(run);
                 for (shift, told) in told.into_iter().enumerate() {
                     prop_assert_eq!(told, readable(&decoded(run, shift)), "{}", shift);
@@ -264,7 +272,7 @@ mod tests {
             }
             let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
             for run in [hex.as_bytes(), &hex.as_bytes()[..hex.len().saturating_sub(1)]] {
-                if !run.is_empty() && run.len() <= LONGEST {
+                if !run.is_empty() {
                     prop_assert_eq!(hexadecimal(run), readable(&text.as_bytes()[..run.len() / 2]));
                     prop_assert_eq!(hexadecimal(&run.to_ascii_uppercase()), hexadecimal(run));
                 }

@@ -212,7 +212,7 @@ impl Rules {
     }
 
     /// Tokens without literal bytes in front that may begin here, and perhaps some that do not.
-    /// What goes no farther than `reach` has nothing at a greater distance.
+    /// What goes no farther than `reach` has nothing at a greater distance; nobody asks about more than [`Rules::ODD`].
     pub(super) fn odd_at<'t>(
         &self,
         text: &'t [u8],
@@ -230,6 +230,9 @@ impl Rules {
             })
     }
 
+    /// The farthest that what is first known of such a token may stand behind its beginning.
+    pub(super) const ODD: usize = 128;
+
     fn read_tokens(&mut self) {
         for [name, pattern, rest] in lines(TOKENS) {
             let has = |flag: &str| rest.split_whitespace().skip(1).any(|word| word == flag);
@@ -238,6 +241,7 @@ impl Rules {
                 if pattern.prefix() == 0
                     && let Some((literal, near, far)) = pattern.lead()
                 {
+                    debug_assert!(near <= Self::ODD, "{name}");
                     let odd = Odd {
                         first: literal[0],
                         near,

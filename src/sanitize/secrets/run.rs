@@ -1,7 +1,7 @@
 //! A run of token characters: how long it is, where words begin in it, and whether it is a name as they stand in source.
 //!
-//! Guarantees: runs of up to sixty-three characters are judged in registers, longer ones byte by byte, with the same outcome
-//! (the tests compare). Deliberately absent: whether it is a secret.
+//! Guarantees: runs of up to sixty-three characters are judged in one look, longer ones with the same outcome (the tests
+//! compare). Deliberately absent: whether it is a secret.
 
 use wide::u8x16;
 
@@ -28,22 +28,9 @@ impl Run {
     #[inline]
     pub(super) fn at(text: &[u8], start: usize) -> Self {
         let block = block(text, start);
-        let (parts, _) = block.as_chunks::<16>();
-        let bytes = [
-            u8x16::new(parts[0]),
-            u8x16::new(parts[1]),
-            u8x16::new(parts[2]),
-            u8x16::new(parts[3]),
-        ];
-        let within = |bytes: u8x16, from: u8, count: u8| {
-            let moved = bytes - u8x16::splat(from);
-            moved.min(u8x16::splat(count - 1)).simd_eq(moved)
-        };
-        let digit = mask(&bytes, |bytes| within(bytes, b'0', 10));
-        let letter = mask(&bytes, |bytes| within(bytes | u8x16::splat(0x20), b'a', 26));
-        let joint = mask(&bytes, |bytes| {
-            bytes.simd_eq(u8x16::splat(b'-')) | bytes.simd_eq(u8x16::splat(b'_'))
-        });
+        let bytes = &parts(&block);
+        let (digit, letter) = (digits(bytes), letters(bytes));
+        let joint = mask(bytes, |bytes| is(bytes, b'-') | is(bytes, b'_'));
         let length = (digit | letter | joint).trailing_ones();
         if length as usize >= BLOCK {
             return Self::long(&text[start..]);
@@ -52,7 +39,7 @@ impl Run {
         let (digit, alnum, joint) = (digit & all, (digit | letter) & all, joint & all);
         // With a digit it is no name.
         let name = digit == 0 && {
-            let upper = mask(&bytes, |bytes| within(bytes, b'A', 26)) & all;
+            let upper = mask(bytes, |bytes| within(bytes, b'A', 26)) & all;
             let lower = alnum & !upper;
             let counts = Counts {
                 length,
@@ -71,14 +58,24 @@ impl Run {
         }
     }
 
-    /// The same byte by byte.
+    /// The same of a longer one.
     fn long(text: &[u8]) -> Self {
-        let token = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-        let length = text.iter().take_while(token).count();
+        let (mut length, mut digits) = (0, false);
+        loop {
+            let block = block(text, length);
+            let bytes = &parts(&block);
+            let digit = self::digits(bytes);
+            let joint = mask(bytes, |bytes| is(bytes, b'-') | is(bytes, b'_'));
+            let here = (digit | letters(bytes) | joint).trailing_ones() as usize;
+            digits |= here > 0 && digit << (BLOCK - here) != 0;
+            length += here;
+            if here < BLOCK {
+                break;
+            }
+        }
         looked(length);
         let run = &text[..length];
         let count = |of: fn(&u8) -> bool| run.iter().filter(|byte| of(byte)).count() as u32;
-        let digits = run.iter().any(u8::is_ascii_digit);
         let name = !digits && {
             let capital = |three: &&[u8]| {
                 three[0].is_ascii_uppercase() && three[1..].iter().all(u8::is_ascii_lowercase)
@@ -109,6 +106,35 @@ impl Run {
     pub(super) fn words(&self, start: usize) -> Option<impl Iterator<Item = usize> + use<>> {
         (!self.long).then(|| crate::sanitize::survey::places(start, self.words))
     }
+}
+
+#[inline(always)]
+fn parts(block: &[u8; BLOCK]) -> [u8x16; 4] {
+    let (parts, _) = block.as_chunks::<16>();
+    let [first, second, third, fourth] = [parts[0], parts[1], parts[2], parts[3]];
+    [
+        u8x16::new(first),
+        u8x16::new(second),
+        u8x16::new(third),
+        u8x16::new(fourth),
+    ]
+}
+
+#[inline(always)]
+fn digits(bytes: &[u8x16; 4]) -> u64 {
+    mask(bytes, |bytes| within(bytes, b'0', 10))
+}
+
+#[inline(always)]
+fn letters(bytes: &[u8x16; 4]) -> u64 {
+    mask(bytes, |bytes| within(bytes | u8x16::splat(0x20), b'a', 26))
+}
+
+/// One bit for each letter and digit of the block at `at`, the first lowest.
+#[inline]
+pub(super) fn alnum(text: &[u8], at: usize) -> u64 {
+    let bytes = &parts(&block(text, at));
+    digits(bytes) | letters(bytes)
 }
 
 /// The length of a UUID.
@@ -199,6 +225,7 @@ mod tests {
         fn a_run_in_registers_is_what_it_is_byte_by_byte(run in "([A-Z][a-z]{2,5}|[A-Z]{1,4}|[a-z]{1,6}|_|-|[0-9]|(X_CONTRIBSYS__COM)?){1,9}[a-zA-Z_-]{9}", rest in "[ .é]?[ -~]{0,70}") {
             let text = format!("{run}{rest}");
             let (quick, slow) = (Run::at(text.as_bytes(), 0), Run::long(text.as_bytes()));
+            prop_assert_eq!(quick.length, text.bytes().take_while(|byte| is_token(*byte)).count());
             prop_assert_eq!((quick.length, quick.is_word, quick.name), (slow.length, slow.is_word, slow.name));
             if let Some(words) = quick.words(0) {
                 let bytes = text.as_bytes();

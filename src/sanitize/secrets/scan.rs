@@ -15,7 +15,7 @@ use super::{
 };
 use crate::sanitize::{
     Class, Hit,
-    survey::{self, Survey, places},
+    survey::{self, BLOCK, Survey, behind, places},
     work::looked,
 };
 
@@ -150,32 +150,35 @@ impl<'a> Scan<'a> {
 
     /// Whether a token begins between these.
     fn beginnings(&mut self, from: usize, to: usize) -> bool {
-        let text = self.text;
         looked(to - from);
-        let letter = |at: &usize| text[*at].is_ascii_alphanumeric();
-        let mut at = from;
-        while at < to {
-            if (letter(&at) || at == from) && self.token(at) {
-                return true;
-            }
-            // What has no beginning of its own begins where nothing goes before, or a value begins.
-            let mut end = at;
-            if letter(&at) && (at == from || text[at - 1] == b'=') {
-                let word = text[at..].iter().take_while(|byte| is_encoded(**byte));
-                if self.odd(at, word.count()) {
+        let mut before = 0;
+        for at in (from..to).step_by(BLOCK) {
+            let alnum = run::alnum(self.text, at);
+            // Words, and what comes first.
+            let starts = alnum & !behind(before, alnum, 1) | u64::from(at == from);
+            before = alnum;
+            let here = u64::MAX >> (BLOCK - (to - at).min(BLOCK));
+            for place in places(at, starts & here) {
+                if self.begins(place, from) {
                     return true;
                 }
             }
-            // On to the next word.
-            while end < to && letter(&end) {
-                end += 1;
-            }
-            while end < to && !letter(&end) {
-                end += 1;
-            }
-            at = end;
         }
         false
+    }
+
+    /// Whether a token begins with a word, or with the first of what begins at `from`.
+    fn begins(&mut self, at: usize, from: usize) -> bool {
+        if self.token(at) {
+            return true;
+        }
+        let text = self.text;
+        // What has no beginning of its own begins where nothing goes before, or a value begins.
+        let value = text[at].is_ascii_alphanumeric() && (at == from || text[at - 1] == b'=');
+        value && {
+            let word = text[at..].iter().take(Rules::ODD);
+            self.odd(at, word.take_while(|byte| is_encoded(**byte)).count())
+        }
     }
 
     #[inline]

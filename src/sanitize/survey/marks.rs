@@ -10,8 +10,11 @@ use super::{BLOCK, block};
 #[derive(Clone, Copy)]
 pub(in crate::sanitize) struct Marks<S: Simd>(u8x64<S>);
 
+/// How far on from a block may be looked with it.
+const FARTHER: usize = 3;
+
 /// Of which bytes of a block something holds.
-pub(super) type Held<S> = mask8x64<S>;
+pub(in crate::sanitize) type Held<S> = mask8x64<S>;
 
 /// One bit for each byte, the first lowest.
 #[inline(always)]
@@ -20,6 +23,17 @@ pub(in crate::sanitize) fn bits<S: Simd>(held: Held<S>) -> u64 {
 }
 
 impl<S: Simd> Marks<S> {
+    /// Of these bytes.
+    #[inline(always)]
+    pub(in crate::sanitize) fn of(bytes: u8x64<S>) -> Self {
+        Self(bytes)
+    }
+
+    #[inline(always)]
+    pub(in crate::sanitize) fn bytes(self) -> u8x64<S> {
+        self.0
+    }
+
     /// The block at `at`, filled up with spaces past the end.
     #[inline(always)]
     pub(in crate::sanitize) fn at(simd: S, text: &[u8], at: usize) -> Self {
@@ -30,24 +44,33 @@ impl<S: Simd> Marks<S> {
         }
     }
 
-    /// The same, and what stands one and two bytes farther on.
+    /// The same, and what stands one byte farther on, and so forth: `N` of them, up to four.
     #[inline(always)]
-    pub(super) fn three_at(simd: S, text: &[u8], at: usize) -> [Self; 3] {
-        let of = |window: &[u8; BLOCK + 2]| {
-            [0, 1, 2].map(
-                #[inline(always)]
-                |by| Self(u8x64::from_slice(simd, &window[by..by + BLOCK])),
-            )
-        };
+    pub(in crate::sanitize) fn on_from<const N: usize>(
+        simd: S,
+        text: &[u8],
+        at: usize,
+    ) -> [Self; N] {
+        const { assert!(N <= FARTHER + 1) };
         let rest = text.get(at..).unwrap_or_default();
         match rest.first_chunk() {
-            Some(window) => of(window),
+            Some(window) => Self::each_of(simd, window),
             None => {
-                let mut last = [b' '; BLOCK + 2];
-                last[..rest.len()].copy_from_slice(rest);
-                of(&last)
+                let mut last = [b' '; BLOCK + FARTHER];
+                let near = rest.len().min(last.len());
+                last[..near].copy_from_slice(&rest[..near]);
+                Self::each_of(simd, &last)
             }
         }
+    }
+
+    #[inline(always)]
+    fn each_of<const N: usize>(simd: S, window: &[u8; BLOCK + FARTHER]) -> [Self; N] {
+        let mut all = [Self(u8x64::splat(simd, 0)); N];
+        for (by, marks) in all.iter_mut().enumerate() {
+            *marks = Self(u8x64::from_slice(simd, &window[by..by + BLOCK]));
+        }
+        all
     }
 
     #[inline(always)]
@@ -83,6 +106,20 @@ impl<S: Simd> Marks<S> {
         Self(self.0 & bits)
     }
 
+    /// For each byte what both tables have for it, one by its lower four bits, one by its upper four. The tables stand in every
+    /// sixteen bytes anew.
+    #[inline(always)]
+    pub(in crate::sanitize) fn found_in(self, low: u8x64<S>, high: u8x64<S>) -> Self {
+        let by_low = low.swizzle_dyn_within_blocks(self.0 & 15);
+        Self(by_low & high.swizzle_dyn_within_blocks(self.0 >> 4))
+    }
+
+    /// The bits that these have, too.
+    #[inline(always)]
+    pub(in crate::sanitize) fn also(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     #[inline(always)]
     pub(super) fn letter(self) -> Held<S> {
         self.with(0x20).within(b'a', 26)
@@ -101,7 +138,7 @@ impl<S: Simd> Marks<S> {
 
     /// Control characters of one byte that not any text has.
     #[inline(always)]
-    pub(super) fn control(self) -> Held<S> {
+    pub(in crate::sanitize) fn control(self) -> Held<S> {
         let usual = self.within(b'\t', 2) | self.is(b'\r');
         self.at_most(0x1F) & !usual | self.is(0x7F)
     }
@@ -145,7 +182,7 @@ pub(super) fn eroded(before: u64, now: u64, steps: &[u32]) -> u64 {
 
 /// What stands `by` bytes in front of each byte; `before` is of the block before.
 #[inline(always)]
-pub(super) const fn behind(before: u64, now: u64, by: u32) -> u64 {
+pub(in crate::sanitize) const fn behind(before: u64, now: u64, by: u32) -> u64 {
     now << by | before >> (64 - by)
 }
 

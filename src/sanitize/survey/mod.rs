@@ -16,8 +16,9 @@ use std::ops::Range;
 use fearless_simd::{Level, Simd, dispatch, prelude::*};
 
 pub(super) use blocks::{BLOCK, block, is, mask, within};
-pub(super) use marks::{Marks, bits};
-use marks::{ahead, behind, eroded};
+pub(super) use marks::behind;
+pub(super) use marks::{Held, Marks, bits};
+use marks::{ahead, eroded};
 
 use super::{
     decoded::{self, KEEP},
@@ -206,7 +207,7 @@ impl Survey {
         while at < text.len() {
             let marks = Marks::at(simd, text, at);
             if marks.at_least(0x80).any_true() {
-                self.beyond(Marks::three_at(simd, text, at), at);
+                self.beyond(Marks::on_from(simd, text, at), at);
             } else {
                 found(&mut self.controls, at, bits(marks.control()));
             }
