@@ -7,6 +7,7 @@
 
 pub mod active;
 mod asking;
+mod begin;
 mod built_in;
 mod class;
 mod decoded;

@@ -4,12 +4,14 @@
 //! Guarantees: wherever a word of that set begins, it is told; any other word costs a look at one bit, chosen by its letters.
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Anchored, Input, MatchKind, StartKind};
-use wide::u8x16;
+use fearless_simd::{Level, Simd, dispatch};
 
 use super::NEAR;
+use crate::sanitize::{
+    begin::{Heads, head},
+    survey::{self, BLOCK, Marks, bits, places},
+};
 
-/// Bytes looked at together.
-const BLOCK: usize = 16;
 /// The most bytes of a word by which it may be an anchor.
 const KEY: usize = 8;
 /// As many, of a word whose letters are not ASCII: two to four of them.
@@ -18,8 +20,6 @@ const BEYOND: usize = 6;
 const MARKED: usize = 4;
 /// Bits of the filter: by some six hundred words, one in fifty others passes.
 const BITS: u32 = 15;
-/// Bits of what is asked before it.
-const BEGUN: u32 = 13;
 /// What is left of eight bytes of which so many count.
 const KEPT: [u64; KEY + 1] = [
     0,
@@ -37,17 +37,14 @@ const KEPT: [u64; KEY + 1] = [
 #[derive(Debug, Clone)]
 struct Filter(Box<[u64; 1 << (BITS - 6)]>);
 
-/// One bit for the first three bytes of each word: asked first, since it costs least and most words end here.
-#[derive(Debug, Clone)]
-struct Begun(Box<[u64; 1 << (BEGUN - 6)]>);
-
 /// Finds anchors.
 #[derive(Debug, Clone)]
 pub(super) struct Anchors {
     words: AhoCorasick,
-    /// For each word, how far before it its phrase may begin.
+    /// For each word, of three bytes or more, how far before it its phrase may begin.
     reach: Box<[usize]>,
-    begun: Begun,
+    /// One bit for the first three bytes of each word: asked first, since it costs least and most words end here.
+    begun: Heads,
     filter: Filter,
     /// The ASCII bytes, neither letters nor digits, that a word begins with.
     marks: Box<[u8]>,
@@ -76,11 +73,11 @@ impl Anchors {
         });
         let reach = reach.collect();
         let mut filter = Filter(Box::new([0; 1 << (BITS - 6)]));
-        let mut begun = Begun(Box::new([0; 1 << (BEGUN - 6)]));
+        let mut begun = Heads::none();
         let mut marks = Vec::new();
         for (word, _) in &words {
             let word = word.as_bytes();
-            begun.add(word);
+            begun.add(head::<3>(word));
             let letters = word.iter().take_while(|byte| byte.is_ascii_alphanumeric());
             let [first, whole] = keys(word, letters.count());
             // "the user" is not looked for at every "the".
@@ -112,23 +109,23 @@ impl Anchors {
 
     /// Tells where anchors begin, in rising order, and how far before them their phrase may.
     pub(super) fn each(&self, text: &[u8], mut found: impl FnMut(usize, usize)) {
-        let (mut starts, mut alnum) = self.starts(text, 0, 0);
+        dispatch!(Level::new(), simd => self.blocks(simd, text, &mut found));
+    }
+
+    #[inline(always)]
+    fn blocks<S: Simd>(&self, simd: S, text: &[u8], found: &mut impl FnMut(usize, usize)) {
+        let (mut starts, mut alnum) = self.starts(Marks::at(simd, text, 0), 0);
         let mut at = 0;
         while at < text.len() {
-            let (next, behind) = self.starts(text, at + BLOCK, alnum >> (BLOCK - 1));
-            let letters = alnum | behind << BLOCK;
-            while starts != 0 {
-                let nth = starts.trailing_zeros();
-                starts &= starts - 1;
-                let word = &text[at + nth as usize..];
-                if !self.begun.has(word) {
-                    continue;
-                }
-                let [first, whole] = keys(word, (letters >> nth).trailing_ones() as usize);
-                if (self.filter.has(first) || self.filter.has(whole))
-                    && let Some(reach) = self.reach(word)
-                {
-                    found(at + nth as usize, reach);
+            let (next, behind) = self.starts(Marks::at(simd, text, at + BLOCK), alnum);
+            for place in places(0, starts) {
+                let word = &text[at + place..];
+                if self.begun.have(head::<3>(word)) {
+                    let letters = alnum >> place
+                        | behind
+                            .checked_shl(BLOCK as u32 - place as u32)
+                            .unwrap_or_default();
+                    self.word(word, at + place, letters.trailing_ones() as usize, found);
                 }
             }
             (starts, alnum) = (next, behind);
@@ -136,30 +133,30 @@ impl Anchors {
         }
     }
 
-    /// One bit for each byte from `at` on that a word may begin at, and for each that is an ASCII letter or digit; `before` is
-    /// that of the byte before them.
-    #[inline]
-    fn starts(&self, text: &[u8], at: usize, before: u32) -> (u32, u32) {
-        let rest = text.get(at..).unwrap_or_default();
-        let bytes = match rest.first_chunk::<BLOCK>() {
-            Some(block) => u8x16::new(*block),
-            None => {
-                let mut block = [0; BLOCK];
-                block[..rest.len()].copy_from_slice(rest);
-                u8x16::new(block)
-            }
-        };
-        let within = |bytes: u8x16, from: u8, many: u8| {
-            let past = bytes - u8x16::splat(from);
-            past.min(u8x16::splat(many - 1)).simd_eq(past)
-        };
-        let letter = within(bytes | u8x16::splat(0x20), b'a', 26);
-        let alnum = (letter | within(bytes, b'0', 10)).to_bitmask();
-        let mut other = within(bytes, 0xC0, 0x40);
-        for mark in &self.marks {
-            other |= bytes.simd_eq(u8x16::splat(*mark));
+    /// Tells an anchor, if it begins a text that begins with so many letters and digits.
+    #[inline(never)]
+    fn word(&self, text: &[u8], at: usize, letters: usize, found: &mut impl FnMut(usize, usize)) {
+        let [first, whole] = keys(text, letters);
+        if (self.filter.has(first) || self.filter.has(whole))
+            && let Some(reach) = self.reach(text)
+        {
+            found(at, reach);
         }
-        (alnum & !(alnum << 1 | before) | other.to_bitmask(), alnum)
+    }
+
+    /// One bit for each byte of a block that a word may begin at, and for each that is an ASCII letter or digit; `before` are
+    /// those of the block before.
+    #[inline(always)]
+    fn starts<S: Simd>(&self, block: Marks<S>, before: u64) -> (u64, u64) {
+        let alnum = bits(block.with(0x20).within(b'a', 26) | block.within(b'0', 10));
+        let mut other = block.at_least(0xC0);
+        for mark in &self.marks {
+            other |= block.is(*mark);
+        }
+        (
+            alnum & !survey::behind(before, alnum, 1) | bits(other),
+            alnum,
+        )
     }
 
     /// How far before it a phrase may begin, if it begins with an anchor.
@@ -200,37 +197,6 @@ fn keys(word: &[u8], letters: usize) -> [u64; 2] {
     };
     let key = key | 0x2020_2020_2020_2020;
     [key & KEPT[known], key]
-}
-
-impl Begun {
-    fn add(&mut self, word: &[u8]) {
-        match *word {
-            [first, second, third, ..] => self.set(first, second, third),
-            [first, second] => (0..32).for_each(|third| self.set(first, second, third)),
-            _ => self.0.fill(u64::MAX),
-        }
-    }
-
-    fn set(&mut self, first: u8, second: u8, third: u8) {
-        let place = Self::place(first, second, third);
-        self.0[place / 64] |= 1 << (place % 64);
-    }
-
-    /// Whether a word may begin as this text does; too short a one is let through.
-    #[inline]
-    fn has(&self, text: &[u8]) -> bool {
-        let [first, second, third, ..] = *text else {
-            return true;
-        };
-        let place = Self::place(first, second, third);
-        self.0[place / 64] >> (place % 64) & 1 == 1
-    }
-
-    /// Alike for letters of either case.
-    #[inline]
-    const fn place(first: u8, second: u8, third: u8) -> usize {
-        (first & 31) as usize | ((second & 31) as usize) << 5 ^ ((third & 31) as usize) << 8
-    }
 }
 
 impl Filter {

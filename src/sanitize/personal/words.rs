@@ -1,53 +1,43 @@
 //! Words that say what a number is, looked for together and in either case.
 //!
 //! Guarantees: every place of every word is told, those that overlap too, but short ones inside of other words; linear, since
-//! few words begin alike. What is kept is small, 11 KiB and a few for the words themselves, so that looking for words does not
+//! few words begin alike. What is kept is small, 4 KiB and a few for the words themselves, so that looking for words does not
 //! drive everything else out of the caches: an automaton of the same words takes 1.2 MB. Deliberately absent: what may stand
 //! beside a word.
 
 use std::ops::Range;
 
-use crate::sanitize::work::looked;
+use fearless_simd::{Level, Simd, dispatch};
 
-/// How many places are looked at together.
-const STEP: usize = 16;
-/// How many keys there are.
-const KEYS: usize = 1 << 13;
-/// How many groups there are at most: keys share them when there are more.
-const GROUPS: usize = 255;
-/// How many keys of four bytes there are.
-const LONGER: usize = 1 << 14;
+use crate::sanitize::{
+    begin::{Beginnings, Heads, head, spread_to},
+    survey::{BLOCK, Marks, behind, bits, places},
+    work::looked,
+};
+
+/// The longest of the short words.
+const SHORT: usize = 3;
+/// Of the long ones so many bytes are known before they are compared.
+const LONG: usize = SHORT + 1;
+/// Words are kept in so many groups, in bits: more than there are words.
+const GROUPS: u32 = 9;
+
+/// Words by how long they are.
+#[derive(Debug)]
+pub(super) struct Words {
+    long: Set<LONG>,
+    short: Set<SHORT>,
+}
 
 /// Words by what they begin with.
 #[derive(Debug)]
-pub(super) struct Words {
-    /// Which group a key has, and zero where no word begins so.
-    keyed: Box<[u8; KEYS]>,
-    /// Which words of four bytes and more there are, by those, and which shorter ones, by their keys: a group is shared by keys,
-    /// and of what has one, most is told apart here.
-    longer: Bits,
-    shorter: Bits,
-    groups: Vec<Vec<Word>>,
-}
-
-/// One bit for each of some numbers.
-#[derive(Debug)]
-struct Bits(Box<[u64]>);
-
-impl Bits {
-    /// None of the numbers below `many`, a multiple of 64.
-    fn none(many: usize) -> Self {
-        Self(vec![0; many / 64].into())
-    }
-
-    fn add(&mut self, number: usize) {
-        self.0[number / 64] |= 1 << (number % 64);
-    }
-
-    #[inline]
-    fn has(&self, number: usize) -> bool {
-        self.0[number / 64] >> (number % 64) & 1 == 1
-    }
+struct Set<const N: usize> {
+    /// Where in sixty-four bytes one may begin: in one place of seven.
+    beginnings: Beginnings<N>,
+    /// Of those most are told apart here.
+    heads: Heads,
+    /// The words with their heads.
+    groups: Vec<Vec<(u32, Word)>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -59,41 +49,14 @@ struct Word {
 impl Words {
     /// Words of two bytes or more, and whose they are.
     pub(super) fn of(words: impl IntoIterator<Item = (&'static [u8], u8)>) -> Self {
-        let mut all = Self {
-            keyed: Box::new([0; KEYS]),
-            longer: Bits::none(LONGER),
-            shorter: Bits::none(KEYS),
-            groups: Vec::new(),
-        };
-        let mut keys = 0;
-        for (bytes, whose) in words {
-            let word = Word { bytes, whose };
-            match *bytes {
-                [first, second] => {
-                    (0..32).for_each(|third| all.add(key(first, second, third), word, &mut keys));
-                }
-                [first, second, third, ..] => all.add(key(first, second, third), word, &mut keys),
-                _ => {}
-            }
+        let words = words
+            .into_iter()
+            .map(|(bytes, whose)| Word { bytes, whose });
+        let (short, long): (Vec<_>, Vec<_>) = words.partition(|word| word.bytes.len() <= SHORT);
+        Self {
+            long: Set::of(&long),
+            short: Set::of(&short),
         }
-        all
-    }
-
-    fn add(&mut self, key: u16, word: Word, keys: &mut usize) {
-        match word.bytes.get(3) {
-            Some(fourth) => self.longer.add(longer(key, *fourth)),
-            None => self.shorter.add(usize::from(key)),
-        }
-        let group = &mut self.keyed[usize::from(key)];
-        if *group == 0 {
-            *group = 1 + (*keys % GROUPS) as u8;
-            *keys += 1;
-        }
-        let at = usize::from(*group) - 1;
-        if at == self.groups.len() {
-            self.groups.push(Vec::new());
-        }
-        self.groups[at].push(word);
     }
 
     /// Tells every word in a piece of text: where it stands, and whose it is. Words of three bytes or fewer may be left out where
@@ -101,79 +64,82 @@ impl Words {
     #[inline]
     pub(super) fn each(&self, piece: &[u8], mut told: impl FnMut(Range<usize>, u8)) {
         looked(piece.len());
-        let mut at = 0;
+        dispatch!(Level::new(), simd => self.blocks(simd, piece, &mut told));
+    }
+
+    #[inline(always)]
+    fn blocks<S: Simd>(&self, simd: S, piece: &[u8], told: &mut impl FnMut(Range<usize>, u8)) {
+        let long = self.long.beginnings.tables(simd);
+        let short = self.short.beginnings.tables(simd);
+        let (mut at, mut before) = (0, 0);
         while at < piece.len() {
-            let rest = &piece[at..];
-            let keys = match rest.first_chunk() {
-                Some(bytes) => keys(bytes),
-                None => {
-                    let mut bytes = [0; STEP + 2];
-                    bytes[..rest.len()].copy_from_slice(rest);
-                    keys(&bytes)
-                }
-            };
-            let group = |key: &u16| self.keyed[usize::from(*key) % KEYS];
-            // All places without a branch: something begins in most steps.
-            let mut hits = keys
-                .iter()
-                .rev()
-                .fold(0_u32, |hits, key| hits << 1 | u32::from(group(key) != 0));
-            while hits != 0 {
-                let nth = hits.trailing_zeros() as usize;
-                hits &= hits - 1;
-                let key = keys[nth % STEP];
-                if self.may_begin(piece, at + nth, key) {
-                    let group = &self.groups[usize::from(group(&key)) - 1];
-                    compare(group, piece, at + nth, &mut told);
-                }
+            let bytes = Marks::on_from::<LONG>(simd, piece, at);
+            let small = bits(bytes[0].within(b'a', 26));
+            let inside = small & behind(before, small, 1);
+            before = small;
+            for start in places(at, bits(long.may_begin(&bytes))) {
+                self.long.at(piece, start, told);
             }
-            at += STEP;
-        }
-    }
-
-    /// Whether a word may begin at a place with this key.
-    #[inline]
-    fn may_begin(&self, piece: &[u8], start: usize, key: u16) -> bool {
-        let fourth = piece.get(start + 3).copied().unwrap_or_default();
-        let inside = |at: usize| piece.get(at).is_some_and(u8::is_ascii_lowercase);
-        self.longer.has(longer(key, fourth))
-            || self.shorter.has(usize::from(key))
-                && !(inside(start) && inside(start.wrapping_sub(1)))
-    }
-}
-
-/// Tells the words of a group that begin at a place.
-fn compare(words: &[Word], piece: &[u8], start: usize, told: &mut impl FnMut(Range<usize>, u8)) {
-    for word in words {
-        let end = start + word.bytes.len();
-        let here = piece.get(start..end);
-        if here.is_some_and(|here| here.eq_ignore_ascii_case(word.bytes)) {
-            told(start..end, word.whose);
+            for start in places(at, bits(short.may_begin(&bytes)) & !inside) {
+                self.short.at(piece, start, told);
+            }
+            at += BLOCK;
         }
     }
 }
 
-/// The keys of what begins at each of these places.
-#[inline(always)]
-fn keys(bytes: &[u8; STEP + 2]) -> [u16; STEP] {
-    let mut keys = [0; STEP];
-    for (nth, kept) in keys.iter_mut().enumerate() {
-        *kept = key(bytes[nth], bytes[nth + 1], bytes[nth + 2]);
+impl<const N: usize> Set<N> {
+    fn of(words: &[Word]) -> Self {
+        let mut all = Self {
+            beginnings: Beginnings::of(words.iter().map(|word| word.bytes)),
+            heads: Heads::none(),
+            groups: vec![Vec::new(); 1 << GROUPS],
+        };
+        for word in words {
+            let known = head::<N>(word.bytes);
+            // Behind a shorter one anything may stand.
+            let others = if word.bytes.len() < N { 32 } else { 1 };
+            for other in 0..others {
+                let head = known | other << (8 * (N - 1));
+                all.heads.add(head);
+                all.groups[spread_to::<GROUPS>(head)].push((head, *word));
+            }
+        }
+        all
     }
-    keys
-}
 
-/// The number of what begins with this key and goes on with this byte: alike for letters of either case, too.
-#[inline(always)]
-const fn longer(key: u16, fourth: u8) -> usize {
-    let all = (key as u32) << 5 | (fourth & 31) as u32;
-    (all.wrapping_mul(0x9E37_79B1) >> 18) as usize % LONGER
-}
+    /// Tells the words that begin at a place.
+    #[inline(always)]
+    fn at(&self, piece: &[u8], start: usize, told: &mut impl FnMut(Range<usize>, u8)) {
+        let head = head::<N>(piece.get(start..).unwrap_or_default());
+        if self.heads.have(head) {
+            self.compare(piece, start, head, told);
+        }
+    }
 
-/// Alike for letters of either case: of most bytes that are alike in their low five bits only one is in a text.
-#[inline(always)]
-const fn key(first: u8, second: u8, third: u8) -> u16 {
-    (first & 31) as u16 | ((second & 31) as u16) << 5 ^ ((third & 31) as u16) << 8
+    #[inline(never)]
+    fn compare(
+        &self,
+        piece: &[u8],
+        start: usize,
+        head: u32,
+        told: &mut impl FnMut(Range<usize>, u8),
+    ) {
+        for (known, word) in &self.groups[spread_to::<GROUPS>(head)] {
+            if *known != head {
+                continue;
+            }
+            let end = start + word.bytes.len();
+            // Byte by byte: most that begin alike go on in another way.
+            let same = |here: &[u8]| {
+                let mut both = here.iter().zip(word.bytes);
+                both.all(|(one, other)| one.eq_ignore_ascii_case(other))
+            };
+            if piece.get(start..end).is_some_and(same) {
+                told(start..end, word.whose);
+            }
+        }
+    }
 }
 
 #[cfg(test)]

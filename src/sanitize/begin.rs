@@ -1,0 +1,232 @@
+//! What words begin with, in either case: where in a text one of many words may begin.
+//!
+//! Guarantees: every place of every word is told; sixty-four places are asked about together, and what is kept for that stays
+//! in registers. Deliberately absent: whether a word stands there, and what it means.
+
+use fearless_simd::{Simd, prelude::*, u8x16, u8x64};
+
+use super::survey::{Held, Marks};
+
+/// The first `N` bytes of words, in eight groups: for each of these bytes it is known which groups have it. Where some group has
+/// all of them, one of its words may begin, or what has bytes of several.
+#[derive(Debug, Clone)]
+pub(super) struct Beginnings<const N: usize> {
+    /// One bit for each group, by the lower four bits of a byte and by its upper four.
+    low: [[u8; 16]; N],
+    high: [[u8; 16]; N],
+}
+
+/// The same in registers.
+#[derive(Clone, Copy)]
+pub(super) struct Tables<S: Simd, const N: usize> {
+    low: [u8x64<S>; N],
+    high: [u8x64<S>; N],
+}
+
+/// How many groups there are: one for each bit of a byte.
+const GROUPS: usize = 8;
+
+impl<const N: usize> Beginnings<N> {
+    /// Of these words; a shorter one may go on with anything.
+    pub(super) fn of<'a>(words: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let first = |word: &[u8]| -> [Option<u8>; N] {
+            std::array::from_fn(|nth| word.get(nth).map(u8::to_ascii_lowercase))
+        };
+        let mut firsts: Vec<_> = words.into_iter().map(first).collect();
+        firsts.sort_unstable();
+        firsts.dedup();
+        let alone = |first: &[Option<u8>; N]| Group::default().with(first).often();
+        firsts.sort_by(|one, other| alone(other).total_cmp(&alone(one)));
+        let mut groups = [Group::default(); GROUPS];
+        for first in &firsts {
+            // Where it changes least.
+            let cost = |group: &Group<N>| group.with(first).often() - group.often();
+            let best = groups
+                .iter_mut()
+                .min_by(|one, other| cost(one).total_cmp(&cost(other)));
+            if let Some(best) = best {
+                *best = best.with(first);
+            }
+        }
+        let table = |half: usize| {
+            std::array::from_fn(|nth| {
+                std::array::from_fn(|value| {
+                    let has = |group: &Group<N>| group.0[nth][half] >> value & 1;
+                    let bits = groups.iter().rev();
+                    bits.fold(0, |bits, group| bits << 1 | has(group) as u8)
+                })
+            })
+        };
+        Self {
+            low: table(0),
+            high: table(1),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn tables<S: Simd>(&self, simd: S) -> Tables<S, N> {
+        let mut tables = Tables {
+            low: [u8x64::splat(simd, 0); N],
+            high: [u8x64::splat(simd, 0); N],
+        };
+        let registers = tables.low.iter_mut().zip(&mut tables.high);
+        for ((low, high), table) in registers.zip(self.low.iter().zip(&self.high)) {
+            *low = spread(simd, table.0);
+            *high = spread(simd, table.1);
+        }
+        tables
+    }
+}
+
+impl<S: Simd, const N: usize> Tables<S, N> {
+    /// Where words may begin: `bytes` are those of a block, those one byte farther on, and so forth.
+    #[inline(always)]
+    pub(super) fn may_begin<const M: usize>(&self, bytes: &[Marks<S>; M]) -> Held<S> {
+        const { assert!(0 < N && N <= M) };
+        let mut groups = bytes[0].found_in(self.low[0], self.high[0]);
+        let tables = self.low.iter().zip(&self.high);
+        for (bytes, (low, high)) in bytes.iter().zip(tables).skip(1) {
+            groups = groups.also(bytes.found_in(*low, *high));
+        }
+        groups.at_least(1)
+    }
+}
+
+/// The same table in every sixteen bytes.
+#[inline(always)]
+fn spread<S: Simd>(simd: S, table: &[u8; 16]) -> u8x64<S> {
+    u8x64::block_splat(u8x16::from_slice(simd, table))
+}
+
+/// Words that begin alike, or not: for each of their first bytes the lower and the upper halves that it has.
+#[derive(Debug, Clone, Copy)]
+struct Group<const N: usize>([[u16; 2]; N]);
+
+impl<const N: usize> Default for Group<N> {
+    fn default() -> Self {
+        Self([[0; 2]; N])
+    }
+}
+
+impl<const N: usize> Group<N> {
+    /// With one beginning more.
+    fn with(mut self, first: &[Option<u8>; N]) -> Self {
+        for ([low, high], byte) in self.0.iter_mut().zip(first) {
+            match byte {
+                Some(byte) => {
+                    for byte in [*byte, byte.to_ascii_uppercase()] {
+                        *low |= 1 << (byte & 15);
+                        *high |= 1 << (byte >> 4);
+                    }
+                }
+                None => [*low, *high] = [u16::MAX; 2],
+            }
+        }
+        self
+    }
+
+    /// How often it is met, in relation to others.
+    fn often(&self) -> f32 {
+        let set = |bits: u16| (0..16_u8).filter(move |value| bits >> value & 1 == 1);
+        let share = |[low, high]: &[u16; 2]| {
+            let bytes = set(*high).flat_map(|high| set(*low).map(move |low| high << 4 | low));
+            bytes.map(frequency).sum::<f32>()
+        };
+        self.0.iter().map(share).product()
+    }
+}
+
+/// How often a byte is met in a text in a language with Latin letters, in thousandths, more or less.
+fn frequency(byte: u8) -> f32 {
+    const LETTERS: [u8; 26] = *b"etaoinsrhldcumfpgwybvkxjqz";
+    const OFTEN: [f32; 26] = [
+        95., 70., 60., 58., 55., 55., 50., 48., 40., 35., 30., 28., 24., 20., 20., 18., 16., 14.,
+        14., 10., 8., 6., 3., 2., 1., 1.,
+    ];
+    let letter = byte.to_ascii_lowercase();
+    match LETTERS.iter().position(|known| *known == letter) {
+        Some(at) if byte == letter => OFTEN[at],
+        Some(at) => OFTEN[at] / 10.,
+        None if byte == b' ' => 150.,
+        None => 1.,
+    }
+}
+
+/// What the first `N` bytes come to, of three or four: alike for letters of either case, since of most bytes that are alike in
+/// their low five bits only one is in a text. Where fewer are left zeros stand for the others.
+#[inline(always)]
+pub(super) fn head<const N: usize>(text: &[u8]) -> u32 {
+    const { assert!(N == 3 || N == 4) };
+    let four = match text.first_chunk::<4>() {
+        Some(four) => *four,
+        None => std::array::from_fn(|nth| text.get(nth).copied().unwrap_or_default()),
+    };
+    u32::from_le_bytes(four) & 0x1F1F_1F1F >> (8 * (4 - N))
+}
+
+/// A number of so many bits for a head, each as good as any other.
+#[inline(always)]
+pub(super) const fn spread_to<const BITS: u32>(head: u32) -> usize {
+    (head.wrapping_mul(0x9E37_79B1) >> (32 - BITS)) as usize
+}
+
+/// What is known of heads: one bit for each of many, in 2 KiB.
+#[derive(Debug, Clone)]
+pub(super) struct Heads(Box<[u64]>);
+
+/// Some seventy times as many as there are words in a language for what is looked for.
+const BITS: u32 = 14;
+
+impl Heads {
+    pub(super) fn none() -> Self {
+        Self(vec![0; 1 << (BITS - 6)].into())
+    }
+
+    pub(super) fn add(&mut self, head: u32) {
+        let place = spread_to::<BITS>(head);
+        self.0[place / 64] |= 1 << (place % 64);
+    }
+
+    /// Whether it was added, or one that has the same bit.
+    #[inline(always)]
+    pub(super) fn have(&self, head: u32) -> bool {
+        let place = spread_to::<BITS>(head);
+        self.0[place / 64] >> (place % 64) & 1 == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fearless_simd::{Level, dispatch};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::sanitize::survey::bits;
+
+    proptest! {
+        #[test]
+        fn wherever_a_word_begins_it_may(words in prop::collection::vec("[a-zA-Z\u{10C}. ]{1,6}", 1..60), at in 0_usize..60, nth in any::<prop::sample::Index>(), upper in any::<bool>()) {
+            let word = nth.get(&words);
+            let word = if upper { word.to_ascii_uppercase() } else { word.clone() };
+            let text = format!("{}{word}", "-".repeat(at));
+            let beginnings = Beginnings::<3>::of(words.iter().map(String::as_bytes));
+            let text = text.as_bytes();
+            let found = dispatch!(Level::new(), simd => {
+                let bytes = Marks::on_from::<3>(simd, text, 0);
+                bits(beginnings.tables(simd).may_begin(&bytes))
+            });
+            prop_assert_eq!(found >> at & 1, 1);
+        }
+    }
+
+    #[test]
+    fn where_no_byte_fits_nothing_may_begin() {
+        let beginnings = Beginnings::<3>::of([&b"abc"[..], b"xyz"]);
+        let text = b"ABC xyz abd yyz -abc";
+        let found = dispatch!(Level::new(), simd => {
+            let bytes = Marks::on_from::<3>(simd, text, 0);
+            bits(beginnings.tables(simd).may_begin(&bytes))
+        });
+        assert_eq!(found, 1 | 1 << 4 | 1 << 17);
+    }
+}
