@@ -45,14 +45,12 @@ impl Edits {
     /// Puts `text`, escaped as need be, in the place of `part` of the inside of a string: both ends lie between characters and
     /// not inside an escape.
     pub fn rewrite(&mut self, part: Span, text: &str) {
-        if text.is_empty() {
-            self.list.push((part, Bytes::new()));
-            return;
-        }
-        let mut spelled = Vec::with_capacity(text.len() + 2);
-        push_string(&mut spelled, text);
-        let inside = 1..spelled.len() - 1;
-        self.list.push((part, Bytes::from(spelled).slice(inside)));
+        self.put(part, inside(text));
+    }
+
+    /// The same with what is spelled already, by [`inside`].
+    pub(crate) fn put(&mut self, part: Span, inside: Bytes) {
+        self.list.push((part, inside));
     }
 
     /// Decides each member of `object`, then adds `more` members at its end. Names in `more` must be new or removed here.
@@ -150,6 +148,17 @@ impl Edits {
         out.extend_from_slice(&text[at..]);
         out
     }
+}
+
+/// How a text is spelled inside of a string.
+pub(crate) fn inside(text: &str) -> Bytes {
+    if text.is_empty() {
+        return Bytes::new();
+    }
+    let mut spelled = Vec::with_capacity(text.len() + 2);
+    push_string(&mut spelled, text);
+    let inside = 1..spelled.len() - 1;
+    Bytes::from(spelled).slice(inside)
 }
 
 /// Members as text, each with its comma but the first of an object without others.

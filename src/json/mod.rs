@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 pub use canonical::canonical;
 pub use decimal::Decimal;
+pub(crate) use edit::inside;
 pub use edit::{Edits, Fate};
 pub use node::{Elements, Field, Fields, Kind, Member, Members, Node};
 pub use pieces::{Behind, Pieces};

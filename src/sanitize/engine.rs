@@ -54,9 +54,17 @@ struct Scratch {
     views: Views,
     hits: Vec<Hit>,
     spots: Vec<Spot>,
-    /// The names in which something was found: they are told to nobody. In order.
-    names: Vec<usize>,
+    names: Names,
     survey: Survey,
+}
+
+/// Which names are told to nobody.
+#[derive(Default)]
+struct Names {
+    /// Those in which something was found, in order.
+    found: Vec<usize>,
+    /// Nothing but what hides was looked for in names yet: those that are not plain words may be anything.
+    unseen: bool,
 }
 
 thread_local! {
@@ -194,6 +202,8 @@ impl Sanitizer {
         let mut work = Work::new(value.len(), self.rules.budget);
         let mut now = Cow::Borrowed(value);
         let mut marks = Marks::default();
+        // Whether it was put together since it was last read as a whole.
+        let mut composed = false;
         for pass in 0..=PASSES {
             let media = match media::of(self, &now, subject, pass == 0) {
                 Ok(media) => media,
@@ -208,7 +218,7 @@ impl Sanitizer {
             {
                 return Verdict::Blocked(self.noted(Blocked::budget(), subject));
             }
-            let (spots, names) = (&mut scratch.spots, &scratch.names[..]);
+            let (spots, names) = (&mut scratch.spots, &scratch.names);
             if spots.is_empty() && media.is_clean() {
                 break;
             }
@@ -245,13 +255,17 @@ impl Sanitizer {
             let mut edits = Edits::new();
             media.apply(&now, &mut edits);
             alter(&now, spots, &mut edits);
-            // Names may have become alike: what comes out is one value, or nothing.
-            match Json::parse(now.splice(&edits).bytes().clone(), &Limits::KNOWN) {
-                Ok(next) => now = Cow::Owned(next),
-                Err(_) => {
-                    return Verdict::Blocked(self.noted(Blocked::whole("integrity"), subject));
-                }
+            // Names may have become alike.
+            let whole = media.is_clean() && spots.iter().all(|spot| !spot.part.name);
+            now = Cow::Owned(now.splice(&edits));
+            composed = whole;
+            if !composed && !is_one_value(&now) {
+                return Verdict::Blocked(self.noted(Blocked::whole("integrity"), subject));
             }
+        }
+        // What comes out is one value, or nothing.
+        if composed && !is_one_value(&now) {
+            return Verdict::Blocked(self.noted(Blocked::whole("integrity"), subject));
         }
         if let Some(tail) = &mut tail
             && let Some(end) = scratch.views.tail(now.as_str())
@@ -284,7 +298,7 @@ impl Sanitizer {
             survey,
         } = scratch;
         spots.clear();
-        names.clear();
+        names.found.clear();
         let text = value.as_str();
         views.read(text, value.texts(), exempt, before);
         let Views {
@@ -318,21 +332,10 @@ impl Sanitizer {
             };
             look.deep(&seam.text, &places, Count::Across, decoded)?;
         }
-        if look.is_hiding() {
-            // Names have not been looked at for anything else yet: those that are not plain words may be anything.
-            let odd = value.texts().filter(|string| {
-                let name = &text[string.inside.start..string.inside.end];
-                string.name && !is_plain(name)
-            });
-            names.extend(odd.map(|string| string.inside.start));
-        }
-        names.extend(
-            spots
-                .iter()
-                .filter(|spot| spot.part.name)
-                .map(|spot| spot.part.string),
-        );
-        names.sort_unstable();
+        names.unseen = look.is_hiding();
+        let found = spots.iter().filter(|spot| spot.part.name);
+        names.found.extend(found.map(|spot| spot.part.string));
+        names.found.sort_unstable();
         spots.sort_by(|one, two| {
             let key = |spot: &Spot| (spot.part.string, spot.part.from, usize::MAX - spot.part.to);
             key(one).cmp(&key(two))
@@ -345,7 +348,7 @@ impl Sanitizer {
         &self,
         value: &Json,
         spots: &[Spot],
-        names: &[usize],
+        names: &Names,
         subject: &Subject<'_>,
         marks: &mut Marks,
     ) {
@@ -419,6 +422,11 @@ impl std::fmt::Debug for Sanitizer {
     }
 }
 
+/// Whether what was put together reads as one value, in which no two names of an object are alike.
+fn is_one_value(value: &Json) -> bool {
+    Json::parse(value.bytes().clone(), &Limits::KNOWN).is_ok()
+}
+
 /// Whether a member's name is a word or some, and nothing that could be kept to oneself.
 fn is_plain(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-');
@@ -426,7 +434,12 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// Whether a name must not be told: something was found in one of `names`, and others may hold what was found elsewhere.
-fn hidden<'a>(value: &'a Json, names: &'a [usize]) -> impl Fn(Span) -> bool + 'a {
+fn hidden<'a>(value: &'a Json, names: &'a Names) -> impl Fn(Span) -> bool + 'a {
     let text = value.as_str();
-    move |name| names.binary_search(&name.start).is_ok() || is_telling(&text[name.start..name.end])
+    move |span| {
+        let name = &text[span.start..span.end];
+        names.found.binary_search(&span.start).is_ok()
+            || names.unseen && !is_plain(name)
+            || is_telling(name)
+    }
 }

@@ -4,10 +4,12 @@
 
 use std::{borrow::Cow, sync::Arc, time::SystemTime};
 
+use bytes::Bytes;
+
 use super::{Class, Subject, placeholder::placeholder, views::Part};
 use crate::{
     findings::{Action, Digest, Finding},
-    json::{Edits, Json, Span, Spelled},
+    json::{Edits, Json, Span, Spelled, inside},
 };
 
 /// A hit, in a string of the value.
@@ -54,6 +56,7 @@ pub(super) fn alter(value: &Json, spots: &[Spot], edits: &mut Edits) {
     let mut spots = spots.iter().filter(|spot| spot.alters()).peekable();
     let mut string = usize::MAX;
     let mut spelled = Spelled::new("");
+    let mut placed = Placeholders::default();
     while let Some(first) = spots.next() {
         let (from, mut to) = (first.part.from, first.part.to);
         let mut strongest = first;
@@ -77,8 +80,29 @@ pub(super) fn alter(value: &Json, spots: &[Spot], edits: &mut Edits) {
         match (strongest.action, &strongest.inert) {
             (Action::Remove, _) => edits.rewrite(span, ""),
             (Action::Neutralise, Some(inert)) if alone => edits.rewrite(span, inert),
-            _ => edits.rewrite(span, &placeholder(&strongest.rule)),
+            _ => edits.put(span, placed.of(&strongest.rule)),
         }
+    }
+}
+
+/// How placeholders are spelled, of the rules that were met first: what was found by one rule is often found again.
+#[derive(Default)]
+struct Placeholders(Vec<(Arc<str>, Bytes)>);
+
+impl Placeholders {
+    /// As many are remembered: the look for each has an end.
+    const KNOWN: usize = 16;
+
+    fn of(&mut self, rule: &Arc<str>) -> Bytes {
+        let known = self.0.iter().find(|(known, _)| Arc::ptr_eq(known, rule));
+        if let Some((_, spelled)) = known {
+            return spelled.clone();
+        }
+        let spelled = inside(&placeholder(rule));
+        if self.0.len() < Self::KNOWN {
+            self.0.push((rule.clone(), spelled.clone()));
+        }
+        spelled
     }
 }
 
