@@ -61,7 +61,10 @@ fn usual(text: &[u8], at: usize) -> Option<usize> {
         }
         _ => return None,
     };
-    (stays && !search::suspect(text, at + length)).then_some(at + length)
+    let end = at + length;
+    // No picture is hidden, and behind most of these stands one.
+    let suspect = || !is_picture(&text[end..]) && search::suspect(text, end);
+    (stays && !suspect()).then_some(end)
 }
 
 /// Whether a picture begins a text.

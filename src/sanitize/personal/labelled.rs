@@ -31,6 +31,11 @@ pub(super) fn behind(text: &[u8], at: usize, countries: &Countries) -> Option<Fo
 
 /// How long the number of Hong Kong is that this begins with: a letter or two, six digits, and the check in brackets.
 fn hongkongese(rest: &[u8]) -> Option<usize> {
+    // Most of what stands behind an assignment has no bracket there.
+    let opens = |at: usize| matches!(rest.get(at), Some(b'(' | b'['));
+    if !opens(7) && !opens(8) {
+        return None;
+    }
     let letters = rest
         .iter()
         .take(3)
