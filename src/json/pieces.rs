@@ -5,6 +5,8 @@
 //! Most pieces have fewer bytes than a call to copy them has instructions. So they are taken with what is behind them, whose
 //! length is known to the compiler, into a small room; what is in it goes onto the text when it is full.
 
+use fearless_simd::{Simd, mask8x64, prelude::*, u8x64};
+
 use super::{
     node,
     walk::{WIDE, marked},
@@ -46,6 +48,8 @@ impl Behind {
 const NEAR: usize = 32;
 /// After so many windows without an escape the next is searched for.
 const CLEAN: usize = 3;
+/// So many escapes in a window are taken away at once.
+const MANY: u32 = 3;
 const ROOM: usize = 1 << 10;
 /// What is looked at together, and what may be taken with the last of it.
 const WINDOW: usize = WIDE + NEAR;
@@ -133,7 +137,7 @@ impl<'a> Pieces<'a> {
 
     /// Puts in what the inside of a valid string stands for, which is in `source` from `start` to `end`.
     #[inline(always)]
-    pub fn put_unescaped(&mut self, source: &str, start: usize, end: usize) {
+    pub fn put_unescaped<S: Simd>(&mut self, simd: S, source: &str, start: usize, end: usize) {
         let bytes = &source.as_bytes()[..end];
         let (mut from, mut clean) = (start, 0);
         while from < end {
@@ -142,7 +146,14 @@ impl<'a> Pieces<'a> {
             };
             let slashes = window.first_chunk().map_or(0, |block| marked(block, b'\\'));
             if slashes != 0 {
-                from = self.block(source, from, window, slashes);
+                let mut length = 0;
+                if slashes.count_ones() >= MANY {
+                    length = self.many(simd, window, slashes);
+                }
+                from = match length {
+                    0 => self.block(source, from, window, slashes),
+                    length => from + length,
+                };
                 clean = 0;
             } else if clean < CLEAN && window[WIDE] & 0xC0 != 0x80 {
                 if self.filled > ROOM - WIDE {
@@ -174,6 +185,44 @@ impl<'a> Pieces<'a> {
                 from = self.put_escape(&source[..end], slash);
             }
         }
+    }
+
+    /// Puts in what the first bytes of a window with many escapes stand for, all at once; how many bytes that was. None, where
+    /// an escape is no single letter, or they stand behind one another.
+    #[inline(always)]
+    fn many<S: Simd>(&mut self, simd: S, window: &[u8; WINDOW], slashes: u64) -> usize {
+        // What the last byte escapes is not among these.
+        let length = WIDE - (slashes >> (WIDE - 1)) as usize;
+        let all = u64::MAX >> (WIDE - length);
+        let escaped = slashes << 1;
+        let cut = window[length] & 0xC0 == 0x80;
+        if slashes & escaped != 0 || cut {
+            return 0;
+        }
+        let bytes = u8x64::from_slice(simd, &window[..WIDE]);
+        let mut plain = bytes;
+        // Quotes and slashes stand for themselves.
+        if escaped & bytes.simd_ge(b'b').to_bitmask() != 0 {
+            if escaped & bytes.simd_eq(b'u').to_bitmask() != 0 {
+                return 0;
+            }
+            let escaped = mask8x64::from_bitmask(simd, escaped);
+            for (letter, character) in LETTERS {
+                let here = bytes.simd_eq(letter) & escaped;
+                plain = here.select(u8x64::splat(simd, character), plain);
+            }
+        }
+        if self.filled > ROOM - WIDE {
+            self.flush();
+        }
+        let kept = all & !slashes;
+        if let Some(room) = self.room.get_mut(self.filled..self.filled + WIDE) {
+            plain
+                .compress(mask8x64::from_bitmask(simd, kept))
+                .store_slice(room);
+            self.filled += kept.count_ones() as usize;
+        }
+        length
     }
 
     /// Puts in what the first bytes of a window stand for, which begins at `at`; where to go on.
@@ -268,6 +317,15 @@ fn copy(room: &mut [u8; ROOM], filled: usize, window: &[u8; WINDOW], from: usize
     }
 }
 
+/// The letters that stand behind a backslash for one other character.
+const LETTERS: [(u8, u8); 5] = [
+    (b'n', b'\n'),
+    (b't', b'\t'),
+    (b'r', b'\r'),
+    (b'b', 0x08),
+    (b'f', 0x0C),
+];
+
 /// What one letter behind a backslash stands for, where it is one character; else zero.
 const SHORT: [u8; 256] = {
     let mut short = [0; 256];
@@ -285,15 +343,17 @@ const SHORT: [u8; 256] = {
 /// What the inside of a valid string stands for.
 #[cfg(test)]
 pub(super) fn unescaped(inside: &str) -> String {
+    use fearless_simd::{Level, dispatch};
     let mut text = String::new();
     let mut pieces = Pieces::onto(&mut text);
-    pieces.put_unescaped(inside, 0, inside.len());
+    dispatch!(Level::new(), simd => pieces.put_unescaped(simd, inside, 0, inside.len()));
     pieces.finish();
     text
 }
 
 #[cfg(test)]
 mod tests {
+    use fearless_simd::{Level, dispatch};
     use proptest::prelude::*;
 
     use super::*;
@@ -310,7 +370,7 @@ mod tests {
                 pieces.put(source, start, end);
                 plain.push_str(&source[start..end]);
                 let spelled = Json::string(&source[start..end]);
-                pieces.put_unescaped(spelled.as_str(), 1, spelled.len() - 1);
+                dispatch!(Level::new(), simd => pieces.put_unescaped(simd, spelled.as_str(), 1, spelled.len() - 1));
                 plain.push_str(&source[start..end]);
                 pieces.put_ascii(byte);
                 plain.push(char::from(byte));

@@ -395,6 +395,9 @@ pub struct Spelled<'a> {
     plain: usize,
 }
 
+/// So many bytes are looked at one by one.
+const NEAR: usize = 8;
+
 impl<'a> Spelled<'a> {
     /// At the beginning of a string.
     pub const fn new(inside: &'a str) -> Self {
@@ -412,7 +415,13 @@ impl<'a> Spelled<'a> {
             let wanted = plain - self.plain;
             // No further than need be: the cost of all calls together is that of one walk.
             let near = &rest[..wanted.min(rest.len())];
-            let Some(run) = memchr::memchr(b'\\', near) else {
+            // Most of what was found is short: the library takes longer to begin than to look at that.
+            let slash = if near.len() <= NEAR {
+                near.iter().position(|byte| *byte == b'\\')
+            } else {
+                memchr::memchr(b'\\', near)
+            };
+            let Some(run) = slash else {
                 self.spelled += wanted;
                 self.plain = plain;
                 break;

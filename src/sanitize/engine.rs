@@ -299,6 +299,7 @@ impl Sanitizer {
         } = scratch;
         spots.clear();
         names.found.clear();
+        names.unseen = true;
         let text = value.as_str();
         views.read(text, value.texts(), exempt, before);
         let Views {

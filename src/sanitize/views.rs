@@ -8,7 +8,7 @@ use std::{
     ops::Range,
 };
 
-use fearless_simd::{Level, dispatch};
+use fearless_simd::{Level, Simd, dispatch};
 
 use super::{
     decoded::{Decoded, KEEP},
@@ -158,14 +158,20 @@ impl Views {
         self.long.clear();
         self.blocks.clear();
         // For registers as wide as the machine has, and what else it can do with single bits.
-        dispatch!(Level::new(), _ => self.strings(text, strings, exempt));
+        dispatch!(Level::new(), simd => self.strings(simd, text, strings, exempt));
         looked(self.joined.text.len());
         self.seams(text, before);
         looked(self.seam.text.len());
     }
 
     #[inline(always)]
-    fn strings(&mut self, text: &str, strings: impl Iterator<Item = Text>, exempt: &[Span]) {
+    fn strings<S: Simd>(
+        &mut self,
+        simd: S,
+        text: &str,
+        strings: impl Iterator<Item = Text>,
+        exempt: &[Span],
+    ) {
         let mut exempt = exempt;
         // Whether the last string was a name that a block of text has.
         let mut named = false;
@@ -202,7 +208,7 @@ impl Views {
             let behind = if string.name { NAMED } else { VALUED };
             let (at, end) = if string.escaped {
                 let at = joined.len();
-                joined.put_unescaped(text, start, end);
+                joined.put_unescaped(simd, text, start, end);
                 let end = joined.len();
                 joined.put_behind(behind);
                 (at, end)

@@ -220,3 +220,36 @@ impl Filter {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn anchors_are_told_wherever_a_plain_loop_finds_one_at_the_beginning_of_a_word(
+            words in prop::collection::vec("ignore|Forget this|.env|#tag|überall|密钥|[a-z ]{1,9}|[A-Z0-9_.#é ]{1,70}", 0..9),
+        ) {
+            let sets: [&[&str]; 3] = [
+                &["ignore|forget this|forget"],
+                &["überall|密钥"],
+                &[".env|#tag|enviro"],
+            ];
+            let anchors = Anchors::new(sets.into_iter()).unwrap();
+            let text = words.join(" ");
+            let text = text.as_bytes();
+            let mut told = Vec::new();
+            anchors.each(text, |at, reach| told.push((at, reach)));
+            let begins = |at: &usize| {
+                let alnum = text[*at].is_ascii_alphanumeric();
+                let inside = at.checked_sub(1).is_some_and(|at| text[at].is_ascii_alphanumeric());
+                !alnum || !inside
+            };
+            let plain = (0..text.len()).filter(begins);
+            let plain: Vec<_> = plain.filter_map(|at| Some((at, anchors.reach(&text[at..])?))).collect();
+            prop_assert_eq!(told, plain);
+        }
+    }
+}

@@ -3,19 +3,29 @@
 //! Guarantees: looks at no more than [`LONG`] bytes behind an assignment, and one. Deliberately absent: such numbers in prose,
 //! and behind names that no secret ends with, which nothing leads to.
 
+use wide::u8x16;
+
 use super::{
     checks::{is_day, number as value_of},
     letters::{hetu, hong_kong},
     national::{Countries, Found},
 };
+use crate::sanitize::survey::within;
 
 /// How long a code of Finland is, in bytes.
 const LONG: usize = 11;
+/// What may stand between an assignment and its value, in bytes.
+const BLANK: usize = 4;
+/// Within so many bytes behind an assignment the digits end: behind two letters, too.
+const NEAR: usize = 16;
 
 /// The number behind the assignment at `at`.
 pub(super) fn behind(text: &[u8], at: usize, countries: &Countries) -> Option<Found> {
+    if !has_six_digits(text, at + 1) {
+        return None;
+    }
     let blank = |byte: &&u8| matches!(byte, b' ' | b'"' | b'\'' | b'\\');
-    let skipped = text[at + 1..].iter().take(4).take_while(blank).count();
+    let skipped = text[at + 1..].iter().take(BLANK).take_while(blank).count();
     let start = at + 1 + skipped;
     let rest = text.get(start..)?;
     let alone = |byte: &u8| !byte.is_ascii_alphanumeric();
@@ -29,13 +39,19 @@ pub(super) fn behind(text: &[u8], at: usize, countries: &Countries) -> Option<Fo
     Some((start..start + length, countries.called("hk_id")))
 }
 
+/// Whether six digits in a row stand near, as all of these numbers have them: false for most of what is assigned.
+#[inline]
+fn has_six_digits(text: &[u8], from: usize) -> bool {
+    let Some(near) = text.get(from..).and_then(<[u8]>::first_chunk::<NEAR>) else {
+        return true;
+    };
+    let digits = within(u8x16::new(*near), b'0', 10).to_bitmask();
+    let two = digits & digits >> 1;
+    two & two >> 2 & two >> 4 != 0
+}
+
 /// How long the number of Hong Kong is that this begins with: a letter or two, six digits, and the check in brackets.
 fn hongkongese(rest: &[u8]) -> Option<usize> {
-    // Most of what stands behind an assignment has no bracket there.
-    let opens = |at: usize| matches!(rest.get(at), Some(b'(' | b'['));
-    if !opens(7) && !opens(8) {
-        return None;
-    }
     let letters = rest
         .iter()
         .take(3)
