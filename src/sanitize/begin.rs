@@ -69,10 +69,9 @@ impl<const N: usize> Beginnings<N> {
             low: [u8x64::splat(simd, 0); N],
             high: [u8x64::splat(simd, 0); N],
         };
-        let registers = tables.low.iter_mut().zip(&mut tables.high);
-        for ((low, high), table) in registers.zip(self.low.iter().zip(&self.high)) {
-            *low = spread(simd, table.0);
-            *high = spread(simd, table.1);
+        for nth in 0..N {
+            tables.low[nth] = spread(simd, &self.low[nth]);
+            tables.high[nth] = spread(simd, &self.high[nth]);
         }
         tables
     }
@@ -84,9 +83,12 @@ impl<S: Simd, const N: usize> Tables<S, N> {
     pub(super) fn may_begin<const M: usize>(&self, bytes: &[Marks<S>; M]) -> Held<S> {
         const { assert!(0 < N && N <= M) };
         let mut groups = bytes[0].found_in(self.low[0], self.high[0]);
-        let tables = self.low.iter().zip(&self.high);
-        for (bytes, (low, high)) in bytes.iter().zip(tables).skip(1) {
-            groups = groups.also(bytes.found_in(*low, *high));
+        #[expect(
+            clippy::needless_range_loop,
+            reason = "what goes through iterators is not kept in registers"
+        )]
+        for nth in 1..N {
+            groups = groups.also(bytes[nth].found_in(self.low[nth], self.high[nth]));
         }
         groups.at_least(1)
     }

@@ -227,6 +227,26 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn a_word_that_lies_across_two_blocks_is_one_word() {
+        let sets: [&[&str]; 1] = [&["ignore|disregarding"]];
+        let anchors = Anchors::new(sets.into_iter()).unwrap();
+        let told = |text: &str| {
+            let mut told = Vec::new();
+            anchors.each(text.as_bytes(), |at, _| told.push(at));
+            told
+        };
+        for at in 1..2 * BLOCK + 9 {
+            let before = "-".repeat(at);
+            for word in ["ignore", "disregarding"] {
+                assert_eq!(told(&format!("{before}{word} it")), [at]);
+            }
+            for other in ["xignore", "ignorex", "xdisregarding"] {
+                assert_eq!(told(&format!("{before}{other} it")), [0; 0], "{at}");
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn anchors_are_told_wherever_a_plain_loop_finds_one_at_the_beginning_of_a_word(

@@ -293,10 +293,16 @@ mod tests {
     #[test]
     fn a_number_of_hong_kong_has_its_check_in_brackets() {
         for number in ["C514087(9)", "R730164[1]", "p640912(5)", "WX205931(0)"] {
-            assert_eq!(
-                told(&format!("HKID: {number}")),
-                [("hk_id".to_owned(), number.to_owned())]
-            );
+            for (before, after) in [
+                ("HKID: ", ""),
+                ("\"HKID\": \"", "\", and more behind it"),
+                ("HKID= \\\"", "\\\", and more behind it"),
+            ] {
+                assert_eq!(
+                    told(&format!("{before}{number}{after}")),
+                    [("hk_id".to_owned(), number.to_owned())]
+                );
+            }
         }
         for wrong in ["C514087(8)", "C514087(9]", "C51408(9)", "ABC514087(9)", "C"] {
             assert_eq!(names(&format!("HKID: {wrong}")), [""; 0], "{wrong}");

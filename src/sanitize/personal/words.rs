@@ -36,22 +36,35 @@ struct Set<const N: usize> {
     beginnings: Beginnings<N>,
     /// Of those most are told apart here.
     heads: Heads,
-    /// The words with their heads.
-    groups: Vec<Vec<(u32, Word)>>,
+    /// The words by their heads.
+    groups: Vec<Vec<Word>>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Word {
     bytes: &'static [u8],
     whose: u8,
+    /// Its first eight bytes in either case, and which bits of those are known.
+    first: u64,
+    known: u64,
 }
+
+/// What is left of eight bytes in either case.
+const EITHER: u64 = u64::from_le_bytes([31; 8]);
 
 impl Words {
     /// Words of two bytes or more, and whose they are.
     pub(super) fn of(words: impl IntoIterator<Item = (&'static [u8], u8)>) -> Self {
-        let words = words
-            .into_iter()
-            .map(|(bytes, whose)| Word { bytes, whose });
+        let words = words.into_iter().map(|(bytes, whose)| {
+            let length = bytes.len().min(8) as u32;
+            let known = EITHER & u64::MAX.unbounded_shr(64 - 8 * length);
+            Word {
+                bytes,
+                whose,
+                first: eight(bytes) & known,
+                known,
+            }
+        });
         let (short, long): (Vec<_>, Vec<_>) = words.partition(|word| word.bytes.len() <= SHORT);
         Self {
             long: Set::of(&long),
@@ -102,7 +115,7 @@ impl<const N: usize> Set<N> {
             for other in 0..others {
                 let head = known | other << (8 * (N - 1));
                 all.heads.add(head);
-                all.groups[spread_to::<GROUPS>(head)].push((head, *word));
+                all.groups[spread_to::<GROUPS>(head)].push(*word);
             }
         }
         all
@@ -125,21 +138,28 @@ impl<const N: usize> Set<N> {
         head: u32,
         told: &mut impl FnMut(Range<usize>, u8),
     ) {
-        for (known, word) in &self.groups[spread_to::<GROUPS>(head)] {
-            if *known != head {
+        let first = eight(piece.get(start..).unwrap_or_default());
+        for word in &self.groups[spread_to::<GROUPS>(head)] {
+            if first & word.known != word.first {
                 continue;
             }
             let end = start + word.bytes.len();
-            // Byte by byte: most that begin alike go on in another way.
-            let same = |here: &[u8]| {
-                let mut both = here.iter().zip(word.bytes);
-                both.all(|(one, other)| one.eq_ignore_ascii_case(other))
-            };
-            if piece.get(start..end).is_some_and(same) {
+            let here = piece.get(start..end);
+            if here.is_some_and(|here| here.eq_ignore_ascii_case(word.bytes)) {
                 told(start..end, word.whose);
             }
         }
     }
+}
+
+/// The first eight bytes; zeros stand for those that are not there.
+#[inline]
+fn eight(text: &[u8]) -> u64 {
+    let bytes = match text.first_chunk() {
+        Some(bytes) => *bytes,
+        None => std::array::from_fn(|nth| text.get(nth).copied().unwrap_or_default()),
+    };
+    u64::from_le_bytes(bytes)
 }
 
 #[cfg(test)]
