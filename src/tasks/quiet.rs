@@ -96,12 +96,14 @@ mod tests {
         let (others, other) = counted();
         let mut cx = Context::from_waker(&waker);
         waker.wake_by_ref();
-        waker.clone().wake();
+        let twin = waker.clone();
+        twin.wake();
         assert_eq!(wakes(&mine), 2);
 
         let (taken, woken) = held(&mut cx, |cx| {
             cx.waker().wake_by_ref();
-            cx.waker().clone().wake();
+            let twin = cx.waker().clone();
+            twin.wake();
             other.wake_by_ref();
             7
         });
