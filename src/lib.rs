@@ -18,14 +18,14 @@
 //! everybody to it. The `mod` lines below are in that order, which is the order to read in.
 //!
 //! ```text
-//! 7  config  app  cli  demo  telemetry  read files and arguments, build the rest, own the runtime
-//! 6  server  downstream  admin     listeners, TLS, what HTTP must refuse; bindings and dialects facing clients; operators
-//! 5  stack                         gates, wraps, dispatch: the tower layers and their one composition
-//! 4  upstream                      peers, transports, probing, health, refreshing
-//! 3  snapshot  stage  connect      the world one call sees; the types that prove how far a call has come
-//! 2  audit auth catalog events limits pins policy resume sanitize schema  domain decisions: no tower
-//! 1  call feed findings metrics spans tasks seal  the canonical call and reply; what was found and counted; tasks; sealed cursors
-//! 0  glob  json  jsonrpc  protocol bytes, frames, the specification's words: no I/O, no clock
+//! 7  config app cli demo telemetry main    read files and arguments, build the rest, own the runtime
+//! 6  server downstream admin               listeners, TLS, what HTTP must refuse; bindings and dialects facing clients; operators
+//! 5  stack                                 gates, wraps, dispatch: the tower layers and their one composition
+//! 4  upstream                              peers, transports, probing, health, refreshing
+//! 3  snapshot stage connect                the world one call sees; the types that prove how far a call has come
+//! 2  audit auth catalog events limits pins policy resume sanitize    domain decisions: no tower
+//! 1  call feed fetch findings metrics schema spans tasks seal        the canonical call and reply; what was found and counted; tasks
+//! 0  glob json jsonrpc protocol            bytes, frames, the specification's words: no I/O, no clock
 //! ```
 //!
 //! # The life of a `tools/call`

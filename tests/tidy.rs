@@ -110,6 +110,38 @@ fn a_module_imports_only_from_lower_floors_and_from_itself() {
 }
 
 #[test]
+fn the_maps_of_the_code_show_every_module_on_its_floor() {
+    let readme = text("README.md");
+    let library = text("src/lib.rs");
+    for (floor, modules) in FLOORS {
+        let mut wanted = modules.to_vec();
+        wanted.sort_unstable();
+        let row = format!("| {floor} | ");
+        let row = readme.lines().find_map(|line| line.strip_prefix(&row));
+        let row = row.and_then(|row| row.split(" | ").next());
+        let paths: Vec<&str> = row
+            .into_iter()
+            .flat_map(|row| row.split(' '))
+            .map(|path| path.trim_matches('`'))
+            .collect();
+        for path in &paths {
+            assert!(top().join("src").join(path).exists(), "README: {path}");
+        }
+        let names = paths.iter();
+        let names = names.map(|path| path.trim_end_matches('/').trim_end_matches(".rs"));
+        let mut names: Vec<&str> = names.collect();
+        names.sort_unstable();
+        assert_eq!(names, wanted, "floor {floor} in README.md");
+        let row = format!("//! {floor}  ");
+        let row = library.lines().find_map(|line| line.strip_prefix(&row));
+        let row = row.and_then(|row| row.split("  ").next());
+        let mut names: Vec<&str> = row.unwrap_or_default().split(' ').collect();
+        names.sort_unstable();
+        assert_eq!(names, wanted, "floor {floor} in src/lib.rs");
+    }
+}
+
+#[test]
 fn no_file_is_longer_than_a_person_can_hold_in_mind() {
     let mut broken = Broken::default();
     for file in rust("") {
@@ -507,6 +539,10 @@ fn tracked() -> Vec<String> {
         .filter(|path| !path.is_empty())
         .map(str::to_owned)
         .collect()
+}
+
+fn text(path: &str) -> String {
+    std::fs::read_to_string(top().join(path)).expect("it can be read")
 }
 
 fn top() -> PathBuf {
