@@ -193,7 +193,7 @@ impl<'a, 'b> Look<'a, 'b> {
         action: Action,
     ) -> Result<(), Exhausted> {
         let matched = &text[hit.span.clone()];
-        if is_placeholder(text, &hit.span) || hit.inert.as_deref() == Some(matched) {
+        if is_placeholder(text.as_bytes(), &hit.span) || hit.inert.as_deref() == Some(matched) {
             return Ok(());
         }
         let mut parts = std::mem::take(&mut self.parts);

@@ -1,7 +1,8 @@
 //! One request between hyper and its endpoint: judged, routed, run, and its panic caught.
 //!
 //! Guarantees: what the gate refuses reaches no endpoint; a panic in an endpoint is one `500` with a JSON-RPC error, never a
-//! dead process (SECURITY REL-1). Adds no allocation of its own.
+//! dead process (SECURITY REL-1). Adds no allocation of its own, but for a client's
+//! certificate in the request's extensions.
 
 use std::{
     convert::Infallible,

@@ -1,7 +1,7 @@
 //! Payment cards: issuer ranges, lengths, and the digit of Luhn.
 //!
 //! Guarantees: a number that documentation of payment services uses for trials is told only where a word beside it says that
-//! it is a card, the month stands behind it until which one is valid, or it is all of a text. Deliberately absent: names of
+//! it is a card, the month stands behind it until which one is valid, or it is all of a string. Deliberately absent: names of
 //! holders, dates and codes of cards.
 
 use std::{ops::Range, sync::LazyLock};
@@ -330,16 +330,37 @@ fn is_card(digits: &[u8], count: usize, grouped: bool, text: &[u8], span: &Range
     if distinct < 2 {
         return false;
     }
-    // Three groups of four are many things.
-    let needs_word = needs_word && (!grouped || count == 12);
-    !needs_word && (!trial || is_all(text, span)) || expires(text, span) || says_card(text, span)
+    // Three groups of four are many things, and six digits before thirteen are a name and a time, but for UnionPay.
+    let joint = text
+        .get(span.start + 6)
+        .is_some_and(|byte| !byte.is_ascii_digit());
+    let many = count == 12 || (joint && !digits.starts_with(&[6, 2]));
+    let needs_word = needs_word && (!grouped || many);
+    if !needs_word && !trial {
+        return true;
+    }
+    if says_card(text, span) {
+        return true;
+    }
+    // A number of thirteen digits is that of an article, too.
+    let expires = || expires(text, span);
+    let known = || !needs_word || count >= 15 && expires();
+    let meant = || !trial || is_all(text, span) || expires();
+    known() && meant()
 }
 
-/// Whether it is all of a text but for quotes: documentation says more.
+/// Whether it is all of a string but for quotes, by itself or as the text of a block: documentation says more.
 fn is_all(text: &[u8], span: &Range<usize>) -> bool {
     let outside = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'');
     let (before, after) = (&text[..span.start], &text[span.end..]);
-    before.len().max(after.len()) < 16 && before.iter().chain(after).all(outside)
+    let after = memchr::memchr(b'\n', after).map_or(after, |end| &after[..end]);
+    let line = memchr::memrchr(b'\n', before).map_or(before, |feed| &before[feed..]);
+    let line = line.trim_ascii();
+    let alone = line.len() == before.trim_ascii().len() && line.iter().all(outside);
+    let block = line
+        .strip_prefix(b"text:")
+        .is_some_and(|line| line.iter().all(outside));
+    (alone || block) && after.len() < 16 && after.iter().all(outside)
 }
 
 /// Whether the month until which a card is valid stands behind it: `09/28`, `9/2028`.

@@ -1,6 +1,6 @@
 //! Numbers of few digits with a letter between them, which only an assignment before them leads to.
 //!
-//! Guarantees: looks at no more than [`LONG`] bytes behind an assignment, and one. Deliberately absent: such numbers in prose,
+//! Guarantees: looks at no more than [`NEAR`] bytes behind an assignment. Deliberately absent: such numbers in prose,
 //! and behind names that no secret ends with, which nothing leads to.
 
 use wide::u8x16;

@@ -11,7 +11,7 @@ use super::{
         british, chinese, cif, codice_fiscale, corsican, curp, german_health, german_pension, hetu,
         hong_kong, irish, is_corsica, rut, singapore, taiwan,
     },
-    national::{Countries, Found},
+    national::{Countries, Found, Near},
     number::Row,
     table::COUNT,
 };
@@ -246,8 +246,8 @@ impl Countries {
                 }
             }
             Lettered::Pairs if begins(3) => {
-                let found = span.start.checked_sub(3);
-                return found.and_then(|start| self.british(text, start));
+                let span = british(text, span.start.checked_sub(3)?)?;
+                return told("gb_nino", span);
             }
             Lettered::Seven => {
                 let joint = usize::from(after(0) == b'-');
@@ -352,13 +352,12 @@ impl Countries {
 
     /// The British number that begins at `start`, with two letters, six digits and a letter: it has no check digit, but its
     /// letters are few.
-    pub(super) fn british(&self, text: &[u8], start: usize) -> Option<Found> {
+    #[inline(never)]
+    pub(super) fn british(&self, text: &[u8], start: usize, near: &mut Near) -> Option<Found> {
         let span = british(text, start)?;
-        let at = self
-            .names
-            .iter()
-            .position(|name| name.as_ref() == "gb_nino")?;
-        (self.announced(text, &span) >> at & 1 == 1).then(|| (span, self.names[at].clone()))
+        let at = LETTERED.iter().position(|(name, _)| *name == "gb_nino")? + COUNT;
+        let announced = self.announced_near(text, &span, near) & self.announced(text, &span);
+        (announced >> at & 1 == 1).then(|| (span, self.names[at].clone()))
     }
 
     /// Numbers that are a run of letters and digits.

@@ -95,10 +95,14 @@ impl Detector for Checked {
                 };
                 // Of what begins so few end so.
                 let last = bytes.get(place + 5).copied().unwrap_or_default();
-                let british = found.heads & bit != 0 && matches!(last, b'A'..=b'D');
+                let british = found.heads & bit != 0
+                    && matches!(last, b'A'..=b'D')
+                    && place - 3 >= seen.taken;
                 let span = if let Some(span) = account {
                     Some((span, IBAN.clone()))
-                } else if british && let Some(found) = countries.british(bytes, place - 3) {
+                } else if british
+                    && let Some(found) = countries.british(bytes, place - 3, &mut seen.near)
+                {
                     Some(found)
                 } else if found.digits & bit != 0 {
                     row(bytes, place + 1 - survey::DIGITS, countries, &mut seen)
@@ -404,6 +408,40 @@ mod tests {
     }
 
     #[test]
+    fn a_number_that_ends_in_a_time_a_barcode_and_a_part_of_a_word_are_nobodys() {
+        for text in [
+            "upload_412345-1763806422120.jpg",
+            "412345 1763806422138",
+            "{\"ean\":\"5901234120081\",\"stock\":\"10/12\"}",
+            "5901234120081 | 3/12",
+            "Mini Notebook, SKU LR482913B",
+            "mini-notebook LR482913B",
+            "mini numbers: LR482913B",
+        ] {
+            assert_eq!(names(text), [""; 0], "{text}");
+        }
+        assert_eq!(names("622848 0123456789015"), ["payment_card"]);
+        assert_eq!(names("myNiNumber = LR482913B"), ["gb_nino"]);
+    }
+
+    #[test]
+    fn what_was_redacted_announces_nothing() {
+        assert_eq!(names("number [redacted:gb_nino], AB123456C"), [""; 0]);
+        assert_eq!(names("number [redacted:us_ssn] 524-96-4717"), [""; 0]);
+        assert_eq!(names("nino [redacted:gb_nino], AB123456C"), ["gb_nino"]);
+    }
+
+    #[test]
+    fn a_number_for_trials_is_told_where_it_is_all_of_a_string() {
+        let trial = ["4242"; 4].concat();
+        // As a block of text in a result is looked at.
+        let block = |text: &str| format!("content: type: text\ntext: {text}\nisError: false\n");
+        assert_eq!(names(&block(&trial)), ["payment_card"]);
+        assert_eq!(names(&block(&format!("try {trial}"))), [""; 0]);
+        assert_eq!(names(&block(&format!("{trial} works"))), [""; 0]);
+    }
+
+    #[test]
     fn british_numbers_are_told_beside_their_name() {
         for number in ["YT407770C", "WP 27 44 65 C"] {
             let found = told(&format!("NI number: {number}, known"));
@@ -464,7 +502,8 @@ mod tests {
         assert_eq!(names("6759 6355 8425 5926 65"), ["payment_card"]);
         assert_eq!(names("card 5018-7974-4875"), ["payment_card"]);
         assert_eq!(names("item 5018-7974-4875"), [""; 0]);
-        assert_eq!(names("650002 9446403991123"), ["payment_card"]);
+        assert_eq!(names("card 650002 9446403991123"), ["payment_card"]);
+        assert_eq!(names("650002 9446403991123"), [""; 0]);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use super::{
     table,
     words::Words,
 };
+use crate::sanitize::placeholder::is_placeholder;
 
 /// Where something was found, and by what rule.
 pub(super) type Found = (Range<usize>, Arc<str>);
@@ -215,7 +216,7 @@ impl Countries {
 
     /// One bit at least for each rule that a look around this number would find announced: all of them where the numbers before
     /// it are far.
-    fn announced_near(&self, text: &[u8], span: &Range<usize>, near: &mut Near) -> u128 {
+    pub(super) fn announced_near(&self, text: &[u8], span: &Range<usize>, near: &mut Near) -> u128 {
         let reach = reach(text, span);
         let dense = near.last.is_some_and(|last| span.start < last + DENSE);
         near.last = Some(span.end);
@@ -244,13 +245,19 @@ impl Countries {
                 && text[found.start - 1].is_ascii_lowercase()
                 && first.is_ascii_uppercase();
             let long = found.len() > 4 || !first.is_ascii();
+            // The first of several words may be a short one, in which others end.
+            let several = text[found.clone()]
+                .iter()
+                .any(|byte| matches!(byte, b' ' | b'_' | b'-'));
             let begins = camel || !letter(found.start.checked_sub(1));
             // The function of that name is not announced.
             if &text[found.clone()] == b"sin" && text.get(found.end) == Some(&b'(') {
                 return;
             }
             let ends = || !letter(Some(found.end)) || text[found.end].is_ascii_uppercase();
-            if long || begins && ends() {
+            let whole = (long && (begins || !several)) || begins && ends();
+            // What was redacted here announces nothing.
+            if whole && !is_placeholder(text, &found) {
                 all |= 1 << whose;
             }
         });
