@@ -3,6 +3,7 @@
 use std::{
     collections::HashSet,
     sync::atomic::{AtomicUsize, Ordering},
+    task::Wake,
 };
 
 use http::{
@@ -70,6 +71,41 @@ async fn one_connection_serves_one_call_after_another_whatever_the_answers_form(
     }
     // Reuse may be lost now and then when the next call is quicker than the end of the last stream, but not as a rule.
     assert!(accepted.load(Ordering::Relaxed) <= 3, "{accepted:?}");
+}
+
+/// Wakes a task, and counts how often.
+struct Counted(Waker, AtomicUsize);
+
+impl Wake for Counted {
+    fn wake(self: Arc<Self>) {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.wake_by_ref();
+    }
+}
+
+#[tokio::test]
+async fn taking_an_answer_off_a_connection_that_one_drives_wakes_nobody() {
+    let tasks = Tasks::new();
+    let address = serve(&tasks, None, None, |_| {
+        std::future::ready(answer(200, TYPE, full(result(1, 1))))
+    })
+    .await;
+    let spec = spec("http", "127.0.0.1", address, "/");
+    let pool = Pool::new(&spec.url, &spec.tls, timeouts().connect, &tasks).unwrap();
+    let task = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
+    let counted = Arc::new(Counted(task, AtomicUsize::new(0)));
+    let waker = quiet::around(&Waker::from(Arc::clone(&counted)));
+    let request = assemble(Method::POST, &spec.url, HeaderMap::new(), Bytes::new());
+    let mut sending = pin!(pool.send(request, Length::Short));
+    let response = poll_fn(|_| sending.as_mut().poll(&mut Context::from_waker(&waker))).await;
+    let mut body = response.unwrap().into_body();
+    // What is still on its way comes now; nothing else wakes anybody while this test goes on without a pause.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let before = counted.1.load(Ordering::Relaxed);
+    assert!(before > 0, "the answer woke whoever waited for it");
+    let piece = pin!(body.piece()).poll(&mut Context::from_waker(&waker));
+    assert!(matches!(piece, Poll::Ready(Ok(Some(_)))));
+    assert_eq!(counted.1.load(Ordering::Relaxed), before);
 }
 
 #[tokio::test]
