@@ -1,4 +1,4 @@
-//! README.md is true: its commands parse, its files load, its tables say what the code says, its examples run.
+//! README.md is true: its commands parse, its files load, its tables say what the code says, its examples run, and what it ships by works.
 //!
 //! What needs Node, Python or a program that is not ours is compared with what `usher demo` prints, and no further.
 #![expect(clippy::disallowed_types, reason = "the transcript is told from trees")]
@@ -9,6 +9,7 @@
 
 mod admin;
 mod demo;
+mod shipped;
 mod told;
 
 use std::{path::Path, process::Command};
