@@ -13,10 +13,11 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    Catalog, Contribution, Report,
-    check::{Item, Reason, Reports},
+    Catalog, Contribution,
+    check::Item,
     hints::Moment,
     namespace::{self, Namespace},
+    report::{Reason, Report, Reports},
     resembling,
     rules::{CatalogRules, NamingRules},
     scope::{self, ScopeView},

@@ -13,6 +13,7 @@ mod facts;
 mod hints;
 mod namespace;
 mod offered;
+mod report;
 mod resembling;
 pub mod rules;
 mod schema;
@@ -44,12 +45,12 @@ use crate::{
     },
 };
 
-pub use check::Reason;
 pub use convert::STALE;
 pub use cursor::{BadCursor, CURSOR_CHARS, CURSOR_LIFE, Position};
 pub use facts::Fact;
 pub use namespace::Namespace;
 pub use offered::Offered;
+pub use report::{Reason, Report};
 pub use schema::SchemaFault;
 pub use screen::{Content, Look, Screen, Screened};
 pub use seen::View;
@@ -90,19 +91,6 @@ pub struct Hints {
     pub public: bool,
     /// Upstreams whose items are missing or stale.
     pub away: Arc<[String]>,
-}
-
-/// An item that is not offered, or only with a doubt, and why: for the operator, never for clients.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
-    /// Whose it is.
-    pub upstream: UpstreamId,
-    /// In which of its lists.
-    pub kind: ListKind,
-    /// Its original name or URI, shortened, with hidden characters escaped; empty when the report is on the list.
-    pub name: String,
-    /// Why.
-    pub reason: Reason,
 }
 
 impl Catalog {

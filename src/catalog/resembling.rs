@@ -6,9 +6,8 @@
 use std::collections::HashMap;
 
 use super::{
-    Report,
     build::Part,
-    check::{Reason, Reports},
+    report::{Reason, Report, Reports},
 };
 use crate::protocol::methods::ListKind;
 

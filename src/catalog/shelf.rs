@@ -6,9 +6,10 @@ use std::{
 };
 
 use super::{
-    Listing, Report,
-    check::{Checker, Item, Reason, Reports},
+    Listing,
+    check::{Checker, Item},
     namespace::Namespace,
+    report::{Reason, Report, Reports},
     rules::{CatalogRules, NamingRules},
     schema::SchemaCheck,
 };

@@ -3,7 +3,7 @@
 //! Guarantees: an entry's URIs are those under which its files can be read here; frontmatter, digests and sizes stay byte for
 //! byte, since hosts hold them against what they read.
 
-use super::{check::Reason, namespace::Namespace};
+use super::{namespace::Namespace, report::Reason};
 use crate::json::{Edits, Json, Kind, Node};
 
 /// The most files of one skill that hosts must take.
