@@ -15,7 +15,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::{Route, build::Part, check::Item, namespace, view::ListView};
+use super::{Route, check::Item, namespace, part::Part, view::ListView};
 use crate::protocol::UpstreamId;
 
 /// What apps have to do with one endpoint.
@@ -146,7 +146,7 @@ fn pages(parts: &[Part], tools: &ListView) -> HashMap<String, Route> {
         if !foreign {
             pages
                 .entry(outward)
-                .or_insert_with(|| super::scope::route(part, app.to_owned()));
+                .or_insert_with(|| part.route(app.to_owned()));
         }
     }
     pages

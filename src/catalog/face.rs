@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, sync::Arc};
 
-use super::build::Part;
+use super::part::Part;
 use crate::{
     call::ServerCard,
     json::{Json, Node},

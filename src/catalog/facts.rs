@@ -115,7 +115,7 @@ impl Catalog {
 
     /// One of the upstreams, if there are any.
     pub fn some_upstream(&self) -> Option<&UpstreamId> {
-        self.parts.first().map(super::build::Part::id)
+        self.parts.first().map(super::part::Part::id)
     }
 
     /// Whether an outward name is that of just this item.

@@ -11,8 +11,10 @@ mod cursor;
 mod face;
 mod facts;
 mod hints;
+mod moment;
 mod namespace;
 mod offered;
+mod part;
 mod report;
 mod resembling;
 pub mod rules;
@@ -63,7 +65,7 @@ pub use withheld::{Withheld, WithheldNames};
 pub struct Catalog {
     rules: rules::CatalogRules,
     /// In configured order.
-    parts: Vec<build::Part>,
+    parts: Vec<part::Part>,
     scopes: HashMap<Scope, scope::ScopeView>,
     has_tasks: bool,
     withholds_some: bool,

@@ -3,7 +3,7 @@
 //! Which of them a client is told of is a matter of its revision: the extensions of tasks and skills begin with 2026-07-28,
 //! core tasks exist in 2025-11-25 alone.
 
-use super::build::Part;
+use super::part::Part;
 use crate::{
     json::{Edits, Fate, Json},
     protocol::{

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::{
-    build::Part,
+    part::Part,
     report::{Reason, Report, Reports},
 };
 use crate::protocol::methods::ListKind;

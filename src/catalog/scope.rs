@@ -7,13 +7,13 @@ use tokio::time::Instant;
 use super::{
     Catalog, Hints, Route,
     apps::Apps,
-    build::Part,
     check::Item,
     cursor::Position,
     face::{self, Face},
     hints::Freshness,
     namespace::{self, Namespace},
     offered::Offered,
+    part::Part,
     rules::{CatalogRules, ToolsetRules},
     spelling,
     view::{ListView, Section},
@@ -232,7 +232,7 @@ impl ScopeView {
             return Some(route.clone());
         }
         if let Extent::Upstream { rank, .. } = &self.extent {
-            return Some(route(&catalog.parts[*rank], uri.to_owned()));
+            return Some(catalog.parts[*rank].route(uri.to_owned()));
         }
         let mut budget = MATCH_STEPS;
         let mut fits = |item: &Arc<Item>| {
@@ -244,7 +244,7 @@ impl ScopeView {
                 .parts
                 .iter()
                 .find(|part| *part.id() == item.route.upstream)?;
-            return Some(route(part, uri.to_owned()));
+            return Some(part.route(uri.to_owned()));
         }
         let part = &catalog.parts[catalog.owner(uri)?];
         let reached = match &self.extent {
@@ -262,18 +262,7 @@ impl ScopeView {
         if !reached {
             return None;
         }
-        Some(route(part, part.namespace.inward_uri(uri)?))
-    }
-}
-
-/// The way to what an upstream calls `local`.
-pub(super) fn route(part: &Part, local: String) -> Route {
-    Route {
-        upstream: part.id().clone(),
-        local: local.into(),
-        headers: Arc::new([]),
-        task_only: false,
-        terms: None,
+        Some(part.route(part.namespace.inward_uri(uri)?))
     }
 }
 
