@@ -23,7 +23,7 @@ use super::{
     key::{SigningKey, VerifyingKey},
     log::{Cuts, Disk, Log, Recovered, Signed, Storage},
     recorder::{Bounds, Durability, Keeper, Recorder, Watermarks},
-    sinks::{Sinking, SinksSpec},
+    sinks::{SinkError, Sinking, SinksSpec},
 };
 use crate::findings::Scrub;
 
@@ -92,13 +92,8 @@ pub enum HomeError {
     )]
     Random,
     /// A sink that cannot begin.
-    #[error("the sink `{name}`: {cause}")]
-    Sink {
-        /// Which.
-        name: &'static str,
-        /// Why.
-        cause: String,
-    },
+    #[error(transparent)]
+    Sink(#[from] SinkError),
     /// Too many write there.
     #[error("{BESIDE} processes write below `{}` already", .0.display())]
     Crowded(PathBuf),
@@ -174,8 +169,9 @@ impl Home {
             (PathBuf::new(), None, SigningKey::generate().0, digest)
         };
         let public = signing.public();
+        let node = node();
         let origin = Origin {
-            node: node(),
+            node: node.clone(),
             boot: boot.to_owned(),
         };
         let storage = spec.storage.clone();
@@ -203,7 +199,7 @@ impl Home {
         // A sink that is new begins with this start.
         let first = recovered.map_or(0, |recovered| recovered.last.seq);
         let sinks = if keeps {
-            spec.sinks.start(&own, first)?
+            spec.sinks.start(&own, first, &node)?
         } else {
             Vec::new()
         };
@@ -317,7 +313,7 @@ fn digest_key(directory: &Path) -> Result<Vec<u8>, HomeError> {
 }
 
 /// The name of this machine, without what JSON would escape.
-pub(super) fn node() -> String {
+fn node() -> String {
     let name = nix::unistd::gethostname().unwrap_or_default();
     let name = name.to_string_lossy();
     let plain = |char: &char| char.is_ascii_alphanumeric() || matches!(char, '-' | '.' | '_');

@@ -28,7 +28,6 @@ pub use otlp::Otlp;
 use super::{
     export::Resource,
     follow::{Batch, Follower},
-    home::HomeError,
 };
 use crate::fetch::{Address, Fetcher};
 
@@ -74,13 +73,28 @@ pub struct OtlpSpec {
     pub service: String,
 }
 
+/// A sink that cannot begin.
+#[derive(Debug, thiserror::Error)]
+#[error("the sink `{name}`: {cause}")]
+pub struct SinkError {
+    /// Which.
+    pub name: &'static str,
+    /// Why.
+    pub cause: String,
+}
+
 impl SinksSpec {
-    /// Starts them all; see [`Sinking::start`]. With a receiver, it has to be called in a runtime.
+    /// Starts them all on this node; see [`Sinking::start`]. With a receiver, it has to be called in a runtime.
     ///
     /// # Errors
-    /// [`HomeError::Sink`].
-    pub(super) fn start(&self, directory: &Path, first: u64) -> Result<Vec<Sinking>, HomeError> {
-        let wrong = |name: &'static str| move |cause: String| HomeError::Sink { name, cause };
+    /// [`SinkError`].
+    pub(super) fn start(
+        &self,
+        directory: &Path,
+        first: u64,
+        node: &str,
+    ) -> Result<Vec<Sinking>, SinkError> {
+        let wrong = |name: &'static str| move |cause: String| SinkError { name, cause };
         let mut all = Vec::new();
         let started = match self.lines {
             None => None,
@@ -102,7 +116,7 @@ impl SinksSpec {
                 Fetcher::new(otlp.ca.as_deref()).map_err(|error| wrong(error.to_string()))?;
             let resource = Resource {
                 service: otlp.service.clone(),
-                node: super::home::node(),
+                node: node.to_owned(),
             };
             let sink = Otlp::new(fetcher, otlp, resource);
             let started = Sinking::start(directory, first, sink);
