@@ -24,6 +24,7 @@ use std::{
 
 pub use disk::{Appender, Disk, Storage, Streamed};
 pub(in crate::audit) use disk::{replace, sync_directory};
+pub(in crate::audit) use segment::INDEX;
 pub use segment::{EXTENSION, Segment, segments};
 pub(in crate::audit) use told::event;
 pub(crate) use told::is_of_the_log;
@@ -34,7 +35,6 @@ use told::{Begin, checkpoint_event, retention_event, segment_event};
 use super::{
     chain::{Origin, Place, Tree, link},
     key::{Checkpoint, SigningKey},
-    query::index,
 };
 
 /// An event: the text of one canonical JSON object.
@@ -340,8 +340,8 @@ impl Log {
         if old { self.rotate() } else { self.retire() }
     }
 
-    /// The segments that ended since this was asked, for which an index is to be [written](write_index); the log need not be
-    /// held for that.
+    /// The segments that ended since this was asked, for which an index is to be [written](super::query::write_index); the log
+    /// need not be held for that.
     pub fn take_ended(&mut self) -> Vec<PathBuf> {
         mem::take(&mut self.ended)
     }
@@ -386,7 +386,7 @@ impl Log {
         }
         for (segment, _) in &old {
             fs::remove_file(&segment.path)?;
-            _ = fs::remove_file(segment.path.with_extension(index::EXTENSION));
+            _ = fs::remove_file(segment.path.with_extension(INDEX));
         }
         match old.first() {
             Some((segment, _)) => sync_directory(&segment.path),
@@ -513,18 +513,10 @@ const TURNS: u32 = 10_000;
 /// What is kept of the buffer between writes.
 const BUFFER: usize = 1 << 20;
 
-/// Writes the index of a segment that has ended, for queries; where it is missing, they read the segment.
-///
-/// # Errors
-/// When the segment cannot be read, or the index not be written.
-pub fn write_index(segment: &Path) -> io::Result<()> {
-    index::Index::write(segment)
-}
-
 /// The segments of processes before that have no index.
 fn without_index(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let all = segments(directory)?.into_iter();
-    let without = |path: &PathBuf| !path.with_extension(index::EXTENSION).exists();
+    let without = |path: &PathBuf| !path.with_extension(INDEX).exists();
     Ok(all.map(|segment| segment.path).filter(without).collect())
 }
 

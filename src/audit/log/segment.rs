@@ -10,6 +10,8 @@ use crate::audit::chain::{Hash, Line, Place};
 
 /// What a segment's name ends in.
 pub const EXTENSION: &str = "jsonl";
+/// What the name of its index ends in.
+pub(in crate::audit) const INDEX: &str = "idx";
 
 /// One segment on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,7 +13,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::Filter;
-use crate::audit::{chain::Line, log::replace};
+use crate::audit::{
+    chain::Line,
+    log::{INDEX, Segment, replace},
+};
 
 /// The most different texts listed of one sort; where there are more, they rule nothing out.
 const MOST: usize = 4_096;
@@ -22,7 +25,7 @@ const READ: usize = 256 << 10;
 
 /// What a segment holds.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::audit) struct Index {
+pub(super) struct Index {
     /// The length of the segment that this was written for.
     length: u64,
     /// The first and the last time.
@@ -134,12 +137,9 @@ impl Index {
     ///
     /// # Errors
     /// When the segment cannot be read, or the index not be written.
-    pub(in crate::audit) fn write(segment: &Path) -> io::Result<()> {
+    pub(super) fn write(segment: &Path) -> io::Result<()> {
         let index = Self::of(BufReader::with_capacity(READ, fs::File::open(segment)?))?;
-        replace(
-            &segment.with_extension(EXTENSION),
-            &serde_json::to_vec(&index)?,
-        )
+        replace(&segment.with_extension(INDEX), &serde_json::to_vec(&index)?)
     }
 
     fn of(mut segment: impl io::BufRead) -> io::Result<Self> {
@@ -205,8 +205,8 @@ impl Index {
     }
 
     /// The index beside a segment, if there is one and it was written for what is there.
-    pub(super) fn beside(segment: &super::Segment) -> Option<Self> {
-        let text = fs::read(segment.path.with_extension(EXTENSION)).ok()?;
+    pub(super) fn beside(segment: &Segment) -> Option<Self> {
+        let text = fs::read(segment.path.with_extension(INDEX)).ok()?;
         let index: Self = serde_json::from_slice(&text).ok()?;
         (fs::metadata(&segment.path).ok()?.len() == index.length).then_some(index)
     }
@@ -256,6 +256,3 @@ fn parts(call: &str) -> Option<(&str, u64)> {
     let (process, number) = call.rsplit_once('-')?;
     Some((process, number.parse().ok()?))
 }
-
-/// What an index's name ends in.
-pub(in crate::audit) const EXTENSION: &str = "idx";

@@ -5,7 +5,7 @@
 //! only taken apart when the rarest text that is asked for stands in it. Deliberately absent: proof. That is what
 //! [`verify`](super::verify) is for.
 
-pub(super) mod index;
+mod index;
 
 #[cfg(test)]
 mod tests;
@@ -114,6 +114,14 @@ pub fn query(
         }
     }
     Ok(scanned)
+}
+
+/// Writes the index of a segment that has ended, for queries; where it is missing, they read the segment.
+///
+/// # Errors
+/// When the segment cannot be read, or the index not be written.
+pub fn write_index(segment: &Path) -> io::Result<()> {
+    Index::write(segment)
 }
 
 /// Each segment and the number of the first record after those of it that count: what stands beyond was written again in the

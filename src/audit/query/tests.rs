@@ -8,7 +8,6 @@ use crate::audit::{
     log::{
         Cuts, Log, event,
         testing::{Faulty, Shared, origin},
-        write_index,
     },
 };
 

@@ -13,7 +13,8 @@ use std::{
 
 use super::{
     super::{
-        log::{Event, event, write_index},
+        log::{Event, event},
+        query::write_index,
         stamp,
     },
     Durability, Fill, LATER, Queue, Recorder, SOON, Shared, Watermarks, Weight,
