@@ -7,13 +7,16 @@ use clap::Args;
 
 use super::{
     Ended,
-    gateway::{Gateway, Where, object},
+    gateway::{Gateway, Where},
     near::near,
     out, shown,
 };
 use crate::{
     json::{Json, Kind, Limits, Node},
-    protocol::methods::{self, ListKind},
+    protocol::{
+        meta,
+        methods::{self, ListKind},
+    },
 };
 
 /// Call a tool through a gateway
@@ -80,7 +83,7 @@ pub(super) async fn call(args: CallArgs) -> Ended {
             return Ended::Misused;
         }
     };
-    let params = object(&[("name", Json::string(&args.tool)), ("arguments", arguments)]);
+    let params = meta::object_of(&[("name", Json::string(&args.tool)), ("arguments", arguments)]);
     ask(&args.shared, methods::TOOLS_CALL, params, |result| {
         shown::content(result);
         let failed = result.root().member("isError").and_then(Node::as_bool);
@@ -93,7 +96,7 @@ pub(super) async fn call(args: CallArgs) -> Ended {
 
 /// Runs `usher read`.
 pub(super) async fn read(args: ReadArgs) -> Ended {
-    let params = object(&[("uri", Json::string(&args.uri))]);
+    let params = meta::object_of(&[("uri", Json::string(&args.uri))]);
     ask(&args.shared, methods::RESOURCES_READ, params, |result| {
         let contents = result.root().member("contents");
         contents
@@ -111,9 +114,9 @@ pub(super) async fn prompt(args: PromptArgs) -> Ended {
         .iter()
         .map(|(key, value)| (key.as_str(), Json::string(value)))
         .collect();
-    let params = object(&[
+    let params = meta::object_of(&[
         ("name", Json::string(&args.name)),
-        ("arguments", object(&arguments)),
+        ("arguments", meta::object_of(&arguments)),
     ]);
     ask(&args.shared, methods::PROMPTS_GET, params, |result| {
         let messages = result.root().member("messages");

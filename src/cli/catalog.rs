@@ -2,12 +2,11 @@
 
 use clap::Args as ClapArgs;
 
-use super::{
-    Ended,
-    gateway::{Where, object},
-    out, shown,
+use super::{Ended, gateway::Where, out, shown};
+use crate::{
+    json::Json,
+    protocol::{meta, methods::ListKind},
 };
-use crate::{json::Json, protocol::methods::ListKind};
 
 /// Show the merged catalog: tools, prompts, resources and templates
 #[derive(Debug, ClapArgs)]
@@ -47,7 +46,7 @@ pub(super) async fn run(args: Args) -> Ended {
             .iter()
             .map(|(kind, items)| (kind.member(), array(items)))
             .collect();
-        out::line(object(&members).as_str());
+        out::line(meta::object_of(&members).as_str());
     } else {
         print(&lists);
     }

@@ -7,7 +7,7 @@ use http::Uri;
 
 use super::{
     Ended,
-    gateway::{object, settled},
+    gateway::settled,
     out, shown,
     source::{Source, tell},
 };
@@ -15,7 +15,7 @@ use crate::{
     app::{App, UpstreamStatus},
     config::Plan,
     json::Json,
-    protocol::UpstreamId,
+    protocol::{UpstreamId, meta},
     tasks::Tasks,
     upstream::spec::{Endpoint, UpstreamSpec},
 };
@@ -47,7 +47,7 @@ pub(super) async fn run(args: Args) -> Ended {
         Err(rejected) => {
             if args.json {
                 let members = [("ok", Json::of(&false)), ("problems", rejected.json())];
-                out::line(object(&members).as_str());
+                out::line(meta::object_of(&members).as_str());
             } else {
                 tell(&rejected);
             }
@@ -71,7 +71,7 @@ pub(super) async fn run(args: Args) -> Ended {
     let mut members = vec![("ok", Json::of(&true)), ("notes", Json::of(&notes))];
     if !args.connect {
         if args.json {
-            out::line(object(&members).as_str());
+            out::line(meta::object_of(&members).as_str());
         } else {
             notes.iter().for_each(|note| out::line(note));
             out::line(&summary);
@@ -91,7 +91,7 @@ pub(super) async fn run(args: Args) -> Ended {
         members[0].1 = Json::of(&well);
         let list: Vec<Status<'_>> = statuses.iter().map(Status::of).collect();
         members.push(("upstreams", Json::of(&list)));
-        out::line(object(&members).as_str());
+        out::line(meta::object_of(&members).as_str());
     } else {
         notes.iter().for_each(|note| out::line(note));
         out::line(&summary);

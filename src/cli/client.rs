@@ -18,10 +18,7 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 
-use super::{
-    gateway::{Refused, object},
-    shown,
-};
+use super::{refused::Refused, shown};
 use crate::{
     json::{Json, Limits},
     jsonrpc::{Frame, Message, RequestId, Response, decode, encode, sse},
@@ -138,7 +135,7 @@ impl Client {
                     .collect());
             }
             match page.root().member("nextCursor") {
-                Some(next) => cursor = object(&[("cursor", page.slice(next))]),
+                Some(next) => cursor = meta::object_of(&[("cursor", page.slice(next))]),
                 None => return Ok(Vec::new()),
             }
         }
@@ -187,7 +184,7 @@ impl Client {
             (meta::CLIENT_CAPABILITIES, Json::empty_object()),
             (
                 meta::CLIENT_INFO,
-                object(&[
+                meta::object_of(&[
                     ("name", Json::string("usher")),
                     ("version", Json::string(env!("CARGO_PKG_VERSION"))),
                 ]),
@@ -195,7 +192,7 @@ impl Client {
             (meta::PROGRESS_TOKEN, id.json().clone()),
         ];
         let mut edits = crate::json::Edits::new();
-        edits.set(params.root(), meta::META, object(&own));
+        edits.set(params.root(), meta::META, meta::object_of(&own));
         let params = params.splice(&edits);
         let mut request = Request::builder()
             .method(Method::POST)

@@ -6,16 +6,17 @@ use clap::Args;
 
 use super::{
     client::{Client, TOKEN},
-    out, shown,
+    out,
+    refused::Refused,
+    shown,
     source::Source,
 };
 use crate::{
     app::{App, UpstreamStatus},
     audit::sinks::Stream,
     config::Plan,
-    json::{Edits, Fate, Json, Node},
-    jsonrpc::RpcError,
-    protocol::{codes, methods::ListKind},
+    json::Json,
+    protocol::{meta, methods::ListKind},
     tasks::Tasks,
     telemetry::Telemetry,
 };
@@ -41,31 +42,6 @@ pub(super) enum Gateway {
     Running(Box<Client>),
     /// One of our own, for this command.
     AdHoc(App, Tasks),
-}
-
-/// Why a gateway gave no result.
-#[derive(Debug)]
-pub(super) enum Refused {
-    /// It said so.
-    Answer(RpcError),
-    /// There was no answer.
-    Silence(String),
-}
-
-impl Refused {
-    /// Whether what was asked for is not there, by a gateway's own word for it or by that of a server asked directly.
-    pub(super) fn is_unknown_name(&self) -> bool {
-        let Self::Answer(error) = self else {
-            return false;
-        };
-        let reason = error.data.as_ref().and_then(|data| {
-            let reason = data.root().member("reason").and_then(Node::as_str)?;
-            Some(reason.into_owned())
-        });
-        reason.map_or(error.code == codes::INVALID_PARAMS, |reason| {
-            reason == "unknown_name"
-        })
-    }
 }
 
 impl Where {
@@ -179,7 +155,7 @@ impl Gateway {
                 items.extend(list.elements().map(|item| page.slice(item)));
             }
             match page.root().member("nextCursor") {
-                Some(cursor) => params = object(&[("cursor", page.slice(cursor))]),
+                Some(cursor) => params = meta::object_of(&[("cursor", page.slice(cursor))]),
                 None => return Ok(items),
             }
         }
@@ -193,12 +169,4 @@ impl Gateway {
             tasks.finish().await;
         }
     }
-}
-
-/// An object of these members.
-pub(super) fn object(members: &[(&str, Json)]) -> Json {
-    let empty = Json::empty_object();
-    let mut edits = Edits::new();
-    edits.members(empty.root(), |_, _| Fate::Keep, members);
-    empty.splice(&edits)
 }

@@ -10,7 +10,7 @@ use std::{
 use clap::{Args as ClapArgs, Subcommand};
 use secrecy::ExposeSecret as _;
 
-use super::{Ended, gateway::object, near, out, source::Source, table::aligned};
+use super::{Ended, near, out, source::Source, table::aligned};
 use crate::{
     auth::{
         keys::{KeyFile, KeyRecord, KeyWish, create},
@@ -18,6 +18,7 @@ use crate::{
     },
     config,
     json::Json,
+    protocol::meta,
     seal::unix_seconds,
     server::guard::{last_used, replace},
 };
@@ -195,7 +196,7 @@ fn make(args: &Create, spec: &KeysSpec) -> Result<(), String> {
             ("key", Json::string(text)),
             ("record", shown(&record, None)),
         ];
-        out::line(object(&members).as_str());
+        out::line(meta::object_of(&members).as_str());
     } else {
         // The key alone, so that it can be taken by a script.
         out::line(text);
@@ -324,7 +325,7 @@ fn read(file: &Path) -> Result<KeyFile, String> {
 fn shown(record: &KeyRecord, used: Option<u64>) -> Json {
     let texts =
         |list: &[String]| Json::array(&list.iter().map(|it| Json::string(it)).collect::<Vec<_>>());
-    object(&[
+    meta::object_of(&[
         ("id", Json::string(&record.id)),
         ("name", Json::string(&record.name)),
         ("owner", Json::string(&record.owner)),

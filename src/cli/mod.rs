@@ -20,6 +20,7 @@ mod near;
 mod out;
 mod pins;
 mod policy;
+mod refused;
 mod schema;
 mod serve;
 mod shown;

@@ -5,12 +5,12 @@ use std::time::Duration;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{gateway::Refused, out, table};
+use super::{out, refused::Refused, table};
 use crate::{
     app::UpstreamStatus,
     json::{Json, Node},
     protocol::{
-        Revision,
+        Revision, meta,
         methods::{self, ListKind},
     },
 };
@@ -59,7 +59,7 @@ pub(super) fn refusal(refused: &Refused, as_json: bool) {
     match refused {
         Refused::Answer(error) => {
             if as_json {
-                let error = super::gateway::object(&[("error", error.to_json())]);
+                let error = meta::object_of(&[("error", error.to_json())]);
                 out::line(error.as_str());
             } else {
                 out::problem(&format!("{} ({})", out::tame(&error.message), error.code));
@@ -74,7 +74,7 @@ pub(super) fn refusal(refused: &Refused, as_json: bool) {
         }
         Refused::Silence(reason) => {
             if as_json {
-                let error = super::gateway::object(&[("error", Json::string(reason))]);
+                let error = meta::object_of(&[("error", Json::string(reason))]);
                 out::line(error.as_str());
             } else {
                 out::problem(&out::tame(reason));
