@@ -7,6 +7,7 @@
 //! What they offer is small, built in and the same on every run: no network, no files, and a calendar that stands still
 //! on 2026-09-01. Nothing is booked, sent or forecast by them.
 
+mod answers;
 mod calendar;
 mod forecast;
 mod frame;

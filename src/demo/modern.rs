@@ -17,11 +17,11 @@ use serde_json::{Value, json};
 use tokio::sync::{broadcast, mpsc};
 
 use super::{
+    answers::{Body, empty, event_stream, json as document, refused, unacceptable},
     frame::{
         self, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Message, Object,
         Refusal, Request,
     },
-    http::{Body, empty, event_stream, json as document, refused, unacceptable},
     mirror, places,
     server::{self, Change, DemoServer, Listing, Stop},
     turn::{Asking, Turn},

@@ -13,8 +13,8 @@ use std::{
 };
 
 use super::{
+    answers::{Body, accepts, empty, event_stream, json as document, refused, unacceptable},
     frame::{self, INTERNAL_ERROR, INVALID_REQUEST, Message, Refusal, Request},
-    http::{Body, accepts, empty, event_stream, json as document, refused, unacceptable},
     legacy::Session,
     server::DemoServer,
 };
