@@ -28,6 +28,7 @@ use crate::json::Node;
 pub use compile::Faulty;
 pub use pattern::is_linear;
 
+use notes::Three;
 use rule::Rule;
 
 /// The most steps of one check: visits of a subschema at a value, members, elements, and pieces of text. About 20 ms.
@@ -112,7 +113,7 @@ impl Schema {
     pub fn conforms(&self, value: Node<'_>, steps: u32) -> bool {
         matches!(
             run::fits(self, value, steps),
-            Some(run::Three::Yes | run::Three::Unknown)
+            Some(Three::Yes | Three::Unknown)
         )
     }
 }

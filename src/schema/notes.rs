@@ -1,7 +1,23 @@
-//! What a check remembers on its way: what was looked at, what is known so far, what is about one member.
+//! What a check remembers on its way: where it is, what was looked at, what is known so far, what is about one member.
 
-use super::{rule::Id, run::Three};
+use std::borrow::Cow;
+
+use super::rule::Id;
 use crate::json::{Kind, Node};
+
+/// What is known of a value and a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Three {
+    Yes,
+    No,
+    Unknown,
+}
+
+/// One step of the way into a value.
+pub(super) enum Step<'a> {
+    Member(Cow<'a, str>),
+    Element(usize),
+}
 
 /// Which members or elements of one value some rule has looked at.
 pub(super) struct Seen(pub(super) Vec<bool>);

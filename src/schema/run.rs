@@ -1,10 +1,10 @@
 //! Checking a value: a walk over rules and value at once, within a number of steps.
 
-use std::{borrow::Cow, collections::HashSet};
+use std::collections::HashSet;
 
 use super::{
     Problem, Schema, TOLD, Verdict,
-    notes::{Present, Rules, Seen, Sum},
+    notes::{Present, Rules, Seen, Step, Sum, Three},
     rule::{Contains, Id, Items, Members, Numbers, Rule, Texts, Words},
     told,
 };
@@ -12,14 +12,6 @@ use crate::json::{Decimal, Json, Kind, Node, canonical};
 
 /// The most rules inside one another, over all levels of the value.
 const DEPTH: u32 = 256;
-
-/// What is known of a value and a rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Three {
-    Yes,
-    No,
-    Unknown,
-}
 
 /// Too many steps, or a number beyond all bounds.
 pub(super) struct Enough;
@@ -60,11 +52,6 @@ struct Run<'a> {
     /// What was found, where it is wanted.
     told: Option<Vec<Problem>>,
     path: Vec<Step<'a>>,
-}
-
-pub(super) enum Step<'a> {
-    Member(Cow<'a, str>),
-    Element(usize),
 }
 
 impl<'a> Run<'a> {

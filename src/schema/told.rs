@@ -2,8 +2,8 @@
 
 use super::{
     Schema,
+    notes::Step,
     rule::{Contains, Id, Members, Rule, Types},
-    run::Step,
 };
 use crate::json::Decimal;
 
