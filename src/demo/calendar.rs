@@ -20,10 +20,8 @@ use super::{
     frame::{Object, Refusal},
     places::{self, Date},
     schema,
-    server::{
-        CHANGES_KEPT, Card, Change, DemoServer, Listing, Stop, structured, text, text_contents,
-    },
-    turn::{Choice, Turn},
+    server::{CHANGES_KEPT, Card, Change, DemoServer, Listing, structured, text, text_contents},
+    turn::{Choice, Stop, Turn},
 };
 
 const AGENDA: &str = "calendar://agenda";

@@ -18,6 +18,7 @@ mod modern;
 mod places;
 mod schema;
 mod server;
+mod session;
 mod sessions;
 mod stdio;
 mod travel;

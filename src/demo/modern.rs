@@ -23,8 +23,8 @@ use super::{
         Refusal, Request,
     },
     mirror, places,
-    server::{self, Change, DemoServer, Listing, Stop},
-    turn::{Asking, Turn},
+    server::{self, Change, DemoServer, Listing},
+    turn::{Asking, Stop, Turn},
 };
 use crate::tasks::Tasks;
 

@@ -15,7 +15,7 @@ use tokio::sync::broadcast;
 use super::{
     frame::{Object, Refusal},
     schema,
-    turn::Turn,
+    turn::{Stop, Turn},
 };
 
 /// Entries per page of a list: few, so that a client meets a second page.
@@ -86,31 +86,6 @@ impl Card {
 pub(super) enum Change {
     ToolList,
     Resource(String),
-}
-
-/// Why a request has no ordinary result.
-#[derive(Debug)]
-pub(super) enum Stop {
-    /// A JSON-RPC error.
-    Refused(Refusal),
-    /// No resource has this URI; each revision spells that in its own way.
-    NoResource(String),
-    /// A tool ran and failed: an `isError` result that says why.
-    Failed(String),
-    /// A whole `input_required` result: the client is asked, and calls again.
-    Input(Value),
-}
-
-impl From<Refusal> for Stop {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-impl Stop {
-    pub(super) fn failed(why: impl Into<String>) -> Self {
-        Self::Failed(why.into())
-    }
 }
 
 /// A tool's result: the structure, and its text for clients that read no structures.

@@ -15,8 +15,8 @@ use std::{
 use super::{
     answers::{Body, accepts, empty, event_stream, json as document, refused, unacceptable},
     frame::{self, INTERNAL_ERROR, INVALID_REQUEST, Message, Refusal, Request},
-    legacy::Session,
     server::DemoServer,
+    session::Session,
 };
 use crate::tasks::Tasks;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};

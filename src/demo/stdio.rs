@@ -18,8 +18,8 @@ use tokio::{
 
 use super::{
     frame::{self, Message, PARSE_ERROR, Refusal},
-    legacy::Session,
     server::DemoServer,
+    session::Session,
 };
 
 /// The revision spoken on stdio.

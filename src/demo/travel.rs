@@ -18,10 +18,8 @@ use super::{
     frame::{Object, Refusal},
     places::{self, Date, PLACES, Place, TODAY, number_of},
     schema,
-    server::{
-        CHANGES_KEPT, Card, Change, DemoServer, Listing, Stop, structured, text, text_contents,
-    },
-    turn::{Choice, Turn},
+    server::{CHANGES_KEPT, Card, Change, DemoServer, Listing, structured, text, text_contents},
+    turn::{Choice, Stop, Turn},
 };
 
 const TRIP: &str = "travel://trip";

@@ -1,4 +1,4 @@
-//! One request's way back to the client: reporting progress, and asking a person or a model.
+//! One request's way back to the client: reporting progress, asking a person or a model, and stopping.
 //!
 //! Guarantees that a tool asks in the same words in every revision: in a session the question is a request of the server's
 //! own and the tool waits; otherwise the tool is run again from its start when the client calls with the answer. Hence a
@@ -15,8 +15,7 @@ use tokio::sync::mpsc;
 
 use super::{
     frame::{self, Object, Refusal},
-    legacy::Session,
-    server::Stop,
+    session::Session,
 };
 
 /// How long a reported step takes, so that progress can be watched.
@@ -40,6 +39,31 @@ pub(super) enum Asking {
         responses: Object,
         state: String,
     },
+}
+
+/// Why a request has no ordinary result.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// A JSON-RPC error.
+    Refused(Refusal),
+    /// No resource has this URI; each revision spells that in its own way.
+    NoResource(String),
+    /// A tool ran and failed: an `isError` result that says why.
+    Failed(String),
+    /// A whole `input_required` result: the client is asked, and calls again.
+    Input(Value),
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl Stop {
+    pub(super) fn failed(why: impl Into<String>) -> Self {
+        Self::Failed(why.into())
+    }
 }
 
 /// A person's answer.

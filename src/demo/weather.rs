@@ -21,10 +21,8 @@ use super::{
     frame::{Object, Refusal},
     places::{self, Date, PLACES, Place, TODAY, number_of},
     schema,
-    server::{
-        CHANGES_KEPT, Card, Change, DemoServer, Listing, Stop, structured, text, text_contents,
-    },
-    turn::{Choice, Turn},
+    server::{CHANGES_KEPT, Card, Change, DemoServer, Listing, structured, text, text_contents},
+    turn::{Choice, Stop, Turn},
 };
 
 const STATION: &str = "weather://station/rooftop";
