@@ -17,7 +17,7 @@ use tokio::time::{Instant, interval_at};
 
 use super::{
     Accepts, Answer, Door, Inbound, Running, Told,
-    legacy::{CannotResume, Legacy},
+    legacy::{CannotResume, dialect::Legacy},
     problem::{self, Problem},
     proof::while_proved,
 };

@@ -48,7 +48,7 @@ pub use two_endpoints::{EventsEndpoint, Lines, MessagesEndpoint};
 pub use wants::Accepts;
 
 use exchange::Exchange;
-use legacy::Legacy;
+use legacy::dialect::Legacy;
 use modern::Modern;
 use problem::Problem;
 use read::Head;

@@ -13,7 +13,11 @@ use http::StatusCode;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::{Legacy, Session, in_band, notice::Notice};
+use super::{
+    Session,
+    dialect::{Legacy, in_band},
+    notice::Notice,
+};
 use crate::{
     call::{CallId, Event, Filter, Op, Outcome, Reply, ReplyStream, Step},
     downstream::problem::{self, Problem},

@@ -1,0 +1,464 @@
+//! The dialect of the handshake era: `initialize`, then requests, notifications, responses and batches in a session (PROTOCOL B4).
+
+use std::{borrow::Cow, sync::Arc};
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use http::{HeaderValue, StatusCode};
+
+use super::{
+    asks,
+    converse::Converse,
+    flights::{Flights, NotNow},
+    session::Session,
+    sessions::Refused,
+    words::Words,
+};
+use crate::{
+    call::{Caller, LogLevel, Op, Outcome, Reply, ServerCard},
+    downstream::{
+        Answer, Door, Inbound, Told,
+        exchange::{Exchange, Wording},
+        extensions, invalid,
+        problem::{Problem, problem},
+        read,
+        wants::{Accepts, progress_token},
+    },
+    json::{Json, Node},
+    jsonrpc::{Frame, Notification, Request, RequestId, Response, RpcError, encode},
+    protocol::{ClientCapabilities, Era, Revision, codes, methods, mirror},
+    stack::Error,
+};
+
+/// Speaks the handshake era to clients.
+pub(in crate::downstream) struct Legacy<'a> {
+    pub(in crate::downstream) door: &'a Door,
+}
+
+impl Legacy<'_> {
+    /// Answers one request.
+    pub(in crate::downstream) async fn request(
+        &self,
+        inbound: Inbound,
+        request: Request,
+    ) -> Answer {
+        if &*request.method == methods::INITIALIZE {
+            return self.initialize(&inbound, &request).await;
+        }
+        match self.session(&inbound, Some(&request.id)) {
+            Ok(session) => self.in_session(&inbound, &session, request).await,
+            Err(problem) => problem.into(),
+        }
+    }
+
+    /// Takes a notification. Those that mean nothing here are taken and nothing follows (PROTOCOL A4).
+    pub(in crate::downstream) fn notification(
+        &self,
+        inbound: &Inbound,
+        notification: &Notification,
+    ) -> Answer {
+        match self.session(inbound, None) {
+            Ok(session) => {
+                self.noted(&session, notification);
+                Answer::Accepted
+            }
+            Err(problem) => problem.into(),
+        }
+    }
+
+    fn noted(&self, session: &Arc<Session>, notification: &Notification) {
+        match &*notification.method {
+            methods::INITIALIZED => self.hear(session),
+            methods::CANCELLED => {
+                if let Some(params) = &notification.params
+                    && let Some(id) = params.root().member("requestId")
+                {
+                    session.flights.cancel(params, id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A response must answer a request of ours that is open in its session (PROTOCOL C1.4).
+    pub(in crate::downstream) fn response(&self, inbound: &Inbound, response: Response) -> Answer {
+        match self.session(inbound, None) {
+            Ok(session) if session.asks.answer(response) => Answer::Accepted,
+            Ok(_) => {
+                let error = RpcError::new(
+                    codes::INVALID_REQUEST,
+                    "a response to no open request of this server",
+                );
+                Problem::new(StatusCode::BAD_REQUEST, None, error, "unexpected_response").into()
+            }
+            Err(problem) => problem.into(),
+        }
+    }
+
+    /// Answers a batch together: revision 2025-03-26 alone has them (PROTOCOL B4).
+    pub(in crate::downstream) async fn batch(
+        &self,
+        inbound: Inbound,
+        frames: Vec<Frame>,
+    ) -> Answer {
+        let session = match self.session(&inbound, None) {
+            Ok(session) => session,
+            Err(problem) => return problem.into(),
+        };
+        if !session.revision.features().batches {
+            return invalid("a batch, in a revision that has none").into();
+        }
+        let begins = |frame: &Frame| matches!(frame, Frame::Request(request) if &*request.method == methods::INITIALIZE);
+        if frames.iter().any(begins) {
+            return invalid("`initialize` inside a batch").into();
+        }
+        // Answers travel together, so events of single calls have no place to go.
+        let inbound = Inbound {
+            accepts: Accepts::JSON,
+            ..inbound
+        };
+        let requests = frames.into_iter().filter_map(|frame| match frame {
+            Frame::Request(request) => Some(self.in_session(&inbound, &session, request)),
+            Frame::Notification(notification) => {
+                self.noted(&session, &notification);
+                None
+            }
+            Frame::Response(response) => {
+                session.asks.answer(response);
+                None
+            }
+        });
+        let mut segments = Vec::new();
+        for answer in join_all(requests).await {
+            let Answer::Frame(told) = answer else {
+                continue;
+            };
+            segments.push(Bytes::from_static(if segments.is_empty() {
+                b"["
+            } else {
+                b","
+            }));
+            segments.extend(told.segments);
+        }
+        if segments.is_empty() {
+            return Answer::Accepted;
+        }
+        segments.push(Bytes::from_static(b"]"));
+        Answer::Frame(Told::ok(segments))
+    }
+
+    /// Opens a session. The proposal is echoed if it is one of the four, else answered with the newest (PROTOCOL C1).
+    async fn initialize(&self, inbound: &Inbound, request: &Request) -> Answer {
+        let refuse = |status, error, reason| {
+            Answer::from(Problem::new(
+                status,
+                Some(request.id.clone()),
+                error,
+                reason,
+            ))
+        };
+        let invalid = |text: &str| {
+            refuse(
+                StatusCode::OK,
+                RpcError::new(codes::INVALID_PARAMS, text),
+                "invalid_params",
+            )
+        };
+        let params = request.params.clone().unwrap_or(Json::empty_object());
+        let Some(proposed) = params
+            .root()
+            .member("protocolVersion")
+            .and_then(Node::as_str)
+        else {
+            return invalid("`params.protocolVersion` is missing or not a string");
+        };
+        let proposed = Revision::parse(&proposed).filter(|revision| revision.era() == Era::Legacy);
+        let revision = proposed.unwrap_or(Revision::LATEST_LEGACY);
+        let capabilities = match params.root().member("capabilities") {
+            None => Some(ClientCapabilities::NONE),
+            Some(node) => ClientCapabilities::read(params.slice(node)),
+        };
+        let Some(capabilities) = capabilities else {
+            return invalid("`params.capabilities` is not an object");
+        };
+        let opened = self.door.sessions.open(
+            inbound.identity.clone(),
+            inbound.scope.clone(),
+            revision,
+            asks::deliverable(revision, capabilities),
+            inbound.headers.is_none(),
+        );
+        let session = match opened {
+            Ok(session) => session,
+            Err(Refused) => {
+                let error = RpcError::new(
+                    codes::OVERLOADED,
+                    "too many sessions; end one, or try again later",
+                );
+                return refuse(StatusCode::TOO_MANY_REQUESTS, error, "rate_limited");
+            }
+        };
+        let card = match self.card(&session).await {
+            Ok(card) => card,
+            Err(problem) => {
+                self.door.sessions.end(&session);
+                let id = Some(request.id.clone());
+                return Problem { id, ..problem }.into();
+            }
+        };
+        Answer::Frame(Told {
+            status: StatusCode::OK,
+            segments: encode::result(&request.id, &Words.card(&card, revision)).into(),
+            session: HeaderValue::from_str(&session.id).ok(),
+            scopes: None,
+            retry: None,
+            refused: None,
+        })
+    }
+
+    async fn in_session(
+        &self,
+        inbound: &Inbound,
+        session: &Arc<Session>,
+        request: Request,
+    ) -> Answer {
+        if &*request.method == methods::PING {
+            return Answer::Frame(Told::ok(
+                encode::result(&request.id, &Json::empty_object()).into(),
+            ));
+        }
+        let flight = match Flights::enter(session, &request.id) {
+            Ok(flight) => flight,
+            Err(not_now) => return refused(not_now, request.id).into(),
+        };
+        let params = request.params.unwrap_or(Json::empty_object());
+        let refuse = |id: RequestId, error: RpcError, reason: &'static str| {
+            Answer::from(Problem::new(StatusCode::OK, Some(id), error, reason))
+        };
+        let head = match read::head(&params) {
+            Ok(head) => head,
+            Err(bad) => return refuse(request.id, bad.error, bad.reason),
+        };
+        let op = match read::op(&request.method, &head) {
+            Ok(None) => {
+                let features = session.revision.features();
+                extensions::op(&request.method, &head, features)
+            }
+            known => known,
+        };
+        let op = match op {
+            Ok(Some(op)) => op,
+            Ok(None) => {
+                let own = self.own(session, &request.method, &params);
+                return match own.await {
+                    Ok(()) => Answer::Frame(Told::ok(
+                        encode::result(&request.id, &Json::empty_object()).into(),
+                    )),
+                    Err(no) => Problem {
+                        id: Some(request.id),
+                        ..no
+                    }
+                    .into(),
+                };
+            }
+            Err(bad) => return refuse(request.id, bad.error, bad.reason),
+        };
+        let progress_token = progress_token(&params, &head);
+        let streams = inbound.accepts.stream;
+        let mut call = session.call(
+            &inbound.identity,
+            op.clone(),
+            params.clone(),
+            self.door.deadline,
+        );
+        call.wants_progress = progress_token.is_some();
+        call.address = inbound.address;
+        call.trail = self.door.trail(inbound, &request.id, &head);
+        if !streams && let Some(capabilities) = asks::mute(&call.caller.capabilities) {
+            let caller = Caller {
+                capabilities,
+                ..(*call.caller).clone()
+            };
+            call.caller = Arc::new(caller);
+        }
+        let converse = methods::may_ask_back(op.method()).then(|| {
+            let door = self.door;
+            Converse::new(door.service.clone(), door.bounds.patience, session, &call)
+        });
+        let exchange = Exchange {
+            wording: &Words,
+            id: request.id,
+            op,
+            revision: session.revision,
+            call: call.id,
+            progress_token,
+            streams,
+            flight: Some(flight),
+            converse,
+        };
+        let answer = exchange.begin(self.door, call).answer().await;
+        answer.proved_by(&inbound.identity)
+    }
+
+    /// The requests that only a session has, each answered with an empty result.
+    async fn own(
+        &self,
+        session: &Arc<Session>,
+        method: &str,
+        params: &Json,
+    ) -> Result<(), Problem> {
+        let text = |name: &str| {
+            let text = params.root().member(name).and_then(Node::as_str);
+            text.ok_or_else(|| {
+                let text = format!("`params.{name}` is missing or not a string");
+                in_band(codes::INVALID_PARAMS, &text, "invalid_params")
+            })
+        };
+        match method {
+            methods::SET_LEVEL => {
+                let level = LogLevel::parse(&text("level")?).ok_or_else(|| {
+                    let text = "`params.level` is no log level";
+                    in_band(codes::INVALID_PARAMS, text, "invalid_params")
+                })?;
+                self.offers(session, "logging").await?;
+                session.log_at(level);
+                Ok(())
+            }
+            methods::SUBSCRIBE => self.subscribe(session, text("uri")?.as_ref().into()).await,
+            methods::UNSUBSCRIBE => {
+                session.unsubscribe(&text("uri")?);
+                Ok(())
+            }
+            // Never with HTTP 404: to a client of this era that means a lost session (PROTOCOL B4).
+            _ => Err(in_band(
+                codes::METHOD_NOT_FOUND,
+                "no such method",
+                "method_not_found",
+            )),
+        }
+    }
+
+    /// Whether the session's endpoint offers a capability.
+    async fn offers(&self, session: &Session, capability: &str) -> Result<(), Problem> {
+        let card = match self.card(session).await {
+            Ok(card) => Some(card),
+            Err(problem) if problem.retry.is_some() => return Err(problem),
+            Err(_) => None,
+        };
+        if card.is_some_and(|card| card.capabilities.root().member(capability).is_some()) {
+            return Ok(());
+        }
+        let text = "this endpoint does not offer the method";
+        Err(in_band(codes::METHOD_NOT_FOUND, text, "method_not_found"))
+    }
+
+    /// What the session's endpoint offers, if it is there and may be asked now. A refusal is nobody's yet.
+    async fn card(&self, session: &Session) -> Result<ServerCard, Problem> {
+        let call = session.call(
+            &session.identity(),
+            Op::Discover,
+            Json::empty_object(),
+            self.door.deadline,
+        );
+        let number = call.id;
+        match tower::Service::call(&mut self.door.service.clone(), call).await {
+            Ok(Reply::Done(Outcome::Card(card))) => Ok(card),
+            Err(error @ Error::OverLimit(_)) => {
+                let refused = problem(&error, Era::Legacy, RequestId::minted(0), number);
+                Err(Problem {
+                    id: None,
+                    ..refused
+                })
+            }
+            _ => {
+                let error = RpcError::new(codes::INVALID_REQUEST, "no such endpoint");
+                let status = StatusCode::NOT_FOUND;
+                Err(Problem::new(status, None, error, "unknown_endpoint"))
+            }
+        }
+    }
+
+    /// The session a message belongs to: known, of this principal and endpoint, and named with its own revision.
+    pub(in crate::downstream) fn session(
+        &self,
+        inbound: &Inbound,
+        id: Option<&RequestId>,
+    ) -> Result<Arc<Session>, Problem> {
+        let refuse = |status, code, text: &str, reason: &'static str| {
+            Err(Problem::new(
+                status,
+                id.cloned(),
+                RpcError::new(code, text),
+                reason,
+            ))
+        };
+        let named = match (&inbound.session, &inbound.headers) {
+            (Some(session), _) => Some(Cow::Borrowed(session.as_bytes())),
+            (None, Some(headers)) => headers
+                .get(mirror::SESSION_ID)
+                .map(|value| Cow::Borrowed(value.as_bytes())),
+            (None, None) => None,
+        };
+        let Some(named) = named else {
+            let text = "no session: send `initialize` first, or describe each request in `_meta` (2026-07-28)";
+            return refuse(
+                StatusCode::BAD_REQUEST,
+                codes::INVALID_REQUEST,
+                text,
+                "session_required",
+            );
+        };
+        let session = std::str::from_utf8(&named).ok().and_then(|id| {
+            self.door
+                .sessions
+                .find(id, &inbound.identity, &inbound.scope)
+        });
+        let Some(session) = session else {
+            return Err(Problem::session_unknown(id.cloned()));
+        };
+        if session.revision.features().version_header
+            && let Some(version) = inbound
+                .headers
+                .as_ref()
+                .and_then(|headers| headers.get(mirror::PROTOCOL_VERSION))
+            && version.as_bytes().trim_ascii() != session.revision.as_str().as_bytes()
+        {
+            let text = "`MCP-Protocol-Version` is not the revision this session agreed on";
+            return refuse(
+                StatusCode::BAD_REQUEST,
+                codes::INVALID_REQUEST,
+                text,
+                "version_mismatch",
+            );
+        }
+        Ok(session)
+    }
+}
+
+/// Why a request may not start.
+fn refused(why: NotNow, id: RequestId) -> Problem {
+    let error = |code, text: &str| RpcError::new(code, text);
+    let id = Some(id);
+    match why {
+        NotNow::Duplicate => {
+            let error = error(
+                codes::INVALID_REQUEST,
+                "a request with this id is still running in this session",
+            );
+            Problem::new(StatusCode::BAD_REQUEST, id, error, "duplicate_id")
+        }
+        NotNow::TooMany => {
+            let error = error(
+                codes::OVERLOADED,
+                "too many requests are running in this session",
+            );
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, id, error, "rate_limited")
+        }
+        NotNow::Ended => Problem::session_unknown(id),
+    }
+}
+
+/// A refusal of one request whose message was sound; the id is the caller's to add.
+pub(super) fn in_band(code: i64, text: &str, reason: &'static str) -> Problem {
+    Problem::new(StatusCode::OK, None, RpcError::new(code, text), reason)
+}
