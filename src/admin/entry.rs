@@ -16,8 +16,10 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::{
     Change, Gateway, Role,
+    asked::{Asked, Bench},
     credential::Credentials,
-    operations::{Asked, Bench, OPERATIONS, Operation, Verb, Who},
+    operation::{Operation, Verb, Who},
+    operations::OPERATIONS,
     paging::Query,
     problem::Problem,
 };

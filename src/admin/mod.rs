@@ -7,11 +7,13 @@
 //! Deliberately absent: the page itself, and how the gateway does what is asked of it, which comes in by [`Gateway`].
 
 mod api;
+mod asked;
 mod credential;
 mod entry;
 mod follow;
 mod gateway;
 mod openapi;
+mod operation;
 mod operations;
 mod paging;
 mod probes;
@@ -33,7 +35,7 @@ pub use gateway::{
     AuditReader, Change, Configured, Controls, Gateway, LogDirectory, Metrics, Phase, Readiness,
     Reloaded, Trouble,
 };
-pub use openapi::document;
+pub use operations::document;
 pub use spec::{AdminSpec, TOKEN_CHARS};
 
 use credential::Credentials;

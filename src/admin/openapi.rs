@@ -1,31 +1,18 @@
 //! The document of the API, OpenAPI 3.1: made from the table of operations and from the types that are served, so that it
 //! cannot say anything else.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::collections::BTreeMap;
 
-use futures_util::{FutureExt as _, future::BoxFuture};
-use http::Response;
 use schemars::{Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
 use serde::Serialize;
 
 use super::{
     Role,
-    operations::{Asked, OPERATIONS, Operation, Told, Verb, Who},
+    operation::{Operation, Told, Verb, Who},
     paging::{Parameter, Shape},
-    problem::{self, Problem},
-    reply,
+    problem,
 };
-use crate::{json::Json, server::Body};
-
-/// The document.
-pub fn document() -> Json {
-    static DOCUMENT: LazyLock<Json> = LazyLock::new(made);
-    DOCUMENT.clone()
-}
-
-pub(super) fn serve(_: Asked) -> BoxFuture<'static, Result<Response<Body>, Problem>> {
-    std::future::ready(Ok(reply::json(&document()))).boxed()
-}
+use crate::json::Json;
 
 #[derive(Serialize)]
 struct Document<D> {
@@ -103,7 +90,8 @@ const DESCRIPTION: &str = "What Usher's admin listener serves. Problems are told
     looked at. Requests that a page of another origin sends are refused. Lists are told in pages: `next_cursor` of one is \
     `cursor` of the next.";
 
-fn made() -> Json {
+/// The document of these operations.
+pub(super) fn of(operations: &[Operation]) -> Json {
     let mut generator = SchemaSettings::draft2020_12()
         .with(|settings| {
             settings.definitions_path = "/components/schemas".into();
@@ -112,7 +100,7 @@ fn made() -> Json {
         .for_serialize()
         .into_generator();
     let mut paths: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
-    for operation in OPERATIONS {
+    for operation in operations {
         let verb = match operation.verb {
             Verb::Get => "get",
             Verb::Post => "post",
@@ -265,49 +253,5 @@ fn in_query(parameter: &Parameter) -> Place {
             Shape::Word(words) => json_schema!({ "type": "string", "enum": words }),
             Shape::Time => json_schema!({ "type": "string", "format": "date-time" }),
         },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_document_tells_of_every_operation_and_refers_to_nothing_that_is_not_there() {
-        let document = document();
-        let root = document.root();
-        let paths = root.member("paths").unwrap();
-        for operation in OPERATIONS {
-            let verb = if operation.verb == Verb::Get {
-                "get"
-            } else {
-                "post"
-            };
-            let one = paths.member(operation.path).unwrap().member(verb).unwrap();
-            assert_eq!(
-                one.member("operationId").unwrap().as_str().unwrap(),
-                operation.id
-            );
-            assert_eq!(
-                one.member("requestBody").is_some(),
-                operation.verb == Verb::Post
-            );
-        }
-        let schemas = root
-            .member("components")
-            .unwrap()
-            .member("schemas")
-            .unwrap();
-        let mut referred = 0;
-        for part in document.as_str().split(r##""$ref":"##).skip(1) {
-            let name = part.trim_start_matches('"').split('"').next().unwrap();
-            let name = name
-                .strip_prefix("#/components/schemas/")
-                .unwrap_or_else(|| panic!("{name}"));
-            assert!(schemas.member(name).is_some(), "{name}");
-            referred += 1;
-        }
-        assert!(referred > 40, "{referred}");
-        assert!(!document.as_str().contains("$defs"));
     }
 }

@@ -1,199 +1,22 @@
 //! The table of what the admin listener serves: one row an operation, from which requests are routed and the document is made.
 
-use std::sync::Arc;
+use std::sync::LazyLock;
 
-use futures_util::future::BoxFuture;
-use http::{Method, Response};
+use futures_util::{FutureExt as _, future::BoxFuture};
+use http::Response;
 use schemars::{Schema, SchemaGenerator};
 
 use super::{
-    Gateway, Role,
+    Role,
     api::{audit, catalog, configuration, findings, limits, live, policy, sessions, upstreams},
+    asked::Asked,
     openapi,
-    paging::{Parameter, Query, Shape},
+    operation::{Operation, Told, Who},
     probes,
     problem::Problem,
+    reply,
 };
-use crate::{json::Json, server::Body, tasks::Tasks};
-
-/// One operation.
-pub(super) struct Operation {
-    /// Its identifier, which stays the same.
-    pub(super) id: &'static str,
-    pub(super) verb: Verb,
-    /// Its path; `{name}` stands for one segment.
-    pub(super) path: &'static str,
-    pub(super) about: &'static str,
-    /// Who may do it.
-    pub(super) who: Who,
-    /// What may be in the query.
-    pub(super) query: &'static [Parameter],
-    /// What the body is; without one it is an empty object where the verb has any.
-    pub(super) body: Option<Describe>,
-    /// What is answered.
-    pub(super) answer: Told,
-    /// Beside those of every operation, the statuses of its problems.
-    pub(super) problems: &'static [u16],
-    pub(super) run: Run,
-}
-
-/// Reads or changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verb {
-    Get,
-    /// Has a body, which is JSON.
-    Post,
-}
-
-/// Who may do something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Who {
-    /// Whoever reaches the listener.
-    Anybody,
-    /// Whoever reaches a listener that only this machine reaches; else whoever has a credential.
-    Neighbours,
-    /// Whoever has a credential of this role, or a greater one.
-    Having(Role),
-}
-
-/// Makes the schema of a type.
-pub(super) type Describe = fn(&mut SchemaGenerator) -> Schema;
-/// Does an operation.
-pub(super) type Run = fn(Asked) -> BoxFuture<'static, Result<Response<Body>, Problem>>;
-
-/// What an operation answers.
-pub(super) enum Told {
-    Json(Describe),
-    /// The document itself.
-    Document,
-    /// Text of this sort.
-    Text(&'static str),
-    /// Events, each with data of this type.
-    Events(Describe),
-    /// Whether it is so in the status too: `503` where it is not.
-    Verdict(Describe),
-}
-
-/// One request, as operations see it.
-pub(super) struct Asked {
-    pub(super) gateway: Arc<Gateway>,
-    pub(super) bench: Arc<Bench>,
-    /// As what they come; `None`: without a credential.
-    pub(super) role: Option<Role>,
-    /// Whether only this machine reaches the listener.
-    pub(super) private: bool,
-    /// The segments that names in the path stand for.
-    pub(super) names: Vec<String>,
-    pub(super) query: Query,
-    /// The body; an empty object where there is none.
-    pub(super) body: Json,
-}
-
-/// What is shared by requests that take long.
-pub(super) struct Bench {
-    pub(super) tasks: Tasks,
-    /// Searches of the audit log at once.
-    pub(super) searches: Arc<tokio::sync::Semaphore>,
-    /// Event streams at once.
-    pub(super) streams: Arc<tokio::sync::Semaphore>,
-}
-
-impl Asked {
-    /// The segment that the first name in the path stands for.
-    pub(super) fn name(&self) -> &str {
-        self.names.first().map_or("", String::as_str)
-    }
-}
-
-impl Verb {
-    pub(super) const fn method(self) -> Method {
-        match self {
-            Self::Get => Method::GET,
-            Self::Post => Method::POST,
-        }
-    }
-}
-
-impl Operation {
-    /// The segments that its names stand for, if this is its path.
-    pub(super) fn names(&self, path: &str) -> Option<Vec<String>> {
-        let mut names = Vec::new();
-        let (mut pattern, mut given) = (self.path.split('/'), path.split('/'));
-        loop {
-            match (pattern.next(), given.next()) {
-                (None, None) => return Some(names),
-                (Some(part), Some(text)) if part.starts_with('{') => {
-                    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-                    if text.is_empty() || text.len() > 64 || !text.bytes().all(plain) {
-                        return None;
-                    }
-                    names.push(text.to_owned());
-                }
-                (Some(part), Some(text)) if part == text => {}
-                (_, _) => return None,
-            }
-        }
-    }
-
-    /// The same without a body and with no problems of its own.
-    const fn get(
-        id: &'static str,
-        path: &'static str,
-        answer: Told,
-        run: Run,
-        about: &'static str,
-    ) -> Self {
-        Self {
-            id,
-            verb: Verb::Get,
-            path,
-            about,
-            who: Who::Having(Role::Auditor),
-            query: &[],
-            body: None,
-            answer,
-            problems: &[],
-            run,
-        }
-    }
-
-    /// A change.
-    const fn post(
-        id: &'static str,
-        path: &'static str,
-        answer: Told,
-        run: Run,
-        about: &'static str,
-    ) -> Self {
-        Self {
-            verb: Verb::Post,
-            who: Who::Having(Role::Operator),
-            ..Self::get(id, path, answer, run, about)
-        }
-    }
-
-    const fn by(self, who: Who) -> Self {
-        Self { who, ..self }
-    }
-
-    const fn with(self, query: &'static [Parameter]) -> Self {
-        Self { query, ..self }
-    }
-
-    const fn of(self, body: Describe) -> Self {
-        Self {
-            body: Some(body),
-            ..self
-        }
-    }
-
-    const fn failing(self, problems: &'static [u16]) -> Self {
-        Self { problems, ..self }
-    }
-}
-
-/// A text of at most so many characters.
-const NAME: Shape = Shape::Text(1_024);
+use crate::{json::Json, server::Body};
 
 /// Every operation, in the order of the document.
 pub(super) const OPERATIONS: &[Operation] = &[
@@ -204,7 +27,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     Operation::get("metrics", "/metrics", Told::Text("text/plain; version=0.0.4; charset=utf-8"), probes::metrics, "Every metric in the text format of Prometheus. Off loopback with a credential only.")
         .by(Who::Neighbours)
         .failing(&[404]),
-    Operation::get("document", "/api/openapi.json", Told::Document, openapi::serve, "This document."),
+    Operation::get("document", "/api/openapi.json", Told::Document, serve_document, "This document."),
     Operation::get("status", "/api/status", Told::Json(describe::<probes::Status>), probes::status, "The gateway at a glance."),
     Operation::get("list_upstreams", "/api/upstreams", Told::Json(describe::<upstreams::List>), upstreams::list, "The upstreams, by name.")
         .with(upstreams::LIST),
@@ -255,9 +78,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .failing(&[409]),
 ];
 
-/// The name filters of catalogs and logs.
-pub(super) const fn named(name: &'static str, about: &'static str) -> Parameter {
-    Parameter::maybe(name, NAME, about)
+/// Their document.
+pub fn document() -> Json {
+    static DOCUMENT: LazyLock<Json> = LazyLock::new(|| openapi::of(OPERATIONS));
+    DOCUMENT.clone()
+}
+
+fn serve_document(_: Asked) -> BoxFuture<'static, Result<Response<Body>, Problem>> {
+    std::future::ready(Ok(reply::json(&document()))).boxed()
 }
 
 fn describe<T: schemars::JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
@@ -269,6 +97,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::admin::operation::Verb;
 
     #[test]
     fn operations_have_names_and_places_of_their_own() {
@@ -312,5 +141,44 @@ mod tests {
         ] {
             assert_eq!(names(path), None, "{path}");
         }
+    }
+
+    #[test]
+    fn the_document_tells_of_every_operation_and_refers_to_nothing_that_is_not_there() {
+        let document = document();
+        let root = document.root();
+        let paths = root.member("paths").unwrap();
+        for operation in OPERATIONS {
+            let verb = if operation.verb == Verb::Get {
+                "get"
+            } else {
+                "post"
+            };
+            let one = paths.member(operation.path).unwrap().member(verb).unwrap();
+            assert_eq!(
+                one.member("operationId").unwrap().as_str().unwrap(),
+                operation.id
+            );
+            assert_eq!(
+                one.member("requestBody").is_some(),
+                operation.verb == Verb::Post
+            );
+        }
+        let schemas = root
+            .member("components")
+            .unwrap()
+            .member("schemas")
+            .unwrap();
+        let mut referred = 0;
+        for part in document.as_str().split(r##""$ref":"##).skip(1) {
+            let name = part.trim_start_matches('"').split('"').next().unwrap();
+            let name = name
+                .strip_prefix("#/components/schemas/")
+                .unwrap_or_else(|| panic!("{name}"));
+            assert!(schemas.member(name).is_some(), "{name}");
+            referred += 1;
+        }
+        assert!(referred > 40, "{referred}");
+        assert!(!document.as_str().contains("$defs"));
     }
 }

@@ -15,6 +15,8 @@ pub(super) const MOST: u64 = 500;
 const USUAL: usize = 100;
 /// The longest cursor.
 const CURSOR_CHARS: usize = 16_384;
+/// The longest name that is looked for.
+const NAME_CHARS: usize = 1_024;
 
 /// One page of a list.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -71,6 +73,11 @@ impl Parameter {
             shape,
             needed: false,
         }
+    }
+
+    /// A filter by name, of catalogs and logs.
+    pub(super) const fn named(name: &'static str, about: &'static str) -> Self {
+        Self::maybe(name, Shape::Text(NAME_CHARS), about)
     }
 
     pub(super) const fn needed(name: &'static str, shape: Shape, about: &'static str) -> Self {

@@ -9,7 +9,7 @@ use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Phase, api::upstreams::word, operations::Asked, problem::Problem, reply};
+use super::{Phase, api::upstreams::word, asked::Asked, problem::Problem, reply};
 use crate::{json::Json, server::Body, upstream::State};
 
 type Answer = BoxFuture<'static, Result<Response<Body>, Problem>>;

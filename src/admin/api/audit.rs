@@ -1,25 +1,43 @@
 //! The audit log: searching it, and following what is written.
 
-use std::{io, ops::ControlFlow, sync::Arc};
+use std::{
+    fs::File,
+    io::{self, Read as _, Seek as _, SeekFrom},
+    ops::ControlFlow,
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
-use futures_util::FutureExt as _;
+use futures_util::{FutureExt as _, future::BoxFuture};
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
+use tokio::time::sleep;
 
 use super::{Answer, Given, aside};
 use crate::{
     admin::{
         AuditReader,
-        follow::{self, Records},
-        operations::{Asked, named},
+        asked::Asked,
+        follow::{self, Source, event},
         paging::{CURSOR, LIMIT, Page, Parameter, Query, Shape},
         problem::Problem,
     },
-    audit::query::Filter,
+    audit::{chain::Line, entry::Entry, follow::Follower, log::segments, query::Filter},
     json::{Json, Limits},
 };
+
+/// How often the log is looked at for what was written since.
+const LOOK: Duration = Duration::from_millis(250);
+/// The same after some were read that nobody wanted.
+const NEXT: Duration = Duration::from_millis(1);
+/// What is read of the log at once.
+const RECORDS: usize = 256;
+const BYTES: usize = 256 << 10;
+/// What surely has a whole record in it: none is longer than half of it (SECURITY 6).
+const TAIL: u64 = 128 << 10;
 
 pub(in crate::admin) const SEARCH: &[Parameter] = &[
     CURSOR,
@@ -41,18 +59,19 @@ pub(in crate::admin) const FOLLOW: &[Parameter] = &[
     PRINCIPAL, UPSTREAM, NAME, METHOD, OUTCOME, DECISION, REASON, FINDING, EVENT, CALL,
 ];
 
-const PRINCIPAL: Parameter = named("principal", "Only records of this principal, by name.");
+const PRINCIPAL: Parameter =
+    Parameter::named("principal", "Only records of this principal, by name.");
 const UPSTREAM: Parameter = Parameter::maybe(
     "upstream",
     Shape::Text(32),
     "Only records of this upstream.",
 );
-const NAME: Parameter = named(
+const NAME: Parameter = Parameter::named(
     "name",
     "Only records of this tool, prompt or resource, by either of its names.",
 );
-const METHOD: Parameter = named("method", "Only records of this method.");
-const OUTCOME: Parameter = named(
+const METHOD: Parameter = Parameter::named("method", "Only records of this method.");
+const OUTCOME: Parameter = Parameter::named(
     "outcome",
     "Only records of this outcome: `ok`, `tool_error`, `denied`, …",
 );
@@ -61,16 +80,16 @@ const DECISION: Parameter = Parameter::maybe(
     Shape::Word(&["permit", "deny"]),
     "Only records of this decision.",
 );
-const REASON: Parameter = named(
+const REASON: Parameter = Parameter::named(
     "reason",
     "Only records of what was refused for this reason.",
 );
-const FINDING: Parameter = named(
+const FINDING: Parameter = Parameter::named(
     "finding",
     "Only records with a finding of this class or rule.",
 );
-const EVENT: Parameter = named("event", "Only records of this kind of event.");
-const CALL: Parameter = named(
+const EVENT: Parameter = Parameter::named("event", "Only records of this kind of event.");
+const CALL: Parameter = Parameter::named(
     "call",
     "Only records of this call: the reference that its client was told.",
 );
@@ -163,5 +182,119 @@ fn filter(query: &Query) -> Filter {
         finding: query.owned("finding"),
         event: query.owned("event"),
         call: query.owned("call"),
+    }
+}
+
+/// The records of an audit log that are written from now on.
+struct Records {
+    follower: Follower,
+    filter: Filter,
+}
+
+impl Records {
+    /// Those of this log that `filter` wants.
+    ///
+    /// # Errors
+    /// When nobody can tell where the log ends now.
+    fn from_now_on(directory: &Path, filter: &Filter) -> io::Result<Self> {
+        Ok(Self {
+            follower: Follower::after(directory, last(directory)?),
+            filter: filter.as_written(),
+        })
+    }
+
+    fn told(&self, line: &[u8]) -> Option<Bytes> {
+        let line = Line::parse(line)?;
+        let entry = Entry::parse(line.event)?;
+        let wanted = self.filter.matches(&entry);
+        let record = wanted.then(|| Record::of(line.seq, line.event)).flatten()?;
+        Some(event("record", &Json::of(&record)))
+    }
+}
+
+impl Source for Records {
+    fn next(&mut self) -> BoxFuture<'_, Option<Vec<Bytes>>> {
+        async {
+            loop {
+                // A piece of a file that was just written: it is in memory.
+                let batch = match self.follower.read(RECORDS, BYTES) {
+                    Ok(batch) => batch,
+                    Err(error) => {
+                        tracing::error!(%error, "the audit log cannot be followed");
+                        return None;
+                    }
+                };
+                let events: Vec<_> = batch.lines().filter_map(|line| self.told(line)).collect();
+                if !events.is_empty() {
+                    return Some(events);
+                }
+                sleep(if batch.is_empty() { LOOK } else { NEXT }).await;
+            }
+        }
+        .boxed()
+    }
+}
+
+/// The number of the last record of a log; 0 of an empty one.
+fn last(directory: &Path) -> io::Result<u64> {
+    let Some(segment) = segments(directory)?.pop() else {
+        return Ok(0);
+    };
+    let mut file = File::open(&segment.path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    let mut text = Vec::new();
+    file.take(TAIL).read_to_end(&mut text)?;
+    let mut lines = text.split(|byte| *byte == b'\n').rev();
+    let last = lines.find_map(|line| Some(Line::parse(line)?.seq));
+    Ok(last.unwrap_or_else(|| segment.first.saturating_sub(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::chain::{Origin, Place, link};
+
+    fn lines(events: &[&str]) -> (Vec<u8>, Place) {
+        let origin = Origin {
+            node: "n".to_owned(),
+            boot: "b".to_owned(),
+        };
+        let (mut text, mut last) = (Vec::new(), Place::START);
+        for event in events {
+            last = link(&mut text, event.as_bytes(), &last, &origin);
+        }
+        (text, last)
+    }
+
+    #[test]
+    fn a_log_is_followed_from_its_end_and_one_that_cannot_be_read_not_at_all() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(last(directory.path()).unwrap(), 0);
+        let (text, end) = lines(&[r#"{"v":1}"#; 3]);
+        let name = format!("{:020}-0000.jsonl", 1);
+        std::fs::write(directory.path().join(name), text).unwrap();
+        assert_eq!((last(directory.path()).unwrap(), end.seq), (3, 3));
+        let none = directory.path().join("none");
+        assert!(Records::from_now_on(&none, &Filter::default()).is_err());
+    }
+
+    #[test]
+    fn a_filter_means_what_records_make_of_what_it_says() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut text = String::new();
+        crate::audit::canonical::text(&mut text, "a\u{202e}b", 100);
+        let event = format!(r#"{{"event":"call","target":{{"exposed":{text}}}}}"#);
+        let (line, _) = lines(&[&event]);
+        let told = |name: &str| {
+            let filter = Filter {
+                name: Some(name.to_owned()),
+                ..Filter::default()
+            };
+            let records = Records::from_now_on(directory.path(), &filter).unwrap();
+            records.told(line.trim_ascii_end()).is_some()
+        };
+        assert!(told("a\u{202e}b"));
+        assert!(!told("ab"));
     }
 }

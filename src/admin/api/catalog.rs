@@ -9,7 +9,7 @@ use super::{Answer, Given, KINDS, aside, findings::Found, kind_word};
 use crate::{
     admin::{
         Gateway,
-        operations::{Asked, named},
+        asked::Asked,
         paging::{CURSOR, LIMIT, Page, Parameter, Shape},
         problem::Problem,
     },
@@ -20,7 +20,7 @@ use crate::{
 pub(in crate::admin) const SEARCH: &[Parameter] = &[
     CURSOR,
     LIMIT,
-    named(
+    Parameter::named(
         "q",
         "Only items whose name, title or description holds this, whatever the case of its letters.",
     ),

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Answer, Given, now};
 use crate::{
-    admin::{operations::Asked, problem::Problem, reply},
+    admin::{asked::Asked, problem::Problem, reply},
     json::Json,
 };
 

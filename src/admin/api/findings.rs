@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Answer, now, told_time};
 use crate::{
     admin::{
-        operations::{Asked, named},
+        asked::Asked,
         paging::{CURSOR, LIMIT, Page, Parameter, Shape},
     },
     findings::Finding,
@@ -18,7 +18,7 @@ pub(in crate::admin) const LIST: &[Parameter] = &[
     CURSOR,
     LIMIT,
     Parameter::maybe("upstream", Shape::Text(32), "Only those of this upstream."),
-    named(
+    Parameter::named(
         "class",
         "Only those of this class: `secret`, `hidden`, `definition_changed`, …",
     ),

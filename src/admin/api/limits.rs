@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Answer, now};
 use crate::admin::{
-    operations::Asked,
+    asked::Asked,
     paging::{CURSOR, LIMIT, Page, Parameter},
 };
 

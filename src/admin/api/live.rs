@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::{Answer, told_time};
 use crate::{
     admin::{
+        asked::Asked,
         follow::{self, Source, event},
-        operations::Asked,
     },
     feed::{CallSeen, Seen, Watching},
     json::Json,

@@ -22,7 +22,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::{operations::Asked, problem::Problem, reply};
+use super::{asked::Asked, problem::Problem, reply};
 use crate::{
     json::Json,
     protocol::{methods::ListKind, names::Scope},

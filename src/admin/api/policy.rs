@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::{Answer, aside};
 use crate::{
     admin::{
-        operations::Asked,
+        asked::Asked,
         paging::{CURSOR, LIMIT, Page, Parameter},
         problem::Problem,
     },

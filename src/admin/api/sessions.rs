@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Answer, aside, millis, now, scope_word};
 use crate::{
     admin::{
-        operations::{Asked, named},
+        asked::Asked,
         paging::{CURSOR, LIMIT, Page, Parameter},
         problem::Problem,
     },
@@ -20,7 +20,7 @@ use crate::{
 pub(in crate::admin) const LIST: &[Parameter] = &[
     CURSOR,
     LIMIT,
-    named("principal", "Only those of this principal, by name."),
+    Parameter::named("principal", "Only those of this principal, by name."),
 ];
 pub(in crate::admin) const STREAMS: &[Parameter] = &[CURSOR, LIMIT];
 

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::{Answer, Given, aside, kind_word, millis, now, upstream};
 use crate::{
     admin::{
-        operations::{Asked, named},
+        asked::Asked,
         paging::{CURSOR, LIMIT, Page, Parameter, Shape},
         problem::Problem,
     },
@@ -21,7 +21,7 @@ pub(in crate::admin) const LIST: &[Parameter] = &[
     CURSOR,
     LIMIT,
     Parameter::maybe("state", Shape::Word(STATES), "Only those in this state."),
-    named("q", "Only those whose name holds this."),
+    Parameter::named("q", "Only those whose name holds this."),
 ];
 
 const STATES: &[&str] = &["ready", "connecting", "away", "disabled"];
