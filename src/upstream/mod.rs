@@ -6,6 +6,7 @@
 
 mod asking;
 mod bell;
+mod connector;
 mod credentials;
 mod exchange;
 mod handle;
@@ -18,6 +19,8 @@ mod own;
 mod params;
 mod probe;
 mod promised;
+mod shared;
+mod sink;
 pub mod spec;
 mod supervisor;
 mod tally;
@@ -53,7 +56,7 @@ use bell::Bell;
 pub use credentials::CredentialError;
 pub use handle::{State, Status, Upstream};
 pub use own::Claim;
-pub use supervisor::Sink;
+pub use sink::Sink;
 pub use tally::Counts;
 
 /// One upstream, spoken to in the era it understands.

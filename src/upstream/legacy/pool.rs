@@ -26,7 +26,7 @@ use crate::{
     call::Identity,
     tasks::Tasks,
     upstream::{
-        UpstreamError, asking::Offer, health::Backoff, line::Wire, probe::Connector,
+        UpstreamError, asking::Offer, connector::Connector, health::Backoff, line::Wire,
         spec::HttpTransport, terms::Terms,
     },
 };

@@ -9,7 +9,7 @@ use crate::{
     call::{Caller, Event, LogLevel, Outcome, Principal, Step},
     protocol::Revision,
     upstream::{
-        probe::Connector,
+        connector::Connector,
         scripted::{
             Play, Processes, Scripted, Sent, a_call, a_caller, a_pipe, a_route, a_tool_call,
             an_address, greeting, last, note, result, terms,

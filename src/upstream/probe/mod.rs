@@ -6,74 +6,28 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures_util::future::BoxFuture;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{
     Peer, UpstreamError,
     asking::Offer,
-    credentials::Credentials,
+    connector::Connector,
     exchange::{self, Told},
     legacy::{Legacy, NotOpened, Opener, Proposal, Session},
     line::Wire,
     modern::{self, Modern},
     spec::{Endpoint, HttpTransport, Isolation, Pin, UpstreamSpec},
     terms::Terms,
-    transport::{self, Head, Transport},
+    transport::{Head, Transport},
 };
 use crate::{
     json::{Json, Kind, Node},
     jsonrpc::RpcError,
     protocol::{Era, Revision, codes, methods},
-    tasks::Tasks,
 };
 
 /// How long a legacy verdict is trusted: upgraded servers still answer `initialize`, so a stale one never fails by itself.
 const LEGACY_FOR: Duration = Duration::from_secs(12 * 3600);
-
-/// Makes transports to one upstream.
-pub(super) trait Connector: Send + Sync + 'static {
-    /// A new transport; `http` says which of the two where there is a choice.
-    fn connect(
-        &self,
-        http: HttpTransport,
-    ) -> BoxFuture<'_, Result<Arc<dyn Transport>, UpstreamError>>;
-}
-
-/// The real transports.
-pub(super) struct Dialer {
-    /// Where to.
-    pub(super) spec: UpstreamSpec,
-    /// The tokens for it, where they are got by a grant.
-    pub(super) credentials: Option<Credentials>,
-    /// Who owns what the transports run.
-    pub(super) tasks: Tasks,
-}
-
-impl Connector for Dialer {
-    fn connect(
-        &self,
-        http: HttpTransport,
-    ) -> BoxFuture<'_, Result<Arc<dyn Transport>, UpstreamError>> {
-        Box::pin(async move {
-            let token = match (&self.credentials, http) {
-                (Some(credentials), HttpTransport::Sse) => {
-                    // Its stream is one for everybody.
-                    if credentials.is_per_principal() {
-                        return Err(UpstreamError::Protocol(
-                            "HTTP+SSE has no place for each user's own credential".into(),
-                        ));
-                    }
-                    credentials.header(None).await?
-                }
-                _ => None,
-            };
-            let own = self.credentials.as_ref();
-            let own = own.is_some_and(Credentials::is_per_principal);
-            transport::connect(&self.spec, http, token, own, &self.tasks).await
-        })
-    }
-}
 
 /// Probes one upstream, and remembers what it found.
 pub(super) struct Probe {

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     UpstreamError,
-    probe::Connector,
+    connector::Connector,
     spec::HttpTransport,
     transport::{Answer, Frames, Head, Outbound, Transport},
 };

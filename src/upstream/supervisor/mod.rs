@@ -17,31 +17,20 @@ use tokio_util::sync::CancellationToken;
 use super::{
     CredentialError, Peer, UpstreamError,
     bell::Spacing,
+    connector::Connector,
     credentials::Credentials,
-    handle::{Being, Presence, Shared},
     health::{Backoff, jittered},
-    probe::{Connector, Probe},
+    probe::Probe,
+    shared::{Being, Presence, Shared},
+    sink::Sink,
     spec::Endpoint,
 };
 use crate::{
-    call::Grantee,
     catalog::Contribution,
     events::Lists,
     metrics::{Bound, reached},
     protocol::{UpstreamId, methods::ListKind},
 };
-
-/// Takes what upstreams offer; the catalog is built from it.
-pub trait Sink: Send + Sync {
-    /// Upstream `id` now offers this, instead of what it offered before. Must not block.
-    fn publish(&self, id: &UpstreamId, contribution: Contribution);
-
-    /// What upstream `id` offers was read again at `read_at`, and is what was published last. Must not block.
-    fn confirm(&self, id: &UpstreamId, read_at: Instant);
-
-    /// Upstream `id` now offers this to one principal and to nobody else; `None`: nothing of their own. Must not block.
-    fn publish_to(&self, who: &Grantee, id: &UpstreamId, contribution: Option<Contribution>);
-}
 
 /// The shortest time between two reads of a list that was said to have changed.
 pub(super) const COALESCE: Duration = Duration::from_secs(2);

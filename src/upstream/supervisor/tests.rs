@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 
 use super::*;
 use crate::{
-    call::{Outcome, Reply},
+    call::{Grantee, Outcome, Reply},
     protocol::Revision,
     tasks::Tasks,
     upstream::{

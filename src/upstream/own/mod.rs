@@ -6,8 +6,9 @@
 //! Bounds: [`MAX`] principals an upstream, of whom those who came least lately go first, forgotten after [`IDLE`]; [`TURNS`]
 //! readings at once.
 
+mod reading;
+
 use std::{
-    pin::pin,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -19,21 +20,14 @@ use arc_swap::ArcSwap;
 use dashmap::DashMap;
 use tokio::{
     sync::{Notify, Semaphore},
-    time::{Instant, sleep_until, timeout_at},
+    time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    CredentialError, Peer, UpstreamError,
-    bell::{Bell, Spacing},
-    handle::Shared,
-    supervisor::{COALESCE, pace},
-};
+use super::bell::Bell;
 use crate::{
     call::{Grantee, Identity},
-    catalog::Contribution,
     events::{Desk, Lists},
-    metrics::{Bound, reached},
 };
 
 /// The most principals of one upstream whose lists are kept.
@@ -214,223 +208,13 @@ impl Kept {
     }
 }
 
-impl Shared {
-    /// The lists of one principal alone are wanted: they begin to be read unless they are known. `None` where lists are
-    /// everybody's, or there is nothing to ask for this principal's with.
-    pub(super) fn claim(self: &Arc<Self>, identity: &Arc<Identity>) -> Option<Claim> {
-        let credentials = self.terms.credentials.as_ref()?;
-        if !credentials.lists_are_own() {
-            return None;
-        }
-        let mark = credentials.mark(identity)?;
-        self.lend(identity);
-        let begin = |kept: Arc<Kept>| {
-            let shared = Arc::clone(self);
-            let tasks = self.terms.tasks.clone();
-            tasks.spawn(async move { shared.keep(kept).await });
-        };
-        let own = &self.terms.own;
-        Some(own.claim(identity, mark, &self.terms.desk, begin))
-    }
-
-    /// Where the upstream is not there and may be reached with this principal's token, has that tried; whether it is so.
-    pub(super) fn lend(&self, identity: &Arc<Identity>) -> bool {
-        let credentials = self.terms.credentials.as_ref();
-        let Some(credentials) = credentials.filter(|it| it.lists_are_own()) else {
-            return false;
-        };
-        if self.is_ready() || credentials.mark(identity).is_none() {
-            return false;
-        }
-        credentials.loan().offer(identity);
-        let closed = self.is_closed();
-        if closed {
-            self.nudged.notify_one();
-        }
-        closed
-    }
-
-    /// Looks whether those whose lists are kept still have what these were read with.
-    pub(super) fn regranted(&self) {
-        if let Some(credentials) = &self.terms.credentials {
-            for kept in &self.terms.own.kept {
-                kept.look(credentials.mark(&kept.identity.load()));
-            }
-        }
-    }
-
-    /// Keeps the lists of one principal until they are not wanted any more.
-    async fn keep(&self, kept: Arc<Kept>) {
-        tokio::select! {
-            biased;
-            () = kept.over.cancelled() => {}
-            () = self.read_on(&kept) => {}
-        }
-        kept.desk.away();
-        self.terms.own.forget(&kept);
-        // Who came back meanwhile is told again by whoever reads for them now.
-        if !self.terms.own.kept.contains_key(&kept.who) {
-            self.sink.publish_to(&kept.who, &self.spec.id, None);
-        }
-        kept.settled.cancel();
-    }
-
-    async fn read_on(&self, kept: &Kept) {
-        let mut known = Known::default();
-        let mut spacing = Spacing::new(Instant::now());
-        loop {
-            let identity = kept.identity.load_full();
-            let deadline = Instant::now() + self.terms.timeouts.list;
-            let peer = timeout_at(deadline, self.came()).await.ok();
-            if peer.is_some() {
-                kept.desk.begin();
-            } else {
-                kept.desk.away();
-            }
-            let mut ended = pin!(async {
-                match &peer {
-                    Some(peer) => tokio::select! {
-                        _ = peer.lost() => {
-                            kept.desk.away();
-                            sleep_until(Instant::now() + COALESCE).await;
-                        }
-                        () = peer.watch_for(&identity, &kept.bell, &kept.desk) => {}
-                    },
-                    None => std::future::pending().await,
-                }
-            });
-            loop {
-                let began = Instant::now();
-                let read = self.read(peer.as_ref(), kept).await;
-                if known.learn(read, began, self.spec.stale_for) {
-                    let told = known.offered.clone();
-                    self.sink.publish_to(&kept.who, &self.spec.id, told);
-                }
-                kept.settled.cancel();
-                let wait = pace(known.offered.as_ref(), self.spec.poll, known.failures);
-                tokio::select! {
-                    biased;
-                    rung = kept.bell.rung(&spacing) => spacing.after(rung.changed, COALESCE),
-                    // With the token that they came with last.
-                    wanted = self.due(kept, began, wait) => if wanted { break } else { return },
-                    () = &mut ended => break,
-                }
-            }
-        }
-    }
-
-    /// Reads for somebody, within the deadline of a list.
-    async fn read(
-        &self,
-        peer: Option<&Arc<dyn Peer>>,
-        kept: &Kept,
-    ) -> Result<Contribution, UpstreamError> {
-        let peer = peer.ok_or_else(|| UpstreamError::unavailable("not connected"))?;
-        let deadline = Instant::now() + self.terms.timeouts.list;
-        let identity = kept.identity.load_full();
-        let reading = async {
-            let _turn = self.terms.own.turns.acquire().await;
-            peer.offer_to(&identity).await
-        };
-        let late = |_| {
-            reached(Bound::DeadlineList);
-            UpstreamError::Timeout("list")
-        };
-        timeout_at(deadline, reading).await.map_err(late).flatten().inspect_err(|error| {
-            tracing::info!(upstream = %self.spec.id, %error, "a principal's own lists could not be read");
-        })
-    }
-
-    /// Waits until they are to be read again; whether they still are.
-    async fn due(&self, kept: &Kept, read_at: Instant, wait: Duration) -> bool {
-        sleep_until(Instant::now() + wait).await;
-        loop {
-            let last = self.terms.own.last(kept);
-            if kept.is_held() || last > read_at {
-                return true;
-            }
-            tokio::select! {
-                () = kept.wanted.notified() => {}
-                () = sleep_until(last + IDLE) => return false,
-            }
-        }
-    }
-}
-
-/// What is known of what one principal is offered.
-#[derive(Default)]
-struct Known {
-    offered: Option<Contribution>,
-    /// When that was read.
-    good_at: Option<Instant>,
-    /// Readings that have failed since.
-    failures: u32,
-}
-
-impl Known {
-    /// Takes in how a reading went; whether something else is known now. What was read last stays for `stale_for`, marked,
-    /// unless it was refused.
-    fn learn(
-        &mut self,
-        read: Result<Contribution, UpstreamError>,
-        began: Instant,
-        stale_for: Duration,
-    ) -> bool {
-        let next = match read {
-            Ok(contribution) => {
-                (self.failures, self.good_at) = (0, Some(began));
-                Some(contribution)
-            }
-            Err(error) => {
-                self.failures = self.failures.saturating_add(1);
-                let fresh = self.good_at.is_some_and(|at| at.elapsed() < stale_for);
-                let kept = self
-                    .offered
-                    .clone()
-                    .filter(|_| fresh && !is_refusal(&error));
-                kept.map(|known| Contribution {
-                    away: true,
-                    ..known
-                })
-            }
-        };
-        let same = match (&self.offered, &next) {
-            (Some(known), Some(next)) => known.offers_the_same(next),
-            (None, None) => true,
-            _ => false,
-        };
-        if !same {
-            self.offered = next;
-        }
-        !same
-    }
-}
-
-/// Whether an upstream, or who issues tokens for it, does not know this principal any more.
-fn is_refusal(error: &UpstreamError) -> bool {
-    match error {
-        UpstreamError::Auth(_) => true,
-        UpstreamError::Credential(CredentialError::Lacks(_)) => true,
-        UpstreamError::Credential(error) => error.is_the_callers(),
-        UpstreamError::Unavailable { .. }
-        | UpstreamError::Timeout(_)
-        | UpstreamError::Protocol(_)
-        | UpstreamError::Undeclared(_)
-        | UpstreamError::Status(_)
-        | UpstreamError::Redirect
-        | UpstreamError::TooLarge(_)
-        | UpstreamError::RequestTooLarge
-        | UpstreamError::Overloaded
-        | UpstreamError::NeedsCapabilities(_)
-        | UpstreamError::OutcomeUnknown
-        | UpstreamError::Refused(_) => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::{IdentityKind, Principal};
+    use crate::{
+        call::{IdentityKind, Principal},
+        upstream::bell::Spacing,
+    };
 
     fn somebody(name: &str) -> Arc<Identity> {
         Arc::new(Identity {

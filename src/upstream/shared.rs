@@ -1,0 +1,103 @@
+//! What the handle on one upstream shares with whoever works for it: whether it is there, and what is wanted of it.
+
+use std::sync::{Arc, atomic::AtomicU64};
+
+use arc_swap::ArcSwap;
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Peer, UpstreamError, health::Circuit, sink::Sink, spec::UpstreamSpec, tally::Tally,
+    terms::Terms,
+};
+
+/// What the handle, the supervisor and those who read for principals share.
+pub(super) struct Shared {
+    pub(super) spec: UpstreamSpec,
+    pub(super) terms: Arc<Terms>,
+    pub(super) presence: ArcSwap<Presence>,
+    /// Cancelled when the first attempt to connect is over, and its lists are read if it succeeded.
+    pub(super) settled: CancellationToken,
+    /// Cancelled when everything is closed.
+    pub(super) closed: CancellationToken,
+    pub(super) circuit: Circuit,
+    /// Where it is told what the upstream offers.
+    pub(super) sink: Arc<dyn Sink>,
+    /// Tells that the upstream is there.
+    pub(super) arrived: Notify,
+    /// Ends the wait before the next attempt to connect.
+    pub(super) nudged: Notify,
+    pub(super) restarts: AtomicU64,
+    /// How often its lists were read, and how often that failed.
+    pub(super) refreshes: [AtomicU64; 2],
+    /// What operators want of it.
+    pub(super) wishes: watch::Sender<Wish>,
+    pub(super) tally: Tally,
+}
+
+/// What operators want of an upstream.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Wish {
+    /// It is not to be used.
+    pub(super) off: bool,
+    /// How often it was to begin anew.
+    pub(super) restarts: u64,
+}
+
+/// Whether the upstream is there.
+pub(super) struct Presence {
+    pub(super) state: Being,
+    pub(super) since: Instant,
+    /// What went wrong last, if anything did.
+    pub(super) error: Option<UpstreamError>,
+}
+
+/// See [`Presence`].
+pub(super) enum Being {
+    /// The first attempt is under way.
+    Connecting,
+    Ready(Arc<dyn Peer>),
+    Away {
+        retry_at: Option<Instant>,
+    },
+    /// An operator does not want it used.
+    Disabled,
+}
+
+impl Shared {
+    pub(super) fn wish_off(&self, off: bool) -> bool {
+        self.wishes.send_if_modified(|wish| {
+            let news = wish.off != off;
+            wish.off = off;
+            news
+        })
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        matches!(self.presence.load().state, Being::Ready(_))
+    }
+
+    /// Whether it answered to nobody without a token, so that somebody who has one may open it.
+    pub(super) fn is_closed(&self) -> bool {
+        let presence = self.presence.load();
+        matches!(presence.state, Being::Away { .. })
+            && matches!(
+                presence.error,
+                Some(UpstreamError::Auth(_) | UpstreamError::Credential(_))
+            )
+    }
+
+    /// The peer, when there is one.
+    pub(super) async fn came(&self) -> Arc<dyn Peer> {
+        loop {
+            let arrived = self.arrived.notified();
+            if let Being::Ready(peer) = &self.presence.load().state {
+                return Arc::clone(peer);
+            }
+            arrived.await;
+        }
+    }
+}
