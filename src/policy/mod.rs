@@ -18,6 +18,7 @@
 //! have to know; one record with every argument of every tool, whose types contradict each other; text alone, which
 //! compares no numbers.
 
+mod action;
 mod ask;
 mod cases;
 mod class;
@@ -53,7 +54,8 @@ use class::{CLASSES, Classes, Mixing};
 use load::{Compiled, File};
 use slice::ClassRules;
 
-pub use ask::{Action, Approval, Ask, Circumstances, Denied, Permit, Refusal};
+pub use action::Action;
+pub use ask::{Approval, Ask, Circumstances, Denied, Permit, Refusal};
 pub use cases::{Outcome, Somebody, moment};
 pub use class::Class;
 pub use explain::{Able, About, Explanation, State, Told, Weighed};
