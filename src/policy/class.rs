@@ -15,7 +15,7 @@ use std::{
 
 use moka::sync::Cache;
 
-use super::{load::Compiled, mention::Attributes, rule::Literal};
+use super::{load::Compiled, mention::Attributes, rule::Literal, schema::type_of};
 use crate::call::{Identity, IdentityKind};
 
 /// Classes that are kept; the least used are forgotten, and made anew when they come again.
@@ -218,16 +218,6 @@ const KINDS: [IdentityKind; 4] = [
     IdentityKind::Agent,
     IdentityKind::Key,
 ];
-
-/// The type of a kind of identity in policies.
-pub(super) const fn type_of(kind: IdentityKind) -> &'static str {
-    match kind {
-        IdentityKind::Anonymous => "Anonymous",
-        IdentityKind::User => "User",
-        IdentityKind::Agent => "Agent",
-        IdentityKind::Key => "Key",
-    }
-}
 
 impl Classes {
     pub(super) fn of(compiled: &Compiled) -> Self {

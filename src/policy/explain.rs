@@ -186,7 +186,7 @@ impl Prepared {
             listed,
             who: format!(
                 "{}::{:?}",
-                super::class::type_of(ask.who.kind),
+                super::schema::type_of(ask.who.kind),
                 &*ask.who.name
             ),
             within: Vec::new(),
@@ -311,7 +311,7 @@ impl Prepared {
         named.extend(groups.names().map(|name| ("Group".into(), name.clone())));
         for kind in [IdentityKind::User, IdentityKind::Agent, IdentityKind::Key] {
             let members = groups.members(kind);
-            let ty = super::class::type_of(kind);
+            let ty = super::schema::type_of(kind);
             named.extend(members.map(|(name, _)| (ty.into(), name.clone())));
         }
         for (ty, id) in &named {

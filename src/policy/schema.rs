@@ -16,6 +16,7 @@ use cedar_policy::{
 };
 
 use super::rule::Rule;
+use crate::call::IdentityKind;
 
 /// The schema as it is published.
 pub(super) const TEXT: &str = include_str!("../../policies/usher.cedarschema");
@@ -29,6 +30,16 @@ const KEPT: usize = 1_024;
 /// The published schema with these arguments: `{ "repo": String }`.
 pub(super) fn with_args(args: &str) -> String {
     TEXT.replace(ARGS, &format!("type Args = {args};"))
+}
+
+/// The type of a kind of identity in policies.
+pub(super) const fn type_of(kind: IdentityKind) -> &'static str {
+    match kind {
+        IdentityKind::Anonymous => "Anonymous",
+        IdentityKind::User => "User",
+        IdentityKind::Agent => "Agent",
+        IdentityKind::Key => "Key",
+    }
 }
 
 /// The actions with the groups they are in.

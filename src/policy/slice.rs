@@ -21,14 +21,14 @@ use cedar_policy::{
 
 use super::{
     Action, Class, ItemKind,
-    class::{Classes, Grants, type_of},
+    class::{Classes, Grants},
     context::Given,
     laid::Laid,
     load::Compiled,
     mention::Mentions,
     possible::{Outcomes, World},
     rule::{Rule, uid},
-    schema,
+    schema::{self, type_of},
 };
 
 /// The policies that a class can be meant by.

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     call::{Identity, IdentityKind, Principal},
-    policy::class::type_of,
+    policy::schema::type_of,
 };
 
 /// Somebody, as files and command lines tell of them.

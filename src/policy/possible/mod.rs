@@ -21,12 +21,13 @@ use cedar_policy::pst::{BinaryOp, Expr, Literal, UnaryOp, Var};
 
 use super::{
     Action, ItemKind,
-    class::{Classes, Grants, type_of},
+    class::{Classes, Grants},
     context::Given,
     expand::Expansions,
     laid::{Known, Laid, Parts},
     represent::Held,
     rule::{Constraint, Rule},
+    schema::type_of,
     shape::Shape,
 };
 
