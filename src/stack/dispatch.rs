@@ -3,40 +3,22 @@
 use std::{
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
 use tokio::time::Instant;
 use tower::Service;
 
-use super::{Error, Parts, brought, handles::Handles, listen::Listens};
+use super::{Error, Parts, Upstreams, brought, handles::Handles, listen::Listens};
 use crate::{
-    call::{Call, Identity, Op, Outcome, Page, Reply},
+    call::{Call, Op, Outcome, Page, Reply},
     catalog::Position,
-    protocol::{UpstreamId, methods::ListKind},
+    protocol::methods::ListKind,
     resume::Bounds,
     seal::{Sealer, unix_seconds},
     snapshot::Snapshot,
-    stage::{Passage, Permitted, Way},
-    upstream::Claim,
+    stage::{Permitted, Way},
 };
-
-/// The way to the upstreams.
-pub trait Upstreams: Send + Sync + 'static {
-    /// Carries one call to the upstream that its passage leads to, and ends by the call's deadline.
-    fn call(&self, call: Call, passage: Passage) -> BoxFuture<'static, Result<Reply, Error>>;
-
-    /// What those upstreams offer to this principal alone is wanted, of which `of` says so: the claims, and how long each may
-    /// be waited for. None, where all upstreams offer the same to everybody.
-    fn claim(
-        &self,
-        _identity: &Arc<Identity>,
-        _of: &dyn Fn(&UpstreamId) -> bool,
-    ) -> Vec<(Claim, Duration)> {
-        Vec::new()
-    }
-}
 
 /// Answers from memory, or hands the call to its upstream.
 #[derive(Clone)]

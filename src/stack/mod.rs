@@ -23,6 +23,7 @@ mod relabel;
 mod resolve;
 mod resume;
 mod sanitize;
+mod upstreams;
 mod validate;
 mod wrap;
 
@@ -44,9 +45,10 @@ use crate::{
     stage::{Permitted, Pinned},
 };
 
-pub use dispatch::{Dispatch, Upstreams};
+pub use dispatch::Dispatch;
 pub use error::{Error, LoginNeeded, Missing};
 pub use gate::{Gate, gate};
+pub use upstreams::Upstreams;
 pub use wrap::{Wrap, wrap};
 
 use approve::Approve;
