@@ -8,6 +8,7 @@
 
 mod ask;
 mod connected;
+mod error;
 mod loan;
 mod place;
 mod slot;
@@ -21,6 +22,7 @@ use std::{sync::Arc, time::Duration};
 use http::header::AUTHORIZATION;
 use moka::sync::Cache;
 
+pub use self::error::CredentialError;
 pub(super) use self::{connected::Connected, loan::Loan};
 
 use self::{
@@ -34,7 +36,7 @@ use super::{
 };
 use crate::{
     call::{Assertion, Grantee, Identity},
-    fetch::{Challenge, FetchError, Fetcher, MetadataError},
+    fetch::{FetchError, Fetcher},
     protocol::UpstreamId,
     tasks::Tasks,
 };
@@ -76,94 +78,6 @@ enum Whose {
     Service,
     /// A principal's.
     Principal(Grantee),
-}
-
-/// Why there is no token. For logs and operators; no text of a peer's is in it but registered words.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CredentialError {
-    /// The caller came without a token, so there is nothing to exchange.
-    #[error("the caller has no token that could be exchanged")]
-    NoSubject,
-    /// The authorization server does not take the caller's token.
-    #[error("the authorization server refused the caller's token")]
-    SubjectRefused,
-    /// The authorization server refused with this word.
-    #[error("the authorization server refused with `{0}`")]
-    Refused(&'static str),
-    /// Its answer is not usable.
-    #[error("the authorization server's answer {0}")]
-    Answer(&'static str),
-    /// It could not be asked.
-    #[error("the authorization server {0}")]
-    Fetch(#[from] FetchError),
-    /// Its metadata is not usable.
-    #[error("the authorization server {0}")]
-    Metadata(MetadataError),
-    /// The principal is not connected, or not any more.
-    #[error("the caller has not logged in to the upstream")]
-    NotConnected,
-    /// What was sent is good, and lacks these scopes: 403 with `insufficient_scope`.
-    #[error("the upstream wants more scopes: {}", .0.join(" "))]
-    Lacks(Arc<[Arc<str>]>),
-    /// What the principal was given when they logged in cannot be renewed now.
-    #[error("a connection: {0}")]
-    Connection(String),
-}
-
-/// The most scopes that an upstream may want at once.
-const SCOPES: usize = 16;
-/// The most bytes of one.
-const SCOPE_BYTES: usize = 128;
-
-impl CredentialError {
-    /// What a challenge says that a credential lacks; nothing where it says no such thing, or what cannot be scopes.
-    pub(super) fn lacks(challenge: Challenge) -> Option<Self> {
-        let scopes = challenge.scopes;
-        // RFC 6749 3.3.
-        let is_scope = |scope: &String| {
-            let fits = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
-            scope.len() <= SCOPE_BYTES && scope.bytes().all(fits)
-        };
-        let are_scopes = (1..=SCOPES).contains(&scopes.len()) && scopes.iter().all(is_scope);
-        (challenge.insufficient && are_scopes)
-            .then(|| Self::Lacks(scopes.into_iter().map(Arc::from).collect()))
-    }
-
-    /// The stable word for `data.reason`.
-    pub const fn reason(&self) -> &'static str {
-        match self {
-            Self::Fetch(FetchError::Redirect)
-            | Self::Metadata(MetadataError::Fetch(FetchError::Redirect)) => "upstream_redirect",
-            Self::NotConnected => "login_required",
-            Self::NoSubject
-            | Self::SubjectRefused
-            | Self::Refused(_)
-            | Self::Answer(_)
-            | Self::Fetch(_)
-            | Self::Connection(_)
-            | Self::Lacks(_)
-            | Self::Metadata(_) => "upstream_auth_failed",
-        }
-    }
-
-    /// Whether the caller could do something about it: log in, or log in again.
-    pub const fn is_the_callers(&self) -> bool {
-        matches!(
-            self,
-            Self::NoSubject | Self::SubjectRefused | Self::NotConnected
-        )
-    }
-}
-
-impl From<MetadataError> for CredentialError {
-    fn from(error: MetadataError) -> Self {
-        match error {
-            MetadataError::Fetch(error) => Self::Fetch(error),
-            MetadataError::None | MetadataError::ForeignIssuer | MetadataError::Missing(_) => {
-                Self::Metadata(error)
-            }
-        }
-    }
 }
 
 impl Credentials {

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     call::{IdentityKind, Principal},
     fetch::{
-        Address,
+        Address, MetadataError,
         answering::{Answering, answer, ok},
     },
     json::Limits,
