@@ -1,4 +1,4 @@
-//! The dialect of the handshake era: `initialize`, then requests, notifications, responses and batches in a session (PROTOCOL B4).
+//! The dialect of the handshake era: `initialize`, and what follows it in a session, batches included (PROTOCOL B4).
 
 use std::{borrow::Cow, sync::Arc};
 
