@@ -44,7 +44,7 @@ pub struct Survey {
     pub(super) numbers: Vec<Numbers>,
     /// For what is active: `<` and a letter or `?`, `![`, `](`, `]:`.
     pub(super) active: Vec<Found>,
-    /// Where characters begin that may be hidden, by their first bytes.
+    /// Where characters begin that may be hidden, by their first bytes; not those that stand in their place for all to see.
     pub(super) hidden: Vec<Found>,
     /// Control characters that no text needs, in one byte or two.
     pub(super) controls: Vec<Found>,
@@ -231,7 +231,11 @@ impl Survey {
     /// Looks at a block with characters beyond ASCII, given with what stands one and two bytes farther on.
     #[inline(always)]
     fn beyond<S: Simd>(&mut self, three: [Marks<S>; 3], at: usize) {
-        found(&mut self.hidden, at, hidden::suspects(three));
+        let suspects = hidden::suspects(three);
+        if suspects != 0 {
+            let left = suspects & !hidden::in_place(three, suspects);
+            found(&mut self.hidden, at, left);
+        }
         found(&mut self.forms, at, decoded::forms(three));
         let [first, second, _] = three;
         let of_two = first.is(0xC2) & second.within(0x80, 0x20);
