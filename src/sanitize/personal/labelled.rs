@@ -1,29 +1,22 @@
 //! Numbers of few digits with a letter between them, which only an assignment before them leads to.
 //!
-//! Guarantees: looks at no more than [`NEAR`] bytes behind an assignment. Deliberately absent: such numbers in prose,
+//! Guarantees: looks at no more than sixteen bytes behind an assignment. Deliberately absent: such numbers in prose,
 //! and behind names that no secret ends with, which nothing leads to.
-
-use wide::u8x16;
 
 use super::{
     checks::{is_day, number as value_of},
     letters::{hetu, hong_kong},
     national::{Countries, Found},
 };
-use crate::sanitize::survey::within;
 
 /// How long a code of Finland is, in bytes.
 const LONG: usize = 11;
 /// What may stand between an assignment and its value, in bytes.
 const BLANK: usize = 4;
-/// Within so many bytes behind an assignment the digits end: behind two letters, too.
-const NEAR: usize = 16;
 
-/// The number behind the assignment at `at`.
+/// The number behind the assignment at `at`. Six digits stand near it, as in all of these numbers: behind most they do not, and
+/// the survey has left them out.
 pub(super) fn behind(text: &[u8], at: usize, countries: &Countries) -> Option<Found> {
-    if !has_six_digits(text, at + 1) {
-        return None;
-    }
     let blank = |byte: &&u8| matches!(byte, b' ' | b'"' | b'\'' | b'\\');
     let skipped = text[at + 1..].iter().take(BLANK).take_while(blank).count();
     let start = at + 1 + skipped;
@@ -37,17 +30,6 @@ pub(super) fn behind(text: &[u8], at: usize, countries: &Countries) -> Option<Fo
     }
     let length = hongkongese(rest)?;
     Some((start..start + length, countries.called("hk_id")))
-}
-
-/// Whether six digits in a row stand near, as all of these numbers have them: false for most of what is assigned.
-#[inline]
-fn has_six_digits(text: &[u8], from: usize) -> bool {
-    let Some(near) = text.get(from..).and_then(<[u8]>::first_chunk::<NEAR>) else {
-        return true;
-    };
-    let digits = within(u8x16::new(*near), b'0', 10).to_bitmask();
-    let two = digits & digits >> 1;
-    two & two >> 2 & two >> 4 != 0
 }
 
 /// How long the number of Hong Kong is that this begins with: a letter or two, six digits, and the check in brackets.

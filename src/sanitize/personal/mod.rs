@@ -123,16 +123,14 @@ impl Detector for Checked {
             }
         }
         let rows = hits.len();
-        for found in &survey.secrets {
-            for at in places(found.at, found.assign) {
-                if let Some((span, rule)) = labelled::behind(bytes, at, countries) {
-                    hits.push(Hit {
-                        span,
-                        class: Class::PersonalChecked,
-                        rule,
-                        inert: None,
-                    });
-                }
+        for at in survey::all_places(&survey.numbered) {
+            if let Some((span, rule)) = labelled::behind(bytes, at, countries) {
+                hits.push(Hit {
+                    span,
+                    class: Class::PersonalChecked,
+                    rule,
+                    inert: None,
+                });
             }
         }
         // Nothing that is told behind an assignment has a row of digits that is told.

@@ -10,7 +10,7 @@ use super::{
     scan::{Scan, is_token},
     urls::strong,
 };
-use crate::sanitize::{Class, survey::TELLING, work::looked};
+use crate::sanitize::{Class, survey::is_telling, work::looked};
 
 /// The longest password that is looked for, in bytes.
 const PASSWORD: usize = 128;
@@ -57,8 +57,8 @@ impl Scan<'_> {
             self.url(at);
             return;
         }
-        // What most names end with says nothing.
-        if text[at - 1].is_ascii_alphanumeric() && !TELLING.contains(&(text[at - 1] | 0x20)) {
+        // What most names end with says nothing. The survey has left most of these out.
+        if text[at - 1].is_ascii_alphanumeric() && !is_telling(text[at - 2], text[at - 1]) {
             if flagged && text[at] == b':' {
                 self.user_of_curl(at);
             }

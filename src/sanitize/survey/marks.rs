@@ -44,6 +44,20 @@ impl<S: Simd> Marks<S> {
         }
     }
 
+    /// What stands one byte before each of the block at `at`; before the text a space.
+    #[inline(always)]
+    pub(super) fn back_from(simd: S, text: &[u8], at: usize) -> Self {
+        match at.checked_sub(1) {
+            Some(back) => Self::at(simd, text, back),
+            None => {
+                let mut first = [b' '; BLOCK];
+                let near = text.len().min(BLOCK - 1);
+                first[1..=near].copy_from_slice(&text[..near]);
+                Self(u8x64::from_slice(simd, &first))
+            }
+        }
+    }
+
     /// The same, and what stands one byte farther on, and so forth: `N` of them, up to four.
     #[inline(always)]
     pub(in crate::sanitize) fn on_from<const N: usize>(
@@ -159,14 +173,6 @@ impl<S: Simd> Marks<S> {
         // `!`, `%`, `)` and `-` differ by two bits, `\` and `]` by one.
         let marks = self.with(0x0C).is(b'-') | self.with(1).is(b']');
         self.is(b'~') | assigning | marks
-    }
-
-    /// The last letters of the names of secrets, [`TELLING`](super::TELLING), in either case.
-    #[inline(always)]
-    pub(super) fn telling(self) -> Held<S> {
-        let small = self.with(0x20);
-        // `d` and `e` differ by one bit.
-        small.with(1).is(b'e') | small.is(b'h') | small.is(b'n') | small.is(b's')
     }
 }
 

@@ -6,6 +6,7 @@
 //! Deliberately absent: what becomes of a place.
 // SECURITY 7
 
+mod assign;
 mod blocks;
 mod marks;
 #[cfg(test)]
@@ -15,6 +16,8 @@ use std::ops::Range;
 
 use fearless_simd::{Level, Simd, dispatch, prelude::*};
 
+use assign::ahead_of;
+pub(super) use assign::is_telling;
 pub(super) use blocks::{BLOCK, block, is, mask, within};
 pub(super) use marks::behind;
 pub(super) use marks::{Held, Marks, bits};
@@ -34,14 +37,15 @@ pub(super) const DIGITS: usize = 7;
 pub(super) const LETTERS: usize = 15;
 /// The shortest run that is taken for an encoded one.
 pub(super) const ENCODED: usize = 20;
-/// The last letters of the names of secrets, in lower case: password, pass, value, authorization, auth, kind.
-pub(super) const TELLING: [u8; 5] = *b"dsenh";
 
 /// Where a text is worth a closer look. Bits stand for the bytes of a block, the first lowest.
 #[derive(Debug, Default)]
 pub struct Survey {
     pub(super) secrets: Vec<Secrets>,
     pub(super) numbers: Vec<Numbers>,
+    /// `=` and `:` before six digits that stand near, but those behind letters and digits of which the last ends no name of a
+    /// secret, unless an address follows, or a flag for a user stands near.
+    pub(super) numbered: Vec<Found>,
     /// For what is active: `<` and a letter or `?`, `![`, `](`, `]:`.
     pub(super) active: Vec<Found>,
     /// Where characters begin that may be hidden, by their first bytes; not those that stand in their place for all to see.
@@ -72,8 +76,8 @@ pub(super) struct Secrets {
     pub(super) at: usize,
     /// Where a run of token characters has come to its fourteenth.
     pub(super) runs: u64,
-    /// `=` and `:`, but those behind letters and digits that end no name of a secret, unless an address follows, or a flag for
-    /// a user stands near.
+    /// `=` and `:`, but those behind letters and digits that end no name of a secret by their last two, unless an address
+    /// follows, or a flag for a user stands near.
     pub(super) assign: u64,
     pub(super) tilde: u64,
     /// Where a row of dashes has come to its fifth.
@@ -158,6 +162,8 @@ struct Before {
     row: u64,
     rows: u64,
     dashes: u64,
+    /// `:` and `=` that may follow a name by its last letter.
+    said: u64,
     /// Whether a dash stands in it behind what no run has.
     opens: bool,
     /// For how many blocks more a flag for a user is near.
@@ -191,6 +197,7 @@ impl Survey {
         }
         emptied(&mut self.secrets);
         emptied(&mut self.numbers);
+        emptied(&mut self.numbered);
         emptied(&mut self.active);
         emptied(&mut self.hidden);
         emptied(&mut self.controls);
@@ -258,7 +265,12 @@ impl Survey {
             self.beginnings(marks, now.kinds, (at, next));
         }
         let dashes = now.dashes(before, marks, (text, at, next));
-        let assign = now.assigning(marks, (text, at, next));
+        let assign = now.assigning(simd, marks, (text, at, next));
+        let [there, here] = now.numbered(before);
+        if there != 0 {
+            found(&mut self.numbered, at - BLOCK, there);
+        }
+        found(&mut self.numbered, at, here);
         let tilde = bits(marks.is(b'~'));
         let (runs, letters) = self.runs(simd, (text, at), before, &mut now);
         let digits = now.rows(before, marks, next);
@@ -364,7 +376,7 @@ impl Before {
             return 0;
         }
         // Of flags the first dash stands behind what no run has, and most others stand in dates and names.
-        let near = ahead_of(text, at, 1, |byte| (b'+'..0x80).contains(&byte));
+        let near = ahead_of(text, at, 1, |_, byte| (b'+'..0x80).contains(&byte));
         let opens = dash & !behind(near, bits(marks.within(b'+', 0x80 - b'+')), 1);
         self.opens = opens != 0;
         let user = ahead(bits(marks.is(b'u')), next == b'u');
@@ -373,26 +385,6 @@ impl Before {
         }
         self.dashes = eroded(before.kinds.dash, dash, &[1, 2, 1]);
         self.dashes & !behind(before.dashes, self.dashes, 1)
-    }
-
-    /// `:` and `=`, but not behind what is no name of a secret unless a flag for a user is near.
-    #[inline(always)]
-    fn assigning<S: Simd>(&self, marks: Marks<S>, (text, at, next): (&[u8], usize, u8)) -> u64 {
-        let assign = bits(marks.is(b':') | marks.is(b'='));
-        if self.flag > 0 {
-            return assign;
-        }
-        let plain = self.kinds.alnum() & !bits(marks.telling());
-        let quote = bits(marks.is(b'"') | marks.is(b'\''));
-        let (mut plain_before, mut quote_before) = (0, 0);
-        if assign & 0b11 != 0 {
-            plain_before = ahead_of(text, at, 2, |byte| !TELLS[usize::from(byte)]);
-            quote_before = ahead_of(text, at, 1, |byte| matches!(byte, b'"' | b'\''));
-        }
-        let named = behind(plain_before, plain, 1)
-            | behind(quote_before, quote, 1) & behind(plain_before, plain, 2);
-        let address = ahead(bits(marks.slash()), matches!(next, b'/' | b'+'));
-        assign & (!named | address)
     }
 }
 
@@ -405,32 +397,6 @@ fn found(list: &mut Vec<Found>, at: usize, marks: u64) {
         list.push(Found { at, marks });
     }
 }
-
-/// Of the last bytes before `at` those of which `of` holds, as the highest bits.
-#[inline(always)]
-fn ahead_of(text: &[u8], at: usize, count: usize, of: impl Fn(u8) -> bool) -> u64 {
-    (1..=count).fold(0, |bits, back| {
-        let byte = at.checked_sub(back).and_then(|at| text.get(at));
-        bits | u64::from(byte.is_some_and(|byte| of(*byte))) << (BLOCK - back)
-    })
-}
-
-/// Whether a byte may stand before an assignment that says anything: what most names end with does not.
-const TELLS: [bool; 256] = {
-    let mut tells = [true; 256];
-    let mut byte = 0_u8;
-    while byte < 128 {
-        tells[byte as usize] = !byte.is_ascii_alphanumeric();
-        byte += 1;
-    }
-    let mut nth = 0;
-    while nth < TELLING.len() {
-        tells[TELLING[nth] as usize] = true;
-        tells[TELLING[nth].to_ascii_uppercase() as usize] = true;
-        nth += 1;
-    }
-    tells
-};
 
 /// The run of Base64 that begins at `start`, if text may be in it.
 #[inline(always)]

@@ -75,14 +75,31 @@ fn check_survey(text: &str, survey: &Survey) {
     for secrets in &survey.secrets {
         assert_eq!(secrets.flag, flag(secrets.at), "{text:?}");
     }
-    let said = |at: usize| {
+    let telling = |last: usize| {
+        let end = &bytes[last.saturating_sub(1)..=last];
+        let ends: [&[u8]; 10] = [
+            b"rd", b"wd", b"nd", b"se", b"ue", b"ss", b"on", b"th", b"'d", b"\"d",
+        ];
+        ends.iter().any(|telling| end.eq_ignore_ascii_case(telling))
+    };
+    let ends = |last: usize| b"dsenh".contains(&(bytes[last] | 0x20));
+    let said = |at: usize, telling: &dyn Fn(usize) -> bool| {
         let quoted = usize::from(at > 0 && is(at - 1, b"\"'"));
         let last = at.checked_sub(1 + quoted);
-        let plain =
-            last.is_some_and(|last| alnum(last) && !TELLING.contains(&(bytes[last] | 0x20)));
+        let plain = last.is_some_and(|last| alnum(last) && !telling(last));
         is(at, b"=:") && (!plain || is(at + 1, b"+/") || flag(at))
     };
-    assert_eq!(secrets(|s| s.assign), every(&said), "{text:?}");
+    let six = |to: usize| to >= 5 && (to - 5..=to).all(digit);
+    let numbered = |at: usize| said(at, &ends) && (6..=12).any(|far| six(at + far));
+    let mut found_numbered = bits(survey.numbered.iter().map(|found| (found.at, found.marks)));
+    found_numbered.sort_unstable();
+    found_numbered.dedup();
+    assert_eq!(found_numbered, every(&numbered), "{text:?}");
+    assert_eq!(
+        secrets(|s| s.assign),
+        every(&|at| said(at, &telling)),
+        "{text:?}"
+    );
     assert_eq!(secrets(|s| s.tilde), every(&|at| is(at, b"~")));
     assert_eq!(secrets(|s| s.dashes), runs(bytes, 5, |at| is(at, b"-")));
     let joint = |at: usize| at > 0 && is(at, b" -./") && digit(at - 1) && digit(at + 1);
@@ -164,7 +181,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn the_pass_tells_what_plain_loops_tell(text in "([0-9]{1,8}[ ./-]{0,2}|[A-Za-z]{2}[0-9]{2}|[a-zA-Z0-9]{1,40}|[_+/-]{1,7}|-u|-----|%[0-9a-fA-F%]|\\\\u|[ =:;~%\"'\\\\<!?(\\[\\]\n]{1,3}|é|[Ａｚ𝐀ⓐ，\u{85}]|\u{7f}|[\u{0}-\u{20}]|[a-z ]{1,80}){0,40}") {
+    fn the_pass_tells_what_plain_loops_tell(text in "([0-9]{1,8}[ ./-]{0,2}|[A-Za-z]{2}[0-9]{2}|[a-zA-Z0-9]{1,40}|[_+/-]{1,7}|-u|-----|([rwnsuot'\"][desnh]|[RWNSUOT][DESNH])[ \"]{0,1}[=:]|%[0-9a-fA-F%]|\\\\u|[ =:;~%\"'\\\\<!?(\\[\\]\n]{1,3}|é|[Ａｚ𝐀ⓐ，\u{85}]|\u{7f}|[\u{0}-\u{20}]|[a-z ]{1,80}){0,40}") {
         check(&text);
     }
 
@@ -172,5 +189,14 @@ proptest! {
     fn the_pass_tells_runs_wherever_blocks_end(before in 0_usize..130, length in 0_usize..140, digits in any::<bool>()) {
         let run = if digits { "7" } else { "x" }.repeat(length);
         check(&format!("{}{run} ", " ".repeat(before)));
+    }
+}
+
+#[test]
+fn assignments_are_told_behind_any_two_characters() {
+    let ascii = || (0..0x80_u8).map(char::from);
+    for before in ascii() {
+        let all: String = ascii().map(|last| format!("{before}{last}=")).collect();
+        check(&all);
     }
 }
