@@ -12,29 +12,30 @@ use super::{
     table,
 };
 
-/// Whether a word of a rule stands in a piece of text.
-fn said(piece: &[u8], words: &[&str]) -> bool {
-    let letter = |at: usize| piece.get(at).is_some_and(u8::is_ascii_alphabetic);
-    let upper = |at: usize| piece.get(at).is_some_and(u8::is_ascii_uppercase);
-    let lower = |at: usize| piece.get(at).is_some_and(u8::is_ascii_lowercase);
+/// Whether a word of a rule stands in a piece of a text; what stands around it says whether it is a word of its own.
+fn said(text: &[u8], piece: Range<usize>, words: &[&str]) -> bool {
+    let letter = |at: usize| text.get(at).is_some_and(u8::is_ascii_alphabetic);
+    let upper = |at: usize| text.get(at).is_some_and(u8::is_ascii_uppercase);
+    let lower = |at: usize| text.get(at).is_some_and(u8::is_ascii_lowercase);
     let joined = words.iter().flat_map(|word| table::joined(word));
     let words = words.iter().map(|word| (*word).to_owned());
     words.chain(joined).any(|word| {
-        (0..piece.len()).any(|start| {
+        piece.clone().any(|start| {
             let end = start + word.len();
-            let here = piece.get(start..end);
+            let here = text.get(start..end).filter(|_| end <= piece.end);
             let long = word.len() > 4 || !word.starts_with(|first: char| first.is_ascii());
+            let several = word.contains([' ', '_', '-']);
             let last = start.wrapping_sub(1);
             let begins = !letter(last) || lower(last) && upper(start);
             here.is_some_and(|here| here.eq_ignore_ascii_case(word.as_bytes()))
-                && (long || begins && (!letter(end) || upper(end)))
+                && (long && (begins || !several) || begins && (!letter(end) || upper(end)))
         })
     })
 }
 
 fn announced(text: &[u8], span: &Range<usize>, words: &[&str]) -> bool {
-    said(&text[span.start.saturating_sub(72)..span.start], words)
-        || said(&text[span.end..(span.end + 24).min(text.len())], words)
+    said(text, span.start.saturating_sub(72)..span.start, words)
+        || said(text, span.end..(span.end + 24).min(text.len()), words)
 }
 
 /// The number in the row that begins at `start`, and where the row ends.
