@@ -8,6 +8,7 @@ use fearless_simd::{Simd, prelude::*, u8x64};
 use super::{
     BLOCK, Before,
     marks::{Marks, ahead, behind, bits, eroded},
+    places,
 };
 
 /// What the names of secrets end with, in either case: any of these, and the letter behind them. That is password, pwd, or `d`
@@ -42,7 +43,7 @@ fn is_last(byte: u8) -> bool {
 }
 
 impl Before {
-    /// `:` and `=` that may follow the name of a secret. [`Before::said`] holds those that may by the last letter of it alone.
+    /// `:` and `=` that may follow the name of a secret, or are no matter of names.
     #[inline(always)]
     pub(super) fn assigning<S: Simd>(
         &mut self,
@@ -50,45 +51,39 @@ impl Before {
         marks: Marks<S>,
         (text, at, next): (&[u8], usize, u8),
     ) -> u64 {
-        let assign = bits(marks.is(b':') | marks.is(b'='));
-        self.said = assign;
-        if assign == 0 || self.flag > 0 {
-            return assign;
+        self.assign = bits(marks.is(b':') | marks.is(b'='));
+        if self.assign == 0 || self.flag > 0 {
+            return self.assign;
         }
         let table = |table: &[u8; BLOCK]| u8x64::from_slice(simd, table);
         let [firsts, lasts] = &ENDS;
-        let last = marks.found_in(table(&lasts[0]), table(&lasts[1]));
         let first = Marks::back_from(simd, text, at);
         let first = first.found_in(table(&firsts[0]), table(&firsts[1]));
-
-        let alnum = self.kinds.alnum();
-        let other = alnum & !bits(last.at_least(1));
-        let plain = alnum & !bits(first.also(last).at_least(1));
+        let last = marks.found_in(table(&lasts[0]), table(&lasts[1]));
+        let plain = self.kinds.alnum() & !bits(first.also(last).at_least(1));
         let quote = bits(marks.is(b'"') | marks.is(b'\''));
-        let (mut other_before, mut plain_before, mut quote_before) = (0, 0, 0);
-        if assign & 0b11 != 0 {
-            let alnum = |byte: u8| byte.is_ascii_alphanumeric();
-            other_before = ahead_of(text, at, 2, |_, last| alnum(last) && !is_last(last));
+        let (mut plain_before, mut quote_before) = (0, 0);
+        if self.assign & 0b11 != 0 {
             plain_before = ahead_of(text, at, 2, |first, last| {
-                alnum(last) && !is_telling(first, last)
+                last.is_ascii_alphanumeric() && !is_telling(first, last)
             });
-            quote_before = ahead_of(text, at, 1, |_, byte| matches!(byte, b'"' | b'\''));
+            quote_before = ahead_of(text, at, 1, |_, byte| is_quote(byte));
         }
-        let quoted = behind(quote_before, quote, 1);
+        let named = behind(plain_before, plain, 1)
+            | behind(quote_before, quote, 1) & behind(plain_before, plain, 2);
         let address = ahead(bits(marks.slash()), matches!(next, b'/' | b'+'));
-        let but = |before: u64, plain: u64| {
-            let named = behind(before, plain, 1) | quoted & behind(before, plain, 2);
-            assign & (!named | address)
-        };
-        self.said = but(other_before, other);
-        but(plain_before, plain)
+        self.assign & (!named | address)
     }
 
-    /// Assignments of the block before, and of this one, behind which six digits in a row stand near: at most [`BETWEEN`] bytes
-    /// lie between. For them the last letter of the name is enough.
+    /// Assignments in this block and the one before, behind which six digits in a row stand near: at most [`BETWEEN`] bytes lie
+    /// between. Of the name before them the last letter is enough.
     #[inline(always)]
-    pub(super) fn numbered(&self, before: &Self) -> [u64; 2] {
-        let sixth = eroded(before.kinds.digit, self.kinds.digit, &[1, 2, 2]);
+    pub(super) fn numbered(&mut self, before: &Self, text: &[u8], at: usize) -> [u64; 2] {
+        let (old, digit) = (before.kinds.digit, self.kinds.digit);
+        // Not those within times and addresses: a digit is the last of no name.
+        let flagged = if self.flag > 0 { self.assign } else { 0 };
+        self.named = flagged | self.assign & !behind(old, digit, 1);
+        let sixth = eroded(old, digit, &[1, 2, 2]);
         let farthest = 6 + BETWEEN;
         let mut here = sixth >> 6;
         let mut there = (sixth & ((1 << farthest) - 1)) << (BLOCK as u32 - farthest);
@@ -96,8 +91,32 @@ impl Before {
             here |= here >> by;
             there |= there << by;
         }
-        [before.said & there, self.said & here]
+        let (here, there) = (here & self.named, there & before.named);
+        if here | there == 0 {
+            return [0, 0];
+        }
+        let of = |block: &Self, at, marks| {
+            let says = |place: &usize| block.flag > 0 || may_say(text, *place);
+            let says = places(at, marks).filter(says);
+            says.fold(0, |bits, place| bits | 1 << (place - at))
+        };
+        // Before the first block nothing is assigned.
+        [
+            of(before, at.saturating_sub(BLOCK), there),
+            of(self, at, here),
+        ]
     }
+}
+
+/// Whether the assignment at `at` may follow a name of a secret by the last letter of it, or is no matter of names.
+fn may_say(text: &[u8], at: usize) -> bool {
+    let byte = |back: usize| at.checked_sub(back).map_or(b' ', |at| text[at]);
+    let last = if is_quote(byte(1)) { byte(2) } else { byte(1) };
+    !last.is_ascii_alphanumeric() || is_last(last)
+}
+
+const fn is_quote(byte: u8) -> bool {
+    matches!(byte, b'"' | b'\'')
 }
 
 /// Of the last bytes before `at` those of which `of` holds, given what stands before and the byte, as the highest bits.

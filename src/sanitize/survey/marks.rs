@@ -191,11 +191,9 @@ pub(super) fn eroded(before: u64, now: u64, steps: &[u32]) -> u64 {
 }
 
 /// What stands `by` bytes in front of each byte; `before` is of the block before.
-// Turned, and not shifted, for the same reason.
 #[inline(always)]
 pub(in crate::sanitize) const fn behind(before: u64, now: u64, by: u32) -> u64 {
-    let stays = u64::MAX >> by;
-    (now & stays | before & !stays).rotate_left(by)
+    now << by | before >> (64 - by)
 }
 
 /// What stands behind each byte; `next` is of the first behind the block.

@@ -44,7 +44,7 @@ pub struct Survey {
     pub(super) secrets: Vec<Secrets>,
     pub(super) numbers: Vec<Numbers>,
     /// `=` and `:` before six digits that stand near, but those behind letters and digits of which the last ends no name of a
-    /// secret, unless an address follows, or a flag for a user stands near.
+    /// secret, unless a flag for a user stands near.
     pub(super) numbered: Vec<Found>,
     /// For what is active: `<` and a letter or `?`, `![`, `](`, `]:`.
     pub(super) active: Vec<Found>,
@@ -162,10 +162,9 @@ struct Before {
     row: u64,
     rows: u64,
     dashes: u64,
-    /// `:` and `=` that may follow a name by its last letter.
-    said: u64,
-    /// Whether a dash stands in it behind what no run has.
-    opens: bool,
+    /// `:` and `=`, and those of them behind which a number may stand.
+    assign: u64,
+    named: u64,
     /// For how many blocks more a flag for a user is near.
     flag: u8,
 }
@@ -264,13 +263,15 @@ impl Survey {
         if marks.begins().any_true() {
             self.beginnings(marks, now.kinds, (at, next));
         }
-        let dashes = now.dashes(before, marks, (text, at, next));
+        let dashes = now.dashes(before, (simd, marks), (text, at, next));
         let assign = now.assigning(simd, marks, (text, at, next));
-        let [there, here] = now.numbered(before);
-        if there != 0 {
-            found(&mut self.numbered, at - BLOCK, there);
+        if now.assign | before.named != 0 {
+            let [there, here] = now.numbered(before, text, at);
+            if there != 0 {
+                found(&mut self.numbered, at - BLOCK, there);
+            }
+            found(&mut self.numbered, at, here);
         }
-        found(&mut self.numbered, at, here);
         let tilde = bits(marks.is(b'~'));
         let (runs, letters) = self.runs(simd, (text, at), before, &mut now);
         let digits = now.rows(before, marks, next);
@@ -368,24 +369,30 @@ impl Before {
     fn dashes<S: Simd>(
         &mut self,
         before: &Self,
-        marks: Marks<S>,
+        (simd, marks): (S, Marks<S>),
         (text, at, next): (&[u8], usize, u8),
     ) -> u64 {
         let dash = self.kinds.dash;
-        if dash == 0 {
-            return 0;
-        }
-        // Of flags the first dash stands behind what no run has, and most others stand in dates and names.
-        let near = ahead_of(text, at, 1, |_, byte| (b'+'..0x80).contains(&byte));
-        let opens = dash & !behind(near, bits(marks.within(b'+', 0x80 - b'+')), 1);
-        self.opens = opens != 0;
         let user = ahead(bits(marks.is(b'u')), next == b'u');
-        if (self.opens || before.opens) && dash & user != 0 {
-            self.flag = FLAG;
+        if dash & user != 0 {
+            let last = at.checked_sub(BLOCK);
+            if opens(simd, text, at) || last.is_some_and(|last| opens(simd, text, last)) {
+                self.flag = FLAG;
+            }
         }
         self.dashes = eroded(before.kinds.dash, dash, &[1, 2, 1]);
         self.dashes & !behind(before.dashes, self.dashes, 1)
     }
+}
+
+/// Whether a dash of the block at `at` stands behind what no run has: of flags the first does, and most others stand in dates and
+/// names.
+#[inline(always)]
+fn opens<S: Simd>(simd: S, text: &[u8], at: usize) -> bool {
+    let marks = Marks::at(simd, text, at);
+    let near = ahead_of(text, at, 1, |_, byte| (b'+'..0x80).contains(&byte));
+    let run = bits(marks.within(b'+', 0x80 - b'+'));
+    bits(marks.is(b'-')) & !behind(near, run, 1) != 0
 }
 
 /// In how many blocks a flag for a user is near, its own among them.
