@@ -115,20 +115,23 @@ impl<'t> Code<'t> {
     /// Goes on over lines that begin with what says nothing, where the paragraph is not clear any more.
     fn pass(&mut self, at: usize) {
         let bytes = self.text.as_bytes();
-        let says = |line: usize| {
-            let mut line = bytes[line..].iter();
-            let first = line.find(|byte| !matches!(byte, b' ' | b'\t'));
-            first.is_none_or(|byte| !byte.is_ascii_graphic() || b"`~<>-*+".contains(byte))
-        };
-        // Lines are short: their ends are looked for together.
+        let mut says = begins_with_more(&bytes[self.next..]);
+        // Lines are short: their ends and where they begin are looked for together.
         let mut from = self.next;
         while from < at {
             looked(BLOCK);
-            for end in places(from, ends_of_lines(bytes, from)) {
-                if end >= at || says(self.next) {
+            let (ends, seen) = lines(bytes, from);
+            for end in places(from, ends) {
+                if end >= at || says {
                     return;
                 }
                 self.next = end + 1;
+                let seen = seen & (u64::MAX << (end - from)) << 1;
+                says = match places(from, seen).next().and_then(|first| bytes.get(first)) {
+                    Some(first) => is_more(*first),
+                    // It begins in the next block.
+                    None => begins_with_more(&bytes[self.next..]),
+                };
             }
             from += BLOCK;
         }
@@ -178,14 +181,29 @@ impl<'t> Code<'t> {
     }
 }
 
-/// One bit for each byte of the block at `from`, the first lowest: set at the ends of lines.
-fn ends_of_lines(text: &[u8], from: usize) -> u64 {
+/// One bit for each byte of the block at `from`, the first lowest: set at the ends of lines, and where no blank stands.
+fn lines(text: &[u8], from: usize) -> (u64, u64) {
     let block = block(text, from);
     let (parts, _) = block.as_chunks::<16>();
-    parts.iter().rev().fold(0, |bits, part| {
-        let ends = u8x16::new(*part).simd_eq(u8x16::splat(b'\n'));
-        bits << 16 | u64::from(ends.to_bitmask())
+    parts.iter().rev().fold((0, 0), |(ends, seen), part| {
+        let part = u8x16::new(*part);
+        let end = part.simd_eq(u8x16::splat(b'\n'));
+        let blank = part.simd_eq(u8x16::splat(b' ')) | part.simd_eq(u8x16::splat(b'\t'));
+        let next = |bits: u64, held: u8x16| bits << 16 | u64::from(held.to_bitmask());
+        (next(ends, end), next(seen, !blank))
     })
+}
+
+/// Whether the line here begins with what may be more than a line of a paragraph, or is blank.
+fn begins_with_more(text: &[u8]) -> bool {
+    let mut line = text.iter();
+    let first = line.find(|byte| !matches!(byte, b' ' | b'\t'));
+    first.is_none_or(|byte| is_more(*byte))
+}
+
+/// Whether this begins more than a line of a paragraph: an end, a fence, a tag, a quote or a list.
+fn is_more(first: u8) -> bool {
+    !first.is_ascii_graphic() || b"`~<>-*+".contains(&first)
 }
 
 /// Whether nothing is seen on a line.
