@@ -91,10 +91,14 @@ impl Decoded {
             return;
         }
         let shifts = if piece.len() <= SHIFTED { 4 } else { 1 };
-        let worth = readable::base64(piece);
-        for shift in (0..shifts).filter(|shift| worth[*shift]) {
+        let texts = readable::base64(piece);
+        for (shift, text) in (0..shifts).zip(texts).filter(|(_, text)| !text.is_empty()) {
+            // Whole fours, and with what ends the text: no stretch goes on beyond them.
+            let fours = |characters: usize| shift + characters.saturating_sub(shift) / 4 * 4;
+            let end = piece.len().min(fours(text.end) + 4);
+            let piece = &piece[fours(text.start).min(end)..end];
             looked(piece.len());
-            let (fours, rest) = piece[shift.min(piece.len())..].as_chunks::<4>();
+            let (fours, rest) = piece.as_chunks::<4>();
             self.bytes.clear();
             // Room for all of them at once: to make it for each takes longer than decoding.
             self.bytes.resize(fours.len() * 3, 0);

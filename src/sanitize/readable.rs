@@ -1,8 +1,10 @@
-//! Whether readable text may come out of a run of Base64 or hexadecimal digits, before anything is decoded: names, numbers and
-//! digests are such runs, too, and there are many.
+//! Whether readable text may come out of a run of Base64 or hexadecimal digits, and where, before anything is decoded: names,
+//! numbers and digests are such runs, too, and there are many.
 //!
 //! Guarantees: exact, however long a run is, but for runs of hexadecimal digits with `-` or `_` in them, which are names; one pass for all places where what was encoded may begin; nothing is allocated.
 //! Deliberately absent: decoding (`decoded.rs`).
+
+use std::ops::Range;
 
 use fearless_simd::{Level, Simd, dispatch, prelude::*, u8x16, u8x64};
 
@@ -19,15 +21,16 @@ pub(super) const fn is_text(plain: usize, all: usize) -> bool {
     plain >= TEXT && plain * 4 >= all * 3
 }
 
-/// Whether text is in a run of Base64 of either alphabet, by the place in its first four characters where it begins.
-pub(super) fn base64(run: &[u8]) -> [bool; 4] {
+/// Where text is in a run of Base64 of either alphabet, by the place in its first four characters where what was encoded begins:
+/// from the first character of what is readable to behind the last, with what lies between; empty, where nothing is.
+pub(super) fn base64(run: &[u8]) -> [Range<usize>; 4] {
     // A number or a digest: in text every fourth character of its Base64 is one from I to Z or a to f. Nothing comes of
     // hexadecimal digits in which every third character is not one of a few, from `h` to `}`.
     if run
         .iter()
         .all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b'-' | b'_'))
     {
-        return [false; 4];
+        return [NOWHERE; 4];
     }
     looked(run.len());
     dispatch!(Level::new(), simd => in_base64(simd, run))
@@ -39,26 +42,23 @@ pub(super) fn hexadecimal(run: &[u8]) -> bool {
     dispatch!(Level::new(), simd => in_hexadecimal(simd, run))
 }
 
+/// Nothing was found yet.
+const NOWHERE: Range<usize> = usize::MAX..0;
+
 #[inline(always)]
-fn in_base64<S: Simd>(simd: S, run: &[u8]) -> [bool; 4] {
+fn in_base64<S: Simd>(simd: S, run: &[u8]) -> [Range<usize>; 4] {
     const EVERY: u64 = u64::MAX / 15;
     let mut stretches = [Stretch::default(); 4];
-    let mut found = [false; 4];
+    let mut found = [NOWHERE; 4];
     let mut at = 0;
     let mut this = values(simd, Marks::at(simd, run, at));
     while at < run.len() {
         let after = values(simd, Marks::at(simd, run, at + BLOCK));
         let next = Marks::of(this.bytes().slide::<1>(after.bytes()));
         // What each character is, with the one behind it, as the first, second and third byte of three.
-        let three = [first(this, next), second(this, next), third(this, next)];
-        let plain = three.map(
-            #[inline(always)]
-            |(plain, _)| bits(plain),
-        );
-        let beyond = three.map(
-            #[inline(always)]
-            |(_, beyond)| bits(beyond),
-        );
+        let (first, second, third) = (first(this, next), second(this, next), third(this, next));
+        let plain = [bits(first.0), bits(second.0), bits(third.0)];
+        let beyond = [bits(first.1), bits(second.1), bits(third.1)];
         // The last character has none behind it.
         let whole = low(run.len() - 1 - at);
         for shift in 0..4 {
@@ -67,12 +67,13 @@ fn in_base64<S: Simd>(simd: S, run: &[u8]) -> [bool; 4] {
             let all = of(0) | of(1) | of(2);
             let plain = plain[0] & of(0) | plain[1] & of(1) | plain[2] & of(2);
             let beyond = beyond[0] & of(0) | beyond[1] & of(1) | beyond[2] & of(2);
-            found[shift] |= stretches[shift].ends_text(all, plain, all & !(plain | beyond));
+            let control = all & !(plain | beyond);
+            stretches[shift].goes_on(at, (all, plain, control), &mut found[shift]);
         }
         (this, at) = (after, at + BLOCK);
     }
     for (found, stretch) in found.iter_mut().zip(&stretches) {
-        *found |= is_text(stretch.plain, stretch.all);
+        stretch.ends(run.len(), (0, 0), found);
     }
     found
 }
@@ -81,6 +82,7 @@ fn in_base64<S: Simd>(simd: S, run: &[u8]) -> [bool; 4] {
 fn in_hexadecimal<S: Simd>(simd: S, run: &[u8]) -> bool {
     const EVERY: u64 = u64::MAX / 3;
     let mut stretch = Stretch::default();
+    let mut found = NOWHERE;
     let mut at = 0;
     while at < run.len() {
         let [this, next] = Marks::on_from(simd, run, at);
@@ -90,38 +92,48 @@ fn in_hexadecimal<S: Simd>(simd: S, run: &[u8]) -> bool {
         let beyond = this.within(b'8', 2) | this.within(b'a', 6);
         let all = EVERY & low(run.len() - 1 - at);
         let (plain, beyond) = (bits(plain) & all, bits(beyond) & all);
-        if stretch.ends_text(all, plain, all & !(plain | beyond)) {
+        let control = all & !(plain | beyond);
+        stretch.goes_on(at, (all, plain, control), &mut found);
+        if !found.is_empty() {
             return true;
         }
         at += BLOCK;
     }
-    is_text(stretch.plain, stretch.all)
+    stretch.ends(run.len(), (0, 0), &mut found);
+    !found.is_empty()
 }
 
-/// What is known of a stretch without control characters that goes on: how many of its bytes are ASCII, and how many there are.
+/// What is known of a stretch without control characters that goes on: where in the run it begins, how many of its bytes are
+/// ASCII, and how many there are.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stretch {
+    from: usize,
     plain: usize,
     all: usize,
 }
 
 impl Stretch {
-    /// Goes on with a block, in which there are these bytes, and among them readable ASCII and control characters. Whether a
-    /// stretch that ends in it is a text.
+    /// Goes on with the block at `at`, in which there are these bytes, and among them readable ASCII and control characters.
+    /// Stretches that end in it and are texts belong to what is `found`.
     #[inline(always)]
-    fn ends_text(&mut self, all: u64, plain: u64, control: u64) -> bool {
+    fn goes_on(
+        &mut self,
+        at: usize,
+        (all, plain, control): (u64, u64, u64),
+        found: &mut Range<usize>,
+    ) {
         if control == 0 {
             self.plain += count(plain);
             self.all += count(all);
-            return false;
+            return;
         }
-        let before = low(control.trailing_zeros() as usize);
-        let behind = !low(BLOCK - control.leading_zeros() as usize);
-        let ended = is_text(
-            self.plain + count(plain & before),
-            self.all + count(all & before),
-        );
+        let first = control.trailing_zeros() as usize;
+        let last = BLOCK - control.leading_zeros() as usize;
+        let (before, behind) = (low(first), !low(last));
+        let here = (count(plain & before), count(all & before));
+        self.ends(at + first, here, found);
         *self = Self {
+            from: at + last,
             plain: count(plain & behind),
             all: count(all & behind),
         };
@@ -130,23 +142,31 @@ impl Stretch {
         for by in [1, 2, 4, 2] {
             long &= long >> by;
         }
-        ended || long != 0 && holds_text(all, plain, control, long)
+        while long != 0 {
+            let start = long.trailing_zeros() as usize;
+            let from = !low(start);
+            let end = (control & from).trailing_zeros() as usize;
+            let stretch = from & low(end);
+            if is_text(count(plain & stretch), count(all & stretch)) {
+                widen(found, at + start..at + end);
+            }
+            long &= !low(end);
+        }
+    }
+
+    /// Ends, with so many bytes more, of which so many are ASCII: before `end`.
+    #[inline(always)]
+    fn ends(&self, end: usize, (plain, all): (usize, usize), found: &mut Range<usize>) {
+        if is_text(self.plain + plain, self.all + all) {
+            widen(found, self.from..end);
+        }
     }
 }
 
-/// Whether a stretch between control characters is a text, of those with a bit in `long`.
+/// Makes a range reach around another.
 #[inline(always)]
-fn holds_text(all: u64, plain: u64, control: u64, mut long: u64) -> bool {
-    while long != 0 {
-        let from = !low(long.trailing_zeros() as usize);
-        let to = low((control & from).trailing_zeros() as usize);
-        let stretch = from & to;
-        if is_text(count(plain & stretch), count(all & stretch)) {
-            return true;
-        }
-        long &= !to;
-    }
-    false
+fn widen(range: &mut Range<usize>, other: Range<usize>) {
+    *range = range.start.min(other.start)..range.end.max(other.end);
 }
 
 #[inline(always)]
@@ -222,16 +242,30 @@ mod tests {
 
     use super::*;
 
-    /// Whether there is a text in what was decoded, byte by byte.
-    fn readable(bytes: &[u8]) -> bool {
-        bytes
-            .split(|byte| *byte < 0x80 && !matches!(byte, 0x20..=0x7E | b'\t' | b'\n' | b'\r'))
-            .any(|part| {
-                is_text(
-                    part.iter().filter(|byte| byte.is_ascii()).count(),
-                    part.len(),
-                )
-            })
+    /// From the first byte of a text in what was decoded to the end of the last, byte by byte; empty, where there is none.
+    fn readable(bytes: &[u8]) -> Range<usize> {
+        let (mut found, mut from) = (NOWHERE, 0);
+        for part in
+            bytes.split(|byte| *byte < 0x80 && !matches!(byte, 0x20..=0x7E | b'\t' | b'\n' | b'\r'))
+        {
+            let plain = part.iter().filter(|byte| byte.is_ascii());
+            if is_text(plain.count(), part.len()) {
+                widen(&mut found, from..from + part.len());
+            }
+            from += part.len() + 1;
+        }
+        found
+    }
+
+    /// Whether what was told in characters are these bytes, and no character more than there is of them and of what ends them.
+    fn reaches_around(told: &Range<usize>, shift: usize, bytes: &Range<usize>) -> bool {
+        let character = |byte: usize| shift + byte / 3 * 4 + byte % 3;
+        if bytes.is_empty() {
+            return told.is_empty();
+        }
+        let (first, behind) = (character(bytes.start), character(bytes.end - 1) + 1);
+        (first.saturating_sub(shift + 1)..=first).contains(&told.start)
+            && (behind..=behind + 2).contains(&told.end)
     }
 
     fn decoded(run: &[u8], shift: usize) -> Vec<u8> {
@@ -267,13 +301,15 @@ mod tests {
             if run.len() >= 4 && !is_hexadecimal(run) {
                 let told = base64(run);
                 for (shift, told) in told.into_iter().enumerate() {
-                    prop_assert_eq!(told, readable(&decoded(run, shift)), "{}", shift);
+                    let found = readable(&decoded(run, shift));
+                    prop_assert_eq!(!told.is_empty(), !found.is_empty(), "{}", shift);
+                    prop_assert!(reaches_around(&told, shift, &found), "{}: {:?} {:?}", shift, told, found);
                 }
             }
             let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
             for run in [hex.as_bytes(), &hex.as_bytes()[..hex.len().saturating_sub(1)]] {
                 if !run.is_empty() {
-                    prop_assert_eq!(hexadecimal(run), readable(&text.as_bytes()[..run.len() / 2]));
+                    prop_assert_eq!(hexadecimal(run), !readable(&text.as_bytes()[..run.len() / 2]).is_empty());
                     prop_assert_eq!(hexadecimal(&run.to_ascii_uppercase()), hexadecimal(run));
                 }
             }
@@ -285,7 +321,8 @@ mod tests {
             let run = format!("{before}{encoded}{after}");
             let told = base64(run.as_bytes());
             for (shift, told) in told.into_iter().enumerate() {
-                prop_assert_eq!(told, readable(&decoded(run.as_bytes(), shift)), "{}", shift);
+                let found = readable(&decoded(run.as_bytes(), shift));
+                prop_assert!(reaches_around(&told, shift, &found), "{}: {:?} {:?}", shift, told, found);
             }
         }
 
