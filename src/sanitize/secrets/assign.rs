@@ -13,7 +13,7 @@ use super::{
 use crate::sanitize::{Class, survey::is_telling, work::looked};
 
 /// The longest password that is looked for, in bytes.
-const PASSWORD: usize = 128;
+pub(super) const PASSWORD: usize = 128;
 /// How far around a password what else belongs to a connection string may stand, in bytes.
 const AROUND: usize = 240;
 
@@ -109,7 +109,7 @@ impl Scan<'_> {
 
     /// What stands behind the assignment at `at` to a name that begins at `name`.
     fn password_after(&mut self, at: usize, name: usize) {
-        let Some((value, quoted)) = value_after(self.text, at) else {
+        let Some((value, quoted)) = self.value_after(at) else {
             return;
         };
         let bytes = &self.text[value.clone()];
@@ -195,7 +195,7 @@ impl Scan<'_> {
         let name = end.checked_sub(6).map(|from| &self.text[from..end]);
         let named =
             name.is_some_and(|name| ends_with(name, b"\"auth") || ends_with(name, b"_auth"));
-        if named && let Some((value, _)) = value_after(self.text, at) {
+        if named && let Some((value, _)) = self.value_after(at) {
             self.user_and_password(value, Class::Secret);
         }
     }
@@ -296,7 +296,7 @@ impl Scan<'_> {
 
     /// `"d": "..."` of a private key in JSON.
     fn json_web_key(&mut self, at: usize) {
-        let Some((value, true)) = value_after_long(self.text, at) else {
+        let Some((value, true)) = self.value_within(at, 1024) else {
             return;
         };
         let bytes = &self.text[value.clone()];
@@ -372,60 +372,6 @@ impl Scan<'_> {
             self.hit(value, class, rule);
         }
     }
-}
-
-/// The value behind an assignment, and whether it stands in quotes.
-fn value_after(text: &[u8], at: usize) -> Option<(Range<usize>, bool)> {
-    value_within(text, at, PASSWORD + 1)
-}
-
-fn value_after_long(text: &[u8], at: usize) -> Option<(Range<usize>, bool)> {
-    value_within(text, at, 1024)
-}
-
-fn value_within(text: &[u8], at: usize, most: usize) -> Option<(Range<usize>, bool)> {
-    let mut start = at + 1;
-    if matches!(text.get(start), Some(b'=' | b'>')) {
-        start += 1;
-    }
-    start += text
-        .get(start..)?
-        .iter()
-        .take(4)
-        .take_while(|byte| matches!(byte, b' ' | b'\t'))
-        .count();
-    if text.get(start) == Some(&b'\\') {
-        start += 1;
-    }
-    let quote = text
-        .get(start)
-        .copied()
-        .filter(|byte| matches!(byte, b'"' | b'\'' | b'`'));
-    start += usize::from(quote.is_some());
-    let length = text
-        .get(start..)?
-        .iter()
-        .take(most)
-        .position(|byte| match quote {
-            Some(quote) => *byte == quote || matches!(byte, b'\n' | b'\\'),
-            None => {
-                byte.is_ascii_whitespace()
-                    || matches!(
-                        byte,
-                        b';' | b',' | b'&' | b'"' | b'\'' | b')' | b'}' | b'<' | b'`' | b'\\'
-                    )
-            }
-        });
-    let end = match length {
-        Some(length) => start + length,
-        None if text.len() - start <= most => text.len(),
-        None => {
-            looked(most);
-            return None;
-        }
-    };
-    looked(end - start);
-    Some((start..end, quote.is_some()))
 }
 
 /// A variable, a call or a type, and nothing that anybody would type in.

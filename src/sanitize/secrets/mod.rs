@@ -21,6 +21,7 @@ mod run;
 mod scan;
 mod section;
 mod urls;
+mod value;
 
 use std::sync::{Arc, LazyLock};
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
-use super::pattern::Pattern;
+use super::{pattern::Pattern, run};
 
 const TOKENS: &str = include_str!("tokens.txt");
 const CONTEXTS: &str = include_str!("contexts.txt");
@@ -231,7 +231,7 @@ impl Rules {
     }
 
     /// The farthest that what is first known of such a token may stand behind its beginning.
-    pub(super) const ODD: usize = 128;
+    pub(super) const ODD: usize = run::ENCODED;
 
     fn read_tokens(&mut self) {
         for [name, pattern, rest] in lines(TOKENS) {

@@ -137,6 +137,23 @@ pub(super) fn alnum(text: &[u8], at: usize) -> u64 {
     digits(bytes) | letters(bytes)
 }
 
+/// How many characters of either alphabet of Base64 stand here, of the first [`ENCODED`].
+pub(super) fn encoded(text: &[u8], at: usize) -> usize {
+    let here = |at: usize| {
+        let bytes = &parts(&block(text, at));
+        let joint = |bytes| is(bytes, b'-') | is(bytes, b'_') | is(bytes, b'+') | is(bytes, b'/');
+        let all = digits(bytes) | letters(bytes) | mask(bytes, joint);
+        all.trailing_ones() as usize
+    };
+    match here(at) {
+        BLOCK => BLOCK + here(at + BLOCK),
+        fewer => fewer,
+    }
+}
+
+/// How many [`encoded`] tells at most.
+pub(super) const ENCODED: usize = 2 * BLOCK;
+
 /// The length of a UUID.
 pub(super) const LENGTH: usize = 36;
 

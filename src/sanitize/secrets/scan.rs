@@ -38,6 +38,8 @@ pub(super) struct Scan<'a> {
     pub(super) marks: Marks,
     pub(super) parts: Parts,
     pub(super) valued: Valued,
+    /// A stretch in which no value without quotes ends.
+    pub(super) bare: Range<usize>,
 }
 
 impl<'a> Scan<'a> {
@@ -62,6 +64,7 @@ impl<'a> Scan<'a> {
             marks: Marks::default(),
             parts: Parts::default(),
             valued: Valued::default(),
+            bare: 0..0,
         };
         for found in &survey.secrets {
             let at = found.at;
@@ -175,10 +178,7 @@ impl<'a> Scan<'a> {
         let text = self.text;
         // What has no beginning of its own begins where nothing goes before, or a value begins.
         let value = text[at].is_ascii_alphanumeric() && (at == from || text[at - 1] == b'=');
-        value && {
-            let word = text[at..].iter().take(Rules::ODD);
-            self.odd(at, word.take_while(|byte| is_encoded(**byte)).count())
-        }
+        value && self.odd(at, run::encoded(text, at))
     }
 
     #[inline]
@@ -352,11 +352,6 @@ const DJANGO: &[u8] = b"django-insecure-";
 
 pub(super) const fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
-}
-
-/// Of either alphabet of Base64.
-const fn is_encoded(byte: u8) -> bool {
-    is_token(byte) || matches!(byte, b'+' | b'/')
 }
 
 /// What may stand between two places of one token.
