@@ -43,7 +43,10 @@ pub(super) fn hexadecimal(run: &[u8]) -> bool {
 }
 
 /// Nothing was found yet.
-const NOWHERE: Range<usize> = usize::MAX..0;
+const NOWHERE: Range<usize> = Range {
+    start: usize::MAX,
+    end: 0,
+};
 
 #[inline(always)]
 fn in_base64<S: Simd>(simd: S, run: &[u8]) -> [Range<usize>; 4] {

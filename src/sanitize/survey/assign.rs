@@ -47,13 +47,20 @@ impl Before {
     #[inline(always)]
     pub(super) fn assigning<S: Simd>(
         &mut self,
-        simd: S,
-        marks: Marks<S>,
+        before: &Self,
+        (simd, marks): (S, Marks<S>),
         (text, at, next): (&[u8], usize, u8),
     ) -> u64 {
-        self.assign = bits(marks.is(b':') | marks.is(b'='));
-        if self.assign == 0 || self.flag > 0 {
-            return self.assign;
+        let assign = bits(marks.is(b':') | marks.is(b'='));
+        if self.flag > 0 {
+            self.named = assign;
+            return assign;
+        }
+        // In many texts there are none but those within times and addresses: a digit is the last of no name.
+        self.named = assign & !behind(before.kinds.digit, self.kinds.digit, 1);
+        let address = ahead(bits(marks.slash()), matches!(next, b'/' | b'+'));
+        if self.named == 0 {
+            return assign & address;
         }
         let table = |table: &[u8; BLOCK]| u8x64::from_slice(simd, table);
         let [firsts, lasts] = &ENDS;
@@ -63,7 +70,7 @@ impl Before {
         let plain = self.kinds.alnum() & !bits(first.also(last).at_least(1));
         let quote = bits(marks.is(b'"') | marks.is(b'\''));
         let (mut plain_before, mut quote_before) = (0, 0);
-        if self.assign & 0b11 != 0 {
+        if assign & 0b11 != 0 {
             plain_before = ahead_of(text, at, 2, |first, last| {
                 last.is_ascii_alphanumeric() && !is_telling(first, last)
             });
@@ -71,19 +78,14 @@ impl Before {
         }
         let named = behind(plain_before, plain, 1)
             | behind(quote_before, quote, 1) & behind(plain_before, plain, 2);
-        let address = ahead(bits(marks.slash()), matches!(next, b'/' | b'+'));
-        self.assign & (!named | address)
+        assign & (!named | address)
     }
 
     /// Assignments in this block and the one before, behind which six digits in a row stand near: at most [`BETWEEN`] bytes lie
     /// between. Of the name before them the last letter is enough.
     #[inline(always)]
-    pub(super) fn numbered(&mut self, before: &Self, text: &[u8], at: usize) -> [u64; 2] {
-        let (old, digit) = (before.kinds.digit, self.kinds.digit);
-        // Not those within times and addresses: a digit is the last of no name.
-        let flagged = if self.flag > 0 { self.assign } else { 0 };
-        self.named = flagged | self.assign & !behind(old, digit, 1);
-        let sixth = eroded(old, digit, &[1, 2, 2]);
+    pub(super) fn numbered(&self, before: &Self, text: &[u8], at: usize) -> [u64; 2] {
+        let sixth = eroded(before.kinds.digit, self.kinds.digit, &[1, 2, 2]);
         let farthest = 6 + BETWEEN;
         let mut here = sixth >> 6;
         let mut there = (sixth & ((1 << farthest) - 1)) << (BLOCK as u32 - farthest);

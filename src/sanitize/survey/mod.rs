@@ -162,8 +162,7 @@ struct Before {
     row: u64,
     rows: u64,
     dashes: u64,
-    /// `:` and `=`, and those of them behind which a number may stand.
-    assign: u64,
+    /// `:` and `=`, but those behind a digit unless a flag for a user is near.
     named: u64,
     /// For how many blocks more a flag for a user is near.
     flag: u8,
@@ -264,8 +263,8 @@ impl Survey {
             self.beginnings(marks, now.kinds, (at, next));
         }
         let dashes = now.dashes(before, (simd, marks), (text, at, next));
-        let assign = now.assigning(simd, marks, (text, at, next));
-        if now.assign | before.named != 0 {
+        let assign = now.assigning(before, (simd, marks), (text, at, next));
+        if now.named | before.named != 0 {
             let [there, here] = now.numbered(before, text, at);
             if there != 0 {
                 found(&mut self.numbered, at - BLOCK, there);
