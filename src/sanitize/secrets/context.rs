@@ -12,6 +12,7 @@ use super::{
     rules::{Rules, Word},
     scan::{Scan, is_token},
     section::owner,
+    service::names_a_service,
 };
 use crate::sanitize::{
     Class,
@@ -222,10 +223,18 @@ impl Scan<'_> {
             return bare && self.netrc(value, wide);
         }
         let sure = (20..=1024).contains(&bytes.len()) && !is_client(&self.text[..wide.end]);
+        let short = (16..20).contains(&bytes.len())
+            && !bare
+            && is_short_key(bytes)
+            && names_a_service(self.text, wide.end, false);
         let own = said.vendors[0].and_then(|_| whose.next());
         let name = match own {
-            Some((_, name)) if sure => Some(name),
-            None if sure || bare => owner((rules, self.names), self.text, wide, bare),
+            Some((_, name)) if sure || short => Some(name),
+            None if sure || short || bare => owner((rules, self.names), self.text, wide, bare)
+                .or_else(|| {
+                    let service = short || sure && names_a_service(self.text, wide.end, true);
+                    service.then_some(&self.names.service)
+                }),
             _ => None,
         };
         match name {
@@ -237,6 +246,14 @@ impl Scan<'_> {
         }
         true
     }
+}
+
+/// Whether sixteen characters and a few are a key: of one case with digits, so that they are no name.
+fn is_short_key(bytes: &[u8]) -> bool {
+    let one_case =
+        !bytes.iter().any(u8::is_ascii_lowercase) || !bytes.iter().any(u8::is_ascii_uppercase);
+    let digits = bytes.iter().filter(|byte| byte.is_ascii_digit()).count();
+    bytes.iter().all(u8::is_ascii_alphanumeric) && (one_case && digits >= 2 || digits >= 3)
 }
 
 /// Whether a name ends with what says who asks, which is no secret.
@@ -320,6 +337,7 @@ fn operator(text: &[u8], value: usize) -> Option<Operator> {
     let last = word.last().map_or(b' ', |last| last | 0x20);
     let may = b"rncystod".contains(&last);
     let announces = word.starts_with(b"-")
+        || is_environment(word)
         || may
             && [
                 &b"bearer"[..],
@@ -336,6 +354,14 @@ fn operator(text: &[u8], value: usize) -> Option<Operator> {
             .iter()
             .any(|known| word.eq_ignore_ascii_case(known));
     announces.then_some(Operator { at, bare: true })
+}
+
+/// Whether this is the name of a secret of an environment, behind which its value may stand: `ENV ACME_API_KEY 0af...`.
+fn is_environment(word: &[u8]) -> bool {
+    [&b"_KEY"[..], b"_TOKEN", b"_SECRET", b"_PAT"]
+        .iter()
+        .any(|end| word.ends_with(end))
+        && !word.iter().any(u8::is_ascii_lowercase)
 }
 
 /// One bit for each letter of a block.
@@ -399,16 +425,40 @@ fn name_before(text: &[u8], end: usize) -> Range<usize> {
     let from = end.saturating_sub(NAME);
     let start = last_stop(&text[from..end]).map_or(from, |at| from + at + 1);
     let name = &text[start..end];
+    if start > from
+        && text[start - 1] == b'<'
+        && let Some(cell) = cell_before(text, start - 1)
+    {
+        return cell;
+    }
     let nothing = name.iter().all(|byte| !byte.is_ascii_alphanumeric());
     let word = name.trim_ascii().trim_suffix_of(b"\"' ]");
     if nothing
-        || [&b"value"[..], b"val", b"default", b"content"]
-            .iter()
-            .any(|known| word.eq_ignore_ascii_case(known))
+        || [
+            &b"value"[..],
+            b"val",
+            b"default",
+            b"content",
+            b"str",
+            b"str =",
+        ]
+        .iter()
+        .any(|known| word.eq_ignore_ascii_case(known))
     {
         return end.saturating_sub(NAME)..end;
     }
     start..end
+}
+
+/// What stands in the element before the one that begins at `tag`: `<td>Name</td><td>`, `<key>Name</key> <string>`.
+fn cell_before(text: &[u8], tag: usize) -> Option<Range<usize>> {
+    let from = tag.saturating_sub(NAME);
+    let piece = text[from..tag].trim_ascii_end();
+    let closed = piece.strip_suffix(b">")?;
+    let open = memchr::memrchr(b'<', closed)?;
+    let start = memchr::memrchr(b'>', &piece[..open])? + 1;
+    let named = closed[open..].starts_with(b"</") && open - start > 2;
+    named.then_some(from + start..from + open)
 }
 
 trait TrimSuffix {
@@ -458,7 +508,14 @@ impl Rules {
             let at = found.pattern().as_usize();
             let (start, end) = (found.start(), found.end());
             match &self.meanings[at] {
-                Word::Harmless => said.harmless |= begins(piece, start),
+                Word::Harmless => {
+                    said.harmless |= begins(piece, start)
+                        && (end - start > 4
+                            || !piece[end - 1].is_ascii_alphabetic()
+                            || ends(piece, end))
+                        && !is_modifier(&piece[end..])
+                        && !is_of_host(&piece[end..]);
+                }
                 Word::Secret => {
                     said.secret |= end - start > 5 || (begins(piece, start) && ends(piece, end))
                 }
@@ -475,6 +532,40 @@ impl Rules {
         }
         said
     }
+}
+
+/// Whether a word before this is part of the name of a host: `registry.example.org`.
+fn is_of_host(rest: &[u8]) -> bool {
+    [
+        &b".com"[..],
+        b".org",
+        b".net",
+        b".io",
+        b".dev",
+        b".edu",
+        b".internal",
+    ]
+    .iter()
+    .any(|end| rest.starts_with(end) && !rest.get(end.len()).is_some_and(u8::is_ascii_alphanumeric))
+}
+
+/// Whether a word before this says who may use what is declared: `public const string Token`.
+fn is_modifier(rest: &[u8]) -> bool {
+    rest.strip_prefix(b" ").is_some_and(|rest| {
+        [
+            &b"const "[..],
+            b"static ",
+            b"readonly ",
+            b"final ",
+            b"string ",
+            b"String ",
+            b"let ",
+            b"var ",
+            b"val ",
+        ]
+        .iter()
+        .any(|word| rest.starts_with(word))
+    })
 }
 
 /// Whether a word begins here: `apiToken`, `APIToken`, `API_TOKEN`, `my-token`.

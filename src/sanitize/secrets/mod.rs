@@ -16,10 +16,12 @@ mod blocks;
 mod context;
 mod pattern;
 mod plausible;
+mod prefixed;
 mod rules;
 mod run;
 mod scan;
 mod section;
+mod service;
 mod urls;
 mod value;
 
@@ -108,6 +110,7 @@ struct Names {
     header: Arc<str>,
     signature: Arc<str>,
     pair: Arc<str>,
+    service: Arc<str>,
 }
 
 impl Names {
@@ -129,10 +132,11 @@ impl Names {
             header: "key_header".into(),
             signature: "azure_signature".into(),
             pair: "aws_secret_key".into(),
+            service: "service_key".into(),
         }
     }
 
-    fn all(&self) -> [Arc<str>; 16] {
+    fn all(&self) -> [Arc<str>; 17] {
         [
             &self.private_key,
             &self.token,
@@ -150,6 +154,7 @@ impl Names {
             &self.header,
             &self.signature,
             &self.pair,
+            &self.service,
         ]
         .map(Arc::clone)
     }

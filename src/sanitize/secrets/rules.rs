@@ -137,6 +137,7 @@ const HARMLESS: &[&str] = &[
     "uuid",
     "guid",
     "hash",
+    "hashed",
     "csrf",
     "nonce",
     "cache",
@@ -155,7 +156,14 @@ const HARMLESS: &[&str] = &[
     "trace",
     "span",
     "request_id",
+    "request-id",
     "requestid",
+    "message_id",
+    "message-id",
+    "messageid",
+    "object_id",
+    "object-id",
+    "objectid",
     "correlation",
     "git_sha",
     "example",
@@ -322,7 +330,8 @@ impl Rules {
             });
             words
                 .split(',')
-                .for_each(|word| vendor(&mut names, word, Some(at)));
+                .flat_map(joined)
+                .for_each(|word| vendor(&mut names, &word, Some(at)));
         }
         VENDORS
             .lines()
@@ -339,6 +348,15 @@ impl Rules {
         self.words = matcher(&words);
         self.meanings = meanings;
     }
+}
+
+/// A word of more than one as names in source have it: `dd_api`, `dd-api`, `ddApi`.
+fn joined(word: &str) -> Vec<String> {
+    let mut all = vec![word.to_owned()];
+    if word.contains("_api") || word.contains("_app") {
+        all.extend(["-", " ", ""].map(|joint| word.replace('_', joint)));
+    }
+    all
 }
 
 #[inline]

@@ -133,7 +133,9 @@ impl<'a> Scan<'a> {
             return;
         }
         self.seen = end;
-        if !text[start].is_ascii_alphanumeric() && self.odd(start, reach) {
+        if !text[start].is_ascii_alphanumeric() && self.odd(start, reach)
+            || self.prefixed(start, end)
+        {
             return;
         }
         self.value(start, end);

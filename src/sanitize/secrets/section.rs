@@ -11,6 +11,7 @@ use super::{
     plausible::holds,
     rules::{Rules, Word},
     scan::{Scan, is_token},
+    service::stands_over,
     urls::strong,
 };
 use crate::sanitize::{Class, work::looked};
@@ -62,11 +63,16 @@ pub(super) fn owner<'a>(
     {
         return Some(&names.header);
     }
-    let said = rules.said(text, above(text, wide.end)?);
-    let vendor = said.vendors[0].filter(|_| !said.harmless)?;
-    match &rules.meanings[usize::from(vendor)] {
-        Word::Vendor(_, name) => Some(name),
-        Word::Secret | Word::Harmless => None,
+    let over = above(text, wide.end)?;
+    let said = rules.said(text, over.clone());
+    if said.harmless {
+        return None;
+    }
+    match said.vendors[0].map(|vendor| &rules.meanings[usize::from(vendor)]) {
+        Some(Word::Vendor(_, name)) => Some(name),
+        Some(Word::Secret | Word::Harmless) | None => {
+            stands_over(&text[over], text, wide.end).then_some(&names.service)
+        }
     }
 }
 
