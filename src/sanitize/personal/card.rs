@@ -15,7 +15,7 @@ use crate::sanitize::work::looked;
 
 /// First digits from and to, the least and the most digits in all, and whether an ungrouped number needs a word beside it.
 // Ranges as the schemes publish them.
-const ISSUERS: [(u32, u32, usize, usize, bool); 47] = [
+const ISSUERS: [(u32, u32, usize, usize, bool); 48] = [
     (400_000, 499_999, 16, 16, false), // Visa
     (400_000, 499_999, 13, 13, true),
     (400_000, 499_999, 18, 19, true),
@@ -63,6 +63,7 @@ const ISSUERS: [(u32, u32, usize, usize, bool); 47] = [
     (860_000, 860_099, 16, 16, true),  // Uzcard
     (986_000, 986_099, 16, 16, true),  // Humo
     (970_400, 970_499, 16, 19, true),  // Napas
+    (100_000, 199_999, 15, 15, true),  // UATP
 ];
 
 /// First digits of numbers for trials.
@@ -112,7 +113,7 @@ const WORDS: [&[u8]; 33] = [
 static SAYS: LazyLock<Words> = LazyLock::new(|| Words::of(WORDS.iter().map(|word| (*word, 0))));
 
 /// How cards are grouped.
-const GROUPED: [&[usize]; 11] = [
+const GROUPED: [&[usize]; 12] = [
     &[4, 4, 4, 4, 3],
     &[4, 4, 4, 4, 2],
     &[4, 4, 4, 4, 1],
@@ -124,6 +125,7 @@ const GROUPED: [&[usize]; 11] = [
     &[4, 4, 4, 1],
     &[6, 13],
     &[4, 4, 4],
+    &[4, 3, 3, 3],
 ];
 /// The bytes of the shortest of these.
 const SHORTEST: usize = 14;
@@ -164,7 +166,7 @@ pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
             // A longer row of like groups is something else.
             let goes_on = text
                 .get(candidate.end)
-                .is_some_and(|byte| matches!(byte, b' ' | b'-'))
+                .is_some_and(|byte| matches!(byte, b' ' | b'-' | b'.'))
                 && text[candidate.end + 1..]
                     .iter()
                     .take(5)
@@ -182,7 +184,10 @@ pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
                 && text[at - 5..at - 1].iter().all(u8::is_ascii_digit)
                 && (at < 6 || !text[at - 6].is_ascii_digit());
             let count = lengths.iter().sum();
+            // Dots stand in many other numbers.
+            let dotted = text[at + group] == b'.';
             if !goes_on
+                && (!dotted || says_card(text, &candidate))
                 && !came_on
                 && !headed
                 && is_card(
@@ -208,7 +213,7 @@ pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
                     text,
                     &candidate,
                 )
-                && stands_alone(text, &candidate)
+                && (stands_alone(text, &candidate) || on_track(text, &candidate))
             {
                 return Some(candidate);
             }
@@ -221,6 +226,11 @@ pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
         }
     }
     None
+}
+
+/// Whether it stands where the first track of a card has it: `%B...^NAME^`.
+fn on_track(text: &[u8], span: &Range<usize>) -> bool {
+    text[..span.start].ends_with(b"%B") && text.get(span.end) == Some(&b'^')
 }
 
 /// Whether groups of four hexadecimal digits go before or after: a table of codes.
@@ -277,7 +287,7 @@ fn alone(text: &[u8], span: &Range<usize>) -> bool {
 fn grouped(text: &[u8], lengths: &[usize]) -> Option<usize> {
     let mut at = 0;
     let joint = *text.get(lengths[0])?;
-    if !matches!(joint, b' ' | b'-') {
+    if !matches!(joint, b' ' | b'-' | b'.') {
         return None;
     }
     for (nth, length) in lengths.iter().enumerate() {
@@ -334,7 +344,7 @@ fn is_card(digits: &[u8], count: usize, grouped: bool, text: &[u8], span: &Range
     let joint = text
         .get(span.start + 6)
         .is_some_and(|byte| !byte.is_ascii_digit());
-    let many = count == 12 || (joint && !digits.starts_with(&[6, 2]));
+    let many = matches!(count, 12 | 13) || (joint && !digits.starts_with(&[6, 2]));
     let needs_word = needs_word && (!grouped || many);
     if !needs_word && !trial {
         return true;

@@ -35,6 +35,7 @@ pub(super) const EUROPE: &[Rule] = &[
         &[],
         &[
             "num\u{e9}ro fiscal",
+            "n\u{b0} fiscal",
             "numero fiscal",
             "nif",
             "spi",
@@ -90,6 +91,9 @@ pub(super) const EUROPE: &[Rule] = &[
             "rrn",
             "national register",
             "belgi",
+            "num\u{e9}ro bis",
+            "bis-num",
+            "bis num",
         ],
         |d| {
             let rest = number(&d[9..]);
@@ -204,6 +208,7 @@ pub(super) const EUROPE: &[Rule] = &[
         &[],
         &[
             "svnr",
+            "vsnr",
             "sv-nr",
             "sv nummer",
             "svnummer",
@@ -288,7 +293,7 @@ pub(super) const EUROPE: &[Rule] = &[
             "rodn\u{e9}",
             "rodne",
             "r\u{10d}",
-            "R\u{10c}",
+            "rod. \u{10d}",
             "birth number",
             "czech",
             "slovak",
@@ -309,7 +314,7 @@ pub(super) const EUROPE: &[Rule] = &[
         "hr_oib",
         &["11"],
         &[],
-        &["oib", "osobni identifikacijski"],
+        &["oib", "osobni identifikacijski", "osobni id"],
         mod_11_10,
     ),
     rule(
@@ -321,9 +326,8 @@ pub(super) const EUROPE: &[Rule] = &[
             "emso",
             "enotna",
             "em\u{161}o",
-            "EM\u{160}O",
             "umcn",
-            "\u{408}\u{41c}\u{411}\u{413}",
+            "mati\u{10d}ni broj",
             "\u{458}\u{43c}\u{431}\u{433}",
             "\u{43c}\u{430}\u{442}\u{438}\u{447}",
         ],
@@ -397,7 +401,12 @@ pub(super) const EUROPE: &[Rule] = &[
         "gr_afm",
         &["9"],
         &[],
-        &["afm", "\u{391}\u{3a6}\u{39c}", "\u{3b1}\u{3c6}\u{3bc}"],
+        &[
+            "afm",
+            "\u{3b1}.\u{3c6}.\u{3bc}.",
+            "\u{391}\u{3a6}\u{39c}",
+            "\u{3b1}\u{3c6}\u{3bc}",
+        ],
         |d| !same(d) && weighed(d, &[256, 128, 64, 32, 16, 8, 4, 2]) % 11 % 10 == i32::from(d[8]),
     ),
     rule(
@@ -476,11 +485,30 @@ pub(super) const EUROPE: &[Rule] = &[
         &[
             "ad\u{f3}azonos",
             "adoazonos",
+            "ado azonos",
             "ad\u{f3}",
             "ad\u{f3}sz\u{e1}m",
             "adoszam",
             "hungar",
         ],
         |d| d[0] == 8 && weighed(d, &[1, 2, 3, 4, 5, 6, 7, 8, 9]) % 11 == i32::from(d[9]),
+    ),
+    rule(
+        "bg_foreigner_number",
+        &["10"],
+        &[],
+        &["\u{43b}\u{43d}\u{447}", "lnch", "lnc"],
+        |d| weighed(d, &[21, 19, 17, 13, 11, 9, 7, 3, 1]) % 10 == i32::from(d[9]),
+    ),
+    // The number of a bank account.
+    rule(
+        "no_account_number",
+        &["11", "4.2.5", "4 2 5"],
+        &[],
+        &["kontonummer", "kontonr", "konto nr", "bankkonto"],
+        |d| {
+            let rest = 11 - weighed(d, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11;
+            rest % 11 == i32::from(d[10])
+        },
     ),
 ];

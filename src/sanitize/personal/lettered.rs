@@ -9,7 +9,7 @@ use super::{
     checks::{is_day, number as value_of, weighed},
     letters::{
         british, chinese, cif, codice_fiscale, corsican, curp, german_health, german_pension, hetu,
-        hong_kong, irish, is_corsica, rut, singapore, taiwan,
+        hong_kong, irish, is_corsica, portuguese, rut, singapore, taiwan, venezuelan,
     },
     national::{Countries, Found, Near},
     number::Row,
@@ -24,6 +24,9 @@ pub(super) const LETTERED: &[(&str, &[&str])] = &[
             "dni",
             "nif",
             "nie",
+            "d.n.i.",
+            "n.i.f.",
+            "n.i.e.",
             "documento",
             "identidad",
             "spanish",
@@ -54,6 +57,16 @@ pub(super) const LETTERED: &[(&str, &[&str])] = &[
         ],
     ),
     ("ie_pps", &["pps", "ppsn", "irish", "ireland", "revenue"]),
+    ("ve_rif", &["rif", "r.i.f."]),
+    (
+        "pt_citizen_card",
+        &[
+            "cart\u{e3}o de cidad\u{e3}o",
+            "cart\u{e3}o cidad\u{e3}o",
+            "cc n",
+            "cc",
+        ],
+    ),
     ("hk_id", &["hkid", "hong kong", "\u{8eab}\u{4efd}"]),
     (
         "tw_id",
@@ -87,6 +100,7 @@ pub(super) const LETTERED: &[(&str, &[&str])] = &[
             "social security",
             "svnr",
             "vsnr",
+            "sv nummer",
         ],
     ),
     ("it_codice_fiscale", &[]),
@@ -106,10 +120,11 @@ pub(super) enum Lettered {
     SixFour,
     ThreeThreeTwo,
     Pairs,
+    TwoSix,
 }
 
 impl Lettered {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Eight,
         Self::Dotted,
         Self::Seven,
@@ -119,6 +134,7 @@ impl Lettered {
         Self::SixFour,
         Self::ThreeThreeTwo,
         Self::Pairs,
+        Self::TwoSix,
     ];
 
     /// As rules write it.
@@ -133,6 +149,7 @@ impl Lettered {
             Self::SixFour => "6-4",
             Self::ThreeThreeTwo => "3 3 2",
             Self::Pairs => "2 2 2",
+            Self::TwoSix => "2 6",
         }
     }
 
@@ -162,8 +179,9 @@ impl Lettered {
                     || matches!(before, b'x'..=b'z' | b'-')
                     || after(0).is_ascii_uppercase()
             }
-            Self::Nine => before.is_ascii_uppercase(),
+            Self::Nine => before.is_ascii_uppercase() || after(0).is_ascii_uppercase(),
             Self::Seventeen => matches!(after(0), b'X' | b'x'),
+            Self::TwoSix => after(0) == b' ' && after(1).is_ascii_uppercase() && after(2) == b' ',
             Self::SixThree => after(0).is_ascii_uppercase(),
             Self::SixFour => !before.is_ascii_alphanumeric() && !after(0).is_ascii_alphanumeric(),
         }
@@ -304,6 +322,11 @@ impl Countries {
             }
             Lettered::Nine if before.is_ascii_uppercase() && begins(1) && ends(0) => {
                 let span = span.start - 1..span.end;
+                if venezuelan(before, digits)
+                    && let Some(found) = told("ve_rif", span.clone())
+                {
+                    return Some(found);
+                }
                 let german = || told("de_health_insurance", span.clone());
                 if taiwan(before, digits)
                     && let Some(found) = told("tw_id", span.clone())
@@ -312,6 +335,19 @@ impl Countries {
                 }
                 if german_health(before, digits) {
                     return german();
+                }
+            }
+            // `65 170839 J 003`
+            Lettered::TwoSix if begins(0) && ends(6) => {
+                let &[_, letter, _, a, b, c] = text.get(span.end..)?.first_chunk::<6>()?;
+                if german_pension(digits, letter, [a, b, c]) {
+                    return told("de_pension_insurance", span.start..span.end + 6);
+                }
+            }
+            Lettered::Nine if begins(0) && ends(3) => {
+                let rest = text.get(span.end..span.end + 3)?;
+                if portuguese(digits, rest) {
+                    return told("pt_citizen_card", span.start..span.end + 3);
                 }
             }
             Lettered::ThreeThreeTwo => {
@@ -345,7 +381,8 @@ impl Countries {
             | Lettered::Seventeen
             | Lettered::SixThree
             | Lettered::SixFour
-            | Lettered::Pairs => {}
+            | Lettered::Pairs
+            | Lettered::TwoSix => {}
         }
         None
     }

@@ -205,6 +205,39 @@ pub(super) fn taiwan(letter: u8, digits: &[u8]) -> bool {
     matches!(digits[0], 1 | 2 | 8 | 9) && sum % 10 == 0
 }
 
+/// The number of a taxpayer of Venezuela, whose first letter counts as a digit by four.
+pub(super) fn venezuelan(letter: u8, digits: &[u8]) -> bool {
+    let first = match letter {
+        b'V' => 4,
+        b'E' => 8,
+        b'J' => 12,
+        b'P' => 16,
+        b'G' => 20,
+        _ => return false,
+    };
+    let rest = (first + weighed(digits, &[3, 2, 7, 6, 5, 4, 3, 2])) % 11;
+    i32::from(digits[8]) == if rest < 2 { 0 } else { 11 - rest }
+}
+
+/// The number of a card of a citizen of Portugal: nine digits, two letters or digits, and a digit as that of Luhn.
+pub(super) fn portuguese(digits: &[u8], rest: &[u8]) -> bool {
+    let value = |byte: u8| match byte {
+        b'0'..=b'9' => Some(u32::from(byte - b'0')),
+        b'A'..=b'Z' => Some(u32::from(byte - b'A') + 10),
+        _ => None,
+    };
+    let all = digits.iter().map(|digit| Some(u32::from(*digit)));
+    let all = all.chain(rest.iter().map(|byte| value(*byte)));
+    let sum: Option<u32> = all
+        .zip([true, false].into_iter().cycle())
+        .map(|(value, twice)| {
+            let value = if twice { value? * 2 } else { value? };
+            Some(if twice && value > 9 { value - 9 } else { value })
+        })
+        .sum();
+    rest[2].is_ascii_digit() && sum.is_some_and(|sum| sum.is_multiple_of(10))
+}
+
 pub(super) fn codice_fiscale(run: &[u8]) -> bool {
     const ODD: [u32; 26] = [
         1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24,

@@ -14,6 +14,7 @@ mod checks;
 mod contact;
 mod europe;
 mod iban;
+mod joints;
 mod labelled;
 mod lettered;
 mod letters;
@@ -77,54 +78,70 @@ impl Detector for Checked {
     }
 
     fn inspect_surveyed(&self, text: &str, survey: &Survey, hits: &mut Vec<Hit>) {
-        let bytes = text.as_bytes();
         let first = hits.len();
-        let mut seen = Seen::default();
-        let countries = &*COUNTRIES;
-        for found in &survey.numbers {
-            for place in places(found.at, found.digits | found.letters | found.heads) {
-                let bit = 1 << (place - found.at);
-                let head = found.heads & bit != 0 && iban::is_country(&bytes[place - 3..]);
-                if head {
-                    seen.head = place - 3 + iban::BACK;
-                }
-                let account = if head && place - 3 >= seen.taken {
-                    iban::grouped(bytes, place - 3)
-                } else {
-                    None
-                };
-                // Of what begins so few end so.
-                let last = bytes.get(place + 5).copied().unwrap_or_default();
-                let british = found.heads & bit != 0
-                    && matches!(last, b'A'..=b'D')
-                    && place - 3 >= seen.taken;
-                let span = if let Some(span) = account {
-                    Some((span, IBAN.clone()))
-                } else if british
-                    && let Some(found) = countries.british(bytes, place - 3, &mut seen.near)
-                {
-                    Some(found)
-                } else if found.digits & bit != 0 {
-                    row(bytes, place + 1 - survey::DIGITS, countries, &mut seen)
-                } else if found.letters & bit != 0 {
-                    letters(bytes, place + 1 - survey::LETTERS, countries, &seen)
-                } else {
-                    None
-                };
-                if let Some((span, rule)) = span {
-                    seen.taken = span.end;
-                    hits.push(Hit {
-                        span,
-                        class: Class::PersonalChecked,
-                        rule,
-                        inert: None,
-                    });
-                }
+        inspect(text, survey, hits);
+        if !survey.joints.is_empty() {
+            otherwise_grouped(text, survey, first, hits);
+        }
+    }
+}
+
+/// Tells numbers whose groups have other spaces or dashes between them than those of ASCII.
+#[inline(never)]
+fn otherwise_grouped(text: &str, survey: &Survey, first: usize, hits: &mut Vec<Hit>) {
+    let mut found = Vec::new();
+    for plain in joints::numbers(text, &survey.joints) {
+        inspect(&plain.text, &Survey::of(&plain.text), &mut found);
+        for mut hit in found.drain(..) {
+            hit.span = plain.original(&hit.span);
+            let span = &hit.span;
+            let inside = span.start >= plain.number.start && span.end <= plain.number.end;
+            let mut told = hits[first..].iter();
+            let new = told.all(|told| told.span.end <= span.start || told.span.start >= span.end);
+            if inside && new {
+                hits.push(hit);
             }
         }
-        let rows = hits.len();
-        for at in survey::all_places(&survey.numbered) {
-            if let Some((span, rule)) = labelled::behind(bytes, at, countries) {
+    }
+    hits[first..].sort_by_key(|hit| hit.span.start);
+}
+
+fn inspect(text: &str, survey: &Survey, hits: &mut Vec<Hit>) {
+    let bytes = text.as_bytes();
+    let first = hits.len();
+    let mut seen = Seen::default();
+    let countries = &*COUNTRIES;
+    for found in &survey.numbers {
+        for place in places(found.at, found.digits | found.letters | found.heads) {
+            let bit = 1 << (place - found.at);
+            let head = found.heads & bit != 0 && iban::is_country(&bytes[place - 3..]);
+            if head {
+                seen.head = place - 3 + iban::BACK;
+            }
+            let account = if head && place - 3 >= seen.taken {
+                iban::grouped(bytes, place - 3)
+            } else {
+                None
+            };
+            // Of what begins so few end so.
+            let last = bytes.get(place + 5).copied().unwrap_or_default();
+            let british =
+                found.heads & bit != 0 && matches!(last, b'A'..=b'D') && place - 3 >= seen.taken;
+            let span = if let Some(span) = account {
+                Some((span, IBAN.clone()))
+            } else if british
+                && let Some(found) = countries.british(bytes, place - 3, &mut seen.near)
+            {
+                Some(found)
+            } else if found.digits & bit != 0 {
+                row(bytes, place + 1 - survey::DIGITS, countries, &mut seen)
+            } else if found.letters & bit != 0 {
+                letters(bytes, place + 1 - survey::LETTERS, countries, &seen)
+            } else {
+                None
+            };
+            if let Some((span, rule)) = span {
+                seen.taken = span.end;
                 hits.push(Hit {
                     span,
                     class: Class::PersonalChecked,
@@ -133,10 +150,21 @@ impl Detector for Checked {
                 });
             }
         }
-        // Nothing that is told behind an assignment has a row of digits that is told.
-        if hits.len() > rows {
-            hits[first..].sort_by_key(|hit| hit.span.start);
+    }
+    let rows = hits.len();
+    for at in survey::all_places(&survey.numbered) {
+        if let Some((span, rule)) = labelled::behind(bytes, at, countries) {
+            hits.push(Hit {
+                span,
+                class: Class::PersonalChecked,
+                rule,
+                inert: None,
+            });
         }
+    }
+    // Nothing that is told behind an assignment has a row of digits that is told.
+    if hits.len() > rows {
+        hits[first..].sort_by_key(|hit| hit.span.start);
     }
 }
 
@@ -209,7 +237,7 @@ fn card_in(text: &[u8], start: usize) -> Option<Range<usize>> {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> Vec<(String, String)> {
+    pub(super) fn told(text: &str) -> Vec<(String, String)> {
         let mut hits = Vec::new();
         detector().inspect(text, &mut hits);
         hits.iter()
@@ -217,7 +245,7 @@ mod tests {
             .collect()
     }
 
-    fn names(text: &str) -> Vec<String> {
+    pub(super) fn names(text: &str) -> Vec<String> {
         told(text).into_iter().map(|(name, _)| name).collect()
     }
 

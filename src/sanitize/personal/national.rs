@@ -12,6 +12,7 @@ use std::{
 };
 
 use super::{
+    checks::same,
     lettered::{LETTERED, Lettered},
     number::{Row, Shape, stands_alone},
     table,
@@ -61,13 +62,27 @@ pub(super) struct Near {
     last: Option<usize>,
 }
 
-/// Words of more than one as names in source have them, and whose they are.
+/// Words of more than one as names in source have them, words in capitals and without accents, and whose they are.
 static JOINED: LazyLock<Vec<(String, u8)>> = LazyLock::new(|| {
     let own = |((_, words), whose): ((&'static str, &'static [&'static str]), u8)| {
         let joined = words.iter().flat_map(|word| table::joined(word));
         joined.map(move |word| (word, whose)).collect::<Vec<_>>()
     };
-    all().zip(0..).flat_map(own).collect()
+    let joined: Vec<_> = all().zip(0..).flat_map(own).collect();
+    let words = all().zip(0..);
+    let words = words.flat_map(|((_, words), whose)| words.iter().map(move |word| (*word, whose)));
+    let cased = words.flat_map(|(word, whose)| {
+        let others = table::in_other_letters(word).into_iter();
+        others.flat_map(move |word| {
+            let joined: Vec<_> = table::joined(&word).collect();
+            joined
+                .into_iter()
+                .chain([word])
+                .map(move |word| (word, whose))
+        })
+    });
+    let cased: Vec<_> = cased.collect();
+    joined.into_iter().chain(cased).collect()
 });
 
 /// The name and the words of every rule, in the order of their numbers.
@@ -189,6 +204,10 @@ impl Countries {
         }
         let digits = row.digits(text, span.start);
         let digits = &digits[..row.count()];
+        // Nobody has such a number, though check digits may hold.
+        if same(digits) {
+            return None;
+        }
         let mut announced = None;
         let mut alone = None;
         while rules != 0 {

@@ -137,7 +137,7 @@ pub(super) const WORLD: &[Rule] = &[
         "kr_rrn",
         &["13"],
         &["6-7"],
-        &["rrn", "resident registration", "\u{c8fc}\u{bbfc}"],
+        &["rrn", "resident registration", "jumin", "\u{c8fc}\u{bbfc}"],
         |d| {
             let check = (11 - weighed(d, &[2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5]) % 11) % 10;
             is_day(number(&d[2..4]), number(&d[4..6]))
@@ -154,6 +154,7 @@ pub(super) const WORLD: &[Rule] = &[
             "mynumber",
             "my_number",
             "individual number",
+            "kojin bango",
             "\u{30de}\u{30a4}\u{30ca}\u{30f3}\u{30d0}\u{30fc}",
             "\u{500b}\u{4eba}\u{756a}\u{53f7}",
         ],
@@ -221,11 +222,13 @@ pub(super) const WORLD: &[Rule] = &[
         },
     ),
     rule("ar_cuit", &["11"], &["2-8-1"], &["cuit", "cuil"], |d| {
-        (11 - weighed(d, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11) % 11 == i32::from(d[10])
+        let check = (11 - weighed(d, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11) % 11;
+        // Ten is written as nine.
+        check.min(9) == i32::from(d[10])
     }),
     rule(
         "cl_rut",
-        &["8-1", "7-1"],
+        &["8-1", "7-1", "9", "8"],
         &["2.3.3-1", "1.3.3-1"],
         &["rut", "run", "chile"],
         |d| {
@@ -257,7 +260,7 @@ pub(super) const WORLD: &[Rule] = &[
         "ec_cedula",
         &["10", "9-1"],
         &[],
-        &["cedula", "c\u{e9}dula", "ecuador", "ci"],
+        &["cedula", "c\u{e9}dula", "ecuador", "ci", "c.i."],
         |d| matches!(number(&d[..2]), 1..=24 | 30) && d[2] < 7 && luhn(d),
     ),
     rule(
@@ -358,13 +361,13 @@ pub(super) const WORLD: &[Rule] = &[
     ),
     rule(
         "ae_emirates_id",
-        &["15"],
-        &["3-4-7-1"],
+        &[],
+        &["3-4-7-1", "15"],
         &[
             "emirates",
             "\u{627}\u{644}\u{625}\u{645}\u{627}\u{631}\u{627}\u{62a}",
         ],
-        |d| d.starts_with(&[7, 8, 4]) && luhn(d),
+        |d| d.starts_with(&[7, 8, 4]) && (1900..=2030).contains(&number(&d[3..7])) && luhn(d),
     ),
     rule(
         "ir_national_code",
@@ -385,6 +388,130 @@ pub(super) const WORLD: &[Rule] = &[
         let check = weighed(d, &[7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2]) % 11;
         chinese(d) && (12 - check) % 11 == i32::from(d[17])
     }),
+    rule("tr_vkn", &["10", "3 3 4"], &[], &["vkn", "vergi"], |d| {
+        let sum: u64 = d[..9]
+            .iter()
+            .zip((1..=9).rev())
+            .map(|(digit, place)| {
+                let moved = (u64::from(*digit) + place) % 10;
+                match moved * (1 << place) % 9 {
+                    0 if moved > 0 => 9,
+                    rest => rest,
+                }
+            })
+            .sum();
+        (10 - sum % 10) % 10 == u64::from(d[9])
+    }),
+    rule("md_idnp", &["13"], &[], &["idnp", "cod personal"], |d| {
+        d[0] < 3 && weighed(d, &[7, 3, 1, 7, 3, 1, 7, 3, 1, 7, 3, 1]) % 10 == i32::from(d[12])
+    }),
+    // The number of a bank account.
+    rule(
+        "es_ccc",
+        &["20", "4 4 2 10", "4-4-2-10"],
+        &[],
+        &[
+            "ccc",
+            "cuenta corriente",
+            "cuenta cliente",
+            "cuenta bancaria",
+        ],
+        |d| {
+            let check = |sum: i32| match 11 - sum % 11 {
+                11 => 0,
+                10 => 1,
+                check => check,
+            };
+            check(weighed(d, &[4, 8, 5, 10, 9, 7, 3, 6])) == i32::from(d[8])
+                && check(weighed(&d[10..], &[1, 2, 4, 8, 5, 10, 9, 7, 3, 6])) == i32::from(d[9])
+        },
+    ),
+    rule(
+        "br_titulo_eleitor",
+        &["12", "4 4 4"],
+        &[],
+        &[
+            "t\u{ed}tulo de eleitor",
+            "t\u{ed}tulo eleit",
+            "titulo eleit",
+            "eleitor",
+        ],
+        |d| {
+            let ten = |rest: i32| if rest == 10 { 0 } else { rest };
+            let first = ten(weighed(d, &[2, 3, 4, 5, 6, 7, 8, 9]) % 11);
+            let sum = weighed(&d[8..10], &[7, 8]) + first * 9;
+            (1..=28).contains(&number(&d[8..10]))
+                && first == i32::from(d[10])
+                && ten(sum % 11) == i32::from(d[11])
+        },
+    ),
+    rule(
+        "br_cnh",
+        &["11"],
+        &[],
+        &["cnh", "carteira nacional de habilita"],
+        |d| {
+            let first = weighed(d, &[9, 8, 7, 6, 5, 4, 3, 2, 1]) % 11;
+            let second = weighed(d, &[1, 2, 3, 4, 5, 6, 7, 8, 9]) % 11;
+            let less = if first == 10 { 2 } else { 0 };
+            let ten = |rest: i32| if rest >= 10 { 0 } else { rest };
+            ten(first) == i32::from(d[9]) && ten((second - less).rem_euclid(11)) == i32::from(d[10])
+        },
+    ),
+    rule(
+        "in_virtual_id",
+        &["16", "4 4 4 4"],
+        &[],
+        &["vid", "virtual id", "aadhaar"],
+        |d| d[0] > 1 && verhoeff(d),
+    ),
+    rule(
+        "ca_health_number",
+        &["10", "4 3 3", "4-3-3"],
+        &[],
+        &["phn", "personal health"],
+        |d| {
+            let sum: i32 = d[1..9]
+                .iter()
+                .zip([2, 4, 8, 5, 10, 9, 7, 3])
+                .map(|(digit, weight)| i32::from(*digit) * weight % 11)
+                .sum();
+            d[0] == 9 && (11 - sum % 11) % 11 == i32::from(d[9])
+        },
+    ),
+    rule(
+        "sv_dui",
+        &["8-1", "9"],
+        &[],
+        &["dui", "documento \u{fa}nico"],
+        |d| (10 - weighed(d, &[9, 8, 7, 6, 5, 4, 3, 2]) % 10) % 10 == i32::from(d[8]),
+    ),
+    rule(
+        "kw_civil_id",
+        &["12"],
+        &[],
+        &[
+            "civil id",
+            "kuwait",
+            "\u{627}\u{644}\u{631}\u{642}\u{645} \u{627}\u{644}\u{645}\u{62f}\u{646}\u{64a}",
+        ],
+        |d| {
+            let check = 11 - weighed(d, &[2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2]) % 11;
+            is_day(number(&d[3..5]), number(&d[5..7])) && check == i32::from(d[11])
+        },
+    ),
+    // The number of a bank account.
+    rule(
+        "ar_cbu",
+        &["22", "8 14", "8-14"],
+        &[],
+        &["cbu", "clave bancaria"],
+        |d| {
+            let check = |digits: &[u8], weights: &[i32]| (10 - weighed(digits, weights) % 10) % 10;
+            check(d, &[7, 1, 3, 9, 7, 1, 3]) == i32::from(d[7])
+                && check(&d[8..], &[3, 9, 7, 1, 3, 9, 7, 1, 3, 9, 7, 1, 3]) == i32::from(d[21])
+        },
+    ),
 ];
 
 fn two(digits: &[u8], first: &[i32], second: &[i32]) -> bool {

@@ -109,9 +109,16 @@ impl Scan<'_> {
 
     /// What stands behind the assignment at `at` to a name that begins at `name`.
     fn password_after(&mut self, at: usize, name: usize) {
-        let Some((value, quoted)) = self.value_after(at) else {
+        let Some((mut value, quoted)) = self.value_after(at) else {
             return;
         };
+        // Where semicolons part what is connected to, `&` is of a password.
+        let parted = matches!(self.text[..name].last(), Some(b';'));
+        if parted && !quoted && self.text.get(value.end) == Some(&b'&') {
+            let rest = self.text[value.end..].iter().take(PASSWORD);
+            let part = |byte: &&u8| byte.is_ascii_graphic() && !b";\"'<`".contains(*byte);
+            value.end += rest.take_while(part).count();
+        }
         let bytes = &self.text[value.clone()];
         if !(6..=PASSWORD).contains(&bytes.len())
             || is_code(bytes, quoted)

@@ -140,7 +140,12 @@ impl Scan<'_> {
             return;
         };
         let name = label[..dashes].trim_ascii();
-        if !(name.ends_with(b"PRIVATE KEY") || name.ends_with(b"PRIVATE KEY BLOCK"))
+        let private = [
+            &b"PRIVATE KEY"[..],
+            b"PRIVATE KEY BLOCK",
+            b"OpenVPN Static key V1",
+        ];
+        if !private.iter().any(|known| name.ends_with(known))
             || !label[dashes..].starts_with(b"-----")
             || self.is_taken(at)
         {

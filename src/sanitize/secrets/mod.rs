@@ -14,6 +14,7 @@ mod assign;
 mod beside;
 mod blocks;
 mod context;
+mod names;
 mod pattern;
 mod plausible;
 mod prefixed;
@@ -391,6 +392,67 @@ mod tests {
         );
         assert_eq!(strong(&format!("PRIVATE_KEY={key}")), [key.as_str()]);
         assert_eq!(strong(&format!("tx: {key}")), [""; 0]);
+    }
+
+    #[test]
+    fn a_name_is_read_over_what_stands_between_it_and_its_value() {
+        let hex = "9f86d081884c7d65".repeat(2);
+        for text in [
+            format!("const DATADOG_API_KEY: &str = \"{hex}\";"),
+            format!("public const string DatadogApiKey = \"{hex}\";"),
+            format!("<tr><td>Datadog API key</td><td>{hex}</td></tr>"),
+            format!("<key>DatadogApiKey</key>\n<string>{hex}</string>"),
+            format!("ENV DATADOG_API_KEY {hex}\n"),
+            format!("setx DATADOG_API_KEY \"{hex}\""),
+            format!("//registry.example.org/:_authToken={}\n", body()),
+        ] {
+            assert_eq!(strong(&text).len(), 1, "{text}");
+        }
+        for text in [
+            format!("datadog_public_key: {hex}"),
+            format!("<td>datadog</td><td>commit</td><td>{hex}</td>"),
+            format!("datadog_message_id: {hex}"),
+            format!("DATADOG_TAG {hex}"),
+        ] {
+            assert_eq!(strong(&text), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_hash_at_the_beginning_of_a_name_is_a_word_of_its_own_or_none() {
+        let value = &body()[..32];
+        assert_eq!(strong(&format!("HASHNODE_API_KEY={value}")), [value]);
+        assert_eq!(strong(&format!("stripe_key_hash={value}")), [""; 0]);
+        assert_eq!(strong(&format!("stripe_hashed_key={value}")), [""; 0]);
+    }
+
+    #[test]
+    fn a_key_of_sixteen_characters_is_told_where_its_name_says_whose_it_is() {
+        let key = ["K3VQ9ZTL", "W1XC7RB2"].concat();
+        assert_eq!(strong(&format!("ACMECRM_API_KEY={key}")), [key.as_str()]);
+        assert_eq!(strong(&format!("acmecrm_token={key}")), [""; 0]);
+        assert_eq!(strong(&format!("API_KEY={key}")), [""; 0]);
+    }
+
+    #[test]
+    fn the_letter_of_an_escape_is_no_part_of_a_token_in_parts() {
+        let token = format!("dp.sa.{}{}", body(), &body()[..7]);
+        assert_eq!(strong(&format!("one\\n{token}\\ntwo")), [token.as_str()]);
+    }
+
+    #[test]
+    fn short_passwords_and_those_with_an_ampersand_are_told_whole() {
+        let short = ["6es", "4p9r"].concat();
+        assert_eq!(strong(&format!("postgres://app:{short}@db/x")), [short]);
+        assert_eq!(strong("postgres://app:horse12@db/x"), [""; 0]);
+        let and = ["Tr0ub4", "dor&481"].concat();
+        let text = format!("Server=db;Database=x;Uid=app;Pwd={and};");
+        assert_eq!(strong(&text), [and.as_str()]);
+        let query = format!(
+            "jdbc:mysql://db/x?user=app&password={}&useSSL=true",
+            &body()[..12]
+        );
+        assert_eq!(strong(&query), [&body()[..12]]);
     }
 
     #[test]

@@ -40,6 +40,10 @@ const SAYS_ALONE: [&[u8]; 3] = [b"secret", b"sk", b"pat"];
 impl Scan<'_> {
     /// Whether the run from `start` to `end` is such a token.
     pub(super) fn prefixed(&mut self, start: usize, end: usize) -> bool {
+        // The shortest has words of two letters before what is drawn.
+        if end - start < DRAWN + 3 {
+            return false;
+        }
         let run = &self.text[start..end];
         let Some(head) = head(run) else {
             return false;

@@ -114,6 +114,16 @@ const SECRET: &[&str] = &[
     "appid",
     "signing",
     "login",
+    "skey",
+    "authkey",
+    "appkey",
+    "writekey",
+    "licensekey",
+    "sharedkey",
+    "masterkey",
+    "apisecret",
+    "appsecret",
+    "certificate_key",
 ];
 
 /// Says that what follows may be known to all, or is none.

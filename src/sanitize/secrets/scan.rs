@@ -150,7 +150,12 @@ impl<'a> Scan<'a> {
             .rev()
             .take_while(|byte| is_part(**byte))
             .count();
-        self.beginnings(start - back, start)
+        let from = start - back;
+        // Behind the escape of a line its letter is no part of the token.
+        let escaped = from.checked_sub(1).is_some_and(|at| self.text[at] == b'\\')
+            && from < start
+            && matches!(self.text[from], b'n' | b'r' | b't');
+        self.beginnings(from + usize::from(escaped), start)
     }
 
     /// Whether a token begins between these.

@@ -13,31 +13,33 @@ use super::scan::is_token;
 const TABLE: &str = include_str!("services.txt");
 
 /// What a key is called, as the last words of a name.
-static KEYS: LazyLock<Vec<Vec<&str>>> = LazyLock::new(|| {
+static KEYS: LazyLock<Vec<Vec<&[u8]>>> = LazyLock::new(|| {
     let lines = TABLE.lines().filter_map(|line| line.strip_prefix("= "));
     let keys = lines.flat_map(str::split_whitespace);
-    keys.map(|key| key.split('_').collect()).collect()
+    keys.map(|key| key.split('_').map(str::as_bytes).collect())
+        .collect()
 });
 
 /// Words that programs use for keys of their own, in order.
-static COMMON: LazyLock<Vec<&str>> = LazyLock::new(|| {
+static COMMON: LazyLock<Vec<&[u8]>> = LazyLock::new(|| {
     let lines = TABLE.lines().filter(|line| !line.starts_with(['=', '#']));
-    lines.flat_map(str::split_whitespace).collect()
+    let words = lines.flat_map(str::split_whitespace);
+    words.map(str::as_bytes).collect()
 });
 
 /// What a name ends with in one word.
-const JOINED: [&str; 8] = [
-    "accesskey",
-    "accesstoken",
-    "apikey",
-    "apisecret",
-    "apitoken",
-    "authtoken",
-    "clientsecret",
-    "secretkey",
+const JOINED: [&[u8]; 8] = [
+    b"accesskey",
+    b"accesstoken",
+    b"apikey",
+    b"apisecret",
+    b"apitoken",
+    b"authtoken",
+    b"clientsecret",
+    b"secretkey",
 ];
 /// What the name of an environment may end with.
-const ALONE: [&str; 4] = ["token", "secret", "key", "pat"];
+const ALONE: [&[u8]; 4] = [b"token", b"secret", b"key", b"pat"];
 
 /// The longest name, in bytes.
 const NAME: usize = 64;
@@ -61,7 +63,8 @@ pub(super) fn names_a_service(text: &[u8], end: usize, tokens: bool) -> bool {
         if name.is_empty() || name.len() == piece.len() && end > NAME {
             return false;
         }
-        if !FILLERS.contains(&name) {
+        let tag = piece[..piece.len() - name.len()].ends_with(b"</");
+        if !tag && !FILLERS.contains(&undashed(name)) {
             return is_one(name, tokens) || is_called(piece);
         }
         piece = &piece[..piece.len() - name.len()];
@@ -115,14 +118,24 @@ fn last_name(piece: &[u8]) -> &[u8] {
     &piece[piece.len() - length..]
 }
 
+/// `--body` without its dashes.
+fn undashed(name: &[u8]) -> &[u8] {
+    let dashes = name.iter().take_while(|byte| **byte == b'-').count();
+    &name[dashes..]
+}
+
 const fn is_part(byte: u8) -> bool {
     is_token(byte) || byte == b'.'
 }
 
 /// Whether a word is none that every program uses.
-fn is_own(word: &str, least: usize) -> bool {
-    let letters = word.bytes().filter(u8::is_ascii_alphabetic).count();
-    letters >= least && COMMON.binary_search(&word).is_err()
+fn is_own(word: &[u8], least: usize) -> bool {
+    let letters = word
+        .iter()
+        .filter(|byte| byte.is_ascii_alphabetic())
+        .count();
+    (letters >= least || least == 2 && word.len() == 2 && letters == 1)
+        && COMMON.binary_search(&word).is_err()
 }
 
 /// Without what stands behind a name.
@@ -164,10 +177,9 @@ impl Words {
         words
     }
 
-    fn nth(&self, at: usize) -> &str {
+    fn nth(&self, at: usize) -> &[u8] {
         let start = at.checked_sub(1).map_or(0, |at| self.ends[at].0);
-        let word = &self.room[usize::from(start)..usize::from(self.ends[at].0)];
-        str::from_utf8(word).unwrap_or_default()
+        &self.room[usize::from(start)..usize::from(self.ends[at].0)]
     }
 
     fn capital(&self, at: usize, name: &[u8]) -> bool {
@@ -177,7 +189,9 @@ impl Words {
     /// How many words stand before those that say what a key it is.
     fn before_key(&self, environment: bool) -> Option<usize> {
         let last = self.count.checked_sub(1)?;
-        let longest = KEYS.iter().filter_map(|key| {
+        let word = self.nth(last);
+        let keys = KEYS.iter().filter(|key| key.last() == Some(&word));
+        let longest = keys.filter_map(|key| {
             let rest = self.count.checked_sub(key.len())?;
             let same = key
                 .iter()
@@ -188,7 +202,6 @@ impl Words {
         if let Some(rest) = longest.min() {
             return Some(rest);
         }
-        let word = self.nth(last);
         if JOINED.contains(&word) || environment && ALONE.contains(&word) {
             return Some(last);
         }
@@ -203,7 +216,7 @@ impl Words {
     /// The same where a name ends with a token or a secret of whoever goes before: `acmeToken`.
     fn before_token(&self) -> Option<usize> {
         let last = self.count.checked_sub(1)?;
-        matches!(self.nth(last), "token" | "secret").then_some(last)
+        matches!(self.nth(last), b"token" | b"secret").then_some(last)
     }
 }
 
@@ -247,6 +260,9 @@ mod tests {
             "const ACMECRM_API_KEY: &str =",
             "{\"name\": \"ACMECRM_API_KEY\", \"value\"",
             "<td>Acmecrm API key</td><td>",
+            "<key>AcmecrmApiKey</key>\n<string>",
+            "secret set ACMECRM_API_KEY --body",
+            "Q7_API_KEY",
             "use the Acmecrm access token is",
             "Set `ACMECRM_TOKEN` to",
         ] {
@@ -298,6 +314,7 @@ mod tests {
             format!("API_KEY={value}"),
             format!("session_secret: {value}"),
             format!("acmecrm_digest: {value}"),
+            format!("ACMECRM_API_KEY={value}..."),
         ] {
             assert_eq!(strong(&text), [""; 0], "{text}");
         }

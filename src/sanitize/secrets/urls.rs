@@ -195,7 +195,12 @@ pub(super) fn strong(password: &[u8]) -> bool {
         .iter()
         .any(|known| password.eq_ignore_ascii_case(known));
     let start = password.first().copied().unwrap_or(b' ');
-    password.len() >= 8
+    // Of seven characters few are words with numbers behind them where a letter follows a digit.
+    let mixed = || {
+        let mut pairs = password.windows(2);
+        pairs.any(|pair| pair[0].is_ascii_digit() && pair[1].is_ascii_alphabetic())
+    };
+    (password.len() >= 8 || password.len() == 7 && mixed())
         && !known
         && kinds(password) >= 2
         && !plain(password)

@@ -59,6 +59,8 @@ pub struct Survey {
     pub(super) unicode: Vec<Found>,
     /// Where letters and digits in other forms may begin, by their first bytes.
     pub(super) forms: Vec<Found>,
+    /// Where spaces and dashes that are not of ASCII may stand behind a digit, by their first bytes.
+    pub(super) joints: Vec<Found>,
 }
 
 /// Places in a block.
@@ -203,6 +205,7 @@ impl Survey {
         emptied(&mut self.percent);
         emptied(&mut self.unicode);
         emptied(&mut self.forms);
+        emptied(&mut self.joints);
     }
 
     #[inline(always)]
@@ -212,7 +215,10 @@ impl Survey {
         while at < text.len() {
             let marks = Marks::at(simd, text, at);
             if marks.at_least(0x80).any_true() {
-                self.beyond(Marks::on_from(simd, text, at), at);
+                let last = at
+                    .checked_sub(1)
+                    .is_some_and(|last| text[last].is_ascii_digit());
+                self.beyond(Marks::on_from(simd, text, at), (at, last));
             } else {
                 found(&mut self.controls, at, bits(marks.control()));
             }
@@ -233,9 +239,10 @@ impl Survey {
         }
     }
 
-    /// Looks at a block with characters beyond ASCII, given with what stands one and two bytes farther on.
+    /// Looks at a block with characters beyond ASCII, given with what stands one and two bytes farther on, and whether a digit
+    /// goes before it.
     #[inline(always)]
-    fn beyond<S: Simd>(&mut self, three: [Marks<S>; 3], at: usize) {
+    fn beyond<S: Simd>(&mut self, three: [Marks<S>; 3], (at, last): (usize, bool)) {
         let suspects = hidden::suspects(three);
         if suspects != 0 {
             let left = suspects & !hidden::in_place(three, suspects);
@@ -245,6 +252,12 @@ impl Survey {
         let [first, second, _] = three;
         let of_two = first.is(0xC2) & second.within(0x80, 0x20);
         found(&mut self.controls, at, bits(first.control() | of_two));
+        // Whoever asks for them tells dashes from what else begins so.
+        let joints = bits(first.is(0xC2) & second.is(0xA0) | first.is(0xE2) & second.is(0x80));
+        if joints != 0 {
+            let before = bits(first.digit()) << 1 | u64::from(last);
+            found(&mut self.joints, at, joints & before);
+        }
     }
 
     /// Looks at a block in which there may be something. Little is asked beforehand: a mask costs less than a branch that nobody

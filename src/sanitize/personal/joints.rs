@@ -1,0 +1,164 @@
+//! Numbers that are grouped by other characters than those of ASCII: spaces that keep a line together, and dashes of all kinds.
+//!
+//! Such a number is looked at again with a plain space or dash in each of these places, together with what stands around it.
+//!
+//! Guarantees: a text without such a place costs nothing; what is looked at again is bounded by [`MOST`] and
+//! [`AROUND`], and no group twice. Deliberately absent: digits of other scripts (`../decoded.rs`).
+
+use std::ops::Range;
+
+use crate::sanitize::{
+    survey::{Found, places},
+    work::looked,
+};
+
+/// How far a number may go on from such a place, in bytes.
+const MOST: usize = 64;
+/// How far before and behind it words are looked for that say what it is, in bytes.
+const AROUND: usize = 80;
+/// The fewest digits of a number.
+const DIGITS: usize = 8;
+
+/// A piece of a text with plain spaces and dashes in a number.
+pub(super) struct Plain {
+    pub(super) text: String,
+    /// Where the number stands in the text that it was taken from, and where the piece begins there.
+    pub(super) number: Range<usize>,
+    start: usize,
+    /// Where characters were replaced in the piece, and by how much they were longer.
+    replaced: Vec<(usize, usize)>,
+}
+
+impl Plain {
+    /// Where this stands in the text that the piece was taken from.
+    pub(super) fn original(&self, span: &Range<usize>) -> Range<usize> {
+        let moved = |at: usize| {
+            let before = self.replaced.iter().take_while(|(place, _)| *place < at);
+            self.start + at + before.map(|(_, more)| more).sum::<usize>()
+        };
+        moved(span.start)..moved(span.end)
+    }
+}
+
+/// Numbers that are grouped so, each with what stands around it.
+pub(super) fn numbers(text: &str, found: &[Found]) -> impl Iterator<Item = Plain> {
+    let mut seen = 0;
+    let all = found.iter().flat_map(|found| places(found.at, found.marks));
+    all.filter_map(move |at| {
+        if at < seen {
+            return None;
+        }
+        let number = number_around(text.as_bytes(), at)?;
+        seen = number.end;
+        Some(plain(text, number))
+    })
+}
+
+/// What stands for a space or a dash at a place, and how long it is.
+fn joint(text: &[u8], at: usize) -> Option<(char, usize)> {
+    match text.get(at..)? {
+        [0xC2, 0xA0, ..] => Some((' ', 2)),
+        [0xE2, 0x80, 0x80..=0x8A | 0xAF, ..] => Some((' ', 3)),
+        [0xE2, 0x80, 0x90..=0x93, ..] => Some(('-', 3)),
+        _ => None,
+    }
+}
+
+/// Letters and digits around a place, with single joints between, if they may be a number.
+fn number_around(text: &[u8], at: usize) -> Option<Range<usize>> {
+    let alnum = |at: usize| text.get(at).is_some_and(u8::is_ascii_alphanumeric);
+    let (_, length) = joint(text, at)?;
+    if !alnum(at.checked_sub(1)?) || !alnum(at + length) {
+        return None;
+    }
+    let mut end = at;
+    while end < at + MOST {
+        if alnum(end) {
+            end += 1;
+        } else if let Some((_, length)) = joint(text, end)
+            && alnum(end + length)
+        {
+            end += length;
+        } else {
+            break;
+        }
+    }
+    let back = text[at.saturating_sub(MOST)..at].iter().rev();
+    let start = at - back.take_while(|byte| byte.is_ascii_alphanumeric()).count();
+    looked(end - start);
+    let digits = text[start..end].iter().filter(|byte| byte.is_ascii_digit());
+    let digits = digits.count();
+    // Of accounts some have few.
+    let headed = digits >= 4 && text[start..start + 2].iter().all(u8::is_ascii_alphabetic);
+    (digits >= DIGITS || headed).then_some(start..end)
+}
+
+fn plain(text: &str, number: Range<usize>) -> Plain {
+    let start = text.floor_char_boundary(number.start.saturating_sub(AROUND));
+    let end = text.ceil_char_boundary((number.end + AROUND).min(text.len()));
+    let mut piece = String::with_capacity(end - start);
+    let mut replaced = Vec::new();
+    piece.push_str(&text[start..number.start]);
+    let mut at = number.start;
+    while at < number.end {
+        if let Some((plain, length)) = joint(text.as_bytes(), at) {
+            replaced.push((piece.len(), length - 1));
+            piece.push(plain);
+            at += length;
+        } else {
+            let next = text[at..].chars().next().unwrap_or(' ');
+            piece.push(next);
+            at += next.len_utf8();
+        }
+    }
+    piece.push_str(&text[number.end..end]);
+    Plain {
+        text: piece,
+        number,
+        start,
+        replaced,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{names, told};
+
+    #[test]
+    fn groups_may_have_other_spaces_and_dashes_between_them() {
+        for joint in ['\u{a0}', '\u{202f}', '\u{2009}', '\u{2011}', '\u{2013}'] {
+            let between = |text: &str| text.replace(' ', &joint.to_string());
+            for (plain, name) in [
+                ("DE89 3704 0044 0532 0130 00", "iban"),
+                ("4929 1234 5678 9015", "payment_card"),
+            ] {
+                let number = between(plain);
+                for text in [
+                    number.clone(),
+                    format!("é {number}, ü"),
+                    format!("10{joint}€ {number}{joint}€"),
+                ] {
+                    assert_eq!(told(&text), [(name.to_owned(), number.clone())], "{text}");
+                }
+            }
+            let number = between("943 476 5919");
+            assert_eq!(names(&format!("NHS number {number}")), ["gb_nhs"]);
+            assert_eq!(names(&format!("call {number}")), [""; 0]);
+            assert_eq!(names(&between("DE88 3704 0044 0532 0130 00")), [""; 0]);
+            assert_eq!(names(&between("1 000 000 km, 2 500 000 m")), [""; 0]);
+        }
+        let two = "DE89\u{a0}3704\u{a0}0044\u{a0}0532\u{a0}0130\u{a0}00";
+        assert_eq!(names(&format!("{two} é {two}")), ["iban", "iban"]);
+    }
+
+    #[test]
+    fn dots_between_the_groups_of_a_card_need_a_word() {
+        let card = "4929.1234.5678.9015";
+        assert_eq!(names(&format!("card number {card}")), ["payment_card"]);
+        assert_eq!(names(&format!("at {card} it was")), [""; 0]);
+        assert_eq!(
+            names("%B4929123456789015^PERSON/A^2712101000?"),
+            ["payment_card"]
+        );
+    }
+}

@@ -1,0 +1,214 @@
+//! Where the name of a value stands: before an assignment, a cell or an element.
+//!
+//! Guarantees: looks back no farther than [`NAME`] bytes from an assignment. Deliberately absent: what the words of a name say
+//! (`context.rs`, `service.rs`).
+
+use std::ops::Range;
+
+use wide::u8x16;
+
+use super::scan::is_token;
+use crate::sanitize::survey::{BLOCK, within};
+
+/// How far before a value its own name may begin, in bytes.
+const NAME: usize = 80;
+
+/// An assignment in front of a value.
+pub(super) struct Operator {
+    /// Where the name before it ends.
+    pub(super) at: usize,
+    /// Nothing but space and a word that announces a value.
+    pub(super) bare: bool,
+}
+
+pub(super) fn operator(text: &[u8], value: usize) -> Option<Operator> {
+    let mut at = value;
+    let (mut seen, mut spaces) = (false, 0);
+    while at > 0 && value - at < 40 {
+        match text[at - 1] {
+            b'=' | b':' | b'>' | b'|' | b',' | b'(' => seen = true,
+            b' ' | b'\t' | b'\n' | b'\r' => spaces += 1,
+            b'"' | b'\'' | b'`' | b'[' | b'\\' | b'?' | b'@' if value - at < 16 => {}
+            _ => break,
+        }
+        at -= 1;
+    }
+    if at == 0 {
+        return None;
+    }
+    if seen {
+        return Some(Operator { at, bare: false });
+    }
+    if spaces == 0 || spaces > 2 {
+        return None;
+    }
+    let word = text[at.saturating_sub(40)..at]
+        .iter()
+        .rev()
+        .take_while(|byte| is_token(**byte))
+        .count();
+    let word = &text[at - word..at];
+    // Most words are none of these.
+    let last = word.last().map_or(b' ', |last| last | 0x20);
+    let may = b"rncystod".contains(&last);
+    let announces = word.starts_with(b"-")
+        || is_environment(word)
+        || may
+            && [
+                &b"bearer"[..],
+                b"token",
+                b"basic",
+                b"apikey",
+                b"key",
+                b"is",
+                b"secret",
+                b"to",
+                b"password",
+                b"credential",
+            ]
+            .iter()
+            .any(|known| word.eq_ignore_ascii_case(known));
+    announces.then_some(Operator { at, bare: true })
+}
+
+/// Whether this is the name of a secret of an environment, behind which its value may stand: `ENV ACME_API_KEY 0af...`.
+fn is_environment(word: &[u8]) -> bool {
+    [&b"_KEY"[..], b"_TOKEN", b"_SECRET", b"_PAT"]
+        .iter()
+        .any(|end| word.ends_with(end))
+        && !word.iter().any(u8::is_ascii_lowercase)
+}
+
+/// One bit for each letter of a block.
+pub(super) fn letters(block: &[u8; BLOCK]) -> u64 {
+    let (parts, _) = block.as_chunks::<16>();
+    parts.iter().rev().fold(0, |bits, part| {
+        let moved = (u8x16::new(*part) | u8x16::splat(0x20)) - u8x16::splat(b'a');
+        let letter = moved.min(u8x16::splat(25)).simd_eq(moved);
+        bits << 16 | u64::from(letter.to_bitmask())
+    })
+}
+
+/// So many of the lowest bits.
+pub(super) const fn low(count: usize) -> u64 {
+    if count >= 64 {
+        u64::MAX
+    } else {
+        (1 << count) - 1
+    }
+}
+
+/// What no name goes beyond.
+const STOPS: [u8; 10] = *b"\n;{}<(,&?#";
+
+/// Whether what goes by the name before `end` is short, a number, and no word: as in the columns of a table.
+pub(super) fn is_number(text: &[u8], end: usize) -> bool {
+    let Some(last) = text[..end].last_chunk::<16>() else {
+        return false;
+    };
+    let bytes = u8x16::new(*last);
+    let stops = stops(bytes).to_bitmask();
+    // Behind the last of them.
+    let name = u32::MAX
+        .checked_shr(stops.leading_zeros())
+        .map_or(0, |to| !to);
+    let digits = within(bytes, b'0', 10).to_bitmask();
+    let letters = within(bytes | u8x16::splat(0x20), b'a', 26).to_bitmask();
+    digits & name != 0 && letters & name == 0
+}
+
+fn stops(bytes: u8x16) -> u8x16 {
+    STOPS.iter().fold(u8x16::splat(0), |found, stop| {
+        found | bytes.simd_eq(u8x16::splat(*stop))
+    })
+}
+
+/// The last byte of a piece that no name goes beyond.
+fn last_stop(piece: &[u8]) -> Option<usize> {
+    let (rest, parts) = piece.as_rchunks::<16>();
+    for (nth, part) in parts.iter().enumerate().rev() {
+        let found = stops(u8x16::new(*part)).to_bitmask();
+        if found != 0 {
+            return Some(rest.len() + nth * 16 + found.ilog2() as usize);
+        }
+    }
+    rest.iter().rposition(|byte| STOPS.contains(byte))
+}
+
+/// The name that stands before an assignment.
+pub(super) fn name_before(text: &[u8], end: usize) -> Range<usize> {
+    let from = end.saturating_sub(NAME);
+    let start = last_stop(&text[from..end]).map_or(from, |at| from + at + 1);
+    let name = &text[start..end];
+    if start > from
+        && text[start - 1] == b'<'
+        && let Some(cell) = cell_before(text, start - 1)
+    {
+        return cell;
+    }
+    let nothing = name.iter().all(|byte| !byte.is_ascii_alphanumeric());
+    let word = name.trim_ascii().trim_suffix_of(b"\"' ]");
+    if nothing
+        || [
+            &b"value"[..],
+            b"val",
+            b"default",
+            b"content",
+            b"str",
+            b"str =",
+        ]
+        .iter()
+        .any(|known| word.eq_ignore_ascii_case(known))
+    {
+        return end.saturating_sub(NAME)..end;
+    }
+    start..end
+}
+
+/// What stands in the element before the one that begins at `tag`: `<td>Name</td><td>`, `<key>Name</key> <string>`.
+fn cell_before(text: &[u8], tag: usize) -> Option<Range<usize>> {
+    let from = tag.saturating_sub(NAME);
+    let piece = text[from..tag].trim_ascii_end();
+    let closed = piece.strip_suffix(b">")?;
+    let open = memchr::memrchr(b'<', closed)?;
+    let start = memchr::memrchr(b'>', &piece[..open])? + 1;
+    let named = closed[open..].starts_with(b"</") && open - start > 2;
+    named.then_some(from + start..from + open)
+}
+
+trait TrimSuffix {
+    fn trim_suffix_of(&self, set: &[u8]) -> &[u8];
+}
+
+impl TrimSuffix for [u8] {
+    fn trim_suffix_of(&self, set: &[u8]) -> &[u8] {
+        let start = self
+            .iter()
+            .position(|byte| !set.contains(byte))
+            .unwrap_or(self.len());
+        let end = self
+            .iter()
+            .rposition(|byte| !set.contains(byte))
+            .map_or(start, |at| at + 1);
+        &self[start..end]
+    }
+}
+
+/// What stands between the quotes around a value, where that is more.
+pub(super) fn quoted(text: &[u8], value: Range<usize>) -> Option<Range<usize>> {
+    let quote = |byte: &u8| matches!(byte, b'"' | b'\'' | b'`');
+    let inside = |byte: &u8| byte.is_ascii_graphic() && !quote(byte);
+    let left = text[value.start.saturating_sub(64)..value.start]
+        .iter()
+        .rev()
+        .take_while(|byte| inside(byte))
+        .count();
+    let right = text[value.end..]
+        .iter()
+        .take(128)
+        .take_while(|byte| inside(byte))
+        .count();
+    let all = value.start - left..value.end + right;
+    let open = all.start.checked_sub(1).map(|at| text[at]).filter(quote)?;
+    (all != value && text.get(all.end) == Some(&open)).then_some(all)
+}
