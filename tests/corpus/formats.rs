@@ -360,6 +360,23 @@ pub(crate) const FORMED: &[(&str, &str, &str)] = &[
     ("checkout", "CKO_KEY", "s|k_<U>"),
     ("turnstile", "CF_KEY", "0x4AAAA|AAA<b25>"),
     ("azure_event_grid", "AZURE_KEY", "<s33>AZ|EG<s6>="),
+    ("kong", "KONNECT_TOKEN", "kp|at_<a49>"),
+    ("ory", "ORY_TOKEN", "ory_|at_<b43>.<b43>"),
+    ("honeybadger", "HONEYBADGER_KEY", "hb|p_<a36>"),
+    ("gitbook", "GITBOOK_TOKEN", "gb_|api_<a40>"),
+    ("jumpcloud", "JUMPCLOUD_KEY", "jc|a_<a36>"),
+    ("browserbase", "BROWSERBASE_KEY", "bb_|live_<b27>"),
+    ("firehydrant", "FIREHYDRANT_TOKEN", "fh|b-<h32>"),
+    ("liveblocks", "LIVEBLOCKS_KEY", "sk_|dev_<b60>"),
+    ("metabase", "METABASE_KEY", "m|b_<s43>="),
+    ("woocommerce", "WC_SECRET", "c|s_<h40>"),
+    ("kaggle", "KAGGLE_TOKEN", "KG|AT_<h32>"),
+    ("socket", "SOCKET_KEY", "skt|sec_<b40>_api"),
+    ("chromatic", "CHROMATIC_TOKEN", "ch|pt_<h15>"),
+    ("laravel", "APP_KEY", "base|64:<s43>="),
+    // Services that nobody knows.
+    ("unknown_live", "ZENTRO_KEY", "zen|tro_live_<a32>"),
+    ("unknown_token", "QUIXA_TOKEN", "qui|xa-pat-<a40>"),
 ];
 
 /// Formats that only a name gives away: family, what the name begins with, form.
@@ -472,4 +489,11 @@ pub(crate) const NAMED: &[(&str, &str, &str)] = &[
     ("named_expo", "expo", "<b40>"),
     ("named_bitly", "bitly", "<h40>"),
     ("named_ollama", "ollama", "<h32>.<a24>"),
+    ("named_ipinfo", "ipinfo", "<h14>"),
+    ("named_transifex", "transifex", "1/<h40>"),
+    ("named_backblaze", "backblaze", "K00<d1><s27>"),
+    // Services that nobody knows.
+    ("named_unknown", "zentro", "<a40>"),
+    ("named_unknown_hexadecimal", "quixa", "<h32>"),
+    ("named_unknown_uuid", "vellumio", "<U>"),
 ];

@@ -446,4 +446,23 @@ pub(crate) const NATIONAL: &[(&str, &str, Make)] = &[
         digits.push(((11 - rest) % 10) as u8);
         shaped(&digits, "###########")
     }),
+    ("md_idnp", "IDNP", |draw, _| {
+        let mut digits = vec![2];
+        digits.extend(draw.digits(11));
+        digits.push(check(&digits, |at, _| [7, 3, 1][at % 3], |sum| sum % 10));
+        shaped(&digits, "#############")
+    }),
+    ("ar_cbu", "CBU", |draw, nth| {
+        let check = |digits: &[u8]| {
+            let weight = |at, length| [3, 1, 7, 9][(length - 1_usize - at) % 4];
+            check(digits, weight, |sum| (10 - sum % 10) % 10)
+        };
+        let mut digits = draw.digits(7);
+        digits.push(check(&digits));
+        let mut account = draw.digits(13);
+        account.push(check(&account));
+        digits.extend(account);
+        let shape = ["######################", "######## ##############"][nth % 2];
+        shaped(&digits, shape)
+    }),
 ];

@@ -131,7 +131,7 @@ pub(crate) fn positives() -> Vec<Sample> {
                     break digits;
                 }
             };
-            let joint = ["", " ", "-"][nth % 3];
+            let joint = ["", " ", "-", "\u{a0}", "\u{2011}"][nth % 5];
             let text = grouped(&digits, groups, joint);
             let label = *draw.one(&[
                 "card",
@@ -147,10 +147,10 @@ pub(crate) fn positives() -> Vec<Sample> {
     for (country, form) in ACCOUNTS {
         for nth in 0..6 {
             let account = account(&mut draw, country, form);
-            let text = if nth % 2 == 0 {
-                account
-            } else {
-                spaced(&account)
+            let text = match nth % 3 {
+                0 => account,
+                1 => spaced(&account),
+                _ => spaced(&account).replace(' ', "\u{a0}"),
             };
             let label = *draw.one(&["IBAN", "account", "Kontonummer", "iban"]);
             all.push(placed("iban", nth, label, &text));

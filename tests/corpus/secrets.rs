@@ -42,6 +42,10 @@ const ASSIGNED: &[&str] = &[
     "{I}_TOKEN ?= \"{s}\"",
     "os.environ[\"{I}_API_KEY\"] = \"{s}\"",
     "- name: {I}_TOKEN\n  value: \"{s}\"\n",
+    "const {I}_API_KEY: &str = \"{s}\";",
+    "public const string {i}Token = \"{s}\";",
+    "<tr><td>{I}_TOKEN</td><td>{s}</td></tr>",
+    "FROM debian\nENV {I}_API_KEY {s}\n",
 ];
 
 /// Texts with a secret of no provider; the secret stands between the bars.
@@ -315,6 +319,11 @@ const LOOKS: &[(&str, &str)] = &[
     ("key_id", "aws apigateway get-usage-plan-key --key-id <a40>"),
     ("lock_file", "      \"integrity\": \"sha512-K3<a84>==\","),
     ("uuid", "request_id=<U> took 31ms"),
+    ("provider_id", "postmark-message-id: <U>"),
+    ("provider_id", "fastly-request-id: <h32>"),
+    ("provider_id", "algolia_object_id: <h32>"),
+    ("thing_id", "evt_<a24> and cus_<a14> of pi_<a24>"),
+    ("cut_off", "ZENTRO_API_KEY=<a30>..."),
     ("uuid", "\"id\": \"<U>\", \"token_count\": 812"),
     ("git_hash", "commit <h40>\nAuthor: A <a@example.org>"),
     ("git_hash", "index <h7>..<h7> 100644"),

@@ -169,7 +169,7 @@ pub(super) fn random(value: &[u8]) -> bool {
         return false;
     }
     // Numbers of interfaces as source has them.
-    if value.starts_with(b"0x") {
+    if value.starts_with(b"0x") && value[2..].iter().all(u8::is_ascii_hexdigit) {
         return false;
     }
     // Types of keys in source.
