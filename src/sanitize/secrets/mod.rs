@@ -2,8 +2,8 @@
 //!
 //! One pass over the text finds places worth a closer look: runs of fourteen token characters, assignments, addresses, blocks
 //! of keys. At each of them tables say whose secret may stand there; whatever is written by hand, counted up, or printed in
-//! documentation is let go. The rules are data (`tokens.txt`, `contexts.txt`, `vendors.txt`), each with its source; the notice
-//! of gitleaks, from whose rules many forms are known, is in `LICENSE.gitleaks`.
+//! documentation is let go. The rules are data (`tokens.txt`, `contexts.txt`, `vendors.txt`, `services.txt`), each with its
+//! source; the notice of gitleaks, from whose rules many forms are known, is in `LICENSE.gitleaks`.
 //!
 //! Guarantees: linear in the text, since every look is bounded; nothing is allocated for a text without a hit; the span of a
 //! hit is the secret and not the name before it. Deliberately absent: asking a provider whether a secret is in use, and

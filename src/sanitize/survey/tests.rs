@@ -176,13 +176,19 @@ fn check_survey(text: &str, survey: &Survey) {
         _ => false,
     };
     assert_eq!(found(&survey.forms), every(&form), "{text:?}");
+    let joint = |at: usize| {
+        let space = bytes[at] == 0xC2 && is(at + 1, &[0xA0]);
+        let general = bytes[at] == 0xE2 && is(at + 1, &[0x80]);
+        at > 0 && bytes[at - 1].is_ascii_digit() && (space || general)
+    };
+    assert_eq!(found(&survey.joints), every(&joint), "{text:?}");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn the_pass_tells_what_plain_loops_tell(text in "([0-9]{1,8}[ ./-]{0,2}|[A-Za-z]{2}[0-9]{2}|[a-zA-Z0-9]{1,40}|[_+/-]{1,7}|-u|-----|([rwnsuot'\"][desnh]|[RWNSUOT][DESNH])[ \"]{0,1}[=:]|%[0-9a-fA-F%]|\\\\u|[ =:;~%\"'\\\\<!?(\\[\\]\n]{1,3}|é|[Ａｚ𝐀ⓐ，\u{85}]|\u{7f}|[\u{0}-\u{20}]|[a-z ]{1,80}){0,40}") {
+    fn the_pass_tells_what_plain_loops_tell(text in "([0-9]{1,8}[ ./\u{a0}–’-]{0,2}|[A-Za-z]{2}[0-9]{2}|[a-zA-Z0-9]{1,40}|[_+/-]{1,7}|-u|-----|([rwnsuot'\"][desnh]|[RWNSUOT][DESNH])[ \"]{0,1}[=:]|%[0-9a-fA-F%]|\\\\u|[ =:;~%\"'\\\\<!?(\\[\\]\n]{1,3}|é|[Ａｚ𝐀ⓐ，\u{85}]|\u{7f}|[\u{0}-\u{20}]|[a-z ]{1,80}){0,40}") {
         check(&text);
     }
 
