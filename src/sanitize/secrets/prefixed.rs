@@ -67,7 +67,7 @@ fn head(run: &[u8]) -> Option<usize> {
         let length = word.count();
         let word = &run[at..at + length];
         let joint = *run.get(at + length)?;
-        if length < 2 || length > WORD || !matches!(joint, b'_' | b'-') || word == b"pk" {
+        if !(2..=WORD).contains(&length) || !matches!(joint, b'_' | b'-') || word == b"pk" {
             return None;
         }
         at += length + 1;
