@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::{
     names::{is_number, letters, low, name_before, operator, quoted},
-    plausible::{plausible, random},
+    plausible::{is_wordy, plausible, random},
     rules::{Rules, Word},
     scan::{Scan, is_token},
     section::owner,
@@ -234,7 +234,8 @@ impl Scan<'_> {
             Some((_, name)) if sure || short => Some(name),
             None if sure || short || bare => owner((rules, self.names), self.text, wide, bare)
                 .or_else(|| {
-                    let service = short || sure && names_a_service(self.text, wide.end, true);
+                    let service = short
+                        || sure && !is_wordy(bytes) && names_a_service(self.text, wide.end, true);
                     service.then_some(&self.names.service)
                 }),
             _ => None,

@@ -169,7 +169,8 @@ pub(super) fn random(value: &[u8]) -> bool {
         return false;
     }
     // Numbers of interfaces as source has them.
-    if value.starts_with(b"0x") && value[2..].iter().all(u8::is_ascii_hexdigit) {
+    let of_number = |byte: &u8| byte.is_ascii_hexdigit() || *byte == b'_';
+    if value.starts_with(b"0x") && value[2..].iter().all(of_number) {
         return false;
     }
     // Types of keys in source.
@@ -262,6 +263,21 @@ fn named(value: &[u8], shape: Shape) -> bool {
     (one_case && joints >= 2)
         || (shape.digits == 0 && joints >= 1 && one_case)
         || (joints >= 3 && shape.turns * 4 < value.len() as u32)
+}
+
+/// Whether most of it is words that begin with a capital: `X509HardwareKeyUsageFlags`.
+pub(super) fn is_wordy(value: &[u8]) -> bool {
+    let mut covered = 0;
+    let mut at = 0;
+    while at < value.len() {
+        let small = value[at + 1..].iter();
+        let small = small.take_while(|byte| byte.is_ascii_lowercase()).count();
+        if value[at].is_ascii_uppercase() && small >= 3 {
+            covered += small + 1;
+        }
+        at += small + 1;
+    }
+    covered * 5 >= value.len() * 3
 }
 
 /// How far around a token the Base64 is looked at that it may be a piece of, and the least of it, in bytes.

@@ -64,8 +64,11 @@ pub(super) fn names_a_service(text: &[u8], end: usize, tokens: bool) -> bool {
             return false;
         }
         let tag = piece[..piece.len() - name.len()].ends_with(b"</");
-        if !tag && !FILLERS.contains(&undashed(name)) {
+        if !tag && ends_as_keys_do(name) {
             return is_one(name, tokens) || is_called(piece);
+        }
+        if !tag && !FILLERS.contains(&undashed(name)) {
+            return false;
         }
         piece = &piece[..piece.len() - name.len()];
     }
@@ -116,6 +119,17 @@ fn last_name(piece: &[u8]) -> &[u8] {
         .take_while(|byte| is_part(**byte))
         .count();
     &piece[piece.len() - length..]
+}
+
+/// Whether a name ends as those of keys do: most do not, and are not taken apart.
+fn ends_as_keys_do(name: &[u8]) -> bool {
+    let Some(last) = name.last_chunk::<3>() else {
+        return false;
+    };
+    matches!(
+        &last.map(|byte| byte | 0x20),
+        b"key" | b"ken" | b"ret" | b"ord" | b"pat"
+    )
 }
 
 /// `--body` without its dashes.
@@ -297,6 +311,14 @@ mod tests {
     fn common_words_are_in_order() {
         assert!(COMMON.is_sorted() && COMMON.len() > 500);
         assert!(KEYS.iter().all(|key| (2..=3).contains(&key.len())));
+        let mut last = KEYS.iter().filter_map(|key| key.last().copied());
+        assert!(last.all(ends_as_keys_do));
+        assert!(
+            JOINED
+                .iter()
+                .chain(&ALONE)
+                .all(|name| ends_as_keys_do(name))
+        );
     }
 
     #[test]
@@ -315,6 +337,7 @@ mod tests {
             format!("session_secret: {value}"),
             format!("acmecrm_digest: {value}"),
             format!("ACMECRM_API_KEY={value}..."),
+            "ACMECRM_API_TOKEN: X509HardwareKeyUsageFlags".to_owned(),
         ] {
             assert_eq!(strong(&text), [""; 0], "{text}");
         }
