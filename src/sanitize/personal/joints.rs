@@ -3,12 +3,12 @@
 //! Such a number is looked at again with a plain space or dash in each of these places, together with what stands around it.
 //!
 //! Guarantees: a text without such a place costs nothing; what is looked at again is bounded by [`MOST`] and
-//! [`AROUND`], and no group twice. Deliberately absent: digits of other scripts (`../decoded.rs`).
+//! [`AROUND`] of each, and none of it twice. Deliberately absent: digits of other scripts (`../decoded.rs`).
 
 use std::ops::Range;
 
 use crate::sanitize::{
-    survey::{Found, places},
+    survey::{Found, all_places},
     work::looked,
 };
 
@@ -19,38 +19,57 @@ const AROUND: usize = 80;
 /// The fewest digits of a number.
 const DIGITS: usize = 8;
 
-/// A piece of a text with plain spaces and dashes in a number.
+/// A piece of a text with plain spaces and dashes in its numbers.
 pub(super) struct Plain {
     pub(super) text: String,
-    /// Where the number stands in the text that it was taken from, and where the piece begins there.
-    pub(super) number: Range<usize>,
+    /// Where the piece begins in the text that it was taken from, and where numbers stand there.
     start: usize,
-    /// Where characters were replaced in the piece, and by how much they were longer.
+    numbers: Vec<Range<usize>>,
+    /// Behind which places of the piece characters were replaced, and by how much they and those before were longer.
     replaced: Vec<(usize, usize)>,
 }
 
 impl Plain {
-    /// Where this stands in the text that the piece was taken from.
-    pub(super) fn original(&self, span: &Range<usize>) -> Range<usize> {
+    /// Where this stands in the text that the piece was taken from, if it is in one of the numbers.
+    pub(super) fn original(&self, span: &Range<usize>) -> Option<Range<usize>> {
         let moved = |at: usize| {
-            let before = self.replaced.iter().take_while(|(place, _)| *place < at);
-            self.start + at + before.map(|(_, more)| more).sum::<usize>()
+            let before = self.replaced.partition_point(|(place, _)| *place < at);
+            let more = before
+                .checked_sub(1)
+                .map_or(0, |last| self.replaced[last].1);
+            self.start + at + more
         };
-        moved(span.start)..moved(span.end)
+        let span = moved(span.start)..moved(span.end);
+        let number = self.numbers.partition_point(|number| number.end < span.end);
+        let number = self.numbers.get(number)?;
+        (number.start <= span.start).then_some(span)
     }
 }
 
-/// Numbers that are grouped so, each with what stands around it.
-pub(super) fn numbers(text: &str, found: &[Found]) -> impl Iterator<Item = Plain> {
+/// Pieces with numbers that are grouped so, and with what stands around them: those that stand near one another in one.
+pub(super) fn pieces(text: &str, found: &[Found]) -> impl Iterator<Item = Plain> {
+    let mut numbers = numbers(text.as_bytes(), found).peekable();
+    std::iter::from_fn(move || {
+        let mut near = vec![numbers.next()?];
+        let mut end = near[0].end;
+        while let Some(next) = numbers.next_if(|next| next.start < end + 2 * AROUND) {
+            end = next.end;
+            near.push(next);
+        }
+        Some(plain(text, near))
+    })
+}
+
+/// Where numbers stand that are grouped so.
+fn numbers(text: &[u8], found: &[Found]) -> impl Iterator<Item = Range<usize>> {
     let mut seen = 0;
-    let all = found.iter().flat_map(|found| places(found.at, found.marks));
-    all.filter_map(move |at| {
+    all_places(found).filter_map(move |at| {
         if at < seen {
             return None;
         }
-        let number = number_around(text.as_bytes(), at)?;
+        let number = number_around(text, at, seen)?;
         seen = number.end;
-        Some(plain(text, number))
+        Some(number)
     })
 }
 
@@ -64,8 +83,8 @@ fn joint(text: &[u8], at: usize) -> Option<(char, usize)> {
     }
 }
 
-/// Letters and digits around a place, with single joints between, if they may be a number.
-fn number_around(text: &[u8], at: usize) -> Option<Range<usize>> {
+/// Letters and digits around a place, with single joints between, if they may be a number: none before `from`.
+fn number_around(text: &[u8], at: usize, from: usize) -> Option<Range<usize>> {
     let alnum = |at: usize| text.get(at).is_some_and(u8::is_ascii_alphanumeric);
     let (_, length) = joint(text, at)?;
     if !alnum(at.checked_sub(1)?) || !alnum(at + length) {
@@ -83,7 +102,7 @@ fn number_around(text: &[u8], at: usize) -> Option<Range<usize>> {
             break;
         }
     }
-    let back = text[at.saturating_sub(MOST)..at].iter().rev();
+    let back = text[from.max(at.saturating_sub(MOST))..at].iter().rev();
     let start = at - back.take_while(|byte| byte.is_ascii_alphanumeric()).count();
     looked(end - start);
     let digits = text[start..end].iter().filter(|byte| byte.is_ascii_digit());
@@ -93,29 +112,32 @@ fn number_around(text: &[u8], at: usize) -> Option<Range<usize>> {
     (digits >= DIGITS || headed).then_some(start..end)
 }
 
-fn plain(text: &str, number: Range<usize>) -> Plain {
-    let start = text.floor_char_boundary(number.start.saturating_sub(AROUND));
-    let end = text.ceil_char_boundary((number.end + AROUND).min(text.len()));
+fn plain(text: &str, numbers: Vec<Range<usize>>) -> Plain {
+    let (first, last) = (numbers[0].start, numbers[numbers.len() - 1].end);
+    let start = text.floor_char_boundary(first.saturating_sub(AROUND));
+    let end = text.ceil_char_boundary((last + AROUND).min(text.len()));
     let mut piece = String::with_capacity(end - start);
-    let mut replaced = Vec::new();
-    piece.push_str(&text[start..number.start]);
-    let mut at = number.start;
-    while at < number.end {
-        if let Some((plain, length)) = joint(text.as_bytes(), at) {
-            replaced.push((piece.len(), length - 1));
+    let (mut replaced, mut more, mut copied) = (Vec::new(), 0, start);
+    for number in &numbers {
+        let mut at = number.start;
+        while at < number.end {
+            let Some((plain, length)) = joint(text.as_bytes(), at) else {
+                at += 1;
+                continue;
+            };
+            piece.push_str(&text[copied..at]);
+            more += length - 1;
+            replaced.push((piece.len(), more));
             piece.push(plain);
             at += length;
-        } else {
-            let next = text[at..].chars().next().unwrap_or(' ');
-            piece.push(next);
-            at += next.len_utf8();
+            copied = at;
         }
     }
-    piece.push_str(&text[number.end..end]);
+    piece.push_str(&text[copied..end]);
     Plain {
         text: piece,
-        number,
         start,
+        numbers,
         replaced,
     }
 }

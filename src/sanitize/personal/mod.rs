@@ -89,16 +89,23 @@ impl Detector for Checked {
 /// Tells numbers whose groups have other spaces or dashes between them than those of ASCII.
 #[inline(never)]
 fn otherwise_grouped(text: &str, survey: &Survey, first: usize, hits: &mut Vec<Hit>) {
+    // Those that were told, and in order, before the others; there may be as many as there are numbers.
+    let told = hits.len() - first;
     let mut found = Vec::new();
-    for plain in joints::numbers(text, &survey.joints) {
+    for plain in joints::pieces(text, &survey.joints) {
+        looked(plain.text.len());
         inspect(&plain.text, &Survey::of(&plain.text), &mut found);
         for mut hit in found.drain(..) {
-            hit.span = plain.original(&hit.span);
-            let span = &hit.span;
-            let inside = span.start >= plain.number.start && span.end <= plain.number.end;
-            let mut told = hits[first..].iter();
-            let new = told.all(|told| told.span.end <= span.start || told.span.start >= span.end);
-            if inside && new {
+            let Some(span) = plain.original(&hit.span) else {
+                continue;
+            };
+            let (told, pieces) = hits[first..].split_at(told);
+            let next = told.partition_point(|told| told.span.end <= span.start);
+            let next = told.get(next);
+            let new = next.is_none_or(|told| told.span.start >= span.end)
+                && pieces.last().is_none_or(|last| last.span.end <= span.start);
+            if new {
+                hit.span = span;
                 hits.push(hit);
             }
         }

@@ -100,7 +100,7 @@ const MADE: [(&str, &str, &str); 72] = [
 ];
 
 /// The same of what is not plain ASCII, or not plainly so.
-const HIDDEN: [&str; 22] = [
+const HIDDEN: [&str; 24] = [
     "\u{200B}",
     "a\u{200B}",
     "\u{200D}",
@@ -123,6 +123,8 @@ const HIDDEN: [&str; 22] = [
     "\u{9B}3",
     "Ａ",
     "\\u0041",
+    "12\u{A0}345\u{A0}678 ",
+    "my DE89\u{A0}3704\u{A0}0044\u{A0}0532\u{A0}0130\u{A0}00, and more words behind it ",
 ];
 
 fn sanitizer() -> Sanitizer {
