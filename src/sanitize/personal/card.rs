@@ -163,10 +163,12 @@ pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
                 continue;
             };
             let candidate = at..at + length;
+            // Dots stand in many other numbers.
+            let dotted = text[at + group] == b'.';
             // A longer row of like groups is something else.
             let goes_on = text
                 .get(candidate.end)
-                .is_some_and(|byte| matches!(byte, b' ' | b'-' | b'.'))
+                .is_some_and(|byte| matches!(byte, b' ' | b'-') || dotted && *byte == b'.')
                 && text[candidate.end + 1..]
                     .iter()
                     .take(5)
@@ -184,8 +186,6 @@ pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
                 && text[at - 5..at - 1].iter().all(u8::is_ascii_digit)
                 && (at < 6 || !text[at - 6].is_ascii_digit());
             let count = lengths.iter().sum();
-            // Dots stand in many other numbers.
-            let dotted = text[at + group] == b'.';
             if !goes_on
                 && (!dotted || says_card(text, &candidate))
                 && !came_on
@@ -359,18 +359,30 @@ fn is_card(digits: &[u8], count: usize, grouped: bool, text: &[u8], span: &Range
     known() && meant()
 }
 
+/// What may stand outside of a card that is all of a string, on either side, in bytes.
+const OUTSIDE: usize = 16;
+
 /// Whether it is all of a string but for quotes, by itself or as the text of a block: documentation says more.
 fn is_all(text: &[u8], span: &Range<usize>) -> bool {
     let outside = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'');
-    let (before, after) = (&text[..span.start], &text[span.end..]);
+    // There may be many in one text: no more is looked at than is asked.
+    let from = span.start.saturating_sub(OUTSIDE);
+    let before = &text[from..span.start];
+    let after = &text[span.end..(span.end + OUTSIDE).min(text.len())];
     let after = memchr::memchr(b'\n', after).map_or(after, |end| &after[..end]);
-    let line = memchr::memrchr(b'\n', before).map_or(before, |feed| &before[feed..]);
+    looked(before.len() + after.len());
+    let line = match memchr::memrchr(b'\n', before) {
+        Some(feed) => &before[feed..],
+        None if from == 0 => before,
+        None => return false,
+    };
     let line = line.trim_ascii();
-    let alone = line.len() == before.trim_ascii().len() && line.iter().all(outside);
+    let first = from == 0 && line.len() == before.trim_ascii().len();
+    let alone = first && line.iter().all(outside);
     let block = line
         .strip_prefix(b"text:")
         .is_some_and(|line| line.iter().all(outside));
-    (alone || block) && after.len() < 16 && after.iter().all(outside)
+    (alone || block) && after.len() < OUTSIDE && after.iter().all(outside)
 }
 
 /// Whether the month until which a card is valid stands behind it: `09/28`, `9/2028`.

@@ -178,6 +178,12 @@ mod tests {
         let card = "4929.1234.5678.9015";
         assert_eq!(names(&format!("card number {card}")), ["payment_card"]);
         assert_eq!(names(&format!("at {card} it was")), [""; 0]);
+        for text in [
+            "paid 4929 1234 5678 9015.2024-05-01",
+            "paid by 4929-1234-5678-9015.1234",
+        ] {
+            assert_eq!(names(text), ["payment_card"], "{text}");
+        }
         assert_eq!(
             names("%B4929123456789015^PERSON/A^2712101000?"),
             ["payment_card"]

@@ -23,6 +23,8 @@ use crate::sanitize::{
 const BACK: usize = 160;
 /// The longest value, in bytes.
 const VALUE: usize = 1600;
+/// The most dots and dashes behind a value that are none of it: they are looked at for each of its runs.
+const DOTS: usize = 64;
 
 /// The longest word before an assignment that is remembered, and one.
 pub(super) const WORD: usize = 24;
@@ -89,9 +91,11 @@ impl Scan<'_> {
             return;
         }
         let mut value = self.valued.around(text, start, end);
-        while value.end > end && matches!(text[value.end - 1], b'.' | b'-') {
-            value.end -= 1;
-        }
+        // A sentence may end here, or be broken off.
+        let last = text[end..value.end].iter().rev().take(DOTS);
+        let dots = last.take_while(|byte| matches!(byte, b'.' | b'-')).count();
+        looked(dots);
+        value.end -= dots;
         // What ends as Base64 does is no path.
         let path = text[value.start] == b'/' && value.len() != 40 && text[value.end - 1] != b'=';
         if value.len() > VALUE || path {
@@ -191,7 +195,7 @@ impl Scan<'_> {
                 .flatten()
                 .filter_map(|at| match &rules.meanings[usize::from(*at)] {
                     Word::Vendor(contexts, name) => Some((contexts, name)),
-                    Word::Secret | Word::Harmless => None,
+                    Word::Secret | Word::Harmless | Word::Id => None,
                 });
         let certain = whose
             .clone()
@@ -215,11 +219,9 @@ impl Scan<'_> {
         if !said.secret {
             return false;
         }
-        // What is cut off is of no use to anybody.
+        // What is cut off is of no use to anybody; but dots are added easily.
         let after = &self.text[value.end..];
-        if after.starts_with(b"...") || after.starts_with("\u{2026}".as_bytes()) {
-            return false;
-        }
+        let cut = after.starts_with(b"...") || after.starts_with("\u{2026}".as_bytes());
         if !random(bytes) {
             // Passwords of people are not drawn at random.
             return bare && self.netrc(value, wide);
@@ -227,15 +229,16 @@ impl Scan<'_> {
         let sure = (20..=1024).contains(&bytes.len()) && !is_client(&self.text[..wide.end]);
         let short = (16..20).contains(&bytes.len())
             && !bare
+            && !cut
             && is_short_key(bytes)
-            && names_a_service(self.text, wide.end, false);
+            && names_a_service(self.text, wide.end);
         let own = said.vendors[0].and_then(|_| whose.next());
         let name = match own {
             Some((_, name)) if sure || short => Some(name),
             None if sure || short || bare => owner((rules, self.names), self.text, wide, bare)
                 .or_else(|| {
                     let service = short
-                        || sure && !is_wordy(bytes) && names_a_service(self.text, wide.end, true);
+                        || sure && !cut && !is_wordy(bytes) && names_a_service(self.text, wide.end);
                     service.then_some(&self.names.service)
                 }),
             _ => None,
@@ -319,6 +322,7 @@ impl Rules {
                         && !is_modifier(&piece[end..])
                         && !is_of_host(&piece[end..]);
                 }
+                Word::Id => said.harmless |= begins(piece, start) && is_last(&piece[end..]),
                 Word::Secret => {
                     said.secret |= end - start > 5 || (begins(piece, start) && ends(piece, end))
                 }
@@ -335,6 +339,12 @@ impl Rules {
         }
         said
     }
+}
+
+/// Whether a word before this is the last of a name.
+fn is_last(rest: &[u8]) -> bool {
+    rest.iter()
+        .all(|byte| matches!(byte, b'"' | b'\'' | b' ' | b'\t'))
 }
 
 /// Whether a word before this is part of the name of a host: `registry.example.org`.

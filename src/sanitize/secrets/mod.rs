@@ -65,7 +65,7 @@ pub fn rules() -> Vec<Arc<str>> {
         .chain(RULES.contexts.iter().map(|context| context.name.clone()))
         .chain(RULES.meanings.iter().filter_map(|word| match word {
             rules::Word::Vendor(_, name) => Some(name.clone()),
-            rules::Word::Secret | rules::Word::Harmless => None,
+            rules::Word::Secret | rules::Word::Harmless | rules::Word::Id => None,
         }))
         .chain(NAMES.all())
         .collect();

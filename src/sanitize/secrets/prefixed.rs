@@ -34,6 +34,10 @@ const SAYS: [&[u8]; 18] = [
     b"service",
     b"personal",
 ];
+/// Of these those that names of environments and of services have, too, which go on with dashes.
+const UNDERSCORED: [&[u8]; 6] = [b"live", b"test", b"prod", b"dev", b"api", b"service"];
+/// First words of what is known to all: keys that are public, and what is to be paid.
+const PUBLIC: [&[u8]; 2] = [b"pk", b"cs"];
 /// Words that say so by themselves.
 const SAYS_ALONE: [&[u8]; 3] = [b"secret", b"sk", b"pat"];
 
@@ -67,10 +71,14 @@ fn head(run: &[u8]) -> Option<usize> {
         let length = word.count();
         let word = &run[at..at + length];
         let joint = *run.get(at + length)?;
-        if !(2..=WORD).contains(&length) || !matches!(joint, b'_' | b'-') || word == b"pk" {
+        if !(2..=WORD).contains(&length) || !matches!(joint, b'_' | b'-') || PUBLIC.contains(&word)
+        {
             return None;
         }
         at += length + 1;
+        if joint == b'-' && UNDERSCORED.contains(&word) {
+            return None;
+        }
         if nth > 0 && SAYS.contains(&word) || SAYS_ALONE.contains(&word) {
             return Some(at);
         }
@@ -100,7 +108,7 @@ mod tests {
         for beginning in [
             "zq_live_",
             "acmecrm_pat_",
-            "acmecrm-api-",
+            "acmecrm-pat-",
             "acme_crm_token_",
             "sk_acmecrm_",
         ] {
@@ -110,6 +118,11 @@ mod tests {
         for text in [
             format!("evt_{}", body()),
             format!("pk_live_{}", body()),
+            format!("cs_live_{}", body()),
+            format!("acme-api-{}", body()),
+            format!("app-test-{}.js", body()),
+            "prod-api-OrderHandler8F3A2C1D-x7Kq2LmZp9Rt".to_owned(),
+            "checkout-service-ApiGatewayRestApi0AB1C2D3-u8Wq2LmZp9Rt".to_owned(),
             format!("acme_thing_{}", body()),
             format!("acme_live_{}", "9f86d081884c7d65".repeat(2)),
             "acme_test_SomeLongNameOfAThing2InSource".to_owned(),

@@ -55,6 +55,8 @@ pub(super) enum Word {
     Secret,
     /// That a digest, a public key or the like follows.
     Harmless,
+    /// That the number of a thing follows, right behind it: in a line of a log such numbers stand before anything.
+    Id,
     /// Whose it is: contexts by number, and the name of the rule for whatever else looks like a key of theirs.
     Vendor(Vec<u16>, Arc<str>),
 }
@@ -166,14 +168,7 @@ const HARMLESS: &[&str] = &[
     "trace",
     "span",
     "request_id",
-    "request-id",
     "requestid",
-    "message_id",
-    "message-id",
-    "messageid",
-    "object_id",
-    "object-id",
-    "objectid",
     "correlation",
     "git_sha",
     "example",
@@ -190,6 +185,17 @@ const HARMLESS: &[&str] = &[
     "cursor",
     "ciphertext",
     "arn:",
+];
+
+/// Says that the number of a thing follows.
+const IDS: &[&str] = &[
+    "request-id",
+    "message_id",
+    "message-id",
+    "messageid",
+    "object_id",
+    "object-id",
+    "objectid",
 ];
 
 impl Rules {
@@ -317,7 +323,7 @@ impl Rules {
         let vendor = |names: &mut Vec<(String, Word)>, word: &str, context: Option<u16>| {
             let known = names.iter_mut().find_map(|(name, meaning)| match meaning {
                 Word::Vendor(contexts, _) if name == word => Some(contexts),
-                Word::Vendor(..) | Word::Secret | Word::Harmless => None,
+                Word::Vendor(..) | Word::Secret | Word::Harmless | Word::Id => None,
             });
             match known {
                 Some(contexts) => contexts.extend(context),
@@ -354,6 +360,7 @@ impl Rules {
                 .iter()
                 .map(|word| ((*word).to_owned(), Word::Harmless)),
         );
+        names.extend(IDS.iter().map(|word| ((*word).to_owned(), Word::Id)));
         let (words, meanings): (Vec<_>, Vec<_>) = names.into_iter().unzip();
         self.words = matcher(&words);
         self.meanings = meanings;

@@ -70,7 +70,7 @@ pub(super) fn owner<'a>(
     }
     match said.vendors[0].map(|vendor| &rules.meanings[usize::from(vendor)]) {
         Some(Word::Vendor(_, name)) => Some(name),
-        Some(Word::Secret | Word::Harmless) | None => {
+        Some(Word::Secret | Word::Harmless | Word::Id) | None => {
             stands_over(&text[over], text, wide.end).then_some(&names.service)
         }
     }

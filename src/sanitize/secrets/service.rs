@@ -38,8 +38,9 @@ const JOINED: [&[u8]; 8] = [
     b"clientsecret",
     b"secretkey",
 ];
-/// What the name of an environment may end with.
-const ALONE: [&[u8]; 4] = [b"token", b"secret", b"key", b"pat"];
+/// What the name in an environment may end with. Elsewhere a token marks the place in a list as often, and a key what it is found
+/// by.
+const ALONE: [&[u8]; 3] = [b"token", b"secret", b"pat"];
 
 /// The longest name, in bytes.
 const NAME: usize = 64;
@@ -53,7 +54,7 @@ const FILLERS: [&[u8]; 14] = [
 ];
 
 /// Whether the name that ends at `end` is one of a key that a service hands out, or of a token or secret of it.
-pub(super) fn names_a_service(text: &[u8], end: usize, tokens: bool) -> bool {
+pub(super) fn names_a_service(text: &[u8], end: usize) -> bool {
     let mut piece = &text[end.saturating_sub(NAME)..end];
     // Over what stands between a name and its value, of which there is little.
     for _ in 0..3 {
@@ -65,7 +66,7 @@ pub(super) fn names_a_service(text: &[u8], end: usize, tokens: bool) -> bool {
         }
         let tag = piece[..piece.len() - name.len()].ends_with(b"</");
         if !tag && ends_as_keys_do(name) {
-            return is_one(name, tokens) || is_called(piece);
+            return is_one(name) || is_called(piece);
         }
         if !tag && !FILLERS.contains(&undashed(name)) {
             return false;
@@ -82,20 +83,17 @@ pub(super) fn stands_over(over: &[u8], text: &[u8], end: usize) -> bool {
     let name = last_name(piece);
     let over = without(over, |byte| !is_part(byte));
     let over = Words::of(last_name(over));
-    Words::of(name).before_key(true) == Some(0) && over.count == 1 && is_own(over.nth(0), 4)
+    Words::of(name).before_key(false) == Some(0) && over.count == 1 && is_own(over.nth(0), 4)
 }
 
-fn is_one(name: &[u8], tokens: bool) -> bool {
+fn is_one(name: &[u8]) -> bool {
     // `process.env.ACME_KEY`
     let last = name.rsplit(|byte| *byte == b'.').next().unwrap_or(name);
     let small = |name: &[u8]| name.iter().any(u8::is_ascii_lowercase);
     let environment = !small(last) && last.contains(&b'_');
     let words = Words::of(if environment { last } else { name });
-    let own = |rest: usize, least| (0..rest).any(|at| is_own(words.nth(at), least));
-    match words.before_key(environment) {
-        Some(rest) => own(rest, 2),
-        None => tokens && words.before_token().is_some_and(|rest| own(rest, 3)),
-    }
+    let rest = words.before_key(environment).unwrap_or_default();
+    (0..rest).any(|at| is_own(words.nth(at), 2))
 }
 
 /// The same of words with blanks between, of which one before the name of the key begins with a capital: `Acme API key`.
@@ -226,14 +224,6 @@ impl Words {
     }
 }
 
-impl Words {
-    /// The same where a name ends with a token or a secret of whoever goes before: `acmeToken`.
-    fn before_token(&self) -> Option<usize> {
-        let last = self.count.checked_sub(1)?;
-        matches!(self.nth(last), b"token" | b"secret").then_some(last)
-    }
-}
-
 /// Whether a word begins here.
 fn begins(name: &[u8], at: usize) -> bool {
     let before = at.checked_sub(1).map_or(b'_', |at| name[at]);
@@ -250,7 +240,7 @@ mod tests {
     };
 
     fn named(name: &str) -> bool {
-        names_a_service(name.as_bytes(), name.len(), true)
+        names_a_service(name.as_bytes(), name.len())
     }
 
     #[test]
@@ -267,8 +257,6 @@ mod tests {
             "zqApiKey",
             "\"acmecrm_secret_key\"",
             "our Acmecrm API key",
-            "acmecrm_token",
-            "builder.setAcmecrmToken",
             "process.env.ZQ_API_KEY",
             "the Acmecrm Write API Key is",
             "const ACMECRM_API_KEY: &str =",
@@ -299,12 +287,39 @@ mod tests {
             "my.app.api.key",
             "apikey",
             "zq_token",
+            "acmecrm_token",
+            "builder.setAcmecrmToken",
+            "pagination_token",
+            "EOF_TOKEN",
+            "USDC_TOKEN",
+            "ACMECRM_KEY",
+            "GPG_KEY",
             "",
         ] {
             assert!(!named(name), "{name}");
         }
         let long = format!("{}_ACMECRM_API_KEY", "X".repeat(NAME));
         assert!(!named(&long));
+    }
+
+    #[test]
+    fn what_stands_farther_before_or_behind_a_key_does_not_hide_it() {
+        let value = "4f3b2c1d9a8e47f6a5b4c3d2e1f0a9b8";
+        for text in [
+            format!("level=info message_id=17 datadog_api_key={value}"),
+            format!("request-id 42 datadog_api_key={value}"),
+            format!("ts=1 object_id=99 datadog_api_key={value}"),
+            format!("DATADOG_API_KEY={value}..."),
+            format!("datadog api key: {value}\u{2026}"),
+        ] {
+            assert_eq!(strong(&text), [value], "{text}");
+        }
+        for text in [
+            format!("datadog_message_id: {value}"),
+            format!("fastly-request-id: {value}"),
+        ] {
+            assert_eq!(strong(&text), [""; 0], "{text}");
+        }
     }
 
     #[test]

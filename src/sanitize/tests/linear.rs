@@ -188,6 +188,19 @@ fn twice_the_text_takes_twice_the_work_whatever_it_is_made_of() {
 }
 
 #[test]
+fn what_stands_far_from_all_of_them_is_not_looked_at_for_each() {
+    let sanitizer = sanitizer();
+    check(&sanitizer, "dots behind runs", |bytes| {
+        let runs = "aaaaaaaaaaaaa1=".repeat(bytes / 30);
+        text(&format!("x={runs}{}", ".".repeat(bytes / 2)))
+    });
+    check(&sanitizer, "blanks before cards", |bytes| {
+        let cards = "4242424242424242,x ".repeat(bytes / 38);
+        text(&format!("{}{cards}", " ".repeat(bytes / 2)))
+    });
+}
+
+#[test]
 fn twice_the_text_takes_twice_the_work_however_it_is_encoded() {
     use base64::{Engine, engine::general_purpose::STANDARD};
     let sanitizer = sanitizer();
