@@ -419,6 +419,15 @@ mod tests {
     }
 
     #[test]
+    fn a_digest_has_the_form_of_a_key_of_laravel_and_only_a_name_tells_them_apart() {
+        let digest = ["base64:uU0nuZNNPgilLlLX2n2r", "+sSE7+N6U4DukIj3rOLvzek="].concat();
+        let text = format!("{{\"contentDigest\":\"{digest}\"}}");
+        assert_eq!(strong(&text), [""; 0], "{text}");
+        let text = format!("APP_KEY={digest}");
+        assert_eq!(strong(&text).len(), 1, "{text}");
+    }
+
+    #[test]
     fn a_hash_at_the_beginning_of_a_name_is_a_word_of_its_own_or_none() {
         let value = &body()[..32];
         assert_eq!(strong(&format!("HASHNODE_API_KEY={value}")), [value]);
