@@ -22,12 +22,28 @@ pub trait Storage: fmt::Debug + Send + Sync + 'static {
         true
     }
 
-    /// How much of the disk that `directory` is on is used, in percent, as `df` tells it: what only the superuser may use counts
-    /// as used.
+    /// How much of the disk that `directory` is on is used.
     ///
     /// # Errors
     /// What the system says.
-    fn used(&self, directory: &Path) -> io::Result<u8>;
+    fn usage(&self, directory: &Path) -> io::Result<Usage>;
+}
+
+/// How much of a disk is used, as `df` tells it: what only the superuser may use counts as used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    /// What is used, in percent: 0 to 100.
+    pub percent: u8,
+    /// What is left, in bytes.
+    pub left: u64,
+}
+
+impl Usage {
+    /// Of what has no end.
+    pub const ENDLESS: Self = Self {
+        percent: 0,
+        left: u64::MAX,
+    };
 }
 
 /// A file that grows at its end.
@@ -73,8 +89,8 @@ impl Storage for Streamed {
         false
     }
 
-    fn used(&self, _: &Path) -> io::Result<u8> {
-        Ok(0)
+    fn usage(&self, _: &Path) -> io::Result<Usage> {
+        Ok(Usage::ENDLESS)
     }
 }
 
@@ -110,13 +126,17 @@ impl Storage for Disk {
         Ok(Arc::new(file))
     }
 
-    fn used(&self, directory: &Path) -> io::Result<u8> {
+    fn usage(&self, directory: &Path) -> io::Result<Usage> {
         let about = nix::sys::statvfs::statvfs(directory)?;
         let (all, free) = (u128::from(about.blocks()), u128::from(about.blocks_free()));
         let left = u128::from(about.blocks_available());
         let used = all.saturating_sub(free);
         let percent = (used * 100).checked_div(used + left).unwrap_or(0);
-        Ok(u8::try_from(percent).unwrap_or(100))
+        let bytes = left * u128::from(about.fragment_size());
+        Ok(Usage {
+            percent: u8::try_from(percent).unwrap_or(100),
+            left: u64::try_from(bytes).unwrap_or(u64::MAX),
+        })
     }
 }
 

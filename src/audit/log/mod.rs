@@ -22,7 +22,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-pub use disk::{Appender, Disk, Storage, Streamed};
+pub use disk::{Appender, Disk, Storage, Streamed, Usage};
 pub(in crate::audit) use disk::{replace, sync_directory};
 pub(in crate::audit) use segment::INDEX;
 pub use segment::{EXTENSION, Segment, segments};
@@ -346,12 +346,12 @@ impl Log {
         mem::take(&mut self.ended)
     }
 
-    /// How full the disk is, in percent.
+    /// How full the disk is.
     ///
     /// # Errors
     /// What the system says.
-    pub fn used(&self) -> io::Result<u8> {
-        self.storage.used(&self.directory)
+    pub fn usage(&self) -> io::Result<Usage> {
+        self.storage.usage(&self.directory)
     }
 
     /// Removes segments whose last change is older than is kept; that they are gone is recorded before they are. The one that

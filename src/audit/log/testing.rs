@@ -6,11 +6,11 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
 };
 
-use super::{Appender, Event, Storage, event};
+use super::{Appender, Event, Storage, Usage, event};
 use crate::audit::chain::Origin;
 
 /// A disk that fails when told to.
@@ -28,6 +28,8 @@ pub(in crate::audit) struct Faulty {
     pub(in crate::audit) hangs: AtomicBool,
     /// How full it is, in percent.
     pub(in crate::audit) used: AtomicU8,
+    /// What is left on it, in bytes.
+    pub(in crate::audit) left: AtomicU64,
     /// How far each file is durable.
     durable: Mutex<Vec<(PathBuf, u64)>>,
 }
@@ -62,8 +64,11 @@ impl Storage for Shared {
         }))
     }
 
-    fn used(&self, _: &Path) -> io::Result<u8> {
-        Ok(self.0.used.load(Relaxed))
+    fn usage(&self, _: &Path) -> io::Result<Usage> {
+        Ok(Usage {
+            percent: self.0.used.load(Relaxed),
+            left: self.0.left.load(Relaxed),
+        })
     }
 }
 

@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     super::{
-        log::{Event, event},
+        log::{Event, Usage, event},
         query::write_index,
         stamp,
     },
@@ -84,26 +84,30 @@ impl Shared {
     /// Looks how full the disk is; where that has changed, it is recorded.
     fn look(self: &Arc<Self>) {
         // Where it cannot be known, writing tells.
-        let Ok(used) = self.log().used() else { return };
+        let Ok(usage) = self.log().usage() else {
+            return;
+        };
         let Watermarks { warn, refuse } = self.watermarks;
-        let fill = match used {
-            used if used >= refuse => Fill::Full,
-            used if used >= warn => Fill::High,
+        let fill = match usage {
+            usage if refuse.is_reached(usage) => Fill::Full,
+            usage if warn.is_reached(usage) => Fill::High,
             _ => Fill::Low,
         };
         let before = std::mem::replace(&mut self.queue().fill, fill);
         if before == fill {
             return;
         }
+        let (used, left) = (usage.percent, usage.left);
         match fill {
-            Fill::Low => tracing::info!(used, "the disk of the audit records has room again"),
-            Fill::High => tracing::warn!(used, "the disk of the audit records gets full"),
+            Fill::Low => tracing::info!(used, left, "the disk of the audit records has room again"),
+            Fill::High => tracing::warn!(used, left, "the disk of the audit records gets full"),
             Fill::Full => tracing::error!(
                 used,
+                left,
                 "the disk of the audit records is full: calls are refused until there is room"
             ),
         }
-        let told = Recorder(self.clone()).put(disk_event(fill, used), Weight::Fact);
+        let told = Recorder(self.clone()).put(disk_event(fill, usage), Weight::Fact);
         drop(told);
     }
 
@@ -223,13 +227,14 @@ fn is_due(last: &mut Option<SystemTime>, every: Duration) -> bool {
     due
 }
 
-fn disk_event(fill: Fill, used: u8) -> Event {
+fn disk_event(fill: Fill, usage: Usage) -> Event {
     event(|object| {
         object
             .object("detail", |inside| {
                 inside
                     .text("fill", fill.word())
-                    .number("used_percent", u64::from(used));
+                    .number("left_bytes", usage.left)
+                    .number("used_percent", u64::from(usage.percent));
             })
             .text("event", "disk")
             .text("time", &stamp(SystemTime::now()))

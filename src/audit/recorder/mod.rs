@@ -20,7 +20,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-pub use terms::{Bounds, Durability, Fill, Health, Watermarks};
+pub use terms::{Bounds, Durability, Fill, Health, Watermark, Watermarks};
 
 use super::{
     log::{Event, Log, Signed, event},

@@ -1,5 +1,7 @@
 //! What recording promises, within which bounds, and how it is.
 
+use crate::audit::log::Usage;
+
 /// When a record counts as safe (PRODUCT 12).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
@@ -41,21 +43,52 @@ impl Default for Bounds {
     }
 }
 
-/// How full the disk may be, in percent (SECURITY 6).
+/// How full the disk may be (SECURITY 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watermarks {
-    /// From here on it is told. Default 85.
-    pub warn: u8,
-    /// From here on new operations are refused, so that the outcomes of those under way can still be written. Default 95.
-    pub refuse: u8,
+    /// From here on it is told. Default 85 %, with less than 10 GiB left.
+    pub warn: Watermark,
+    /// From here on new operations are refused, so that the outcomes of those under way can still be written. Default 95 %, with
+    /// less than 1 GiB left.
+    pub refuse: Watermark,
 }
 
 impl Default for Watermarks {
     fn default() -> Self {
         Self {
-            warn: 85,
-            refuse: 95,
+            warn: Watermark {
+                percent: 85,
+                left: 10 << 30,
+            },
+            refuse: Watermark {
+                percent: 95,
+                left: 1 << 30,
+            },
         }
+    }
+}
+
+/// A share of a disk, and how much may be left for it to count: 5 % of a large disk are room for months.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Watermark {
+    /// What is used, in percent: 1 to 100.
+    pub percent: u8,
+    /// With this much left, in bytes, the disk is not that full, whatever its share.
+    pub left: u64,
+}
+
+impl Watermark {
+    /// The share alone, as somebody sets who knows the disk: 1 to 100, in percent.
+    pub const fn share(percent: u8) -> Self {
+        Self {
+            percent,
+            left: u64::MAX,
+        }
+    }
+
+    /// Whether a disk is that full.
+    pub(super) const fn is_reached(self, usage: Usage) -> bool {
+        usage.percent >= self.percent && usage.left < self.left
     }
 }
 

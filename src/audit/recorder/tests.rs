@@ -6,7 +6,7 @@ use super::*;
 use crate::audit::{
     key::SigningKey,
     log::{
-        Cuts, segments,
+        Cuts, Usage, segments,
         testing::{Faulty, Shared as Storage, happened, origin},
         tests::calls,
     },
@@ -358,4 +358,45 @@ fn nothing_new_is_let_in_while_the_disk_is_too_full_and_again_when_it_is_not() {
     for word in ["high", "full"] {
         assert!(all.contains(&format!(r#""fill":"{word}""#)), "{all}");
     }
+}
+
+/// SECURITY 6: a share of a large disk is room for long.
+#[test]
+fn a_disk_is_full_by_its_share_only_where_little_is_left_unless_a_share_was_set() {
+    const GIB: u64 = 1 << 30;
+    let Watermarks { warn, refuse } = Watermarks::default();
+    for (mark, percent, left) in [(warn, 85, 10 * GIB), (refuse, 95, GIB)] {
+        let at = |percent, left| mark.is_reached(Usage { percent, left });
+        assert!(at(percent, left - 1) && at(100, 0));
+        assert!(!at(percent - 1, left - 1) && !at(percent, left) && !at(99, left));
+    }
+    let set = Watermark::share(95);
+    assert!(set.is_reached(Usage {
+        percent: 95,
+        left: 400 * GIB
+    }));
+
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    disk.used.store(97, Relaxed);
+    disk.left.store(GIB, Relaxed);
+    let (often, bounds) = (Duration::from_millis(20), Bounds::default());
+    let (recorder, keeper) =
+        start_every(often, &disk, directory.path(), Durability::Kernel, bounds);
+    let until = |fill: Fill| {
+        while recorder.health().fill != fill {
+            thread::yield_now();
+        }
+    };
+    until(Fill::High);
+    put(&recorder, 0).unwrap();
+    disk.left.store(GIB - 1, Relaxed);
+    until(Fill::Full);
+    assert!(recorder.put(happened(1), Weight::Permit).is_err());
+    drop(keeper);
+    let all = crate::audit::log::tests::records(directory.path()).join("\n");
+    assert!(
+        all.contains(r#""fill":"full","left_bytes":1073741823,"used_percent":97"#),
+        "{all}"
+    );
 }

@@ -13,7 +13,7 @@ use crate::{
         Level, Rule, Rules,
         home::AuditSpec,
         log::{self, Cuts, Streamed},
-        recorder::{Durability, Watermarks},
+        recorder::{Durability, Watermark, Watermarks},
         sinks::{OtlpSpec, SinksSpec, Stream},
     },
     config::{
@@ -135,18 +135,18 @@ fn without_files(check: &mut Check<'_>, raw: &Recording) {
 fn disk(check: &mut Check<'_>, raw: &Disk) -> Watermarks {
     let default = Watermarks::default();
     let marks = Watermarks {
-        warn: raw.warn.unwrap_or(default.warn),
-        refuse: raw.refuse.unwrap_or(default.refuse),
+        warn: raw.warn.map_or(default.warn, Watermark::share),
+        refuse: raw.refuse.map_or(default.refuse, Watermark::share),
     };
     let mut wrong = |key, message: &str, hint: &str| {
         check.wrong(&["audit", "disk", key], message, hint);
     };
-    if !(1..=99).contains(&marks.warn) {
+    if !(1..=99).contains(&marks.warn.percent) {
         wrong("warn", "not a share of a disk", "1 to 99, in percent");
     }
-    if !(1..=100).contains(&marks.refuse) {
+    if !(1..=100).contains(&marks.refuse.percent) {
         wrong("refuse", "not a share of a disk", "1 to 100, in percent");
-    } else if marks.refuse < marks.warn {
+    } else if marks.refuse.percent < marks.warn.percent {
         let key = if raw.refuse.is_some() {
             "refuse"
         } else {

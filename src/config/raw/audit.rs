@@ -44,13 +44,15 @@ pub(in crate::config) struct Recording {
     pub(in crate::config) content: Vec<Content>,
 }
 
-/// How full the disk of the log may be, in percent.
+/// How full the disk of the log may be, in percent. What is set counts whatever the size of the disk; a default only where little is
+/// left.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(in crate::config) struct Disk {
-    /// From here on it is told, in logs and records: 1 to 99. Default: 85.
+    /// From here on it is told, in logs and records: 1 to 99. Default: 85, where less than 10 GiB are left.
     pub(in crate::config) warn: Option<u8>,
-    /// From here on new calls are refused, until there is room: 1 to 100, not below warn. Default: 95.
+    /// From here on new calls are refused, until there is room: 1 to 100, not below warn. Default: 95, where less than
+    /// 1 GiB is left.
     pub(in crate::config) refuse: Option<u8>,
 }
 
