@@ -5,12 +5,9 @@
 //! Most pieces have fewer bytes than a call to copy them has instructions. So they are taken with what is behind them, whose
 //! length is known to the compiler, into a small room; what is in it goes onto the text when it is full.
 
-use fearless_simd::{Simd, mask8x64, prelude::*, u8x64};
+use fearless_simd::{Level, Simd, mask8x64, prelude::*, u8x64};
 
-use super::{
-    node,
-    walk::{WIDE, marked},
-};
+use super::{node, walk::WIDE};
 
 /// A text and what will be appended to it. What was put in is there after [`Pieces::finish`].
 pub struct Pieces<'a> {
@@ -144,8 +141,20 @@ impl<'a> Pieces<'a> {
             let Some(window) = bytes[from..].first_chunk::<WINDOW>() else {
                 break;
             };
-            let slashes = window.first_chunk().map_or(0, |block| marked(block, b'\\'));
-            if slashes != 0 {
+            // Before the bytes are read, which stay in registers: over a call they would not.
+            if self.filled > ROOM - WINDOW {
+                self.flush();
+            }
+            let block = u8x64::from_slice(simd, &window[..WIDE]);
+            let slashes = block.simd_eq(b'\\').to_bitmask();
+            let whole = window[WIDE] & 0xC0 != 0x80;
+            if compresses(simd) && ((slashes != 0) | (clean < CLEAN)) && whole {
+                from = match self.all(simd, window, slashes) {
+                    0 => self.block(source, from, window, slashes),
+                    length => from + length,
+                };
+                clean = if slashes == 0 { clean + 1 } else { 0 };
+            } else if slashes != 0 {
                 let mut length = 0;
                 if slashes.count_ones() >= MANY {
                     length = self.many(simd, window, slashes);
@@ -155,10 +164,7 @@ impl<'a> Pieces<'a> {
                     length => from + length,
                 };
                 clean = 0;
-            } else if clean < CLEAN && window[WIDE] & 0xC0 != 0x80 {
-                if self.filled > ROOM - WIDE {
-                    self.flush();
-                }
+            } else if clean < CLEAN && whole {
                 if let Some(room) = self.room[self.filled..].first_chunk_mut::<WIDE>()
                     && let Some(block) = window.first_chunk()
                 {
@@ -212,9 +218,33 @@ impl<'a> Pieces<'a> {
                 plain = here.select(u8x64::splat(simd, character), plain);
             }
         }
-        if self.filled > ROOM - WIDE {
-            self.flush();
+        let kept = all & !slashes;
+        if let Some(room) = self.room.get_mut(self.filled..self.filled + WIDE) {
+            plain
+                .compress(mask8x64::from_bitmask(simd, kept))
+                .store_slice(room);
+            self.filled += kept.count_ones() as usize;
         }
+        length
+    }
+
+    /// The same whatever escapes there are, even none, for machines on which that costs nothing, of a window that ends between
+    /// characters. None, where an escape is no single letter, is of `\b`, or they stand behind one another.
+    #[inline(always)]
+    fn all<S: Simd>(&mut self, simd: S, window: &[u8; WINDOW], slashes: u64) -> usize {
+        let bytes = u8x64::from_slice(simd, &window[..WIDE]);
+        let escaped = slashes << 1;
+        let rare = bytes.simd_eq(b'u') | bytes.simd_eq(b'b');
+        // What the last byte escapes is not among these.
+        let last = (slashes >> (WIDE - 1)) as usize;
+        let length = WIDE - last;
+        if (slashes & escaped) | (escaped & rare.to_bitmask()) != 0 {
+            return 0;
+        }
+        let table = u8x64::from_slice(simd, &ESCAPED);
+        let escaped = mask8x64::from_bitmask(simd, escaped);
+        let plain = escaped.select(table.swizzle_dyn(bytes & 63), bytes);
+        let all = u64::MAX >> last;
         let kept = all & !slashes;
         if let Some(room) = self.room.get_mut(self.filled..self.filled + WIDE) {
             plain
@@ -228,9 +258,6 @@ impl<'a> Pieces<'a> {
     /// Puts in what the first bytes of a window stand for, which begins at `at`; where to go on.
     #[inline(always)]
     fn block(&mut self, source: &str, at: usize, window: &[u8; WINDOW], slashes: u64) -> usize {
-        if self.filled > ROOM - WINDOW {
-            self.flush();
-        }
         let mut left = slashes;
         let (mut from, mut filled) = (0, self.filled);
         while left != 0 {
@@ -317,6 +344,29 @@ fn copy(room: &mut [u8; ROOM], filled: usize, window: &[u8; WINDOW], from: usize
     }
 }
 
+/// Whether bytes are put beside one another in registers at no cost.
+#[inline(always)]
+fn compresses<S: Simd>(simd: S) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return matches!(simd.level(), Level::Avx512(_));
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+
+/// What one letter behind a backslash stands for, by its lower six bits: of those that are alike in them only `b` and `"` stand
+/// there.
+const ESCAPED: [u8; WIDE] = {
+    let mut escaped = [0; WIDE];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        if SHORT[byte as usize] != 0 && byte != b'b' {
+            escaped[(byte & 63) as usize] = SHORT[byte as usize];
+        }
+        byte += 1;
+    }
+    escaped
+};
+
 /// The letters that stand behind a backslash for one other character.
 const LETTERS: [(u8, u8); 5] = [
     (b'n', b'\n'),
@@ -359,6 +409,16 @@ mod tests {
     use super::*;
     use crate::json::Json;
 
+    /// What this machine can do, and less.
+    fn levels() -> Vec<Level> {
+        let best = Level::new();
+        #[cfg(target_arch = "x86_64")]
+        let less = best.as_avx2().map(Level::Avx2);
+        #[cfg(not(target_arch = "x86_64"))]
+        let less = None;
+        std::iter::once(best).chain(less).collect()
+    }
+
     proptest! {
         #[test]
         fn what_was_put_in_is_what_appending_it_gives(before in "é{0,3}", sources in prop::collection::vec("([a-z\u{e9}\u{1F600}]{0,40}|[a-z]{1500}|[\"\\\\/\n\r\t\u{1}\u{8}\u{c}]{0,9}){0,9}", 0..9), cuts in any::<[prop::sample::Index; 2]>(), byte in 0_u8..0x80) {
@@ -370,8 +430,10 @@ mod tests {
                 pieces.put(source, start, end);
                 plain.push_str(&source[start..end]);
                 let spelled = Json::string(&source[start..end]);
-                dispatch!(Level::new(), simd => pieces.put_unescaped(simd, spelled.as_str(), 1, spelled.len() - 1));
-                plain.push_str(&source[start..end]);
+                for level in levels() {
+                    dispatch!(level, simd => pieces.put_unescaped(simd, spelled.as_str(), 1, spelled.len() - 1));
+                    plain.push_str(&source[start..end]);
+                }
                 pieces.put_ascii(byte);
                 plain.push(char::from(byte));
                 for behind in [Behind::one(byte), Behind::two([byte, b'!'])] {

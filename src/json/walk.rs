@@ -3,6 +3,7 @@
 //! Guarantees: one pass each, no recursion, no allocation but a stack as deep as the value. Every position is one in the
 //! value's own text. Deliberately absent: what a string means.
 
+use fearless_simd::{Level as Machine, Simd, dispatch, prelude::*, u8x64};
 use wide::u8x16;
 
 use super::{Json, Node, Span, node, stops::next_stop};
@@ -190,15 +191,21 @@ fn behind(text: &[u8], mut at: usize) -> usize {
 }
 
 /// The quote that ends a string, at or after `at`, which lies behind an escape.
-fn closing(text: &[u8], mut at: usize) -> usize {
+fn closing(text: &[u8], at: usize) -> usize {
+    dispatch!(Machine::new(), simd => closing_in(simd, text, at))
+}
+
+#[inline(always)]
+fn closing_in<S: Simd>(simd: S, text: &[u8], mut at: usize) -> usize {
     /// After so many blocks without a quote the library is asked for the next.
     const NEAR: usize = 8;
     let begin = at;
     let (mut escaped, mut blocks) = (false, 0);
     while at < text.len() {
-        let block = wide_block(text, at);
-        let quotes = marked(&block, b'"');
-        let taken = escapes(marked(&block, b'\\'), &mut escaped);
+        let block = u8x64::from_slice(simd, &wide_block(text, at));
+        let quotes = block.simd_eq(b'"').to_bitmask();
+        let slashes = block.simd_eq(b'\\').to_bitmask();
+        let taken = escapes(slashes, &mut escaped);
         let ends = quotes & !taken;
         if ends != 0 {
             return (at + ends.trailing_zeros() as usize).min(text.len());
@@ -223,14 +230,12 @@ fn closing(text: &[u8], mut at: usize) -> usize {
 
 /// What is escaped in a block with these backslashes: every second of a row of them is itself. `first` says whether the first
 /// byte is, and then, whether the one behind the block is.
+// Not told apart whether there are any: that is nothing that a machine foretells.
+#[inline(always)]
 fn escapes(slashes: u64, first: &mut bool) -> u64 {
     const EVEN: u64 = 0x5555_5555_5555_5555;
     let carried = u64::from(*first);
     let open = slashes & !carried;
-    if open == 0 {
-        *first = false;
-        return carried;
-    }
     let behind = open << 1 | carried;
     // Rows that begin at odd places: adding carries each to its end, and tells whether its length is even.
     let (ends, beyond) = open.overflowing_add(open & !EVEN & !behind);
@@ -379,7 +384,7 @@ fn wide_block(text: &[u8], at: usize) -> [u8; WIDE] {
 
 /// One bit for each byte that is this one, the lowest first.
 #[inline(always)]
-pub(super) fn marked(block: &[u8; WIDE], byte: u8) -> u64 {
+fn marked(block: &[u8; WIDE], byte: u8) -> u64 {
     let (parts, _) = block.as_chunks::<16>();
     parts.iter().rev().fold(0, |bits, part| {
         let found = u8x16::new(*part).simd_eq(u8x16::splat(byte));
