@@ -90,6 +90,13 @@ impl Scan<'_> {
         if self.beside(start, end) {
             return;
         }
+        // Right behind an assignment nothing else can be the name.
+        if let Some([last, b'=']) = text[..start].last_chunk()
+            && is_token(*last)
+            && self.is_harmless(start - 1)
+        {
+            return;
+        }
         let mut value = self.valued.around(text, start, end);
         // A sentence may end here, or be broken off.
         let last = text[end..value.end].iter().rev().take(DOTS);

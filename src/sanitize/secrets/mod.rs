@@ -254,6 +254,27 @@ mod tests {
     }
 
     #[test]
+    fn names_in_which_no_token_begins_are_known_again_and_hide_none() {
+        let uuid = "0af7651c-dd84-48f5-b916-cd43dd8448eb";
+        let token = format!("gh{}{}", "p_", body());
+        let key = "AKIAQYLPMN5HHHFPZAM2";
+        let lines = format!(" request_id={uuid}\n trace_id={}\n", uuid.replace('-', ""));
+        for (name, value) in [
+            (" request_id=", token.as_str()),
+            ("\\nrequest_id=", key),
+            (".request_id=", key),
+            (" x.trace_id=", token.as_str()),
+            ("=", key),
+            (" id=", key),
+        ] {
+            let text = format!("{lines}{lines}{name}{value} and{name}{value}\n{lines}");
+            assert_eq!(strong(&text), [value, value], "{text}");
+        }
+        let whole = format!("{lines}{lines} gh{}{}={uuid}\n{lines}", "p_", body());
+        assert_eq!(strong(&whole), [token]);
+    }
+
+    #[test]
     fn of_an_address_only_the_password_is_told() {
         let password = ["hK9", "2mQx7", "Lp4"].concat();
         assert_eq!(

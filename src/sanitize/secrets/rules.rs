@@ -248,9 +248,19 @@ impl Rules {
             .iter()
             .take_while(move |odd| odd.near <= reach)
             .filter(move |odd| {
-                let near = text.get(odd.near).is_some_and(|byte| *byte == odd.first);
-                near || (odd.near + 1..=odd.far)
-                    .any(|distance| text.get(distance) == Some(&odd.first))
+                let is = |at: usize| text.get(at).is_some_and(|byte| *byte == odd.first);
+                if is(odd.near) {
+                    return true;
+                }
+                if reach >= Self::ODD {
+                    return (odd.near + 1..=odd.far).any(is);
+                }
+                // What stands before it goes on no farther, and is none of it where it is of no alphabet of Base64.
+                if is_encoded(odd.first) {
+                    (odd.near + 1..=odd.far.min(reach)).any(is)
+                } else {
+                    reach <= odd.far && is(reach)
+                }
             })
     }
 
@@ -374,6 +384,11 @@ fn joined(word: &str) -> Vec<String> {
         all.extend(["-", " ", ""].map(|joint| word.replace('_', joint)));
     }
     all
+}
+
+/// Whether it is of either alphabet of Base64.
+const fn is_encoded(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
 }
 
 #[inline]

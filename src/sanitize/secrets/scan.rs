@@ -35,6 +35,8 @@ pub(super) struct Scan<'a> {
     taken: usize,
     /// Words before assignments, and whether they say that nothing is to be kept to oneself.
     pub(super) harmless: [([u8; WORD], bool); 8],
+    /// Names in front of assignments in which no token begins, whatever stands behind them.
+    inert: [Inert; 4],
     pub(super) marks: Marks,
     pub(super) parts: Parts,
     pub(super) valued: Valued,
@@ -61,6 +63,7 @@ impl<'a> Scan<'a> {
             seen: 0,
             taken: 0,
             harmless: [([0; WORD], false); 8],
+            inert: [Inert::default(); 4],
             marks: Marks::default(),
             parts: Parts::default(),
             valued: Valued::default(),
@@ -144,6 +147,13 @@ impl<'a> Scan<'a> {
     /// Whether a token begins in what a run that begins at `start` is joined to.
     fn joined(&mut self, start: usize) -> bool {
         let reach = start.saturating_sub(REACH).max(self.seen).max(self.taken);
+        let last = self.text[..start].last_chunk().copied();
+        let last = last.filter(|last: &[u8; INERT]| matches!(last[INERT - 1], b'=' | b':'));
+        if let Some(last) = last
+            && self.inert[Inert::slot(&last)].is(&last, start - reach)
+        {
+            return false;
+        }
         looked(start - reach);
         let back = self.text[reach..start]
             .iter()
@@ -155,7 +165,36 @@ impl<'a> Scan<'a> {
         let escaped = from.checked_sub(1).is_some_and(|at| self.text[at] == b'\\')
             && from < start
             && matches!(self.text[from], b'n' | b'r' | b't');
+        if let Some(last) = last
+            && back < INERT
+            && from > reach
+            && !escaped
+            && self.is_inert(from, start)
+        {
+            self.inert[Inert::slot(&last)] = Inert::of(last, back);
+            return false;
+        }
         self.beginnings(from + usize::from(escaped), start)
+    }
+
+    /// Whether no token begins in what stands before the assignment that ends at `to`, whatever stands behind that.
+    fn is_inert(&self, from: usize, to: usize) -> bool {
+        looked(to - from);
+        let text = self.text;
+        let word = |at: usize| text[at].is_ascii_alphanumeric();
+        let begins = |at: &usize| *at == from || word(*at) && !word(*at - 1);
+        (from..to).filter(begins).all(|at| {
+            // What is shorter may go on behind the assignment.
+            let Some(three) = text[at..to].first_chunk::<3>() else {
+                return false;
+            };
+            let may = self.rules.may_begin(*three) || three[..2] == *b"ey" || three == b"PuT";
+            let odd = || {
+                let reach = run::encoded(text, at);
+                self.rules.odd_at(&text[at..], reach).next().is_some()
+            };
+            !may && !(word(at) && (at == from || text[at - 1] == b'=') && odd())
+        })
     }
 
     /// Whether a token begins between these.
@@ -314,6 +353,51 @@ impl<'a> Scan<'a> {
     /// Whether something has been found that goes beyond this place.
     pub(super) const fn is_taken(&self, at: usize) -> bool {
         at < self.taken
+    }
+}
+
+/// A name in front of an assignment in which no token begins, and what stands before it.
+#[derive(Debug, Clone, Copy)]
+struct Inert {
+    bytes: u128,
+    /// Which of these are of the name, or stand before it.
+    known: u128,
+    /// How long the name is with the assignment, in bytes.
+    length: usize,
+}
+
+/// How long such a name may be with the assignment and what stands before it, in bytes.
+const INERT: usize = 16;
+
+impl Inert {
+    /// These are the last of these bytes.
+    const fn of(bytes: [u8; INERT], length: usize) -> Self {
+        Self {
+            bytes: u128::from_le_bytes(bytes),
+            known: u128::MAX << (8 * (INERT - 1 - length)),
+            length,
+        }
+    }
+
+    /// Whether these end with it, and so many of them are looked at.
+    #[inline]
+    const fn is(&self, bytes: &[u8; INERT], count: usize) -> bool {
+        (u128::from_le_bytes(*bytes) ^ self.bytes) & self.known == 0 && self.length <= count
+    }
+
+    /// Where it is kept.
+    #[inline]
+    const fn slot(bytes: &[u8; INERT]) -> usize {
+        (bytes[INERT - 2] ^ bytes[INERT - 5]) as usize % 4
+    }
+}
+
+impl Default for Inert {
+    fn default() -> Self {
+        Self {
+            length: usize::MAX,
+            ..Self::of([0; INERT], INERT - 1)
+        }
     }
 }
 
