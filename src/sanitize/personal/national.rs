@@ -39,6 +39,8 @@ pub(super) struct Countries {
     shapes: Vec<Known>,
     /// Where each shape is, by where its groups end or at the next free place; zero, where none is.
     slots: Box<[u8; SLOTS]>,
+    /// What stands behind the first group of shapes, by where their groups end: a bit for each, see [`joint`].
+    may: Box<[u8; SLOTS]>,
 }
 
 /// A shape in which a number may be written.
@@ -106,8 +108,11 @@ impl Countries {
         let joined = joined.map(|(word, whose)| (word.as_bytes(), *whose));
         let shapes = shapes();
         let mut slots = Box::new([0; SLOTS]);
+        let mut may = Box::new([0; SLOTS]);
         for (known, nth) in shapes.iter().zip(1..) {
             let mut slot = slot(known.shape.ends);
+            // Behind the only group stands anything.
+            may[slot] |= known.shape.first().map_or(u8::MAX, joint);
             while slots[slot] != 0 {
                 slot = (slot + 1) % SLOTS;
             }
@@ -118,13 +123,16 @@ impl Countries {
             words: Words::of(words.chain(joined)),
             shapes,
             slots,
+            may,
         }
     }
 
     /// Whether anything may be written in the shape of a row: false for most rows.
     #[inline]
     pub(super) fn may_know(&self, text: &[u8], start: usize, row: Row) -> bool {
-        if self.slots[slot(row.ends())] == 0 {
+        let first = text.get(start + row.ends().trailing_zeros() as usize);
+        let behind = joint(first.copied().unwrap_or(b' '));
+        if self.may[slot(row.ends())] & behind == 0 {
             return false;
         }
         // Seven digits are told with a letter beside them only, and most are the number of something in a table.
@@ -288,6 +296,12 @@ impl Countries {
 #[inline]
 const fn slot(ends: u32) -> usize {
     (ends.wrapping_mul(0x9E37_79B1) >> 22) as usize % SLOTS
+}
+
+/// One bit for each byte that may stand between groups: another for each of the four.
+#[inline]
+const fn joint(byte: u8) -> u8 {
+    1 << (byte & 3)
 }
 
 /// Where a word that announces a number may stand.

@@ -51,6 +51,22 @@ impl Shape {
         ends |= 1 << (at + group);
         Self { ends, joints }
     }
+
+    /// What stands behind the first group, if there are more.
+    pub(super) const fn first(&self) -> Option<u8> {
+        let at = self.ends.trailing_zeros();
+        if self.ends.is_power_of_two() {
+            return None;
+        }
+        Some(
+            match (self.joints.low >> at & 1, self.joints.high >> at & 1) {
+                (0, 0) => b' ',
+                (_, 0) => b'-',
+                (0, _) => b'.',
+                _ => b'/',
+            },
+        )
+    }
 }
 
 impl Joints {
