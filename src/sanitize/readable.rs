@@ -95,6 +95,10 @@ fn in_hexadecimal<S: Simd>(simd: S, run: &[u8]) -> bool {
         let beyond = this.within(b'8', 2) | this.within(b'a', 6);
         let all = EVERY & low(run.len() - 1 - at);
         let (plain, beyond) = (bits(plain) & all, bits(beyond) & all);
+        // Most are numbers and digests, and too few of their bytes are readable wherever they stand.
+        if run.len() <= BLOCK && count(plain) < TEXT {
+            return false;
+        }
         let control = all & !(plain | beyond);
         stretch.goes_on(at, (all, plain, control), &mut found);
         if !found.is_empty() {
