@@ -473,3 +473,22 @@ const fn is_joint(byte: u8) -> bool {
         b'.' | b'/' | b'+' | b'~' | b':' | b'|' | b'!' | b'=' | b'$'
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_known_by_all_its_bytes_and_the_one_before() {
+        let known = Inert::of(*b"ET / request_id=", 11);
+        assert!(known.is(b"other request_id="[1..].first_chunk().unwrap(), 11));
+        for (text, count) in [
+            (&b"other-request_id="[1..], 11),
+            (&b"other sequest_id="[1..], 11),
+            (&b"other request_id:"[1..], 11),
+            (&b"other request_id="[1..], 10),
+        ] {
+            assert!(!known.is(text.first_chunk().unwrap(), count), "{text:?}");
+        }
+    }
+}
