@@ -411,7 +411,7 @@ pub(super) const EUROPE: &[Rule] = &[
     ),
     rule(
         "ua_rnokpp",
-        &["10"],
+        &["10", "2 2 2 2 2"],
         &[],
         &[
             "rnokpp",
@@ -420,6 +420,8 @@ pub(super) const EUROPE: &[Rule] = &[
             "\u{420}\u{41d}\u{41e}\u{41a}\u{41f}\u{41f}",
             "\u{456}\u{43f}\u{43d}",
             "\u{406}\u{41f}\u{41d}",
+            "\u{438}\u{43d}\u{43d}",
+            "\u{418}\u{41d}\u{41d}",
         ],
         |d| weighed(d, &[-1, 5, 7, 9, 4, 6, 10, 5, 7]).rem_euclid(11) % 10 == i32::from(d[9]),
     ),
@@ -495,7 +497,7 @@ pub(super) const EUROPE: &[Rule] = &[
     ),
     rule(
         "bg_foreigner_number",
-        &["10"],
+        &["10", "4 3 3"],
         &[],
         &["\u{43b}\u{43d}\u{447}", "lnch", "lnc"],
         |d| weighed(d, &[21, 19, 17, 13, 11, 9, 7, 3, 1]) % 10 == i32::from(d[9]),

@@ -9,7 +9,7 @@ use super::{
     checks::{is_day, number as value_of, weighed},
     letters::{
         british, chinese, cif, codice_fiscale, corsican, curp, german_health, german_pension, hetu,
-        hong_kong, irish, is_corsica, portuguese, rut, singapore, taiwan, venezuelan,
+        hong_kong, irish, is_corsica, mauritian, portuguese, rut, singapore, taiwan, venezuelan,
     },
     national::{Countries, Found, Near},
     number::Row,
@@ -58,6 +58,7 @@ pub(super) const LETTERED: &[(&str, &[&str])] = &[
     ),
     ("ie_pps", &["pps", "ppsn", "irish", "ireland", "revenue"]),
     ("ve_rif", &["rif", "r.i.f."]),
+    ("mu_nid", &["nic", "nid", "national id", "mauriti"]),
     (
         "pt_citizen_card",
         &[
@@ -121,10 +122,14 @@ pub(super) enum Lettered {
     ThreeThreeTwo,
     Pairs,
     TwoSix,
+    EightSpaced,
+    EightDashed,
+    Twelve,
+    Thirteen,
 }
 
 impl Lettered {
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Eight,
         Self::Dotted,
         Self::Seven,
@@ -135,6 +140,10 @@ impl Lettered {
         Self::ThreeThreeTwo,
         Self::Pairs,
         Self::TwoSix,
+        Self::EightSpaced,
+        Self::EightDashed,
+        Self::Twelve,
+        Self::Thirteen,
     ];
 
     /// As rules write it.
@@ -150,6 +159,10 @@ impl Lettered {
             Self::ThreeThreeTwo => "3 3 2",
             Self::Pairs => "2 2 2",
             Self::TwoSix => "2 6",
+            Self::EightSpaced => "8 1",
+            Self::EightDashed => "8-1",
+            Self::Twelve => "12",
+            Self::Thirteen => "13",
         }
     }
 
@@ -182,6 +195,10 @@ impl Lettered {
             Self::Nine => before.is_ascii_uppercase() || after(0).is_ascii_uppercase(),
             Self::Seventeen => matches!(after(0), b'X' | b'x'),
             Self::TwoSix => after(0) == b' ' && after(1).is_ascii_uppercase() && after(2) == b' ',
+            Self::EightSpaced => after(0) == b' ' && after(3).is_ascii_digit(),
+            Self::EightDashed => before == b'-',
+            Self::Twelve => before.is_ascii_uppercase() && after(0).is_ascii_uppercase(),
+            Self::Thirteen => before.is_ascii_uppercase() && !after(0).is_ascii_alphanumeric(),
             Self::SixThree => after(0).is_ascii_uppercase(),
             Self::SixFour => !before.is_ascii_alphanumeric() && !after(0).is_ascii_alphanumeric(),
         }
@@ -236,11 +253,13 @@ impl Countries {
                 let letter = upper(after(joint));
                 if begins(0) && after(joint).is_ascii_alphabetic() && ends(joint + 1) {
                     let span = span.start..span.end + joint + 1;
-                    if letter == spanish(value_of(digits)) {
-                        return told("es_dni", span);
+                    if letter == spanish(value_of(digits))
+                        && let Some(found) = told("es_dni", span.clone())
+                    {
+                        return Some(found);
                     }
                     let chilean = letter == b'K' && rut(digits) == 10;
-                    if chilean && after(0) == b'-' && self.is_announced("cl_rut", text, &span) {
+                    if chilean && after(0) != b' ' && self.is_announced("cl_rut", text, &span) {
                         return told("cl_rut", span);
                     }
                 }
@@ -350,6 +369,26 @@ impl Countries {
                     return told("pt_citizen_card", span.start..span.end + 3);
                 }
             }
+            // `39071155 0 ZX2`
+            Lettered::EightSpaced if begins(0) && after(0) == b' ' && ends(4) => {
+                let rest = text.get(span.end + 1..span.end + 4)?;
+                if portuguese(digits, rest) {
+                    return told("pt_citizen_card", span.start..span.end + 4);
+                }
+            }
+            Lettered::EightDashed if before == b'-' && begins(2) && ends(0) => {
+                let start = span.start.checked_sub(2)?;
+                if venezuelan(text[start], digits) {
+                    return told("ve_rif", start..span.end);
+                }
+            }
+            Lettered::Twelve | Lettered::Thirteen if before.is_ascii_uppercase() && begins(1) => {
+                let end = span.end + usize::from(shape == Lettered::Twelve);
+                let more = text.get(end).is_some_and(u8::is_ascii_alphanumeric);
+                if !more && mauritian(&text[span.start - 1..end]) {
+                    return told("mu_nid", span.start - 1..end);
+                }
+            }
             Lettered::ThreeThreeTwo => {
                 if let Some(start) = corsican(text, span) {
                     return told("fr_nir", start..span.end);
@@ -382,7 +421,11 @@ impl Countries {
             | Lettered::SixThree
             | Lettered::SixFour
             | Lettered::Pairs
-            | Lettered::TwoSix => {}
+            | Lettered::TwoSix
+            | Lettered::EightSpaced
+            | Lettered::EightDashed
+            | Lettered::Twelve
+            | Lettered::Thirteen => {}
         }
         None
     }

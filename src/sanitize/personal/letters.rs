@@ -301,3 +301,30 @@ pub(super) fn curp(run: &[u8]) -> bool {
         .sum();
     (10 - sum % 10) % 10 == i32::from(run[17] - b'0')
 }
+
+/// Whether this is a number of Mauritius: a letter, a day, and digits, of which the last may be a letter.
+pub(super) fn mauritian(run: &[u8]) -> bool {
+    let Some((last, rest)) = run.split_last() else {
+        return false;
+    };
+    if last.is_ascii_lowercase() {
+        return false;
+    }
+    let of_day: Option<&[u8; 4]> = rest.get(1..5).and_then(|day| day.first_chunk());
+    let Some(day) = of_day.map(|day| day.map(|digit| u64::from(digit - b'0'))) else {
+        return false;
+    };
+    let sum: u32 = rest
+        .iter()
+        .zip((2..=14).rev())
+        .map(|(byte, weight)| place(*byte) * weight)
+        .sum();
+    run.len() == 14
+        && is_day(day[2] * 10 + day[3], day[0] * 10 + day[1])
+        && place(*last) == (17 - sum % 17) % 17
+}
+
+/// The place of a digit or a letter among them all.
+fn place(byte: u8) -> u32 {
+    char::from(byte).to_digit(36).unwrap_or(0)
+}

@@ -13,6 +13,7 @@ mod card;
 mod checks;
 mod contact;
 mod europe;
+mod further;
 mod iban;
 mod joints;
 mod labelled;

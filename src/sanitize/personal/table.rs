@@ -5,7 +5,7 @@
 
 use unicode_normalization::UnicodeNormalization;
 
-use super::{europe::EUROPE, world::WORLD};
+use super::{europe::EUROPE, further::FURTHER, world::WORLD};
 
 /// One kind of number.
 pub(super) struct Rule {
@@ -73,15 +73,16 @@ pub(super) fn in_other_letters(word: &str) -> Vec<String> {
 
 /// Every rule, in the order of their numbers.
 pub(super) fn all() -> impl Iterator<Item = &'static Rule> {
-    EUROPE.iter().chain(WORLD)
+    EUROPE.iter().chain(WORLD).chain(FURTHER)
 }
 
 /// How many there are.
-pub(super) const COUNT: usize = EUROPE.len() + WORLD.len();
+pub(super) const COUNT: usize = EUROPE.len() + WORLD.len() + FURTHER.len();
 
 /// The rule of this number.
 pub(super) fn nth(at: usize) -> &'static Rule {
-    EUROPE.get(at).unwrap_or_else(|| &WORLD[at - EUROPE.len()])
+    let rest = |at: usize| WORLD.get(at).unwrap_or_else(|| &FURTHER[at - WORLD.len()]);
+    EUROPE.get(at).unwrap_or_else(|| rest(at - EUROPE.len()))
 }
 
 #[cfg(test)]

@@ -165,7 +165,7 @@ pub(super) const WORLD: &[Rule] = &[
     ),
     rule(
         "il_id",
-        &["9", "8-1"],
+        &["9", "8-1", "7-1"],
         &[],
         &[
             "teudat",
