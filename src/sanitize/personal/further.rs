@@ -38,7 +38,10 @@ pub(super) const FURTHER: &[Rule] = &[
             let (prefix, rest) = d.split_at(d.len() - 14);
             // Numbers of banks have few forms, and years are none of them.
             let bank = number(&rest[10..]);
-            holds(prefix) && holds(&rest[..10]) && (100..9000).contains(&bank) && bank % 5 == 0
+            holds(prefix)
+                && holds(&rest[..10])
+                && (100..9000).contains(&bank)
+                && bank.is_multiple_of(5)
         },
     ),
     rule("pe_cui", &["8-1"], &[], &["cui", "dni", "peru"], |d| {
