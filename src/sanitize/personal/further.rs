@@ -36,15 +36,11 @@ pub(super) const FURTHER: &[Rule] = &[
                 weighed(digits, &weights[10 - digits.len()..]) % 11 == 0
             };
             let (prefix, rest) = d.split_at(d.len() - 14);
-            // Numbers of banks have few forms, and years are none of them.
             let bank = number(&rest[10..]);
-            holds(prefix)
-                && holds(&rest[..10])
-                && (100..9000).contains(&bank)
-                && bank.is_multiple_of(5)
+            holds(prefix) && holds(&rest[..10]) && BANKS.contains(&bank)
         },
     ),
-    rule("pe_cui", &["8-1"], &[], &["cui", "dni", "peru"], |d| {
+    rule("pe_cui", &["8-1"], &[], &["cui", "dni"], |d| {
         let rest = weighed(d, &[3, 2, 7, 6, 5, 4, 3, 2]) % 11;
         [6, 5, 4, 3, 2, 1, 1, 0, 9, 8, 7][rest as usize] == d[8]
     }),
@@ -57,6 +53,14 @@ pub(super) const FURTHER: &[Rule] = &[
         };
         check == i32::from(d[13])
     }),
+];
+
+/// The numbers of Czech banks: what else stands behind ten digits and a stroke is more often a year.
+const BANKS: &[u64] = &[
+    100, 300, 600, 710, 800, 2010, 2020, 2060, 2070, 2100, 2200, 2220, 2250, 2260, 2275, 2600,
+    2700, 3030, 3050, 3060, 3500, 4300, 5500, 5800, 6000, 6200, 6210, 6300, 6700, 6800, 7910, 7950,
+    7960, 7970, 7990, 8030, 8040, 8060, 8090, 8150, 8190, 8198, 8199, 8200, 8220, 8230, 8240, 8250,
+    8255, 8265, 8270, 8280, 8291, 8293, 8299,
 ];
 
 /// The bank, the branch and the account are checked by a rule that the bank has chosen.
@@ -132,7 +136,7 @@ mod tests {
         ),
         (
             "bank account: 1011845732/2010",
-            "bank account: 1011845732/2024",
+            "bank account: 1011845732/2025",
             "cz_bank_account",
         ),
         ("CUI: 42518027-0", "CUI: 42518027-1", "pe_cui"),
@@ -165,5 +169,11 @@ mod tests {
             let bare = text.rsplit(": ").next().unwrap_or_default();
             assert_eq!(names(&format!("item {bare}")), [""; 0], "{bare}");
         }
+    }
+
+    #[test]
+    fn a_day_and_a_number_beside_the_name_of_a_country_are_nobodys() {
+        assert_eq!(names("Peru dataset 20240115-1"), [""; 0]);
+        assert_eq!(names("DNI 20240115-1"), ["pe_cui"]);
     }
 }
