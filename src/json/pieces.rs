@@ -448,4 +448,45 @@ mod tests {
             prop_assert_eq!(text, plain);
         }
     }
+
+    #[test]
+    fn every_spelling_of_an_escape_is_what_a_parser_makes_of_it_wherever_it_stands() {
+        let spellings = [
+            r"\/",
+            r"\b",
+            r"\f",
+            r"\n",
+            r"\r",
+            r"\t",
+            r"\\",
+            r#"\""#,
+            r"\u00e9",
+            r"\u0062",
+            r"\ud83d\ude00",
+            r"\\\\",
+            r"\/\n",
+            r"\n\b\t",
+            r"\\u0041",
+            r"\u005c\u0022",
+        ];
+        for (spelling, before, behind) in spellings
+            .iter()
+            .flat_map(|spelling| (0..140).map(move |at| (spelling, at)))
+            .flat_map(|(spelling, at)| [0, 1, 64, 130].map(|behind| (spelling, at, behind)))
+        {
+            let source = format!(
+                "\"{}{spelling}{}{spelling}\"",
+                "a".repeat(before),
+                "\u{e9}b".repeat(behind)
+            );
+            let parsed: String = serde_json::from_str(&source).unwrap();
+            for level in levels() {
+                let mut text = String::new();
+                let mut pieces = Pieces::onto(&mut text);
+                dispatch!(level, simd => pieces.put_unescaped(simd, &source, 1, source.len() - 1));
+                pieces.finish();
+                assert_eq!(text, parsed, "{source}");
+            }
+        }
+    }
 }
