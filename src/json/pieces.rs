@@ -218,13 +218,7 @@ impl<'a> Pieces<'a> {
                 plain = here.select(u8x64::splat(simd, character), plain);
             }
         }
-        let kept = all & !slashes;
-        if let Some(room) = self.room.get_mut(self.filled..self.filled + WIDE) {
-            plain
-                .compress(mask8x64::from_bitmask(simd, kept))
-                .store_slice(room);
-            self.filled += kept.count_ones() as usize;
-        }
+        self.keep(simd, plain, all & !slashes);
         length
     }
 
@@ -245,14 +239,19 @@ impl<'a> Pieces<'a> {
         let escaped = mask8x64::from_bitmask(simd, escaped);
         let plain = escaped.select(table.swizzle_dyn(bytes & 63), bytes);
         let all = u64::MAX >> last;
-        let kept = all & !slashes;
+        self.keep(simd, plain, all & !slashes);
+        length
+    }
+
+    /// Puts in these of the bytes, for which there must be room.
+    #[inline(always)]
+    fn keep<S: Simd>(&mut self, simd: S, bytes: u8x64<S>, kept: u64) {
         if let Some(room) = self.room.get_mut(self.filled..self.filled + WIDE) {
-            plain
+            bytes
                 .compress(mask8x64::from_bitmask(simd, kept))
                 .store_slice(room);
             self.filled += kept.count_ones() as usize;
         }
-        length
     }
 
     /// Puts in what the first bytes of a window stand for, which begins at `at`; where to go on.
