@@ -88,10 +88,12 @@ impl Shared {
             return;
         };
         let Watermarks { warn, refuse } = self.watermarks;
-        let fill = match usage {
-            usage if refuse.is_reached(usage) => Fill::Full,
-            usage if warn.is_reached(usage) => Fill::High,
-            _ => Fill::Low,
+        let fill = if refuse.is_reached(usage) {
+            Fill::Full
+        } else if warn.is_reached(usage) {
+            Fill::High
+        } else {
+            Fill::Low
         };
         let before = std::mem::replace(&mut self.queue().fill, fill);
         if before == fill {

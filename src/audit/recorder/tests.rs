@@ -326,6 +326,12 @@ fn a_disk_that_never_syncs_refuses_is_not_worn_out_and_serves_again() {
     assert!(calls[2..].iter().all(|call| *call == 2));
 }
 
+fn until(recorder: &Recorder, fill: Fill) {
+    while recorder.health().fill != fill {
+        thread::yield_now();
+    }
+}
+
 /// SECURITY 6: the disk watermarks.
 #[test]
 fn nothing_new_is_let_in_while_the_disk_is_too_full_and_again_when_it_is_not() {
@@ -334,22 +340,17 @@ fn nothing_new_is_let_in_while_the_disk_is_too_full_and_again_when_it_is_not() {
     let (often, bounds) = (Duration::from_millis(20), Bounds::default());
     let (recorder, keeper) =
         start_every(often, &disk, directory.path(), Durability::Kernel, bounds);
-    let until = |fill: Fill| {
-        while recorder.health().fill != fill {
-            thread::yield_now();
-        }
-    };
     for (used, fill) in [(84, Fill::Low), (85, Fill::High), (94, Fill::High)] {
         disk.used.store(used, Relaxed);
-        until(fill);
+        until(&recorder, fill);
         put(&recorder, usize::from(used)).unwrap();
     }
     disk.used.store(95, Relaxed);
-    until(Fill::Full);
+    until(&recorder, Fill::Full);
     assert!(recorder.put(happened(1), Weight::Permit).is_err());
     block(recorder.put(happened(2), Weight::Fact).unwrap()).unwrap();
     disk.used.store(94, Relaxed);
-    until(Fill::High);
+    until(&recorder, Fill::High);
     put(&recorder, 3).unwrap();
     drop(keeper);
     let there = calls(directory.path());
@@ -383,15 +384,10 @@ fn a_disk_is_full_by_its_share_only_where_little_is_left_unless_a_share_was_set(
     let (often, bounds) = (Duration::from_millis(20), Bounds::default());
     let (recorder, keeper) =
         start_every(often, &disk, directory.path(), Durability::Kernel, bounds);
-    let until = |fill: Fill| {
-        while recorder.health().fill != fill {
-            thread::yield_now();
-        }
-    };
-    until(Fill::High);
+    until(&recorder, Fill::High);
     put(&recorder, 0).unwrap();
     disk.left.store(GIB - 1, Relaxed);
-    until(Fill::Full);
+    until(&recorder, Fill::Full);
     assert!(recorder.put(happened(1), Weight::Permit).is_err());
     drop(keeper);
     let all = crate::audit::log::tests::records(directory.path()).join("\n");

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::{
+    audit::recorder::{Watermark, Watermarks},
     catalog::rules::Charset,
     protocol::Revision,
     upstream::spec::{Endpoint, HttpTransport, Isolation, Pin},
@@ -286,4 +287,28 @@ upstreams:
     assert_eq!(policy.dir, Path::new("/etc/usher/policies"));
     assert!(!policy.enforce_cases);
     assert_eq!(Files::with("upstreams: {}\n").plan().policy, None);
+}
+
+/// SECURITY 6: a share that somebody sets counts whatever is left, a default only where that is little.
+#[test]
+fn a_share_of_the_disk_that_is_set_counts_on_a_disk_of_any_size() {
+    let marks = |disk: &str| {
+        let text = format!(
+            "audit: {{ dir: a, {disk} }}\nupstreams: {{ x: {{ url: \"https://x.example/mcp\" }} }}\n"
+        );
+        Files::with(&text).plan().audit.unwrap().watermarks
+    };
+    let default = Watermarks::default();
+    assert_eq!(marks(""), default);
+    let set = marks("disk: { warn: 85, refuse: 95 }");
+    assert_eq!(
+        (set.warn, set.refuse),
+        (Watermark::share(85), Watermark::share(95))
+    );
+    assert_ne!(set, default);
+    let one = marks("disk: { warn: 60 }");
+    assert_eq!(
+        (one.warn, one.refuse),
+        (Watermark::share(60), default.refuse)
+    );
 }
