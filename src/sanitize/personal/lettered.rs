@@ -385,8 +385,9 @@ impl Countries {
             Lettered::Twelve | Lettered::Thirteen if before.is_ascii_uppercase() && begins(1) => {
                 let end = span.end + usize::from(shape == Lettered::Twelve);
                 let more = text.get(end).is_some_and(u8::is_ascii_alphanumeric);
-                if !more && mauritian(&text[span.start - 1..end]) {
-                    return told("mu_nid", span.start - 1..end);
+                let span = span.start - 1..end;
+                if !more && mauritian(text.get(span.clone())?) {
+                    return told("mu_nid", span);
                 }
             }
             Lettered::ThreeThreeTwo => {
