@@ -66,25 +66,11 @@ pub(super) struct Near {
 
 /// Words of more than one as names in source have them, words in capitals and without accents, and whose they are.
 static JOINED: LazyLock<Vec<(String, u8)>> = LazyLock::new(|| {
-    let own = |((_, words), whose): ((&'static str, &'static [&'static str]), u8)| {
-        let joined = words.iter().flat_map(|word| table::joined(word));
-        joined.map(move |word| (word, whose)).collect::<Vec<_>>()
+    let others = |((_, words), whose): ((&str, &'static [&str]), u8)| {
+        let others = words.iter().flat_map(|word| table::other_ways(word));
+        others.map(move |word| (word, whose))
     };
-    let joined: Vec<_> = all().zip(0..).flat_map(own).collect();
-    let words = all().zip(0..);
-    let words = words.flat_map(|((_, words), whose)| words.iter().map(move |word| (*word, whose)));
-    let cased = words.flat_map(|(word, whose)| {
-        let others = table::in_other_letters(word).into_iter();
-        others.flat_map(move |word| {
-            let joined: Vec<_> = table::joined(&word).collect();
-            joined
-                .into_iter()
-                .chain([word])
-                .map(move |word| (word, whose))
-        })
-    });
-    let cased: Vec<_> = cased.collect();
-    joined.into_iter().chain(cased).collect()
+    all().zip(0..).flat_map(others).collect()
 });
 
 /// The name and the words of every rule, in the order of their numbers.

@@ -20,9 +20,9 @@ fn said(text: &[u8], piece: Range<usize>, words: &[&str]) -> bool {
     let letter = |at: usize| text.get(at).is_some_and(u8::is_ascii_alphabetic);
     let upper = |at: usize| text.get(at).is_some_and(u8::is_ascii_uppercase);
     let lower = |at: usize| text.get(at).is_some_and(u8::is_ascii_lowercase);
-    let joined = words.iter().flat_map(|word| table::joined(word));
+    let others = words.iter().flat_map(|word| table::other_ways(word));
     let words = words.iter().map(|word| (*word).to_owned());
-    words.chain(joined).any(|word| {
+    words.chain(others).any(|word| {
         piece.clone().any(|start| {
             let end = start + word.len();
             let here = text.get(start..end).filter(|_| end <= piece.end);
@@ -163,6 +163,15 @@ fn every_shape_is_looked_at_where_a_text_begins_and_ends() {
             }
         }
     }
+}
+
+#[test]
+fn a_word_without_its_accents_announces_a_number_in_both() {
+    assert_eq!(
+        plain(b"rc:000101001", 3).0.map(|(_, name)| name).as_deref(),
+        Some("cz_birth_number")
+    );
+    assert_eq!(apart(b"rc:000101001"), None);
 }
 
 proptest! {

@@ -33,8 +33,17 @@ pub(super) const fn rule(
     }
 }
 
+/// The other ways in which a word is written: in capitals, without accents, and as names in source have it.
+pub(super) fn other_ways(word: &str) -> impl Iterator<Item = String> + use<> {
+    let mut ways = in_other_letters(word);
+    let joined = ways.iter().map(String::as_str).chain([word]);
+    let joined: Vec<_> = joined.flat_map(joined_ways).collect();
+    ways.extend(joined);
+    ways.into_iter()
+}
+
 /// A word of more than one as names in source have it: with an underscore, a dash or nothing where prose has a space.
-pub(super) fn joined(word: &str) -> impl Iterator<Item = String> {
+fn joined_ways(word: &str) -> impl Iterator<Item = String> {
     let joints: &[&str] = match (word.contains(' '), word.len()) {
         (false, _) => &[],
         // Short ones would be other words: `sa id`.
@@ -45,7 +54,7 @@ pub(super) fn joined(word: &str) -> impl Iterator<Item = String> {
 }
 
 /// A word with letters beyond ASCII, which are compared as they are, in capitals, with one, and without accents.
-pub(super) fn in_other_letters(word: &str) -> Vec<String> {
+fn in_other_letters(word: &str) -> Vec<String> {
     if word.is_ascii() {
         return Vec::new();
     }
