@@ -270,6 +270,13 @@ mod tests {
             let text = format!("{lines}{name}{value} and{name}{value}\n{lines}");
             assert_eq!(strong(&text), [value, value], "{text}");
         }
+        // What goes on behind the sign is no name: it is not known again as one.
+        let split = format!(
+            "110201543:A{}",
+            body().chars().cycle().take(34).collect::<String>()
+        );
+        let text = format!("{lines} bot {split}\n{lines} bot {split}\n");
+        assert_eq!(strong(&text), [split.as_str(), split.as_str()], "{text}");
     }
 
     #[test]
