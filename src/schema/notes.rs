@@ -23,12 +23,20 @@ pub(super) enum Step<'a> {
 pub(super) struct Seen(pub(super) Vec<bool>);
 
 impl Seen {
+    /// Nothing of this value yet. It is walked along.
     pub(super) fn of(value: Node<'_>) -> Self {
+        kept(value.raw_bytes().len());
         Self(match value.kind() {
             Kind::Object => vec![false; value.fields().count()],
             Kind::Array => vec![false; value.elements().count()],
             Kind::String | Kind::Number | Kind::Bool | Kind::Null => Vec::new(),
         })
+    }
+
+    /// Nothing yet of the value that another is of.
+    pub(super) fn beside(other: &Self) -> Self {
+        kept(other.0.len());
+        Self(vec![false; other.0.len()])
     }
 
     pub(super) fn mark(&mut self, at: usize) {
@@ -38,10 +46,32 @@ impl Seen {
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
+        kept(other.0.len());
         for (seen, other) in self.0.iter_mut().zip(&other.0) {
             *seen |= *other;
         }
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Bytes that were walked along, and marks that were made or merged.
+    static KEPT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Tests count what keeping marks takes, beside what steps say; otherwise this does nothing.
+#[inline(always)]
+fn kept(much: usize) {
+    #[cfg(test)]
+    KEPT.with(|all| all.set(all.get() + much));
+    #[cfg(not(test))]
+    let _ = much;
+}
+
+/// What was counted since the last time.
+#[cfg(test)]
+pub(super) fn take_kept() -> usize {
+    KEPT.take()
 }
 
 /// Keeps what all parts say: one that is broken breaks all.

@@ -104,6 +104,10 @@ impl<'a> Run<'a> {
         } else {
             Three::Yes
         });
+        // Whether one is an integer is told by reading it.
+        if words.types.is_some() && value.kind() == Kind::Number {
+            self.spend(value.raw_bytes().len() / 16)?;
+        }
         if let Some(types) = words.types
             && !types.has(value).ok_or(Enough)?
         {
@@ -118,11 +122,23 @@ impl<'a> Run<'a> {
                 sum.add(Three::No);
             }
         }
-        let mut own = (self.schema.tracks
-            && (seen.is_some()
-                || words.unevaluated_items.is_some()
-                || words.unevaluated_members.is_some()))
-        .then(|| Seen::of(value));
+        let mut own = None;
+        if self.schema.tracks {
+            let asks = match value.kind() {
+                Kind::Array => words.unevaluated_items.is_some(),
+                Kind::Object => words.unevaluated_members.is_some(),
+                Kind::String | Kind::Number | Kind::Bool | Kind::Null => false,
+            };
+            own = match seen.as_deref() {
+                Some(seen) => Some(self.beside(seen)?),
+                None if asks => {
+                    // Many short elements are walked along with each step.
+                    self.spend(1 + value.raw_bytes().len() / 16)?;
+                    Some(Seen::of(value))
+                }
+                None => None,
+            };
+        }
         match value.kind() {
             Kind::Number => {
                 if let Some(numbers) = &words.numbers {
@@ -172,12 +188,18 @@ impl<'a> Run<'a> {
         Ok(sum.0)
     }
 
+    /// Marks for the same value, and what merging them takes.
+    fn beside(&mut self, seen: &Seen) -> Result<Seen, Enough> {
+        self.spend(1 + seen.0.len() / 128)?;
+        Ok(Seen::beside(seen))
+    }
+
     /// A rule about the same value. What a broken one has looked at does not count.
     fn in_place(&mut self, id: Id, value: Node<'a>, seen: Option<&mut Seen>) -> Known {
         let Some(seen) = seen else {
             return self.rule(id, value, None);
         };
-        let mut own = Seen::of(value);
+        let mut own = self.beside(seen)?;
         let known = self.rule(id, value, Some(&mut own))?;
         if known != Three::No {
             seen.merge(&own);
@@ -275,6 +297,7 @@ impl<'a> Run<'a> {
     ) -> Result<(), Enough> {
         let Some(own) = own else { return Ok(()) };
         if let (Some(id), Kind::Object) = (words.unevaluated_members, value.kind()) {
+            self.spend(walk(value))?;
             for (at, member) in value.members().enumerate() {
                 self.spend(1)?;
                 if !own.0[at] {
@@ -284,6 +307,7 @@ impl<'a> Run<'a> {
             }
         }
         if let (Some(id), Kind::Array) = (words.unevaluated_items, value.kind()) {
+            self.spend(walk(value))?;
             for (at, element) in value.elements().enumerate() {
                 self.spend(1)?;
                 if !own.0[at] {
@@ -374,9 +398,9 @@ impl<'a> Run<'a> {
         let mut sum = Sum(Three::Yes);
         let mut count = 0;
         let mut texts = HashSet::new();
+        self.spend(walk(value))?;
         for (at, element) in value.elements().enumerate() {
-            // To find where it ends costs, too.
-            self.spend(1 + element.raw_bytes().len() / 256)?;
+            self.spend(1)?;
             count += 1;
             let rule = items.first.get(at).copied().or(items.rest);
             if let Some(rule) = rule {
@@ -410,6 +434,7 @@ impl<'a> Run<'a> {
         mut seen: Option<&mut Seen>,
     ) -> Known {
         let (mut fitting, mut unknown) = (0, 0);
+        self.spend(walk(value))?;
         for (at, element) in value.elements().enumerate() {
             match self.tried(contains.rule, element, None)? {
                 Three::No => continue,
@@ -442,8 +467,9 @@ impl<'a> Run<'a> {
         let mut sum = Sum(Three::Yes);
         let mut present = Present::default();
         let mut count = 0;
+        self.spend(walk(value))?;
         for (at, member) in value.members().enumerate() {
-            self.spend(1 + member.value.raw_bytes().len() / 256)?;
+            self.spend(1)?;
             count += 1;
             let mut rules = Rules::default();
             if let Some(named) = members.named.get(&*member.key) {
@@ -571,6 +597,12 @@ impl<'a> Run<'a> {
             });
         }
     }
+}
+
+/// What walking along a value costs beside its members or elements: where they end is found byte by byte, and what stands
+/// between them may be long.
+fn walk(value: Node<'_>) -> usize {
+    value.raw_bytes().len() / 256
 }
 
 /// What looking for one member costs.

@@ -267,6 +267,60 @@ fn a_check_ends_whatever_the_schema_and_the_value() {
     }
 }
 
+/// References to references, each of a level to all of the next by `allOf`: 8,000 looks at the same value.
+fn cubed(word: &str) -> Schema {
+    let all = |to: &str| vec![format!(r##"{{"$ref":"#/$defs/{to}"}}"##); 20].join(",");
+    schema(&format!(
+        r##"{{"allOf":[{}],"{word}":{{"type":"integer"}},"$defs":{{"a":{{"allOf":[{}]}},"b":{{"allOf":[{}]}},"c":{{}}}}}}"##,
+        all("a"),
+        all("b"),
+        all("c"),
+    ))
+}
+
+#[test]
+fn what_keeps_what_was_looked_at_takes_steps_too() {
+    let zeros = json(&format!("[{}]", vec!["0"; 190_000].join(",")));
+    let names: Vec<String> = (0..20_000).map(|nth| format!("\"{nth}\":0")).collect();
+    let names = json(&format!("{{{}}}", names.join(",")));
+    for (word, value) in [
+        ("unevaluatedItems", &zeros),
+        ("unevaluatedProperties", &names),
+    ] {
+        notes::take_kept();
+        assert_eq!(
+            cubed(word).check(value.root(), STEPS),
+            Verdict::TooMuch,
+            "{word}"
+        );
+        let kept = notes::take_kept();
+        assert!(kept <= 256 * STEPS as usize, "{word}: {kept}");
+    }
+    // What is about members keeps nothing of elements.
+    notes::take_kept();
+    let of = cubed("unevaluatedProperties");
+    assert_eq!(of.check(zeros.root(), STEPS), Verdict::Fits);
+    assert_eq!(notes::take_kept(), 0);
+}
+
+#[test]
+fn white_space_takes_steps_too() {
+    let blank = " ".repeat(4 << 10);
+    let array = json(&format!("[1,{blank}2]"));
+    let object = json(&format!(r#"{{"a":{blank}1}}"#));
+    for (of, value) in [
+        (r#"{"minItems":2}"#, &array),
+        (r#"{"contains":{"type":"null"},"minContains":0}"#, &array),
+        (r#"{"unevaluatedItems":{"type":"integer"}}"#, &array),
+        (r#"{"properties":{"b":true}}"#, &object),
+        (r#"{"unevaluatedProperties":{"type":"integer"}}"#, &object),
+    ] {
+        let of = schema(of);
+        assert_eq!(of.check(value.root(), STEPS), Verdict::Fits);
+        assert_eq!(of.check(value.root(), 12), Verdict::TooMuch);
+    }
+}
+
 fn values() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),
