@@ -5,12 +5,39 @@
 use super::{Blocked, Class};
 use crate::json::{Json, Node, Span};
 
-/// The first question of an `inputRequests` object that must not be asked so.
-pub(super) fn fault(requests: &Json) -> Option<Blocked> {
-    for request in requests.root().members() {
-        let Some((url, params)) = elicitation(request.value) else {
-            continue;
-        };
+/// Where in a value questions to a person stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Questions {
+    /// Nowhere.
+    #[default]
+    None,
+    /// It is an `inputRequests` object.
+    Requests,
+    /// In its member `inputRequests`, as in the state of a task.
+    State,
+    /// In its member `elicitations`, of addresses to visit: it is the data of an error -32042 of 2025-11-25.
+    Visits,
+}
+
+/// The questions of a value: whether each is asked by an address, and its params.
+fn questions(value: &Json, of: Questions) -> impl Iterator<Item = (bool, Node<'_>)> {
+    let root = value.root();
+    let (requests, visits) = match of {
+        Questions::None => (None, None),
+        Questions::Requests => (Some(root), None),
+        Questions::State => (root.member("inputRequests"), None),
+        Questions::Visits => (None, root.member("elicitations")),
+    };
+    let requests = requests.into_iter().flat_map(Node::members);
+    let visits = visits.into_iter().flat_map(Node::elements);
+    requests
+        .filter_map(|request| elicitation(request.value))
+        .chain(visits.map(|visit| (true, visit)))
+}
+
+/// The first question that must not be asked so.
+pub(super) fn fault(value: &Json, of: Questions) -> Option<Blocked> {
+    for (url, params) in questions(value, of) {
         let fault = if url {
             address_fault(params).map(|rule| (rule, params.span().start))
         } else {
@@ -28,14 +55,17 @@ pub(super) fn fault(requests: &Json) -> Option<Blocked> {
                 reason: super::verdict::REASON,
                 kind: Class::Elicitation.word(),
                 rule: Some(rule.into()),
-                place: if url {
-                    "/*/params/url".to_owned()
-                } else {
+                place: match of {
                     // Keys are the upstream's own and may be anything; the field is named by what made it one.
-                    let end = params.span().start;
-                    requests
-                        .pointers(&[at], |name| name.start < end)
-                        .swap_remove(0)
+                    _ if !url => {
+                        let end = params.span().start;
+                        value
+                            .pointers(&[at], |name| name.start < end)
+                            .swap_remove(0)
+                    }
+                    Questions::None | Questions::Requests => "/*/params/url".to_owned(),
+                    Questions::State => "/inputRequests/*/params/url".to_owned(),
+                    Questions::Visits => "/elicitations/*/url".to_owned(),
                 },
             });
         }
@@ -43,15 +73,10 @@ pub(super) fn fault(requests: &Json) -> Option<Blocked> {
     None
 }
 
-/// The addresses that people are sent to, which nobody edits.
-pub(super) fn addresses(requests: &Json) -> Vec<Span> {
-    let mut spans = Vec::new();
-    for request in requests.root().members() {
-        if let Some((true, params)) = elicitation(request.value) {
-            spans.extend(params.member("url").map(Node::span));
-        }
-    }
-    spans
+/// Adds where the addresses stand that people are sent to, which nobody edits.
+pub(super) fn addresses(value: &Json, of: Questions, spans: &mut Vec<Span>) {
+    let asked = questions(value, of).filter(|(url, _)| *url);
+    spans.extend(asked.filter_map(|(_, params)| Some(params.member("url")?.span())));
 }
 
 /// Whether a request asks a person, and whether by an address; its params.
@@ -185,7 +210,8 @@ mod tests {
     fn rule(params: &str) -> Option<String> {
         let text = format!(r#"{{"k":{{"method":"elicitation/create","params":{params}}}}}"#);
         let json = Json::parse(Bytes::from(text), &Limits::UPSTREAM).unwrap();
-        fault(&json).map(|blocked| format!("{} {}", blocked.rule.unwrap(), blocked.place))
+        fault(&json, Questions::Requests)
+            .map(|blocked| format!("{} {}", blocked.rule.unwrap(), blocked.place))
     }
 
     #[test]

@@ -190,9 +190,8 @@ impl Sanitizer {
         mut tail: Option<&mut Tail>,
         scratch: &mut Scratch,
     ) -> Verdict {
-        if subject.questions
-            && let Some(action) = subject.actions.of(Class::Elicitation, subject.direction)
-            && let Some(blocked) = asking::fault(value)
+        if let Some(action) = subject.actions.of(Class::Elicitation, subject.direction)
+            && let Some(blocked) = asking::fault(value, subject.questions)
         {
             let blocked = self.noted_as(blocked, subject, action);
             if action != Action::Flag {

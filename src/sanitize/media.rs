@@ -11,7 +11,7 @@ use memchr::memmem::Finder;
 use super::{Blocked, Class, Marks, Sanitizer, Subject, Verdict, asking};
 use crate::{
     findings::{Action, Direction, Finding},
-    json::{Edits, Json, Mark, Node, Span, Text},
+    json::{Edits, Json, Kind, Mark, Node, Span, Text},
 };
 
 /// Finds what every item of media has: nearly all values have none.
@@ -61,13 +61,11 @@ pub(super) fn of(
 ) -> Result<Media, Blocked> {
     let mut media = Media::default();
     for name in subject.skip {
-        media
-            .exempt
-            .extend(value.root().member(name).map(Node::span));
+        let handle = value.root().member(name);
+        let handle = handle.filter(|handle| handle.kind() == Kind::String);
+        media.exempt.extend(handle.map(Node::span));
     }
-    if subject.questions {
-        media.exempt.extend(asking::addresses(value));
-    }
+    asking::addresses(value, subject.questions, &mut media.exempt);
     media.exempt.sort_unstable();
     if MEDIA_TYPE.find(value.bytes()).is_none() {
         return Ok(media);

@@ -33,7 +33,7 @@ mod verdict;
 mod views;
 mod work;
 
-pub use asking::host_of;
+pub use asking::{Questions, host_of};
 pub use class::Class;
 pub use engine::{Sanitizer, Tail};
 pub use hit::{Detector, Hit};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::rules::Actions;
+use super::{asking::Questions, rules::Actions};
 use crate::{
     call::CallId,
     findings::{Action, Direction},
@@ -24,10 +24,10 @@ pub struct Subject<'a> {
     pub call: Option<CallId>,
     /// What is done.
     pub actions: &'a Actions,
-    /// Members of the value itself that nobody but us reads, or that are handles of others': their values are not looked at.
+    /// Members of the value itself that are handles, ours or others': where they are strings they are not looked at.
     pub skip: &'a [&'a str],
-    /// Whether the value is an `inputRequests` object: questions, whose addresses nobody edits (C11).
-    pub questions: bool,
+    /// Where questions stand in the value, whose addresses nobody edits (C11).
+    pub questions: Questions,
     /// Whether a changed value is as good as none: the reader knows its digest (PROTOCOL E, skills).
     pub sealed: bool,
 }
@@ -42,7 +42,7 @@ impl<'a> Subject<'a> {
             call: None,
             actions,
             skip: &[],
-            questions: false,
+            questions: Questions::None,
             sealed: false,
         }
     }

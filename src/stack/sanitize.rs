@@ -21,7 +21,9 @@ use crate::{
     json::{Edits, Fate, Json, Node},
     jsonrpc::RpcError,
     protocol::{UpstreamId, codes, meta},
-    sanitize::{Blocked, Class, Marks, Sanitizer, Subject, Tail, Verdict, rules::Actions},
+    sanitize::{
+        Blocked, Class, Marks, Questions, Sanitizer, Subject, Tail, Verdict, rules::Actions,
+    },
     stage::Permitted,
 };
 
@@ -42,17 +44,80 @@ pub(super) struct Watch {
     item: Option<Arc<str>>,
     call: CallId,
     trail: Trail,
-    skip: &'static [&'static str],
+    /// How a result is read; what else comes back is read as what it is.
+    result: Reading,
     /// Whether the reader of the result knows its digest.
     sealed: bool,
-    /// Whether a result may have `structuredContent`.
-    tool: bool,
     /// What such content is held to.
     terms: Option<Arc<Terms>>,
 }
 
-/// Members of params that are ours, or handles of ours.
-const OURS: &[&str] = &["requestState", "cursor", "taskId"];
+/// How a value is read: which of its own members are handles, and where in it people are asked.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    handles: &'static [&'static str],
+    questions: Questions,
+}
+
+impl Reading {
+    const PLAIN: Self = Self::with(&[]);
+    /// The state of a task, which may ask.
+    const TASK: Self = Self {
+        handles: &["taskId"],
+        questions: Questions::State,
+    };
+    /// Questions, whose keys are whatever who asks calls them.
+    const REQUESTS: Self = Self::asking(Questions::Requests);
+    /// The data of an error that sends people to addresses.
+    const VISITS: Self = Self::asking(Questions::Visits);
+
+    const fn with(handles: &'static [&'static str]) -> Self {
+        Self {
+            handles,
+            questions: Questions::None,
+        }
+    }
+
+    const fn asking(questions: Questions) -> Self {
+        Self {
+            handles: &[],
+            questions,
+        }
+    }
+}
+
+/// Members of params that are handles of ours, which do not go to an upstream as they are.
+const fn ours(op: &Op) -> &'static [&'static str] {
+    match op {
+        Op::CallTool(_) | Op::GetPrompt(_) | Op::ReadResource(_) => &["requestState"],
+        Op::Task(..) => &["taskId"],
+        Op::ReadDirectory(..) => &["cursor"],
+        Op::Discover
+        | Op::List(..)
+        | Op::Complete(_)
+        | Op::GetSkill(_)
+        | Op::ListTasks(_)
+        | Op::Listen(_) => &[],
+    }
+}
+
+/// How the result of a call is read.
+const fn result_of(op: &Op) -> Reading {
+    match op {
+        Op::Task(TaskOp::Get, _) => Reading::TASK,
+        Op::Task(TaskOp::Cancel, _) => Reading::with(&["taskId"]),
+        Op::ReadDirectory(..) | Op::ListTasks(_) => Reading::with(&["nextCursor"]),
+        Op::Task(TaskOp::Update | TaskOp::Result, _)
+        | Op::Discover
+        | Op::List(..)
+        | Op::CallTool(_)
+        | Op::GetPrompt(_)
+        | Op::ReadResource(_)
+        | Op::Complete(_)
+        | Op::GetSkill(_)
+        | Op::Listen(_) => Reading::PLAIN,
+    }
+}
 
 impl Gate<Box<Permitted>> for CheckContent {
     type Pass = Box<Permitted>;
@@ -69,9 +134,14 @@ impl Gate<Box<Permitted>> for CheckContent {
             item: Some(&route.local),
             call: Some(call.id),
             actions: self.0.rules().actions(Some(&route.upstream), tool),
-            skip: OURS,
-            questions: false,
+            skip: ours(&call.op),
+            questions: Questions::None,
             sealed: false,
+        };
+        // Their keys are whatever who asked called them.
+        let answered = Subject {
+            skip: &[],
+            ..subject
         };
         let answers = call.resume.as_ref().and_then(|resume| {
             // What the client wrote in its params is looked at there.
@@ -80,10 +150,10 @@ impl Gate<Box<Permitted>> for CheckContent {
                 .root()
                 .member("inputResponses")
                 .is_none()
-                .then_some(responses)
+                .then_some((responses, &answered))
         });
-        for value in std::iter::once(&call.params).chain(answers) {
-            match timed(&call.trail, || self.0.look(value, &subject)) {
+        for (value, subject) in std::iter::once((&call.params, &subject)).chain(answers) {
+            match timed(&call.trail, || self.0.look(value, subject)) {
                 Verdict::Clean | Verdict::Flagged(_) => {}
                 Verdict::Blocked(blocked) => return Err(Error::Withheld(Box::new(blocked))),
                 // INVARIANT: no action on arguments alters them; if one ever does, nothing goes.
@@ -111,9 +181,8 @@ impl Wrap<Box<Permitted>> for Sanitize {
                     item: None,
                     call: call.id,
                     trail: call.trail.clone(),
-                    skip: &["taskId", "nextCursor"],
+                    result: result_of(&call.op),
                     sealed: false,
-                    tool: false,
                     terms: None,
                 })
             });
@@ -133,24 +202,9 @@ impl Wrap<Box<Permitted>> for Sanitize {
             item: Some(route.local.clone()),
             call: call.id,
             trail: call.trail.clone(),
-            skip: match call.op {
-                Op::Task(..) | Op::CallTool(_) => &["taskId", "requestState"],
-                Op::ReadDirectory(..) => &["nextCursor"],
-                Op::Discover
-                | Op::List(..)
-                | Op::GetPrompt(_)
-                | Op::ReadResource(_)
-                | Op::Complete(_)
-                | Op::GetSkill(_)
-                | Op::ListTasks(_)
-                | Op::Listen(_) => &[],
-            },
+            result: result_of(&call.op),
             // Whoever reads a skill compares its files with digests that it was told (PROTOCOL E).
             sealed: read && route.local.starts_with("skill://"),
-            tool: matches!(
-                call.op,
-                Op::CallTool(_) | Op::Task(TaskOp::Get | TaskOp::Result, _)
-            ),
             terms: route.terms.clone(),
         }))
     }
@@ -196,19 +250,15 @@ struct Tails {
 }
 
 impl Watch {
-    fn look(&self, value: &Json, tail: Option<&mut Tail>) -> Verdict {
-        self.look_as(value, tail, false)
-    }
-
-    fn look_as(&self, value: &Json, tail: Option<&mut Tail>, questions: bool) -> Verdict {
+    fn look(&self, value: &Json, tail: Option<&mut Tail>, reading: Reading) -> Verdict {
         let subject = Subject {
             direction: Direction::Results,
             upstream: self.upstream.as_ref(),
             item: self.item.as_ref(),
             call: Some(self.call),
             actions: &self.actions,
-            skip: self.skip,
-            questions,
+            skip: reading.handles,
+            questions: reading.questions,
             sealed: self.sealed,
         };
         timed(&self.trail, || {
@@ -217,8 +267,8 @@ impl Watch {
     }
 
     fn event(&self, event: Event, tails: &mut Tails) -> Event {
-        let seen = |value: Json, tail: &mut Tail, place: &str| {
-            let verdict = self.look(&value, Some(tail));
+        let seen = |value: Json, tail: &mut Tail, reading: Reading, place: &str| {
+            let verdict = self.look(&value, Some(tail), reading);
             match verdict {
                 Verdict::Clean | Verdict::Flagged(_) => value,
                 Verdict::Changed(value, _) => value,
@@ -248,18 +298,19 @@ impl Watch {
         };
         match event {
             Event::Progress(params) => {
-                let params = seen(params, &mut tails.progress, "message");
+                let params = seen(params, &mut tails.progress, Reading::PLAIN, "message");
                 tails.last.clone_from(&tails.progress);
                 Event::Progress(params)
             }
             Event::Log(level, params) => {
-                let params = seen(params, &mut tails.log, "data");
+                let params = seen(params, &mut tails.log, Reading::PLAIN, "data");
                 tails.last.clone_from(&tails.log);
                 Event::Log(level, params)
             }
             Event::Changed(Change::Task(state)) => Event::Changed(Change::Task(seen(
                 state,
                 &mut Tail::default(),
+                Reading::TASK,
                 "statusMessage",
             ))),
             other @ (Event::Worded(_)
@@ -273,12 +324,12 @@ impl Watch {
         Ok(match outcome {
             Outcome::Complete(result) => Outcome::Complete(self.result(result, tail)?),
             Outcome::Task(state) => {
-                let (state, _) = self.value(state, None)?;
+                let (state, _) = self.value(state, None, Reading::TASK)?;
                 Outcome::Task(state)
             }
             Outcome::Failed(error) => Outcome::Failed(self.failed(error, tail)?),
             Outcome::InputRequired(InputRequired { requests, state }) => {
-                let requests = match self.look_as(&requests, None, true) {
+                let requests = match self.look(&requests, None, Reading::REQUESTS) {
                     Verdict::Clean | Verdict::Flagged(_) => requests,
                     Verdict::Changed(requests, _) => requests,
                     Verdict::Blocked(blocked) => return Err(Error::Blocked(Box::new(blocked))),
@@ -290,8 +341,13 @@ impl Watch {
         })
     }
 
-    fn value(&self, value: Json, tail: Option<&mut Tail>) -> Result<(Json, Marks), Error> {
-        match self.look(&value, tail) {
+    fn value(
+        &self,
+        value: Json,
+        tail: Option<&mut Tail>,
+        reading: Reading,
+    ) -> Result<(Json, Marks), Error> {
+        match self.look(&value, tail, reading) {
             Verdict::Clean => Ok((value, Marks::default())),
             Verdict::Flagged(marks) => Ok((value, marks)),
             Verdict::Changed(value, marks) => Ok((value, marks)),
@@ -301,7 +357,7 @@ impl Watch {
 
     fn result(&self, result: Json, tail: Option<&mut Tail>) -> Result<Json, Error> {
         let before = self.terms.as_ref().map(|terms| (terms, result.clone()));
-        let (result, marks) = self.value(result, tail)?;
+        let (result, marks) = self.value(result, tail, self.result)?;
         // What is taken out must not leave a result that its tool never gives (SECURITY 7).
         if let Some((terms, before)) = before.filter(|_| !marks.is_empty())
             && fits(terms, &before)
@@ -309,20 +365,17 @@ impl Watch {
         {
             return Err(Error::Blocked(Box::new(Blocked::whole("output_schema"))));
         }
-        // A task that asks for input asks in its state.
-        if self.tool
-            && let Some(asking) = result.root().member("inputRequests")
-            && let Verdict::Blocked(blocked) = self.look_as(&result.slice(asking), None, true)
-        {
-            return Err(Error::Blocked(Box::new(blocked)));
-        }
         Ok(marked(result, &marks))
     }
 
     fn failed(&self, error: RpcError, tail: Option<&mut Tail>) -> Result<RpcError, Error> {
-        let (message, _) = self.value(Json::string(&error.message), tail)?;
+        let (message, _) = self.value(Json::string(&error.message), tail, Reading::PLAIN)?;
+        let reading = match error.code {
+            codes::URL_ELICITATION_REQUIRED => Reading::VISITS,
+            _ => Reading::PLAIN,
+        };
         let data = match error.data {
-            Some(data) => Some(self.value(data, None)?.0),
+            Some(data) => Some(self.value(data, None, reading)?.0),
             None => None,
         };
         Ok(RpcError {
@@ -391,15 +444,24 @@ mod tests {
 
     use super::*;
     use crate::{
-        findings::Findings,
+        findings::{Action, Findings},
         json::Limits,
-        sanitize::{OwnCredentials, rules::Rules},
+        sanitize::{
+            OwnCredentials,
+            rules::{OwnRule, Rules},
+        },
     };
 
-    #[test]
-    fn a_clean_result_goes_on_in_the_bytes_in_which_it_came() {
-        let rules = Rules::default();
-        let watch = Watch {
+    fn watch() -> Watch {
+        let rules = Rules {
+            own: vec![OwnRule {
+                name: "project".into(),
+                pattern: regex::Regex::new("falcon-[0-9]{6}").unwrap(),
+                action: Action::Redact,
+            }],
+            ..Rules::default()
+        };
+        Watch {
             actions: rules.actions,
             sanitizer: Arc::new(Sanitizer::standard(
                 rules,
@@ -410,18 +472,50 @@ mod tests {
             item: None,
             call: CallId::new(),
             trail: Trail::NONE,
-            skip: OURS,
+            result: Reading::PLAIN,
             sealed: false,
-            tool: true,
             terms: None,
+        }
+    }
+
+    fn json(text: String) -> Json {
+        Json::parse(Bytes::from(text), &Limits::UPSTREAM).unwrap()
+    }
+
+    #[test]
+    fn a_task_that_changes_asks_as_a_call_may_and_its_address_is_not_edited() {
+        let state = |url: &str| {
+            json(format!(
+                r#"{{"taskId":"falcon-123456","status":"input_required","inputRequests":{{"taskId":{{"method":"elicitation/create","params":{{"mode":"url","message":"falcon-654321","url":"{url}"}}}}}}}}"#
+            ))
         };
+        let told = |state: Json| {
+            let event = Event::Changed(Change::Task(state));
+            let Event::Changed(Change::Task(state)) = watch().event(event, &mut Tails::default())
+            else {
+                panic!()
+            };
+            state.as_str().to_owned()
+        };
+        let good = state("https://a.example/?state=falcon-123456");
+        let edited = good.as_str().replace("falcon-654321", "[redacted:project]");
+        assert_eq!(told(good), edited);
+        assert_eq!(
+            told(state("http://a.example/")),
+            r#"{"taskId":"falcon-123456","status":"input_required","statusMessage":"[blocked:elicitation]"}"#
+        );
+    }
+
+    #[test]
+    fn a_clean_result_goes_on_in_the_bytes_in_which_it_came() {
+        let watch = watch();
         let text = |text: &str| {
             let inside = Json::string(text);
             let result = format!(
                 r#"{{"content":[{{"type":"text","text":{0}}}],"structuredContent":{{"rows":[{0},1.5,{{"naïve":"日本語"}}]}}}}"#,
                 inside.as_str()
             );
-            Json::parse(Bytes::from(result), &Limits::UPSTREAM).unwrap()
+            json(result)
         };
         for clean in [
             "one line\n\"two\"\n",

@@ -229,6 +229,23 @@ fn blobs_that_are_text_are_read_and_stay_base64() {
 }
 
 #[test]
+fn what_is_skipped_is_a_handle_and_a_handle_is_a_string() {
+    let actions = Actions::default();
+    let subject = Subject {
+        skip: &["taskId"],
+        ..Subject::new(Direction::Arguments, &actions)
+    };
+    for (text, goes) in [
+        (r#"{"taskId":"KEY12345678"}"#, true),
+        (r#"{"taskId":{"x":"KEY12345678"}}"#, false),
+        (r#"{"taskId":["KEY12345678"]}"#, false),
+    ] {
+        let verdict = sanitizer().look(&json(text), &subject);
+        assert_eq!(matches!(verdict, Verdict::Clean), goes, "{text}");
+    }
+}
+
+#[test]
 fn media_that_is_not_what_it_says_makes_place_for_a_word() {
     use base64::{Engine, engine::general_purpose::STANDARD};
     let image = |mime: &str, bytes: &[u8]| {

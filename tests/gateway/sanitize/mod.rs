@@ -191,6 +191,43 @@ pairings! {
     }
 }
 
+pairings! {
+    async fn what_is_only_called_like_a_handle_is_read(pair: Pairing) {
+        let progress = format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":$token,"progress":1,"taskId":"{SECRET}"}}}}"#);
+        let notes = pair
+            .upstream()
+            .tools([tool("t"), tool("fails")])
+            .on("tools/call", move |heard: &Heard| {
+                if heard.text("name").as_deref() == Some("fails") {
+                    return Play::Error(format!(r#"{{"code":-32000,"message":"bad","data":{{"taskId":"{SECRET}","requestState":"{SECRET}"}}}}"#));
+                }
+                let result = format!(r#"{{"content":[],"taskId":"{SECRET}","requestState":"{SECRET}"}}"#);
+                Play::Events(vec![progress.clone()], Box::new(Play::Result(result)))
+            });
+        let (_gateway, client) = before(pair, &notes).await;
+        for name in ["cursor", "taskId", "nextCursor"] {
+            for value in [format!(r#""{SECRET}""#), format!(r#"{{"x":"{SECRET}"}}"#)] {
+                let params = format!(r#"{{"name":"notes_t","arguments":{{}},"{name}":{value}}}"#);
+                let answer = client.ask("tools/call", &params).await;
+                assert_eq!(answer.tool_error(), "content_blocked", "{params}");
+            }
+        }
+        assert!(notes.heard("tools/call").is_empty());
+        let answer = client
+            .call("notes_t", "{}")
+            .meta(r#""progressToken":"p""#)
+            .await;
+        let value = answer.value();
+        assert_eq!((&value["taskId"], &value["requestState"]), (&json!(GONE), &json!(GONE)));
+        let events = answer.events();
+        assert_eq!(events.len(), 1);
+        assert!(!events[0].contains(SECRET), "{events:?}");
+        let error = client.call("notes_fails", "{}").await.error();
+        assert_eq!(error["data"]["taskId"], GONE);
+        assert_eq!(error["data"]["requestState"], GONE);
+    }
+}
+
 #[tokio::test]
 async fn msg_11_every_revision_is_held_to_the_same() {
     for revision in Revision::ALL {

@@ -1,43 +1,160 @@
 //! C11: what people must not be asked, they are not asked.
 
-use crate::harness::{Gateway, Heard, Play, Revision, Upstream, tool};
+use super::{GONE, RULE, SECRET};
+use crate::{
+    harness::{Answer, Gateway, Heard, Play, Revision, Says, Upstream, tool},
+    tasks::{self, about},
+};
 
 const ALL: &str = r#"{"elicitation":{"form":{},"url":{}}}"#;
+const WITH_TASKS: &str =
+    r#"{"elicitation":{"form":{},"url":{}},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
 
-async fn asked(params: &str) -> crate::harness::Answer {
+/// An address that holds what would be cut from a text.
+const GOOD: &str = "https://a.example/x?state=falcon-123456";
+/// Addresses that nobody is sent to.
+const BAD: [&str; 3] = [
+    "http://a.example/",
+    "https://a.example@b.example/",
+    "javascript:x",
+];
+
+fn visit(url: &str) -> String {
+    format!(r#"{{"mode":"url","elicitationId":"e","message":"Go on","url":"{url}"}}"#)
+}
+
+fn requests(key: &str, params: &str) -> String {
+    format!(r#"{{"{key}":{{"method":"elicitation/create","params":{params}}}}}"#)
+}
+
+/// A server whose tool asks this under this key.
+fn asking(key: &str, params: &str) -> Upstream {
     let question = format!(
-        r#"{{"resultType":"input_required","inputRequests":{{"k":{{"method":"elicitation/create","params":{params}}}}},"requestState":"s"}}"#
+        r#"{{"resultType":"input_required","inputRequests":{},"requestState":"s"}}"#,
+        requests(key, params)
     );
-    let notes = Upstream::http(Revision::V2026_07_28)
+    Upstream::http(Revision::V2026_07_28)
         .tools([tool("t")])
         .on("tools/call", move |_: &Heard| {
             Play::Result(question.clone())
-        });
-    let gateway = Gateway::of().upstream("notes", &notes).start().await;
+        })
+}
+
+async fn asked_as(key: &str, params: &str) -> Answer {
+    let notes = asking(key, params);
+    let gateway = Gateway::of()
+        .setting(RULE)
+        .upstream("notes", &notes)
+        .start()
+        .await;
     let client = gateway.client_able(Revision::V2026_07_28, ALL).await;
     client.call("notes_t", "{}").await
 }
 
+async fn asked(params: &str) -> Answer {
+    asked_as("k", params).await
+}
+
 #[tokio::test]
 async fn nobody_is_sent_to_an_address_that_hides_where_it_leads() {
-    let url = |url: &str| {
-        format!(r#"{{"mode":"url","elicitationId":"e","message":"Go on","url":"{url}"}}"#)
-    };
-    for bad in [
-        "http://a.example/",
-        "https://a.example@b.example/",
-        "javascript:x",
-    ] {
+    for bad in BAD {
         assert_eq!(
-            asked(&url(bad)).await.tool_error(),
+            asked(&visit(bad)).await.tool_error(),
             "content_blocked",
             "{bad}"
         );
     }
-    let good = asked(&url("https://a.example/x?token=eyJhbGciOiJIUzI1NiJ9.e30.ZRrHA1JJJW8opsbCGfG_HACGpVUMN_a9IV7pAx_Zmeo")).await.value();
+    let good = asked(&visit(GOOD)).await.value();
     let params = &good["inputRequests"]["k"]["params"];
-    assert!(params["url"].as_str().unwrap().ends_with("_Zmeo"), "{good}");
+    assert_eq!(params["url"], GOOD);
     assert_eq!(params["message"], "[notes] Go on (a.example)");
+}
+
+#[tokio::test]
+async fn msg_11_an_error_of_the_older_era_sends_nobody_there_either_and_no_address_is_edited() {
+    let told = async |url: &str| {
+        let error = format!(
+            r#"{{"code":-32042,"message":"Visit","data":{{"elicitations":[{},{}],"x":"{SECRET}"}}}}"#,
+            visit("https://fine.example/"),
+            visit(url)
+        );
+        let notes = Upstream::http(Revision::V2025_11_25)
+            .tools([tool("t")])
+            .on("tools/call", move |_: &Heard| Play::Error(error.clone()));
+        let gateway = Gateway::of()
+            .setting(RULE)
+            .upstream("notes", &notes)
+            .start()
+            .await;
+        let client = gateway.client_able(Revision::V2025_11_25, ALL).await;
+        client.call("notes_t", "{}").await
+    };
+    for bad in BAD {
+        assert_eq!(told(bad).await.tool_error(), "content_blocked", "{bad}");
+    }
+    let error = told(GOOD).await.error();
+    assert_eq!(error["code"], -32042);
+    assert_eq!(error["data"]["elicitations"][1]["url"], GOOD);
+    assert_eq!(error["data"]["x"], GONE);
+}
+
+#[tokio::test]
+async fn a_task_sends_people_where_a_call_may_and_its_address_is_not_edited() {
+    let told = async |url: &str| {
+        let requests = requests("k", &visit(url));
+        let notes = tasks::modern().on("tasks/get", move |_: &Heard| {
+            Play::Result(format!(
+                r#"{{"taskId":"local-7","status":"input_required","statusMessage":"{SECRET}","createdAt":"c","lastUpdatedAt":"l","ttlMs":1,"inputRequests":{requests}}}"#
+            ))
+        });
+        let gateway = Gateway::of()
+            .setting(RULE)
+            .upstream("notes", &notes)
+            .start()
+            .await;
+        let client = gateway.client_able(Revision::V2026_07_28, WITH_TASKS).await;
+        let made = client.call("notes_slow", "{}").await.value();
+        about(&client, "tasks/get", made["taskId"].as_str().unwrap()).await
+    };
+    for bad in BAD {
+        assert_eq!(told(bad).await.refusal().1, "content_blocked", "{bad}");
+    }
+    let state = told(GOOD).await.value();
+    assert_eq!(state["inputRequests"]["k"]["params"]["url"], GOOD);
+    assert_eq!(state["statusMessage"], GONE);
+}
+
+#[tokio::test]
+async fn no_question_and_no_answer_goes_unread_whatever_its_key_is_called() {
+    let form = format!(
+        r#"{{"message":"It is {SECRET}","requestedSchema":{{"type":"object","properties":{{"n":{{"type":"string"}}}}}}}}"#
+    );
+    for key in ["k", "taskId", "requestState", "cursor"] {
+        let asked = asked_as(key, &form).await.value();
+        assert_eq!(
+            asked["inputRequests"][key]["params"]["message"],
+            format!("[notes] It is {GONE}"),
+            "{key}"
+        );
+        // Who is asked by requests answers so: there are no params in which the answers stand.
+        let notes = asking(key, &form.replace(SECRET, "so"));
+        let gateway = Gateway::of()
+            .setting(RULE)
+            .upstream("notes", &notes)
+            .start()
+            .await;
+        let client = gateway.client_able(Revision::V2025_11_25, ALL).await;
+        let talk = client
+            .call("notes_t", "{}")
+            .answering(|_, _| {
+                Says::Result(format!(
+                    r#"{{"action":"accept","content":{{"n":"{SECRET}"}}}}"#
+                ))
+            })
+            .await;
+        assert_eq!(talk.answer.tool_error(), "content_blocked", "{key}");
+        assert_eq!(notes.heard("tools/call").len(), 1, "{key}");
+    }
 }
 
 #[tokio::test]
