@@ -26,6 +26,7 @@ pub use canonical::canonical;
 pub use decimal::Decimal;
 pub(crate) use edit::inside;
 pub use edit::{Edits, Fate};
+pub(crate) use node::unquote;
 pub use node::{Elements, Field, Fields, Kind, Member, Members, Node};
 pub use pieces::{Behind, Pieces};
 pub use scan::{Limits, ScanError, scan};

@@ -387,7 +387,8 @@ fn container_end(text: &[u8], mut at: usize) -> usize {
     text.len()
 }
 
-pub(super) fn unquote(inner: &[u8]) -> Cow<'_, str> {
+/// The text that the inside of a valid string stands for.
+pub(crate) fn unquote(inner: &[u8]) -> Cow<'_, str> {
     let text = str_of(inner);
     let escaped = if inner.len() <= 32 {
         inner.contains(&b'\\')

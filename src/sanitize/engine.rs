@@ -201,10 +201,11 @@ impl Sanitizer {
         let mut work = Work::new(value.len(), self.rules.budget);
         let mut now = Cow::Borrowed(value);
         let mut marks = Marks::default();
+        let mut known = media::Known::default();
         // Whether it was put together since it was last read as a whole.
         let mut composed = false;
         for pass in 0..=PASSES {
-            let media = match media::of(self, &now, subject, pass == 0) {
+            let media = match media::of(self, &now, subject, &mut known, &mut work) {
                 Ok(media) => media,
                 Err(blocked) => return Verdict::Blocked(self.noted(blocked, subject)),
             };

@@ -14,7 +14,7 @@ use super::{
     decoded::{Decoded, KEEP},
     work::looked,
 };
-use crate::json::{Behind, Pieces, Span, Text};
+use crate::json::{Behind, Pieces, Span, Text, unquote};
 
 /// Strings of at least this many bytes are texts of their own.
 const LONG: usize = 1 << 10;
@@ -194,7 +194,12 @@ impl Views {
             }
             let length = end.wrapping_sub(start);
             let block = !string.name && named;
-            named = string.name && matches!(length, 4 | 7) && is_of_block(&bytes[start..end]);
+            named = string.name
+                && if string.escaped {
+                    is_spelled_of_block(&bytes[start..end])
+                } else {
+                    matches!(length, 4 | 7) && is_of_block(&bytes[start..end])
+                };
             if !string.escaped && length >= LONG {
                 self.long.push(string);
                 if block {
@@ -315,6 +320,14 @@ impl Views {
 /// Whether a member of this name is a block of text.
 fn is_of_block(name: &[u8]) -> bool {
     matches!(name, b"text" | b"message" | b"data")
+}
+
+/// The same of a name that is spelled with escapes.
+#[cold]
+fn is_spelled_of_block(name: &[u8]) -> bool {
+    /// No character takes more bytes.
+    const ESCAPED: usize = 6;
+    name.len() <= ESCAPED * "message".len() && is_of_block(unquote(name).as_bytes())
 }
 
 #[cfg(test)]
