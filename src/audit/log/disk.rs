@@ -6,7 +6,7 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::{FileExt as _, OpenOptionsExt as _},
     path::Path,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 /// Opens files. The real one is [`Disk`].
@@ -65,6 +65,43 @@ pub trait Appender: Send + Sync + 'static {
     /// # Errors
     /// What the system says.
     fn truncate(&self, length: u64) -> io::Result<()>;
+}
+
+/// A file that several wait for. Of what it could not write the system tells once, to whoever syncs next (`fsync(2)`): so one syncs
+/// at a time, and once it has failed it fails for everybody.
+pub(super) struct Awaited {
+    file: Arc<dyn Appender>,
+    /// Whether a sync has failed; held while one is under way.
+    failed: Mutex<bool>,
+}
+
+impl Awaited {
+    pub(super) const fn new(file: Arc<dyn Appender>) -> Self {
+        Self {
+            file,
+            failed: Mutex::new(false),
+        }
+    }
+}
+
+impl Appender for Awaited {
+    fn append(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        self.file.append(bytes, at)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        if *failed {
+            return Err(io::Error::other("an earlier sync of this file failed"));
+        }
+        let result = self.file.sync();
+        *failed = result.is_err();
+        result
+    }
+
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        self.file.truncate(length)
+    }
 }
 
 /// The file system.

@@ -30,6 +30,7 @@ pub(in crate::audit) use told::event;
 pub(crate) use told::is_of_the_log;
 pub(super) use told::{CHECKPOINT, SEGMENT};
 
+use disk::Awaited;
 use told::{Begin, checkpoint_event, retention_event, segment_event};
 
 use super::{
@@ -96,7 +97,7 @@ pub struct Log {
 }
 
 struct Open {
-    file: Arc<dyn Appender>,
+    file: Arc<Awaited>,
     path: PathBuf,
     /// The number of its first record.
     first: u64,
@@ -126,7 +127,7 @@ pub struct Recovered {
 
 /// How far the log is.
 pub struct Syncing {
-    file: Arc<dyn Appender>,
+    file: Arc<Awaited>,
     upto: Place,
 }
 
@@ -272,7 +273,8 @@ impl Log {
             .as_ref()
             .is_some_and(|open| Arc::ptr_eq(&open.file, &syncing.file));
         if !ours {
-            // The segment was ended or given up meanwhile, and what was in it taken care of then.
+            // The segment was ended meanwhile, when all of it was durable, or given up, and what was not is written again: the
+            // failure of one wait is that of all.
             return Ok(());
         }
         match result {
@@ -452,7 +454,7 @@ impl Log {
         let (file, path) = loop {
             let path = self.directory.join(segment::name(first, turn));
             match self.storage.create(&path) {
-                Ok(file) => break (file, path),
+                Ok(file) => break (Arc::new(Awaited::new(file)), path),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tried < TURNS => {
                     turn = (turn + 1) % TURNS;
                     tried += 1;

@@ -8,6 +8,8 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
+    thread,
+    time::Duration,
 };
 
 use super::{Appender, Event, Storage, Usage, event};
@@ -26,6 +28,10 @@ pub(in crate::audit) struct Faulty {
     pub(in crate::audit) keeps: AtomicBool,
     /// A sync does not return.
     pub(in crate::audit) hangs: AtomicBool,
+    /// A sync that failed returns when another one has begun, or after a while.
+    pub(in crate::audit) lingers: AtomicBool,
+    /// How many syncs have begun.
+    syncs: AtomicUsize,
     /// How full it is, in percent.
     pub(in crate::audit) used: AtomicU8,
     /// What is left on it, in bytes.
@@ -40,6 +46,16 @@ impl Faulty {
         let durable = self.durable.lock().unwrap();
         let (path, known) = durable.last().unwrap();
         fs::metadata(path).unwrap().len() - known
+    }
+
+    /// Until one more than so many syncs have begun; half a second, where none does.
+    fn linger(&self, begun: usize) {
+        for _ in 0..500 {
+            if self.syncs.load(Relaxed) > begun {
+                return;
+            }
+            thread::park_timeout(Duration::from_millis(1));
+        }
     }
 }
 
@@ -82,8 +98,9 @@ impl Appender for FaultyFile {
     }
 
     fn sync(&self) -> io::Result<()> {
+        let begun = self.disk.syncs.fetch_add(1, Relaxed) + 1;
         while self.disk.hangs.load(Relaxed) {
-            std::thread::yield_now();
+            thread::yield_now();
         }
         let mut durable = self.disk.durable.lock().unwrap();
         let known = durable
@@ -91,10 +108,14 @@ impl Appender for FaultyFile {
             .find(|(path, _)| *path == self.path)
             .unwrap();
         if self.disk.lying.load(Relaxed) > 0 {
-            self.disk.lying.fetch_sub(1, Relaxed);
             if !self.disk.keeps.load(Relaxed) {
                 // What the disk had in its cache is gone.
                 self.file.set_len(known.1)?;
+            }
+            drop(durable);
+            self.disk.lying.fetch_sub(1, Relaxed);
+            if self.disk.lingers.load(Relaxed) {
+                self.disk.linger(begun);
             }
             return Err(ErrorKind::Other.into());
         }

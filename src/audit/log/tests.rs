@@ -1,6 +1,6 @@
 //! The log against disks that fail.
 
-use std::{fs, sync::atomic::Ordering::Relaxed};
+use std::{fs, sync::atomic::Ordering::Relaxed, thread};
 
 use super::{
     testing::{Faulty, Shared, happened, origin},
@@ -152,6 +152,37 @@ fn after_a_sync_that_failed_what_was_not_durable_is_written_again_in_the_next_se
     assert!(all.contains(r#""reason":"sync_failed""#), "{all}");
     // The one in between, in which nothing was durable, is gone.
     assert_eq!(segments(directory.path()).unwrap().len(), 2);
+}
+
+/// SECURITY AUD-7: of what it could not write the system tells once, and two may wait for the same file.
+#[test]
+fn who_ends_a_segment_learns_of_a_sync_that_failed_for_another() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let cuts = Cuts {
+        segment: 1,
+        ..Cuts::default()
+    };
+    let (mut log, _) = open(&disk, directory.path(), cuts);
+    log.append(vec![happened(0)]).unwrap();
+    let syncing = log.syncing().unwrap();
+    disk.lingers.store(true, Relaxed);
+    disk.lying.store(1, Relaxed);
+    let result = thread::scope(|scope| {
+        let other = scope.spawn(|| syncing.wait());
+        while disk.lying.load(Relaxed) > 0 {
+            thread::yield_now();
+        }
+        if let Err((_, back)) = log.append(vec![happened(1)]) {
+            log.append(back).unwrap();
+        }
+        other.join().unwrap()
+    });
+    assert!(result.is_err());
+    log.synced(&syncing, &result).unwrap();
+    assert_eq!(calls(directory.path()), [0, 1]);
+    // Nor is anybody told of that file later that all is well.
+    assert!(syncing.wait().is_err());
 }
 
 /// SECURITY AUD-10

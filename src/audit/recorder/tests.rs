@@ -296,6 +296,33 @@ fn a_sync_that_fails_makes_nobody_go_on_before_it_is_written_again() {
     assert_eq!(calls(directory.path()), (0..30).collect::<Vec<_>>());
 }
 
+/// SECURITY AUD-7: under `kernel` a caller may end the segment for which the thread waits.
+#[test]
+fn a_sync_that_fails_while_somebody_ends_the_segment_loses_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let cuts = Cuts {
+        // The second record goes to the next one.
+        segment: 600,
+        ..Cuts::default()
+    };
+    let (storage, key) = (Arc::new(Storage(disk.clone())), SigningKey::generate().0);
+    let (log, _) = Log::open(storage, directory.path(), origin(), key, cuts).unwrap();
+    let (hour, bounds) = (Duration::from_secs(3_600), Bounds::default());
+    let (recorder, keeper) =
+        Recorder::start(log, Durability::Kernel, bounds, hour, Box::new(|_| {})).unwrap();
+    disk.lingers.store(true, Relaxed);
+    disk.lying.store(1, Relaxed);
+    put(&recorder, 0).unwrap();
+    while disk.lying.load(Relaxed) > 0 {
+        thread::yield_now();
+    }
+    // It may be refused, and is kept then.
+    _ = put(&recorder, 1);
+    drop(keeper);
+    assert_eq!(calls(directory.path()), [0, 1]);
+}
+
 /// SECURITY AUD-2, AUD-7
 #[test]
 fn a_disk_that_never_syncs_refuses_is_not_worn_out_and_serves_again() {
