@@ -85,7 +85,7 @@ enum Command {
 }
 
 /// How a command ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Ended {
     /// All is well.
     Well,
@@ -115,8 +115,8 @@ pub fn run() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    let quiet = !matches!(cli.command, Command::Serve(_) | Command::Stdio(_));
-    if let Err(error) = logs::start(cli.log.as_deref(), quiet) {
+    let serves = matches!(cli.command, Command::Serve(_) | Command::Stdio(_));
+    if let Err(error) = logs::start(cli.log.as_deref(), !serves) {
         out::problem(&format!("--log: {error}"));
         return Ended::Misused.into();
     }
@@ -128,7 +128,14 @@ pub fn run() -> ExitCode {
             let ended = runtime.block_on(obey(cli.command));
             // A read of stdin that nobody waits for any more must not keep the process.
             runtime.shutdown_background();
-            ended.into()
+            match out::unwritten() {
+                // What a gateway that serves says of itself is no result.
+                Some(error) if !serves => {
+                    out::problem(&format!("not all of the results are written: {error}"));
+                    ended.max(Ended::Failed).into()
+                }
+                Some(_) | None => ended.into(),
+            }
         }
         Err(error) => {
             out::problem(&format!("the runtime does not start: {error}"));

@@ -1,7 +1,10 @@
 //! The only place that writes to the terminal. Colours are written always and removed by the stream where nobody sees
-//! them; a reader that went away is no error.
+//! them; a reader that went away is no error, and any other reason why a result was not written is kept, for how it all ends.
 
-use std::io::{self, IsTerminal, Write};
+use std::{
+    io::{self, IsTerminal, Write},
+    sync::OnceLock,
+};
 
 use anstyle::{AnsiColor, Style};
 
@@ -18,19 +21,41 @@ pub(super) const RED: Style = AnsiColor::Red.on_default().bold();
 
 /// A result, as a line.
 pub(super) fn line(text: &str) {
-    drop(writeln!(anstream::stdout(), "{text}"));
+    let mut out = anstream::stdout();
+    written(writeln!(out, "{text}").and_then(|()| out.flush()));
 }
 
 /// A result, byte for byte.
 pub(super) fn raw(bytes: &[u8]) {
     let mut out = io::stdout().lock();
-    drop(out.write_all(bytes).and_then(|()| out.flush()));
+    written(out.write_all(bytes).and_then(|()| out.flush()));
 }
 
-/// Results that may be many, byte for byte; `false` when nobody reads them any more.
+/// Results that may be many, byte for byte; `false` when nobody reads them any more, or they cannot be written.
 pub(super) fn sent(parts: &[&[u8]]) -> bool {
     let mut out = io::stdout().lock();
-    parts.iter().all(|part| out.write_all(part).is_ok()) && out.flush().is_ok()
+    let mut each = parts.iter();
+    written(
+        each.try_for_each(|part| out.write_all(part))
+            .and_then(|()| out.flush()),
+    )
+}
+
+/// Why a result could not be written, of the first that was not.
+static UNWRITTEN: OnceLock<io::Error> = OnceLock::new();
+
+/// Whether a result was written; keeps why not.
+fn written(result: io::Result<()>) -> bool {
+    let Err(error) = result else { return true };
+    if error.kind() != io::ErrorKind::BrokenPipe {
+        _ = UNWRITTEN.set(error);
+    }
+    false
+}
+
+/// Why not all results were written; `None` where they were, or the reader went away.
+pub(super) fn unwritten() -> Option<&'static io::Error> {
+    UNWRITTEN.get()
 }
 
 /// Something about a result, as a line.

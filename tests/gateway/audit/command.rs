@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use serde_json::Value;
@@ -225,6 +225,44 @@ async fn records_are_found_by_what_they_are_like() {
 }
 
 // SECURITY AUD-9
+#[tokio::test]
+async fn results_that_cannot_be_written_are_a_failure_unless_it_is_the_reader_who_went_away() {
+    let directory = written().await;
+    let servers = directory.path().join("mcp.json");
+    fs::write(&servers, r#"{"mcpServers":{"a":{"command":"true"}}}"#).unwrap();
+    let usher = |arguments: &[&str], out: Stdio| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_usher"));
+        command.args(arguments).stdout(out);
+        if arguments[0] == "audit" {
+            command.arg("--dir").arg(directory.path());
+        }
+        let output = command.output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), told)
+    };
+    for arguments in [
+        &["audit", "query"][..],
+        &["audit", "query", "--json"],
+        &["audit", "query", "--json", "--limit", "0"],
+        &["audit", "export", "--format", "ocsf"],
+        &["audit", "tail"],
+        &["audit", "verify"],
+        &["schema", "config"],
+        &["completions", "bash"],
+        &["import", servers.to_str().unwrap()],
+    ] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full");
+        let (code, told) = usher(arguments, full.unwrap().into());
+        assert_eq!(code, Some(1), "{arguments:?}: {told}");
+        assert!(told.contains("No space left"), "{arguments:?}: {told}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let (code, told) = usher(arguments, writer.into());
+        assert_eq!(code, Some(0), "{arguments:?}: {told}");
+        assert!(!told.contains("error"), "{arguments:?}: {told}");
+    }
+}
+
 #[tokio::test]
 async fn an_export_goes_on_where_it_ended() {
     let directory = written().await;
