@@ -17,6 +17,7 @@
 use std::{
     fs,
     io::{BufReader, Read as _, Seek as _, SeekFrom, Write as _},
+    iter,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -198,14 +199,15 @@ impl Written {
         };
         let (mut log, _) =
             Log::open(Arc::new(Disk), directory, origin, key, Cuts::default()).expect("a log");
-        let mut outside = None;
         for first in (0..records).step_by(250) {
             let batch = (first..records.min(first + 250)).map(record).collect();
             assert!(log.append(batch).is_ok(), "there is room");
-            outside = log.take_checkpoint().or(outside);
         }
         log.sign().expect("signed");
-        let outside = log.take_checkpoint().or(outside).expect("a checkpoint");
+        let syncing = log.syncing().expect("something to wait for");
+        log.synced(&syncing, &syncing.wait()).expect("synced");
+        let outside = iter::from_fn(|| log.take_checkpoint()).last();
+        let outside = outside.expect("a checkpoint");
         // As it would be found in collected logs.
         let kept = format!("2026-11-21 INFO {outside}\n");
         let kept = checkpoints_in(BufReader::new(kept.as_bytes())).expect("read");

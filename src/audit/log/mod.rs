@@ -85,7 +85,8 @@ pub struct Log {
     unsynced: VecDeque<Event>,
     /// Over the records after the last checkpoint.
     tree: Tree,
-    checkpoint: Option<Signed>,
+    /// Those that nobody has taken, the oldest first.
+    checkpoints: VecDeque<Signed>,
     /// Segments that ended and have no index yet.
     ended: Vec<PathBuf>,
     /// Segments that were given up with nothing in them that is durable: all of it is written again, and they go then.
@@ -171,7 +172,7 @@ impl Log {
             synced: last,
             unsynced: VecDeque::new(),
             tree: Tree::default(),
-            checkpoint: None,
+            checkpoints: VecDeque::new(),
             ended,
             useless: Vec::new(),
             named: (0, 0),
@@ -242,16 +243,19 @@ impl Log {
             return Err(error);
         }
         self.unsynced.push_back(event);
-        self.checkpoint = Some(Signed {
+        self.checkpoints.push_back(Signed {
             checkpoint,
             signature,
         });
         Ok(())
     }
 
-    /// The newest checkpoint that has not been taken yet.
-    pub const fn take_checkpoint(&mut self) -> Option<Signed> {
-        self.checkpoint.take()
+    /// The oldest checkpoint that has not been taken yet, once what it covers is durable: until then that may have to be written
+    /// again, with other hashes, and who kept the checkpoint elsewhere would take it for a forgery.
+    pub fn take_checkpoint(&mut self) -> Option<Signed> {
+        let durable = self.synced.seq;
+        self.checkpoints
+            .pop_front_if(|signed| signed.checkpoint.last.seq <= durable)
     }
 
     /// What to wait for so that all that is written now becomes durable; `None` if it is.
@@ -405,6 +409,9 @@ impl Log {
         // beginnings spoke of hashes that are no more.
         self.written = self.synced;
         self.tree = Tree::default();
+        let durable = self.synced.seq;
+        self.checkpoints
+            .retain(|signed| signed.checkpoint.last.seq <= durable);
         let mut again: Vec<Event> = mem::take(&mut self.unsynced).into();
         again.retain(|event| !is_of_the_log(event));
         let given_up = Some(self.synced);

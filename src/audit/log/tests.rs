@@ -185,6 +185,40 @@ fn who_ends_a_segment_learns_of_a_sync_that_failed_for_another() {
     assert!(syncing.wait().is_err());
 }
 
+/// SECURITY AUD-4: whoever has it elsewhere holds the log to it for ever.
+#[test]
+fn a_checkpoint_is_given_away_when_what_it_covers_is_durable_and_not_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let (mut log, _) = open(&disk, directory.path(), Cuts::default());
+    let sync = |log: &mut Log| {
+        let syncing = log.syncing().unwrap();
+        log.synced(&syncing, &syncing.wait()).unwrap();
+    };
+    for n in 0..2 {
+        log.append(vec![happened(n)]).unwrap();
+        log.sign().unwrap();
+    }
+    assert_eq!(log.take_checkpoint(), None);
+    disk.lying.store(1, Relaxed);
+    sync(&mut log);
+    sync(&mut log);
+    // Those were of records that were written again.
+    assert_eq!(log.take_checkpoint(), None);
+    for n in 2..4 {
+        log.append(vec![happened(n)]).unwrap();
+        log.sign().unwrap();
+    }
+    assert_eq!(log.take_checkpoint(), None);
+    sync(&mut log);
+    let taken: Vec<Signed> = std::iter::from_fn(|| log.take_checkpoint()).collect();
+    assert_eq!(taken.len(), 2, "each, the oldest first: {taken:?}");
+    assert!(taken[0].checkpoint.last.seq < taken[1].checkpoint.first);
+    // What is durable already needs no other sync.
+    log.sign().unwrap();
+    assert!(log.take_checkpoint().is_some());
+}
+
 /// SECURITY AUD-10
 #[test]
 fn whole_segments_are_removed_after_their_time_and_that_is_recorded() {

@@ -53,15 +53,14 @@ impl Shared {
                 self.queue().syncing = false;
             }
             if is_due(&mut signed, self.interval) || closing {
-                let mut log = self.log();
                 // Tried again with the next turn.
-                _ = log.sign();
-                if let Some(signed) = log.take_checkpoint() {
-                    (self.outside)(&signed);
-                }
+                _ = self.log().sign();
             }
             if closing {
                 self.sync();
+            }
+            self.hand_out();
+            if closing {
                 return;
             }
             if is_due(&mut looked, LOOK) {
@@ -73,6 +72,17 @@ impl Shared {
             }
             let ended = self.log().take_ended();
             indexing.take_on(ended);
+        }
+    }
+
+    /// Gives away the checkpoints of what is durable.
+    fn hand_out(&self) {
+        loop {
+            // Nobody waits for the log while it is kept elsewhere.
+            let Some(signed) = self.log().take_checkpoint() else {
+                return;
+            };
+            (self.outside)(&signed);
         }
     }
 

@@ -67,7 +67,7 @@ struct Shared {
     log: Mutex<Log>,
     /// Wakes the thread.
     work: Condvar,
-    /// Gets every checkpoint, to keep it elsewhere (SECURITY AUD-4).
+    /// Gets every checkpoint of what is durable, to keep it elsewhere (SECURITY AUD-4).
     outside: Box<dyn Fn(&Signed) + Send + Sync>,
 }
 
@@ -106,7 +106,8 @@ impl Queue {
 }
 
 impl Recorder {
-    /// Takes records in for `log`; `interval` is the time between checkpoints, each of which is also given to `outside`.
+    /// Takes records in for `log`; `interval` is the time between checkpoints, each of which is also given to `outside`, once what
+    /// it covers is durable.
     ///
     /// # Errors
     /// When no thread can be started.
@@ -313,7 +314,7 @@ impl Shared {
                 (std::mem::take(&mut queue.events), gap)
             };
             let count = batch.len() as u64;
-            let result = self.append(&mut log, batch, gap);
+            let result = Self::append(&mut log, batch, gap);
             let mut queue = self.queue();
             let (_, bytes) = std::mem::take(&mut queue.taken);
             match result {
@@ -346,16 +347,12 @@ impl Shared {
         }
     }
 
-    /// Writes one batch, and makes it as safe as is promised; gives back what is not in the log.
-    fn append(&self, log: &mut Log, batch: Vec<Event>, gap: u64) -> Result<(), (Vec<Event>, u64)> {
+    /// Writes one batch; gives back what is not in the log.
+    fn append(log: &mut Log, batch: Vec<Event>, gap: u64) -> Result<(), (Vec<Event>, u64)> {
         if gap > 0 && log.append(vec![gap_event(gap)]).is_err() {
             return Err((batch, gap));
         }
-        log.append(batch).map_err(|(_, batch)| (batch, 0))?;
-        if let Some(signed) = log.take_checkpoint() {
-            (self.outside)(&signed);
-        }
-        Ok(())
+        log.append(batch).map_err(|(_, batch)| (batch, 0))
     }
 
     fn wake(&self, queue: &mut Queue) {

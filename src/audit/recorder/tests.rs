@@ -10,6 +10,7 @@ use crate::audit::{
         testing::{Faulty, Shared as Storage, happened, origin},
         tests::calls,
     },
+    verify::verify,
 };
 
 fn start(
@@ -321,6 +322,44 @@ fn a_sync_that_fails_while_somebody_ends_the_segment_loses_nothing() {
     _ = put(&recorder, 1);
     drop(keeper);
     assert_eq!(calls(directory.path()), [0, 1]);
+}
+
+/// SECURITY AUD-4, AUD-7
+#[test]
+fn no_checkpoint_leaves_that_the_log_does_not_hold_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let key = SigningKey::generate().0;
+    let public = key.public();
+    let cuts = Cuts {
+        records: 4,
+        ..Cuts::default()
+    };
+    let storage = Arc::new(Storage(disk.clone()));
+    let (log, _) = Log::open(storage, directory.path(), origin(), key, cuts).unwrap();
+    let taken = Arc::new(Mutex::new(Vec::new()));
+    let outside = taken.clone();
+    let (recorder, keeper) = Recorder::start(
+        log,
+        Durability::Strict,
+        Bounds::default(),
+        Duration::from_secs(10),
+        Box::new(move |signed| outside.lock().unwrap().push(signed.clone())),
+    )
+    .unwrap();
+    for n in 0..30 {
+        disk.lying.store(usize::from(n % 5 == 4), Relaxed);
+        put(&recorder, n).unwrap();
+    }
+    drop(keeper);
+    let taken = taken.lock().unwrap();
+    assert!(taken.len() > 5, "{taken:?}");
+    let report = verify(directory.path(), &[public], &taken, |_| {}).unwrap();
+    assert_eq!(report.faults, []);
+    let newest = taken.last().unwrap().checkpoint.last.seq;
+    // What was signed last is after it.
+    assert_eq!(report.outside, Some(newest));
+    assert_eq!(report.last.unwrap().seq, newest + 1);
 }
 
 /// SECURITY AUD-2, AUD-7

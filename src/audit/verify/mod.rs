@@ -83,7 +83,8 @@ pub fn verify(
 
 struct Verifier<'a> {
     keys: &'a [VerifyingKey],
-    outside: BTreeMap<u64, &'a Signed>,
+    /// By the last record that they cover: of one number there may be several, where a segment was given up.
+    outside: BTreeMap<u64, Vec<Elsewhere<'a>>>,
     report: Report,
     last: Option<Place>,
     boot: String,
@@ -100,12 +101,24 @@ struct Verifier<'a> {
     offset: u64,
 }
 
+/// A checkpoint held elsewhere, and whether its last record was met as it says.
+struct Elsewhere<'a> {
+    signed: &'a Signed,
+    met: bool,
+}
+
 impl<'a> Verifier<'a> {
-    fn new(keys: &'a [VerifyingKey], outside: &'a [Signed]) -> Self {
-        let place = |signed: &'a Signed| (signed.checkpoint.last.seq, signed);
+    fn new(keys: &'a [VerifyingKey], known: &'a [Signed]) -> Self {
+        let mut outside: BTreeMap<u64, Vec<Elsewhere<'_>>> = BTreeMap::new();
+        for signed in known {
+            let of_its_record = outside.entry(signed.checkpoint.last.seq).or_default();
+            if !of_its_record.iter().any(|one| one.signed == signed) {
+                of_its_record.push(Elsewhere { signed, met: false });
+            }
+        }
         Self {
             keys,
-            outside: outside.iter().map(place).collect(),
+            outside,
             report: Report::default(),
             last: None,
             boot: String::new(),
@@ -195,13 +208,7 @@ impl<'a> Verifier<'a> {
         if let (Some(tree), Some(leaf)) = (&mut self.tree, leaf) {
             tree.grow(leaf);
         }
-        if let Some(outside) = self.outside.get(&line.seq) {
-            if outside.checkpoint.last.hash != line.hash {
-                self.fault(Some(line.seq), Kind::NotAsOutside);
-            } else {
-                self.report.outside = Some(line.seq);
-            }
-        }
+        self.compare(line);
         self.last = Some(line.place());
         self.report.records += 1;
     }
@@ -282,8 +289,31 @@ impl<'a> Verifier<'a> {
             self.fault(Some(line.seq), Kind::Broken);
             return;
         }
+        // What is written again may be as was kept elsewhere, where what was given up is not; and what was is no record now.
+        self.report.outside = self.report.outside.map(|seq| seq.min(from));
+        let faults = &mut self.report.faults;
+        faults.retain(|fault| {
+            fault.kind != Kind::NotAsOutside || fault.seq.is_none_or(|seq| seq <= from)
+        });
         again.append(&mut self.again);
         self.again = again;
+    }
+
+    /// Holds a record against the checkpoints that were kept elsewhere. One that was met before is of a segment that was given up:
+    /// what it covers is there, and comes again with other hashes.
+    fn compare(&mut self, line: &Line<'_>) {
+        let Some(outside) = self.outside.get_mut(&line.seq) else {
+            return;
+        };
+        for one in &mut *outside {
+            if one.signed.checkpoint.last.hash == line.hash {
+                one.met = true;
+                self.report.outside = Some(line.seq);
+            }
+        }
+        if outside.iter().any(|one| !one.met) {
+            self.fault(Some(line.seq), Kind::NotAsOutside);
+        }
     }
 
     fn checkpoint(&mut self, line: &Line<'_>) {
@@ -367,7 +397,9 @@ impl<'a> Verifier<'a> {
         if !self.again.is_empty() {
             self.fault(None, Kind::NotAgain);
         }
-        for (seq, signed) in std::mem::take(&mut self.outside) {
+        let outside = std::mem::take(&mut self.outside).into_iter();
+        let each = outside.flat_map(|(seq, all)| all.into_iter().map(move |one| (seq, one)));
+        for (seq, Elsewhere { signed, met }) in each {
             let Signed {
                 checkpoint,
                 signature,
@@ -378,7 +410,7 @@ impl<'a> Verifier<'a> {
                 .any(|key| key.verifies(checkpoint, signature))
             {
                 self.fault(None, Kind::OutsideNotSigned { seq });
-            } else if seq > last.seq {
+            } else if seq > last.seq && !met {
                 self.fault(
                     None,
                     Kind::Cut {

@@ -30,16 +30,22 @@ fn written(segment: u64) -> Written {
     };
     let disk = Arc::new(Shared(Arc::new(Faulty::default())));
     let (mut log, _) = Log::open(disk, directory.path(), origin(), key, cuts).unwrap();
-    let mut newest = None;
     for n in 0..53 {
         log.append(vec![happened(n)]).unwrap();
-        newest = log.take_checkpoint().or(newest);
     }
+    sync(&mut log);
+    let newest = std::iter::from_fn(|| log.take_checkpoint()).last();
     Written {
         directory,
         key: public,
         newest: newest.unwrap(),
     }
+}
+
+fn sync(log: &mut Log) {
+    let syncing = log.syncing().unwrap();
+    let result = syncing.wait();
+    log.synced(&syncing, &result).unwrap();
 }
 
 impl Written {
@@ -246,18 +252,29 @@ fn a_segment_that_was_given_up_is_whole_if_its_records_come_again() {
     let disk = Arc::new(Shared(faulty.clone()));
     let (mut log, _) = Log::open(disk, directory.path(), origin(), key, cuts).unwrap();
     faulty.keeps.store(true, Relaxed);
+    let mut outside = Vec::new();
     for n in 0..12 {
         log.append(vec![happened(n)]).unwrap();
+        outside.extend(std::iter::from_fn(|| log.take_checkpoint()));
         if n % 3 == 2 {
             faulty.lying.store(usize::from(n % 2 == 0), Relaxed);
-            let syncing = log.syncing().unwrap();
-            let result = syncing.wait();
-            log.synced(&syncing, &result).unwrap();
+            sync(&mut log);
+            outside.extend(std::iter::from_fn(|| log.take_checkpoint()));
         }
     }
-    let report = verify(directory.path(), &[public], &[], |_| {}).unwrap();
+    let report = verify(directory.path(), &[public], &outside, |_| {}).unwrap();
     assert_eq!(report.faults, []);
     assert_eq!(report.records, report.last.unwrap().seq);
+    assert!(report.outside.is_some());
+    // A sink reads what is written, durable or not: what stands in the segment that was given up was there.
+    let mut delivered = Vec::new();
+    for segment in segments(directory.path()).unwrap() {
+        let text = fs::read(&segment.path).unwrap();
+        delivered.extend(checkpoints_in(text.as_slice()).unwrap());
+    }
+    assert!(delivered.iter().any(|one| !outside.contains(one)));
+    let report = verify(directory.path(), &[public], &delivered, |_| {}).unwrap();
+    assert_eq!(report.faults, []);
     // Without one of the records that came again it is not.
     let newest = segments(directory.path()).unwrap().pop().unwrap().path;
     let text = fs::read_to_string(&newest).unwrap();
