@@ -367,22 +367,23 @@ impl Log {
             return Ok(());
         }
         let now = SystemTime::now();
+        let all = segments(&self.directory)?;
         let mut old = Vec::new();
-        let mut all = segments(&self.directory)?;
-        all.truncate(all.len().saturating_sub(2));
-        for segment in all {
+        for segment in all.iter().take(all.len().saturating_sub(2)) {
             let changed = fs::metadata(&segment.path)?.modified()?;
             let age = now.duration_since(changed).unwrap_or_default();
             if age < self.cuts.retention {
                 break;
             }
             let last = segment::tail_of(&segment.path)?.last;
-            old.push((segment, last.unwrap_or(Place::START)));
+            old.push((segment.clone(), last.unwrap_or(Place::START)));
         }
-        let Some((_, last)) = old.last() else {
+        let (Some((_, last)), Some(stays)) = (old.last(), all.get(old.len())) else {
             return Ok(());
         };
-        let event = retention_event(&old, last);
+        // One that was given up holds more than the log goes on from.
+        let last = segment::before(&stays.path)?.unwrap_or(*last);
+        let event = retention_event(&old, &last);
         self.write(std::slice::from_ref(&event))?;
         self.unsynced.push_back(event);
         if let Some(syncing) = self.syncing() {

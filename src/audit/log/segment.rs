@@ -1,7 +1,8 @@
 //! Segments: the files that the log is cut into, their names, and what is left of one after a crash.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, BufRead as _, BufReader, Read as _},
     os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
 };
@@ -87,6 +88,16 @@ pub(super) fn tail_of(path: &Path) -> io::Result<Tail> {
         }
         take *= 8;
     }
+}
+
+/// The record after which the segment at `path` goes on; `None` where its first record cannot be read.
+pub(super) fn before(path: &Path) -> io::Result<Option<Place>> {
+    let mut first = Vec::new();
+    BufReader::new(fs::File::open(path)?.take(END)).read_until(b'\n', &mut first)?;
+    Ok(Line::parse(first.trim_ascii_end()).map(|line| Place {
+        seq: line.seq.saturating_sub(1),
+        hash: line.prev,
+    }))
 }
 
 /// What is read of a segment's end at first: more than a record is long.

@@ -290,6 +290,36 @@ fn a_segment_that_was_given_up_is_whole_if_its_records_come_again() {
     );
 }
 
+/// SECURITY AUD-7, AUD-10: such a segment holds more than the log goes on from.
+#[test]
+fn the_removal_of_a_segment_that_was_given_up_is_recorded_by_where_the_next_goes_on() {
+    use std::sync::atomic::Ordering::Relaxed;
+    let directory = tempfile::tempdir().unwrap();
+    let (key, _) = SigningKey::generate();
+    let public = key.public();
+    let faulty = Arc::new(Faulty::default());
+    let cuts = Cuts {
+        retention: std::time::Duration::ZERO,
+        ..Cuts::default()
+    };
+    let disk = Arc::new(Shared(faulty.clone()));
+    let (mut log, _) = Log::open(disk, directory.path(), origin(), key, cuts).unwrap();
+    faulty.keeps.store(true, Relaxed);
+    for n in 0..5 {
+        log.append(vec![happened(n)]).unwrap();
+    }
+    sync(&mut log);
+    for n in 5..8 {
+        log.append(vec![happened(n)]).unwrap();
+    }
+    faulty.lying.store(1, Relaxed);
+    sync(&mut log);
+    log.rotate().unwrap();
+    let report = verify(directory.path(), &[public], &[], |_| {}).unwrap();
+    assert_eq!((report.first, report.segments), (7, 2));
+    assert_eq!(report.faults, []);
+}
+
 #[test]
 fn a_log_that_was_opened_again_is_whole_whether_or_not_by_the_same_process() {
     let directory = tempfile::tempdir().unwrap();
