@@ -19,6 +19,7 @@ use crate::{
     },
     audit::{
         Auditor,
+        canonical::Object,
         journal::{Journal, Kind},
     },
     config::{Loaded, Plan, Rejected},
@@ -195,24 +196,24 @@ impl admin::Controls for Shared {
             outcome = change.outcome,
             "an operator changes something"
         );
-        self.0.journal.note(Kind::Administration, |detail| {
+        let done = change.outcome == "ok";
+        let fill = |detail: &mut Object<'_>| {
             detail
                 .text("address", &change.address.to_string())
                 .text("by", change.by.word())
                 .text("operation", change.kind)
-                .text(
-                    "outcome",
-                    if change.outcome == "ok" {
-                        "ok"
-                    } else {
-                        "refused"
-                    },
-                );
-            if change.outcome != "ok" {
+                .text("outcome", if done { "ok" } else { "refused" });
+            if !done {
                 detail.text("reason", change.outcome);
             }
             detail.maybe("subject", change.subject);
-        });
+        };
+        let journal = &self.0.journal;
+        if done {
+            journal.note(Kind::Administration, fill);
+        } else {
+            journal.note_refusal(Kind::Administration, fill);
+        }
     }
 
     fn refused(&self, address: IpAddr, reason: &'static str) {

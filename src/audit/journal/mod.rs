@@ -122,7 +122,15 @@ impl Journal {
     /// Notes an event; `fill` writes what there is to say of it, in the rising order of names.
     pub fn note(&self, kind: Kind, fill: impl FnOnce(&mut Object<'_>)) {
         if let Some(shared) = &self.0 {
-            shared.note(kind, fill);
+            shared.note(kind, Weight::Fact, fill);
+        }
+    }
+
+    /// Notes what was not let in, of which there may be any number: while nothing can be written, what is beyond the bounds of what
+    /// waits is counted and told by a gap record.
+    pub fn note_refusal(&self, kind: Kind, fill: impl FnOnce(&mut Object<'_>)) {
+        if let Some(shared) = &self.0 {
+            shared.note(kind, Weight::Refusal, fill);
         }
     }
 
@@ -185,7 +193,7 @@ impl fmt::Debug for Journal {
 }
 
 impl Shared {
-    fn note(&self, kind: Kind, fill: impl FnOnce(&mut Object<'_>)) {
+    fn note(&self, kind: Kind, weight: Weight, fill: impl FnOnce(&mut Object<'_>)) {
         let event = event(|object| {
             object
                 .object("detail", fill)
@@ -194,7 +202,7 @@ impl Shared {
                 .number("v", 1);
         });
         // A fact is kept whether or not it can be written now; who notes it does not wait.
-        drop(self.recorder.put(event, Weight::Fact));
+        drop(self.recorder.put(event, weight));
     }
 
     fn sweep(&self, ending: bool) {
@@ -220,7 +228,8 @@ impl Shared {
 
     fn failed(&self, kind: Kind, failed: &Failed) {
         let address = failed.address.map(|address| address.to_string());
-        self.note(kind, |detail| {
+        // Anybody can be kept out any number of times.
+        self.note(kind, Weight::Refusal, |detail| {
             detail
                 .maybe("address", address.as_deref())
                 .number("count", failed.count)
@@ -230,7 +239,7 @@ impl Shared {
     }
 
     fn episode(&self, kind: Kind, name: &str, step: &Step) {
-        self.note(kind, |detail| match step {
+        self.note(kind, Weight::Fact, |detail| match step {
             Step::Began => {
                 detail.text("name", name).text("state", "began");
             }

@@ -1,6 +1,9 @@
 //! Floods on virtual time, and what of them stands in the log.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
 
 use tokio::time::advance;
 
@@ -19,13 +22,17 @@ use crate::{
 };
 
 fn journal(directory: &Path) -> (Journal, Keeper) {
-    let disk = Arc::new(Storage(Arc::new(Faulty::default())));
+    journal_on(&Arc::default(), directory, Bounds::default())
+}
+
+fn journal_on(disk: &Arc<Faulty>, directory: &Path, bounds: Bounds) -> (Journal, Keeper) {
+    let disk = Arc::new(Storage(disk.clone()));
     let key = SigningKey::generate().0;
     let (log, _) = Log::open(disk, directory, origin(), key, Cuts::default()).unwrap();
     let (recorder, keeper) = Recorder::start(
         log,
         Durability::Kernel,
-        Bounds::default(),
+        bounds,
         Duration::from_secs(10),
         Box::new(|_| {}),
     )
@@ -209,4 +216,40 @@ async fn messages_that_are_none_are_told_ten_in_a_second_and_counted_all() {
         count.parse::<u64>().unwrap()
     });
     assert_eq!(counts.sum::<u64>(), 3_000);
+}
+
+/// SECURITY AUD-2: who was kept out is nobody that was let in, and may come any number of times.
+#[tokio::test(start_paused = true)]
+async fn strangers_fill_no_memory_while_nothing_can_be_written_and_all_of_them_are_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let bounds = Bounds {
+        records: 4,
+        ..Bounds::default()
+    };
+    let (journal, keeper) = journal_on(&disk, directory.path(), bounds);
+    disk.full.store(true, Relaxed);
+    for n in 0..250_u32 {
+        // As many in a second as are told one by one.
+        if n % 10 == 0 {
+            advance(Duration::from_secs(1)).await;
+        }
+        let address = std::net::Ipv4Addr::from_bits(0x0a00_0000 + n);
+        journal.refused(Some(address.into()), "no_token");
+        journal.turned_away(Some(address.into()), "invalid_json");
+    }
+    let kept = journal.0.as_ref().unwrap().recorder.lag();
+    assert!(kept <= 4, "{kept}");
+    // What the gateway itself did is told whatever waits.
+    journal.note(Kind::Configuration, |_| {});
+    disk.full.store(false, Relaxed);
+    drop(keeper);
+    assert_eq!(details(directory.path(), Kind::Configuration).len(), 1);
+    let there = [Kind::Authentication, Kind::Refused].map(|kind| details(directory.path(), kind));
+    let all = records(directory.path());
+    let lost = all.iter().filter_map(|event| {
+        let (_, count) = event.split_once(r#""lost":"#)?;
+        count.split_once(',')?.0.parse::<usize>().ok()
+    });
+    assert_eq!(there.concat().len() + lost.sum::<usize>(), 500);
 }
