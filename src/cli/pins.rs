@@ -104,6 +104,13 @@ fn shown(args: &Args, show: fn(&[Row<'_>])) -> Ended {
             return Ended::Failed;
         }
     };
+    if let Some(unknown) = unknown(args, &records) {
+        // What could not be read is told already.
+        if !failed {
+            out::problem(&unknown);
+        }
+        return Ended::Failed;
+    }
     let rows: Vec<_> = records
         .iter()
         .flat_map(|(upstream, record)| {
@@ -130,6 +137,30 @@ fn shown(args: &Args, show: fn(&[Row<'_>])) -> Ended {
         show(&rows);
     }
     if failed { Ended::Failed } else { Ended::Well }
+}
+
+/// That nothing is known of what is asked for, where that is so.
+fn unknown(args: &Args, records: &[(UpstreamId, Record)]) -> Option<String> {
+    let upstream = args.upstream.as_deref()?;
+    let Some((_, record)) = records.first() else {
+        return Some(unheard_of(upstream));
+    };
+    let wanted = args.name.as_deref()?;
+    let known = record
+        .pins()
+        .any(|(sort, name, _)| called(sort, name) == wanted);
+    (!known).then(|| absent(upstream, wanted, "of that name"))
+}
+
+fn unheard_of(upstream: &str) -> String {
+    format!("nothing is known of `{}` yet", visible(upstream))
+}
+
+fn absent(upstream: &str, name: &str, why: &str) -> String {
+    let (upstream, name) = (visible(upstream), visible(name));
+    format!(
+        "`{name}`: nothing of `{upstream}` {why}; `usher pins status --all` shows what there is"
+    )
 }
 
 fn status(rows: &[Row<'_>]) {
@@ -266,7 +297,7 @@ fn approve(args: &ApproveArgs) -> Ended {
             return Ended::Failed;
         }
         Ok(None) => {
-            out::problem(&format!("nothing is known of `{upstream}` yet"));
+            out::problem(&unheard_of(upstream.as_str()));
             return Ended::Failed;
         }
         Ok(Some(())) => {}
@@ -290,10 +321,7 @@ fn approve(args: &ApproveArgs) -> Ended {
         } else {
             "of that name"
         };
-        out::problem(&format!(
-            "`{}`: nothing of `{upstream}` {why}; `usher pins status --all` shows what there is",
-            visible(name)
-        ));
+        out::problem(&absent(upstream.as_str(), name, why));
     }
     if told.is_empty() && unknown.is_empty() {
         out::note("everything is as it was approved");

@@ -4,7 +4,12 @@
 mod rug_pull;
 mod withheld;
 
-use std::{fs, path::PathBuf, process::Command, time::Duration};
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Command, Output},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -74,17 +79,20 @@ impl State {
         self.dir.path().join("state/pins/notes.pins")
     }
 
-    /// What the command prints; it must end well.
-    fn usher(&self, words: &[&str]) -> String {
-        let config = self.config();
-        let output = Command::new(env!("CARGO_BIN_EXE_usher"))
+    fn output(&self, words: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_usher"))
             .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .arg("pins")
             .args(words)
             .arg("-c")
-            .arg(config)
+            .arg(self.config())
             .output()
-            .unwrap();
+            .unwrap()
+    }
+
+    /// What the command prints; it must end well.
+    fn usher(&self, words: &[&str]) -> String {
+        let output = self.output(words);
         let told = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{words:?}: {told}");
         String::from_utf8(output.stdout).unwrap()

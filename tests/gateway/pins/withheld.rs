@@ -215,6 +215,40 @@ async fn authz_7_what_is_withheld_does_not_exist_for_those_who_would_not_see_it(
 }
 
 #[tokio::test]
+async fn of_what_is_not_known_nobody_is_told_that_it_is_as_it_was_approved() {
+    let state = State::of("watch");
+    let notes = Upstream::http(Revision::V2026_07_28).tools([tool("steady")]);
+    let _gateway = state.gateway(&notes).start().await;
+    state.written().await;
+    for words in [
+        &["status"][..],
+        &["status", "notes"],
+        &["diff", "notes", "steady"],
+    ] {
+        let output = state.output(words);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {told}");
+        assert!(told.contains("as it was approved"), "{words:?}: {told}");
+    }
+    for words in [
+        &["status", "motes"][..],
+        &["status", "motes", "--json"],
+        &["diff", "motes", "steady"],
+        &["diff", "notes", "stead"],
+        &["status", "notes", "stead", "--all"],
+    ] {
+        let output = state.output(words);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {told}");
+        assert!(!told.contains("as it was approved"), "{words:?}: {told}");
+        let typo = words
+            .iter()
+            .find(|word| told.contains(&format!("`{word}`")));
+        assert!(typo.is_some(), "{words:?}: {told}");
+    }
+}
+
+#[tokio::test]
 async fn a_record_that_was_tampered_with_withholds_everything_and_stays_as_it_is() {
     let notes = Upstream::http(Revision::V2025_11_25).tools([tool("a")]);
     let state = State::of("quarantine");
