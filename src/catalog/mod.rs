@@ -264,9 +264,9 @@ impl Catalog {
         self.scopes.get(scope)?.listed(ListKind::Prompts, name)
     }
 
-    /// Where a URI leads: to the upstream that lists it, or has a template it fits, or in whose namespace it is spelled.
-    /// Servers let clients read what they do not list, so the last needs no entry; `http` and `https` always do. URIs with
-    /// control or hidden characters lead nowhere.
+    /// Where a URI leads: to the upstream that lists it, or in whose namespace it is spelled, or that has a template it fits, or
+    /// that alone has no prefix. Servers let clients read what they do not list, so a namespace needs no entry; `http` and
+    /// `https` always do. URIs with control or hidden characters lead nowhere.
     pub fn resource(&self, scope: &Scope, uri: &str) -> Option<Route> {
         self.scopes.get(scope)?.resource(self, uri)
     }
@@ -320,8 +320,14 @@ impl Catalog {
         if namespace::is_web(uri) {
             return None;
         }
-        let named = namespace::prefix_of(uri).and_then(|prefix| self.prefixes.get(prefix));
+        let named = self.named(uri).and_then(|prefix| self.prefixes.get(prefix));
         *named.or_else(|| self.prefixes.get(""))?
+    }
+
+    /// The prefix of somebody's that an outward URI carries: then it is nobody's without that prefix, listed or not (CAT-1).
+    fn named<'a>(&self, uri: &'a str) -> Option<&'a str> {
+        namespace::prefix_of(uri)
+            .filter(|prefix| !prefix.is_empty() && self.prefixes.contains_key(*prefix))
     }
 }
 

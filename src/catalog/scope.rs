@@ -219,8 +219,8 @@ impl ScopeView {
         item.is_some_and(|item| !self.apps.admits(item))
     }
 
-    /// Where reading `uri` leads: to who lists it, to whose template it fits, or to whose namespace it is spelled in.
-    /// An app may use the URI that its server has for it, where that is certain.
+    /// Where reading `uri` leads: to who lists it, to whose namespace it is spelled in by a prefix, to whose template it fits,
+    /// or to who has no prefix. An app may use the URI that its server has for it, where that is certain.
     pub(super) fn resource(&self, catalog: &Catalog, uri: &str) -> Option<Route> {
         if let Some(route) = self.listed(ListKind::Resources, uri) {
             return Some(route.clone());
@@ -239,7 +239,9 @@ impl ScopeView {
             let template = item.template.as_ref();
             template.is_some_and(|template| template.matches(uri, &mut budget))
         };
-        if let Some(item) = self.loose.iter().find(|item| fits(item)) {
+        let is_named = catalog.named(uri).is_some();
+        let loose = self.loose.iter().find(|item| !is_named && fits(item));
+        if let Some(item) = loose {
             let part = catalog
                 .parts
                 .iter()

@@ -72,6 +72,29 @@ fn a_prefix_that_two_upstreams_share_routes_only_what_is_listed() {
 }
 
 #[test]
+fn cat_1_what_is_spelled_as_anothers_is_no_expansion_of_an_open_template() {
+    let mut bare = brings(ListKind::Resources, &[]);
+    bare.templates.items = [json(&template("{+u}"))].into();
+    let mut wh = brings(ListKind::Resources, &[resource("note://1")]);
+    wh.templates.items = [json(&template("weather://{city}"))].into();
+    let catalog = build(
+        &rules(&[("bare", ""), ("wh", "wh"), ("one", "two"), ("other", "two")]),
+        vec![("bare", bare), ("wh", wh)],
+        None,
+    );
+    let all = |uri| leads(&catalog, &Scope::All, uri);
+    assert_eq!(all("wh+unlisted://x"), to("wh", "unlisted://x"));
+    assert_eq!(all("wh+weather://paris"), to("wh", "weather://paris"));
+    assert_eq!(all("ui://wh/app/x"), to("wh", "ui://app/x"));
+    assert_eq!(all("two+note://1"), None, "of several it is nobody's");
+    assert_eq!(all("unlisted://x"), to("bare", "unlisted://x"));
+    assert_eq!(
+        all("https://elsewhere/x"),
+        to("bare", "https://elsewhere/x")
+    );
+}
+
+#[test]
 fn a_toolset_reaches_only_what_it_selects() {
     let catalog = catalog();
     let scope = |name: &str| Scope::Toolset(name.into());
