@@ -3,9 +3,9 @@
 //! Guarantees: what is withheld is in no list and leads nowhere, and keeps its outward name, so that nobody takes that over.
 //! Deliberately absent: what is withheld, which `pins` says.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
-use super::{Catalog, Route, check::Item};
+use super::{Catalog, Route, check::Item, part::Part};
 use crate::protocol::{methods::ListKind, names::Scope};
 
 /// Items of one upstream, by original names and URIs.
@@ -47,18 +47,18 @@ impl Catalog {
         let view = self.scopes.get(scope)?;
         let own = matches!(scope, Scope::Upstream(_));
         let mut steps = MATCH_STEPS;
-        let mut leads = |kind: ListKind, item: &Arc<Item>| {
+        let mut leads = |kind: ListKind, item: &Arc<Item>, outward: Option<&str>| {
             let called = if own {
                 &item.route.local
             } else {
                 &item.exposed
             };
+            let template = item.template.as_ref();
             **called == *name
                 || kind == ListKind::Templates
-                    && item
-                        .template
-                        .as_ref()
-                        .is_some_and(|template| !own && template.matches(name, &mut steps))
+                    && template
+                        .zip(outward)
+                        .is_some_and(|(template, outward)| template.matches(outward, &mut steps))
         };
         let kinds: &[ListKind] = match kind {
             ListKind::Resources | ListKind::Templates | ListKind::Skills => {
@@ -71,17 +71,29 @@ impl Catalog {
         if kinds.iter().any(|kind| view.listed(*kind, name).is_some()) {
             return None;
         }
-        for rank in 0..self.parts.len() {
+        for (rank, part) in self.parts.iter().enumerate() {
+            let outward = self.outward(part, own, name);
             for kind in kinds {
-                let part = &self.parts[rank];
                 let found = part.withheld[*kind as usize]
                     .iter()
-                    .find(|item| leads(*kind, item));
+                    .find(|item| leads(*kind, item, outward.as_deref()));
                 if let Some(item) = found.filter(|item| view.would_list(rank, *kind, item)) {
                     return Some((item.route.clone(), item.exposed.clone()));
                 }
             }
         }
         None
+    }
+
+    /// What may be an expansion of this upstream's templates, which are known in their outward form; `None` for what is spelled
+    /// as another's.
+    fn outward<'a>(&self, part: &Part, own: bool, uri: &'a str) -> Option<Cow<'a, str>> {
+        if own {
+            let outward = part.namespace.outward_uri(uri);
+            return Some(outward.map_or(Cow::Borrowed(uri), Cow::Owned));
+        }
+        let named = self.named(uri);
+        let is_its = named.is_none_or(|prefix| prefix == part.namespace.prefix());
+        is_its.then_some(Cow::Borrowed(uri))
     }
 }

@@ -214,3 +214,32 @@ fn the_page_of_a_tools_app_is_reached_where_the_tool_is_and_nowhere_else() {
     );
     assert_eq!(leads(&catalog, &set, "ui://wh/two/x"), None);
 }
+
+#[test]
+fn cat_2_what_a_withheld_template_would_expand_to_is_withheld_wherever_it_is_read_and_nothing_of_others()
+ {
+    let withheld = |templates: &str| {
+        let mut brought = brings(ListKind::Resources, &[]);
+        brought.templates.items = [json(&template(templates))].into();
+        let items: super::super::WithheldNames =
+            [(ListKind::Templates, Arc::from(templates))].into();
+        brought.withheld.items = Some(Arc::new(items));
+        brought
+    };
+    let catalog = build(
+        &rules(&[("bare", ""), ("wh", "wh")]),
+        vec![("bare", withheld("{+u}")), ("wh", withheld("memo://{id}"))],
+        None,
+    );
+    let held = |scope: &Scope, uri: &str| {
+        let held = catalog.withheld(scope, ListKind::Resources, uri);
+        held.map(|(route, _)| route.upstream.to_string())
+    };
+    let (wh, bare) = (Scope::Upstream(id("wh")), Scope::Upstream(id("bare")));
+    assert_eq!(held(&Scope::All, "wh+memo://7").as_deref(), Some("wh"));
+    assert_eq!(held(&wh, "memo://7").as_deref(), Some("wh"));
+    assert_eq!(held(&wh, "other://7"), None);
+    assert_eq!(held(&bare, "memo://7").as_deref(), Some("bare"));
+    assert_eq!(held(&Scope::All, "memo://7").as_deref(), Some("bare"));
+    assert_eq!(held(&Scope::All, "wh+other://7"), None);
+}

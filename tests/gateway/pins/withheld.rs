@@ -152,6 +152,14 @@ async fn prompts_resources_templates_and_instructions_are_withheld_like_tools() 
         let refusal = client.ask(method, params).await.refusal();
         assert_eq!(refusal.1, "definition_quarantined", "{method} {params}");
     }
+    let own = gateway
+        .client_at("/mcp/u/notes", Revision::V2026_07_28)
+        .await;
+    for uri in ["note://one", "memo://7"] {
+        let refusal = own.read(uri).await.refusal();
+        assert_eq!(refusal.1, "definition_quarantined", "{uri}");
+    }
+    assert!(notes.heard("resources/read").is_empty());
     // What no list ever had is not what was pinned.
     assert_eq!(
         client.read("notes+other://x").await.value()["contents"][0]["text"],
