@@ -1,6 +1,6 @@
 //! Pins: keeps ledger and store together, and the lists up to date with both (SECURITY CAT-2).
 //!
-//! Guarantees: what somebody approves is offered within a second; what is new is on disk within a second; no call waits
+//! Guarantees: what somebody approves is offered within a second, to whomever its server offers it; what is new is on disk within a second; no call waits
 //! for a disk, and a refresh at most for one file. Deliberately absent: what counts as a change, which `pins` says.
 
 use std::{sync::Arc, time::Duration};
@@ -28,11 +28,13 @@ pub(super) fn start(ledger: Arc<Ledger>, world: Arc<World>, journal: Journal, ta
             // It ends only with the runtime, and everything with it.
             let changed = tokio::task::spawn_blocking(move || kept.keep()).await;
             for upstream in changed.unwrap_or_default() {
+                if !world.reconsider(&upstream) {
+                    continue;
+                }
                 tracing::info!(upstream = %upstream, "other definitions are approved");
                 journal.note(Kind::Approval, |detail| {
                     detail.text("upstream", upstream.as_str());
                 });
-                world.reconsider(&upstream);
             }
         }
     });

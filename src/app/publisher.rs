@@ -17,7 +17,6 @@ pub(super) struct Publisher(
 
 impl Sink for Publisher {
     fn publish(&self, id: &UpstreamId, contribution: Contribution) {
-        self.0.observe(id, &contribution);
         let Some((connections, tasks)) = &self.1 else {
             self.0.publish(id, contribution);
             return;
@@ -57,5 +56,161 @@ impl Sink for Publisher {
                 }
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        call::{Identity, IdentityKind, Principal, ServerCard},
+        catalog::{
+            Listing,
+            rules::{CatalogRules, NamingRules},
+        },
+        connect::spec::{AccountSpec, ClientSpec, ConnectSpec, ServerSpec},
+        events::{Bounds, Hub},
+        fetch::Fetcher,
+        findings::Findings,
+        json::{Json, Limits},
+        pins::{Ledger, Mode, PinsSpec},
+        protocol::{Revision, methods::ListKind, names::Scope},
+    };
+
+    fn github() -> UpstreamId {
+        UpstreamId::parse("github").unwrap()
+    }
+
+    fn user(name: &str) -> Identity {
+        Identity {
+            principal: Principal::new(name),
+            kind: IdentityKind::User,
+            name: name.into(),
+            issuer: None,
+            groups: Default::default(),
+            tenant: None,
+            scopes: Default::default(),
+            client: None,
+            owner: None,
+            until: None,
+            revoked: Default::default(),
+            assertion: None,
+        }
+    }
+
+    fn offering(name: &str) -> Contribution {
+        let tool = format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#);
+        let tool = Json::parse(tool.into(), &Limits::LIST).unwrap();
+        Contribution {
+            card: Some(ServerCard {
+                revision: Revision::LATEST_MODERN,
+                capabilities: Json::literal(r#"{"tools":{}}"#),
+                instructions: None,
+                server_info: None,
+                ttl_millis: 0,
+            }),
+            tools: Listing {
+                items: [tool].into(),
+                ..Listing::default()
+            },
+            read_at: Some(Instant::now()),
+            ..Contribution::default()
+        }
+    }
+
+    /// A gateway before a server that people log in to, and whose definitions are held to what was approved.
+    struct Scene {
+        world: Arc<World>,
+        ledger: Arc<Ledger>,
+        connections: Connections,
+        publisher: Publisher,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let spec = PinsSpec {
+                modes: [(github(), Mode::Quarantine)].into(),
+                directory: None,
+            };
+            let ledger = Arc::new(Ledger::open(&spec, Findings::new()).unwrap());
+            let rules = CatalogRules {
+                names: Default::default(),
+                pages: Default::default(),
+                bounds: Default::default(),
+                screen: Default::default(),
+                upstreams: vec![NamingRules {
+                    upstream: github(),
+                    prefix: "github".into(),
+                    tools: Default::default(),
+                    rename: Default::default(),
+                    describe: Default::default(),
+                    labels: Default::default(),
+                    validation: Default::default(),
+                }],
+                toolsets: Vec::new(),
+            };
+            let world = World::new(rules, Hub::new(Bounds::default()));
+            let world = Arc::new(world.pinned(Arc::clone(&ledger), Findings::new()));
+            world.expect_own();
+            let account = AccountSpec {
+                address: "https://mcp.example/mcp".into(),
+                resource: None,
+                server: ServerSpec::Discovered,
+                client: ClientSpec::Given {
+                    id: "c".into(),
+                    secret: None,
+                },
+                scopes: None,
+            };
+            let spec = ConnectSpec {
+                accounts: [(github(), account)].into(),
+                ..ConnectSpec::default()
+            };
+            let tasks = Tasks::new();
+            let connections = Connections::open(spec, Fetcher::new(None).unwrap(), &tasks).unwrap();
+            let publisher = Publisher(Arc::clone(&world), Some((connections.clone(), tasks)));
+            publisher.publish(&github(), Contribution::default());
+            Self {
+                world,
+                ledger,
+                connections,
+                publisher,
+            }
+        }
+
+        fn publish_to(&self, who: &Identity, own: Option<Contribution>) {
+            self.publisher.publish_to(&who.grantee(), &github(), own);
+        }
+
+        /// Somebody calls the login that stands alone.
+        fn call_login(&self, who: &Identity) {
+            let who = who.grantee();
+            assert!(self.connections.is_login(&github(), "login", &who, false));
+        }
+
+        fn leads(&self, who: &Identity, name: &str) -> bool {
+            let seen = self.world.seen_by(who);
+            seen.catalog.tool(&Scope::All, name).is_some()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_login_is_offered_beside_what_is_pinned_and_is_not_pinned_itself() {
+        let scene = Scene::new();
+        let (ana, ben) = (user("ana"), user("ben"));
+        assert!(scene.leads(&ana, "github_login"));
+        scene.publish_to(&ana, Some(offering("x")));
+        assert!(scene.leads(&ana, "github_x"));
+        scene.call_login(&ben);
+        scene.publish_to(&ben, Some(offering("x")));
+        assert!(scene.leads(&ben, "github_x") && scene.leads(&ben, "github_login"));
+        let pin = |name: &str| {
+            let name = name.into();
+            scene.ledger.state(&github(), ListKind::Tools, &name)
+        };
+        assert!(pin("x").is_some() && pin("login").is_none());
+        // A tool of the server's of that name is.
+        scene.publish_to(&ana, Some(offering("login")));
+        assert!(pin("login").is_some() && !scene.leads(&ana, "github_login"));
     }
 }

@@ -346,6 +346,8 @@ pub struct Contribution {
     pub templates: Listing,
     /// The skills, of an upstream with that extension.
     pub skills: Listing,
+    /// What of it no server said.
+    pub login: Login,
     /// What of it is not to be offered, because nobody approved it.
     pub withheld: Withheld,
     /// Whether the upstream is away now, so that what is known of it is stale.
@@ -354,7 +356,29 @@ pub struct Contribution {
     pub read_at: Option<Instant>,
 }
 
+/// What of a contribution is the gateway's own: the tool that leads to the login.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Login {
+    /// Nothing.
+    #[default]
+    None,
+    /// The last of its tools.
+    Beside,
+    /// All of it: nothing is known of the upstream.
+    Alone,
+}
+
 impl Contribution {
+    /// What its server itself offers of this kind.
+    pub fn said(&self, kind: ListKind) -> &[Json] {
+        let items = &*self.listing(kind).items;
+        match (self.login, kind, items) {
+            (Login::Alone, ..) => &[],
+            (Login::Beside, ListKind::Tools, [said @ .., _login]) => said,
+            _ => items,
+        }
+    }
+
     /// The list of this kind.
     pub const fn listing(&self, kind: ListKind) -> &Listing {
         match kind {
@@ -369,6 +393,7 @@ impl Contribution {
     /// Whether both offer the same, whenever they were read.
     pub fn offers_the_same(&self, other: &Self) -> bool {
         self.away == other.away
+            && self.login == other.login
             && self.withheld == other.withheld
             && self.card == other.card
             && ListKind::EVERY

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::Connections;
 use crate::{
     call::{Grantee, Principal, ServerCard},
-    catalog::{Contribution, Listing},
+    catalog::{Contribution, Listing, Login},
     json::{Json, Node},
     protocol::{Revision, UpstreamId, meta},
 };
@@ -161,7 +161,11 @@ fn with_login(upstream: &UpstreamId, known: Contribution) -> Contribution {
         items: items.chain([tool(upstream)]).collect(),
         ..known.tools.clone()
     };
-    Contribution { tools, ..known }
+    Contribution {
+        tools,
+        login: Login::Beside,
+        ..known
+    }
 }
 
 fn alone(upstream: &UpstreamId) -> Contribution {
@@ -177,6 +181,7 @@ fn alone(upstream: &UpstreamId) -> Contribution {
             items: [tool(upstream)].into(),
             ..Listing::default()
         },
+        login: Login::Alone,
         ..Contribution::default()
     }
 }
@@ -235,6 +240,7 @@ mod tests {
                 items: tools.collect(),
                 ..Listing::default()
             },
+            login: Login::None,
             ..alone(&github())
         }
     }

@@ -3,10 +3,10 @@
 //! Guarantees: a definition is known by the digest of its canonical text over every member that it has, so that no change of
 //! it goes by, whoever told of it and whenever it was read; what a server offers at the first contact counts as approved, but
 //! for what may be an attempt on the model where definitions are quarantined (CAT-4); what it changes or adds later does not
-//! count before somebody says so; what was approved is never changed by what a server says; a
-//! record that cannot be read is never written over, and withholds everything of its server where changes are quarantined.
-//! Deliberately absent: taking things from the lists, which `catalog` does, and the clock that reads and writes, which is
-//! `app`'s.
+//! count before somebody says so; what was approved is never changed by what a server says; what is withheld of an offer goes
+//! by the record and by what is in that offer, and not by what anybody else was offered; a record that
+//! cannot be read is never written over, and withholds everything of its server where changes are quarantined. Deliberately
+//! absent: taking things from the lists, which `catalog` does, and the clock that reads and writes, which is `app`'s.
 
 mod alike;
 mod diff;
@@ -70,14 +70,27 @@ pub struct Withheld {
     pub instructions: bool,
 }
 
+/// What an offer tells the record of its upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tells {
+    /// What is offered now, all of it: what is not in it is gone.
+    All,
+    /// What is offered now; others may be offered something else.
+    Some,
+    /// What was offered before: what the record lacks of it is added, and nothing taken away.
+    Before,
+    /// Nothing: it is stale. It is only judged.
+    Nothing,
+}
+
 /// What an upstream offers at one moment.
 pub struct Offered<'a> {
     /// Its lists.
     pub lists: [&'a [Json]; ListKind::COUNT],
     /// What it says to models about itself.
     pub instructions: Option<&'a str>,
-    /// Whether all of its lists were read, so that what is not in them is gone.
-    pub whole: bool,
+    /// What it tells the record.
+    pub tells: Tells,
     /// What in a definition, or in what it says of itself, only may be an attempt on the model, in words for operators.
     pub doubt: &'a dyn Fn(&Json) -> Option<String>,
 }
@@ -100,8 +113,6 @@ struct Book {
     stamp: Option<store::Stamp>,
     /// Whether the store lacks something of it.
     unsaved: bool,
-    now: Now,
-    withheld: Arc<Withheld>,
     /// Raw definitions that were digested before.
     digested: HashMap<Json, Known>,
 }
@@ -141,26 +152,40 @@ impl Ledger {
         self.modes.get(upstream).copied().unwrap_or_default()
     }
 
-    /// What an upstream offers now. Nothing is written here.
-    pub fn observe(&self, upstream: &UpstreamId, offered: &Offered<'_>) {
-        if self.mode(upstream) == Mode::Off {
-            return;
+    /// Takes in what an upstream offers, and says what of that is not to be. It holds until [`Ledger::keep`] tells of another
+    /// record. Nothing is written here.
+    pub fn judge(&self, upstream: &UpstreamId, offered: &Offered<'_>) -> Withheld {
+        let mode = self.mode(upstream);
+        let quarantine = mode == Mode::Quarantine;
+        if mode == Mode::Off || !quarantine && offered.tells == Tells::Nothing {
+            return Withheld::default();
         }
         let mut books = self.books();
         let book = books.entry(upstream.clone()).or_default();
-        book.now = Now::of(offered, &mut book.digested);
-        if self.mode(upstream) == Mode::Quarantine {
-            let known = book.record.as_ref().and_then(|record| record.as_ref().ok());
-            book.now.doubt(offered, known);
+        let record = book.record.get_or_insert_with(|| Ok(Record::default()));
+        let Ok(record) = record else {
+            return Withheld {
+                all: quarantine,
+                instructions: quarantine,
+                ..Withheld::default()
+            };
+        };
+        let mut now = Now::of(offered, &mut book.digested);
+        if offered.tells != Tells::Nothing {
+            if quarantine {
+                now.doubt(offered, record);
+            }
+            let (changed, events) = record.update(&now, !quarantine);
+            book.unsaved |= changed;
+            for event in &events {
+                self.note(upstream, mode, event);
+            }
         }
-        self.judge(upstream, book);
-    }
-
-    /// What of an upstream is not to be offered, as far as is known.
-    pub fn withheld(&self, upstream: &UpstreamId) -> Arc<Withheld> {
-        let books = self.books();
-        let book = books.get(upstream);
-        book.map_or_else(Arc::default, |book| book.withheld.clone())
+        if quarantine {
+            record.withheld(&now)
+        } else {
+            Withheld::default()
+        }
     }
 
     /// How a definition stands, by its upstream's own name for it; `None` where nobody looks, or nothing is known of it.
@@ -173,8 +198,8 @@ impl Ledger {
         pin.map(Pin::state)
     }
 
-    /// Brings ledger and store together: what others wrote is read, what is new is written. The upstreams of which something
-    /// else is withheld now. Reads and writes files.
+    /// Brings ledger and store together: what others wrote is read, what is new is written. The upstreams whose record is
+    /// another one now, by which what they offer is to be judged again. Reads and writes files.
     pub fn keep(&self) -> Vec<UpstreamId> {
         let Some(store) = &self.store else {
             return Vec::new();
@@ -186,38 +211,40 @@ impl Ledger {
             let Some(book) = books.get_mut(&id) else {
                 continue;
             };
-            let before = book.withheld.clone();
+            let mut read = false;
             if store.stamp(&id) != book.stamp {
                 self.read(&id, book);
-                self.judge(&id, book);
+                read = true;
             }
             if book.unsaved
                 && let Some(Ok(_)) = &book.record
             {
                 match self.save(store, &id, book) {
-                    Ok(()) => {}
+                    Ok(anew) => read |= anew,
                     Err(error) => tracing::error!(upstream = %id, %error, "pins are not kept"),
                 }
             }
-            if *before != *book.withheld {
+            if read {
                 changed.push(id);
             }
         }
         changed
     }
 
-    /// Writes a record, unless somebody else did meanwhile: then that is read and judged first.
-    fn save(&self, store: &Store, id: &UpstreamId, book: &mut Book) -> Result<(), StoreError> {
+    /// Writes a record, unless somebody else did meanwhile: then that is read. Whether it was.
+    fn save(&self, store: &Store, id: &UpstreamId, book: &mut Book) -> Result<bool, StoreError> {
         let locked = store.lock()?;
-        if store.stamp(id) != book.stamp {
+        let anew = store.stamp(id) != book.stamp;
+        if anew {
             self.read(id, book);
-            self.judge(id, book);
         }
-        if let Some(Ok(record)) = &book.record {
+        if book.unsaved
+            && let Some(Ok(record)) = &book.record
+        {
             book.stamp = locked.write(id, record)?;
             book.unsaved = false;
         }
-        Ok(())
+        Ok(anew)
     }
 
     /// Takes in what the store has.
@@ -244,33 +271,6 @@ impl Ledger {
             (Ok(None), _) => None,
         };
         book.unsaved = !known && book.record.is_some();
-    }
-
-    /// Compares what is offered with the record.
-    fn judge(&self, id: &UpstreamId, book: &mut Book) {
-        let mode = self.mode(id);
-        let quarantine = mode == Mode::Quarantine;
-        match book.record.get_or_insert_with(|| Ok(Record::default())) {
-            Err(_) => {
-                book.withheld = Arc::new(Withheld {
-                    all: quarantine,
-                    instructions: quarantine,
-                    ..Withheld::default()
-                });
-            }
-            Ok(record) => {
-                let (changed, events) = record.update(&book.now, !quarantine);
-                book.unsaved |= changed;
-                for event in &events {
-                    self.note(id, mode, event);
-                }
-                book.withheld = Arc::new(if quarantine {
-                    record.withheld(&book.now)
-                } else {
-                    Withheld::default()
-                });
-            }
-        }
     }
 
     fn note(&self, id: &UpstreamId, mode: Mode, event: &Event) {

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Offered, Withheld, alike, known::Known};
+use super::{Offered, Tells, Withheld, alike, known::Known};
 use crate::{
     json::{Json, Node},
     protocol::methods::ListKind,
@@ -58,11 +58,10 @@ pub enum State {
 }
 
 /// What an upstream offers now, digested.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Now {
     items: BTreeMap<Key, Known>,
-    /// The sorts of items that are known to be all there.
-    complete: BTreeSet<&'static str>,
+    tells: Tells,
     /// What of them may be an attempt on the model, and why.
     doubts: HashMap<Key, Arc<str>>,
 }
@@ -168,9 +167,11 @@ impl Record {
         let before = self.clone();
         let mut events = Vec::new();
         let mut last = self.pins.values().map(|pin| pin.gone).max().unwrap_or(0);
+        let all = now.tells == Tells::All;
         for (key, pin) in &mut self.pins {
-            let complete = now.complete.contains(key.0);
-            if pin.gone == 0 && complete && !now.items.contains_key(key) {
+            if now.items.contains_key(key) {
+                pin.gone = 0;
+            } else if pin.gone == 0 && all {
                 last += 1;
                 pin.gone = last;
                 pin.seen = None;
@@ -181,9 +182,10 @@ impl Record {
             .retain(|_, pin| pin.gone == 0 || pin.approved.is_some());
         for (key, known) in &now.items {
             if let Some(pin) = self.pins.get_mut(key) {
-                pin.gone = 0;
                 let approved = pin.approved.as_ref().map(|known| &known.digest);
-                if approved == Some(&known.digest) {
+                if now.tells == Tells::Before && pin.seen.is_some() {
+                    // What was read of it later stands.
+                } else if approved == Some(&known.digest) {
                     pin.seen = None;
                 } else if pin.seen.as_ref().map(|known| &known.digest) != Some(&known.digest) {
                     pin.seen = Some(known.clone());
@@ -192,34 +194,44 @@ impl Record {
                 }
                 continue;
             }
-            let pin = if self.sorts.contains(key.0) {
-                let like = self.gone_like(key, known);
-                if watched && like.is_none() && is_made_as_they_go(key.0) {
-                    self.pins.insert(key.clone(), Pin::approved(known));
-                    continue;
-                }
-                events.push(event(key, if like.is_some() { "renamed" } else { "new" }));
-                Pin {
-                    seen: Some(known.clone()),
-                    like,
-                    ..Pin::default()
-                }
-            } else if let Some(why) = now.doubts.get(key) {
-                events.push(event(key, "held"));
-                Pin {
-                    seen: Some(known.clone()),
-                    held: Some(why.clone()),
-                    ..Pin::default()
-                }
-            } else {
-                Pin::approved(known)
-            };
+            let (pin, rule) = self.first_seen(key, known, now, watched);
+            events.extend(rule.map(|rule| event(key, rule)));
             self.pins.insert(key.clone(), pin);
         }
-        let seen = now.items.keys().map(|(sort, _)| *sort);
-        self.sorts.extend(now.complete.iter().copied().chain(seen));
+        self.sorts.insert(INSTRUCTIONS);
+        self.sorts.extend(now.items.keys().map(|(sort, _)| *sort));
+        if all {
+            self.sorts.extend(ListKind::EVERY.map(ListKind::member));
+        }
         self.forget();
         (*self != before, events)
+    }
+
+    /// The pin of something that is in no record, and what is to be told of it.
+    fn first_seen(
+        &self,
+        key: &Key,
+        known: &Known,
+        now: &Now,
+        watched: bool,
+    ) -> (Pin, Option<&'static str>) {
+        let unapproved = Pin {
+            seen: Some(known.clone()),
+            ..Pin::default()
+        };
+        if self.sorts.contains(key.0) {
+            let like = self.gone_like(key, known);
+            if watched && like.is_none() && is_made_as_they_go(key.0) {
+                return (Pin::approved(known), None);
+            }
+            let rule = if like.is_some() { "renamed" } else { "new" };
+            (Pin { like, ..unapproved }, Some(rule))
+        } else if let Some(why) = now.doubts.get(key) {
+            let held = Some(why.clone());
+            (Pin { held, ..unapproved }, Some("held"))
+        } else {
+            (Pin::approved(known), None)
+        }
     }
 
     /// What of what is offered was not approved.
@@ -286,7 +298,11 @@ impl Record {
 impl Now {
     /// What is offered. `digested` saves digesting what did not change.
     pub(super) fn of(offered: &Offered<'_>, digested: &mut HashMap<Json, Known>) -> Self {
-        let mut now = Self::default();
+        let mut now = Self {
+            items: BTreeMap::new(),
+            tells: offered.tells,
+            doubts: HashMap::new(),
+        };
         let mut kept = HashMap::with_capacity(digested.len());
         for kind in ListKind::EVERY {
             let list = offered.lists[kind as usize];
@@ -306,28 +322,20 @@ impl Now {
                 // Of two of one name the first is offered.
                 now.items.entry(key).or_insert(known);
             }
-            if offered.whole {
-                now.complete.insert(kind.member());
-            }
         }
         *digested = kept;
         if let Some(text) = offered.instructions {
             let known = Known::of(&Json::string(text));
             now.items.insert((INSTRUCTIONS, "".into()), known);
         }
-        now.complete.insert(INSTRUCTIONS);
         now
     }
 }
 
 impl Now {
     /// Looks for what may be an attempt on the model, in what no record knows yet.
-    pub(super) fn doubt(&mut self, offered: &Offered<'_>, known: Option<&Record>) {
-        self.doubts.clear();
-        let is_known = |key: &Key| {
-            known
-                .is_some_and(|record| record.sorts.contains(key.0) || record.pins.contains_key(key))
-        };
+    pub(super) fn doubt(&mut self, offered: &Offered<'_>, known: &Record) {
+        let is_known = |key: &Key| known.sorts.contains(key.0) || known.pins.contains_key(key);
         for kind in ListKind::EVERY {
             for raw in offered.lists[kind as usize] {
                 let Some(name) = raw.root().member(kind.key()).and_then(Node::as_str) else {

@@ -30,6 +30,9 @@ pub(super) struct Joins {
     /// Whether any upstream offers anybody something of their own.
     expected: AtomicBool,
     own: DashMap<Grantee, Arc<Own>>,
+    // Held while what somebody is offered is judged and put in its place, never by a call: so that no judgement is in force that
+    // was overtaken by another.
+    turn: Mutex<()>,
     /// What is offered, by fingerprint: the same bytes are kept once.
     offers: Mutex<HashMap<u64, Weak<Contribution>>>,
     /// Snapshots in use, and what they were made from.
@@ -97,18 +100,33 @@ impl Joins {
         }
     }
 
-    /// `upstream` offers this to somebody, or nothing of their own any more. What they saw before, and see now; `None` where
-    /// that is the same.
+    /// Whom `upstream` offers something of their own.
+    pub(super) fn offered_by(&self, upstream: &UpstreamId) -> Vec<Grantee> {
+        let own = self
+            .own
+            .iter()
+            .map(|own| (own.key().clone(), Arc::clone(&own)));
+        let own: Vec<_> = own.collect();
+        own.into_iter()
+            .filter(|(_, own)| own.standing().parts.contains_key(upstream))
+            .map(|(who, _)| who)
+            .collect()
+    }
+
+    /// What `upstream` offers to somebody is this now, or nothing of their own any more. What they saw before, and see now; `None`
+    /// where that is the same.
     pub(super) fn put(
         &self,
         who: &Grantee,
         upstream: &UpstreamId,
-        contribution: Option<Contribution>,
+        change: impl FnOnce(Option<Contribution>) -> Option<Contribution>,
         shared: &Arc<Snapshot>,
         known: &Known,
     ) -> Option<(Arc<Snapshot>, Arc<Snapshot>)> {
         let before = self.seen(who, Arc::clone(shared), known);
         {
+            let _turn = held(&self.turn);
+            let contribution = change(self.offer(who, upstream));
             // Kept in its place meanwhile, or it might be removed as empty.
             let own = self.own.entry(who.clone()).or_default();
             let mut standing = own.standing();
@@ -128,6 +146,13 @@ impl Joins {
         self.own
             .remove_if(who, |_, own| own.standing().parts.is_empty());
         (before.revision != after.revision).then_some((before, after))
+    }
+
+    /// What `upstream` offers to somebody.
+    fn offer(&self, who: &Grantee, upstream: &UpstreamId) -> Option<Contribution> {
+        let own = self.own.get(who).map(|own| Arc::clone(&own))?;
+        let standing = own.standing();
+        standing.parts.get(upstream).map(|it| (**it).clone())
     }
 
     /// Every snapshot in use.

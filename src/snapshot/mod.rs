@@ -22,11 +22,11 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::{
     call::{Grantee, Identity},
-    catalog::{Catalog, Contribution, Report, Screen, View, Withheld, rules::CatalogRules},
+    catalog::{Catalog, Contribution, Login, Report, Screen, View, Withheld, rules::CatalogRules},
     events::{Hub, Lists},
     findings::{Action, Direction, Finding, Findings},
     limits::{LimitRules, Limits},
-    pins::{Ledger, Offered},
+    pins::{Ledger, Offered, Tells},
     policy::{Item, Policy, Prepared, Problem},
     protocol::{UpstreamId, methods::ListKind, names::Scope},
 };
@@ -200,70 +200,110 @@ impl World {
         &self,
         who: &Grantee,
         upstream: &UpstreamId,
-        mut contribution: Option<Contribution>,
+        contribution: Option<Contribution>,
     ) {
-        if let Some(contribution) = &mut contribution {
-            // What others are offered is no less offered for it: so nothing counts as taken away.
-            self.compare(upstream, contribution, false);
-            contribution.withheld = self.withheld(upstream);
-        }
+        // What others are offered is no less offered for it: so nothing counts as taken away.
+        self.put_to(who, upstream, |_| {
+            contribution.map(|it| self.judged(upstream, it, Tells::Some))
+        });
+    }
+
+    /// Puts something else in the place of what an upstream offers to one principal. Whether they see something else.
+    fn put_to(
+        &self,
+        who: &Grantee,
+        upstream: &UpstreamId,
+        change: impl FnOnce(Option<Contribution>) -> Option<Contribution>,
+    ) -> bool {
         let changed = self
             .joins
-            .put(who, upstream, contribution, &self.load(), &self.known);
-        if let Some((before, after)) = changed {
+            .put(who, upstream, change, &self.load(), &self.known);
+        if let Some((before, after)) = &changed {
             self.tell(&before.catalog, &after.catalog);
         }
+        changed.is_some()
     }
 
     /// Takes in what an upstream offers now, and tells whoever listens to a list that is another one thereby. A
     /// contribution equal to the last one changes nothing but until when clients may keep it.
     pub fn publish(&self, upstream: &UpstreamId, contribution: Contribution) {
-        self.put(&mut self.writer(), upstream, contribution);
+        let whole = contribution.read_at.is_some() && self.joins.offered_by(upstream).is_empty();
+        let tells = if whole { Tells::All } else { Tells::Some };
+        self.put(&mut self.writer(), upstream, contribution, tells);
     }
 
-    /// Compares what an upstream offers with what was approved of it, before it is published. What is stale, or stands in for
-    /// what is not known, says nothing of it.
-    pub fn observe(&self, upstream: &UpstreamId, contribution: &Contribution) {
-        self.compare(upstream, contribution, contribution.read_at.is_some());
+    /// Something else of an upstream is approved now: everything of it that is published is judged again. Whether something
+    /// else is offered to anybody.
+    pub fn reconsider(&self, upstream: &UpstreamId) -> bool {
+        let mut changed = false;
+        {
+            let mut writer = self.writer();
+            let known = writer.contributions.get(upstream);
+            if let Some(known) = known.map(|known| (**known).clone()) {
+                changed |= self.put(&mut writer, upstream, known, Tells::Before);
+            }
+        }
+        for who in self.joins.offered_by(upstream) {
+            changed |= self.put_to(&who, upstream, |known| {
+                known.map(|it| self.judged(upstream, it, Tells::Before))
+            });
+        }
+        changed
     }
 
-    /// `whole` says that what is not in it is not offered any more.
-    fn compare(&self, upstream: &UpstreamId, contribution: &Contribution, whole: bool) {
-        let Some(ledger) = &self.ledger else { return };
-        let Some(card) = contribution.card.as_ref().filter(|_| !contribution.away) else {
-            return;
+    /// A contribution, and what of it is not to be offered. What the gateway itself offers in it is no matter of pins; what is
+    /// stale tells nothing.
+    fn judged(
+        &self,
+        upstream: &UpstreamId,
+        mut contribution: Contribution,
+        tells: Tells,
+    ) -> Contribution {
+        let Some(ledger) = &self.ledger else {
+            return contribution;
         };
-        ledger.observe(
+        let card = contribution.card.as_ref();
+        let card = card.filter(|_| contribution.login != Login::Alone);
+        let withheld = ledger.judge(
             upstream,
             &Offered {
-                lists: ListKind::EVERY.map(|kind| &*contribution.listing(kind).items),
-                instructions: card.instructions.as_deref(),
-                whole,
+                lists: ListKind::EVERY.map(|kind| contribution.said(kind)),
+                instructions: card.and_then(|card| card.instructions.as_deref()),
+                tells: if card.is_some() && !contribution.away {
+                    tells
+                } else {
+                    Tells::Nothing
+                },
                 doubt: &|definition| {
                     let doubt = self.screen.doubt(upstream, definition)?;
                     Some(doubt.to_string())
                 },
             },
         );
+        contribution.withheld = Withheld {
+            all: withheld.all,
+            instructions: withheld.instructions,
+            items: (!withheld.items.is_empty()).then(|| Arc::new(withheld.items)),
+        };
+        contribution
     }
 
-    /// Something else of an upstream is approved now.
-    pub fn reconsider(&self, upstream: &UpstreamId) {
-        let mut writer = self.writer();
-        let known = writer.contributions.get(upstream);
-        if let Some(known) = known.map(|known| (**known).clone()) {
-            self.put(&mut writer, upstream, known);
-        }
-    }
-
-    fn put(&self, writer: &mut Writer, upstream: &UpstreamId, mut contribution: Contribution) {
-        contribution.withheld = self.withheld(upstream);
+    /// Whether that is something else than before.
+    fn put(
+        &self,
+        writer: &mut Writer,
+        upstream: &UpstreamId,
+        contribution: Contribution,
+        tells: Tells,
+    ) -> bool {
+        // Under the lock: whoever reconsiders finds it, or it was judged by the record that they go by.
+        let contribution = self.judged(upstream, contribution, tells);
         let known = writer.contributions.get(upstream);
         if known.is_some_and(|known| known.offers_the_same(&contribution)) {
             if let Some(read_at) = contribution.read_at {
                 self.confirmed(writer, upstream, read_at);
             }
-            return;
+            return false;
         }
         writer
             .contributions
@@ -288,6 +328,7 @@ impl World {
         self.note_excluded(&before.catalog, &after.catalog);
         // Still under the lock: those who listen hear of changes in the order in which they happened.
         self.tell(&before.catalog, &after.catalog);
+        true
     }
 
     /// Puts other policies in force, for calls that begin from now on. Whoever listens looks again at what it sees, and at
@@ -351,18 +392,6 @@ impl World {
                 snapshot.catalog.confirm(upstream, read_at);
             }
         });
-    }
-
-    fn withheld(&self, upstream: &UpstreamId) -> Withheld {
-        let Some(ledger) = &self.ledger else {
-            return Withheld::default();
-        };
-        let withheld = ledger.withheld(upstream);
-        Withheld {
-            all: withheld.all,
-            instructions: withheld.instructions,
-            items: (!withheld.items.is_empty()).then(|| Arc::new(withheld.items.clone())),
-        }
     }
 
     /// Notes what is left out now and was not before. What is not approved was noted when it was found.

@@ -1,6 +1,6 @@
 //! Worlds that change, and who hears of it.
 
-use std::time::Duration;
+use std::{fs, path::Path, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
@@ -14,6 +14,7 @@ use crate::{
     },
     events::{Bounds, Listener, News},
     json::{Json, Limits},
+    pins::{Mode, PinsSpec, Record, Store},
     protocol::{Revision, names::Scope},
 };
 
@@ -253,4 +254,132 @@ async fn other_policies_are_told_to_whoever_listens_and_a_call_keeps_those_it_be
     };
     assert_eq!((seen(&before), seen(&world.load())), (1, 0));
     assert_eq!(world.load().revision, before.revision + 1);
+}
+
+/// A world where what changes is not offered before somebody approves.
+fn pinned(directory: Option<&Path>) -> (World, Arc<Ledger>) {
+    let spec = PinsSpec {
+        modes: [(id(), Mode::Quarantine)].into(),
+        directory: directory.map(Into::into),
+    };
+    let ledger = Arc::new(Ledger::open(&spec, Findings::new()).unwrap());
+    let world = world().pinned(Arc::clone(&ledger), Findings::new());
+    world.expect_own();
+    (world, ledger)
+}
+
+/// Tools by name and description.
+fn saying(tools: &[(&str, &str)]) -> Contribution {
+    let mut contribution = offering(&[], Instant::now());
+    let tool = |(name, says): &(&str, &str)| {
+        let text = format!(
+            r#"{{"name":"{name}","description":"{says}","inputSchema":{{"type":"object"}}}}"#
+        );
+        Json::parse(Bytes::from(text), &Limits::LIST).unwrap()
+    };
+    contribution.tools.items = tools.iter().map(tool).collect();
+    contribution
+}
+
+fn away(contribution: Contribution) -> Contribution {
+    Contribution {
+        away: true,
+        ..contribution
+    }
+}
+
+/// Whether a tool of this name leads anywhere for whoever sees this.
+fn leads(snapshot: &Snapshot, name: &str) -> bool {
+    snapshot.catalog.tool(&Scope::All, name).is_some()
+}
+
+/// What somebody approves, a second later.
+fn approve(world: &World, ledger: &Ledger, directory: &Path, name: &str) {
+    let store = Store::open(directory).unwrap();
+    let approve = |record: &mut Record| record.approve("tools", name);
+    let approved = store.lock().unwrap().change(&id(), approve);
+    assert_eq!(approved.unwrap(), Some(true));
+    follow(world, ledger);
+}
+
+fn follow(world: &World, ledger: &Ledger) {
+    for upstream in ledger.keep() {
+        world.reconsider(&upstream);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn cat_2_what_one_is_offered_does_not_decide_what_is_withheld_from_another() {
+    let (world, _ledger) = pinned(None);
+    let (ana, ben) = (user("ana", &[]), user("ben", &[]));
+    let to = |who: &Identity, own| world.publish_to(&who.grantee(), &id(), Some(own));
+    let sees = |who: &Identity| {
+        let seen = world.seen_by(who);
+        (leads(&seen, "a_x"), leads(&seen, "a_y"))
+    };
+    to(&ana, saying(&[("x", "old"), ("y", "old")]));
+    assert_eq!(sees(&ana), (true, true));
+    to(&ana, saying(&[("x", "new"), ("y", "old")]));
+    assert_eq!(sees(&ana), (false, true));
+    to(&ben, saying(&[("y", "old")]));
+    to(&ana, away(saying(&[("x", "new"), ("y", "old")])));
+    assert_eq!(sees(&ana), (false, true));
+    // Nor the other way round: what is as it was approved is offered, whoever is offered something else.
+    to(&ben, saying(&[("x", "old"), ("y", "old")]));
+    to(&ana, saying(&[("x", "new"), ("y", "new")]));
+    to(&ben, away(saying(&[("x", "old"), ("y", "old")])));
+    assert_eq!((sees(&ana), sees(&ben)), ((false, false), (true, true)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn cat_2_what_one_is_offered_does_not_decide_what_is_withheld_from_all() {
+    let (world, _ledger) = pinned(None);
+    let ben = user("ben", &[]);
+    world.publish(&id(), saying(&[("x", "old"), ("y", "old")]));
+    world.publish(&id(), saying(&[("x", "new"), ("y", "old")]));
+    assert!(!leads(&world.load(), "a_x"));
+    world.publish_to(&ben.grantee(), &id(), Some(saying(&[("y", "old")])));
+    world.publish(&id(), away(saying(&[("x", "new"), ("y", "old")])));
+    let now = world.load();
+    assert_eq!((leads(&now, "a_x"), leads(&now, "a_y")), (false, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn cat_2_what_is_approved_reaches_the_lists_that_are_one_principals_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("pins");
+    let (world, ledger) = pinned(Some(&path));
+    let (ana, ben) = (user("ana", &[]), user("ben", &[]));
+    let to = |who: &Identity, own| world.publish_to(&who.grantee(), &id(), Some(own));
+    to(&ana, saying(&[("x", "old"), ("y", "old")]));
+    to(&ana, saying(&[("x", "new"), ("y", "new")]));
+    follow(&world, &ledger);
+    approve(&world, &ledger, &path, "x");
+    let seen = world.seen_by(&ana);
+    assert_eq!((leads(&seen, "a_x"), leads(&seen, "a_y")), (true, false));
+    // Whoever was read for last has nothing of it.
+    to(&ben, saying(&[("z", "old")]));
+    follow(&world, &ledger);
+    approve(&world, &ledger, &path, "y");
+    let seen = world.seen_by(&ana);
+    assert_eq!((leads(&seen, "a_x"), leads(&seen, "a_y")), (true, true));
+    assert!(!leads(&world.seen_by(&ben), "a_z"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_that_cannot_be_read_any_more_withholds_what_is_one_principals_own_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("pins");
+    let (world, ledger) = pinned(Some(&path));
+    let ana = user("ana", &[]);
+    world.publish_to(&ana.grantee(), &id(), Some(saying(&[("x", "old")])));
+    follow(&world, &ledger);
+    assert!(leads(&world.seen_by(&ana), "a_x"));
+    let good = fs::read(path.join("a.pins")).unwrap();
+    fs::write(path.join("a.pins"), "no record\n").unwrap();
+    follow(&world, &ledger);
+    assert!(!leads(&world.seen_by(&ana), "a_x"));
+    fs::write(path.join("a.pins"), good).unwrap();
+    follow(&world, &ledger);
+    assert!(leads(&world.seen_by(&ana), "a_x"));
 }
