@@ -39,9 +39,14 @@ impl Sink for Publisher {
     }
 
     fn publish_to(&self, who: &Grantee, id: &UpstreamId, contribution: Option<Contribution>) {
-        let (Some((connections, tasks)), Some(contribution)) = (&self.1, contribution.clone())
-        else {
+        let Some((connections, tasks)) = &self.1 else {
             self.0.publish_to(who, id, contribution);
+            return;
+        };
+        let Some(contribution) = contribution else {
+            // Nor does it come again when the login would go.
+            drop(connections.known_to(id, who));
+            self.0.publish_to(who, id, None);
             return;
         };
         let (contribution, until) = connections.stand_in_for(id, who, contribution);
@@ -61,6 +66,8 @@ impl Sink for Publisher {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::{
         call::{Identity, IdentityKind, Principal, ServerCard},
@@ -212,5 +219,18 @@ mod tests {
         // A tool of the server's of that name is.
         scene.publish_to(&ana, Some(offering("login")));
         assert!(pin("login").is_some() && !scene.leads(&ana, "github_login"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_taken_back_does_not_come_again_when_the_login_goes() {
+        let scene = Scene::new();
+        let ana = user("ana");
+        scene.call_login(&ana);
+        scene.publish_to(&ana, Some(offering("x")));
+        assert!(scene.leads(&ana, "github_x"));
+        scene.publish_to(&ana, None);
+        assert!(!scene.leads(&ana, "github_x"));
+        tokio::time::sleep(Duration::from_secs(300)).await;
+        assert!(!scene.leads(&ana, "github_x") && scene.leads(&ana, "github_login"));
     }
 }
