@@ -4,9 +4,10 @@
 //! it goes by, whoever told of it and whenever it was read; what a server offers at the first contact counts as approved, but
 //! for what may be an attempt on the model where definitions are quarantined (CAT-4); what it changes or adds later does not
 //! count before somebody says so; what was approved is never changed by what a server says; what is withheld of an offer goes
-//! by the record and by what is in that offer, and not by what anybody else was offered; a record that
-//! cannot be read is never written over, and withholds everything of its server where changes are quarantined. Deliberately
-//! absent: taking things from the lists, which `catalog` does, and the clock that reads and writes, which is `app`'s.
+//! by the record and by what is in that offer, and not by what anybody else was offered; a record is bounded, and what it has
+//! no room for counts as new; one that cannot be read is never written over, and withholds everything of its server where
+//! changes are quarantined. Deliberately absent: taking things from the lists, which `catalog` does, and the clock that reads
+//! and writes, which is `app`'s.
 
 mod alike;
 mod diff;
@@ -36,7 +37,7 @@ pub use record::{Pin, Record, State};
 pub use store::{Locked, Store, StoreError};
 
 use known::Known;
-use record::{Event, Now};
+use record::{BEYOND, Event, Now};
 
 /// What becomes of definitions that change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -113,6 +114,8 @@ struct Book {
     stamp: Option<store::Stamp>,
     /// Whether the store lacks something of it.
     unsaved: bool,
+    /// Whether it was told that there is no room.
+    full: bool,
     /// Raw definitions that were digested before.
     digested: HashMap<Json, Known>,
 }
@@ -177,8 +180,10 @@ impl Ledger {
             }
             let (changed, events) = record.update(&now, !quarantine);
             book.unsaved |= changed;
-            for event in &events {
-                self.note(upstream, mode, event);
+            for event in events {
+                if event.rule != BEYOND || !std::mem::replace(&mut book.full, true) {
+                    self.note(upstream, mode, &event);
+                }
             }
         }
         if quarantine {
@@ -221,7 +226,11 @@ impl Ledger {
             {
                 match self.save(store, &id, book) {
                     Ok(anew) => read |= anew,
-                    Err(error) => tracing::error!(upstream = %id, %error, "pins are not kept"),
+                    Err(error) => {
+                        // What is too much now is so until something else is noted.
+                        book.unsaved &= !matches!(error, StoreError::TooMuch(_));
+                        tracing::error!(upstream = %id, %error, "pins are not kept");
+                    }
                 }
             }
             if read {
@@ -271,6 +280,7 @@ impl Ledger {
             (Ok(None), _) => None,
         };
         book.unsaved = !known && book.record.is_some();
+        book.full = false;
     }
 
     fn note(&self, id: &UpstreamId, mode: Mode, event: &Event) {
@@ -282,6 +292,9 @@ impl Ledger {
         let kind = if event.rule == "held" {
             tracing::warn!(upstream = %id, kind = event.kind, item, "a definition may be an attempt on the model, and is held until somebody approves it");
             "definition_held"
+        } else if event.rule == BEYOND {
+            tracing::error!(upstream = %id, kind = event.kind, item, action = word, "a server offers more definitions than are pinned, this one and maybe more; approve what is gone to make room, or move the record away to begin anew");
+            "definition_changed"
         } else {
             metrics::instruments().changed(id.as_str(), word);
             tracing::warn!(upstream = %id, kind = event.kind, item, what = event.rule, action = word, "a definition is not what was pinned");

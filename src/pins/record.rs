@@ -13,6 +13,14 @@ use crate::{
 
 /// What the instructions of a server are kept under.
 pub(super) const INSTRUCTIONS: &str = "instructions";
+/// The most definitions that are known of one upstream; what is offered beyond them is not taken in.
+pub(super) const PINS: usize = 64_000;
+/// How many of those are left to what servers do not make as they go.
+const LEFT: usize = 4_000;
+/// The most bytes of what definitions are called, and what is noted beside them: written down, six times that at most.
+const NAMES: usize = 12 << 20;
+/// Beyond the bounds: the rule of an event.
+pub(super) const BEYOND: &str = "beyond";
 /// The most items that are gone and still remembered; those gone longest go first.
 const GONE: usize = 1_000;
 /// The most definition text that is kept of one upstream, in bytes; beyond it digests alone.
@@ -71,7 +79,7 @@ pub(super) struct Now {
 pub(super) struct Event {
     pub(super) kind: &'static str,
     pub(super) name: Arc<str>,
-    /// `changed`, `new`, `renamed`, `held`.
+    /// `changed`, `new`, `renamed`, `held`, [`BEYOND`].
     pub(super) rule: &'static str,
 }
 
@@ -93,6 +101,12 @@ impl Pin {
             approved: Some(known.clone()),
             ..Self::default()
         }
+    }
+
+    /// The bytes of its name, and of what is noted beside it.
+    fn length(&self, name: &str) -> usize {
+        let noted = |text: &Option<Arc<str>>| text.as_deref().map_or(0, str::len);
+        name.len() + noted(&self.like) + noted(&self.held)
     }
 
     /// How it stands.
@@ -180,6 +194,10 @@ impl Record {
         // What was never approved and is gone is nothing.
         self.pins
             .retain(|_, pin| pin.gone == 0 || pin.approved.is_some());
+        self.forget_gone();
+        let lengths = self.pins.iter().map(|(key, pin)| pin.length(&key.1));
+        let mut room = NAMES.saturating_sub(lengths.sum());
+        let mut beyond = None;
         for (key, known) in &now.items {
             if let Some(pin) = self.pins.get_mut(key) {
                 let approved = pin.approved.as_ref().map(|known| &known.digest);
@@ -194,16 +212,22 @@ impl Record {
                 }
                 continue;
             }
+            if key.1.len() > room || !self.has_room_for(key.0) {
+                beyond = beyond.or(Some(key));
+                continue;
+            }
             let (pin, rule) = self.first_seen(key, known, now, watched);
+            room = room.saturating_sub(pin.length(&key.1));
             events.extend(rule.map(|rule| event(key, rule)));
             self.pins.insert(key.clone(), pin);
         }
+        events.extend(beyond.map(|key| event(key, BEYOND)));
         self.sorts.insert(INSTRUCTIONS);
         self.sorts.extend(now.items.keys().map(|(sort, _)| *sort));
         if all {
             self.sorts.extend(ListKind::EVERY.map(ListKind::member));
         }
-        self.forget();
+        self.forget_texts();
         (*self != before, events)
     }
 
@@ -232,6 +256,11 @@ impl Record {
         } else {
             (Pin::approved(known), None)
         }
+    }
+
+    fn has_room_for(&self, sort: &str) -> bool {
+        let left = if is_made_as_they_go(sort) { LEFT } else { 0 };
+        self.pins.len() < PINS - left
     }
 
     /// What of what is offered was not approved.
@@ -268,8 +297,8 @@ impl Record {
         found.map(|((_, other), _)| other.clone())
     }
 
-    /// Keeps the record within its bounds.
-    fn forget(&mut self) {
+    /// Of what is gone the last are remembered.
+    fn forget_gone(&mut self) {
         let mut gone: Vec<_> = self
             .pins
             .values()
@@ -282,6 +311,10 @@ impl Record {
             self.pins
                 .retain(|_, pin| pin.gone == 0 || pin.gone >= first);
         }
+    }
+
+    /// Of texts that are too many the digests are kept alone.
+    fn forget_texts(&mut self) {
         let mut room = TEXTS;
         for pin in self.pins.values_mut() {
             for known in pin.approved.iter_mut().chain(&mut pin.seen) {

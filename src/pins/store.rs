@@ -2,7 +2,7 @@
 //!
 //! Guarantees: a record is written whole or not at all, mode 0600, in a directory that others may not write to; one that was
 //! cut short, altered so that it reads as no record, or is beyond its bounds, is told of as such and never taken for an empty
-//! one; several processes may use one directory, one writes at a time. The files hold definitions, which are no secrets.
+//! one, so none is written that is beyond them; several processes may use one directory, one writes at a time. The files hold definitions, which are no secrets.
 //! Deliberately absent: what the records mean.
 
 use std::{
@@ -19,7 +19,7 @@ use nix::fcntl::{Flock, FlockArg};
 
 use super::{
     known::Known,
-    record::{INSTRUCTIONS, Key, Pin, Record},
+    record::{INSTRUCTIONS, Key, PINS, Pin, Record},
 };
 use crate::{
     json::{Json, Kind, Limits, Node},
@@ -28,8 +28,6 @@ use crate::{
 
 /// The most bytes of one file.
 const FILE_BYTES: u64 = 128 << 20;
-/// The most items of one file.
-const PINS: usize = 64_000;
 /// The first line, before the sorts of items that have been seen.
 const VERSION: u64 = 1;
 /// How the names of files end.
@@ -76,6 +74,9 @@ pub enum StoreError {
         /// The first line that is wrong.
         line: usize,
     },
+    /// A record that could not be read again.
+    #[error("`{}` would be too long to be read again, and stays as it is", .0.display())]
+    TooMuch(PathBuf),
 }
 
 impl Store {
@@ -199,6 +200,10 @@ impl Locked<'_> {
     ) -> Result<Option<Stamp>, StoreError> {
         self.store.read(upstream)?;
         let path = self.store.path(upstream);
+        let lines = lines(record);
+        if lines.len() as u64 > FILE_BYTES || record.pins.len() > PINS {
+            return Err(StoreError::TooMuch(path));
+        }
         let count = self.store.next.fetch_add(1, Ordering::Relaxed);
         let unfinished = format!(".{}-{count}", std::process::id());
         let unfinished = self.store.directory.join(unfinished);
@@ -209,7 +214,7 @@ impl Locked<'_> {
                 .truncate(true)
                 .mode(0o600)
                 .open(&unfinished)?;
-            file.write_all(&lines(record))?;
+            file.write_all(&lines)?;
             file.sync_all()?;
             fs::rename(&unfinished, &path)?;
             File::open(&self.store.directory)?.sync_all()

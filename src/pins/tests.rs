@@ -400,6 +400,73 @@ fn what_is_gone_and_what_is_long_is_kept_in_bounds() {
 }
 
 #[test]
+fn what_a_record_has_no_room_for_is_withheld_as_new_and_the_record_can_be_read_again() {
+    let count: Vec<_> = (0..64_001).map(|n| tool(&format!("t{n:05}"), "")).collect();
+    let length: Vec<_> = (0..1_700)
+        .map(|n| tool(&format!("t{n:08000}"), ""))
+        .collect();
+    for tools in [count, length] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pins");
+        let first = ledger(Mode::Quarantine, Some(&path));
+        let beyond = offer(&first, &tools);
+        assert!(!beyond.is_empty() && beyond.len() < 200, "{}", beyond.len());
+        let told = noted(&first);
+        assert_eq!(told, [("beyond".to_owned(), beyond[0].clone())]);
+        assert_eq!(offer(&first, &tools), beyond, "and it stays so");
+        assert_eq!(noted(&first).len(), 1, "told once");
+        first.keep();
+        drop(first);
+        let second = ledger(Mode::Quarantine, Some(&path));
+        assert_eq!(offer(&second, &tools), beyond);
+        assert!(!withheld(&second, &tools).all);
+        // What goes away makes room.
+        offer(&second, &tools[..1]);
+        offer(&second, &tools[..1]);
+        let last = tools.last().unwrap().clone();
+        assert_eq!(offer(&second, std::slice::from_ref(&last)).len(), 1);
+        let pins = |name: &str| {
+            let books = second.books();
+            let Some(Ok(record)) = &books[&id()].record else {
+                panic!("no record")
+            };
+            record.pins().any(|(_, other, _)| other == name)
+        };
+        assert!(pins(&beyond[beyond.len() - 1]));
+    }
+}
+
+#[test]
+fn what_servers_make_as_they_go_leaves_room_for_the_rest() {
+    let ledger = ledger(Mode::Watch, None);
+    let resources: Vec<_> = (0..64_000)
+        .map(|n| json(&format!(r#"{{"uri":"log://{n}","name":"x"}}"#)))
+        .collect();
+    let mut lists: [&[Json]; ListKind::COUNT] = Default::default();
+    lists[ListKind::Resources as usize] = &resources;
+    let tools = [tool("a", "")];
+    for reading in [lists, {
+        let mut lists: [&[Json]; ListKind::COUNT] = Default::default();
+        lists[ListKind::Tools as usize] = &tools;
+        lists
+    }] {
+        ledger.judge(
+            &id(),
+            &Offered {
+                lists: reading,
+                instructions: None,
+                tells: Tells::Some,
+                doubt: &doubt,
+            },
+        );
+    }
+    let state = |kind, name: &str| ledger.state(&id(), kind, &name.into());
+    assert_eq!(state(ListKind::Tools, "a"), Some(State::Approved));
+    assert_eq!(state(ListKind::Resources, "log://0"), Some(State::Approved));
+    assert_eq!(noted(&ledger)[0].0, "beyond");
+}
+
+#[test]
 fn cat_3_under_watch_new_tools_are_told_of_and_new_resources_only_when_they_are_like_gone_ones() {
     let ledger = ledger(Mode::Watch, None);
     let offer = |tools: &[Json], resources: &[&str]| {
