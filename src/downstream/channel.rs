@@ -2,7 +2,7 @@
 //!
 //! Guarantees: the handshake is answered before anything that follows is looked at; an id is refused while a request with it
 //! runs; a cancelled request gets no answer; the legacy session ends with the connection. What is to be said waits for the
-//! client to read, and then nothing more is taken from it.
+//! client to read, and then nothing more is taken from it. A gateway that stops takes no request, and answers those it has.
 
 use std::{
     collections::HashMap,
@@ -95,8 +95,8 @@ impl Channel {
     /// Takes one message, sent by this proof of the same principal; waits for the client to read when there is too much to be said.
     ///
     /// # Errors
-    /// For what is no message, and on HTTP for what describes itself, which belongs to the other endpoint. On a pipe that is
-    /// to be told in its place.
+    /// For what is no message, for a request when the gateway stops, and on HTTP for what describes itself, which belongs to
+    /// the other endpoint. On a pipe that is to be told in its place.
     pub(super) async fn take(&self, identity: &Arc<Identity>, body: Bytes) -> Result<(), Problem> {
         let message = decode(body, &self.door.bounds.json).map_err(Problem::undecodable)?;
         if let Message::One(frame) = &message
@@ -107,10 +107,19 @@ impl Channel {
                 "a request that describes itself, which belongs to the other endpoint",
             ));
         }
+        // Notifications and responses may be what a running request waits for.
+        if let Message::One(Frame::Request(Request { id, .. })) = &message
+            && self.door.closing.is_cancelled()
+        {
+            return Err(Problem::shutting_down(Some(id.clone())));
+        }
         let inbound = self.inbound(identity);
         match message {
             // The handshake changes what follows.
             Message::One(Frame::Request(request)) if &*request.method == methods::INITIALIZE => {
+                let Ok(_seat) = self.room.acquire().await else {
+                    return Err(Problem::shutting_down(Some(request.id)));
+                };
                 self.begin(inbound, request).await;
             }
             Message::One(Frame::Notification(notification))
@@ -141,12 +150,12 @@ impl Channel {
                 };
                 if free {
                     let message = Message::One(Frame::Request(request));
-                    self.start(inbound, message, Some((id, token))).await;
+                    self.start(inbound, message, Some((id, token))).await?;
                 } else {
                     self.out.tell(duplicate(request)).await;
                 }
             }
-            batch @ Message::Batch(_) => self.start(inbound, batch, None).await,
+            batch @ Message::Batch(_) => self.start(inbound, batch, None).await?,
             other @ Message::One(Frame::Notification(_) | Frame::Response(_)) => {
                 self.out
                     .tell(self.door.accept_decoded(inbound, other).await)
@@ -168,8 +177,14 @@ impl Channel {
         if !self.door.closing.is_cancelled() {
             self.out.asked.cancel();
         }
-        let _all = self.room.acquire_many(IN_FLIGHT).await;
+        self.settle().await;
         self.end();
+    }
+
+    /// Waits until everything taken is answered; what comes meanwhile is refused then.
+    pub(super) async fn settle(&self) {
+        let _all = self.room.acquire_many(IN_FLIGHT).await;
+        self.room.close();
     }
 
     /// Ends the session, and with it what runs in it.
@@ -252,14 +267,15 @@ impl Channel {
         inbound: Inbound,
         message: Message,
         known: Option<(String, CancellationToken)>,
-    ) {
+    ) -> Result<(), Problem> {
         let Ok(permit) = self.room.clone().acquire_owned().await else {
-            return;
+            return Err(Problem::shutting_down(None));
         };
         let (door, out, state) = (self.door.clone(), self.out.clone(), self.state.clone());
         self.door
             .tasks
             .spawn(answer(door, inbound, message, out, known, state, permit));
+        Ok(())
     }
 
     fn inbound(&self, identity: &Arc<Identity>) -> Inbound {
@@ -356,4 +372,56 @@ fn duplicate(request: Request) -> Answer {
         "duplicate_id",
     )
     .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tower::{service_fn, util::BoxCloneSyncService};
+
+    use super::*;
+    use crate::{
+        audit::journal::Journal,
+        call::Call,
+        downstream::{DoorBounds, SessionBounds, Sessions},
+        stack::{Error, McpService},
+        tasks::Tasks,
+    };
+
+    const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"debug"}}}"#;
+
+    fn piped(service: McpService) -> (Channel, mpsc::Receiver<Bytes>) {
+        let tasks = Tasks::new();
+        let door = Door {
+            service,
+            sessions: Sessions::new(SessionBounds::default(), &tasks),
+            tasks,
+            deadline: Duration::from_secs(60),
+            closing: CancellationToken::new(),
+            observed: false,
+            bounds: DoorBounds::default(),
+            journal: Journal::off(),
+        };
+        let (to, lines) = mpsc::channel(64);
+        let identity = Identity::anonymous();
+        let wrap = |segments: &[Bytes]| Bytes::from(segments.concat());
+        let channel = Channel::new(Arc::new(door), identity, None, Scope::All, true, to, wrap);
+        (channel, lines)
+    }
+
+    // SECURITY REL-7
+    #[tokio::test]
+    async fn rel_7_what_comes_when_the_gateway_stops_is_refused() {
+        let stack = service_fn(async |_: Call| Err(Error::Deadline));
+        let (channel, _lines) = piped(BoxCloneSyncService::new(stack));
+        channel.door.closing.cancel();
+        let refused = channel.take(&channel.identity, CALL.into()).await;
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.early, Some("shutting_down"));
+        assert_eq!(refused.id.unwrap().as_str(), "1");
+        // What is no request may be what a running one waits for.
+        let told = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        assert!(channel.take(&channel.identity, told.into()).await.is_ok());
+    }
 }

@@ -2,16 +2,17 @@
 //!
 //! Guarantees: what is posted is taken only with the secret name of a stream that is open, by the principal that opened it,
 //! at the endpoint it was opened at; posts are answered `202` with nothing in them; the session ends with its stream, and
-//! nothing can be resumed (PROTOCOL B5). Deliberately absent: the stateless era, whose requests belong to the other binding.
+//! nothing can be resumed (PROTOCOL B5); a gateway that stops ends a stream when nothing is owed on it any more, and takes no
+//! request meanwhile (SECURITY REL-7). Deliberately absent: the stateless era, whose requests belong to the other binding.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use dashmap::DashMap;
-use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
+use futures_util::{FutureExt, Stream, StreamExt, future::BoxFuture, stream};
 use http::{Method, Request, Response, StatusCode, request::Parts};
 use hyper::body::Incoming;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, Receiver};
 
 use super::{
     Accepts, Door, RpcError,
@@ -110,27 +111,39 @@ impl EventsEndpoint {
             wrap,
         );
         let gone = channel.gone.clone().cancelled_owned();
-        let closing = self.door.closing.clone().cancelled_owned();
         let Some(line) = self.lines.open(channel) else {
             let error = RpcError::new(codes::OVERLOADED, "too many open streams");
             let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, None, error, "rate_limited");
             return respond(&self.door, problem.into());
         };
         let place = sse::endpoint(&format!("{}?session={}", self.messages, line.name));
-        let messages = stream::unfold(messages, |mut messages| async {
-            Some((messages.recv().await?, messages))
-        });
+        let messages = until_settled(messages, line.channel.clone());
         let events = stream::once(std::future::ready(place))
             .chain(messages)
-            .take_until(async move {
-                tokio::select! {
-                    () = gone => {}
-                    () = closing => {}
-                }
-            });
+            .take_until(gone);
         let events = while_proved(events, &proved);
         event_stream(Body::stream(with_signs_of_life(events), line))
     }
+}
+
+/// The messages of a stream: to its end, or when the gateway stops until nothing is owed on it any more.
+fn until_settled(messages: Receiver<Bytes>, channel: Arc<Channel>) -> impl Stream<Item = Bytes> {
+    let settled = async move {
+        channel.door.closing.cancelled().await;
+        channel.settle().await;
+    };
+    let state = (messages, Some(settled.boxed()));
+    stream::unfold(state, |(mut messages, mut settled)| async {
+        if let Some(all) = &mut settled {
+            tokio::select! {
+                biased;
+                message = messages.recv() => return Some((message?, (messages, settled))),
+                // What was said by then is still here.
+                () = all => messages.close(),
+            }
+        }
+        Some((messages.recv().await?, (messages, None)))
+    })
 }
 
 impl Endpoint for MessagesEndpoint {

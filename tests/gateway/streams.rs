@@ -459,6 +459,26 @@ async fn a_client_of_2024_11_05_is_answered_on_its_one_stream() {
     assert_eq!(old.say(&claimed).await, 400);
 }
 
+// SECURITY REL-7
+#[tokio::test]
+async fn rel_7_what_runs_when_the_gateway_stops_is_answered_on_the_stream_of_2024_11_05() {
+    let gate = Gate::new();
+    let notes = gated(Revision::V2026_07_28, &gate);
+    let gateway = with_sse(&notes).await;
+    let mut old = Old::open(&gateway, "/sse").await;
+    let mut idle = Old::open(&gateway, "/sse").await;
+    old.begin().await;
+    old.ask(&call("1", "t")).await;
+    let client = async {
+        assert_eq!(idle.stream.next().await, None, "it owes nothing");
+        gate.open();
+        is_answer(&old.stream.message().await, "1", "called t");
+        assert_eq!(old.stream.next().await, None);
+    };
+    tokio::join!(gateway.app.clone().shutdown(), client);
+    assert!(!gate.is_left());
+}
+
 #[tokio::test]
 async fn with_its_stream_the_session_of_2024_11_05_ends() {
     let gate = Gate::new();

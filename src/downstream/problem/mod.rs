@@ -23,7 +23,10 @@ use crate::{
 pub(super) use tool::{ToolError, tool_error};
 pub(super) use words::content;
 
-use words::{CANNOT_APPROVE, NOT_APPROVED, REFUSED, arguments, describe, login, over, withheld};
+use words::{
+    CANNOT_APPROVE, NOT_APPROVED, REFUSED, SHUTTING_DOWN, arguments, describe, login, over,
+    withheld,
+};
 
 /// A refusal as it goes out.
 #[derive(Debug)]
@@ -70,6 +73,12 @@ impl Problem {
             "no such session; send `initialize` again",
         );
         Self::new(StatusCode::NOT_FOUND, id, error, "unknown_session")
+    }
+
+    /// The gateway is stopping, and takes nothing new (SECURITY REL-7).
+    pub(super) fn shutting_down(id: Option<RequestId>) -> Self {
+        let error = RpcError::new(codes::SHUTTING_DOWN, SHUTTING_DOWN);
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, id, error, "shutting_down")
     }
 
     /// Bytes that are no frame (PROTOCOL B1 table, SECURITY MSG-1 to MSG-7).
@@ -247,7 +256,7 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
         Error::ShuttingDown => (
             StatusCode::SERVICE_UNAVAILABLE,
             codes::SHUTTING_DOWN,
-            "shutting down; try again".to_owned(),
+            SHUTTING_DOWN.to_owned(),
         ),
         Error::AuditUnavailable => (
             StatusCode::SERVICE_UNAVAILABLE,

@@ -17,6 +17,9 @@ use crate::{
 pub(super) const REFUSED: &str =
     "the input that the server asked for was refused or not given in time; it did not go on";
 
+/// What is said when the gateway stops.
+pub(super) const SHUTTING_DOWN: &str = "shutting down; try again";
+
 /// What is said when a person did not agree to a call.
 pub(super) const NOT_APPROVED: &str =
     "this needs the approval of the person at the client, who did not give it; it was not done";
