@@ -92,6 +92,7 @@ impl Gateway {
                 tasks,
                 deadline: Duration::from_secs(60),
                 closing: CancellationToken::new(),
+                curfew: Default::default(),
                 observed: false,
                 bounds: Default::default(),
             },

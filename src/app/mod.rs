@@ -28,7 +28,7 @@ use crate::{
     catalog::{Contribution, Position},
     config::Plan,
     connect::{Connections, OpenError},
-    downstream::{Accepts, Answer, Door, Inbound, Sessions, serve_stdio},
+    downstream::{Accepts, Answer, Curfew, Door, Inbound, Sessions, serve_stdio},
     events::Hub,
     feed::Feed,
     fetch::Fetcher,
@@ -226,6 +226,7 @@ impl App {
             tasks: tasks.child(),
             deadline: DEADLINE,
             closing,
+            curfew: Curfew::default(),
             observed: auditor.is_some() || telemetry.is_some(),
             bounds: plan.door,
             journal: journal.clone(),
@@ -437,7 +438,12 @@ impl App {
         self.shared.door.closing.cancel();
     }
 
-    /// Stops accepting, lets calls in flight end, closes upstreams, ends every task.
+    /// There is no more time: what still runs is answered with that, on pipes at once.
+    pub fn conclude(&self) {
+        self.shared.door.curfew.tell();
+    }
+
+    /// Stops accepting, lets calls in flight end, answers those that take too long, closes upstreams, ends every task.
     pub async fn shutdown(self) {
         self.drain();
         let server = self
@@ -447,7 +453,8 @@ impl App {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .take();
         if let Some(server) = server {
-            server.drain(self.shared.plan.listen.bounds.drain).await;
+            let limit = self.shared.plan.listen.bounds.drain;
+            server.drain_telling(limit, || self.conclude()).await;
         }
         join_all(
             self.shared

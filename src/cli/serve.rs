@@ -29,7 +29,9 @@ const LOOKS: usize = 600;
 /// after the handshake, never see what comes later; others are told that the lists changed. Nobody likes to wait.
 const HEAD_START: Duration = Duration::from_secs(4);
 /// How long `usher stdio` takes to answer what is in flight when it is told to stop.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const DRAIN: Duration = Duration::from_secs(5);
+/// How long it takes then to say that it stops to whoever takes longer.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Run the gateway
 #[derive(Debug, ClapArgs)]
@@ -243,8 +245,11 @@ pub(super) async fn stdio(source: &Source) -> Ended {
         },
         () = stop.asked() => {
             app.drain();
-            // Whoever takes longer is not waited for.
-            drop(timeout(LAST_WORDS, speak).await);
+            if timeout(DRAIN, speak.as_mut()).await.is_err() {
+                app.conclude();
+                // A client that does not read is not waited for.
+                drop(timeout(LAST_WORDS, speak).await);
+            }
             Ended::Well
         }
     };

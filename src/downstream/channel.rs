@@ -306,6 +306,7 @@ async fn answer(
     permit: OwnedSemaphorePermit,
 ) {
     let work = async { out.tell(door.accept_decoded(inbound, message).await).await };
+    let work = door.curfew.observed_by(work);
     match known {
         Some((id, token)) => {
             tokio::select! {
@@ -384,7 +385,7 @@ mod tests {
     use crate::{
         audit::journal::Journal,
         call::Call,
-        downstream::{DoorBounds, SessionBounds, Sessions},
+        downstream::{Curfew, DoorBounds, SessionBounds, Sessions},
         stack::{Error, McpService},
         tasks::Tasks,
     };
@@ -399,6 +400,7 @@ mod tests {
             tasks,
             deadline: Duration::from_secs(60),
             closing: CancellationToken::new(),
+            curfew: Curfew::default(),
             observed: false,
             bounds: DoorBounds::default(),
             journal: Journal::off(),

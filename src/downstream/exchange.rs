@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tower::Service;
 
 use super::{
-    Answer, Door, Told,
+    Answer, Curfew, Door, Told,
     legacy::{Converse, Flight, Kept, Over, Session, Talk, Turn},
     listen,
     problem::{self, Problem, ToolError},
@@ -78,6 +78,8 @@ pub struct Running {
     source: Source,
     /// Set in the era in which a lost connection is no cancellation: who finishes the call then.
     finish: Option<Tasks>,
+    /// Until when it may go on.
+    curfew: Curfew,
     /// Ready when the proof it was asked by counts no more; only streams wait for that.
     lapse: Option<BoxFuture<'static, Lapse>>,
 }
@@ -121,6 +123,7 @@ impl Exchange {
             }),
             exchange: self,
             finish,
+            curfew: door.curfew.clone(),
             lapse: None,
         })
     }
@@ -310,8 +313,18 @@ impl Running {
         }
     }
 
-    /// The next event, or the end.
+    /// The next event, or the end; where neither is there and there is no more time, the end that says so.
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, Ended>> {
+        match self.poll_source(cx) {
+            Poll::Pending if self.curfew.is_over() => {
+                Poll::Ready(Err(Ended::With(Err(Error::ShuttingDown))))
+            }
+            step => step,
+        }
+    }
+
+    /// The next event, or the end.
+    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, Ended>> {
         if let Some(flight) = &self.exchange.flight
             && let Poll::Ready(over) = flight.poll_over(cx)
         {

@@ -6,6 +6,7 @@
 
 mod channel;
 mod connect;
+mod curfew;
 mod exchange;
 mod extensions;
 mod http;
@@ -40,6 +41,7 @@ use crate::{
 };
 
 pub use connect::{ConnectPage, ConnectPart};
+pub use curfew::Curfew;
 pub use exchange::Running;
 pub use http::McpEndpoint;
 pub use legacy::{SessionBounds, SessionSeen, Sessions};
@@ -65,6 +67,8 @@ pub struct Door {
     pub deadline: Duration,
     /// Cancelled when the gateway begins to drain: open streams that owe nothing end then.
     pub closing: CancellationToken,
+    /// Told when it has drained for long enough: what still runs is answered then, with why.
+    pub curfew: Curfew,
     /// Whether anybody reads what calls learn about themselves.
     pub observed: bool,
     /// How messages are read.

@@ -37,6 +37,9 @@ const BACKLOG: u32 = 4096;
 /// Pause after an error of accepting, which as a rule is a want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// How long what is answered at the very end has to go out.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// A bound listener. It serves until [`Server::drain`] or until its [`Tasks`] are stopped, whichever is first.
 #[derive(Debug)]
 pub struct Server {
@@ -112,17 +115,42 @@ impl Server {
     /// `deadline` is cut off. Open streams end when their endpoints end them: tell those first.
     // SECURITY REL-7
     pub async fn drain(self, deadline: Duration) {
+        self.finish();
+        if !self.ended_within(deadline).await {
+            metrics::reached(Bound::Drain);
+        }
+        self.cut_off().await;
+    }
+
+    /// The same, but what is left at the deadline is looked at once more when `tell` has told its endpoints that they have to
+    /// answer now. What goes out within a second is not cut off.
+    // SECURITY 6
+    pub async fn drain_telling(self, deadline: Duration, tell: impl FnOnce()) {
+        self.finish();
+        if !self.ended_within(deadline).await {
+            metrics::reached(Bound::Drain);
+            tell();
+            self.stop.conclude();
+            self.ended_within(LAST_WORDS).await;
+        }
+        self.cut_off().await;
+    }
+
+    fn finish(&self) {
         self.accepting.cancel();
         self.stop.finish();
         self.connections.close();
+    }
+
+    /// Whether nothing is left to be waited for.
+    async fn ended_within(&self, limit: Duration) -> bool {
         tokio::select! {
-            () = self.family.cancelled() => {}
-            ended = timeout(deadline, self.connections.wait()) => {
-                if ended.is_err() {
-                    metrics::reached(Bound::Drain);
-                }
-            }
+            () = self.family.cancelled() => true,
+            ended = timeout(limit, self.connections.wait()) => ended.is_ok(),
         }
+    }
+
+    async fn cut_off(self) {
         self.stop.abort();
         self.connections.wait().await;
     }

@@ -54,9 +54,10 @@ const H2_SEND_BYTES: usize = 64 << 10;
 /// What connections are to do, as one listener tells them all.
 #[derive(Debug, Default)]
 pub(super) struct Stop {
-    /// Zero, or one when `finish` is cancelled, or two when `abort` is.
+    /// Zero, or one when `finish` is cancelled, two when `conclude` is, three when `abort` is.
     stage: AtomicU8,
     finish: CancellationToken,
+    conclude: CancellationToken,
     abort: CancellationToken,
 }
 
@@ -79,8 +80,14 @@ impl Stop {
         self.finish.cancel();
     }
 
+    /// What still runs is to be looked at once more.
+    pub(super) fn conclude(&self) {
+        self.stage.fetch_max(2, Relaxed);
+        self.conclude.cancel();
+    }
+
     pub(super) fn abort(&self) {
-        self.stage.store(2, Relaxed);
+        self.stage.store(3, Relaxed);
         self.finish.cancel();
         self.abort.cancel();
     }
@@ -301,6 +308,7 @@ enum End {
 /// Runs a connection until it ends, is told to, or a deadline passes.
 async fn drive(connection: &mut impl Connection, watch: &Watch, stop: &Stop) -> End {
     let mut finish = pin!(stop.finish.cancelled());
+    let mut conclude = pin!(stop.conclude.cancelled());
     let mut abort = pin!(stop.abort.cancelled());
     let mut armed = u64::MAX;
     let mut clock = pin!(sleep_until(Instant::now()));
@@ -311,6 +319,7 @@ async fn drive(connection: &mut impl Connection, watch: &Watch, stop: &Stop) -> 
         // and clock are therefore polled when they change, not with each request: polling a signal takes its lock.
         let waker = quiet.get_or_insert_with(|| {
             let _ = finish.as_mut().poll(cx);
+            let _ = conclude.as_mut().poll(cx);
             let _ = abort.as_mut().poll(cx);
             quiet::around(cx.waker())
         });
@@ -328,12 +337,16 @@ async fn drive(connection: &mut impl Connection, watch: &Watch, stop: &Stop) -> 
                 Poll::Pending => {}
             }
             let stage = stop.stage.load(Relaxed);
-            if stage >= 2 {
+            if stage >= 3 {
                 return Poll::Ready(End::Abrupt);
             }
             if stage > told {
                 told = stage;
                 connection.wind_down();
+                if stage == 2 {
+                    // What runs in this task is looked at with the connection.
+                    watch.wake();
+                }
                 continue;
             }
             let due = watch.due();

@@ -108,32 +108,36 @@ impl Future for Serving {
     type Output = Result<Response<Tracked>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut answer = match &mut self.state {
+        let this = &mut *self;
+        let mut answer = match &mut this.state {
             State::Refused(refusal) => refuse(*refusal),
             State::Panicked => panicked(),
             State::Running(running) => {
                 match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
-                    Ok(Poll::Pending) => return Poll::Pending,
+                    Ok(Poll::Pending) => {
+                        if this.version == Version::HTTP_2
+                            && let Some(flight) = &mut this.flight
+                        {
+                            flight.waits_in(cx);
+                        }
+                        return Poll::Pending;
+                    }
                     Ok(Poll::Ready(answer)) => answer,
                     Err(_) => panicked(),
                 }
             }
         };
-        let flight = self.flight.take();
+        let flight = this.flight.take();
         if flight.as_ref().is_some_and(Flight::is_last) {
             let close = HeaderValue::from_static("close");
             answer.headers_mut().insert(header::CONNECTION, close);
         }
-        let paced = self.version == Version::HTTP_2 && !answer.body().is_end_stream();
+        let paced = this.version == Version::HTTP_2 && !answer.body().is_end_stream();
         let pace = flight.as_ref().filter(|_| paced).map(|flight| Pace {
             rest: Bytes::new(),
             turn: flight.watch().client_turn(),
         });
-        Poll::Ready(Ok(answer.map(|body| Tracked {
-            body,
-            pace,
-            _flight: flight,
-        })))
+        Poll::Ready(Ok(answer.map(|body| Tracked { body, pace, flight })))
     }
 }
 
@@ -141,7 +145,7 @@ impl Future for Serving {
 pub(super) struct Tracked {
     body: Body,
     pace: Option<Pace>,
-    _flight: Option<Flight>,
+    flight: Option<Flight>,
 }
 
 /// HTTP/2 takes over a whole piece as soon as there is room for a byte of it, so pieces are small: what a client does not
@@ -170,6 +174,9 @@ impl http_body::Body for Tracked {
             match Pin::new(&mut this.body).poll_frame(cx) {
                 Poll::Pending => {
                     pace.turn.to_endpoint();
+                    if let Some(flight) = &mut this.flight {
+                        flight.waits_in(cx);
+                    }
                     return Poll::Pending;
                 }
                 Poll::Ready(None) => return Poll::Ready(None),

@@ -8,6 +8,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
+    task::{Context, Waker},
     time::Duration,
 };
 
@@ -55,6 +56,16 @@ pub(super) struct Watch {
     turns: Mutex<Vec<u64>>,
     /// How many of them the client holds.
     holding: AtomicU32,
+    /// The requests that wait in tasks of their own, as those of HTTP/2 do. The lock is as that of `turns`.
+    sleepers: Mutex<Sleepers>,
+}
+
+#[derive(Debug, Default)]
+struct Sleepers {
+    /// Who wakes each; places are used again.
+    wakers: Vec<Option<Waker>>,
+    /// They were woken: whoever comes to wait is woken at once.
+    woken: bool,
 }
 
 /// The endpoint has the next move.
@@ -106,6 +117,7 @@ impl Watch {
             broken: AtomicBool::new(false),
             turns: Mutex::default(),
             holding: AtomicU32::new(0),
+            sleepers: Mutex::default(),
         })
     }
 
@@ -157,7 +169,19 @@ impl Watch {
     /// A request runs until the flight is dropped.
     pub(super) fn take_off(self: &Arc<Self>) -> Flight {
         self.in_flight.fetch_add(1, Relaxed);
-        Flight(Arc::clone(self))
+        Flight {
+            watch: Arc::clone(self),
+            sleeper: None,
+        }
+    }
+
+    /// Wakes every request that waits in a task of its own.
+    pub(super) fn wake(&self) {
+        let mut sleepers = self.sleepers();
+        sleepers.woken = true;
+        for waker in sleepers.wakers.iter().flatten() {
+            waker.wake_by_ref();
+        }
     }
 
     /// The client has the next move on a stream of its own flow control, until the turn is passed or dropped.
@@ -225,6 +249,10 @@ impl Watch {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn sleepers(&self) -> MutexGuard<'_, Sleepers> {
+        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn phase(&self) -> Phase {
         match self.phase.load(Relaxed) {
             0 => Phase::Idle,
@@ -244,7 +272,11 @@ impl Watch {
 
 /// One request from its head to the end of its answer.
 #[derive(Debug)]
-pub(super) struct Flight(Arc<Watch>);
+pub(super) struct Flight {
+    watch: Arc<Watch>,
+    /// Its place among those that wait in tasks of their own.
+    sleeper: Option<usize>,
+}
 
 /// Whose move it is on one HTTP/2 answer: the client's, which has to make room, or the endpoint's.
 #[derive(Debug)]
@@ -287,19 +319,45 @@ impl Drop for Turn {
 impl Flight {
     /// The watch of its connection.
     pub(super) const fn watch(&self) -> &Arc<Watch> {
-        &self.0
+        &self.watch
     }
 
     /// Whether its answer must be the last of the connection.
     pub(super) fn is_last(&self) -> bool {
-        self.0.broken.load(Relaxed)
+        self.watch.broken.load(Relaxed)
+    }
+
+    /// It waits in this task, which is its own: noted once, since a request stays in its task.
+    pub(super) fn waits_in(&mut self, cx: &Context<'_>) {
+        if self.sleeper.is_some() {
+            return;
+        }
+        let mut sleepers = self.watch.sleepers();
+        if sleepers.woken {
+            cx.waker().wake_by_ref();
+        }
+        let free = sleepers.wakers.iter().position(Option::is_none);
+        let slot = free.unwrap_or_else(|| {
+            sleepers.wakers.push(None);
+            sleepers.wakers.len() - 1
+        });
+        if let Some(place) = sleepers.wakers.get_mut(slot) {
+            *place = Some(cx.waker().clone());
+        }
+        drop(sleepers);
+        self.sleeper = Some(slot);
     }
 }
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Relaxed);
-        self.0.rest();
+        if let Some(slot) = self.sleeper
+            && let Some(place) = self.watch.sleepers().wakers.get_mut(slot)
+        {
+            *place = None;
+        }
+        self.watch.in_flight.fetch_sub(1, Relaxed);
+        self.watch.rest();
     }
 }
 

@@ -3,7 +3,11 @@
 use std::{
     future::{Future, poll_fn},
     net::SocketAddr,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Poll,
     time::Duration,
 };
 
@@ -40,7 +44,7 @@ pub(crate) struct Edge {
 
 /// Its endpoints: `/mcp` echoes, `/hang` waits for a permit of `release`, `/stream` stays open, `/panic` panics, `/unread`
 /// leaves the body alone, `/large` answers 8 MiB, `/looks` reads its body, waits as `/hang` does, and says how often it was polled
-/// from then on.
+/// from then on, `/last` answers when it is looked at after `over` was set, and wakes nobody for that.
 pub(crate) struct Site {
     bounds: ServerBounds,
     /// What reached `/mcp`: method, body and the names of its headers.
@@ -51,6 +55,8 @@ pub(crate) struct Site {
     pub(crate) begun: Semaphore,
     /// A permit for each answer of `/hang` or `/stream` that was dropped.
     pub(crate) gone: Semaphore,
+    /// Lets `/last` answer.
+    pub(crate) over: AtomicBool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,8 +69,8 @@ pub(crate) struct Seen {
 
 struct At(Arc<Site>, &'static str);
 
-const PATHS: [&str; 7] = [
-    "/mcp", "/hang", "/stream", "/panic", "/unread", "/large", "/looks",
+const PATHS: [&str; 8] = [
+    "/mcp", "/hang", "/stream", "/panic", "/unread", "/large", "/looks", "/last",
 ];
 
 impl Edge {
@@ -92,6 +98,7 @@ impl Edge {
             release: Semaphore::new(0),
             begun: Semaphore::new(0),
             gone: Semaphore::new(0),
+            over: AtomicBool::new(false),
         });
         let tasks = Tasks::new();
         let routes = Arc::new(Table(Arc::clone(&site)));
@@ -190,6 +197,15 @@ impl Endpoint for At {
                 });
                 permit.await.unwrap().forget();
                 full(StatusCode::OK, "text/plain", looks.to_string().into())
+            }),
+            "/last" => Box::pin(async move {
+                site.begun.add_permits(1);
+                let over = poll_fn(|_| match site.over.load(Ordering::Acquire) {
+                    true => Poll::Ready(()),
+                    false => Poll::Pending,
+                });
+                over.await;
+                text("over")
             }),
             "/panic" => Box::pin(async { panic!("an endpoint panics, as the test wants") }),
             _ => Box::pin(async move { text("unread") }),

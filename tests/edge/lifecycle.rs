@@ -1,8 +1,12 @@
 //! Clients that leave, endpoints that panic, and servers that stop (SECURITY REL-1, REL-5, REL-7).
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use crate::{
+    h2,
     harness::{Edge, call, until},
     meter::reached,
 };
@@ -123,6 +127,29 @@ async fn rel_7_what_is_left_at_the_deadline_is_cut_off() {
     until(&edge.site.gone).await;
     stream.rest().await;
     assert!(reached("http.drain") > before);
+}
+
+#[tokio::test]
+async fn rel_7_what_is_left_at_the_deadline_can_answer_when_it_is_told_in_either_protocol() {
+    let edge = Edge::start();
+    let mut one = edge.connect().await;
+    let mut two = h2::client(&edge, edge.connect().await.stream).await;
+    let site = Arc::clone(&edge.site);
+    one.send("GET /last HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await;
+    let ending = async {
+        until(&site.begun).await;
+        until(&site.begun).await;
+        let tell = || site.over.store(true, Ordering::Release);
+        edge.server
+            .drain_telling(Duration::from_millis(50), tell)
+            .await;
+    };
+    let request = h2::post("http://localhost/last");
+    let (one, (status, two), ()) =
+        tokio::join!(one.answer(), h2::send(&mut two, request, ""), ending);
+    assert_eq!((one.status, one.body.as_str()), (200, "over"));
+    assert_eq!((status.as_u16(), two.as_str()), (200, "over"));
 }
 
 #[tokio::test]

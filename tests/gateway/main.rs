@@ -36,6 +36,7 @@ mod routing;
 mod sanitize;
 mod sessions;
 mod splicing;
+mod stopping;
 mod streams;
 mod tasks;
 mod two_way;

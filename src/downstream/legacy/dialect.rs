@@ -118,7 +118,11 @@ impl Legacy<'_> {
             ..inbound
         };
         let requests = frames.into_iter().filter_map(|frame| match frame {
-            Frame::Request(request) => Some(self.in_session(&inbound, &session, request)),
+            // Of many only those are looked at that are woken themselves.
+            Frame::Request(request) => {
+                let answer = self.in_session(&inbound, &session, request);
+                Some(self.door.curfew.observed_by(answer))
+            }
             Frame::Notification(notification) => {
                 self.noted(&session, &notification);
                 None

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use tower::{service_fn, util::BoxCloneSyncService};
 use usher::{
     call::{Call, Op, Outcome, Reply, ServerCard},
-    downstream::{Door, DoorBounds, McpEndpoint, SessionBounds, Sessions},
+    downstream::{Curfew, Door, DoorBounds, McpEndpoint, SessionBounds, Sessions},
     json::{Json, Limits},
     protocol::names::Scope,
     server::{
@@ -60,6 +60,7 @@ async fn a_call_that_needs_more_scopes_is_403_and_names_all_of_them_in_every_rev
         tasks: tasks.clone(),
         deadline: Duration::from_secs(60),
         closing: CancellationToken::new(),
+        curfew: Curfew::default(),
         observed: false,
         bounds: DoorBounds::default(),
     };
