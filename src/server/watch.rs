@@ -6,7 +6,10 @@
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed},
+        atomic::{
+            AtomicBool, AtomicU8, AtomicU32, AtomicU64,
+            Ordering::{Acquire, Relaxed, Release},
+        },
     },
     task::{Context, Waker},
     time::Duration,
@@ -29,7 +32,7 @@ pub(super) enum Phase {
     Head,
     /// A head is complete, its body is not.
     Body,
-    /// Told to finish; what is left is flushed.
+    /// Told to finish: what runs ends, and what is left then is flushed.
     Closing,
 }
 
@@ -39,7 +42,7 @@ pub(super) struct Watch {
     began: Instant,
     limits: Limits,
     phase: AtomicU8,
-    /// When the phase began, or when the last answer ended if that was later.
+    /// When the phase began, or when the last answer ended if that was later and nothing was being read.
     since: AtomicU64,
     /// Requests whose answer has not ended.
     in_flight: AtomicU32,
@@ -141,7 +144,10 @@ impl Watch {
     pub(super) fn wrote(&self) {
         if self.blocked.load(Relaxed) != 0 {
             self.blocked.store(0, Relaxed);
-            self.rest();
+            // One that is to close gains no time by reading slowly.
+            if self.phase() == Phase::Idle {
+                self.since.store(self.now(), Relaxed);
+            }
         }
     }
 
@@ -203,6 +209,7 @@ impl Watch {
 
     /// When the connection has to be looked at again if nothing happens; `None` while a request runs.
     pub(super) fn due(&self) -> Option<Due> {
+        let runs = self.in_flight.load(Acquire) > 0;
         let since = self.since.load(Relaxed);
         let blocked = self.blocked.load(Relaxed);
         let blocked = (blocked != 0).then(|| blocked - 1);
@@ -220,8 +227,9 @@ impl Watch {
         let phase = match self.phase() {
             Phase::Head => Some((since + self.limits.headers, Bound::HeadersTime)),
             Phase::Body => Some((since + self.limits.body, Bound::BodyTime)),
+            Phase::Closing | Phase::Idle if runs => None,
             Phase::Closing => Some((since + self.limits.write_stall, Bound::WriteStall)),
-            Phase::Idle if self.in_flight.load(Relaxed) == 0 && stall.is_none() => {
+            Phase::Idle if stall.is_none() => {
                 return Some(Due::WindDown(since + self.limits.idle));
             }
             Phase::Idle => None,
@@ -259,13 +267,6 @@ impl Watch {
             1 => Phase::Head,
             2 => Phase::Body,
             _ => Phase::Closing,
-        }
-    }
-
-    /// An answer ended, or its last bytes left: idleness is counted from here.
-    fn rest(&self) {
-        if self.phase() == Phase::Idle {
-            self.since.store(self.now(), Relaxed);
         }
     }
 }
@@ -356,8 +357,12 @@ impl Drop for Flight {
         {
             *place = None;
         }
-        self.watch.in_flight.fetch_sub(1, Relaxed);
-        self.watch.rest();
+        match self.watch.phase() {
+            Phase::Idle | Phase::Closing => self.watch.since.store(self.watch.now(), Relaxed),
+            Phase::Head | Phase::Body => {}
+        }
+        // Whoever sees that nothing runs sees since when.
+        self.watch.in_flight.fetch_sub(1, Release);
     }
 }
 
@@ -407,6 +412,28 @@ mod tests {
         drop(third);
         assert_eq!(watch.due(), None);
         assert_eq!(watch.turns().len(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_is_to_close_has_its_deadline_when_its_last_request_has_ended() {
+        let watch = Watch::new(&ServerBounds::default());
+        let flights = [watch.take_off(), watch.take_off()];
+        watch.enter(Phase::Closing);
+        advance(Duration::from_secs(40)).await;
+        assert_eq!(watch.due(), None);
+        watch.write_blocked();
+        assert_eq!(watch.due(), Some(Due::Cut(after(70), Bound::WriteStall)));
+        watch.wrote();
+        let [first, last] = flights;
+        drop(first);
+        assert_eq!(watch.due(), None);
+        drop(last);
+        assert_eq!(watch.due(), Some(Due::Cut(after(70), Bound::WriteStall)));
+        // Reading now and then gains no more time.
+        advance(Duration::from_secs(1)).await;
+        watch.write_blocked();
+        watch.wrote();
+        assert_eq!(watch.due(), Some(Due::Cut(after(70), Bound::WriteStall)));
     }
 
     #[tokio::test(start_paused = true)]

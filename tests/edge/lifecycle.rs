@@ -31,6 +31,19 @@ async fn rel_1_a_panic_is_one_internal_error_and_the_connection_goes_on() {
 }
 
 #[tokio::test]
+async fn what_follows_a_request_and_is_none_takes_no_time_from_it() {
+    let edge = Edge::with(|spec| spec.bounds.write_stall = Duration::from_millis(200));
+    let mut raw = edge.connect().await;
+    raw.send(format!("{HANG}\r\n")).await;
+    until(&edge.site.begun).await;
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    edge.site.release.add_permits(1);
+    assert_eq!(raw.answer().await.body, "released");
+    assert_eq!(raw.answer().await.status, 400);
+    assert_eq!(raw.rest().await, "");
+}
+
+#[tokio::test]
 async fn rel_5_a_request_is_dropped_when_its_client_leaves() {
     let edge = Edge::start();
     for request in [HANG, STREAM] {
