@@ -152,7 +152,9 @@ impl Channel {
                     let message = Message::One(Frame::Request(request));
                     self.start(inbound, message, Some((id, token))).await?;
                 } else {
-                    self.out.tell(duplicate(request)).await;
+                    let answer = duplicate(request);
+                    self.door.note(self.address, answer.refused());
+                    self.out.tell(answer).await;
                 }
             }
             batch @ Message::Batch(_) => self.start(inbound, batch, None).await?,

@@ -92,15 +92,14 @@ impl McpEndpoint {
             session: None,
         };
         let door = self.door.clone();
+        let wrong = |allow| std::future::ready(wrong_method(&door, peer, allow)).boxed();
         match head.method {
             // Without a session there is no stream to open and nothing to end (PROTOCOL C1.1).
-            Method::GET | Method::DELETE if !names_session(&inbound) => {
-                std::future::ready(not_allowed("POST")).boxed()
-            }
+            Method::GET | Method::DELETE if !names_session(&inbound) => wrong("POST"),
             Method::POST => post(door, inbound, body, self.bounds, self.guard.clone()).boxed(),
             Method::GET => std::future::ready(get(&door, &inbound)).boxed(),
             Method::DELETE => std::future::ready(delete(&door, &inbound)).boxed(),
-            _ => std::future::ready(not_allowed("POST, GET, DELETE")).boxed(),
+            _ => wrong("POST, GET, DELETE"),
         }
     }
 }
@@ -113,8 +112,7 @@ async fn post(
     guard: Guard,
 ) -> Response<Body> {
     if inbound.accepts.nothing() {
-        door.note(inbound.address, Some("not_acceptable"));
-        return empty(StatusCode::NOT_ACCEPTABLE);
+        return not_acceptable(&door, inbound.address);
     }
     let read = match &inbound.headers {
         Some(headers) => read_message(headers, body, &bounds).await,
@@ -261,7 +259,7 @@ pub(super) fn with_signs_of_life(
 /// A GET stream of a legacy session: a new one for its notices, or the rest of the one that `Last-Event-ID` is of.
 fn get(door: &Door, inbound: &Inbound) -> Response<Body> {
     if !inbound.accepts.stream {
-        return empty(StatusCode::NOT_ACCEPTABLE);
+        return not_acceptable(door, inbound.address);
     }
     let legacy = Legacy { door };
     let session = match legacy.session(inbound, None) {
@@ -332,7 +330,15 @@ fn names_session(inbound: &Inbound) -> bool {
     headers.is_some_and(|headers| headers.contains_key(mirror::SESSION_ID))
 }
 
-pub(super) fn not_allowed(allow: &'static str) -> Response<Body> {
+/// The refusal of whoever takes no answer that there can be, noted.
+pub(super) fn not_acceptable(door: &Door, address: Option<IpAddr>) -> Response<Body> {
+    door.note(address, Some("not_acceptable"));
+    empty(StatusCode::NOT_ACCEPTABLE)
+}
+
+/// The refusal of a method, noted.
+pub(super) fn wrong_method(door: &Door, peer: Peer, allow: &'static str) -> Response<Body> {
+    door.note(Some(peer.client), Some("method_not_allowed"));
     let mut answer = empty(StatusCode::METHOD_NOT_ALLOWED);
     answer
         .headers_mut()

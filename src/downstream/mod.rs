@@ -261,7 +261,13 @@ impl Door {
                 invalid("a batch of self-describing requests").into()
             }
             Message::Batch(frames) => {
-                return Next::Legacy(async move { legacy.batch(inbound, frames).await }.boxed());
+                let answer = async move {
+                    let address = inbound.address;
+                    let answer = legacy.batch(inbound, frames).await;
+                    self.note(address, answer.refused());
+                    answer
+                };
+                return Next::Legacy(answer.boxed());
             }
             Message::One(Frame::Response(response)) => legacy.response(&inbound, response),
             Message::One(Frame::Notification(notification)) => {

@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{self, Receiver};
 use super::{
     Accepts, Door, RpcError,
     channel::Channel,
-    http::{not_allowed, read_message, respond, unread, with_signs_of_life},
+    http::{not_acceptable, read_message, respond, unread, with_signs_of_life, wrong_method},
     legacy::random_id,
     problem::Problem,
     proof::while_proved,
@@ -79,7 +79,7 @@ impl Endpoint for EventsEndpoint {
     fn serve(&self, request: Request<Incoming>, peer: Peer) -> BoxFuture<'static, Response<Body>> {
         let (mut head, _) = request.into_parts();
         if head.method != Method::GET {
-            return std::future::ready(not_allowed("GET")).boxed();
+            return std::future::ready(wrong_method(&self.door, peer, "GET")).boxed();
         }
         match self.guard.admit(&mut head, peer.client) {
             Admission::In(identity) => std::future::ready(self.open(&head, peer, identity)).boxed(),
@@ -96,7 +96,7 @@ impl Endpoint for EventsEndpoint {
 impl EventsEndpoint {
     fn open(&self, head: &Parts, peer: Peer, identity: Arc<Identity>) -> Response<Body> {
         if !Accepts::read(&head.headers).stream {
-            return empty(StatusCode::NOT_ACCEPTABLE);
+            return not_acceptable(&self.door, Some(peer.client));
         }
         let proved = identity.clone();
         let (to, messages) = mpsc::channel(WAITING);
@@ -114,6 +114,7 @@ impl EventsEndpoint {
         let Some(line) = self.lines.open(channel) else {
             let error = RpcError::new(codes::OVERLOADED, "too many open streams");
             let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, None, error, "rate_limited");
+            self.door.note(Some(peer.client), problem.early);
             return respond(&self.door, problem.into());
         };
         let place = sse::endpoint(&format!("{}?session={}", self.messages, line.name));
@@ -149,7 +150,7 @@ fn until_settled(messages: Receiver<Bytes>, channel: Arc<Channel>) -> impl Strea
 impl Endpoint for MessagesEndpoint {
     fn serve(&self, request: Request<Incoming>, peer: Peer) -> BoxFuture<'static, Response<Body>> {
         if request.method() != Method::POST {
-            return std::future::ready(not_allowed("POST")).boxed();
+            return std::future::ready(wrong_method(&self.door, peer, "POST")).boxed();
         }
         let (mut head, body) = request.into_parts();
         let admission = self.guard.admit(&mut head, peer.client);

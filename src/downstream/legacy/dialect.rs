@@ -134,6 +134,7 @@ impl Legacy<'_> {
         });
         let mut segments = Vec::new();
         for answer in join_all(requests).await {
+            self.door.note(inbound.address, answer.refused());
             let Answer::Frame(told) = answer else {
                 continue;
             };

@@ -185,7 +185,11 @@ impl Guard {
         };
         let brought = match Brought::take(head) {
             Ok(brought) => brought,
-            Err(misplaced) => return Admission::Out(challenge::misplaced(misplaced).into()),
+            Err(misplaced) => {
+                let journal = &post.keeper.journal;
+                journal.refused(Some(address), "credential_misplaced");
+                return Admission::Out(challenge::misplaced(misplaced).into());
+            }
         };
         let verdict = post.keeper.authenticator.judge(
             brought.presented(),
@@ -194,7 +198,7 @@ impl Guard {
             unix_seconds(),
         );
         match verdict {
-            Verdict::Proved(identity) => match post.enough(identity) {
+            Verdict::Proved(identity) => match post.enough(identity, address) {
                 Ok(identity) => Admission::In(identity),
                 Err(answer) => Admission::Out(answer),
             },
@@ -204,7 +208,7 @@ impl Guard {
                 let wait = async move {
                     match post.keeper.verdict(&brought, &post.audiences).await {
                         Verdict::Proved(identity) => {
-                            post.enough(identity).map_err(|answer| *answer)
+                            post.enough(identity, address).map_err(|answer| *answer)
                         }
                         Verdict::Refused(error) => Err(post.refuse(error, address)),
                         Verdict::NeedsKeys(_) | Verdict::NeedsIntrospection => {
@@ -227,12 +231,19 @@ impl Guard {
 
 impl Post {
     /// Who has every scope that all need; anybody else is told which.
-    fn enough(&self, identity: Arc<Identity>) -> Result<Arc<Identity>, Box<Response<Body>>> {
+    fn enough(
+        &self,
+        identity: Arc<Identity>,
+        address: IpAddr,
+    ) -> Result<Arc<Identity>, Box<Response<Body>>> {
         let required = &self.keeper.authenticator.spec().required_scopes;
         let bound = identity.issuer.is_some() || identity.kind == IdentityKind::Key;
         if !bound || required.iter().all(|scope| identity.scopes.contains(scope)) {
             return Ok(identity);
         }
+        self.keeper
+            .journal
+            .refused(Some(address), "insufficient_scope");
         Err(Box::new(self.challenge.insufficient(required)))
     }
 

@@ -15,7 +15,9 @@ use usher::{
 };
 
 use super::{recording, recording_by, records};
-use crate::harness::{Authority, Client, Gateway, Revision, Upstream, eventually, exchange, tool};
+use crate::harness::{
+    Authority, Client, EventStream, Gateway, Play, Revision, Upstream, eventually, exchange, tool,
+};
 
 const MODERN: Revision = Revision::V2026_07_28;
 
@@ -83,6 +85,145 @@ async fn what_never_came_to_be_a_call_is_recorded_with_its_reason_and_bounded() 
     assert_eq!(all[10]["count"], 198);
     // What came to be a call is not among them.
     assert!(records(directory.path(), "tools/call").is_empty());
+}
+
+/// What is recorded of one kind of event after so many, which must be this.
+async fn next_told(directory: &Path, kind: &str, before: usize, reason: &str) {
+    let all = eventually("it is written", async || {
+        let all = told(directory, kind);
+        (all.len() > before).then_some(all)
+    })
+    .await;
+    assert_eq!(all[before]["reasons"], json!([reason]));
+    assert_eq!(all[before]["address"], "127.0.0.1");
+}
+
+#[tokio::test]
+async fn what_a_binding_refuses_by_itself_is_recorded_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let notes = Upstream::http(MODERN).tools([tool("t")]);
+    let notes = notes.on("tools/call", |_| Play::Hang);
+    let gateway = recording(directory.path(), &notes)
+        .setting("listen: { legacy_sse: true }")
+        .setting("bounds: { sessions: { per_principal: 2 } }")
+        .start()
+        .await;
+    let client = gateway.client(Revision::V2025_11_25).await;
+    let own = ("mcp-session-id", client.session.as_deref().unwrap());
+    let nobodys = ("mcp-session-id", "nobodys");
+    let json = ("content-type", "application/json");
+    let takes = ("accept", "application/json, text/event-stream");
+    let stream = ("accept", "text/event-stream");
+    let only_json = ("accept", "application/json");
+    let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#;
+    let open =
+        async || EventStream::open(gateway.address, Method::GET, "/sse", &[stream], "").await;
+    let (mut held, _other) = (open().await, open().await);
+    let messages = held.next().await.unwrap().data;
+    let cases = [
+        (
+            Method::POST,
+            "/mcp",
+            vec![json, takes, nobodys],
+            batch,
+            404,
+            "unknown_session",
+        ),
+        (
+            Method::POST,
+            "/mcp",
+            vec![json, takes, own],
+            batch,
+            400,
+            "invalid_request",
+        ),
+        (
+            Method::PUT,
+            "/mcp",
+            vec![takes],
+            "",
+            405,
+            "method_not_allowed",
+        ),
+        (
+            Method::GET,
+            "/mcp",
+            vec![stream],
+            "",
+            405,
+            "method_not_allowed",
+        ),
+        (
+            Method::GET,
+            "/mcp",
+            vec![only_json, own],
+            "",
+            406,
+            "not_acceptable",
+        ),
+        (
+            Method::POST,
+            "/sse",
+            vec![json, takes],
+            "{}",
+            405,
+            "method_not_allowed",
+        ),
+        (
+            Method::GET,
+            "/messages",
+            vec![takes],
+            "",
+            405,
+            "method_not_allowed",
+        ),
+        (
+            Method::GET,
+            "/sse",
+            vec![only_json],
+            "",
+            406,
+            "not_acceptable",
+        ),
+        (Method::GET, "/sse", vec![stream], "", 429, "rate_limited"),
+    ];
+    for (before, (method, path, headers, body, status, reason)) in cases.into_iter().enumerate() {
+        let answer = exchange(gateway.address, method, path, &headers, body.as_bytes()).await;
+        assert_eq!(answer.status, status, "{path}: {answer:?}");
+        next_told(directory.path(), "refused", before, reason).await;
+    }
+    let begin = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"old","version":"1"}}}"#;
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"notes_t"}}"#;
+    let headers = [json];
+    for body in [begin, call, call] {
+        let body = body.as_bytes();
+        let answer = exchange(gateway.address, Method::POST, &messages, &headers, body).await;
+        assert_eq!(answer.status, 202);
+    }
+    next_told(directory.path(), "refused", 9, "duplicate_id").await;
+}
+
+#[tokio::test]
+async fn a_credential_where_none_belongs_and_one_that_is_too_little_are_recorded() {
+    let directory = tempfile::tempdir().unwrap();
+    let notes = Upstream::http(MODERN).tools([tool("t")]);
+    let authority = Authority::start().await;
+    let mut auth = authority.spec();
+    auth.required_scopes = Arc::new(["mcp".into()]);
+    let gateway = recording(directory.path(), &notes).auth(auth).start().await;
+    let bearer = format!("Bearer {}", authority.token("ana", ""));
+    let headers = [("authorization", bearer.as_str())];
+    for (before, (path, headers, status, reason)) in [
+        ("/mcp?access_token=x", &[][..], 400, "credential_misplaced"),
+        ("/mcp", &headers[..], 403, "insufficient_scope"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let answer = exchange(gateway.address, Method::POST, path, headers, b"{}").await;
+        assert_eq!(answer.status, status, "{answer:?}");
+        next_told(directory.path(), "authentication", before, reason).await;
+    }
 }
 
 #[tokio::test]
