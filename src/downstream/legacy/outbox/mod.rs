@@ -138,9 +138,16 @@ impl Outbox {
         (open.count() < OPEN).then(|| state.add(None, form, &self.shared))
     }
 
-    /// A stream of its own for the frames of an answer.
+    /// A stream of its own for the frames of an answer. It is over at once where the session has ended meanwhile.
     pub(super) fn carry(&self, feed: Feed) -> Place {
-        self.lock().add(Some(feed), Form::Events, &self.shared)
+        let mut state = self.lock();
+        // What is kept after the end nobody lets go of: an answer holds its session, and with it this.
+        let kept = (!state.closed).then(|| feed.clone());
+        let place = state.add(kept, Form::Events, &self.shared);
+        drop(state);
+        // Outside the lock: what is dropped here may be somebody's work.
+        drop(feed);
+        place
     }
 
     /// The stream of the event with this id, from the one after it on. Its reader, if it still has one, is taken over from.

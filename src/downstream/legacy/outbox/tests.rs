@@ -340,3 +340,15 @@ async fn a_dropped_reader_leaves_its_answer_running_and_the_end_of_the_session_e
     assert!(reader.next().await.is_none());
     say.closed().await;
 }
+
+#[tokio::test]
+async fn an_answer_that_becomes_a_stream_when_its_session_has_ended_is_kept_by_nobody() {
+    let session = Session::for_tests();
+    let (say, frames) = feed();
+    session.end();
+    let mut place = session.outbox.carry(frames);
+    assert_eq!(read(&session.outbox, &mut place), (vec![], false));
+    assert!(session.outbox.leave(&place).is_none());
+    let gone = tokio::time::timeout(Duration::from_secs(10), say.closed());
+    assert!(gone.await.is_ok(), "somebody still holds it");
+}
