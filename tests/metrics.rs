@@ -9,6 +9,7 @@ use opentelemetry_sdk::metrics::{
 use usher::{
     call::Identity,
     limits::{Amount, Dimension, InFlight, LimitRules, Limits, Rule, Stage, Subject},
+    metrics,
     protocol::names::Scope,
 };
 
@@ -47,6 +48,7 @@ async fn refusals_of_rules_and_bounds_are_counted_by_rule_and_by_bound() {
     let held = limits.seat(Stage::Entry, &subject).unwrap();
     assert!(limits.seat(Stage::Entry, &subject).is_err());
     drop(held);
+    metrics::panicked();
 
     provider.force_flush().unwrap();
     let mut counted = BTreeMap::new();
@@ -72,6 +74,7 @@ async fn refusals_of_rules_and_bounds_are_counted_by_rule_and_by_bound() {
             "usher.limits.refused usher.reason=quota_exceeded usher.rule=1 a day per method",
             3,
         ),
+        ("usher.requests.panicked ", 1),
     ];
     let expected = expected.map(|(name, count)| (name.to_owned(), count));
     assert_eq!(counted, BTreeMap::from(expected));

@@ -1,17 +1,19 @@
 //! A connection that carries messages both ways in no order but their own: a pipe, or the stream and the posts of 2024-11-05.
 //!
 //! Guarantees: the handshake is answered before anything that follows is looked at; an id is refused while a request with it
-//! runs; a cancelled request gets no answer; the legacy session ends with the connection. What is to be said waits for the
-//! client to read, and then nothing more is taken from it. A gateway that stops takes no request, and answers those it has.
+//! runs; a cancelled request gets no answer, and one that panics gets one; the legacy session ends with the connection. What
+//! is to be said waits for the client to read, and then nothing more is taken from it. A gateway that stops takes no request,
+//! and answers those it has.
 
 use std::{
     collections::HashMap,
     net::IpAddr,
+    panic::AssertUnwindSafe,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use http::{HeaderMap, StatusCode};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -19,7 +21,8 @@ use tokio_util::sync::CancellationToken;
 use super::{Accepts, Answer, Door, Inbound, Running, Told, claims, problem::Problem};
 use crate::{
     call::Identity,
-    jsonrpc::{Frame, Message, Request, RpcError, decode},
+    jsonrpc::{Frame, Message, Request, RequestId, RpcError, decode},
+    metrics,
     protocol::{codes, methods, names::Scope},
 };
 
@@ -120,7 +123,8 @@ impl Channel {
                 let Ok(_seat) = self.room.acquire().await else {
                     return Err(Problem::shutting_down(Some(request.id)));
                 };
-                self.begin(inbound, request).await;
+                let id = Some(request.id.clone());
+                caught(&self.out, id, self.begin(inbound, request)).await;
             }
             Message::One(Frame::Notification(notification))
                 if &*notification.method == methods::CANCELLED =>
@@ -159,9 +163,11 @@ impl Channel {
             }
             batch @ Message::Batch(_) => self.start(inbound, batch, None).await?,
             other @ Message::One(Frame::Notification(_) | Frame::Response(_)) => {
-                self.out
-                    .tell(self.door.accept_decoded(inbound, other).await)
-                    .await;
+                let work = async {
+                    let answer = self.door.accept_decoded(inbound, other).await;
+                    self.out.tell(answer).await;
+                };
+                caught(&self.out, None, work).await;
             }
         }
         Ok(())
@@ -307,8 +313,12 @@ async fn answer(
     state: Arc<Mutex<State>>,
     permit: OwnedSemaphorePermit,
 ) {
+    let id = match &message {
+        Message::One(Frame::Request(request)) => Some(request.id.clone()),
+        Message::One(_) | Message::Batch(_) => None,
+    };
     let work = async { out.tell(door.accept_decoded(inbound, message).await).await };
-    let work = door.curfew.observed_by(work);
+    let work = caught(&out, id, door.curfew.observed_by(work));
     match known {
         Some((id, token)) => {
             tokio::select! {
@@ -322,6 +332,15 @@ async fn answer(
         None => work.await,
     }
     drop(permit);
+}
+
+/// Does `work` for the request with this id, which is answered where it panics, too (SECURITY REL-1).
+async fn caught(out: &Out, id: Option<RequestId>, work: impl Future<Output = ()>) {
+    if AssertUnwindSafe(work).catch_unwind().await.is_err() {
+        metrics::panicked();
+        tracing::error!("a request panicked; it was answered with an internal error");
+        out.tell(Problem::panicked(id).into()).await;
+    }
 }
 
 impl Out {
@@ -379,15 +398,18 @@ fn duplicate(request: Request) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{future, time::Duration};
 
+    use futures_util::stream;
+    use tokio::time::timeout;
     use tower::{service_fn, util::BoxCloneSyncService};
 
     use super::*;
     use crate::{
         audit::journal::Journal,
-        call::Call,
+        call::{Call, Event, LogLevel, Reply, ReplyStream, Step},
         downstream::{Curfew, DoorBounds, SessionBounds, Sessions},
+        json::Json,
         stack::{Error, McpService},
         tasks::Tasks,
     };
@@ -412,6 +434,49 @@ mod tests {
         let wrap = |segments: &[Bytes]| Bytes::from(segments.concat());
         let channel = Channel::new(Arc::new(door), identity, None, Scope::All, true, to, wrap);
         (channel, lines)
+    }
+
+    /// The next line that answers the call.
+    async fn answer(lines: &mut mpsc::Receiver<Bytes>) -> String {
+        loop {
+            let line = timeout(Duration::from_secs(10), lines.recv());
+            let line = line.await.expect("a line").expect("it is open");
+            let line = String::from_utf8(line.to_vec()).unwrap();
+            if line.contains("\"id\":1") {
+                return line;
+            }
+        }
+    }
+
+    /// A stack that panics when it is called, when it is looked at, or in the middle of its answer.
+    fn panicking(when: u8) -> McpService {
+        BoxCloneSyncService::new(service_fn(move |_: Call| {
+            assert!(when > 0, "as the test wants");
+            future::ready(()).map(move |()| {
+                assert!(when > 1, "as the test wants");
+                let log = Event::Log(LogLevel::Error, Json::empty_object());
+                let first = stream::once(future::ready(Step::Event(log)));
+                let then = stream::once(async { panic!("as the test wants") });
+                Ok(Reply::Stream(ReplyStream::new(first.chain(then).boxed())))
+            })
+        }))
+    }
+
+    // SECURITY REL-1
+    #[tokio::test]
+    async fn rel_1_a_call_that_panics_is_answered_once_and_its_id_is_free_again() {
+        for when in 0..3 {
+            let (channel, mut lines) = piped(panicking(when));
+            for _ in 0..2 {
+                channel.take(&channel.identity, CALL.into()).await.unwrap();
+                let line = answer(&mut lines).await;
+                assert!(line.contains("-32603"), "{when}: {line}");
+            }
+            timeout(Duration::from_secs(10), channel.finish())
+                .await
+                .unwrap();
+            assert_eq!(lines.recv().await, None, "{when}");
+        }
     }
 
     // SECURITY REL-7

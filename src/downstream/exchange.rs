@@ -2,6 +2,7 @@
 
 use std::{
     future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -29,6 +30,7 @@ use crate::{
     },
     json::{Edits, Json},
     jsonrpc::{RequestId, RpcError, encode},
+    metrics,
     protocol::{Era, Revision, codes, meta, methods},
     stack::Error,
     tasks::Tasks,
@@ -313,13 +315,19 @@ impl Running {
         }
     }
 
-    /// The next event, or the end; where neither is there and there is no more time, the end that says so.
+    /// The next event, or the end; where neither is there and there is no more time, or it panics, the end that says so.
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, Ended>> {
-        match self.poll_source(cx) {
-            Poll::Pending if self.curfew.is_over() => {
+        // Who panicked is not looked at again: this is the end.
+        match catch_unwind(AssertUnwindSafe(|| self.poll_source(cx))) {
+            Ok(Poll::Pending) if self.curfew.is_over() => {
                 Poll::Ready(Err(Ended::With(Err(Error::ShuttingDown))))
             }
-            step => step,
+            Ok(step) => step,
+            Err(_) => {
+                metrics::panicked();
+                tracing::error!("ref" = %self.exchange.call, "a call panicked; it was answered with an internal error");
+                Poll::Ready(Err(Ended::With(Err(Error::Panicked))))
+            }
         }
     }
 

@@ -13,6 +13,7 @@
 //! | `usher.limits.wait` | `usher.rule` | seconds that admitted calls stood in a rule's queue |
 //! | `usher.limits.overflowed` | `usher.rule` | calls met by the shared meter, where there was no room for one of their own |
 //! | `usher.bounds.reached` | `usher.bound` | what a fixed bound (SECURITY 6) kept out |
+//! | `usher.requests.panicked` | | requests in whose answer something panicked: each is a defect (SECURITY REL-1) |
 //! | `usher.findings` | `usher.class`, `usher.rule`, `usher.action` | findings in content |
 //! | `usher.validation.failed` | `usher.side`, `usher.action` | arguments and results that do not fit their schema |
 //! | `usher.definitions.changed` | `gateway.upstream`, `usher.action` | definitions that are not what was pinned |
@@ -45,6 +46,11 @@ pub fn reached(bound: Bound) {
     instruments().reached(bound);
     #[cfg(test)]
     seen::note(bound);
+}
+
+/// Notes that something panicked in the answer of a request.
+pub fn panicked() {
+    instruments().panicked();
 }
 
 /// Notes that a text is over a bound, where that is what is wrong with it; `depth` is the bound of its nesting.
@@ -83,6 +89,7 @@ pub struct Instruments {
     waited: Histogram<f64>,
     overflowed: Counter<u64>,
     reached: Counter<u64>,
+    panicked: Counter<u64>,
     findings: Counter<u64>,
     invalid: Counter<u64>,
     changed: Counter<u64>,
@@ -172,6 +179,11 @@ impl Instruments {
                 "{event}",
                 "What a fixed bound kept out.",
             ),
+            panicked: counter(
+                "usher.requests.panicked",
+                "{request}",
+                "Requests in whose answer something panicked.",
+            ),
             findings: counter("usher.findings", "{finding}", "Findings in content."),
             invalid: counter(
                 "usher.validation.failed",
@@ -216,6 +228,11 @@ impl Instruments {
         if let Some(labels) = self.bounds.get(bound as usize) {
             self.reached.add(1, labels);
         }
+    }
+
+    /// Something panicked in the answer of a request.
+    pub fn panicked(&self) {
+        self.panicked.add(1, &[]);
     }
 
     /// So many findings of a class, by one detector rule, dealt with in one way; words of SECURITY 7, such as `C4`, `redact`.

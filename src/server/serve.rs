@@ -1,7 +1,7 @@
 //! One request between hyper and its endpoint: judged, routed, run, and its panic caught.
 //!
-//! Guarantees: what the gate refuses reaches no endpoint; a panic in an endpoint is one `500` with a JSON-RPC error, never a
-//! dead process (SECURITY REL-1). Adds no allocation of its own, but for a client's
+//! Guarantees: what the gate refuses reaches no endpoint; a panic in an endpoint is one `500` with a JSON-RPC error, in a body
+//! that has begun its end, and counted, never a dead process (SECURITY REL-1). Adds no allocation of its own, but for a client's
 //! certificate in the request's extensions.
 
 use std::{
@@ -25,6 +25,7 @@ use super::{
     spec::ServerBounds,
     watch::{Flight, Phase, Turn, Watch},
 };
+use crate::metrics;
 
 /// What all connections of a listener share.
 pub(super) struct Site {
@@ -168,10 +169,10 @@ impl http_body::Body for Tracked {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let this = self.get_mut();
         let Some(pace) = &mut this.pace else {
-            return Pin::new(&mut this.body).poll_frame(cx);
+            return poll_body(&mut this.body, cx);
         };
         if pace.rest.is_empty() {
-            match Pin::new(&mut this.body).poll_frame(cx) {
+            match poll_body(&mut this.body, cx) {
                 Poll::Pending => {
                     pace.turn.to_endpoint();
                     if let Some(flight) = &mut this.flight {
@@ -201,6 +202,21 @@ impl http_body::Body for Tracked {
     }
 }
 
+/// The next of a body, which ends where it panics: calls that panic have been answered before that.
+fn poll_body(
+    body: &mut Body,
+    cx: &mut Context<'_>,
+) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    match catch_unwind(AssertUnwindSafe(|| Pin::new(body).poll_frame(cx))) {
+        Ok(next) => next,
+        Err(_) => {
+            metrics::panicked();
+            tracing::error!("an endpoint panicked in an answer that had begun; it was broken off");
+            Poll::Ready(None)
+        }
+    }
+}
+
 fn refuse(refusal: Refusal) -> Response<Body> {
     let text = Bytes::from_static(refusal.text.as_bytes());
     let mut answer = body::full(refusal.status, "text/plain; charset=utf-8", text);
@@ -212,6 +228,7 @@ fn refuse(refusal: Refusal) -> Response<Body> {
 }
 
 fn panicked() -> Response<Body> {
+    metrics::panicked();
     tracing::error!("an endpoint panicked; its request was answered with an internal error");
     let text = r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal error"}}"#;
     body::full(

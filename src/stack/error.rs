@@ -104,6 +104,9 @@ pub enum Error {
     /// The gateway is stopping.
     #[error("shutting down")]
     ShuttingDown,
+    /// Something of ours panicked (SECURITY REL-1).
+    #[error("panicked")]
+    Panicked,
     /// What is done cannot be recorded now, so it is not done (SECURITY AUD-2).
     #[error("audit records cannot be written")]
     AuditUnavailable,
@@ -165,6 +168,7 @@ impl Error {
             Self::Upstream(from) => from.error.reason(),
             Self::Deadline => "deadline_exceeded",
             Self::ShuttingDown => "shutting_down",
+            Self::Panicked => "internal_error",
             Self::AuditUnavailable => "audit_unavailable",
         }
     }

@@ -8,7 +8,7 @@ use std::{
 use crate::{
     h2,
     harness::{Edge, call, until},
-    meter::reached,
+    meter::{counted, reached},
 };
 
 const HANG: &str = "GET /hang HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -17,6 +17,7 @@ const STREAM: &str = "GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n";
 #[tokio::test]
 async fn rel_1_a_panic_is_one_internal_error_and_the_connection_goes_on() {
     let edge = Edge::start();
+    let before = counted("usher.requests.panicked", &[]);
     let mut raw = edge.connect().await;
     raw.send("GET /panic HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .await;
@@ -28,6 +29,7 @@ async fn rel_1_a_panic_is_one_internal_error_and_the_connection_goes_on() {
     );
     raw.send(call("next")).await;
     assert_eq!(raw.answer().await.body, "echo:next");
+    assert!(counted("usher.requests.panicked", &[]) > before);
 }
 
 #[tokio::test]

@@ -24,8 +24,8 @@ pub(super) use tool::{ToolError, tool_error};
 pub(super) use words::content;
 
 use words::{
-    CANNOT_APPROVE, NOT_APPROVED, REFUSED, SHUTTING_DOWN, arguments, describe, login, over,
-    withheld,
+    CANNOT_APPROVE, NOT_APPROVED, PANICKED, REFUSED, SHUTTING_DOWN, arguments, describe, login,
+    over, withheld,
 };
 
 /// A refusal as it goes out.
@@ -79,6 +79,17 @@ impl Problem {
     pub(super) fn shutting_down(id: Option<RequestId>) -> Self {
         let error = RpcError::new(codes::SHUTTING_DOWN, SHUTTING_DOWN);
         Self::new(StatusCode::SERVICE_UNAVAILABLE, id, error, "shutting_down")
+    }
+
+    /// Something of ours panicked before there was a call, or beside it (SECURITY REL-1).
+    pub(super) fn panicked(id: Option<RequestId>) -> Self {
+        let error = RpcError::new(codes::INTERNAL_ERROR, PANICKED);
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            id,
+            error,
+            "internal_error",
+        )
     }
 
     /// Bytes that are no frame (PROTOCOL B1 table, SECURITY MSG-1 to MSG-7).
@@ -257,6 +268,11 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
             StatusCode::SERVICE_UNAVAILABLE,
             codes::SHUTTING_DOWN,
             SHUTTING_DOWN.to_owned(),
+        ),
+        Error::Panicked => (
+            modern_status(StatusCode::INTERNAL_SERVER_ERROR),
+            codes::INTERNAL_ERROR,
+            PANICKED.to_owned(),
         ),
         Error::AuditUnavailable => (
             StatusCode::SERVICE_UNAVAILABLE,

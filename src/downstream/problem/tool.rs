@@ -86,6 +86,7 @@ pub(in crate::downstream) fn tool_error(error: &Error, op: &Op, call: CallId) ->
         | Error::OverLimit(_)
         | Error::Limited(_)
         | Error::AuditUnavailable
+        | Error::Panicked
         | Error::ShuttingDown => return None,
     };
     let mut about = vec![

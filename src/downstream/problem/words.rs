@@ -17,6 +17,9 @@ use crate::{
 pub(super) const REFUSED: &str =
     "the input that the server asked for was refused or not given in time; it did not go on";
 
+/// What is said of a panic.
+pub(super) const PANICKED: &str = "internal error";
+
 /// What is said when the gateway stops.
 pub(super) const SHUTTING_DOWN: &str = "shutting down; try again";
 

@@ -135,7 +135,7 @@ const fn word(error: &Error) -> &'static str {
         Error::OverLimit(_) | Error::Limited(_) => "shed",
         Error::Upstream(FromUpstream { error, .. }) => from_upstream(error),
         Error::Deadline => "timeout",
-        Error::ShuttingDown | Error::AuditUnavailable => "unavailable",
+        Error::ShuttingDown | Error::AuditUnavailable | Error::Panicked => "unavailable",
     }
 }
 

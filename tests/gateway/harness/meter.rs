@@ -17,12 +17,17 @@ pub(crate) fn metered() -> &'static Telemetry {
 /// What a counter has come to under these labels, over all others that it has.
 pub(crate) fn counted(name: &str, labels: &[(&str, &str)]) -> u64 {
     let text = String::from_utf8(METER.metrics_text()).unwrap();
-    let name = format!("{}_total{{", name.replace('.', "_"));
+    let name = format!("{}_total", name.replace('.', "_"));
     let labels: Vec<String> = labels
         .iter()
         .map(|(key, value)| format!("{}=\"{value}\"", key.replace('.', "_")))
         .collect();
-    let lines = text.lines().filter(|line| line.starts_with(&name));
+    // Labels follow the name, or where it has none the count.
+    let is_it = |line: &&str| {
+        let rest = line.strip_prefix(name.as_str());
+        rest.is_some_and(|rest| rest.starts_with(['{', ' ']))
+    };
+    let lines = text.lines().filter(is_it);
     lines
         .filter(|line| labels.iter().all(|label| line.contains(label.as_str())))
         .filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok())
