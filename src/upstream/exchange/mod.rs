@@ -165,10 +165,13 @@ impl Exchange {
         let out = self.outbound(method, params, headers, limits);
         self.over = false;
         let sending = self.line.send(out, self.wants.identity.as_ref());
-        let answer = timeout_at(self.deadline, sending)
-            .await
-            .map_err(|_| UpstreamError::Timeout("call"));
-        self.opened(answer.flatten())
+        let Ok(answer) = timeout_at(self.deadline, sending).await else {
+            // The upstream may be at work on it, and is told when this is dropped.
+            let late = UpstreamError::Timeout("call");
+            self.failed(&late);
+            return Err(late);
+        };
+        self.opened(answer)
     }
 
     /// Sends the request, whose first frame may be long in coming while other things are heard of it: the caller keeps the
@@ -227,7 +230,7 @@ impl Exchange {
     }
 
     fn read(&mut self, answer: Result<Answer, UpstreamError>) -> Result<Opened, UpstreamError> {
-        // What the transport gave up on needs no cancelling.
+        // What never began to be answered needs no cancelling.
         match answer.inspect_err(|_| self.over = true)? {
             Answer::Stream(head, frames) => {
                 self.frames = Some(frames);
@@ -343,16 +346,13 @@ impl Exchange {
                     .map_err(|_| UpstreamError::Timeout(what))?
             };
             match frame {
+                // The work may still be going on, however its stream ends: in the older era that is not the work's end.
                 None => {
-                    // The work may still be going on: a legacy stream's end is not the work's.
                     return Err(UpstreamError::unavailable(
                         "the stream ended before its answer",
                     ));
                 }
-                Some(Err(error)) => {
-                    self.over = true;
-                    return Err(error);
-                }
+                Some(Err(error)) => return Err(error),
                 Some(Ok(Frame::Response(response))) => {
                     return self.take(response).map(Happened::Ended);
                 }

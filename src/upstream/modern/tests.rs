@@ -519,3 +519,25 @@ fn a_card_is_read_and_what_is_none_is_not() {
     assert!(read("{}").is_none());
     assert!(read(r#"{"capabilities":[]}"#).is_none());
 }
+
+/// SECURITY 6: past its deadline a call is cancelled upstream; over HTTP its stream is closed, which says it all.
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_time_is_over_is_cancelled_in_the_manner_of_its_transport() {
+    let soon = || Call {
+        deadline: Instant::now() + Duration::from_secs(1),
+        ..a_tool_call()
+    };
+    let (transport, peer) = over_a_pipe(|sent| match sent.method.as_str() {
+        "tools/call" => Play::Hang,
+        _ => Play::Status(202),
+    });
+    let reply = peer.call(soon(), a_route("t")).await;
+    assert!(matches!(reply, Err(UpstreamError::Timeout("call"))));
+    transport.until_count("notifications/cancelled", 1).await;
+
+    let (transport, peer) = over_http(|_| Play::Hang);
+    let reply = peer.call(soon(), a_route("t")).await;
+    assert!(matches!(reply, Err(UpstreamError::Timeout("call"))));
+    assert_eq!(transport.dropped.load(Ordering::SeqCst), 1);
+    assert_eq!(transport.sent().len(), 1);
+}

@@ -195,6 +195,37 @@ pairings! {
     }
 }
 
+pairings! {
+    only [
+        legacy_client_legacy_server = LEGACY_LEGACY,
+        modern_client_legacy_server = MODERN_LEGACY,
+    ] because "in the stateless era a stream that is gone has been cancelled";
+    async fn a_call_whose_stream_ends_or_goes_silent_before_its_answer_is_cancelled_at_its_server(pair: Pairing) {
+        for (tells, ends) in [(true, true), (true, false), (false, true), (false, false)] {
+            let notes = pair.upstream().tools([tool("slow")]).on("tools/call", move |_: &Heard| {
+                Play::live(move |turn: Turn| async move {
+                    if tells {
+                        turn.progress(1, "begun").await;
+                    }
+                    if !ends {
+                        turn.gone().await;
+                    }
+                })
+            });
+            let gateway = Gateway::of()
+                .upstream_with("notes", &notes, "timeout: { silence: 1s }")
+                .start()
+                .await;
+            let client = pair.client(&gateway).await;
+            let answer = client.call("notes_slow", "{}").meta(r#""progressToken":"p""#).await;
+            assert_eq!(answer.value()["isError"], true, "{answer:?}");
+            let told = notes.until_heard("notifications/cancelled", 1);
+            let told = within(SOON, "the upstream is told", told).await;
+            assert_eq!(member(&told.params, "requestId"), notes.last("tools/call").id);
+        }
+    }
+}
+
 /// Feature: Cancel by ending the session (LL, LM)
 #[tokio::test]
 async fn ending_a_session_gives_up_its_calls() {

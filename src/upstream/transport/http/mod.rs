@@ -304,7 +304,8 @@ pub(super) fn inspect(
     Ok((head, content, body))
 }
 
-/// An answer in an event stream: its one frame, or the stream with the first of them ahead.
+/// An answer in an event stream: its one frame, or the stream with the first of them ahead. One that breaks before is a stream
+/// too: its request was taken, and whoever gives that up may have to say so.
 async fn first_of(head: Head, mut events: Events) -> Result<Answer, UpstreamError> {
     match events.next().await {
         Some(Ok(frame @ Frame::Response(_))) => Ok(Answer::One(head, frame)),
@@ -313,7 +314,10 @@ async fn first_of(head: Head, mut events: Events) -> Result<Answer, UpstreamErro
             let frames = first.chain(events.into_frames()).boxed();
             Ok(Answer::Stream(head, frames))
         }
-        Some(Err(error)) => Err(error),
+        Some(Err(error)) => {
+            let broken = stream::once(std::future::ready(Err(error)));
+            Ok(Answer::Stream(head, broken.boxed()))
+        }
         None => Err(UpstreamError::unavailable("an empty stream")),
     }
 }
