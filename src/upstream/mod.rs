@@ -17,6 +17,7 @@ mod lists;
 mod modern;
 mod own;
 mod params;
+mod patience;
 mod probe;
 mod promised;
 mod shared;

@@ -6,7 +6,7 @@
 mod judged;
 mod lost;
 
-use std::sync::{Arc, atomic::AtomicUsize};
+use std::sync::Arc;
 
 use futures_util::{StreamExt, future::BoxFuture, stream};
 use http::{HeaderMap, StatusCode};
@@ -16,6 +16,7 @@ use super::{
     UpstreamError,
     asking::Offer,
     line::Line,
+    patience::Patience,
     terms::Share,
     transport::{Answer, Frames, Head, Outbound},
     visits,
@@ -65,8 +66,8 @@ pub(super) struct Wants {
     /// Whether the server's own requests, and what concerns them, are handed out instead of refused: only a peer that can
     /// put them to the caller wants that.
     pub(super) relays: bool,
-    /// Counts who of this session is being asked; see [`Outbound::patience`].
-    pub(super) patience: Option<Arc<AtomicUsize>>,
+    /// Who of this session is being asked; see [`Outbound::patience`].
+    pub(super) patience: Option<Arc<Patience>>,
     /// Whether giving up is never told: a handshake must not be cancelled, and a question of a probe need not be.
     pub(super) quiet: bool,
 }

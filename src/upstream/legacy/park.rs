@@ -6,10 +6,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -19,7 +16,10 @@ use tokio::{
 };
 
 use super::open::OpenCall;
-use crate::call::{Call, Op, Principal};
+use crate::{
+    call::{Call, Op, Principal},
+    upstream::patience::Asked,
+};
 
 /// The most calls of one upstream that wait for people.
 pub(super) const MAX_PARKED: usize = 1_024;
@@ -66,7 +66,7 @@ impl Lot {
             number
         };
         let session = Arc::clone(call.session());
-        let asking = Asking::begin(&session.asking);
+        let asking = session.asking.ask();
         let waiting = wait(call, number, taken, asking);
         let tracked = session.parked.track_future(waiting);
         session.line.terms.tasks.spawn(tracked);
@@ -118,28 +118,12 @@ impl Ticket {
     }
 }
 
-/// Counts a caller who is being asked.
-struct Asking(Arc<AtomicUsize>);
-
-impl Asking {
-    fn begin(count: &Arc<AtomicUsize>) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(count))
-    }
-}
-
-impl Drop for Asking {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// Reads a parked call on until somebody takes it, or nobody will.
 async fn wait(
     mut call: Box<OpenCall>,
     number: u64,
     mut taken: oneshot::Receiver<oneshot::Sender<Box<OpenCall>>>,
-    asking: Asking,
+    asking: Asked,
 ) {
     let until = Instant::now() + PATIENCE;
     let gone = call.session().gone.clone();

@@ -7,7 +7,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU8, AtomicUsize, Ordering},
+        atomic::{AtomicU8, Ordering},
     },
     time::Duration,
 };
@@ -30,6 +30,7 @@ use crate::{
         exchange::{self, Told},
         line::{Line, Wire},
         modern::client_info,
+        patience::Patience,
         terms::Terms,
         transport::{Answer, Frames, Head},
     },
@@ -52,8 +53,8 @@ pub(in crate::upstream) struct Session {
     pub(super) gone: CancellationToken,
     /// Where its unasked frames find the call they belong to.
     pub(super) desk: Arc<Desk>,
-    /// How many of its calls wait for a person.
-    pub(super) asking: Arc<AtomicUsize>,
+    /// Whether its calls wait for people.
+    pub(super) asking: Arc<Patience>,
     /// The calls that wait for a person: the session's end waits for theirs.
     pub(super) parked: TaskTracker,
     /// The log level asked for, if any. Only ever lowered: what is above a call's own level is dropped here.

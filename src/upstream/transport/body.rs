@@ -3,18 +3,14 @@
 //! Guarantees: no message and no stream of answers over its bound (32 MiB and 128 MiB unless configured) is held or passed on; an answer that
 //! keeps silent for too long ends in an error; a body that ended well leaves its connection reusable.
 
-use std::{
-    collections::VecDeque,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt, StreamExt, stream};
-use tokio::sync::mpsc;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout_at},
+};
 
 use super::{Frames, pool::Arriving};
 use crate::{
@@ -22,7 +18,7 @@ use crate::{
     jsonrpc::{Frame, Message, RequestId, decode, sse},
     metrics::Bound,
     tasks::Tasks,
-    upstream::{UpstreamError, spec::PeerBounds},
+    upstream::{UpstreamError, patience::Patience, spec::PeerBounds},
 };
 
 /// Reads a whole body of at most `max` bytes; a body in one piece is not copied.
@@ -128,11 +124,37 @@ pub(super) enum Owes {
         id: RequestId,
         silence: Option<Duration>,
         /// See [`super::Outbound::patience`].
-        patience: Option<Arc<AtomicUsize>>,
+        patience: Option<Arc<Patience>>,
         drain: Drain,
     },
     /// Nothing; it may be silent for ever and ends when the peer ends it.
     Nothing,
+}
+
+impl Owes {
+    /// The next bytes of a body, which may not be silent for too long where it owes something.
+    async fn piece_of(&self, body: &mut Arriving) -> Result<Option<Bytes>, UpstreamError> {
+        let Self::Response {
+            silence: Some(silence),
+            patience,
+            ..
+        } = self
+        else {
+            return body.piece().await;
+        };
+        let mut since = Instant::now();
+        loop {
+            if let Ok(read) = timeout_at(since + *silence, body.piece()).await {
+                return read;
+            }
+            // While people think nothing is owed, and the time for it begins anew when they have.
+            let counts = patience.as_ref().map(|it| it.counts_from(since));
+            match counts {
+                Some(from) if from > since => since = from,
+                _ => return Err(UpstreamError::Timeout("silence")),
+            }
+        }
+    }
 }
 
 impl Events {
@@ -179,25 +201,7 @@ impl Events {
                 return Some(Ok(event));
             }
             let body = self.body.as_mut()?;
-            let read = match self.owes {
-                Owes::Response {
-                    silence: Some(silence),
-                    ref patience,
-                    ..
-                } => match tokio::time::timeout(silence, body.piece()).await {
-                    Ok(read) => read,
-                    Err(_elapsed)
-                        if patience
-                            .as_ref()
-                            .is_some_and(|asking| asking.load(Ordering::Relaxed) > 0) =>
-                    {
-                        continue;
-                    }
-                    Err(_elapsed) => Err(UpstreamError::Timeout("silence")),
-                },
-                Owes::Response { .. } | Owes::Nothing => body.piece().await,
-            };
-            match read {
+            match self.owes.piece_of(body).await {
                 Err(error) => return Some(Err(error)),
                 Ok(Some(data)) => {
                     if let Err(error) = self.feed(&data) {

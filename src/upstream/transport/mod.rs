@@ -12,7 +12,7 @@ mod rig;
 mod sse;
 mod stdio;
 
-use std::sync::{Arc, atomic::AtomicUsize};
+use std::sync::Arc;
 
 use ::http::{HeaderMap, HeaderValue, StatusCode};
 use bytes::Bytes;
@@ -22,6 +22,7 @@ pub use self::{http::Http, sse::Sse, stdio::Stdio};
 
 use super::{
     UpstreamError,
+    patience::Patience,
     spec::{Endpoint, HttpTransport, UpstreamSpec},
 };
 use crate::{
@@ -101,9 +102,9 @@ pub struct Outbound {
     pub headers: HeaderMap,
     /// The most bytes of one message in the answer, and how strictly it is read.
     pub limits: crate::json::Limits,
-    /// While this is above zero, the answer's stream may be silent for longer than the upstream's silence deadline: somebody
-    /// is being asked. Only HTTP keeps that deadline here.
-    pub patience: Option<Arc<AtomicUsize>>,
+    /// While somebody is asked by this, the answer's stream may be silent for longer than the upstream's silence deadline. Only
+    /// HTTP keeps that deadline here.
+    pub patience: Option<Arc<Patience>>,
     /// Whether it is a listen of the stateless era: its answer has no end of its own, and a pipe ties to it whatever names
     /// it as its subscription (PROTOCOL B6).
     pub listens: bool,

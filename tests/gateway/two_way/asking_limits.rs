@@ -1,6 +1,8 @@
 //! What cannot be asked, and the honest answer: of clients that cannot, of servers that may not, of state that is not ours
 //! (PROTOCOL D7, SECURITY STATE-2, STATE-3).
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::{ALL, FORM, NAMED, ROOTS, SAMPLE, VISIT, asking, response, state_of, usual};
@@ -313,6 +315,49 @@ pairings! {
     }
 }
 
+/// Time passes, and nothing else happens.
+async fn passes(time: Duration) {
+    let began = tokio::time::Instant::now();
+    eventually("time passes", || async {
+        (began.elapsed() > time).then_some(())
+    })
+    .await;
+}
+
+pairings! {
+    only [
+        legacy_client_legacy_server = LEGACY_LEGACY,
+        modern_client_legacy_server = MODERN_LEGACY,
+    ] because "only there a stream is open while a person thinks";
+    async fn what_a_person_takes_to_think_is_not_taken_from_the_time_that_a_server_may_be_silent(pair: Pairing) {
+        let notes = pair.upstream().tools([tool("ask")]).on("tools/call", |_| {
+            Play::live(|turn: Turn| async move {
+                turn.ask(FORM.0, FORM.1).await;
+                passes(Duration::from_secs(2)).await;
+                turn.result(&text_result("worked")).await;
+            })
+        });
+        let gateway = Gateway::of()
+            .upstream_with("notes", &notes, "timeout: { call: 20s, silence: 3s }")
+            .start()
+            .await;
+        let client = gateway.client_able(pair.client, ALL).await;
+        let think = || passes(Duration::from_secs(2));
+        if pair.client_is_modern() {
+            let (params, key, state) = waiting(&client).await;
+            think().await;
+            let done = client.ask("tools/call", &again(params, &response(&key, NAMED), Some(&state))).await;
+            assert_eq!(done.text(), "worked");
+        } else {
+            let mut talk = client.call("notes_ask", "{}").begin().await;
+            let asked = talk.hear().await;
+            think().await;
+            assert_eq!(client.reply(&asked, ("result", NAMED)).await.status, 202);
+            assert_eq!(talk.rest().await.text(), "worked");
+        }
+    }
+}
+
 pairings! {
     /// Feature: Keep-alive while people think
     async fn a_call_that_waits_for_a_person_is_not_given_up_after_the_time_of_machines(pair: Pairing) {
@@ -322,14 +367,8 @@ pairings! {
             .start()
             .await;
         let client = gateway.client_able(pair.client, ALL).await;
-        let think = async || {
-            // Longer than any deadline of this server; nothing else happens meanwhile.
-            let began = tokio::time::Instant::now();
-            eventually("a person has thought", || async {
-                (began.elapsed() > std::time::Duration::from_secs(4)).then_some(())
-            })
-            .await;
-        };
+        // Longer than any deadline of this server; nothing else happens meanwhile.
+        let think = || passes(Duration::from_secs(4));
         if pair.client_is_modern() {
             let (params, key, state) = waiting(&client).await;
             think().await;

@@ -16,6 +16,7 @@ use crate::{
     json::Limits,
     jsonrpc::sse,
     metrics::{Bound, seen},
+    upstream::patience::Patience,
 };
 
 const MAX: usize = 32 << 20;
@@ -427,9 +428,10 @@ async fn a_stream_may_be_silent_while_somebody_is_asked_and_no_longer() {
     let mut timeouts = timeouts();
     timeouts.silence = Duration::from_millis(20);
     let http = Http::new(&spec, timeouts, &tasks).unwrap();
-    let asking = Arc::new(AtomicUsize::new(1));
+    let patience = Arc::<Patience>::default();
+    let asked = patience.ask();
     let out = Outbound {
-        patience: Some(Arc::clone(&asking)),
+        patience: Some(patience),
         ..request(1)
     };
     let Answer::Stream(_, mut frames) = http.send(out).await.unwrap() else {
@@ -438,7 +440,7 @@ async fn a_stream_may_be_silent_while_somebody_is_asked_and_no_longer() {
     frames.next().await.unwrap().unwrap();
     let silent = tokio::time::timeout(Duration::from_millis(200), frames.next()).await;
     assert!(silent.is_err(), "{silent:?}");
-    asking.store(0, Ordering::Relaxed);
+    drop(asked);
     let error = frames.next().await.unwrap().unwrap_err();
     assert!(
         matches!(error, UpstreamError::Timeout("silence")),

@@ -1,0 +1,55 @@
+//! Whether people are being asked: meanwhile an upstream may be silent, for it waits as everybody does (SECURITY 6).
+//!
+//! Guarantees: silence counts from the end of the last question at the earliest, however long that was open.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::time::Instant;
+
+/// Who of one session is being asked.
+#[derive(Debug, Default)]
+pub struct Patience {
+    // Held for a moment and never across an await; only where a question begins or ends, and where a stream has been silent.
+    asking: Mutex<Asking>,
+}
+
+#[derive(Debug, Default)]
+struct Asking {
+    people: usize,
+    /// When the last question ended.
+    until: Option<Instant>,
+}
+
+/// Somebody is being asked, until this is dropped.
+#[derive(Debug)]
+pub struct Asked(Arc<Patience>);
+
+impl Patience {
+    /// Somebody is asked.
+    pub fn ask(self: &Arc<Self>) -> Asked {
+        self.asking().people += 1;
+        Asked(Arc::clone(self))
+    }
+
+    /// From when silence counts that began at `since`.
+    pub(super) fn counts_from(&self, since: Instant) -> Instant {
+        let asking = self.asking();
+        if asking.people > 0 {
+            return Instant::now();
+        }
+        asking.until.map_or(since, |until| until.max(since))
+    }
+
+    /// A panic under the lock leaves two facts that are each true, so poison says nothing.
+    fn asking(&self) -> MutexGuard<'_, Asking> {
+        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        let mut asking = self.0.asking();
+        asking.people = asking.people.saturating_sub(1);
+        asking.until = Some(Instant::now());
+    }
+}
