@@ -3,7 +3,12 @@
 //! Asking is an outcome and answering is another call. A legacy server's own requests take this shape in its peer, a legacy
 //! client is asked with requests of ours by its dialect, and everything between knows one shape only.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use tokio_util::sync::CancellationToken;
 
 use crate::{json::Json, jsonrpc::RpcError};
 
@@ -14,6 +19,40 @@ pub struct InputRequired {
     pub requests: Json,
     /// How the call is known again.
     pub state: State,
+    /// Keeps what waits for the answers, if anything does.
+    pub hold: Option<Hold>,
+}
+
+/// Keeps an exchange that waits for answers. Once the last copy is dropped the exchange is let go of, unless its caller was told
+/// how to go on with it: so whatever takes a question back, or fails between the question and the answers, needs to do nothing.
+#[derive(Debug, Clone)]
+pub struct Hold(Arc<Held>);
+
+#[derive(Debug)]
+struct Held {
+    unwanted: CancellationToken,
+    told: AtomicBool,
+}
+
+impl Hold {
+    /// A hold that cancels `unwanted` when it is dropped.
+    pub fn new(unwanted: CancellationToken) -> Self {
+        let told = AtomicBool::new(false);
+        Self(Arc::new(Held { unwanted, told }))
+    }
+
+    /// The caller is told how to go on, and will or will not: nobody here can know.
+    pub fn told(&self) {
+        self.0.told.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if !*self.told.get_mut() {
+            self.unwanted.cancel();
+        }
+    }
 }
 
 /// What makes a call known again when it goes on.
@@ -40,4 +79,6 @@ pub struct Resume {
     pub refused: Vec<(String, RpcError)>,
     /// What the outcome before gave; `None` when the caller brought answers and no state.
     pub state: Option<State>,
+    /// What that keeps, where it never left the gateway.
+    pub hold: Option<Hold>,
 }

@@ -174,7 +174,12 @@ impl Exchange {
             ],
             Outcome::Task(task) => self.result(&self.wording.task(task)),
             Outcome::InputRequired(required) => match self.wording.input_required(&required) {
-                Some(result) => self.result(&result),
+                Some(result) => {
+                    if let Some(hold) = &required.hold {
+                        hold.told();
+                    }
+                    self.result(&result)
+                }
                 // Whoever cannot be asked declares nothing, so this is not reached.
                 None => return self.told(Err(Error::InputRefused)),
             },
@@ -383,19 +388,16 @@ impl Running {
         let Outcome::InputRequired(required) = outcome else {
             return Some(outcome);
         };
-        match (self.exchange.converse.take(), &self.finish) {
-            (Some(converse), Some(tasks)) => {
-                let kept = Kept {
-                    id: self.exchange.call,
-                    op: self.exchange.op.clone(),
-                    wants_progress: self.exchange.progress_token.is_some(),
-                    tasks: tasks.clone(),
-                };
-                self.source = Source::Talk(converse.go_on(kept, required));
-                None
-            }
-            _ => Some(Outcome::InputRequired(required)),
-        }
+        let Some(converse) = self.exchange.converse.take() else {
+            return Some(Outcome::InputRequired(required));
+        };
+        let kept = Kept {
+            id: self.exchange.call,
+            op: self.exchange.op.clone(),
+            wants_progress: self.exchange.progress_token.is_some(),
+        };
+        self.source = Source::Talk(converse.go_on(kept, required));
+        None
     }
 
     fn end(&mut self, result: Result<Outcome, Error>) -> Answer {

@@ -504,6 +504,7 @@ mod tests {
             Words.input_required(&InputRequired {
                 requests: requests.clone(),
                 state,
+                hold: None,
             })
         };
         let sealed = || State::Sealed("s".into());

@@ -129,6 +129,7 @@ impl Approve {
         Ok(InputRequired {
             requests,
             state: State::Sealed(text.into()),
+            hold: None,
         })
     }
 }

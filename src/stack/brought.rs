@@ -53,6 +53,7 @@ fn fitting(
     let Reply::Done(Outcome::InputRequired(InputRequired {
         requests,
         state: State::Upstream(None),
+        ..
     })) = reply
     else {
         return None;

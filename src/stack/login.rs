@@ -312,6 +312,7 @@ fn required(requests: Json, notice: &str) -> Reply {
     Reply::Done(Outcome::InputRequired(InputRequired {
         requests,
         state: State::Own(format!("{NOTE}{notice}").into()),
+        hold: None,
     }))
 }
 

@@ -113,11 +113,11 @@ impl Labels {
                 error.data = error.data.map(|data| self.error_data(data));
                 Outcome::Failed(error)
             }
-            Outcome::InputRequired(InputRequired { requests, state }) => {
+            Outcome::InputRequired(asked) => {
                 let uri = |block: Node<'_>, edits: &mut Edits| self.block(block, edits);
                 Outcome::InputRequired(InputRequired {
-                    requests: asks::outward(&requests, &self.upstream, uri),
-                    state,
+                    requests: asks::outward(&asked.requests, &self.upstream, uri),
+                    ..asked
                 })
             }
             other @ (Outcome::Listed(_)

@@ -328,13 +328,13 @@ impl Watch {
                 Outcome::Task(state)
             }
             Outcome::Failed(error) => Outcome::Failed(self.failed(error, tail)?),
-            Outcome::InputRequired(InputRequired { requests, state }) => {
-                let requests = match self.look(&requests, None, Reading::REQUESTS) {
-                    Verdict::Clean | Verdict::Flagged(_) => requests,
+            Outcome::InputRequired(asked) => {
+                let requests = match self.look(&asked.requests, None, Reading::REQUESTS) {
+                    Verdict::Clean | Verdict::Flagged(_) => asked.requests,
                     Verdict::Changed(requests, _) => requests,
                     Verdict::Blocked(blocked) => return Err(Error::Blocked(Box::new(blocked))),
                 };
-                Outcome::InputRequired(InputRequired { requests, state })
+                Outcome::InputRequired(InputRequired { requests, ..asked })
             }
             // Ours already.
             other @ (Outcome::Listed(_) | Outcome::Card(_) | Outcome::Lost(_)) => other,

@@ -286,6 +286,7 @@ pub(super) fn input_required(
     Ok(InputRequired {
         requests: requests.splice(&edits),
         state: State::Upstream(state),
+        hold: None,
     })
 }
 

@@ -85,6 +85,7 @@ pub(super) fn required(
         requests: meta::object_of(&questions),
         // Nothing is held open: the retry sends the same request again, as that revision says.
         state: State::Upstream(None),
+        hold: None,
     }))
 }
 

@@ -132,6 +132,7 @@ impl Gate<Box<Permitted>> for OpenResume {
             responses,
             refused: resume.refused,
             state: Some(ticket.state),
+            hold: resume.hold,
         });
         Ok(routed)
     }
@@ -316,7 +317,11 @@ impl Asker {
 
     /// Holds a question to the rules, and seals what it leaves behind.
     fn ask(&self, sealer: &Sealer, required: InputRequired) -> Result<InputRequired, NotAsked> {
-        let InputRequired { requests, state } = required;
+        let InputRequired {
+            requests,
+            state,
+            hold,
+        } = required;
         if !methods::may_ask_back(self.op.method()) {
             return Err(Fault::new("asked for input where none may be asked for").into());
         }
@@ -364,6 +369,7 @@ impl Asker {
         Ok(InputRequired {
             requests,
             state: State::Sealed(text.into()),
+            hold,
         })
     }
 

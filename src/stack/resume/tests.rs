@@ -81,6 +81,7 @@ fn asks(requests: &str, state: State) -> Outcome {
     Outcome::InputRequired(InputRequired {
         requests: json(requests),
         state,
+        hold: None,
     })
 }
 

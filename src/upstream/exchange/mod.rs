@@ -303,7 +303,7 @@ impl Exchange {
     }
 
     /// Gives it up, and returns when the upstream has been told.
-    pub(super) async fn give_up(mut self) {
+    pub(super) async fn give_up(&mut self) {
         if !std::mem::replace(&mut self.over, true) && self.line.tells_of_cancelling() {
             self.line.cancel(self.number).await;
         }

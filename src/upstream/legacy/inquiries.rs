@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::park::{Lot, MAX_PARKED};
-use crate::json::Json;
+use crate::{call::Hold, json::Json};
 
 /// A task: whose session it is on, and what its server calls it there.
 pub(super) type Task = (Arc<str>, Arc<str>);
@@ -21,11 +21,15 @@ pub(super) struct Inquiries {
     kept: Mutex<HashMap<Task, Inquiry>>,
 }
 
+/// What one task asks.
 #[derive(Debug)]
-struct Inquiry {
+pub(super) struct Inquiry {
     /// Of the call that waits for the answers.
-    number: u64,
-    requests: Json,
+    pub(super) number: u64,
+    /// Keeps that call.
+    pub(super) hold: Option<Hold>,
+    /// What is asked.
+    pub(super) requests: Json,
 }
 
 impl Inquiries {
@@ -40,17 +44,17 @@ impl Inquiries {
         None
     }
 
-    /// The call that waits for the answers of a task, if it still does. It is known no more.
-    pub(super) fn take(&self, task: &Task, waits: impl Fn(u64) -> bool) -> Option<u64> {
+    /// What a task asks, if the call that waits for the answers still does. It is known no more.
+    pub(super) fn take(&self, task: &Task, waits: impl Fn(u64) -> bool) -> Option<Inquiry> {
         let mut kept = self.kept();
         if !waits(kept.get(task)?.number) {
             return None;
         }
-        kept.remove(task).map(|inquiry| inquiry.number)
+        kept.remove(task)
     }
 
     /// Keeps what a task asks.
-    pub(super) fn keep(&self, task: Task, number: u64, requests: &Json, lot: &Lot) {
+    pub(super) fn keep(&self, task: Task, inquiry: Inquiry, lot: &Lot) {
         let mut kept = self.kept();
         if kept.len() >= MAX_PARKED {
             kept.retain(|_, inquiry| lot.waits(inquiry.number));
@@ -58,10 +62,6 @@ impl Inquiries {
         if kept.len() >= MAX_PARKED {
             return;
         }
-        let inquiry = Inquiry {
-            number,
-            requests: requests.clone(),
-        };
         kept.insert(task, inquiry);
     }
 

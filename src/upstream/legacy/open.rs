@@ -329,11 +329,25 @@ impl OpenCall {
             Ok(Heard::Happened(Happened::Asked(request))) => self.consider(request).await,
             Ok(Heard::Happened(Happened::Withdrawn(id))) => self.withdrawn(&id),
             Ok(Heard::Happened(Happened::Ended(body))) => {
-                self.over = Some(self.ended(StatusCode::OK, body));
+                let over = self.ended(StatusCode::OK, body);
+                self.end_unheard(over);
             }
-            Ok(Heard::Ended(status, body)) => self.over = Some(self.ended(status, body)),
-            Err(error) => self.over = Some(Err(error)),
+            Ok(Heard::Ended(status, body)) => {
+                let over = self.ended(status, body);
+                self.end_unheard(over);
+            }
+            Err(error) => {
+                self.refuse_questions();
+                self.exchange.give_up().await;
+                self.end_unheard(Err(error));
+            }
         }
+    }
+
+    /// It has ended, and waits for its caller alone: others of its session may be asked from here on.
+    fn end_unheard(&mut self, over: Result<Outcome, UpstreamError>) {
+        self.over = Some(over);
+        self.seat = None;
     }
 
     /// Whether it has ended while nobody was there.
@@ -442,9 +456,10 @@ impl OpenCall {
         self.exchange.rest();
         self.ask_at = None;
         match Lot::park(self) {
-            Ok(number) => Ok(Outcome::InputRequired(InputRequired {
+            Ok((number, hold)) => Ok(Outcome::InputRequired(InputRequired {
                 requests,
                 state: State::Parked(number),
+                hold: Some(hold),
             })),
             Err(call) => {
                 call.expire().await;
@@ -472,9 +487,8 @@ impl OpenCall {
             }
         }
         // Its seat, if it has one, is given up last: until then no other call of the session may be asked.
-        let Self { exchange, seat, .. } = *self;
-        exchange.give_up().await;
-        drop(seat);
+        self.exchange.give_up().await;
+        drop(self.seat.take());
     }
 
     /// Answers what is open with errors: the call it belonged to is over.

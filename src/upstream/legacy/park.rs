@@ -2,7 +2,8 @@
 //!
 //! Guarantees: a waiting call is known by a number that cannot be guessed, goes on only for its own principal and request, and
 //! goes on once; it is read on meanwhile, so that pings are answered and its end is seen; after [`PATIENCE`], or when its
-//! session or its caller's ends, it is given up and the server told. Bounds: [`MAX_PARKED`] calls of one upstream.
+//! session or its caller's ends, or when nobody can be told any more how to go on with it, it is given up and the server told.
+//! Bounds: [`MAX_PARKED`] calls of one upstream.
 
 use std::{
     collections::HashMap,
@@ -14,10 +15,11 @@ use tokio::{
     sync::oneshot,
     time::{Instant, sleep_until},
 };
+use tokio_util::sync::CancellationToken;
 
 use super::open::OpenCall;
 use crate::{
-    call::{Call, Op, Principal},
+    call::{Call, Hold, Op, Principal},
     upstream::patience::Asked,
 };
 
@@ -40,11 +42,11 @@ struct Ticket {
 }
 
 impl Lot {
-    /// Parks a call; the number stands for it.
+    /// Parks a call; the number stands for it, for as long as it is held.
     ///
     /// # Errors
     /// The call itself, when there is no room for it.
-    pub(super) fn park(call: Box<OpenCall>) -> Result<u64, Box<OpenCall>> {
+    pub(super) fn park(call: Box<OpenCall>) -> Result<(u64, Hold), Box<OpenCall>> {
         let lot = Arc::clone(call.lot());
         let (take, taken) = oneshot::channel();
         let number = {
@@ -67,10 +69,12 @@ impl Lot {
         };
         let session = Arc::clone(call.session());
         let asking = session.asking.ask();
-        let waiting = wait(call, number, taken, asking);
+        let unwanted = CancellationToken::new();
+        let hold = Hold::new(unwanted.clone());
+        let waiting = wait(call, number, taken, asking, unwanted);
         let tracked = session.parked.track_future(waiting);
         session.line.terms.tasks.spawn(tracked);
-        Ok(number)
+        Ok((number, hold))
     }
 
     /// Whether `call` may go on with the call of this number.
@@ -124,6 +128,7 @@ async fn wait(
     number: u64,
     mut taken: oneshot::Receiver<oneshot::Sender<Box<OpenCall>>>,
     asking: Asked,
+    unwanted: CancellationToken,
 ) {
     let until = Instant::now() + PATIENCE;
     let gone = call.session().gone.clone();
@@ -141,6 +146,7 @@ async fn wait(
             taker = &mut taken => break taker.ok(),
             () = owner_ended => break None,
             () = gone.cancelled() => break None,
+            () = unwanted.cancelled() => break None,
             () = sleep_until(until) => break None,
             heard = call.hear(), if !over => call.take_in(heard).await,
         }

@@ -15,7 +15,10 @@ use std::{sync::Arc, time::Duration};
 use futures_util::StreamExt;
 use tokio::time::{Instant, sleep};
 
-use super::{Legacy, inquiries};
+use super::{
+    Legacy,
+    inquiries::{self, Inquiry},
+};
 use crate::{
     call::{
         Call, CallId, InputRequired, Op, Outcome, Reply, ReplyStream, Resume, State, Step, TaskOp,
@@ -253,10 +256,16 @@ impl Legacy {
         if let Outcome::InputRequired(InputRequired {
             requests,
             state: State::Parked(number),
+            hold,
         }) = outcome
         {
+            let inquiry = Inquiry {
+                number,
+                hold,
+                requests: requests.clone(),
+            };
             let task = inquirer(call, route);
-            self.inquiries.keep(task, number, &requests, &self.lot);
+            self.inquiries.keep(task, inquiry, &self.lot);
             return Ok(asks(requests));
         }
         // It went on meanwhile: the next look will tell.
@@ -270,7 +279,9 @@ impl Legacy {
     async fn updated(&self, call: &Call, route: &Route) -> Result<Outcome, UpstreamError> {
         let result = about(call, TaskOp::Result);
         let held = |number| self.lot.holds(number, &result);
-        let Some(number) = self.inquiries.take(&inquirer(call, route), held) else {
+        let Some(Inquiry { number, hold, .. }) =
+            self.inquiries.take(&inquirer(call, route), held)
+        else {
             return self.acknowledged(call, route).await;
         };
         let permit = self
@@ -285,7 +296,7 @@ impl Legacy {
         let resumed = Call {
             resume: Some(Resume {
                 responses: responses.map(|responses| call.params.slice(responses)),
-                state: None,
+                hold,
                 ..Resume::default()
             }),
             ..result
@@ -301,9 +312,15 @@ impl Legacy {
             if let Outcome::InputRequired(InputRequired {
                 requests,
                 state: State::Parked(number),
+                hold,
             }) = ended(reply).await
             {
-                inquiries.keep(task, number, &requests, &lot);
+                let inquiry = Inquiry {
+                    number,
+                    hold,
+                    requests,
+                };
+                inquiries.keep(task, inquiry, &lot);
             }
         });
         Ok(Outcome::Complete(Json::empty_object()))

@@ -10,10 +10,10 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::{ALL, FORM, NAMED, asking};
+use super::{ALL, FORM, NAMED, asking, asking_at};
 use crate::harness::{
-    Client, Gateway, Heard, Pairing, Play, Talk, Turn, Upstream, call_result, eventually, member,
-    parse, text_result, tool, within,
+    Client, Gateway, Heard, Pairing, Play, Says, Talk, Turn, Upstream, call_result, eventually,
+    member, parse, text_result, tool, within,
 };
 
 /// How soon the upstream is to hear of it (SECURITY REL-5), with room for a loaded machine.
@@ -224,6 +224,51 @@ pairings! {
             assert_eq!(member(&told.params, "requestId"), notes.last("tools/call").id);
         }
     }
+}
+
+pairings! {
+    only [
+        legacy_client_legacy_server = LEGACY_LEGACY,
+        modern_client_legacy_server = MODERN_LEGACY,
+    ] because "only there a call is parked";
+    async fn a_question_that_is_withheld_frees_the_server_that_waits_and_the_pipe_it_waits_on(pair: Pairing) {
+        const SECRET: &str = r#"{"message":"Fill in","requestedSchema":{"type":"object","properties":{"password":{"type":"string"}}}}"#;
+        let server = Upstream::pipe(pair.upstream);
+        let notes = asking_at(server, pair, &[("elicitation/create", SECRET)]);
+        let (_gateway, client) = on_own_pipe(pair, &notes).await;
+        let refused = client.call("notes_ask", "{}").await;
+        assert_eq!(refused.tool_error(), "content_blocked");
+        let told = notes.until_heard("notifications/cancelled", 1);
+        within(SOON, "the upstream is told", told).await;
+        let next = client.call("notes_t", "{}");
+        assert_eq!(within(SOON, "the pipe is free", next.into_future()).await.text(), "called t");
+    }
+}
+
+pairings! {
+    only [legacy_client_legacy_server = LEGACY_LEGACY]
+        because "in the stateless era a client may answer once more, and better";
+    async fn an_answer_that_does_not_fit_frees_the_server_that_waits_and_the_pipe_it_waits_on(pair: Pairing) {
+        let notes = asking_at(Upstream::pipe(pair.upstream), pair, &[FORM]);
+        let (_gateway, client) = on_own_pipe(pair, &notes).await;
+        let nameless = |_: &str, _: &_| Says::Result(r#"{"action":"accept","content":{}}"#.to_owned());
+        let talk = client.call("notes_ask", "{}").answering(nameless).await;
+        assert_eq!(talk.answer.error()["code"], -32602);
+        let told = notes.until_heard("notifications/cancelled", 1);
+        within(SOON, "the upstream is told", told).await;
+        let next = client.call("notes_t", "{}");
+        assert_eq!(within(SOON, "the pipe is free", next.into_future()).await.text(), "called t");
+    }
+}
+
+/// A server on a pipe of each session's own, and a client.
+async fn on_own_pipe(pair: Pairing, notes: &Upstream) -> (Gateway, Client) {
+    let gateway = Gateway::of()
+        .upstream_with("notes", notes, "isolation: session")
+        .start()
+        .await;
+    let client = gateway.client_able(pair.client, ALL).await;
+    (gateway, client)
 }
 
 /// Feature: Cancel by ending the session (LL, LM)

@@ -30,10 +30,9 @@ use crate::{
     jsonrpc::encode,
     protocol::{meta, methods},
     stack::{Error, McpService},
-    tasks::Tasks,
 };
 
-use round::{Hold, Round};
+use round::Round;
 
 /// The first pause before a call is repeated that brought nothing but state; doubled each time.
 const PACE: Duration = Duration::from_millis(100);
@@ -62,8 +61,6 @@ pub(in crate::downstream) struct Kept {
     pub(in crate::downstream) op: Op,
     /// Whether progress is.
     pub(in crate::downstream) wants_progress: bool,
-    /// Lets go of the call when it is given up between rounds.
-    pub(in crate::downstream) tasks: Tasks,
 }
 
 /// What happens on the way to the outcome.
@@ -118,7 +115,6 @@ impl Converse {
             unrolled: Unrolled {
                 service: self.service,
                 session: self.session,
-                tasks: kept.tasks,
                 call,
                 patience: self.patience,
                 idle: 0,
@@ -145,7 +141,6 @@ struct Talking {
 struct Unrolled {
     service: McpService,
     session: Arc<Session>,
-    tasks: Tasks,
     call: Call,
     /// Rounds that brought nothing but state.
     idle: u32,
@@ -168,10 +163,6 @@ enum Phase {
     Reading(ReplyStream),
 }
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "as with the phase that it is a part of"
-)]
 enum Next {
     Wait(Round),
     Call(Call),
@@ -229,7 +220,11 @@ impl Talking {
 impl Unrolled {
     /// Puts every question of a round.
     fn ask(&mut self, required: InputRequired) -> Phase {
-        let InputRequired { requests, state } = required;
+        let InputRequired {
+            requests,
+            state,
+            hold,
+        } = required;
         let mut round = Round {
             open: FuturesUnordered::new(),
             questions: Vec::new(),
@@ -237,7 +232,8 @@ impl Unrolled {
             refused: Vec::new(),
             empty: requests.root().members().next().is_none(),
             left: self.call.deadline.saturating_duration_since(Instant::now()),
-            hold: Hold::new(self, state),
+            state: Some(state),
+            hold,
         };
         let mut frames = VecDeque::new();
         for request in requests.root().members() {
@@ -312,12 +308,12 @@ impl Unrolled {
             .collect();
         let deadline = Instant::now() + round.left;
         self.call.deadline = deadline;
-        let state = round.hold.release();
         Call {
             resume: Some(Resume {
                 responses: (!round.empty).then(|| meta::object_of(&answers)),
                 refused: std::mem::take(&mut round.refused),
-                state: Some(state),
+                state: round.state.take(),
+                hold: round.hold.take(),
             }),
             ..self.call.clone()
         }

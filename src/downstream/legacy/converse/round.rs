@@ -1,23 +1,16 @@
-//! One round: what is open, what came in, and the hold on the call that waits for it.
+//! One round: what is open, what came in, and the hold on what waits for it.
 
 use std::{collections::VecDeque, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{FutureExt, future::BoxFuture, stream::FuturesUnordered};
-use tokio::time::Instant;
-use tower::Service;
 
-use super::{
-    super::asks::{Answered, Awaited},
-    Unrolled,
-};
+use super::super::asks::{Answered, Awaited};
 use crate::{
-    call::{Call, Resume, State},
+    call::{Hold, State},
     json::{Edits, Json},
     jsonrpc::{RequestId, RpcError, encode},
     protocol::{codes, meta, methods},
-    stack::McpService,
-    tasks::Tasks,
 };
 
 /// The questions of one round.
@@ -29,8 +22,10 @@ pub(super) struct Round {
     pub(super) refused: Vec<(String, RpcError)>,
     /// Nothing was asked: there is only state to bring back.
     pub(super) empty: bool,
-    /// Lets go of the call if nobody goes on with it.
-    pub(super) hold: Hold,
+    /// What the call goes on with, once.
+    pub(super) state: Option<State>,
+    /// Keeps what waits for it upstream: a round that is dropped lets go of that.
+    pub(super) hold: Option<Hold>,
     /// What was left of the time for machines when the round began.
     pub(super) left: Duration,
 }
@@ -107,54 +102,5 @@ impl Round {
     pub(super) fn cancel(&mut self, key: String) {
         let answer = meta::object_of(&[("action", Json::string("cancel"))]);
         self.answers.push((key, answer));
-    }
-}
-
-/// A call between two rounds. Dropped before it is released, the upstream is told that nobody goes on with it.
-pub(super) struct Hold {
-    service: McpService,
-    tasks: Tasks,
-    call: Call,
-    state: Option<State>,
-}
-
-impl Hold {
-    pub(super) fn new(unrolled: &Unrolled, state: State) -> Self {
-        Self {
-            service: unrolled.service.clone(),
-            tasks: unrolled.tasks.clone(),
-            call: unrolled.call.clone(),
-            state: Some(state),
-        }
-    }
-
-    /// The state, to go on with.
-    pub(super) fn release(&mut self) -> State {
-        // Once a round: what is not there any more opens nothing.
-        self.state.take().unwrap_or(State::Upstream(None))
-    }
-}
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        let Some(state) = self.state.take() else {
-            return;
-        };
-        // Outside a runtime the process is ending, and its upstreams with it.
-        if tokio::runtime::Handle::try_current().is_err() {
-            return;
-        }
-        // A call whose time is over: it takes hold of the exchange, and lets go of it.
-        let call = Call {
-            resume: Some(Resume {
-                responses: None,
-                state: Some(state),
-                ..Resume::default()
-            }),
-            deadline: Instant::now(),
-            ..self.call.clone()
-        };
-        let reply = self.service.call(call);
-        self.tasks.spawn(async move { drop(reply.await) });
     }
 }

@@ -111,17 +111,9 @@ async fn a_caller_who_is_asked_holds_no_share_of_work_and_takes_it_up_again() {
 async fn a_process_that_dies_while_its_caller_is_asked_leaves_an_unknown_outcome() {
     let (processes, peer) = on_own_pipes().await;
     let call = able("k");
-    let first = peer.call(call.clone(), a_route("t"));
-    let speaking = async {
-        while processes.made().len() < 2 {
-            tokio::task::yield_now().await;
-        }
-        let pipe = processes.made().remove(1);
-        pipe.until_count("tools/call", 1).await;
-        pipe.say(ELICIT);
-    };
-    let asked = asked(tokio::join!(first, speaking).0);
-    processes.made()[1].die();
+    let (pipe, first) = asked_on_own_pipe(&processes, &peer, call.clone()).await;
+    let asked = asked(first);
+    pipe.die();
     while peer.lot.len() > 0 {
         tokio::task::yield_now().await;
     }
@@ -190,4 +182,81 @@ async fn whoever_comes_when_time_is_up_lets_go_of_the_call_even_where_all_shares
     );
     assert!(answers(&transport)[0].contains(r#""action":"cancel""#));
     assert_eq!(peer.lot.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_its_caller_is_not_told_lets_go_of_its_call_at_once() {
+    let (processes, peer) = on_own_pipes().await;
+    let (pipe, first) = asked_on_own_pipe(&processes, &peer, able("k")).await;
+    let Ok(Reply::Done(Outcome::InputRequired(question))) = first else {
+        panic!("{first:?}")
+    };
+    // Whoever passes it up may keep a copy for a while.
+    let copy = question.clone();
+    drop(question);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(peer.lot.len(), 1);
+    let before = Instant::now();
+    drop(copy);
+    pipe.until_count("notifications/cancelled", 1).await;
+    goes_out(&pipe, &peer, 1).await;
+    assert!(before.elapsed() < Duration::from_secs(5));
+    let told = pipe.sent_of("").remove(0).text;
+    assert!(
+        told.contains(r#""id":7,"result":{"action":"cancel"}"#),
+        "{told}"
+    );
+    assert_eq!(peer.lot.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn going_on_where_nobody_else_can_lets_go_of_the_call_when_it_fails() {
+    let spec = UpstreamSpec {
+        concurrency: 1,
+        ..an_address()
+    };
+    let (transport, peer) = played(&spec).await;
+    let call = able("k");
+    let reply = begun(&transport, &peer, call.clone(), 0, &[ELICIT]).await;
+    let Ok(Reply::Done(Outcome::InputRequired(mut question))) = reply else {
+        panic!("{reply:?}")
+    };
+    let mut busy = peer.call(able("k"), a_route("t"));
+    assert!(futures_util::poll!(busy.as_mut()).is_pending());
+    let mut again = again(&call, &question, r#"{"ask-1":{"action":"accept"}}"#);
+    again.resume.as_mut().unwrap().hold = question.hold.take();
+    let refused = peer.call(again, a_route("t")).await;
+    assert!(matches!(refused, Err(UpstreamError::Overloaded)));
+    let before = Instant::now();
+    transport.until_count("notifications/cancelled", 1).await;
+    assert!(before.elapsed() < Duration::from_secs(5));
+    assert_eq!(peer.lot.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_ends_while_its_caller_is_asked_keeps_nobody_else_of_its_pipe_waiting() {
+    for breaks in [false, true] {
+        let (processes, peer) = on_own_pipes().await;
+        let call = able("k");
+        let (pipe, first) = asked_on_own_pipe(&processes, &peer, call.clone()).await;
+        let asked = asked(first);
+        let end = if breaks {
+            r#"{"jsonrpc":"2.0","id":99,"result":{}}"#.to_owned()
+        } else {
+            last("{}")
+        };
+        pipe.tell(0, &end);
+        pipe.until(|sent| sent.text.contains(r#""id":7,"#)).await;
+        let before = Instant::now();
+        goes_out(&pipe, &peer, 1).await;
+        assert!(before.elapsed() < Duration::from_secs(5));
+        // What cannot be read is no answer: the server is told, and not only when somebody comes for it.
+        let told = pipe.sent_of("notifications/cancelled").len();
+        assert_eq!(told, usize::from(breaks));
+        let reply = peer.call(
+            again(&call, &asked, r#"{"ask-1":{"action":"accept"}}"#),
+            a_route("t"),
+        );
+        assert_eq!(reply.await.is_err(), breaks);
+    }
 }

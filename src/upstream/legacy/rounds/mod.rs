@@ -14,7 +14,7 @@ use super::{
     *,
 };
 use crate::{
-    call::{Caller, Event, InputRequired, Outcome, Resume, Step},
+    call::{Caller, Event, Hold, InputRequired, Outcome, Resume, Step},
     json::{Json, Limits},
     protocol::{ClientCapabilities, Revision},
     upstream::{
@@ -86,11 +86,45 @@ async fn begun(
     tokio::join!(carried, speaking).0
 }
 
+/// What was asked, of a caller who is told so.
 fn asked(reply: Result<Reply, UpstreamError>) -> InputRequired {
     match reply {
-        Ok(Reply::Done(Outcome::InputRequired(asked))) => asked,
+        Ok(Reply::Done(Outcome::InputRequired(asked))) => {
+            asked.hold.iter().for_each(Hold::told);
+            asked
+        }
         other => panic!("{other:?}"),
     }
+}
+
+/// The first call on its owner's own pipe, which asks; and the pipe.
+async fn asked_on_own_pipe(
+    processes: &crate::upstream::scripted::Processes,
+    peer: &Arc<Legacy>,
+    call: Call,
+) -> (Arc<Scripted>, Result<Reply, UpstreamError>) {
+    let first = peer.call(call, a_route("t"));
+    let speaking = async {
+        while processes.made().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        let pipe = processes.made().remove(1);
+        pipe.until_count("tools/call", 1).await;
+        pipe.say(ELICIT);
+        pipe
+    };
+    let (reply, pipe) = tokio::join!(first, speaking);
+    (pipe, reply)
+}
+
+/// Makes another call, which the pipe answers once it has it.
+async fn goes_out(pipe: &Scripted, peer: &Arc<Legacy>, nth: usize) {
+    let speaking = async {
+        pipe.until_count("tools/call", nth + 1).await;
+        pipe.tell(nth, &last(r#"{"n":2}"#));
+    };
+    let (reply, ()) = tokio::join!(peer.call(able("k"), a_route("t")), speaking);
+    assert_eq!(text(reply), r#"{"n":2}"#);
 }
 
 fn text(reply: Result<Reply, UpstreamError>) -> String {
