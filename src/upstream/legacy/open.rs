@@ -15,7 +15,12 @@ use futures_util::{
 use http::StatusCode;
 use tokio::time::{Instant, timeout_at};
 
-use super::{desk::Seat, park::Lot, pool::Slot, session::Session};
+use super::{
+    desk::Seat,
+    park::{self, Lot},
+    pool::Slot,
+    session::Session,
+};
 use crate::{
     call::{Call, Caller, Event, InputRequired, Op, Outcome, Reply, ReplyStream, State, Step},
     json::{Edits, Fate, Json, Node},
@@ -392,8 +397,14 @@ impl OpenCall {
             return;
         }
         self.asked += 1;
+        // A task may be asked about again, on another call: its keys are unique for its life (PROTOCOL D3).
+        let key = if matches!(self.op, Op::Task(..)) {
+            format!("ask-{:016x}", park::random())
+        } else {
+            format!("ask-{}", self.asked)
+        };
         self.questions.push(Question {
-            key: format!("ask-{}", self.asked),
+            key,
             request: self.outward(&request),
             elicits: &*request.method == methods::ELICITATION_CREATE,
             id: request.id,

@@ -170,7 +170,7 @@ async fn wait(
 
 /// A number that cannot be guessed.
 #[expect(clippy::expect_used, reason = "see the invariant")]
-fn random() -> u64 {
+pub(super) fn random() -> u64 {
     let mut bytes = [0; 8];
     // INVARIANT: the operating system's random source does not fail after boot.
     aws_lc_rs::rand::fill(&mut bytes).expect("the system gives random bytes");

@@ -248,8 +248,10 @@ impl Legacy {
             return Ok(asks(Json::empty_object()));
         }
         let reply = match self.once(&result, route, Plan::None).await {
-            // It has not asked on this stream, perhaps because it has on another.
-            Err(UpstreamError::Timeout(_)) => return Ok(asks(Json::empty_object())),
+            // It has not asked on this stream, perhaps because it has on another, or because others are being asked on its pipe.
+            Err(UpstreamError::Timeout(_) | UpstreamError::Overloaded) => {
+                return Ok(asks(Json::empty_object()));
+            }
             reply => reply?,
         };
         let outcome = ended(reply).await;
@@ -279,17 +281,23 @@ impl Legacy {
     async fn updated(&self, call: &Call, route: &Route) -> Result<Outcome, UpstreamError> {
         let result = about(call, TaskOp::Result);
         let held = |number| self.lot.holds(number, &result);
-        let Some(Inquiry { number, hold, .. }) =
-            self.inquiries.take(&inquirer(call, route), held)
-        else {
+        let task = inquirer(call, route);
+        if self.inquiries.pending(&task, held).is_none() {
             return self.acknowledged(call, route).await;
-        };
+        }
+        // Before the question is taken: refused here, the answers can be brought again.
         let permit = self
             .terms
             .gate
             .enter(&call.caller.principal, call.deadline)
             .await?;
-        let Some(open) = self.lot.take(number, &result).await else {
+        let (open, hold) = match self.inquiries.take(&task, held) {
+            Some(Inquiry { number, hold, .. }) => (self.lot.take(number, &result).await, hold),
+            None => (None, None),
+        };
+        let Some(open) = open else {
+            // Somebody else was quicker.
+            drop(permit);
             return self.acknowledged(call, route).await;
         };
         let responses = call.params.root().member("inputResponses");
@@ -302,7 +310,6 @@ impl Legacy {
             ..result
         };
         let (inquiries, lot) = (Arc::clone(&self.inquiries), Arc::clone(&self.lot));
-        let task = inquirer(call, route);
         // The answer is owed at once, and the task may take as long as it likes.
         self.terms.tasks.spawn(async move {
             let reply = match open.resume(&resumed, resumed.deadline, permit).await {

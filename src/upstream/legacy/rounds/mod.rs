@@ -2,6 +2,7 @@
 
 mod given_up;
 mod going_on;
+mod inquired;
 mod visits;
 mod whose;
 
