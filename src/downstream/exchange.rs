@@ -84,6 +84,8 @@ pub struct Running {
     curfew: Curfew,
     /// Ready when the proof it was asked by counts no more; only streams wait for that.
     lapse: Option<BoxFuture<'static, Lapse>>,
+    /// How far it is, as its client was told; only of those who may be asked.
+    furthest: Option<f64>,
 }
 
 enum Source {
@@ -127,6 +129,7 @@ impl Exchange {
             finish,
             curfew: door.curfew.clone(),
             lapse: None,
+            furthest: None,
         })
     }
 
@@ -383,6 +386,27 @@ impl Running {
         }
     }
 
+    /// Whether it is progress that the client has heard of already: a call that is made again with answers begins to count anew,
+    /// and under one token progress only rises (PROTOCOL G18).
+    fn falls_behind(&mut self, event: &Event) -> bool {
+        let talks = matches!(self.source, Source::Talk(_));
+        let Event::Progress(params) = event else {
+            return false;
+        };
+        if !talks && self.exchange.converse.is_none() {
+            return false;
+        }
+        let progress = params.root().member("progress");
+        let Some(progress) = progress.and_then(|progress| progress.raw().parse().ok()) else {
+            return false;
+        };
+        let behind = self.furthest.is_some_and(|furthest| progress <= furthest);
+        if !behind {
+            self.furthest = Some(progress);
+        }
+        talks && behind
+    }
+
     /// The outcome, unless it is a question to a client that is asked in its own way: then the conversation begins.
     fn settle(&mut self, outcome: Outcome) -> Option<Outcome> {
         let Outcome::InputRequired(required) = outcome else {
@@ -437,6 +461,9 @@ impl Stream for Running {
         loop {
             match ready!(this.poll_step(cx)) {
                 Ok(event) => {
+                    if this.falls_behind(&event) {
+                        continue;
+                    }
                     if let Some(frame) = this.exchange.event(event) {
                         return Poll::Ready(Some(vec![frame]));
                     }

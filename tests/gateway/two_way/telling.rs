@@ -152,6 +152,39 @@ pairings! {
 }
 
 pairings! {
+    only [legacy_client_modern_server = LEGACY_MODERN]
+        because "only there is one request of the client's made as several upstream";
+    async fn progress_only_rises_when_the_call_is_made_again(pair: Pairing) {
+        let notes = pair.upstream().tools([tool("t")]).on("tools/call", move |heard| {
+            let answered = member(&heard.params, "inputResponses").is_some();
+            Play::live(move |turn: Turn| async move {
+                turn.progress(1, "one").await;
+                turn.progress(2, "two").await;
+                if !answered {
+                    let ask = format!(
+                        r#"{{"resultType":"input_required","inputRequests":{{"q":{{"method":"{}","params":{}}}}}}}"#,
+                        FORM.0, FORM.1
+                    );
+                    return turn.result(&ask).await;
+                }
+                turn.progress(3, "three").await;
+                turn.result(&text_result("done")).await;
+            })
+        });
+        let (_gateway, client) = pair.able(&notes, ALL).await;
+        let talk = client
+            .call("notes_t", "{}")
+            .meta(r#""progressToken":"mine""#)
+            .answering(usual)
+            .await;
+        let steps = told(talk.answer.events(), "notifications/progress");
+        let steps: Vec<_> = steps.iter().map(|step| step["message"].as_str().unwrap()).collect();
+        assert_eq!(steps, ["one", "two", "three"]);
+        assert_eq!(talk.answer.text(), "done");
+    }
+}
+
+pairings! {
     /// Feature: Log level
     async fn lines_come_at_the_level_that_was_asked_for_and_no_lower(pair: Pairing) {
         let notes = talkative(pair.upstream());
