@@ -55,17 +55,18 @@ pub(super) fn fault(value: &Json, of: Questions) -> Option<Blocked> {
                 reason: super::verdict::REASON,
                 kind: Class::Elicitation.word(),
                 rule: Some(rule.into()),
-                place: match of {
-                    // Keys are the upstream's own and may be anything; the field is named by what made it one.
-                    _ if !url => {
-                        let end = params.span().start;
-                        value
-                            .pointers(&[at], |name| name.start < end)
-                            .swap_remove(0)
+                place: if url {
+                    match of {
+                        Questions::None | Questions::Requests => "/*/params/url".to_owned(),
+                        Questions::State => "/inputRequests/*/params/url".to_owned(),
+                        Questions::Visits => "/elicitations/*/url".to_owned(),
                     }
-                    Questions::None | Questions::Requests => "/*/params/url".to_owned(),
-                    Questions::State => "/inputRequests/*/params/url".to_owned(),
-                    Questions::Visits => "/elicitations/*/url".to_owned(),
+                } else {
+                    // Keys are the upstream's own and may be anything; the field is named by what made it one.
+                    let end = params.span().start;
+                    value
+                        .pointers(&[at], |name| name.start < end)
+                        .swap_remove(0)
                 },
             });
         }
