@@ -1,19 +1,24 @@
 //! Grants in memory: found without a lock that is waited for, kept in the store, and told of to whoever waits for one.
 //!
 //! Guarantees: what is in memory is in the store first; a grant whose upstream was given another address since is not used; what
-//! somebody removed from the store, in this process or beside it, is not used after a second. Bound: that of the store.
+//! somebody removed from the store, in this process or beside it, is not used after a second; a read of the store puts nothing
+//! back that was written, or removed, while it was under way; a grant ends as the one that was used, never as another that took
+//! its place. Bound: that of the store.
 
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use arc_swap::ArcSwap;
 use dashmap::DashMap;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::watch;
 
 use super::{
     flows::Account,
     grant::Grant,
     spec::ConnectSpec,
-    store::{GRANT, Key, RECORDS, Record, Store, StoreError},
+    store::{Change, GRANT, Key, RECORDS, Record, Store, StoreError},
 };
 use crate::{call::Principal, protocol::UpstreamId};
 
@@ -21,8 +26,30 @@ use crate::{call::Principal, protocol::UpstreamId};
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) grant: ArcSwap<Grant>,
+    /// What the store holds of it, as far as is known here: an older one where `grant` could not be written.
+    stored: ArcSwap<Grant>,
     /// Held while a refresh is under way: there is one at a time, since most servers take a refresh token once.
-    pub(super) refreshing: Arc<Mutex<()>>,
+    pub(super) refreshing: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Slot {
+    fn of(grant: Arc<Grant>) -> Self {
+        Self {
+            grant: ArcSwap::new(Arc::clone(&grant)),
+            stored: ArcSwap::new(grant),
+            refreshing: Arc::default(),
+        }
+    }
+
+    /// Takes a grant that is in the store.
+    fn hold(&self, grant: Arc<Grant>) {
+        self.stored.store(Arc::clone(&grant));
+        self.grant.store(grant);
+    }
+
+    fn holds(&self, used: &Arc<Grant>) -> bool {
+        Arc::ptr_eq(&self.grant.load(), used)
+    }
 }
 
 /// Every grant.
@@ -30,12 +57,21 @@ pub(super) struct Slot {
 pub(super) struct Grants {
     slots: DashMap<Account, Arc<Slot>>,
     store: Option<Store>,
+    /// Held while the store and `slots` change together, by whoever may wait for a disk; reads need it not.
+    writing: Mutex<()>,
     /// Counts changes, for those who wait for one.
     changes: watch::Sender<u64>,
 }
 
+/// What the store held when it was read.
+struct Seen {
+    grants: HashMap<Account, Grant>,
+    /// What it holds beside grants.
+    others: Vec<Record>,
+}
+
 impl Grants {
-    /// What the store holds for the upstreams of `spec`.
+    /// What the store holds for the upstreams of `spec`, and what it holds beside grants.
     ///
     /// # Errors
     /// [`StoreError`] when there is to be a store and it cannot be used.
@@ -44,48 +80,62 @@ impl Grants {
         let grants = Self {
             slots: DashMap::new(),
             store,
+            writing: Mutex::default(),
             changes: watch::Sender::new(0),
         };
-        let others = grants.load(spec)?;
-        Ok((grants, others))
+        let Some(store) = &grants.store else {
+            return Ok((grants, Vec::new()));
+        };
+        let seen = Seen::read(store, spec)?;
+        for (account, grant) in seen.grants {
+            grants.hold(&account, grant);
+        }
+        Ok((grants, seen.others))
     }
 
-    /// Takes over what the store holds now; what it holds beside grants is given back.
+    /// Takes over what the store holds now.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub(super) fn load(&self, spec: &ConnectSpec) -> Result<Vec<Record>, StoreError> {
-        let Some(store) = &self.store else {
-            return Ok(Vec::new());
+    pub(super) fn load(&self, spec: &ConnectSpec) -> Result<(), StoreError> {
+        if let Some(store) = &self.store {
+            let seen = Seen::read(store, spec)?;
+            self.take_over(&seen, spec);
+        }
+        Ok(())
+    }
+
+    /// Takes over what was read where it differs from what is known here.
+    fn take_over(&self, seen: &Seen, spec: &ConnectSpec) {
+        let is_known = |account: &Account, grant: &Grant| {
+            let slot = self.slot(account);
+            slot.is_some_and(|slot| slot.stored.load().is(grant))
         };
-        let (records, strange) = store.read()?;
-        if strange > 0 {
-            tracing::warn!(
-                strange,
-                "files of the connection store do not open: sealed with another key, damaged, or too many"
-            );
+        let written = seen.grants.iter();
+        let written = written.filter(|(account, grant)| !is_known(account, grant));
+        let mut differ: Vec<Account> = written.map(|(account, _)| account.clone()).collect();
+        let removed = self.slots.iter();
+        let removed = removed.filter(|slot| !seen.grants.contains_key(slot.key()));
+        differ.extend(removed.map(|slot| slot.key().clone()));
+        for account in differ {
+            self.look_at(&account, spec);
         }
-        let mut others = Vec::new();
-        let mut kept = std::collections::HashSet::new();
-        for record in records {
-            if record.key.kind != GRANT {
-                others.push(record);
-                continue;
-            }
-            let Some((account, grant)) = read(&record, spec) else {
-                continue;
-            };
-            kept.insert(account.clone());
-            let same = self
-                .slot(&account)
-                .is_some_and(|slot| slot.grant.load().written() == record.plain);
-            if !same {
-                self.hold(&account, grant);
-            }
-        }
-        self.slots.retain(|account, _| kept.contains(account));
         self.tell();
-        Ok(others)
+    }
+
+    /// Takes over what the store holds of one account at this moment: what was read before may have been written anew since.
+    pub(super) fn look_at(&self, account: &Account, spec: &ConnectSpec) {
+        let Some(store) = &self.store else { return };
+        let _writing = self.writing();
+        let stored = store.find(&key(account));
+        let Some((_, grant)) = stored.and_then(|record| read(&record, spec)) else {
+            self.slots.remove(account);
+            return;
+        };
+        let slot = self.slot(account);
+        if !slot.is_some_and(|slot| slot.stored.load().is(&grant)) {
+            self.hold(account, grant);
+        }
     }
 
     /// The grant's place, if there is one.
@@ -98,6 +148,7 @@ impl Grants {
     /// # Errors
     /// [`StoreError`]; then there is none.
     pub(super) fn put(&self, account: &Account, grant: Grant) -> Result<(), StoreError> {
+        let _writing = self.writing();
         match &self.store {
             Some(store) => store.put(&key(account), &grant.written())?,
             None if self.slots.len() >= RECORDS && !self.slots.contains_key(account) => {
@@ -110,32 +161,93 @@ impl Grants {
         Ok(())
     }
 
-    /// Keeps a renewed grant; `false` when the one before was removed meanwhile, which this one then is, too.
+    /// Keeps what `used` was renewed to; `false` when that was removed meanwhile, which this one then is, too, or has made room
+    /// for another, which stays.
     ///
     /// # Errors
     /// [`StoreError`]; then the new one is used, and not kept.
-    pub(super) fn renew(&self, account: &Account, grant: Grant) -> Result<bool, StoreError> {
-        let kept = match &self.store {
-            Some(store) => store.replace(&key(account), &grant.written()),
-            None => Ok(true),
+    pub(super) fn renew(
+        &self,
+        account: &Account,
+        used: &Arc<Grant>,
+        grant: Grant,
+    ) -> Result<bool, StoreError> {
+        let _writing = self.writing();
+        let Some(slot) = self.slot(account).filter(|slot| slot.holds(used)) else {
+            return Ok(false);
         };
-        if matches!(kept, Ok(false)) {
-            self.slots.remove(account);
-            self.tell();
-            return kept;
+        let (grant, stored) = (Arc::new(grant), slot.stored.load_full());
+        let change = match &self.store {
+            Some(store) => {
+                let known = |plain: &[u8]| stored.is_in(plain);
+                store.replace(&key(account), known, &grant.written())
+            }
+            None => Ok(Change::Made),
+        };
+        match change {
+            Ok(Change::Made) => slot.hold(grant),
+            Ok(change) => {
+                self.yield_to(account, &slot, change);
+                return Ok(false);
+            }
+            Err(error) => {
+                slot.grant.store(grant);
+                return Err(error);
+            }
         }
-        match self.slot(account) {
-            Some(slot) => slot.grant.store(Arc::new(grant)),
-            None => return Ok(false),
-        }
-        kept
+        Ok(true)
     }
 
-    /// Removes a grant; the one that was there.
+    /// Nothing follows `used`: removes it. What is there instead by now, if anything is.
+    ///
+    /// # Errors
+    /// [`StoreError`]; it is no longer used all the same.
+    pub(super) fn end(
+        &self,
+        account: &Account,
+        used: &Arc<Grant>,
+    ) -> Result<Option<Arc<Grant>>, StoreError> {
+        let _writing = self.writing();
+        let Some(slot) = self.slot(account) else {
+            return Ok(None);
+        };
+        if slot.holds(used) {
+            let stored = slot.stored.load_full();
+            let change = self.store.as_ref().map_or(Ok(Change::Made), |store| {
+                store.remove_known(&key(account), |plain| stored.is_in(plain))
+            });
+            let (change, failed) = match change {
+                Ok(change) => (change, None),
+                Err(error) => (Change::Gone, Some(error)),
+            };
+            self.yield_to(account, &slot, change);
+            if let Some(error) = failed {
+                return Err(error);
+            }
+        }
+        Ok(self.slot(account).map(|slot| slot.grant.load_full()))
+    }
+
+    /// What is in the place of a grant in the store is what is used: another one, or none.
+    fn yield_to(&self, account: &Account, slot: &Slot, change: Change) {
+        let address = &slot.stored.load().address;
+        let other = match change {
+            Change::Other(plain) => Grant::read(&plain),
+            Change::Made | Change::Gone => None,
+        };
+        match other.filter(|other| other.address == *address) {
+            Some(other) => slot.hold(Arc::new(other)),
+            None => drop(self.slots.remove(account)),
+        }
+        self.tell();
+    }
+
+    /// Removes a grant, whichever it is; the one that was there.
     ///
     /// # Errors
     /// [`StoreError`]; it is no longer used all the same.
     pub(super) fn remove(&self, account: &Account) -> Result<Option<Arc<Grant>>, StoreError> {
+        let _writing = self.writing();
         let removed = self.slots.remove(account);
         let stored = self.store.as_ref().map(|store| store.remove(&key(account)));
         self.tell();
@@ -177,12 +289,45 @@ impl Grants {
         self.store.as_ref()
     }
 
+    /// Whoever calls it holds `writing`, or is alone.
     fn hold(&self, account: &Account, grant: Grant) {
-        let slot = Arc::new(Slot {
-            grant: ArcSwap::from_pointee(grant),
-            refreshing: Arc::default(),
-        });
-        self.slots.insert(account.clone(), slot);
+        let grant = Arc::new(grant);
+        match self.slot(account) {
+            Some(slot) => slot.hold(grant),
+            None => drop(
+                self.slots
+                    .insert(account.clone(), Arc::new(Slot::of(grant))),
+            ),
+        }
+    }
+
+    /// A panic under the lock leaves nothing half done, so poison says nothing.
+    fn writing(&self) -> MutexGuard<'_, ()> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seen {
+    fn read(store: &Store, spec: &ConnectSpec) -> Result<Self, StoreError> {
+        let (records, strange) = store.read()?;
+        if strange > 0 {
+            tracing::warn!(
+                strange,
+                "files of the connection store do not open: sealed with another key, damaged, or too many"
+            );
+        }
+        let mut seen = Self {
+            grants: HashMap::new(),
+            others: Vec::new(),
+        };
+        for record in records {
+            if record.key.kind == GRANT {
+                seen.grants.extend(read(&record, spec));
+            } else {
+                seen.others.push(record);
+            }
+        }
+        Ok(seen)
     }
 }
 
@@ -251,6 +396,11 @@ mod tests {
         }
     }
 
+    /// What is used for Ana now.
+    fn now(grants: &Grants) -> Arc<Grant> {
+        grants.slot(&ana()).unwrap().grant.load_full()
+    }
+
     #[test]
     fn a_grant_is_used_at_the_address_it_was_given_for_and_nowhere_else() {
         let directory = tempfile::tempdir().unwrap();
@@ -272,13 +422,93 @@ mod tests {
         let (other, _) = Grants::open(&spec).unwrap();
         grants.put(&ana(), a_grant("at-1")).unwrap();
         other.load(&spec).unwrap();
-        assert!(other.renew(&ana(), a_grant("at-2")).unwrap());
+        assert!(other.renew(&ana(), &now(&other), a_grant("at-2")).unwrap());
         grants.load(&spec).unwrap();
-        let seen = grants.slot(&ana()).unwrap().grant.load_full();
-        assert_eq!(seen.access.expose_secret(), "at-2");
+        assert_eq!(now(&grants).access.expose_secret(), "at-2");
         assert!(other.remove(&ana()).unwrap().is_some());
         // What the first still has in hand comes to nothing.
-        assert!(!grants.renew(&ana(), a_grant("at-3")).unwrap());
+        let used = now(&grants);
+        assert!(!grants.renew(&ana(), &used, a_grant("at-3")).unwrap());
         assert!(grants.slot(&ana()).is_none() && grants.all().is_empty());
+    }
+
+    #[test]
+    fn a_read_puts_nothing_back_that_was_renewed_removed_or_given_while_it_was_under_way() {
+        let directory = tempfile::tempdir().unwrap();
+        let spec = spec(directory.path(), "https://mcp.example/mcp");
+        let (grants, _) = Grants::open(&spec).unwrap();
+        grants.put(&ana(), a_grant("at-1")).unwrap();
+        let slot = grants.slot(&ana()).unwrap();
+        let begun = || Seen::read(grants.store().unwrap(), &spec).unwrap();
+        let seen = begun();
+        assert!(
+            grants
+                .renew(&ana(), &now(&grants), a_grant("at-2"))
+                .unwrap()
+        );
+        grants.take_over(&seen, &spec);
+        assert_eq!(now(&grants).access.expose_secret(), "at-2");
+        // Whoever waits for a renewal waits in the place where it is.
+        assert!(Arc::ptr_eq(&slot, &grants.slot(&ana()).unwrap()));
+        let seen = begun();
+        assert!(grants.remove(&ana()).unwrap().is_some());
+        grants.take_over(&seen, &spec);
+        assert!(grants.slot(&ana()).is_none());
+        let seen = begun();
+        grants.put(&ana(), a_grant("at-3")).unwrap();
+        grants.take_over(&seen, &spec);
+        assert_eq!(now(&grants).access.expose_secret(), "at-3");
+    }
+
+    #[test]
+    fn a_grant_ends_as_the_one_that_was_used_and_not_as_what_took_its_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let spec = spec(directory.path(), "https://mcp.example/mcp");
+        let (grants, _) = Grants::open(&spec).unwrap();
+        grants.put(&ana(), a_grant("at-1")).unwrap();
+        let (other, _) = Grants::open(&spec).unwrap();
+        let used = now(&grants);
+        // Another process renews it, and then so does this one with what is spent.
+        assert!(other.renew(&ana(), &now(&other), a_grant("at-2")).unwrap());
+        let instead = grants.end(&ana(), &used).unwrap().unwrap();
+        assert_eq!(instead.access.expose_secret(), "at-2");
+        let (again, _) = Grants::open(&spec).unwrap();
+        assert_eq!(now(&again).access.expose_secret(), "at-2");
+        // Nor does what was given anew end with what was used before, or make room for what that was renewed to.
+        grants.put(&ana(), a_grant("at-3")).unwrap();
+        assert!(!grants.renew(&ana(), &instead, a_grant("at-4")).unwrap());
+        assert!(!other.renew(&ana(), &now(&other), a_grant("at-5")).unwrap());
+        assert!(grants.end(&ana(), &instead).unwrap().is_some());
+        for all in [&grants, &other, &Grants::open(&spec).unwrap().0] {
+            assert_eq!(now(all).access.expose_secret(), "at-3");
+        }
+        assert!(grants.end(&ana(), &now(&grants)).unwrap().is_none());
+        assert!(Grants::open(&spec).unwrap().0.all().is_empty());
+    }
+
+    #[test]
+    fn a_renewed_grant_that_could_not_be_written_is_used_on_whatever_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let spec = spec(directory.path(), "https://mcp.example/mcp");
+        let (grants, _) = Grants::open(&spec).unwrap();
+        grants.put(&ana(), a_grant("at-1")).unwrap();
+        let lock = grants.store().unwrap().directory().join(".lock");
+        std::fs::remove_file(&lock).unwrap();
+        std::fs::create_dir(&lock).unwrap();
+        assert!(
+            grants
+                .renew(&ana(), &now(&grants), a_grant("at-2"))
+                .is_err()
+        );
+        std::fs::remove_dir(&lock).unwrap();
+        grants.load(&spec).unwrap();
+        assert_eq!(now(&grants).access.expose_secret(), "at-2");
+        assert!(
+            grants
+                .renew(&ana(), &now(&grants), a_grant("at-3"))
+                .unwrap()
+        );
+        let (again, _) = Grants::open(&spec).unwrap();
+        assert_eq!(now(&again).access.expose_secret(), "at-3");
     }
 }

@@ -104,6 +104,16 @@ impl Grant {
         Zeroizing::new(serde_json::to_vec(&written).expect("strings and numbers serialise"))
     }
 
+    /// Whether it is the same as `other` in every word.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        *self.written() == *other.written()
+    }
+
+    /// Whether it is what a text says that was sealed.
+    pub(super) fn is_in(&self, text: &[u8]) -> bool {
+        Self::read(text).is_some_and(|read| read.is(self))
+    }
+
     /// The grant in a text that was sealed.
     pub(super) fn read(text: &[u8]) -> Option<Self> {
         // Tokens hold no characters that JSON escapes (see `token`), so borrowing never fails.

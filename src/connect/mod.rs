@@ -392,7 +392,7 @@ impl Connections {
             }
             seen = stamp;
             let this = self.clone();
-            let load = move || this.shared.grants.load(&this.shared.spec).map(drop);
+            let load = move || this.shared.grants.load(&this.shared.spec);
             match tokio::task::spawn_blocking(load).await {
                 Ok(Ok(())) | Err(_) => {}
                 Ok(Err(error)) => tracing::error!(%error, "the connection store cannot be read"),

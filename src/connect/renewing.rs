@@ -56,26 +56,28 @@ impl Connections {
         stale: &Arc<Grant>,
     ) -> Result<Option<Arc<Grant>>, ConnectError> {
         let _one = Arc::clone(&slot.refreshing).lock_owned().await;
-        let current = slot.grant.load_full();
-        if !Arc::ptr_eq(&current, stale) {
-            return Ok(self.current(account));
-        }
+        self.look_at(account).await;
+        let current = match self.current(account) {
+            Some(current) if Arc::ptr_eq(&current, stale) => current,
+            // Somebody has seen to it already.
+            other => return Ok(other),
+        };
         let Some(refresh) = &current.refresh else {
-            return self.ended(account);
+            return self.ended(account, &current);
         };
         let login = self.login(&account.upstream).await?;
         // What one server gave is shown to no other.
         if login.server.issuer != current.issuer {
-            return self.ended(account);
+            return self.ended(account, &current);
         }
         let client = self.client(&account.upstream, &login.server, false).await?;
         let tokens = refreshed(&login, &client, &current, refresh, &self.shared.fetcher).await;
         let tokens = match tokens {
             Ok(tokens) => tokens,
-            Err(TokenError::InvalidGrant) => return self.ended(account),
+            Err(TokenError::InvalidGrant) => return self.ended(account, &current),
             Err(TokenError::InvalidClient) => {
                 self.forget_client(&login.server);
-                return self.ended(account);
+                return self.ended(account, &current);
             }
             Err(error) => return Err(error.into()),
         };
@@ -91,34 +93,48 @@ impl Connections {
             since: current.since,
             who: current.who.clone(),
         };
-        let kept = self.keep(account, next).await;
-        match kept {
-            Ok(true) => {}
-            Ok(false) => return Ok(None),
-            Err(error) => {
-                tracing::error!(%error, "a renewed connection could not be written; it is lost with this process");
-            }
+        if let Err(error) = self.keep(account, &current, next).await {
+            tracing::error!(%error, "a renewed connection could not be written; it is lost with this process");
         }
         Ok(self.current(account))
     }
 
-    async fn keep(&self, account: &Account, next: Grant) -> Result<bool, StoreError> {
+    /// Another process may have renewed it, and the server takes a refresh token once.
+    async fn look_at(&self, account: &Account) {
         let (this, account) = (self.clone(), account.clone());
-        let keep = move || this.shared.grants.renew(&account, next);
+        let look = move || this.shared.grants.look_at(&account, &this.shared.spec);
+        // One that panics has changed nothing.
+        drop(tokio::task::spawn_blocking(look).await);
+    }
+
+    async fn keep(
+        &self,
+        account: &Account,
+        used: &Arc<Grant>,
+        next: Grant,
+    ) -> Result<bool, StoreError> {
+        let (this, account, used) = (self.clone(), account.clone(), Arc::clone(used));
+        let keep = move || this.shared.grants.renew(&account, &used, next);
         tokio::task::spawn_blocking(keep).await.unwrap_or(Ok(false))
     }
 
-    /// Nothing follows this grant: somebody has to log in again.
-    pub(super) fn ended(&self, account: &Account) -> Result<Option<Arc<Grant>>, ConnectError> {
+    /// Nothing follows this grant: somebody has to log in again, unless another one has taken its place meanwhile.
+    pub(super) fn ended(
+        &self,
+        account: &Account,
+        used: &Arc<Grant>,
+    ) -> Result<Option<Arc<Grant>>, ConnectError> {
         // What the upstream wants may be something else by now: the next login looks again.
         if let Some(known) = self.shared.logins.get(&account.upstream)
             && let Ok(mut known) = known.try_lock()
         {
             *known = None;
         }
-        tracing::info!(upstream = %account.upstream, "a connection has ended; its principal has to log in again");
-        self.shared.grants.remove(account)?;
-        Ok(None)
+        let instead = self.shared.grants.end(account, used)?;
+        if instead.is_none() {
+            tracing::info!(upstream = %account.upstream, "a connection has ended; its principal has to log in again");
+        }
+        Ok(instead)
     }
 }
 

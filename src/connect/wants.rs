@@ -76,8 +76,12 @@ impl Connections {
         {
             return Ok(false);
         }
-        self.ended(account)?;
-        Ok(true)
+        let instead = self.ended(account, used)?;
+        if instead.is_some() {
+            // What took its place is judged by what the upstream says of that.
+            self.shared.wants.forget(account);
+        }
+        Ok(instead.is_none())
     }
 }
 

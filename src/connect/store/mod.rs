@@ -2,7 +2,8 @@
 //!
 //! Guarantees: nothing is on disk but sealed text, not even whose it is; a file opens only under its own name and with one of
 //! our keys; each is written whole or not at all, mode 0600; what a revocation removed is not brought back by a refresh that
-//! was under way; two processes may use one directory. Bound: 10,000 records; then no new one is taken. Deliberately absent:
+//! was under way, and what somebody else has written meanwhile is neither replaced nor removed by it; two processes may use one
+//! directory. Bound: 10,000 records; then no new one is taken. Deliberately absent:
 //! what the records mean.
 
 #[cfg(test)]
@@ -51,6 +52,17 @@ pub struct Record {
     pub key: Key,
     /// What it says.
     pub plain: Zeroizing<Vec<u8>>,
+}
+
+/// What became of a change to a record as it was known.
+#[derive(Debug)]
+pub enum Change {
+    /// It was made.
+    Made,
+    /// There is no such record any more, because somebody removed it.
+    Gone,
+    /// Somebody has written another one: what that says.
+    Other(Zeroizing<Vec<u8>>),
 }
 
 /// Why something could not be kept or read.
@@ -160,17 +172,52 @@ impl Store {
         self.write(&name, key, plain)
     }
 
-    /// Keeps a record in the place of the one before; `false` when there is none any more, because somebody removed it.
+    /// The record of this key, if there is one that opens.
+    pub fn find(&self, key: &Key) -> Option<Record> {
+        self.record(&name_of(key))
+    }
+
+    /// Keeps a record in the place of the one before, of which `known` says whether it is the one that was known.
     ///
     /// # Errors
     /// As [`Store::put`].
-    pub fn replace(&self, key: &Key, plain: &[u8]) -> Result<bool, StoreError> {
+    pub fn replace(
+        &self,
+        key: &Key,
+        known: impl FnOnce(&[u8]) -> bool,
+        plain: &[u8],
+    ) -> Result<Change, StoreError> {
+        self.change(key, known, |name| self.write(name, key, plain))
+    }
+
+    /// Removes a record if it is the one that was known, as `known` says.
+    ///
+    /// # Errors
+    /// [`StoreError::File`].
+    pub fn remove_known(
+        &self,
+        key: &Key,
+        known: impl FnOnce(&[u8]) -> bool,
+    ) -> Result<Change, StoreError> {
+        self.change(key, known, |name| self.unlink(name).map(drop))
+    }
+
+    fn change(
+        &self,
+        key: &Key,
+        known: impl FnOnce(&[u8]) -> bool,
+        make: impl FnOnce(&str) -> Result<(), StoreError>,
+    ) -> Result<Change, StoreError> {
         let _lock = self.lock()?;
         let name = name_of(key);
         if !self.directory.join(&name).exists() {
-            return Ok(false);
+            return Ok(Change::Gone);
         }
-        self.write(&name, key, plain).map(|()| true)
+        match self.record(&name) {
+            Some(found) if !known(&found.plain) => Ok(Change::Other(found.plain)),
+            // One that does not open is of no use to anybody.
+            Some(_) | None => make(&name).map(|()| Change::Made),
+        }
     }
 
     /// Removes a record; `false` when there is none.
@@ -179,7 +226,11 @@ impl Store {
     /// [`StoreError::File`].
     pub fn remove(&self, key: &Key) -> Result<bool, StoreError> {
         let _lock = self.lock()?;
-        let path = self.directory.join(name_of(key));
+        self.unlink(&name_of(key))
+    }
+
+    fn unlink(&self, name: &str) -> Result<bool, StoreError> {
+        let path = self.directory.join(name);
         match fs::remove_file(&path) {
             Ok(()) => {
                 self.sync()?;

@@ -97,7 +97,8 @@ fn old_keys_open_and_the_first_one_seals_what_is_written_next() {
     assert_eq!(whose(&both), HashSet::from(["ana".to_owned()]));
     let new = Store::open(&spec(at, &[NEW])).unwrap();
     assert_eq!(new.read().unwrap().1, 1, "not sealed again by reading");
-    assert!(both.replace(&key("ana"), b"2").unwrap());
+    let replaced = both.replace(&key("ana"), |known| known == b"1", b"2");
+    assert!(matches!(replaced, Ok(Change::Made)));
     assert_eq!(whose(&new), HashSet::from(["ana".to_owned()]));
     let old = Store::open(&spec(at, &[OLD])).unwrap();
     assert!(whose(&old).is_empty());
@@ -132,9 +133,30 @@ fn what_was_removed_is_not_brought_back_by_a_refresh_under_way() {
     let before = gateway.stamp().unwrap();
     assert!(operator.remove(&key("ana")).unwrap());
     assert_ne!(gateway.stamp().unwrap(), before, "which the gateway sees");
-    assert!(!gateway.replace(&key("ana"), b"2").unwrap());
+    let replaced = gateway.replace(&key("ana"), |known| known == b"1", b"2");
+    assert!(matches!(replaced, Ok(Change::Gone)));
     assert!(whose(&gateway).is_empty());
     assert!(!operator.remove(&key("ana")).unwrap());
+}
+
+#[test]
+fn what_another_has_written_meanwhile_is_neither_replaced_nor_removed() {
+    let directory = tempfile::tempdir().unwrap();
+    let gateway = Store::open(&spec(directory.path(), &[NEW])).unwrap();
+    let other = Store::open(&spec(directory.path(), &[NEW])).unwrap();
+    gateway.put(&key("ana"), b"1").unwrap();
+    other.put(&key("ana"), b"2").unwrap();
+    let known = |plain: &[u8]| plain == b"1";
+    for change in [
+        gateway.replace(&key("ana"), known, b"3"),
+        gateway.remove_known(&key("ana"), known),
+    ] {
+        assert!(matches!(change, Ok(Change::Other(plain)) if *plain == *b"2"));
+    }
+    assert_eq!(*gateway.find(&key("ana")).unwrap().plain, *b"2");
+    let removed = other.remove_known(&key("ana"), |plain| plain == b"2");
+    assert!(matches!(removed, Ok(Change::Made)));
+    assert!(gateway.find(&key("ana")).is_none());
 }
 
 #[test]
