@@ -2,7 +2,7 @@
 //!
 //! Guarantees: what is in memory is in the store first; a grant whose upstream was given another address since is not used; what
 //! somebody removed from the store, in this process or beside it, is not used after a second; a read of the store puts nothing
-//! back that was written, or removed, while it was under way; a grant ends as the one that was used, never as another that took
+//! back that was written, or removed, while it was under way, and takes nothing away that it could not read; a grant ends as the one that was used, never as another that took
 //! its place. Bound: that of the store.
 
 use std::{
@@ -68,6 +68,8 @@ struct Seen {
     grants: HashMap<Account, Grant>,
     /// What it holds beside grants.
     others: Vec<Record>,
+    /// Whether that is all of it.
+    whole: bool,
 }
 
 impl Grants {
@@ -93,16 +95,17 @@ impl Grants {
         Ok((grants, seen.others))
     }
 
-    /// Takes over what the store holds now.
+    /// Takes over what the store holds now; whether all of it could be read.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub(super) fn load(&self, spec: &ConnectSpec) -> Result<(), StoreError> {
-        if let Some(store) = &self.store {
-            let seen = Seen::read(store, spec)?;
-            self.take_over(&seen, spec);
-        }
-        Ok(())
+    pub(super) fn load(&self, spec: &ConnectSpec) -> Result<bool, StoreError> {
+        let Some(store) = &self.store else {
+            return Ok(true);
+        };
+        let seen = Seen::read(store, spec)?;
+        self.take_over(&seen, spec);
+        Ok(seen.whole)
     }
 
     /// Takes over what was read where it differs from what is known here.
@@ -127,7 +130,10 @@ impl Grants {
     pub(super) fn look_at(&self, account: &Account, spec: &ConnectSpec) {
         let Some(store) = &self.store else { return };
         let _writing = self.writing();
-        let stored = store.find(&key(account));
+        // That it cannot be read just now ends nothing; whoever reads the whole store does so again.
+        let Ok(stored) = store.find(&key(account)) else {
+            return;
+        };
         let Some((_, grant)) = stored.and_then(|record| read(&record, spec)) else {
             self.slots.remove(account);
             return;
@@ -309,18 +315,19 @@ impl Grants {
 
 impl Seen {
     fn read(store: &Store, spec: &ConnectSpec) -> Result<Self, StoreError> {
-        let (records, strange) = store.read()?;
-        if strange > 0 {
+        let contents = store.read()?;
+        if contents.strange > 0 {
             tracing::warn!(
-                strange,
+                strange = contents.strange,
                 "files of the connection store do not open: sealed with another key, damaged, or too many"
             );
         }
         let mut seen = Self {
             grants: HashMap::new(),
             others: Vec::new(),
+            whole: contents.unread == 0,
         };
-        for record in records {
+        for record in contents.records {
             if record.key.kind == GRANT {
                 seen.grants.extend(read(&record, spec));
             } else {
@@ -359,12 +366,19 @@ fn read(record: &Record, spec: &ConnectSpec) -> Option<(Account, Grant)> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use secrecy::ExposeSecret;
 
     use super::*;
-    use crate::connect::{
-        grant::tests::a_grant,
-        spec::{AccountSpec, ClientSpec, ServerSpec, StoreSpec},
+    use crate::{
+        connect::{
+            Connections,
+            grant::tests::a_grant,
+            spec::{AccountSpec, ClientSpec, ServerSpec, StoreSpec},
+        },
+        fetch::Fetcher,
+        tasks::Tasks,
     };
 
     fn spec(directory: &std::path::Path, address: &str) -> ConnectSpec {
@@ -399,6 +413,14 @@ mod tests {
     /// What is used for Ana now.
     fn now(grants: &Grants) -> Arc<Grant> {
         grants.slot(&ana()).unwrap().grant.load_full()
+    }
+
+    /// The one file of a record.
+    fn file_of(grants: &Grants) -> std::path::PathBuf {
+        let files = std::fs::read_dir(grants.store().unwrap().directory()).unwrap();
+        let mut files = files.map(|file| file.unwrap().path());
+        let is_sealed = |file: &std::path::PathBuf| file.extension().is_some();
+        files.find(is_sealed).unwrap()
     }
 
     #[test]
@@ -484,6 +506,54 @@ mod tests {
         }
         assert!(grants.end(&ana(), &now(&grants)).unwrap().is_none());
         assert!(Grants::open(&spec).unwrap().0.all().is_empty());
+    }
+
+    // SECURITY REL-9
+    #[tokio::test(start_paused = true)]
+    async fn what_could_not_be_read_is_read_again_though_nothing_changes_in_the_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let spec = spec(directory.path(), "https://mcp.example/mcp");
+        let (grants, _) = Grants::open(&spec).unwrap();
+        grants.put(&ana(), a_grant("at-1")).unwrap();
+        // The file is elsewhere, and at first cannot be read there.
+        let file = file_of(&grants);
+        let [aside, elsewhere] = ["aside", "elsewhere"].map(|name| directory.path().join(name));
+        std::fs::rename(&file, &aside).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &file).unwrap();
+        std::fs::create_dir(&elsewhere).unwrap();
+        let (fetcher, tasks) = (Fetcher::new(None).unwrap(), Tasks::new());
+        let connections = Connections::open(spec, fetcher, &tasks).unwrap();
+        let looks = |count| tokio::time::sleep(Duration::from_secs(count));
+        looks(3).await;
+        assert!(connections.current(&ana()).is_none());
+        std::fs::remove_dir(&elsewhere).unwrap();
+        std::fs::rename(&aside, &elsewhere).unwrap();
+        looks(3).await;
+        assert!(connections.current(&ana()).is_some());
+        tasks.stop();
+    }
+
+    // SECURITY REL-9
+    #[test]
+    fn a_file_that_cannot_be_read_for_a_while_ends_no_connection_and_is_read_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let spec = spec(directory.path(), "https://mcp.example/mcp");
+        let (grants, _) = Grants::open(&spec).unwrap();
+        grants.put(&ana(), a_grant("at-1")).unwrap();
+        let file = file_of(&grants);
+        let aside = directory.path().join("aside");
+        // What is there cannot be read as a file.
+        std::fs::rename(&file, &aside).unwrap();
+        std::fs::create_dir(&file).unwrap();
+        assert!(!grants.load(&spec).unwrap(), "not all of it");
+        assert_eq!(now(&grants).access.expose_secret(), "at-1");
+        assert!(Grants::open(&spec).is_ok(), "others are served");
+        std::fs::remove_dir(&file).unwrap();
+        std::fs::rename(&aside, &file).unwrap();
+        assert!(grants.load(&spec).unwrap());
+        std::fs::remove_file(&file).unwrap();
+        assert!(grants.load(&spec).unwrap());
+        assert!(grants.slot(&ana()).is_none());
     }
 
     #[test]

@@ -378,24 +378,38 @@ impl Connections {
         token::take_back(&login.server, &client, token, &self.shared.fetcher).await;
     }
 
-    /// Looks at the store for what another process did there.
+    /// Looks at the store for what another process did there; what could not be read is read again.
     async fn look(self) {
         let mut seen = None;
+        let mut failing = false;
         loop {
             tokio::time::sleep(LOOK).await;
             let Some(store) = self.shared.grants.store() else {
                 return;
             };
             let stamp = store.stamp();
-            if stamp == seen {
+            if stamp == seen && stamp.is_some() {
                 continue;
             }
-            seen = stamp;
             let this = self.clone();
             let load = move || this.shared.grants.load(&this.shared.spec);
-            match tokio::task::spawn_blocking(load).await {
-                Ok(Ok(())) | Err(_) => {}
-                Ok(Err(error)) => tracing::error!(%error, "the connection store cannot be read"),
+            let why = match tokio::task::spawn_blocking(load).await {
+                Ok(Ok(true)) => None,
+                Ok(Ok(false)) => Some("files in it cannot be read".to_owned()),
+                Ok(Err(error)) => Some(error.to_string()),
+                Err(_) => Some("reading it ended early".to_owned()),
+            };
+            seen = why.is_none().then_some(stamp).flatten();
+            let was_failing = std::mem::replace(&mut failing, why.is_some());
+            match why {
+                Some(why) if !was_failing => {
+                    tracing::error!(
+                        why,
+                        "the connection store cannot be read; what is known of it serves on"
+                    );
+                }
+                None if was_failing => tracing::info!("the connection store is read again"),
+                Some(_) | None => {}
             }
         }
     }

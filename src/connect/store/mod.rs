@@ -54,6 +54,17 @@ pub struct Record {
     pub plain: Zeroizing<Vec<u8>>,
 }
 
+/// What a directory held when it was read.
+#[derive(Debug, Default)]
+pub struct Contents {
+    /// Everything that opens.
+    pub records: Vec<Record>,
+    /// How many files do not: sealed with another key, damaged, or too many.
+    pub strange: usize,
+    /// How many files are there and could not be read this time.
+    pub unread: usize,
+}
+
 /// What became of a change to a record as it was known.
 #[derive(Debug)]
 pub enum Change {
@@ -135,22 +146,24 @@ impl Store {
         Ok(store)
     }
 
-    /// Everything that opens, and how many files do not.
+    /// What the directory holds.
     ///
     /// # Errors
     /// [`StoreError::File`] when the directory cannot be read.
-    pub fn read(&self) -> Result<(Vec<Record>, usize), StoreError> {
-        let (mut records, mut strange) = (Vec::new(), 0);
+    pub fn read(&self) -> Result<Contents, StoreError> {
+        let mut contents = Contents::default();
         for name in self.names()? {
             match self.record(&name) {
-                Some(record) if records.len() < RECORDS => records.push(record),
-                Some(_) => strange += 1,
+                Ok(Some(record)) if contents.records.len() < RECORDS => {
+                    contents.records.push(record);
+                }
+                Ok(_) => contents.strange += 1,
                 // Removed meanwhile.
-                None if !self.directory.join(&name).exists() => {}
-                None => strange += 1,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(_) => contents.unread += 1,
             }
         }
-        Ok((records, strange))
+        Ok(contents)
     }
 
     /// When the directory was changed last.
@@ -173,8 +186,18 @@ impl Store {
     }
 
     /// The record of this key, if there is one that opens.
-    pub fn find(&self, key: &Key) -> Option<Record> {
-        self.record(&name_of(key))
+    ///
+    /// # Errors
+    /// [`StoreError::File`] when it cannot be read, which says nothing of whether there is one.
+    pub fn find(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+        let name = name_of(key);
+        match self.record(&name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            found => found.map_err(|cause| StoreError::File {
+                path: self.directory.join(name),
+                cause,
+            }),
+        }
     }
 
     /// Keeps a record in the place of the one before, of which `known` says whether it is the one that was known.
@@ -214,9 +237,9 @@ impl Store {
             return Ok(Change::Gone);
         }
         match self.record(&name) {
-            Some(found) if !known(&found.plain) => Ok(Change::Other(found.plain)),
+            Ok(Some(found)) if !known(&found.plain) => Ok(Change::Other(found.plain)),
             // One that does not open is of no use to anybody.
-            Some(_) | None => make(&name).map(|()| Change::Made),
+            Ok(_) | Err(_) => make(&name).map(|()| Change::Made),
         }
     }
 
@@ -274,13 +297,18 @@ impl Store {
         self.sync()
     }
 
-    fn record(&self, name: &str) -> Option<Record> {
+    /// The record in a file; `None` where it does not open.
+    fn record(&self, name: &str) -> io::Result<Option<Record>> {
         let path = self.directory.join(name);
-        if fs::metadata(&path).ok()?.len() > FILE_BYTES {
-            return None;
+        if fs::metadata(&path)?.len() > FILE_BYTES {
+            return Ok(None);
         }
-        let text = fs::read_to_string(&path).ok()?;
-        let sealed = text.strip_prefix(HEAD)?;
+        let text = fs::read(&path)?;
+        Ok(self.opened(name, &text))
+    }
+
+    fn opened(&self, name: &str, text: &[u8]) -> Option<Record> {
+        let sealed = std::str::from_utf8(text).ok()?.strip_prefix(HEAD)?;
         let plain = self.sealers.iter().find_map(|sealer| {
             sealer
                 .open(Purpose::Connection, &[name.as_bytes()], sealed)

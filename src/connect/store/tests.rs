@@ -26,7 +26,7 @@ fn key(whose: &str) -> Key {
 }
 
 fn whose(store: &Store) -> HashSet<String> {
-    let (records, _) = store.read().unwrap();
+    let records = store.read().unwrap().records;
     records.into_iter().map(|record| record.key.whose).collect()
 }
 
@@ -56,7 +56,9 @@ fn what_is_kept_opens_after_a_restart_and_nothing_of_it_can_be_read_on_disk() {
     let ana = key("user:https://login.example:ana-PRINCIPAL-MARKER");
     store.put(&ana, MARKER.as_bytes()).unwrap();
     let again = Store::open(&spec(directory.path(), &[NEW])).unwrap();
-    let (records, strange) = again.read().unwrap();
+    let Contents {
+        records, strange, ..
+    } = again.read().unwrap();
     assert_eq!(strange, 0);
     assert_eq!(records[0].key, ana);
     assert_eq!(records[0].plain.as_slice(), MARKER.as_bytes());
@@ -96,7 +98,11 @@ fn old_keys_open_and_the_first_one_seals_what_is_written_next() {
     let both = Store::open(&spec(at, &[NEW, OLD])).unwrap();
     assert_eq!(whose(&both), HashSet::from(["ana".to_owned()]));
     let new = Store::open(&spec(at, &[NEW])).unwrap();
-    assert_eq!(new.read().unwrap().1, 1, "not sealed again by reading");
+    assert_eq!(
+        new.read().unwrap().strange,
+        1,
+        "not sealed again by reading"
+    );
     let replaced = both.replace(&key("ana"), |known| known == b"1", b"2");
     assert!(matches!(replaced, Ok(Change::Made)));
     assert_eq!(whose(&new), HashSet::from(["ana".to_owned()]));
@@ -113,7 +119,7 @@ fn a_record_does_not_open_under_the_name_of_another() {
     let path = |whose: &str| store.directory().join(name_of(&key(whose)));
     fs::copy(path("mallory"), path("ana")).unwrap();
     assert_eq!(whose(&store), HashSet::from(["mallory".to_owned()]));
-    assert_eq!(store.read().unwrap().1, 1);
+    assert_eq!(store.read().unwrap().strange, 1);
     // Nor when any byte of it was changed.
     let sealed = fs::read(path("mallory")).unwrap();
     for at in 0..sealed.len() {
@@ -153,10 +159,10 @@ fn what_another_has_written_meanwhile_is_neither_replaced_nor_removed() {
     ] {
         assert!(matches!(change, Ok(Change::Other(plain)) if *plain == *b"2"));
     }
-    assert_eq!(*gateway.find(&key("ana")).unwrap().plain, *b"2");
+    assert_eq!(*gateway.find(&key("ana")).unwrap().unwrap().plain, *b"2");
     let removed = other.remove_known(&key("ana"), |plain| plain == b"2");
     assert!(matches!(removed, Ok(Change::Made)));
-    assert!(gateway.find(&key("ana")).is_none());
+    assert!(gateway.find(&key("ana")).unwrap().is_none());
 }
 
 #[test]
