@@ -127,6 +127,10 @@ impl Upstreams for Fleet {
         }
     }
 
+    fn time(&self, upstream: &UpstreamId) -> Option<Duration> {
+        self.all.get(upstream).map(|upstream| upstream.time())
+    }
+
     fn claim(
         &self,
         identity: &Arc<Identity>,

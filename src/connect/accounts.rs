@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use super::{
     flows::Account,
     grant::Grant,
+    renewing::Renewal,
     spec::ConnectSpec,
     store::{Change, GRANT, Key, RECORDS, Record, Store, StoreError},
 };
@@ -28,8 +29,8 @@ pub(super) struct Slot {
     pub(super) grant: ArcSwap<Grant>,
     /// What the store holds of it, as far as is known here: an older one where `grant` could not be written.
     stored: ArcSwap<Grant>,
-    /// Held while a refresh is under way: there is one at a time, since most servers take a refresh token once.
-    pub(super) refreshing: Arc<tokio::sync::Mutex<()>>,
+    /// Never held across an await.
+    pub(super) renewal: Mutex<Renewal>,
 }
 
 impl Slot {
@@ -37,7 +38,7 @@ impl Slot {
         Self {
             grant: ArcSwap::new(Arc::clone(&grant)),
             stored: ArcSwap::new(grant),
-            refreshing: Arc::default(),
+            renewal: Mutex::default(),
         }
     }
 
@@ -47,7 +48,8 @@ impl Slot {
         self.grant.store(grant);
     }
 
-    fn holds(&self, used: &Arc<Grant>) -> bool {
+    /// Whether that is the grant here.
+    pub(super) fn holds(&self, used: &Arc<Grant>) -> bool {
         Arc::ptr_eq(&self.grant.load(), used)
     }
 }
@@ -365,7 +367,7 @@ fn read(record: &Record, spec: &ConnectSpec) -> Option<(Account, Grant)> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::time::Duration;
 
     use secrecy::ExposeSecret;
@@ -381,7 +383,8 @@ mod tests {
         tasks::Tasks,
     };
 
-    fn spec(directory: &std::path::Path, address: &str) -> ConnectSpec {
+    /// Of one upstream, with a store in this directory.
+    pub(in crate::connect) fn spec(directory: &std::path::Path, address: &str) -> ConnectSpec {
         let account = AccountSpec {
             address: address.into(),
             resource: None,
@@ -403,7 +406,7 @@ mod tests {
         }
     }
 
-    fn ana() -> Account {
+    pub(in crate::connect) fn ana() -> Account {
         Account {
             upstream: UpstreamId::parse("github").unwrap(),
             principal: Principal::new("ana"),

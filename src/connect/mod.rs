@@ -257,12 +257,11 @@ impl Connections {
         match grant.freshness(unix_seconds()) {
             Freshness::Fresh => Ok(Some(grant)),
             Freshness::Due => {
-                if slot.refreshing.try_lock().is_ok() {
-                    drop(self.begin_renewal(account, slot, &grant));
-                }
+                // To the end, though nobody waits for it.
+                drop(self.renewal(account, &slot, &grant));
                 Ok(Some(grant))
             }
-            Freshness::Over => self.renewed(account, slot, &grant).await,
+            Freshness::Over => self.renewed(account, &slot, &grant).await,
         }
     }
 
@@ -276,7 +275,7 @@ impl Connections {
         used: &Arc<Grant>,
     ) -> Result<Option<Arc<Grant>>, ConnectError> {
         match self.shared.grants.slot(account) {
-            Some(slot) => self.renewed(account, slot, used).await,
+            Some(slot) => self.renewed(account, &slot, used).await,
             None => Ok(None),
         }
     }

@@ -1,12 +1,21 @@
 //! Renewing: another token for one that ends, or that the upstream took no more.
 //!
-//! Guarantees: a grant is renewed once however many need it, to the end, whoever waits for it; a refresh token is shown to the
-//! server that gave it alone. Deliberately absent: when a grant is to be renewed, which it says itself.
+//! Guarantees: a grant is renewed once however many need it, to the end, whoever waits for it, and for [`LAST_WORDS`] also when
+//! the gateway stops; a failure is the answer for [`AGAIN`], so that an authorization server is not asked once for each call; a
+//! refresh token is shown to the server that gave it alone. Deliberately absent: when a grant is to be renewed, which it says
+//! itself, and for how long somebody waits.
 
-use std::sync::Arc;
+use std::{
+    sync::{Arc, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
 
+use futures_util::{
+    FutureExt as _,
+    future::{BoxFuture, Shared},
+};
 use secrecy::SecretString;
-use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::{
     Account, ConnectError, Connections, Grant,
@@ -17,45 +26,107 @@ use super::{
 };
 use crate::{fetch::Fetcher, seal::unix_seconds};
 
+/// How long a failure is remembered.
+const AGAIN: Duration = Duration::from_secs(2);
+/// How long a renewal may go on when the gateway stops: the server may have given the next token already, and takes the one
+/// before no more.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// What comes of renewing: what is there then.
+type Renewed = Result<Option<Arc<Grant>>, ConnectError>;
+/// A renewal that all wait for who need it.
+type Waiting = Shared<BoxFuture<'static, Renewed>>;
+
+/// How renewing one grant stands.
+#[derive(Debug, Default)]
+pub(super) struct Renewal {
+    under_way: Option<Waiting>,
+    failed: Option<(ConnectError, Instant)>,
+}
+
+impl Slot {
+    fn renewing(&self) -> MutexGuard<'_, Renewal> {
+        // A panic under the lock leaves nothing half done, so poison says nothing.
+        self.renewal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn learn(&self, renewed: &Renewed) {
+        let failed = renewed.as_ref().err().cloned();
+        *self.renewing() = Renewal {
+            under_way: None,
+            failed: failed.map(|error| (error, Instant::now() + AGAIN)),
+        };
+    }
+}
+
 impl Connections {
     pub(super) async fn renewed(
         &self,
         account: &Account,
-        slot: Arc<Slot>,
+        slot: &Arc<Slot>,
         stale: &Arc<Grant>,
-    ) -> Result<Option<Arc<Grant>>, ConnectError> {
-        let done = self.begin_renewal(account, slot, stale);
-        done.await.unwrap_or(Err(ConnectError::Stopping))
+    ) -> Renewed {
+        if !slot.holds(stale) {
+            // Somebody has seen to it already.
+            return Ok(self.current(account));
+        }
+        self.renewal(account, slot, stale)?.await
     }
 
-    /// Renews to the end, whoever waits for it: half a renewal loses the grant, since servers take a refresh token once.
-    pub(super) fn begin_renewal(
+    /// The renewal of `stale` that is under way, or a new one. It goes on to the end, whoever waits for it: half a renewal loses
+    /// the grant, since servers take a refresh token once.
+    ///
+    /// # Errors
+    /// Why one failed a moment ago.
+    pub(super) fn renewal(
         &self,
         account: &Account,
-        slot: Arc<Slot>,
+        slot: &Arc<Slot>,
         stale: &Arc<Grant>,
-    ) -> oneshot::Receiver<Result<Option<Arc<Grant>>, ConnectError>> {
-        let (done, outcome) = oneshot::channel();
+    ) -> Result<Waiting, ConnectError> {
+        let mut renewing = slot.renewing();
+        if let Some(under_way) = &renewing.under_way {
+            return Ok(under_way.clone());
+        }
+        if let Some((error, until)) = &renewing.failed
+            && Instant::now() < *until
+        {
+            return Err(error.clone());
+        }
         let (this, account, stale) = (self.clone(), account.clone(), Arc::clone(stale));
-        self.shared.tasks.spawn(async move {
-            let result = this.renew(&account, &slot, &stale).await;
-            if let Err(error) = &result {
+        let slot: Weak<Slot> = Arc::downgrade(slot);
+        let renewal = async move {
+            let renewed = this.renew(&account, &stale).await;
+            if let Err(error) = &renewed {
                 let upstream = &account.upstream;
                 tracing::warn!(%upstream, %error, "a connection could not be renewed");
             }
-            // Whoever began it may have gone.
-            drop(done.send(result));
-        });
-        outcome
+            if let Some(slot) = Weak::upgrade(&slot) {
+                slot.learn(&renewed);
+            }
+            renewed
+        };
+        let waiting = renewal.boxed().shared();
+        renewing.under_way = Some(waiting.clone());
+        self.see_through(waiting.clone());
+        Ok(waiting)
     }
 
-    async fn renew(
-        &self,
-        account: &Account,
-        slot: &Slot,
-        stale: &Arc<Grant>,
-    ) -> Result<Option<Arc<Grant>>, ConnectError> {
-        let _one = Arc::clone(&slot.refreshing).lock_owned().await;
+    fn see_through(&self, waiting: Waiting) {
+        let stopping = self.shared.tasks.token().clone();
+        self.shared.tasks.spawn_orderly(async move {
+            let too_late = async {
+                stopping.cancelled().await;
+                tokio::time::sleep(LAST_WORDS).await;
+            };
+            tokio::select! {
+                _ = waiting => {}
+                () = too_late => {}
+            }
+        });
+    }
+
+    async fn renew(&self, account: &Account, stale: &Arc<Grant>) -> Renewed {
         self.look_at(account).await;
         let current = match self.current(account) {
             Some(current) if Arc::ptr_eq(&current, stale) => current,
@@ -119,11 +190,7 @@ impl Connections {
     }
 
     /// Nothing follows this grant: somebody has to log in again, unless another one has taken its place meanwhile.
-    pub(super) fn ended(
-        &self,
-        account: &Account,
-        used: &Arc<Grant>,
-    ) -> Result<Option<Arc<Grant>>, ConnectError> {
+    pub(super) fn ended(&self, account: &Account, used: &Arc<Grant>) -> Renewed {
         // What the upstream wants may be something else by now: the next login looks again.
         if let Some(known) = self.shared.logins.get(&account.upstream)
             && let Ok(mut known) = known.try_lock()
@@ -157,4 +224,36 @@ async fn refreshed(
             .map(|resource| ("resource", resource)),
     );
     token::ask(&login.server, client, &fields, fetcher).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        connect::{
+            accounts::tests::{ana, spec},
+            grant::tests::a_grant,
+        },
+        tasks::Tasks,
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_is_the_answer_for_a_while_and_then_all_wait_for_one_renewal() {
+        let directory = tempfile::tempdir().unwrap();
+        let spec = spec(directory.path(), "https://mcp.example/mcp");
+        let (fetcher, tasks) = (Fetcher::new(None).unwrap(), Tasks::new());
+        let connections = Connections::open(spec, fetcher, &tasks).unwrap();
+        let grants = &connections.shared.grants;
+        grants.put(&ana(), a_grant("at-1")).unwrap();
+        let slot = grants.slot(&ana()).unwrap();
+        let used = slot.grant.load_full();
+        slot.learn(&Err(ConnectError::Busy));
+        let again = || connections.renewal(&ana(), &slot, &used);
+        assert!(matches!(again(), Err(ConnectError::Busy)));
+        let waited = connections.renewed(&ana(), &slot, &used).await;
+        assert!(matches!(waited, Err(ConnectError::Busy)));
+        tokio::time::advance(AGAIN).await;
+        assert!(again().unwrap().ptr_eq(&again().unwrap()));
+        tasks.stop();
+    }
 }

@@ -1,8 +1,8 @@
 //! Login: a call to an upstream that people log in to waits until its principal has (PRODUCT 7, PROTOCOL D2a, F9).
 //!
 //! Guarantees: nothing reaches such an upstream for somebody who has not connected; who is to log in is asked to, in a round of
-//! the gateway's own, or told where, if their client cannot be asked; a refusal ends the call. Calls to other upstreams pass
-//! unread. Deliberately absent: how a token gets into a request, and what the pages do.
+//! the gateway's own, or told where, if their client cannot be asked; a refusal ends the call; a login that has to be renewed is
+//! waited for no longer than the upstream may take for a call. Calls to other upstreams pass unread. Deliberately absent: how a token gets into a request, and what the pages do.
 
 use std::{
     sync::Arc,
@@ -15,10 +15,10 @@ use futures_util::{
     future::{BoxFuture, Either},
     stream,
 };
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use tower::{Layer, Service};
 
-use super::{Error, LoginNeeded, Parts};
+use super::{Error, LoginNeeded, Parts, Upstreams};
 use crate::{
     call::{
         Call, Caller, Event, Identity, IdentityKind, InputRequired, Op, Outcome, Reply,
@@ -26,6 +26,7 @@ use crate::{
     },
     connect::{Account, ConnectError, Connections, Settled},
     json::{Json, Node},
+    metrics::{Bound, reached},
     protocol::{Revision, UpstreamId, meta, methods},
     stage::{Permitted, Way},
     upstream::{CredentialError, FromUpstream, UpstreamError},
@@ -41,9 +42,10 @@ const PATIENCE: Duration = Duration::from_secs(45);
 const MARGIN: Duration = Duration::from_secs(10);
 
 /// The layer; it does nothing where nobody logs in to anything.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct LoginLayer {
     connections: Option<Connections>,
+    upstreams: Arc<dyn Upstreams>,
     rounds: u32,
 }
 
@@ -51,6 +53,7 @@ impl LoginLayer {
     pub(super) fn new(parts: &Parts) -> Self {
         Self {
             connections: parts.connections.clone(),
+            upstreams: parts.upstreams.clone(),
             // The last word is ours and not the bound's.
             rounds: parts.asking.rounds.saturating_sub(1),
         }
@@ -63,6 +66,7 @@ impl<S> Layer<S> for LoginLayer {
     fn layer(&self, inner: S) -> Login<S> {
         Login {
             connections: self.connections.clone(),
+            upstreams: self.upstreams.clone(),
             rounds: self.rounds,
             inner,
         }
@@ -70,9 +74,10 @@ impl<S> Layer<S> for LoginLayer {
 }
 
 /// A service behind a login.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Login<S> {
     connections: Option<Connections>,
+    upstreams: Arc<dyn Upstreams>,
     rounds: u32,
     inner: S,
 }
@@ -112,6 +117,7 @@ where
             );
         let visit = Visit {
             logs_in,
+            time: self.upstreams.time(&route.upstream),
             connections: connections.clone(),
             account,
             caller: Arc::clone(&permitted.call.caller),
@@ -132,6 +138,8 @@ where
 struct Visit {
     connections: Connections,
     account: Account,
+    /// How long a call of the upstream may take, where less than the call itself says.
+    time: Option<Duration>,
     caller: Arc<Caller>,
     who: Arc<str>,
     op: Op,
@@ -173,10 +181,12 @@ impl Visit {
                 Settled::Pending => return self.still_waiting(&answer.notice),
             }
         }
-        match self.connections.grant(&self.account).await {
-            Ok(Some(_)) => {}
-            Ok(None) => return self.ask(),
-            Err(error) => return Err(self.failed(&error)),
+        let due = self.due(permitted.call.deadline);
+        match timeout_at(due, self.connections.grant(&self.account)).await {
+            Ok(Ok(Some(_))) => {}
+            Ok(Ok(None)) => return self.ask(),
+            Ok(Err(error)) => return Err(self.failed(&error)),
+            Err(_) => return Err(self.too_late()),
         }
         if self.logs_in {
             return Ok(Reply::Done(Outcome::Complete(self.logged_in())));
@@ -193,6 +203,12 @@ impl Visit {
             Some(notice) if self.caller.revision == Revision::V2025_11_25 => done(&notice, reply),
             Some(_) | None => reply,
         })
+    }
+
+    /// When the login must be there at the latest.
+    fn due(&self, deadline: Instant) -> Instant {
+        let of_upstream = self.time.map(|time| Instant::now() + time);
+        of_upstream.map_or(deadline, |due| due.min(deadline))
     }
 
     async fn wait(&self, notice: &str, deadline: Instant) -> Settled {
@@ -268,6 +284,14 @@ impl Visit {
             && self.round < self.rounds
             && methods::may_ask_back(self.op.method())
             && self.caller.capabilities.cover(&urls())
+    }
+
+    fn too_late(&self) -> Error {
+        reached(Bound::DeadlineCall);
+        Error::Upstream(FromUpstream {
+            upstream: self.account.upstream.clone(),
+            error: UpstreamError::Timeout("call"),
+        })
     }
 
     fn failed(&self, error: &ConnectError) -> Error {

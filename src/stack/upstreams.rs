@@ -17,6 +17,11 @@ pub trait Upstreams: Send + Sync + 'static {
     /// Carries one call to the upstream that its passage leads to, and ends by the call's deadline.
     fn call(&self, call: Call, passage: Passage) -> BoxFuture<'static, Result<Reply, Error>>;
 
+    /// How long a call of this upstream may take, where less than the call itself says.
+    fn time(&self, _upstream: &UpstreamId) -> Option<Duration> {
+        None
+    }
+
     /// What those upstreams offer to this principal alone is wanted, of which `of` says so: the claims, and how long each may
     /// be waited for. None, where all upstreams offer the same to everybody.
     fn claim(

@@ -205,6 +205,11 @@ impl Upstream {
         self.shared.regranted();
     }
 
+    /// How long a call may take.
+    pub fn time(&self) -> Duration {
+        self.shared.spec.timeouts.call
+    }
+
     /// How long a list may take.
     pub fn patience(&self) -> Duration {
         self.shared.spec.timeouts.list

@@ -14,7 +14,7 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::watch};
 use usher::tasks::Tasks;
 
 /// What an answer to a browser says of who gives it.
@@ -63,6 +63,8 @@ struct State {
 pub(super) struct LoginServer {
     pub(super) address: SocketAddr,
     state: Arc<Mutex<State>>,
+    /// Where what it is told waits for its answer.
+    held: watch::Sender<Option<&'static str>>,
     tasks: Tasks,
 }
 
@@ -87,16 +89,18 @@ impl LoginServer {
             tokens: Vec::new(),
             count: 0,
         }));
-        let tasks = Tasks::new();
-        let (family, shared) = (tasks.clone(), Arc::clone(&state));
+        let (tasks, held) = (Tasks::new(), watch::Sender::new(None));
+        let (family, shared, holding) = (tasks.clone(), Arc::clone(&state), held.clone());
         tasks.spawn(async move {
             loop {
                 let (socket, _) = listener.accept().await.unwrap();
-                let shared = Arc::clone(&shared);
+                let (shared, holding) = (Arc::clone(&shared), holding.clone());
                 family.spawn(async move {
                     let service = service_fn(move |request| {
-                        let shared = Arc::clone(&shared);
-                        async move { Ok::<_, Infallible>(answer(&shared, address, request).await) }
+                        let (shared, held) = (Arc::clone(&shared), holding.subscribe());
+                        async move {
+                            Ok::<_, Infallible>(answer(&shared, address, request, held).await)
+                        }
                     });
                     let served = hyper::server::conn::http1::Builder::new()
                         .serve_connection(TokioIo::new(socket), service);
@@ -107,6 +111,7 @@ impl LoginServer {
         Self {
             address,
             state,
+            held,
             tasks,
         }
     }
@@ -125,6 +130,11 @@ impl LoginServer {
 
     pub(super) fn manners(&self, change: impl FnOnce(&mut Manners)) {
         change(&mut self.state().manners);
+    }
+
+    /// Holds its answers at this path back, or lets them go.
+    pub(super) fn hold(&self, path: Option<&'static str>) {
+        self.held.send_replace(path);
     }
 
     /// Everything that was told at this path.
@@ -174,15 +184,15 @@ async fn answer(
     shared: &Mutex<State>,
     address: SocketAddr,
     request: Request<Incoming>,
+    mut held: watch::Receiver<Option<&'static str>>,
 ) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
     let body = String::from_utf8(body.to_vec()).unwrap();
-    let mut state = shared.lock().unwrap();
     let path = head.uri.path().to_owned();
     if head.method == http::Method::POST {
         let header = head.headers.get("authorization");
-        state.told.push(Told {
+        shared.lock().unwrap().told.push(Told {
             path: path.clone(),
             form: if path == "/register" {
                 HashMap::from([("json".to_owned(), body.clone())])
@@ -192,6 +202,9 @@ async fn answer(
             authorization: header.map(|value| value.to_str().unwrap().to_owned()),
         });
     }
+    let is_free = |held: &Option<&str>| held.is_none_or(|held| held != path);
+    drop(held.wait_for(is_free).await);
+    let mut state = shared.lock().unwrap();
     match path.as_str() {
         "/.well-known/oauth-authorization-server" => {
             let at = issuer(address);

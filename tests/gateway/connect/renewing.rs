@@ -2,8 +2,10 @@
 
 use std::{fs, path::Path};
 
-use super::{Browser, LoginServer, MODERN, Pairing, URLS, asked, gateway, github};
-use crate::harness::{Client, Gateway, Play, Upstream, eventually, text_result};
+use futures_util::future::join_all;
+
+use super::{Browser, LoginServer, MODERN, Pairing, URLS, asked, gateway, github, words};
+use crate::harness::{Client, Gateway, PATIENCE, Play, Upstream, eventually, text_result, within};
 
 /// Logs in with a client of everything.
 async fn logged_in(gateway: &Gateway) -> Client {
@@ -30,7 +32,7 @@ async fn a_token_that_ends_is_renewed_once_however_many_need_it() {
     let client = logged_in(&gateway).await;
     server.manners(|manners| manners.life = Some(3_600));
     let calls = (0..20).map(|_| async { client.call("github_t", "{}").await.text() });
-    for text in futures_util::future::join_all(calls).await {
+    for text in join_all(calls).await {
         assert_eq!(text, format!("Bearer {}", server.tokens()[1]));
     }
     assert_eq!(refreshes(&server), 1);
@@ -87,13 +89,34 @@ async fn a_server_that_cannot_be_reached_ends_no_connection() {
     assert_eq!(told.tool_error(), "upstream_unavailable");
     assert!(!told.body.contains("LEAK"), "{}", told.body);
     server.manners(|manners| manners.token_error = None);
-    assert!(
-        client
-            .call("github_t", "{}")
-            .await
-            .text()
-            .starts_with("Bearer")
-    );
+    // Nobody is asked to log in meanwhile.
+    eventually("it is renewed", async || {
+        let told = client.call("github_t", "{}").await.value();
+        assert_ne!(told["resultType"], "input_required", "{told}");
+        words(&told).starts_with("Bearer").then_some(())
+    })
+    .await;
+}
+
+// SECURITY REL-2
+#[tokio::test]
+async fn whoever_waits_for_a_renewal_is_answered_in_time_and_it_goes_on_once_for_all() {
+    let (server, github) = (LoginServer::start(), github(MODERN));
+    server.manners(|manners| manners.life = Some(20));
+    let brief = format!("{}, timeout: {{ call: 1s, list: 1s }}", server.auth());
+    let gateway = Gateway::of().upstream_with("github", &github, &brief);
+    let gateway = gateway.start().await;
+    let client = logged_in(&gateway).await;
+    server.manners(|manners| manners.life = Some(3_600));
+    server.hold(Some("/token"));
+    let calls = (0..3).map(|_| async { client.call("github_t", "{}").await.tool_error() });
+    let told = within(PATIENCE, "three answers", join_all(calls)).await;
+    assert_eq!(told, ["upstream_timeout"; 3]);
+    assert_eq!(refreshes(&server), 1);
+    server.hold(None);
+    let text = client.call("github_t", "{}").await.text();
+    assert_eq!(text, format!("Bearer {}", server.tokens()[1]));
+    assert_eq!(refreshes(&server), 1, "what was begun was seen through");
 }
 
 /// A gateway with a store in this directory.
