@@ -1,6 +1,6 @@
 //! An issuer's keys, fetched and kept fresh (PRODUCT 7, SECURITY B4, AUTHN-6, AUTHN-7).
 //!
-//! Guarantees: one fetch of an issuer at a time, whoever waits; what tokens ask for is fetched at most once in 30 s; a fetch
+//! Guarantees: one fetch of an issuer at a time, whoever waits, and to its end, whoever leaves; what tokens ask for is fetched at most once in 30 s; a fetch
 //! that fails leaves the keys there are, which serve until their lifetime ends; what a document names is fetched only as the
 //! fetcher lets a peer's word lead. A set that has not changed is not sent again, and one that says it is fresh for less than
 //! the configured time is read again sooner, but never more often than tokens may ask. Deliberately absent: what a key set is,
@@ -18,7 +18,10 @@ use std::{
 
 use bytes::Bytes;
 use http::HeaderValue;
-use tokio::{sync::Mutex, sync::watch, time::Instant};
+use tokio::{
+    sync::{Mutex, oneshot, watch},
+    time::Instant,
+};
 
 use crate::{
     auth::{
@@ -47,8 +50,9 @@ pub(super) struct KeyKeeper {
     number: usize,
     authenticator: Arc<Authenticator>,
     fetcher: Fetcher,
+    tasks: Tasks,
     // Held across a fetch: that is what makes it one at a time.
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
     /// Fetches that ended.
     done: AtomicU64,
     first: watch::Sender<bool>,
@@ -87,7 +91,8 @@ impl KeyKeeper {
             number,
             authenticator: authenticator.clone(),
             fetcher,
-            state: Mutex::default(),
+            tasks: tasks.clone(),
+            state: Arc::default(),
             done: AtomicU64::new(0),
             first: watch::Sender::new(false),
         });
@@ -115,9 +120,9 @@ impl KeyKeeper {
     }
 
     /// A token names a key that is not known, or there are none: fetches them, unless that was done for a token lately.
-    pub(super) async fn refresh(&self) {
+    pub(super) async fn refresh(self: &Arc<Self>) {
         let before = self.done.load(Ordering::Acquire);
-        let mut state = self.state.lock().await;
+        let mut state = Arc::clone(&self.state).lock_owned().await;
         // Whoever had it fetched it meanwhile, for all who waited.
         if self.done.load(Ordering::Acquire) != before {
             return;
@@ -127,7 +132,14 @@ impl KeyKeeper {
             return;
         }
         state.asked = Some(now);
-        self.fetch(&mut state).await;
+        // Whoever asks may leave, and nobody may ask again for a while: it is for everybody.
+        let (own, (over, ended)) = (Arc::clone(self), oneshot::channel::<()>());
+        self.tasks.spawn(async move {
+            own.fetch(&mut state).await;
+            drop((state, over));
+        });
+        // Over means that the sender is gone.
+        drop(ended.await);
     }
 
     fn spec(&self) -> Option<&IssuerSpec> {
@@ -266,6 +278,34 @@ mod tests {
     use super::*;
     use crate::{auth::spec::AuthSpec, fetch::answering::Answering};
 
+    const KEYS: &str = r#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
+
+    /// The keeper of the keys that this server has; it does not ask of its own.
+    fn keeper(server: &Answering) -> KeyKeeper {
+        let address = Address::configured(&format!("http://{}/keys", server.at), false).unwrap();
+        let spec = IssuerSpec {
+            issuer: "i".into(),
+            audiences: Vec::new(),
+            algorithms: Vec::new(),
+            keys: KeySource::Url(address),
+            refresh: Duration::from_secs(45),
+            lifetime: Duration::from_secs(3_600),
+            claims: crate::auth::spec::ClaimNames::default(),
+        };
+        KeyKeeper {
+            number: 0,
+            authenticator: Arc::new(Authenticator::new(AuthSpec::new(
+                "https://mcp.example.com",
+                vec![spec],
+            ))),
+            fetcher: Fetcher::new(None).unwrap(),
+            tasks: Tasks::new(),
+            state: Arc::default(),
+            done: AtomicU64::new(0),
+            first: watch::Sender::new(false),
+        }
+    }
+
     // SECURITY AUTHN-5
     #[test]
     fn keys_are_read_again_within_a_minute_however_seldom_it_was_asked_for() {
@@ -299,40 +339,35 @@ mod tests {
         assert_eq!(pause(&spec, true, None), LOOK);
     }
 
+    // SECURITY AUTHN-6
+    #[tokio::test]
+    async fn whoever_leaves_does_not_take_the_keys_along_that_were_asked_for() {
+        let length = KEYS.len();
+        let answer = format!("HTTP/1.1 200 X\r\ncontent-length: {length}\r\n\r\n{KEYS}");
+        let server = Answering::with(answer.into()).await;
+        let keeper = Arc::new(keeper(&server));
+        {
+            let mut asking = std::pin::pin!(keeper.refresh());
+            assert!(futures_util::poll!(asking.as_mut()).is_pending());
+        }
+        keeper.refresh().await;
+        assert!(keeper.authenticator.has_keys(0, unix_seconds()));
+        assert_eq!(server.seen().len(), 1);
+    }
+
     #[tokio::test]
     async fn a_set_that_has_not_changed_is_not_sent_again_and_serves_on() {
-        let body = r#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
         let tag = "etag: \"one\"\r\ncache-control: public, max-age=30\r\n";
         let server = Answering::by(move |sent| {
             if sent.contains("if-none-match: \"one\"") {
                 format!("HTTP/1.1 304 X\r\n{tag}\r\n").into()
             } else {
-                let length = body.len();
-                format!("HTTP/1.1 200 X\r\n{tag}content-length: {length}\r\n\r\n{body}").into()
+                let length = KEYS.len();
+                format!("HTTP/1.1 200 X\r\n{tag}content-length: {length}\r\n\r\n{KEYS}").into()
             }
         })
         .await;
-        let address = Address::configured(&format!("http://{}/keys", server.at), false).unwrap();
-        let spec = IssuerSpec {
-            issuer: "i".into(),
-            audiences: Vec::new(),
-            algorithms: Vec::new(),
-            keys: KeySource::Url(address),
-            refresh: Duration::from_secs(45),
-            lifetime: Duration::from_secs(3_600),
-            claims: crate::auth::spec::ClaimNames::default(),
-        };
-        let keeper = KeyKeeper {
-            number: 0,
-            authenticator: Arc::new(Authenticator::new(AuthSpec::new(
-                "https://mcp.example.com",
-                vec![spec],
-            ))),
-            fetcher: Fetcher::new(None).unwrap(),
-            state: Mutex::default(),
-            done: AtomicU64::new(0),
-            first: watch::Sender::new(false),
-        };
+        let keeper = keeper(&server);
         let mut state = State::default();
         keeper.fetch(&mut state).await;
         assert_eq!(state.fresh, Some(Duration::from_secs(30)));
