@@ -223,10 +223,12 @@ impl Authenticator {
     /// What a token that was verified before is worth now; `None` when that has to be found out anew.
     fn still(&self, verified: &Verified, audiences: &[Arc<str>], now: u64) -> Option<Verdict> {
         let refused = |error| Some(Verdict::Refused(error));
-        if now > verified.until {
-            return refused(AuthError::Invalid("expired"));
-        }
         match &verified.proof {
+            // Its server may have moved the end.
+            Proof::Introspected(_) if now > verified.until => return None,
+            Proof::Signed(_) if now > verified.until => {
+                return refused(AuthError::Invalid("expired"));
+            }
             Proof::Signed(key) if key.is_gone() => return None,
             Proof::Signed(key) if !key.serves(now) => return None,
             Proof::Introspected(until) if now > *until => return None,
@@ -319,8 +321,8 @@ impl Authenticator {
         ))
     }
 
-    /// Takes in what the authorization server said of a token, and decides by it. A token that is no longer active ends
-    /// what hangs on it.
+    /// Takes in what the authorization server said of a token, and decides by it. A token that is no longer active, or
+    /// of which it says something else than before, ends what hangs on it.
     pub fn put_introspected(
         &self,
         token: &str,
@@ -332,26 +334,20 @@ impl Authenticator {
             return Verdict::Refused(AuthError::Invalid("not a token of ours"));
         };
         let digest = Cache::digest(token);
-        let known = self.cache.find(&digest);
         match introspection::read(spec, self.spec.limits.skew, token, answer, now) {
-            Ok(mut verified) => {
-                // The same somebody stays the same: streams that are open hang on it.
-                if let Some(known) = known.filter(|known| known.identity.same(&verified.identity)) {
-                    verified.identity = known.identity.clone();
-                }
-                let verdict = if self.fits(&verified, audiences) {
-                    Verdict::Proved(verified.identity.clone())
+            Ok(verified) => {
+                let fits = self.fits(&verified, audiences);
+                let identity = (self.cache).keep_introspected(digest, token.len(), verified);
+                if fits {
+                    Verdict::Proved(identity)
                 } else {
                     Verdict::Refused(AuthError::Invalid("audience"))
-                };
-                self.cache.keep(digest, token.len(), verified);
-                verdict
+                }
             }
             Err(error) => {
                 // That the server is not to be had says nothing of the token.
-                if let (Some(known), AuthError::Invalid(_)) = (known, error) {
-                    known.identity.revoked.cancel();
-                    self.cache.forget(&digest);
+                if let AuthError::Invalid(_) = error {
+                    self.cache.take_back(&digest);
                 }
                 Verdict::Refused(error)
             }

@@ -404,8 +404,8 @@ fn each_issuer_vouches_for_its_own_tokens_only() {
     )));
 }
 
-#[test]
-fn what_is_introspected_is_kept_for_a_while_and_ends_when_it_is_no_longer_active() {
+/// One that asks a server about tokens.
+fn asking() -> Authenticator {
     let mut spec = spec(Vec::new());
     spec.introspection = Some(spec::IntrospectionSpec {
         url: crate::fetch::Address::configured("https://id.example.com/introspect", false).unwrap(),
@@ -417,12 +417,89 @@ fn what_is_introspected_is_kept_for_a_while_and_ends_when_it_is_no_longer_active
         cache: Duration::from_secs(45),
         claims: ClaimNames::default(),
     });
-    let authenticator = Authenticator::new(spec);
-    let put = |answer: &str, now| {
-        let answer = bytes::Bytes::from(answer.to_owned());
-        let audiences = [RESOURCE.into()];
-        authenticator.put_introspected("opaque", answer, &audiences, now)
+    Authenticator::new(spec)
+}
+
+/// What becomes of an answer about a token.
+fn answered(authenticator: &Authenticator, answer: &str, now: u64) -> Verdict {
+    let answer = bytes::Bytes::from(answer.to_owned());
+    authenticator.put_introspected("opaque", answer, &[RESOURCE.into()], now)
+}
+
+/// An active token with these claims more.
+fn active(more: &str) -> String {
+    format!(r#"{{"active":true,"sub":"ana","aud":"{RESOURCE}"{more}}}"#)
+}
+
+// SECURITY AUTHN-5, AUTHZ-10
+#[test]
+fn what_is_introspected_ends_when_something_else_is_said_of_it_and_not_when_its_end_is_moved() {
+    let authenticator = asking();
+    let put = |groups: &str, end: u64, now| {
+        let more = format!(r#","groups":[{groups}],"exp":{}"#, NOW + end);
+        who(answered(&authenticator, &active(&more), now))
     };
+    let first = put(r#""a","b""#, 600, NOW);
+    let moved = put(r#""a","b""#, 900, NOW + 46);
+    assert!(first.until < moved.until && !first.revoked.is_cancelled());
+    assert_eq!(authenticator.introspected_in_use().len(), 1);
+    let fewer = put(r#""a""#, 900, NOW + 92);
+    assert!(first.revoked.is_cancelled() && moved.revoked.is_cancelled());
+    assert!(!fewer.revoked.is_cancelled());
+    drop((first, moved));
+    assert!(is_refused(&answered(
+        &authenticator,
+        r#"{"active":false}"#,
+        NOW + 138
+    )));
+    assert!(fewer.revoked.is_cancelled());
+    // Nor does it go on where it is for somewhere else by now.
+    let here = who(answered(&authenticator, &active(""), NOW));
+    let elsewhere = r#"{"active":true,"sub":"ana","aud":"https://other.example"}"#;
+    assert!(is_refused(&answered(&authenticator, elsewhere, NOW)));
+    assert!(here.revoked.is_cancelled());
+}
+
+// SECURITY AUTHN-5
+#[test]
+fn what_hangs_on_a_token_that_was_introspected_is_looked_after_when_the_table_has_no_room_for_it() {
+    let authenticator = asking();
+    let put = |more: &str| who(answered(&authenticator, &active(more), NOW));
+    let held = put("");
+    authenticator.cache.evict_all();
+    assert_eq!(authenticator.introspected_in_use().len(), 1);
+    assert!(Arc::ptr_eq(&held, &put("")));
+    authenticator.cache.evict_all();
+    put(r#","groups":["a"]"#);
+    assert!(held.revoked.is_cancelled());
+    drop(held);
+    assert!(
+        authenticator.introspected_in_use().is_empty(),
+        "in the table alone"
+    );
+}
+
+#[test]
+fn a_token_whose_end_has_come_is_asked_about_again() {
+    let authenticator = asking();
+    let ends = format!(r#","exp":{}"#, NOW + 10);
+    who(answered(&authenticator, &active(&ends), NOW));
+    who(judge(&authenticator, "opaque", NOW + 10));
+    let late = NOW + 45;
+    assert!(matches!(
+        judge(&authenticator, "opaque", late),
+        Verdict::NeedsIntrospection
+    ));
+    assert!(is_refused(&answered(&authenticator, &active(&ends), late)));
+    let moved = format!(r#","exp":{}"#, NOW + 600);
+    who(answered(&authenticator, &active(&moved), late));
+    who(judge(&authenticator, "opaque", late));
+}
+
+#[test]
+fn what_is_introspected_is_kept_for_a_while_and_ends_when_it_is_no_longer_active() {
+    let authenticator = asking();
+    let put = |answer: &str, now| answered(&authenticator, answer, now);
     assert!(matches!(
         judge(&authenticator, "opaque", NOW),
         Verdict::NeedsIntrospection

@@ -13,8 +13,9 @@ use std::{
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures_util::{
-    FutureExt as _,
+    FutureExt as _, StreamExt as _,
     future::{BoxFuture, Shared, WeakShared},
+    stream,
 };
 use http::HeaderValue;
 use moka::sync::Cache;
@@ -24,6 +25,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     auth::{Asked, AuthError, Authenticator, Presented, Verdict, spec::IntrospectionSpec},
+    call::Identity,
     fetch::Fetcher,
     seal::unix_seconds,
     tasks::Tasks,
@@ -31,6 +33,8 @@ use crate::{
 
 /// Questions at once; whoever comes then waits.
 const AT_ONCE: usize = 16;
+/// How many of them are about tokens that something hangs on.
+const AGAIN_AT_ONCE: usize = 4;
 /// How long somebody waits for a turn.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a token that is worth nothing is not asked about again. Short: it may have been too new for the server.
@@ -82,14 +86,23 @@ impl Inquiry {
             };
             loop {
                 tokio::time::sleep(every).await;
-                for identity in again.0.authenticator.introspected_in_use() {
-                    if let Some(token) = &identity.assertion {
-                        drop(again.put(token.0.expose_secret(), &[]).await);
-                    }
-                }
+                let in_use = again.0.authenticator.introspected_in_use();
+                stream::iter(in_use)
+                    .for_each_concurrent(AGAIN_AT_ONCE, |identity| again.once_more(identity))
+                    .await;
             }
         });
         inquiry
+    }
+
+    /// Asks about a token that something hangs on, whatever is known of it.
+    async fn once_more(&self, identity: Arc<Identity>) {
+        let Ok(_turn) = self.0.turns.acquire().await else {
+            return;
+        };
+        if let Some(token) = &identity.assertion {
+            drop(self.put(token.0.expose_secret(), &[]).await);
+        }
     }
 
     /// Asks about a token, unless somebody does already or did lately.

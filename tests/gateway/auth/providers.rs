@@ -216,6 +216,11 @@ async fn authn_5_a_token_that_its_server_takes_back_ends_the_streams_that_hang_o
     authority.worth("opaque", &active());
     let client = gateway.client_with(Revision::V2026_07_28, "opaque").await;
     let mut watch = client.watch(&["tools"], &[]).await;
+    // What else it says of a token ends them as well.
+    authority.worth("opaque", &active().replace('}', r#","groups":["b"]}"#));
+    let ended = watch.end().await.expect("a last word");
+    assert_eq!(ended["error"]["data"]["reason"], "credential_revoked");
+    let mut watch = client.watch(&["tools"], &[]).await;
     authority.worth("opaque", r#"{"active":false}"#);
     let ended = watch.end().await.expect("a last word");
     assert_eq!(ended["error"]["data"]["reason"], "credential_revoked");
