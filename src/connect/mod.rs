@@ -22,7 +22,7 @@ mod wants;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     time::Duration,
 };
 
@@ -74,8 +74,8 @@ struct Shared {
     stand_ins: HashMap<UpstreamId, StandIn>,
     /// What was kept of registrations. Held for a lookup, never across an await.
     clients: Mutex<Registrations>,
-    /// One registration at a time.
-    registering: tokio::sync::Mutex<()>,
+    /// One registration at a time in each place. Held for a lookup; what is in it is held by whoever registers there.
+    registering: Mutex<HashMap<Place, Weak<tokio::sync::Mutex<()>>>>,
     fetcher: Fetcher,
     base: OnceLock<String>,
     tasks: Tasks,
@@ -84,8 +84,11 @@ struct Shared {
 /// Where people log in to one upstream, and when that was found out. Held while it is looked for, so that it is looked for once.
 type Found = tokio::sync::Mutex<Option<(Instant, Arc<Login>)>>;
 
-/// What was kept of registrations, by issuer and redirect URI.
-type Registrations = HashMap<(String, String), Zeroizing<Vec<u8>>>;
+/// Where we register: an issuer, and a redirect URI of ours.
+type Place = (String, String);
+
+/// What was kept of registrations.
+type Registrations = HashMap<Place, Zeroizing<Vec<u8>>>;
 
 /// Where a person logs in.
 #[derive(Debug, Clone)]
@@ -215,7 +218,7 @@ impl Connections {
             wants: Wants::default(),
             browsers: Browsers::new(&spec),
             clients: Mutex::new(clients),
-            registering: tokio::sync::Mutex::default(),
+            registering: Mutex::default(),
             fetcher,
             base,
             tasks: tasks.clone(),
@@ -461,16 +464,17 @@ impl Connections {
         }
         let redirect = format!("{base}{CALLBACK}");
         let place = (server.issuer.clone(), redirect.clone());
-        let _one = self.shared.registering.lock().await;
-        let known = self
-            .clients()
-            .get(&place)
-            .and_then(|text| register::kept(text, unix_seconds()));
-        if let Some(client) = known {
+        if let Some(client) = self.registered(&place) {
             return Ok(client);
         }
         if !may_ask {
             return Err(RegisterError::NotOffered.into());
+        }
+        let turn = self.registering(&place);
+        let _one = turn.lock().await;
+        // Somebody else may have been first.
+        if let Some(client) = self.registered(&place) {
+            return Ok(client);
         }
         let (client, text) = register::ask(server, &redirect, &self.shared.fetcher).await?;
         if let Some(store) = self.shared.grants.store() {
@@ -478,6 +482,24 @@ impl Connections {
         }
         self.clients().insert(place, text);
         Ok(client)
+    }
+
+    fn registered(&self, place: &Place) -> Option<Client> {
+        let clients = self.clients();
+        register::kept(clients.get(place)?, unix_seconds())
+    }
+
+    /// What is held while we register there: one server that does not answer keeps nobody from another.
+    fn registering(&self, place: &Place) -> Arc<tokio::sync::Mutex<()>> {
+        let all = self.shared.registering.lock();
+        let mut all = all.unwrap_or_else(PoisonError::into_inner);
+        if let Some(turn) = all.get(place).and_then(Weak::upgrade) {
+            return turn;
+        }
+        all.retain(|_, turn| turn.strong_count() > 0);
+        let turn = Arc::default();
+        all.insert(place.clone(), Arc::downgrade(&turn));
+        turn
     }
 
     /// The server does not know us any more: the next login registers again.
@@ -504,7 +526,7 @@ impl std::fmt::Debug for Connections {
     }
 }
 
-fn client_key(place: &(String, String)) -> Key {
+fn client_key(place: &Place) -> Key {
     Key {
         kind: CLIENT,
         whose: place.0.clone(),

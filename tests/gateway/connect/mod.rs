@@ -249,6 +249,41 @@ async fn a_gateway_without_a_client_id_registers_once_and_proves_itself() {
     }
 }
 
+// SECURITY REL-2
+#[tokio::test]
+async fn a_server_that_does_not_answer_a_registration_holds_up_no_other() {
+    let (slow, other, github) = (LoginServer::start(), LoginServer::start(), github(MODERN));
+    let unregistered = |server: &LoginServer| {
+        let issuer = server.issuer();
+        format!("auth: {{ authorization_code: {{ issuer: \"{issuer}\" }} }}")
+    };
+    let gateway = Gateway::of()
+        .upstream_with("slow", &github, &unregistered(&slow))
+        .upstream_with("github", &github, &unregistered(&other))
+        .start()
+        .await;
+    let client = gateway.client_able(MODERN, URLS).await;
+    slow.hold(Some("/register"));
+    let (link, _) = asked(&client.call("slow_t", "{}").await);
+    let mut browser = Browser::default();
+    let mut waits = std::pin::pin!(browser.log_in(&link));
+    let told = eventually("it is asked to register us", async || {
+        (slow.told("/register").len() == 1).then_some(())
+    });
+    let logs_in = async {
+        told.await;
+        let (link, _) = asked(&client.call("github_t", "{}").await);
+        Browser::default().log_in(&link).await.status
+    };
+    tokio::select! {
+        biased;
+        done = waits.as_mut() => panic!("the slow one was first: {}", done.body),
+        status = logs_in => assert_eq!(status, 200),
+    }
+    slow.hold(None);
+    assert_eq!(waits.await.status, 200);
+}
+
 pairings! {
     /// While nobody has logged in to a server that lists nothing without a login, there is a tool that leads to it; then the
     /// server's own take its place.
