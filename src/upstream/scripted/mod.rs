@@ -205,8 +205,13 @@ impl Scripted {
 
     /// Says something on the live answer that was begun last, `$id` being its request's.
     pub(super) fn tell_last(&self, text: &str) {
+        self.tell_before(0, text);
+    }
+
+    /// The same on the one that was begun so many before it.
+    pub(super) fn tell_before(&self, others: usize, text: &str) {
         let live = self.live.lock().unwrap();
-        let (id, sender) = live.last().unwrap();
+        let (id, sender) = live.iter().nth_back(others).unwrap();
         sender.try_send(text.replace("$id", id)).unwrap();
     }
 

@@ -1,9 +1,10 @@
 //! The one listen of a modern upstream: what lists it tells of, and the union of the resources that are wanted (PROTOCOL B7).
 //!
 //! Guarantees: nothing counts as in force that was not acknowledged; when other resources are wanted another listen is
-//! acknowledged before the old one is let go of, so that nothing falls between them; however a listen ends (H1) it is begun
-//! again, and whoever relied on it is told to look again. Deliberately absent: noticing a connection that died silently,
-//! which is TCP's and the poll's.
+//! acknowledged before the old one is let go of, and what had come on that is heard, so that nothing falls between them;
+//! however a listen ends (H1) it is begun again, and whoever relied on it is told to look again. Bounds:
+//! [`PARTING_AT_ONCE`] old listens. Deliberately absent: noticing a connection that died silently, which is TCP's and the
+//! poll's.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -15,9 +16,10 @@ use std::{
 use futures_util::{
     StreamExt,
     future::{BoxFuture, OptionFuture},
+    stream::FuturesUnordered,
 };
 use http::{HeaderName, HeaderValue};
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::self_description;
 use crate::{
@@ -41,6 +43,12 @@ use crate::{
 const LINGER: Duration = Duration::from_secs(1);
 /// When resources that a listen was refused for are asked for again.
 const AGAIN: Duration = Duration::from_secs(60);
+
+/// How long an old listen is heard after another was acknowledged: no longer than it takes to read what is here, since a server
+/// tells both of what comes after that.
+const PARTING: Duration = Duration::from_millis(1);
+/// The most old listens that are still heard.
+const PARTING_AT_ONCE: usize = 4;
 
 /// A listen that was acknowledged. Dropping it ends it.
 struct Listening {
@@ -89,6 +97,7 @@ pub(super) async fn watch(line: &Arc<Line>, card: &ServerCard, bell: &Bell, desk
         known: true,
         live: None,
         opening: None,
+        parting: FuturesUnordered::new(),
         retry_at: Instant::now(),
         pause: Pause::default(),
         refused: BTreeMap::new(),
@@ -108,6 +117,8 @@ struct Watch<'a> {
     live: Option<Listening>,
     /// The one that is begun, and for what.
     opening: Option<(Vec<Wanted>, Opening)>,
+    /// Old ones that are still heard; whether all was heard that they had to tell.
+    parting: FuturesUnordered<BoxFuture<'static, bool>>,
     /// No listen is begun before.
     retry_at: Instant,
     pause: Pause,
@@ -128,6 +139,9 @@ impl Watch<'_> {
             let wake = wake.map(sleep_until);
             tokio::select! {
                 biased;
+                Some(whole) = self.parting.next() => if !whole {
+                    self.look_again();
+                },
                 Some(opened) = OptionFuture::from(opening) => self.opened(opened),
                 Some(heard) = OptionFuture::from(live) => match heard {
                     Ok(notification) => self.line.hear(&notification),
@@ -206,11 +220,11 @@ impl Watch<'_> {
         };
         let why = match opened {
             Ok(listening) => {
-                if self.live.is_none() {
+                match self.live.replace(listening) {
                     // What happened before is not told.
-                    self.bell.missed(self.offered.lists);
+                    None => self.bell.missed(self.offered.lists),
+                    Some(old) => self.part_with(old),
                 }
-                self.live = Some(listening);
                 return;
             }
             Err(why) => why,
@@ -232,6 +246,22 @@ impl Watch<'_> {
                 tracing::debug!(%error, "an upstream cannot be listened to");
             }
         }
+    }
+
+    /// Hears what an old listen was told before the other was acknowledged: on a pipe it is here, though nobody read it yet.
+    /// What is still on its way on a stream of its own is not waited for, or all that comes after would be told twice.
+    fn part_with(&mut self, old: Listening) {
+        if self.parting.len() < PARTING_AT_ONCE {
+            self.parting.push(Box::pin(old.heard_out()));
+        } else {
+            self.look_again();
+        }
+    }
+
+    /// Something may have been missed.
+    fn look_again(&self) {
+        self.bell.missed(self.offered.lists);
+        self.desk.look_again();
     }
 
     fn ended(&mut self, end: &UpstreamError) {
@@ -342,6 +372,16 @@ impl Listening {
                 Frame::Request(_) => self.under_way.line.terms.drop_frame(),
             }
         }
+    }
+
+    /// Hears it for [`PARTING`]. False where it broke off before that, and with it perhaps what it had to tell.
+    async fn heard_out(mut self) -> bool {
+        let rest = async {
+            while let Ok(notification) = self.next().await {
+                self.under_way.line.hear(&notification);
+            }
+        };
+        timeout(PARTING, rest).await.is_err()
     }
 }
 

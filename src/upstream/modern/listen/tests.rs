@@ -1,6 +1,6 @@
 //! The listen of a modern upstream in paused time, against a transport that plays its part.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use super::*;
 use crate::{
@@ -21,6 +21,9 @@ struct Rig {
     hub: Arc<Hub>,
     terms: Arc<Terms>,
     tasks: Tasks,
+    watching: Mutex<Tasks>,
+    line: Arc<Line>,
+    card: ServerCard,
 }
 
 impl Drop for Rig {
@@ -30,6 +33,7 @@ impl Drop for Rig {
 }
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+const CLOSING: &str = r#"{"jsonrpc":"2.0","id":$id,"result":{"resultType":"complete"}}"#;
 const BOTH: &str = r#"{"tools":{"listChanged":true},"prompts":{},"resources":{"subscribe":true}}"#;
 
 fn up() -> UpstreamId {
@@ -48,6 +52,13 @@ fn acknowledgement(honoured: &str) -> String {
     note(
         ACKNOWLEDGED,
         &format!(r#"{{{meta},"notifications":{honoured}}}"#),
+    )
+}
+
+fn updated(uri: &str) -> String {
+    note(
+        "notifications/resources/updated",
+        &format!(r#"{{"uri":"{uri}"}}"#),
     )
 }
 
@@ -80,16 +91,28 @@ fn watching(
         ttl_millis: 0,
     };
     terms.desk.begin();
-    tasks.spawn(async move { watch(&line, &card, &line.terms.bell, &line.terms.desk).await });
-    Rig {
+    let rig = Rig {
         transport,
         hub,
         terms,
+        watching: Mutex::new(tasks.child()),
         tasks,
-    }
+        line,
+        card,
+    };
+    rig.begin();
+    rig
 }
 
 impl Rig {
+    fn begin(&self) {
+        let (line, card) = (Arc::clone(&self.line), self.card.clone());
+        let watching = self.tasks.child();
+        watching
+            .spawn(async move { watch(&line, &card, &line.terms.bell, &line.terms.desk).await });
+        *self.watching.lock().unwrap() = watching;
+    }
+
     async fn listener(&self, uris: &[&str]) -> (Listener, Vec<bool>) {
         let watched = uris
             .iter()
@@ -126,7 +149,7 @@ impl Rig {
 
 /// The next news, which must not be long in coming.
 async fn next(listener: &mut Listener) -> News {
-    let news = tokio::time::timeout(Duration::from_secs(300), listener.next()).await;
+    let news = timeout(Duration::from_secs(300), listener.next()).await;
     news.expect("news in time").unwrap().unwrap()
 }
 
@@ -177,6 +200,7 @@ async fn other_resources_make_another_listen_that_is_acknowledged_before_the_old
             rig.heard(2).await,
             r#"{"toolsListChanged":true,"resourceSubscriptions":["a:1","a:2"]}"#
         );
+        tokio::time::sleep(2 * PARTING).await;
         assert_eq!(rig.transport.live().len(), 1);
         let told = rig.transport.sent_of("notifications/cancelled").len();
         assert_eq!(told, usize::from(!streamable));
@@ -216,6 +240,56 @@ async fn the_old_listen_is_heard_until_the_new_one_is_acknowledged() {
     assert_eq!(next(&mut first).await, exactly(0));
 }
 
+/// Where one read finds both, too.
+#[tokio::test(start_paused = true)]
+async fn what_the_old_listen_was_told_before_the_acknowledgement_is_told_on() {
+    for streamable in [true, false] {
+        let transport: Arc<OnceLock<Arc<Scripted>>> = Arc::default();
+        let server = Arc::clone(&transport);
+        let rig = watching(BOTH, streamable, move |sent| {
+            if sent.params.contains("a:2") {
+                server.get().unwrap().tell_last(&updated("a:1"));
+            }
+            acknowledge(sent)
+        });
+        assert!(transport.set(Arc::clone(&rig.transport)).is_ok());
+        let (mut first, _) = rig.listener(&["a:1"]).await;
+        let (_second, in_force) = rig.listener(&["a:2"]).await;
+        assert_eq!(in_force, [true]);
+        assert_eq!(next(&mut first).await, exactly(0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_old_listen_is_heard_for_a_moment_more_and_if_it_breaks_off_all_look_again() {
+    for last in [updated("a:1"), CLOSING.to_owned()] {
+        let rig = watching(BOTH, true, acknowledge);
+        let (mut first, _) = rig.listener(&["a:1"]).await;
+        let (_second, in_force) = rig.listener(&["a:2"]).await;
+        assert_eq!((in_force, rig.transport.live().len()), (vec![true], 2));
+        rig.transport.tell_before(1, &last);
+        assert_eq!(next(&mut first).await, exactly(0));
+        tokio::time::sleep(2 * PARTING).await;
+        assert_eq!(rig.transport.live().len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn old_listens_are_few_and_whoever_relied_on_one_too_many_looks_again() {
+    let rig = watching(BOTH, true, acknowledge);
+    let (mut first, _) = rig.listener(&["a:0"]).await;
+    let mut others = Vec::new();
+    for number in 1..=PARTING_AT_ONCE {
+        others.push(rig.listener(&[&format!("a:{number}")]).await);
+    }
+    assert_eq!(rig.transport.live().len(), PARTING_AT_ONCE + 1);
+    assert!(futures_util::poll!(first.next()).is_pending());
+    others.push(rig.listener(&["b:1"]).await);
+    assert_eq!(next(&mut first).await, exactly(0));
+    assert_eq!(rig.transport.live().len(), PARTING_AT_ONCE + 1);
+    assert!(others.iter().all(|(_, in_force)| *in_force == [true]));
+}
+
 #[tokio::test(start_paused = true)]
 async fn only_what_was_acknowledged_is_in_force() {
     let rig = watching(BOTH, true, |_| {
@@ -235,12 +309,11 @@ async fn only_what_was_acknowledged_is_in_force() {
 
 #[tokio::test(start_paused = true)]
 async fn however_a_listen_ends_it_is_begun_again_and_those_who_relied_on_it_look_again() {
-    let closing = r#"{"jsonrpc":"2.0","id":$id,"result":{"resultType":"complete"}}"#;
     let cancelled = note("notifications/cancelled", r#"{"requestId":$id}"#);
     for (streamable, last) in [
-        (true, Some(closing)),
+        (true, Some(CLOSING)),
         (true, None),
-        (false, Some(closing)),
+        (false, Some(CLOSING)),
         (false, Some(&*cancelled)),
     ] {
         let rig = watching(BOTH, streamable, acknowledge);
