@@ -104,7 +104,12 @@ impl Shared {
             });
             loop {
                 let began = Instant::now();
-                let read = self.read(peer.as_ref(), kept).await;
+                // Whatever is told of resources meanwhile is heard.
+                let read = tokio::select! {
+                    biased;
+                    () = &mut ended => break,
+                    read = self.read(peer.as_ref(), kept) => read,
+                };
                 if known.learn(read, began, self.spec.stale_for) {
                     let told = known.offered.clone();
                     self.sink.publish_to(&kept.who, &self.spec.id, told);
@@ -114,8 +119,15 @@ impl Shared {
                 tokio::select! {
                     biased;
                     rung = kept.bell.rung(&spacing) => spacing.after(rung.changed, COALESCE),
-                    // With the token that they came with last.
-                    wanted = self.due(kept, began, wait) => if wanted { break } else { return },
+                    wanted = self.due(kept, began, wait) => {
+                        if !wanted {
+                            return;
+                        }
+                        // With the token that they came with last.
+                        if !Arc::ptr_eq(&identity, &kept.identity.load()) {
+                            break;
+                        }
+                    }
                     () = &mut ended => break,
                 }
             }

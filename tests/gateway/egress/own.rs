@@ -9,7 +9,7 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use super::*;
-use crate::harness::{Answer, Authority, Heard, eventually, resource, text_result};
+use crate::harness::{Answer, Authority, Gate, Heard, eventually, resource, text_result};
 
 /// What the server offers to whom; to whom it is not said, nothing.
 type Offered = Arc<Mutex<BTreeMap<String, Vec<&'static str>>>>;
@@ -70,6 +70,13 @@ impl Scene {
         Client::connect_with(self.gateway.address, "/mcp", revision, "{}", &headers)
             .await
             .unwrap()
+    }
+
+    /// How often the server was asked this on somebody's behalf.
+    fn asked(&self, method: &str, who: &str) -> usize {
+        let heard = self.notes.heard(method);
+        let theirs = |heard: &&Heard| subject(heard).as_deref() == Some(who);
+        heard.iter().filter(theirs).count()
     }
 
     fn offer(&self, who: &str, tools: &[&'static str]) {
@@ -224,6 +231,37 @@ pairings! {
             }
         }
     }
+}
+
+/// Reading again is no reason to stop listening.
+#[tokio::test]
+async fn what_is_watched_is_heard_of_while_lists_are_read_again_and_after_that() {
+    let revision = Revision::V2026_07_28;
+    let notes = Upstream::http(revision).telling().cached(5_000, "private");
+    let scene = scene(notes.on("resources/list", own_notes), "", "").await;
+    let ana = scene.person("ana", revision).await;
+    let mut watch = ana.watch(&[], &["notes+note://ana"]).await;
+    assert_eq!(ana.tools().await.len(), 3);
+    let listens = scene.asked("subscriptions/listen", "ana");
+    let gate = Gate::new();
+    let held = gate.clone();
+    scene.notes.now_on("tools/list", move |_| {
+        let tools = format!(r#"{{"tools":[{}]}}"#, tool("a"));
+        Play::Gated(Vec::new(), held.clone(), Box::new(Play::Result(tools)))
+    });
+    let reading = async |count| {
+        let now = async || (scene.asked("tools/list", "ana") >= count).then_some(());
+        eventually("lists are read again", now).await;
+    };
+    let before = scene.asked("tools/list", "ana");
+    reading(before + 1).await;
+    scene.notes.updated("note://ana", "note://ana").await;
+    assert_eq!(watch.resource().await, "notes+note://ana");
+    for _ in 0..100 {
+        gate.open();
+    }
+    reading(before + 3).await;
+    assert_eq!(scene.asked("subscriptions/listen", "ana"), listens);
 }
 
 /// Whoever is not known at the server any more sees nothing of what was read for them.

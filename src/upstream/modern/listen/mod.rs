@@ -221,8 +221,8 @@ impl Watch<'_> {
         let why = match opened {
             Ok(listening) => {
                 match self.live.replace(listening) {
-                    // What happened before is not told.
-                    None => self.bell.missed(self.offered.lists),
+                    // What happened before is not told; nobody who watched before another listened for them knows of that.
+                    None => self.look_again(),
                     Some(old) => self.part_with(old),
                 }
                 return;

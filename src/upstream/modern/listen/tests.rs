@@ -113,6 +113,13 @@ impl Rig {
         *self.watching.lock().unwrap() = watching;
     }
 
+    async fn end(&self) {
+        self.watching.lock().unwrap().stop();
+        while !self.transport.live().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    }
+
     async fn listener(&self, uris: &[&str]) -> (Listener, Vec<bool>) {
         let watched = uris
             .iter()
@@ -288,6 +295,17 @@ async fn old_listens_are_few_and_whoever_relied_on_one_too_many_looks_again() {
     assert_eq!(next(&mut first).await, exactly(0));
     assert_eq!(rig.transport.live().len(), PARTING_AT_ONCE + 1);
     assert!(others.iter().all(|(_, in_force)| *in_force == [true]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_a_watch_is_begun_anew_those_who_watch_look_again() {
+    let rig = watching(BOTH, true, acknowledge);
+    let (mut first, in_force) = rig.listener(&["a:1"]).await;
+    assert_eq!(in_force, [true]);
+    rig.end().await;
+    assert!(futures_util::poll!(first.next()).is_pending());
+    rig.begin();
+    assert_eq!(next(&mut first).await, exactly(0));
 }
 
 #[tokio::test(start_paused = true)]
