@@ -148,7 +148,7 @@ impl Upstream {
             closed: CancellationToken::new(),
             circuit: Circuit::default(),
             sink: Arc::clone(&sink),
-            arrived: Notify::new(),
+            changed: Notify::new(),
             nudged: Notify::new(),
             restarts: AtomicU64::new(0),
             refreshes: Default::default(),

@@ -26,8 +26,8 @@ pub(super) struct Shared {
     pub(super) circuit: Circuit,
     /// Where it is told what the upstream offers.
     pub(super) sink: Arc<dyn Sink>,
-    /// Tells that the upstream is there.
-    pub(super) arrived: Notify,
+    /// Tells of each change of `presence`.
+    pub(super) changed: Notify,
     /// Ends the wait before the next attempt to connect.
     pub(super) nudged: Notify,
     pub(super) restarts: AtomicU64,
@@ -92,12 +92,43 @@ impl Shared {
 
     /// The peer, when there is one.
     pub(super) async fn came(&self) -> Arc<dyn Peer> {
+        self.until(|being| match being {
+            Being::Ready(peer) => Some(Arc::clone(peer)),
+            Being::Connecting | Being::Away { .. } | Being::Disabled => None,
+        })
+        .await
+    }
+
+    /// The peer, when there is one; `None` when an operator does not want it used.
+    pub(super) async fn found(&self) -> Option<Arc<dyn Peer>> {
+        self.until(|being| match being {
+            Being::Ready(peer) => Some(Some(Arc::clone(peer))),
+            Being::Disabled => Some(None),
+            Being::Connecting | Being::Away { .. } => None,
+        })
+        .await
+    }
+
+    /// Resolves when this peer is not the one to use any more.
+    pub(super) async fn left(&self, peer: &Arc<dyn Peer>) {
+        let stays = |being: &Being| matches!(being, Being::Ready(now) if Arc::ptr_eq(now, peer));
+        self.until(|being| (!stays(being)).then_some(())).await;
+    }
+
+    /// Resolves when no operator minds its being used.
+    pub(super) async fn allowed(&self) {
+        self.until(|being| (!matches!(being, Being::Disabled)).then_some(()))
+            .await;
+    }
+
+    /// What `seen` sees in whether it is there, once it sees something.
+    async fn until<T>(&self, seen: impl Fn(&Being) -> Option<T>) -> T {
         loop {
-            let arrived = self.arrived.notified();
-            if let Being::Ready(peer) = &self.presence.load().state {
-                return Arc::clone(peer);
+            let changed = self.changed.notified();
+            if let Some(seen) = seen(&self.presence.load().state) {
+                return seen;
             }
-            arrived.await;
+            changed.await;
         }
     }
 }

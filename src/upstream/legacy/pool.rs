@@ -162,6 +162,9 @@ impl Slot {
         if let Some(session) = self.usable() {
             return Ok(session);
         }
+        if self.retired.is_cancelled() {
+            return Err(given_up());
+        }
         if let Some((error, until)) = &guard.failed
             && Instant::now() < *until
         {
@@ -225,7 +228,7 @@ impl Slot {
                 if self.retired.is_cancelled() {
                     self.live.store(None);
                     session.close(opening.owns_transports()).await;
-                    return Err(UpstreamError::unavailable("its owner ended"));
+                    return Err(given_up());
                 }
                 Ok(session)
             }
@@ -304,7 +307,8 @@ impl Pool {
     /// The slot of `key`. With `ended`, the slot is given up when that fires.
     ///
     /// # Errors
-    /// [`UpstreamError::Overloaded`] when there is no room for another key.
+    /// [`UpstreamError::Overloaded`] when there is no room for another key, [`UpstreamError::Unavailable`] when the pool is
+    /// closed.
     pub(super) fn slot(
         self: &Arc<Self>,
         key: &SessionKey,
@@ -322,6 +326,10 @@ impl Pool {
             Entry::Occupied(entry) => {
                 entry.get().used.store(self.now(), Ordering::Relaxed);
                 return Ok(Arc::clone(entry.get()));
+            }
+            // Asked while the shard is locked, so that who closes the pool finds every slot.
+            Entry::Vacant(_) if self.tasks.token().is_cancelled() => {
+                return Err(given_up());
             }
             Entry::Vacant(entry) => {
                 let slot = Slot::new(key.offer, false, self.opening.terms.peer.restarts);
@@ -378,7 +386,7 @@ impl Pool {
         join_all(slots.iter().map(|slot| slot.retire(owns))).await;
     }
 
-    /// Closes every session.
+    /// Closes every session, and takes no more.
     pub(super) async fn close(&self) {
         self.tasks.stop();
         let keys: Vec<_> = self.slots.iter().map(|entry| entry.key().clone()).collect();
@@ -395,4 +403,9 @@ impl Pool {
     pub(super) fn len(&self) -> usize {
         self.slots.len()
     }
+}
+
+/// For whom comes to a slot or a pool that is closed.
+fn given_up() -> UpstreamError {
+    UpstreamError::unavailable("its owner ended")
 }

@@ -327,6 +327,22 @@ async fn a_session_ends_with_its_owner() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_peer_that_is_closed_opens_nothing_any_more() {
+    for isolation in [Isolation::Session, Isolation::Shared] {
+        let (processes, peer) = on_pipes(isolation, |_, _| result("{}")).await;
+        done(&peer, of("a")).await;
+        let made = processes.made().len();
+        peer.close().await;
+        for key in ["a", "b"] {
+            let reply = peer.call(of(key), a_route("t")).await;
+            assert!(matches!(reply, Err(UpstreamError::Unavailable { .. })));
+        }
+        assert_eq!(processes.made().len(), made);
+        assert_eq!(peer.keyed.len(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_idle_session_is_closed_after_fifteen_minutes_and_a_used_one_is_not() {
     let (transport, peer) = over_http(&an_address(), |_| result("{}")).await;
     done(&peer, of("idle")).await;

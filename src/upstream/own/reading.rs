@@ -84,7 +84,9 @@ impl Shared {
         loop {
             let identity = kept.identity.load_full();
             let deadline = Instant::now() + self.terms.timeouts.list;
-            let peer = timeout_at(deadline, self.came()).await.ok();
+            let found = timeout_at(deadline, self.found()).await;
+            let off = matches!(found, Ok(None));
+            let peer = found.ok().flatten();
             if peer.is_some() {
                 kept.desk.begin();
             } else {
@@ -93,15 +95,16 @@ impl Shared {
             let mut ended = pin!(async {
                 match &peer {
                     Some(peer) => tokio::select! {
-                        _ = peer.lost() => {
-                            kept.desk.away();
-                            sleep_until(Instant::now() + COALESCE).await;
-                        }
+                        biased;
+                        () = self.left(peer) => kept.desk.away(),
                         () = peer.watch_for(&identity, &kept.bell, &kept.desk) => {}
                     },
-                    None => std::future::pending().await,
+                    None if off => self.allowed().await,
+                    None => drop(self.found().await),
                 }
             });
+            let mut due = Instant::now();
+            let mut rung = false;
             loop {
                 let began = Instant::now();
                 // Whatever is told of resources meanwhile is heard.
@@ -110,16 +113,29 @@ impl Shared {
                     () = &mut ended => break,
                     read = self.read(peer.as_ref(), kept) => read,
                 };
-                if known.learn(read, began, self.spec.stale_for) {
+                let news = if off {
+                    known.withdraw()
+                } else {
+                    known.learn(read, began, self.spec.stale_for)
+                };
+                if news {
                     let told = known.offered.clone();
                     self.sink.publish_to(&kept.who, &self.spec.id, told);
                 }
                 kept.settled.cancel();
-                let wait = pace(known.offered.as_ref(), self.spec.poll, known.failures);
+                // Whoever rings again and again does not keep that from coming.
+                if !rung || known.failures > 0 {
+                    due = Instant::now()
+                        + pace(known.offered.as_ref(), self.spec.poll, known.failures);
+                }
+                rung = false;
                 tokio::select! {
                     biased;
-                    rung = kept.bell.rung(&spacing) => spacing.after(rung.changed, COALESCE),
-                    wanted = self.due(kept, began, wait) => {
+                    told = kept.bell.rung(&spacing) => {
+                        rung = true;
+                        spacing.after(told.changed, COALESCE);
+                    }
+                    wanted = self.due(kept, began, due) => {
                         if !wanted {
                             return;
                         }
@@ -156,9 +172,9 @@ impl Shared {
         })
     }
 
-    /// Waits until they are to be read again; whether they still are.
-    async fn due(&self, kept: &Kept, read_at: Instant, wait: Duration) -> bool {
-        sleep_until(Instant::now() + wait).await;
+    /// Waits until they are to be read again, at `at` at the earliest; whether they still are.
+    async fn due(&self, kept: &Kept, read_at: Instant, at: Instant) -> bool {
+        sleep_until(at).await;
         loop {
             let last = self.terms.own.last(kept);
             if kept.is_held() || last > read_at {
@@ -183,6 +199,11 @@ struct Known {
 }
 
 impl Known {
+    /// Nothing is offered to anybody; whether that is news.
+    fn withdraw(&mut self) -> bool {
+        std::mem::take(self).offered.is_some()
+    }
+
     /// Takes in how a reading went; whether something else is known now. What was read last stays for `stale_for`, marked,
     /// unless it was refused.
     fn learn(

@@ -311,7 +311,7 @@ impl Supervisor {
             since,
             error,
         }));
-        self.shared.arrived.notify_waiters();
+        self.shared.changed.notify_waiters();
     }
 
     /// Ends a peer that serves no more, beside everything else.

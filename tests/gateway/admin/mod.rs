@@ -16,7 +16,7 @@ use usher::{
 
 use crate::harness::{Answer, Gateway, GatewayBuilder, exchange, parse};
 
-const OPERATOR: &str = "the-operator-has-this-token-and-nobody-else";
+pub(crate) const OPERATOR: &str = "the-operator-has-this-token-and-nobody-else";
 const AUDITOR: &str = "the-auditor-has-this-token-and-nobody-else";
 
 /// A gateway that lets operators in.
@@ -26,7 +26,7 @@ struct Plane {
 }
 
 /// How operators are let in, on a free port.
-fn spec() -> AdminSpec {
+pub(crate) fn spec() -> AdminSpec {
     AdminSpec {
         listen: ListenSpec {
             address: SocketAddr::from(([127, 0, 0, 1], 0)),

@@ -8,8 +8,13 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
+use http::Method;
+
 use super::*;
-use crate::harness::{Answer, Authority, Gate, Heard, eventually, resource, text_result};
+use crate::{
+    admin,
+    harness::{Answer, Authority, Gate, Heard, eventually, exchange, resource, text_result},
+};
 
 /// What the server offers to whom; to whom it is not said, nothing.
 type Offered = Arc<Mutex<BTreeMap<String, Vec<&'static str>>>>;
@@ -53,6 +58,7 @@ async fn scene(notes: Upstream, settings: &str, lists: &str) -> Scene {
     let auth = grant("token_exchange", &issuer).replace("scopes:", &format!("{lists} scopes:"));
     let (mut plan, directory) = plan_with(&notes, &auth, &[], settings);
     plan.auth = Some(authority.spec());
+    plan.admin = Some(admin::spec());
     let gateway = Secretive::of(plan, directory).await;
     Scene {
         notes,
@@ -70,6 +76,19 @@ impl Scene {
         Client::connect_with(self.gateway.address, "/mcp", revision, "{}", &headers)
             .await
             .unwrap()
+    }
+
+    /// What an operator does to the server.
+    async fn operate(&self, what: &str) {
+        let at = self.gateway.app.admin().unwrap().address;
+        let bearer = format!("Bearer {}", admin::OPERATOR);
+        let headers = [
+            ("authorization", bearer.as_str()),
+            ("content-type", "application/json"),
+        ];
+        let path = format!("/api/upstreams/notes/{what}");
+        let answer = exchange(at, Method::POST, &path, &headers, b"{}").await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
     }
 
     /// How often the server was asked this on somebody's behalf.
@@ -262,6 +281,30 @@ async fn what_is_watched_is_heard_of_while_lists_are_read_again_and_after_that()
     }
     reading(before + 3).await;
     assert_eq!(scene.asked("subscriptions/listen", "ana"), listens);
+}
+
+pairings! {
+    /// Nothing goes on for anybody at a server that operators do not want used.
+    async fn a_server_that_is_disabled_is_asked_on_behalf_of_nobody_until_it_is_enabled(pair: Pairing) {
+        let notes = pair.upstream().telling().on("resources/list", own_notes);
+        let scene = scene(notes, "", "").await;
+        let (ana, ben) = (scene.person("ana", pair.client).await, scene.person("ben", pair.client).await);
+        let _watch = ana.watch(&[], &["notes+note://ana"]).await;
+        assert_eq!(ana.tools().await.len(), 3);
+        scene.operate("disable").await;
+        eventually("nothing is offered", async || ana.tools().await.is_empty().then_some(())).await;
+        eventually("nothing is watched", async || (!scene.notes.is_watched("note://ana")).then_some(())).await;
+        let asked = || SAID.map(|method| scene.asked(method, "ana") + scene.asked(method, "ben"));
+        let before = asked();
+        for _ in 0..10 {
+            assert!(ana.tools().await.is_empty() && ben.tools().await.is_empty());
+        }
+        assert_eq!(asked(), before);
+        scene.operate("enable").await;
+        eventually("it is read again", async || (ana.tools().await.len() == 3).then_some(())).await;
+        eventually("it is watched again", async || scene.notes.is_watched("note://ana").then_some(())).await;
+        assert_eq!(ben.tools().await, ["notes_b"]);
+    }
 }
 
 /// Whoever is not known at the server any more sees nothing of what was read for them.
