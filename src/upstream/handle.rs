@@ -62,7 +62,8 @@ pub struct Status {
     pub restarts: u64,
     /// Frames of it that were dropped because they belonged to nothing.
     pub dropped_frames: u64,
-    /// Connections in a row that failed under calls; with the fifth it counts as away (SECURITY REL-2).
+    /// Connections in a row that failed under calls, of those that all calls share; with the fifth it counts as away (SECURITY
+    /// REL-2).
     pub failures: u32,
     /// How often its lists were read whole.
     pub refreshes: u64,
@@ -239,13 +240,16 @@ impl Upstream {
         if self.shared.is_closed() {
             self.arrived_for(&call).await;
         }
-        let reply = self.peer()?.call(call, route).await;
+        let peer = self.peer()?;
+        let reply = peer.call(call, route).await;
         if let Err(error) = &reply
             && let Some(bound) = error.bound()
         {
             metrics::reached(bound);
         }
-        self.shared.circuit.learn(&reply);
+        if peer.carries_all() {
+            self.shared.circuit.learn(&reply);
+        }
         reply
     }
 

@@ -104,7 +104,9 @@ pub(super) fn jittered(duration: Duration) -> Duration {
 /// Connection failures in a row after which an upstream is asked no more until it was probed.
 const TRIP: u32 = 5;
 
-/// Counts calls that could not reach the upstream.
+/// Counts calls that could not reach the upstream. Whoever answers was reached, with whatever status but those by which what
+/// stands in front of it says that it could not reach it either; and where nothing was sent, since it had gone wrong a moment
+/// before, nothing failed once more.
 #[derive(Debug, Default)]
 pub(super) struct Circuit {
     failures: AtomicU32,
@@ -115,16 +117,30 @@ impl Circuit {
     /// Learns how a call went. The fifth failed connection in a row trips the circuit.
     pub(super) fn learn<T>(&self, outcome: &Result<T, UpstreamError>) {
         match outcome {
-            Err(UpstreamError::Unavailable { .. } | UpstreamError::Timeout("connect")) => {
+            Err(
+                UpstreamError::Unavailable {
+                    status: None | Some(502..=504),
+                    retry_at: None,
+                    ..
+                }
+                | UpstreamError::Timeout("connect"),
+            ) => {
                 if self.failures.fetch_add(1, Ordering::Relaxed) + 1 == TRIP {
                     self.tripped.notify_one();
                 }
             }
             // These say nothing about the connection.
-            Err(UpstreamError::Overloaded | UpstreamError::Timeout(_)) => {}
+            Err(
+                UpstreamError::Overloaded
+                | UpstreamError::Timeout(_)
+                | UpstreamError::Unavailable {
+                    retry_at: Some(_), ..
+                },
+            ) => {}
             Ok(_)
             | Err(
-                UpstreamError::Protocol(_)
+                UpstreamError::Unavailable { .. }
+                | UpstreamError::Protocol(_)
                 | UpstreamError::Undeclared(_)
                 | UpstreamError::Status(_)
                 | UpstreamError::Auth(_)
@@ -218,6 +234,21 @@ mod tests {
         assert!(futures_util::poll!(tripped.as_mut()).is_pending());
         circuit.learn(&lost());
         tripped.await;
+        circuit.learn(&Ok(()));
+        // Whoever answers with a status was reached, and where nothing was sent nothing failed.
+        let answered = UpstreamError::away("x", http::StatusCode::TOO_MANY_REQUESTS);
+        let unreached = UpstreamError::away("x", http::StatusCode::BAD_GATEWAY);
+        for error in [answered, unreached.clone().unsent(Instant::now())] {
+            for _ in 0..4 {
+                circuit.learn(&lost());
+            }
+            circuit.learn(&Err::<(), _>(error));
+            assert!(circuit.failures() < 5);
+            circuit.learn(&Ok(()));
+        }
+        // A gateway in front of it that did not reach it has.
+        circuit.learn(&Err::<(), _>(unreached));
+        assert_eq!(circuit.failures(), 1);
         circuit.learn(&Ok(()));
         for _ in 0..5 {
             circuit.learn(&lost());

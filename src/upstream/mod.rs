@@ -90,6 +90,10 @@ pub trait Peer: Send + Sync + 'static {
     /// `route.local` in its place. Dropping the future, or the reply, cancels upstream.
     fn call(&self, call: Call, route: Route) -> BoxFuture<'_, Result<Reply, UpstreamError>>;
 
+    /// Whether what carries one call carries them all, so that where one cannot reach the upstream, none can. It does not where
+    /// each key has a process or an event stream of its own.
+    fn carries_all(&self) -> bool;
+
     /// Watches the upstream for changes, for as long as the future is polled: has lists read again that changed, or whose
     /// changes may have been missed; keeps the upstream telling of the resources that its desk wants, and tells the desk.
     /// It does not end by itself.

@@ -250,7 +250,7 @@ impl Legacy {
             Some(State::Upstream(_)) | None => {}
         }
         let offer = Offer::of(&call.caller);
-        if !self.wire.streamable && self.isolation != Isolation::Shared {
+        if !self.carries_all() {
             return self
                 .on_own_pipe(call, route, (plan, known_as), offer, deadline)
                 .await;
@@ -572,6 +572,10 @@ impl Peer for Legacy {
 
     fn call(&self, call: Call, route: Route) -> BoxFuture<'_, Result<Reply, UpstreamError>> {
         Box::pin(self.carry(call, route))
+    }
+
+    fn carries_all(&self) -> bool {
+        self.wire.streamable || self.isolation == Isolation::Shared
     }
 
     fn watch(&self) -> BoxFuture<'_, ()> {

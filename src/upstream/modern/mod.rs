@@ -403,6 +403,10 @@ impl Peer for Modern {
         Box::pin(self.carry(call, route))
     }
 
+    fn carries_all(&self) -> bool {
+        true
+    }
+
     fn watch(&self) -> BoxFuture<'_, ()> {
         let terms = &self.line.terms;
         Box::pin(listen::watch(

@@ -463,4 +463,6 @@ pub(super) fn pace(known: Option<&Contribution>, poll: Duration, failures: u32) 
 }
 
 #[cfg(test)]
+mod others;
+#[cfg(test)]
 mod tests;

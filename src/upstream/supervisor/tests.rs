@@ -21,7 +21,7 @@ use crate::{
 
 /// Keeps what was published.
 #[derive(Default)]
-struct Kept {
+pub(super) struct Kept {
     all: Mutex<Vec<(Instant, Contribution)>>,
     confirmed: Mutex<Vec<Instant>>,
     news: Notify,
@@ -46,11 +46,11 @@ impl Sink for Kept {
 }
 
 impl Kept {
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.all.lock().unwrap().len()
     }
 
-    fn last(&self) -> Contribution {
+    pub(super) fn last(&self) -> Contribution {
         self.all.lock().unwrap().last().unwrap().1.clone()
     }
 
@@ -59,14 +59,14 @@ impl Kept {
     }
 
     /// Waits for the `number`th publication, from 1.
-    async fn reach(&self, number: usize) {
+    pub(super) async fn reach(&self, number: usize) {
         while self.count() < number {
             self.news.notified().await;
         }
     }
 }
 
-fn tools(names: &[&str], ttl_millis: u64) -> Play {
+pub(super) fn tools(names: &[&str], ttl_millis: u64) -> Play {
     let items: Vec<_> = names
         .iter()
         .map(|name| format!(r#"{{"name":"{name}"}}"#))
@@ -82,7 +82,7 @@ fn modern() -> Play {
 }
 
 /// A modern server whose calls go as `script` says.
-fn serving(
+pub(super) fn serving(
     script: impl Fn(usize, &Sent) -> Play + Send + Sync + Clone + 'static,
 ) -> Arc<Processes> {
     Processes::new(move |number, _| {
@@ -94,7 +94,7 @@ fn serving(
     })
 }
 
-fn healthy(_: usize, sent: &Sent) -> Play {
+pub(super) fn healthy(_: usize, sent: &Sent) -> Play {
     match sent.method.as_str() {
         "server/discover" => modern(),
         "tools/list" => tools(&["a", "b"], 0),
@@ -102,7 +102,10 @@ fn healthy(_: usize, sent: &Sent) -> Play {
     }
 }
 
-fn started(spec: &UpstreamSpec, processes: &Arc<Processes>) -> (Arc<Kept>, Arc<Upstream>, Tasks) {
+pub(super) fn started(
+    spec: &UpstreamSpec,
+    processes: &Arc<Processes>,
+) -> (Arc<Kept>, Arc<Upstream>, Tasks) {
     let sink = Arc::new(Kept::default());
     let tasks = Tasks::new();
     let connector: Arc<dyn Connector> = Arc::<Processes>::clone(processes);
@@ -111,7 +114,7 @@ fn started(spec: &UpstreamSpec, processes: &Arc<Processes>) -> (Arc<Kept>, Arc<U
     (sink, upstream, tasks)
 }
 
-async fn called(upstream: &Upstream) -> Result<Reply, UpstreamError> {
+pub(super) async fn called(upstream: &Upstream) -> Result<Reply, UpstreamError> {
     upstream.call(a_tool_call(), a_route("t")).await
 }
 
