@@ -178,6 +178,28 @@ impl Circuit {
     }
 }
 
+/// Doubt whether a server still speaks in the way that it was reached in. It is kept until it is heard of.
+#[derive(Debug, Default)]
+pub(super) struct Doubt(Notify);
+
+impl Doubt {
+    /// An answer speaks against it.
+    pub(super) fn cast(&self) {
+        self.0.notify_one();
+    }
+
+    /// Resolves when there is doubt, and again when there is more.
+    pub(super) async fn arisen(&self) {
+        self.0.notified().await;
+    }
+
+    /// Whether there was.
+    #[cfg(test)]
+    pub(super) fn take(&self) -> bool {
+        self.0.notified().now_or_never().is_some()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

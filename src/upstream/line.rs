@@ -14,12 +14,12 @@ use arc_swap::ArcSwapOption;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, header::AUTHORIZATION};
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
 use super::{
     UpstreamError,
     asking::Offer,
     credentials::Credentials,
+    health::Doubt,
     terms::Terms,
     transport::{Answer, Outbound, Transport},
 };
@@ -72,8 +72,8 @@ pub(super) struct Line {
     pub(super) terms: Arc<Terms>,
     /// What was declared on it for a whole session; nothing where each request declares for itself.
     pub(super) offer: Offer,
-    /// Cancelled when an answer shows that the server no longer speaks this way.
-    pub(super) doubt: CancellationToken,
+    /// Whether an answer showed that the server may no longer speak this way.
+    pub(super) doubt: Doubt,
     /// Whether it is the gateway's own, and not of one caller: only there is heard of resources.
     pub(super) service: bool,
     /// On whose behalf it speaks of its own accord: the latest who was served on it. Nobody's, the gateway's own.
@@ -91,7 +91,7 @@ impl Line {
             era,
             terms,
             offer: Offer::NONE,
-            doubt: CancellationToken::new(),
+            doubt: Doubt::default(),
             service: true,
             behalf: ArcSwapOption::empty(),
         }
@@ -313,6 +313,8 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
     use crate::{
         call::{IdentityKind, Principal},

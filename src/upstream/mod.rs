@@ -99,8 +99,12 @@ pub trait Peer: Send + Sync + 'static {
     /// It does not end by itself.
     fn watch(&self) -> BoxFuture<'_, ()>;
 
-    /// Resolves when this peer can serve no more: its process ended, its stream closed, its era verdict failed.
+    /// Resolves when this peer can serve no more: its process ended, its stream closed.
     fn lost(&self) -> BoxFuture<'_, UpstreamError>;
+
+    /// Resolves when an answer speaks against the era that it was reached in, and again for a later one. It may have been one
+    /// caller's request that was wrong, so this alone ends nothing.
+    fn doubted(&self) -> BoxFuture<'_, ()>;
 
     /// Ends what it holds open, in the protocol's orderly way, within a few seconds.
     fn close(&self) -> BoxFuture<'_, ()>;

@@ -41,6 +41,11 @@ impl Loan {
         self.taken.load(Ordering::SeqCst)
     }
 
+    /// Whether somebody's token is of use now.
+    pub(in crate::upstream) fn is_open(&self) -> bool {
+        self.open.load(Ordering::SeqCst)
+    }
+
     pub(super) fn lender(&self) -> Option<Arc<Identity>> {
         let open = self.open.load(Ordering::SeqCst);
         self.lender.load_full().filter(|_| open)

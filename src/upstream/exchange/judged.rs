@@ -68,7 +68,7 @@ impl Exchange {
                 "answered with an error that its revision forbids".into(),
             )),
             codes::UNSUPPORTED_VERSION => {
-                self.line.doubt.cancel();
+                self.line.doubt.cast();
                 Err(UpstreamError::unavailable(
                     "it no longer serves the revision it was reached in",
                 ))
@@ -77,7 +77,7 @@ impl Exchange {
             -32019..=-32000
                 if status == StatusCode::BAD_REQUEST && error.code != codes::RESOURCE_NOT_FOUND =>
             {
-                self.line.doubt.cancel();
+                self.line.doubt.cast();
                 Err(UpstreamError::unavailable(
                     "it refused a request as a server of the older era would",
                 ))

@@ -24,13 +24,13 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, timeout_at};
-use tokio_util::sync::CancellationToken;
 
 use super::{
     Peer, UpstreamError,
     asking::Offer,
     bell::Bell,
     exchange::{self, Exchange, Opened, Told, Wants},
+    health::Doubt,
     line::Wire,
     lists,
     modern::offers,
@@ -82,8 +82,8 @@ pub(super) struct Legacy {
     terms: Arc<Terms>,
     /// What the first session was opened on: the peer lives as long as it.
     wire: Arc<Wire>,
-    /// Cancelled when a session cannot be opened again because the handshake is no longer spoken.
-    doubt: CancellationToken,
+    /// Whether a session could not be opened, as where the handshake is no longer spoken.
+    doubt: Doubt,
 }
 
 /// How one attempt at a call went.
@@ -174,7 +174,7 @@ impl Legacy {
             everybody: "".into(),
             terms: Arc::clone(terms),
             wire,
-            doubt: CancellationToken::new(),
+            doubt: Doubt::default(),
         }
     }
 
@@ -209,8 +209,10 @@ impl Legacy {
         if let Err(
             UpstreamError::Refused(_) | UpstreamError::Protocol(_) | UpstreamError::Status(_),
         ) = &session
+            // What one key's own process or stream refuses says nothing about the one that the peer stands on.
+            && (slot.is_service() || !self.opening.owns_transports())
         {
-            self.doubt.cancel();
+            self.doubt.cast();
         }
         session
     }
@@ -584,14 +586,11 @@ impl Peer for Legacy {
 
     /// The first session's transport decides; a session that an HTTP server forgets is opened again instead.
     fn lost(&self) -> BoxFuture<'_, UpstreamError> {
-        Box::pin(async {
-            tokio::select! {
-                error = self.wire.transport.lost() => error,
-                () = self.doubt.cancelled() => UpstreamError::Protocol(
-                    "it no longer speaks the era it was reached in".into(),
-                ),
-            }
-        })
+        self.wire.transport.lost()
+    }
+
+    fn doubted(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.doubt.arisen())
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -242,6 +242,11 @@ impl Slot {
         }
     }
 
+    /// Whether its session is the gateway's own.
+    pub(super) const fn is_service(&self) -> bool {
+        self.service
+    }
+
     fn usable(&self) -> Option<Arc<Session>> {
         self.live
             .load_full()

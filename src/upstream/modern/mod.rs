@@ -235,7 +235,7 @@ impl Modern {
             Opened::Status(head) => {
                 // A modern server answers these with a message.
                 if matches!(head.status.as_u16(), 400 | 404 | 405) {
-                    line.doubt.cancel();
+                    line.doubt.cast();
                 }
                 Err(exchange::bare(head.status))
             }
@@ -331,13 +331,13 @@ impl Modern {
                 }
                 Told::Error(_, error) => {
                     if error.code == codes::UNSUPPORTED_VERSION {
-                        line.doubt.cancel();
+                        line.doubt.cast();
                     }
                     Err(UpstreamError::Refused(error))
                 }
                 Told::Status(head) => {
                     if matches!(head.status.as_u16(), 400 | 404 | 405) {
-                        line.doubt.cancel();
+                        line.doubt.cast();
                     }
                     Err(exchange::bare(head.status))
                 }
@@ -418,14 +418,11 @@ impl Peer for Modern {
     }
 
     fn lost(&self) -> BoxFuture<'_, UpstreamError> {
-        Box::pin(async {
-            tokio::select! {
-                error = self.line.wire.transport.lost() => error,
-                () = self.line.doubt.cancelled() => UpstreamError::Protocol(
-                    "it no longer speaks the era it was reached in".into(),
-                ),
-            }
-        })
+        self.line.wire.transport.lost()
+    }
+
+    fn doubted(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.line.doubt.arisen())
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -42,10 +42,12 @@ impl Shared {
         let Some(credentials) = credentials.filter(|it| it.lists_are_own()) else {
             return false;
         };
-        if self.is_ready() || credentials.mark(identity).is_none() {
+        let loan = credentials.loan();
+        let idle = self.is_ready() && !loan.is_open();
+        if idle || credentials.mark(identity).is_none() {
             return false;
         }
-        credentials.loan().offer(identity);
+        loan.offer(identity);
         let closed = self.is_closed();
         if closed {
             self.nudged.notify_one();

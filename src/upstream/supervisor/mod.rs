@@ -2,7 +2,8 @@
 //!
 //! Guarantees: nothing here holds up another upstream or a call; a list that fails keeps its last good value; what is listed of
 //! an upstream that is away is marked at once and gone after `stale_for`; attempts are spaced (SECURITY 6), and so are
-//! readings because of changes, of which the first is immediate (CAT-6); the end is orderly.
+//! readings because of changes, of which the first is immediate (CAT-6); where its era is in doubt nothing ends until it is
+//! found in another; the end is orderly.
 
 use std::{
     pin::pin,
@@ -19,7 +20,7 @@ use super::{
     bell::Spacing,
     connector::Connector,
     credentials::Credentials,
-    health::{Backoff, jittered},
+    health::{Backoff, Pause, jittered},
     probe::Probe,
     shared::{Being, Presence, Shared},
     sink::Sink,
@@ -48,6 +49,14 @@ pub(super) struct Supervisor {
     current: Option<Arc<dyn Peer>>,
     /// Whether the upstream answers to nobody without a token, so that there is nothing to read for everybody.
     closed: bool,
+}
+
+/// How serving with a peer ended.
+enum End {
+    /// It can serve no more.
+    Lost(UpstreamError),
+    /// The server is spoken to in another way now, as by this one; whether that answers to nobody without a token.
+    Other(Arc<dyn Peer>, bool),
 }
 
 /// How a read of the lists went.
@@ -149,8 +158,12 @@ impl Supervisor {
 
     /// Keeps it connected. Ends only by being dropped.
     async fn keep(&mut self) {
+        let mut other = None;
         loop {
-            let peer = self.connect().await;
+            let peer = match other.take() {
+                Some(peer) => peer,
+                None => self.connect().await,
+            };
             let began = Instant::now();
             if let Some(before) = self.current.replace(Arc::clone(&peer)) {
                 self.dismiss(before);
@@ -159,20 +172,23 @@ impl Supervisor {
             self.be(Being::Ready(Arc::clone(&peer)), None);
             tracing::info!(upstream = %self.shared.spec.id, revision = %peer.card().revision, "upstream is there");
             self.shared.terms.desk.begin();
-            let error = self.serve(&peer).await;
+            let end = self.serve(&peer).await;
             self.shared.terms.desk.lost();
+            let error = match end {
+                End::Lost(error) => error,
+                End::Other(peer, closed) => {
+                    self.closed = closed;
+                    other = Some(peer);
+                    continue;
+                }
+            };
             self.backoff.ended_after(began.elapsed());
             tracing::warn!(upstream = %self.shared.spec.id, %error, "upstream is lost");
             let wait = self.backoff.wait();
-            // Where only the era is in doubt the peer may still be of use until there is a better one.
-            let doubtful = matches!(error, UpstreamError::Protocol(_))
-                && matches!(self.shared.spec.endpoint, Endpoint::Http(_));
             if matches!(error, UpstreamError::Protocol(_)) {
                 self.probe.forget();
             }
-            if !doubtful {
-                self.gone(error, Instant::now() + wait);
-            }
+            self.gone(error, Instant::now() + wait);
             self.board.meanwhile(sleep(wait)).await;
         }
     }
@@ -189,9 +205,7 @@ impl Supervisor {
                 loan.begin();
             }
             let found = self.board.meanwhile(self.probe.peer()).await;
-            if let Some(loan) = loan {
-                self.closed = loan.end(found.is_ok());
-            }
+            self.closed = loan.is_some_and(|loan| loan.end(found.is_ok()));
             let error = match found {
                 Ok(peer) => return peer,
                 Err(error) => error,
@@ -214,76 +228,34 @@ impl Supervisor {
         }
     }
 
-    /// Reads the lists now and then, and watches for changes, until the peer is lost or the circuit trips.
-    async fn serve(&mut self, peer: &Arc<dyn Peer>) -> UpstreamError {
-        if self.closed {
-            return self.stand_by(peer).await;
-        }
-        let watch = async {
-            peer.watch().await;
-            std::future::pending().await
+    /// Reads the lists now and then, and watches for changes, until the peer is lost, the circuit trips, or the server is found
+    /// to speak in another way.
+    async fn serve(&mut self, peer: &Arc<dyn Peer>) -> End {
+        let (shared, closed) = (&*self.shared, self.closed);
+        let board = &mut self.board;
+        let serving = async {
+            if closed {
+                return board.stand_by(shared, peer).await;
+            }
+            let watch = async {
+                peer.watch().await;
+                std::future::pending().await
+            };
+            tokio::select! {
+                error = board.read_on(shared, peer) => error,
+                never = watch => never,
+            }
         };
-        tokio::select! {
-            error = self.read_on(peer) => error,
-            never = watch => never,
-        }
-    }
-
-    /// Where there is nothing to read for everybody, waits until the peer is lost or the circuit trips.
-    async fn stand_by(&mut self, peer: &Arc<dyn Peer>) -> UpstreamError {
-        self.board.nothing();
-        self.shared.settled.cancel();
+        let doubting = Doubting {
+            shared,
+            probe: &mut self.probe,
+            peer,
+            closed,
+        };
         tokio::select! {
             biased;
-            error = peer.lost() => error,
-            () = self.shared.circuit.tripped() => UpstreamError::unavailable("calls cannot reach it"),
-        }
-    }
-
-    async fn read_on(&mut self, peer: &Arc<dyn Peer>) -> UpstreamError {
-        let shared = Arc::clone(&self.shared);
-        let ended = async {
-            tokio::select! {
-                biased;
-                error = peer.lost() => error,
-                () = shared.circuit.tripped() => UpstreamError::unavailable("calls cannot reach it"),
-            }
-        };
-        let mut ended = pin!(ended);
-        let mut failures = 0;
-        let mut first = true;
-        let mut lists = Lists::ALL;
-        // When all is to be read again, and when what changed may be.
-        let mut due = Instant::now();
-        let mut spacing = Spacing::new(due);
-        loop {
-            let read = tokio::select! {
-                biased;
-                error = ended.as_mut() => return error,
-                read = self.board.read(&**peer, first, lists) => read,
-            };
-            first = false;
-            self.shared.settled.cancel();
-            let outcome = usize::from(read != Read::Whole);
-            self.shared.refreshes[outcome].fetch_add(1, Ordering::Relaxed);
-            failures = match read {
-                Read::Whole => 0,
-                Read::Partly => failures + 1,
-                Read::Closed => return self.stand_by(peer).await,
-                Read::Unreachable => return UpstreamError::unavailable("its lists cannot be read"),
-            };
-            if lists == Lists::ALL || failures > 0 {
-                due = Instant::now() + self.board.pace(self.shared.spec.poll, failures);
-            }
-            lists = tokio::select! {
-                biased;
-                error = ended.as_mut() => return error,
-                rung = shared.terms.bell.rung(&spacing) => {
-                    spacing.after(rung.changed, COALESCE);
-                    rung.lists
-                }
-                () = sleep_until(due) => Lists::ALL,
-            };
+            error = serving => End::Lost(error),
+            end = doubting.settle() => end,
         }
     }
 
@@ -316,9 +288,80 @@ impl Supervisor {
 
     /// Ends a peer that serves no more, beside everything else.
     fn dismiss(&self, peer: Arc<dyn Peer>) {
-        self.shared.terms.tasks.spawn(async move {
-            drop(timeout(ENDING, peer.close()).await);
-        });
+        dismiss(&self.shared, peer);
+    }
+}
+
+fn dismiss(shared: &Shared, peer: Arc<dyn Peer>) {
+    shared.terms.tasks.spawn(async move {
+        drop(timeout(ENDING, peer.close()).await);
+    });
+}
+
+/// Finds out again what a server speaks whenever there is doubt, beside everything else that goes on with it.
+struct Doubting<'a> {
+    shared: &'a Shared,
+    probe: &'a mut Probe,
+    peer: &'a Arc<dyn Peer>,
+    /// Whether it answers to nobody without a token.
+    closed: bool,
+}
+
+impl Doubting<'_> {
+    /// Asks anew at each doubt, spaced. As long as the era is the same, the peer stays and with it all that is under way; what
+    /// cannot be settled now is settled later (PROTOCOL C4).
+    async fn settle(self) -> End {
+        let mut pause = Pause::default();
+        let (mut asked, mut doubted) = (Instant::now(), false);
+        loop {
+            if !doubted {
+                self.peer.doubted().await;
+            }
+            if matches!(self.shared.spec.endpoint, Endpoint::Stdio(_)) {
+                // It denied the era on its own pipe, and a second process might stand in the way of the first.
+                let why = "it no longer speaks the era it was reached in";
+                return End::Lost(UpstreamError::Protocol(why.into()));
+            }
+            let own = self.shared.terms.credentials.as_ref();
+            // Where all are answered their lists are read meanwhile, with nobody's token.
+            let loan = own.map(Credentials::loan).filter(|_| self.closed);
+            if let Some(loan) = loan {
+                loan.begin();
+            }
+            sleep(pause.after(asked.elapsed())).await;
+            self.probe.forget();
+            let found = self.probe.peer().await;
+            let closed = loan.is_some_and(|loan| loan.end(found.is_ok()));
+            asked = Instant::now();
+            let id = &self.shared.spec.id;
+            doubted = match found {
+                Ok(other) if other.card().revision == self.peer.card().revision => {
+                    dismiss(self.shared, other);
+                    false
+                }
+                Ok(other) => return End::Other(other, closed),
+                Err(error) if self.closed || self.answers().await => {
+                    tracing::info!(upstream = %id, %error, "what it speaks cannot be found out");
+                    true
+                }
+                Err(error) => return End::Lost(error),
+            };
+        }
+    }
+
+    /// Whether the gateway's own conversation with it goes on.
+    async fn answers(&self) -> bool {
+        let offers = |kind: &ListKind| super::modern::offers(self.peer.card(), *kind);
+        let Some(kind) = ListKind::EVERY.into_iter().find(offers) else {
+            return true;
+        };
+        match self.peer.list(kind).await {
+            Ok(_) | Err(UpstreamError::Auth(_) | UpstreamError::Credential(_)) => true,
+            Err(error) => {
+                tracing::info!(upstream = %self.shared.spec.id, %error, "a list could not be read");
+                false
+            }
+        }
     }
 }
 
@@ -335,6 +378,63 @@ struct Board {
 }
 
 impl Board {
+    /// Where there is nothing to read for everybody, waits until the peer is lost or the circuit trips.
+    async fn stand_by(&mut self, shared: &Shared, peer: &Arc<dyn Peer>) -> UpstreamError {
+        self.nothing();
+        shared.settled.cancel();
+        tokio::select! {
+            biased;
+            error = peer.lost() => error,
+            () = shared.circuit.tripped() => UpstreamError::unavailable("calls cannot reach it"),
+        }
+    }
+
+    async fn read_on(&mut self, shared: &Shared, peer: &Arc<dyn Peer>) -> UpstreamError {
+        let ended = async {
+            tokio::select! {
+                biased;
+                error = peer.lost() => error,
+                () = shared.circuit.tripped() => UpstreamError::unavailable("calls cannot reach it"),
+            }
+        };
+        let mut ended = pin!(ended);
+        let mut failures = 0;
+        let mut first = true;
+        let mut lists = Lists::ALL;
+        // When all is to be read again, and when what changed may be.
+        let mut due = Instant::now();
+        let mut spacing = Spacing::new(due);
+        loop {
+            let read = tokio::select! {
+                biased;
+                error = ended.as_mut() => return error,
+                read = self.read(&**peer, first, lists) => read,
+            };
+            first = false;
+            shared.settled.cancel();
+            let outcome = usize::from(read != Read::Whole);
+            shared.refreshes[outcome].fetch_add(1, Ordering::Relaxed);
+            failures = match read {
+                Read::Whole => 0,
+                Read::Partly => failures + 1,
+                Read::Closed => return self.stand_by(shared, peer).await,
+                Read::Unreachable => return UpstreamError::unavailable("its lists cannot be read"),
+            };
+            if lists == Lists::ALL || failures > 0 {
+                due = Instant::now() + self.pace(shared.spec.poll, failures);
+            }
+            lists = tokio::select! {
+                biased;
+                error = ended.as_mut() => return error,
+                rung = shared.terms.bell.rung(&spacing) => {
+                    spacing.after(rung.changed, COALESCE);
+                    rung.lists
+                }
+                () = sleep_until(due) => Lists::ALL,
+            };
+        }
+    }
+
     /// It is there, and shows nothing to everybody.
     fn nothing(&mut self) {
         self.known = Contribution::default();

@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use futures_util::{FutureExt, future::BoxFuture, poll};
@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     call::{Call, Reply},
+    protocol::Revision,
     upstream::{
         State, Upstream,
         scripted::{
@@ -123,4 +124,111 @@ async fn a_session_that_one_caller_is_refused_is_no_connection_that_failed() {
     let status = upstream.status();
     assert_eq!((status.state, status.failures), (State::Ready, 0));
     assert_eq!((sink.count(), closed(&processes)), (1, vec![0]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_refused_a_process_of_their_own_takes_nobody_elses_along() {
+    let processes = serving(|number, sent| match (number, sent.method.as_str()) {
+        (1, "tools/call") => Play::Hang,
+        (2, "initialize") => Play::Error(200, -32602, ""),
+        _ => of_the_older_era(sent),
+    });
+    let (sink, upstream, _tasks) = started(&each_their_own(), &processes);
+    upstream.settled().await;
+    let mut anas = by(&upstream, "ana");
+    while processes.made().len() < 2 {
+        assert!(poll!(anas.as_mut()).is_pending());
+        tokio::task::yield_now().await;
+    }
+    assert!(by(&upstream, "ben").await.is_err());
+    sleep(Duration::from_secs(30)).await;
+    assert!(poll!(anas.as_mut()).is_pending());
+    assert_eq!(upstream.status().state, State::Ready);
+    assert_eq!(
+        (sink.count(), closed(&processes)[..2].to_vec()),
+        (1, vec![0, 0])
+    );
+}
+
+/// PROTOCOL C4: it is asked again what it speaks, and as long as that is the same nothing ends.
+#[tokio::test(start_paused = true)]
+async fn what_one_caller_is_answered_casts_doubt_and_ends_nothing_where_the_era_is_the_same() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let changed = Arc::new(AtomicBool::new(false));
+    let now = Arc::clone(&changed);
+    let processes = serving(move |number, sent| match sent.method.as_str() {
+        "tools/call" if number == 0 => match calls.fetch_add(1, Ordering::SeqCst) {
+            0 => Play::Hang,
+            _ => Play::Status(404),
+        },
+        _ if now.load(Ordering::SeqCst) => of_the_older_era(sent),
+        _ => healthy(number, sent),
+    });
+    let (sink, upstream, _tasks) = started(&an_address(), &processes);
+    upstream.settled().await;
+    let mut anas = by(&upstream, "ana");
+    assert!(poll!(anas.as_mut()).is_pending());
+    for _ in 0..2 {
+        assert!(by(&upstream, "ben").await.is_err());
+        sleep(Duration::from_secs(10)).await;
+        assert!(poll!(anas.as_mut()).is_pending());
+    }
+    assert_eq!(closed(&processes), [0, 1, 1], "it was asked each time");
+    assert_eq!((sink.count(), upstream.status().restarts), (1, 0));
+    // And when it speaks in another way, it is spoken to in that.
+    changed.store(true, Ordering::SeqCst);
+    assert!(by(&upstream, "ben").await.is_err());
+    sink.reach(2).await;
+    assert!(!sink.last().away);
+    assert_eq!(upstream.status().revision, Some(Revision::V2025_11_25));
+    assert!(by(&upstream, "ben").await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_refused_a_session_takes_nobody_elses_along() {
+    let opened = Arc::new(AtomicUsize::new(0));
+    let processes = serving(move |number, sent| match (number, sent.method.as_str()) {
+        (0, "initialize") => match opened.fetch_add(1, Ordering::SeqCst) {
+            0 => Play::Session("s0", greeting("2025-11-25")),
+            1 => Play::Session("s1", greeting("2025-11-25")),
+            _ => Play::Error(400, -32602, ""),
+        },
+        (_, "tools/call") => Play::Hang,
+        _ => of_the_older_era(sent),
+    });
+    let (sink, upstream, _tasks) = started(&an_address(), &processes);
+    upstream.settled().await;
+    let mut anas = by(&upstream, "ana");
+    while processes.made()[0].sent_of("tools/call").is_empty() {
+        assert!(poll!(anas.as_mut()).is_pending());
+        tokio::task::yield_now().await;
+    }
+    assert!(by(&upstream, "ben").await.is_err());
+    sleep(Duration::from_secs(10)).await;
+    assert!(poll!(anas.as_mut()).is_pending());
+    assert_eq!((sink.count(), upstream.status().state), (1, State::Ready));
+    assert_eq!(closed(&processes)[0], 0);
+    assert!(processes.made()[0].ended.lock().unwrap().is_empty());
+}
+
+/// A server that cannot be asked for the moment is not known to speak in another way.
+#[tokio::test(start_paused = true)]
+async fn a_doubt_that_cannot_be_settled_ends_nothing_and_is_settled_later() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let processes = serving(move |number, sent| match (number, sent.method.as_str()) {
+        (0, "tools/call") => match calls.fetch_add(1, Ordering::SeqCst) {
+            0 => Play::Hang,
+            _ => Play::Status(404),
+        },
+        (1, _) => Play::Status(503),
+        _ => healthy(number, sent),
+    });
+    let (sink, upstream, _tasks) = started(&an_address(), &processes);
+    upstream.settled().await;
+    let mut anas = by(&upstream, "ana");
+    assert!(poll!(anas.as_mut()).is_pending());
+    assert!(by(&upstream, "ben").await.is_err());
+    sleep(Duration::from_secs(20)).await;
+    assert!(poll!(anas.as_mut()).is_pending());
+    assert_eq!((sink.count(), closed(&processes)), (1, vec![0, 1, 1]));
 }
