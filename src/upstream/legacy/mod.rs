@@ -14,6 +14,8 @@ mod tasks;
 mod watch;
 
 #[cfg(test)]
+mod cancelling;
+#[cfg(test)]
 mod levels;
 #[cfg(test)]
 mod rounds;
