@@ -3,7 +3,7 @@
 //! An address is never edited and never fetched (PROTOCOL E). Deliberately absent: whether a question is honest.
 
 use super::{Blocked, Class};
-use crate::json::{Json, Node, Span};
+use crate::json::{Json, Kind, Node, Span};
 
 /// Where in a value questions to a person stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -77,7 +77,9 @@ pub(super) fn fault(value: &Json, of: Questions) -> Option<Blocked> {
 /// Adds where the addresses stand that people are sent to, which nobody edits.
 pub(super) fn addresses(value: &Json, of: Questions, spans: &mut Vec<Span>) {
     let asked = questions(value, of).filter(|(url, _)| *url);
-    spans.extend(asked.filter_map(|(_, params)| Some(params.member("url")?.span())));
+    let urls = asked.filter_map(|(_, params)| params.member("url"));
+    let written = urls.filter(|url| url.kind() == Kind::String);
+    spans.extend(written.map(Node::span));
 }
 
 /// Whether a request asks a person, and whether by an address; its params.

@@ -190,14 +190,8 @@ impl Sanitizer {
         mut tail: Option<&mut Tail>,
         scratch: &mut Scratch,
     ) -> Verdict {
-        if let Some(action) = subject.actions.of(Class::Elicitation, subject.direction)
-            && let Some(blocked) = asking::fault(value, subject.questions)
-        {
-            let blocked = self.noted_as(blocked, subject, action);
-            if action != Action::Flag {
-                return Verdict::Blocked(blocked);
-            }
-        }
+        let for_questions = subject.actions.of(Class::Elicitation, subject.direction);
+        let mut asked_ill = false;
         let mut work = Work::new(value.len(), self.rules.budget);
         let mut now = Cow::Borrowed(value);
         let mut marks = Marks::default();
@@ -205,6 +199,16 @@ impl Sanitizer {
         // Whether it was put together since it was last read as a whole.
         let mut composed = false;
         for pass in 0..=PASSES {
+            // Again each time, since what is taken out may make a question of what was none.
+            if let Some(action) = for_questions.filter(|_| !asked_ill)
+                && let Some(blocked) = asking::fault(&now, subject.questions)
+            {
+                asked_ill = true;
+                let blocked = self.noted_as(blocked, subject, action);
+                if action != Action::Flag {
+                    return Verdict::Blocked(blocked);
+                }
+            }
             let media = match media::of(self, &now, subject, &mut known, &mut work) {
                 Ok(media) => media,
                 Err(blocked) => return Verdict::Blocked(self.noted(blocked, subject)),

@@ -504,6 +504,12 @@ mod tests {
             told(state("http://a.example/")),
             r#"{"taskId":"falcon-123456","status":"input_required","statusMessage":"[blocked:elicitation]"}"#
         );
+        // What is a question only when what hides in it is gone is one.
+        let hiding = state("http://a.example/");
+        let hiding = hiding
+            .as_str()
+            .replace("inputRequests", "input\u{200B}Requests");
+        assert!(told(json(hiding)).contains("[blocked:elicitation]"));
     }
 
     #[test]
