@@ -133,7 +133,7 @@ impl<'a> Run<'a> {
                 Some(seen) => Some(self.beside(seen)?),
                 None if asks => {
                     // Many short elements are walked along with each step.
-                    self.spend(1 + value.raw_bytes().len() / 16)?;
+                    self.spend(1 + value.raw_bytes().len() / 64)?;
                     Some(Seen::of(value))
                 }
                 None => None,
