@@ -277,7 +277,16 @@ impl Channel {
         known: Option<(String, CancellationToken)>,
     ) -> Result<(), Problem> {
         let Ok(permit) = self.room.clone().acquire_owned().await else {
-            return Err(Problem::shutting_down(None));
+            if let Some((key, _)) = &known {
+                self.state().running.remove(key);
+            }
+            let id = match message {
+                Message::One(Frame::Request(request)) => Some(request.id),
+                Message::One(Frame::Notification(_) | Frame::Response(_)) | Message::Batch(_) => {
+                    None
+                }
+            };
+            return Err(Problem::shutting_down(id));
         };
         let (door, out, state) = (self.door.clone(), self.out.clone(), self.state.clone());
         self.door
