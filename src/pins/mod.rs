@@ -116,6 +116,8 @@ struct Book {
     unsaved: bool,
     /// Whether it was told that there is no room.
     full: bool,
+    /// Whether something else was found approved when the record was read anew, until somebody takes note of it.
+    reapproved: bool,
     /// Raw definitions that were digested before.
     digested: HashMap<Json, Known>,
 }
@@ -203,6 +205,14 @@ impl Ledger {
         pin.map(Pin::state)
     }
 
+    /// Whether somebody approved something else of an upstream under quarantine since this was asked.
+    pub fn take_reapproved(&self, upstream: &UpstreamId) -> bool {
+        let mut books = self.books();
+        let book = books.get_mut(upstream);
+        let anew = book.is_some_and(|book| std::mem::take(&mut book.reapproved));
+        anew && self.mode(upstream) == Mode::Quarantine
+    }
+
     /// Brings ledger and store together: what others wrote is read, what is new is written. The upstreams whose record is
     /// another one now, by which what they offer is to be judged again. Reads and writes files.
     pub fn keep(&self) -> Vec<UpstreamId> {
@@ -272,6 +282,9 @@ impl Ledger {
             _ => {}
         }
         let known = matches!(&read, Ok(Some(_)));
+        if let (Ok(Some(now)), Some(Ok(before))) = (&read, &book.record) {
+            book.reapproved |= !now.approves_as(before);
+        }
         book.record = match (read, book.record.take()) {
             (Ok(Some(record)), _) => Some(Ok(record)),
             (Err(why), _) => Some(Err(why)),
@@ -293,7 +306,7 @@ impl Ledger {
             tracing::warn!(upstream = %id, kind = event.kind, item, "a definition may be an attempt on the model, and is held until somebody approves it");
             "definition_held"
         } else if event.rule == BEYOND {
-            tracing::error!(upstream = %id, kind = event.kind, item, action = word, "a server offers more definitions than are pinned, this one and maybe more; approve what is gone to make room, or move the record away to begin anew");
+            tracing::error!(upstream = %id, kind = event.kind, item, action = word, "a server offers more definitions than are pinned, this one and maybe more; approve what is gone to make room, or stop the gateway and move the record away to begin anew");
             "definition_changed"
         } else {
             metrics::instruments().changed(id.as_str(), word);

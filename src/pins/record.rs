@@ -37,6 +37,17 @@ pub struct Record {
     pub(super) pins: BTreeMap<Key, Pin>,
 }
 
+impl Record {
+    /// Whether the same is approved in both.
+    pub(super) fn approves_as(&self, other: &Self) -> bool {
+        fn approved(record: &Record) -> impl Iterator<Item = (&Key, &Known)> {
+            let pins = record.pins.iter();
+            pins.filter_map(|(key, pin)| Some((key, pin.approved.as_ref()?)))
+        }
+        approved(self).eq(approved(other))
+    }
+}
+
 /// What is known of one definition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pin {

@@ -366,6 +366,27 @@ async fn cat_2_what_is_approved_reaches_the_lists_that_are_one_principals_own() 
     assert!(!leads(&world.seen_by(&ben), "a_z"));
 }
 
+/// SECURITY 5: that somebody approved something is recorded, whoever is offered it then.
+#[tokio::test(start_paused = true)]
+async fn what_is_approved_is_known_though_nobody_is_offered_it_just_then() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("pins");
+    let (world, ledger) = pinned(Some(&path));
+    let ana = user("ana", &[]);
+    for said in ["old", "new"] {
+        let own = saying(&[("x", said)]);
+        world.publish_to(&ana.grantee(), &id(), Some(own));
+        follow(&world, &ledger);
+    }
+    world.publish_to(&ana.grantee(), &id(), None);
+    assert!(!ledger.take_reapproved(&id()));
+    approve(&world, &ledger, &path, "x");
+    assert_eq!(
+        [(); 2].map(|()| ledger.take_reapproved(&id())),
+        [true, false]
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_record_that_cannot_be_read_any_more_withholds_what_is_one_principals_own_too() {
     let dir = tempfile::tempdir().unwrap();
