@@ -156,6 +156,9 @@ pub enum ConnectError {
     /// The gateway is stopping.
     #[error("shutting down")]
     Stopping,
+    /// A fault of the gateway's own.
+    #[error("an internal error")]
+    Panicked,
 }
 
 impl From<StoreError> for ConnectError {

@@ -6,6 +6,7 @@
 //! itself, and for how long somebody waits.
 
 use std::{
+    panic::AssertUnwindSafe,
     sync::{Arc, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
@@ -96,7 +97,9 @@ impl Connections {
         let (this, account, stale) = (self.clone(), account.clone(), Arc::clone(stale));
         let slot: Weak<Slot> = Arc::downgrade(slot);
         let renewal = async move {
-            let renewed = this.renew(&account, &stale).await;
+            // A panic is this renewal's alone: the next one begins afresh.
+            let renewed = AssertUnwindSafe(this.renew(&account, &stale)).catch_unwind();
+            let renewed = renewed.await.unwrap_or(Err(ConnectError::Panicked));
             if let Err(error) = &renewed {
                 let upstream = &account.upstream;
                 tracing::warn!(%upstream, %error, "a connection could not be renewed");

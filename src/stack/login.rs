@@ -311,7 +311,8 @@ impl Visit {
             | ConnectError::Discover(_)
             | ConnectError::Register(_)
             | ConnectError::Token(_)
-            | ConnectError::Store(_) => UpstreamError::unavailable("its login cannot be reached"),
+            | ConnectError::Store(_)
+            | ConnectError::Panicked => UpstreamError::unavailable("its login cannot be reached"),
         };
         Error::Upstream(FromUpstream {
             upstream: upstream.clone(),
