@@ -410,7 +410,7 @@ impl Pool {
     }
 }
 
-/// For whom comes to a slot or a pool that is closed.
+/// For whom comes to a slot or a pool that is closed: nothing is sent, and no connection failed.
 fn given_up() -> UpstreamError {
-    UpstreamError::unavailable("its owner ended")
+    UpstreamError::unavailable("its owner ended").unsent(Instant::now())
 }

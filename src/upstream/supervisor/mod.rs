@@ -49,6 +49,8 @@ pub(super) struct Supervisor {
     current: Option<Arc<dyn Peer>>,
     /// Whether the upstream answers to nobody without a token, so that there is nothing to read for everybody.
     closed: bool,
+    /// How long doubts about the era wait, over all peers: two servers of two eras may stand behind one address.
+    doubts: Pause,
 }
 
 /// How serving with a peer ended.
@@ -93,6 +95,7 @@ impl Supervisor {
             probe,
             current: None,
             closed: false,
+            doubts: Pause::default(),
         }
     }
 
@@ -250,6 +253,7 @@ impl Supervisor {
             shared,
             probe: &mut self.probe,
             peer,
+            pause: &mut self.doubts,
             closed,
         };
         tokio::select! {
@@ -303,6 +307,7 @@ struct Doubting<'a> {
     shared: &'a Shared,
     probe: &'a mut Probe,
     peer: &'a Arc<dyn Peer>,
+    pause: &'a mut Pause,
     /// Whether it answers to nobody without a token.
     closed: bool,
 }
@@ -311,7 +316,6 @@ impl Doubting<'_> {
     /// Asks anew at each doubt, spaced. As long as the era is the same, the peer stays and with it all that is under way; what
     /// cannot be settled now is settled later (PROTOCOL C4).
     async fn settle(self) -> End {
-        let mut pause = Pause::default();
         let (mut asked, mut doubted) = (Instant::now(), false);
         loop {
             if !doubted {
@@ -328,7 +332,7 @@ impl Doubting<'_> {
             if let Some(loan) = loan {
                 loan.begin();
             }
-            sleep(pause.after(asked.elapsed())).await;
+            sleep(self.pause.after(asked.elapsed())).await;
             self.probe.forget();
             let found = self.probe.peer().await;
             let closed = loan.is_some_and(|loan| loan.end(found.is_ok()));
@@ -356,7 +360,12 @@ impl Doubting<'_> {
             return true;
         };
         match self.peer.list(kind).await {
-            Ok(_) | Err(UpstreamError::Auth(_) | UpstreamError::Credential(_)) => true,
+            Ok(_) => true,
+            // It is asked with nobody's token: where each has their own, it has to be reached anew by somebody's.
+            Err(UpstreamError::Auth(_) | UpstreamError::Credential(_)) => {
+                let credentials = self.shared.terms.credentials.as_ref();
+                !credentials.is_some_and(Credentials::lists_are_own)
+            }
             Err(error) => {
                 tracing::info!(upstream = %self.shared.spec.id, %error, "a list could not be read");
                 false
