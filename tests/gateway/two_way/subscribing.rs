@@ -1,5 +1,7 @@
 //! Subscriptions of resources: shared upstream, told by the client's own URI, ended when the last one leaves.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::harness::{Gateway, Pairing, Play, Revision, Upstream, eventually, parse, resource};
@@ -153,8 +155,18 @@ pairings! {
             notes.down();
             notes.up();
             assert_eq!(watch.resource().await, MINE, "whatever happened meanwhile was missed");
-            notes.updated(ONE, "note://one/later").await;
-            while watch.resource().await != "notes+note://one/later" {}
+            // They are told when it is lost already, and again when it tells once more: from then on it is heard.
+            let heard = async { while watch.resource().await != "notes+note://one/later" {} };
+            let telling = async {
+                loop {
+                    notes.updated(ONE, "note://one/later").await;
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            };
+            tokio::select! {
+                () = heard => {}
+                () = telling => {}
+            }
         }
     }
 }
