@@ -51,7 +51,7 @@ pub(super) struct Stage {
     /// Ids, as spelled, of requests that a script says by itself and whose answers are the test's to look at.
     scripted: Mutex<Vec<String>>,
     tasks: Tasks,
-    /// Cuts every connection when told.
+    /// Cuts every connection when told: see [`Stage::cut_all`].
     pub(super) cut: Notify,
 }
 
@@ -148,6 +148,12 @@ impl Stage {
         let mut outlets = self.outlets.lock().unwrap();
         outlets.retain(|outlet| !outlet.out.is_closed());
         outlets.clone()
+    }
+
+    /// Cuts every connection, and with them every way out.
+    pub(super) fn cut_all(&self) {
+        self.outlets.lock().unwrap().clear();
+        self.cut.notify_waiters();
     }
 
     /// Closes the listens, and says which they were.

@@ -102,6 +102,15 @@ impl Upstream {
             })
     }
 
+    /// How many listens are open.
+    pub(crate) fn listens(&self) -> usize {
+        let outlets = self.stage.outlets();
+        let listens = outlets
+            .iter()
+            .filter(|outlet| matches!(outlet.kind, OutletKind::Listen(..)));
+        listens.count()
+    }
+
     /// Ends every listen in the orderly way: with a result.
     pub(crate) async fn end_listens(&self) {
         for outlet in self.stage.close_listens() {

@@ -163,7 +163,7 @@ impl Upstream {
     /// Is not there: connections end at once, and those that are open are cut.
     pub(crate) fn down(&self) {
         self.script().down = true;
-        self.stage.cut.notify_waiters();
+        self.stage.cut_all();
     }
 
     /// Is there again.
