@@ -1,7 +1,7 @@
 //! One request between hyper and its endpoint: judged, routed, run, and its panic caught.
 //!
 //! Guarantees: what the gate refuses reaches no endpoint; a panic in an endpoint is one `500` with a JSON-RPC error, in a body
-//! that has begun its end, and counted, never a dead process (SECURITY REL-1). Adds no allocation of its own, but for a client's
+//! that has begun a visible break, and counted, never a dead process (SECURITY REL-1). Adds no allocation of its own, but for a client's
 //! certificate in the request's extensions.
 
 use std::{
@@ -142,6 +142,11 @@ impl Future for Serving {
     }
 }
 
+/// An endpoint panicked in an answer that had begun.
+#[derive(Debug, thiserror::Error)]
+#[error("the endpoint panicked")]
+pub(super) struct Panicked;
+
 /// A body that ends its request's flight when it is dropped, and on HTTP/2 is handed out in pieces that are accounted for.
 pub(super) struct Tracked {
     body: Body,
@@ -161,12 +166,12 @@ const PIECE: usize = 64 << 10;
 
 impl http_body::Body for Tracked {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = Panicked;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Panicked>>> {
         let this = self.get_mut();
         let Some(pace) = &mut this.pace else {
             return poll_body(&mut this.body, cx);
@@ -181,6 +186,7 @@ impl http_body::Body for Tracked {
                     return Poll::Pending;
                 }
                 Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Ready(Some(Err(panicked))) => return Poll::Ready(Some(Err(panicked))),
                 Poll::Ready(Some(Ok(frame))) => pace.rest = frame.into_data().unwrap_or_default(),
             }
         }
@@ -202,17 +208,18 @@ impl http_body::Body for Tracked {
     }
 }
 
-/// The next of a body, which ends where it panics: calls that panic have been answered before that.
+/// The next of a body. Where that panics the body breaks off, so that nobody takes what came for the whole: on HTTP/1 the
+/// connection ends without the last chunk, on HTTP/2 the stream is reset. Calls that panic have been answered before that.
 fn poll_body(
     body: &mut Body,
     cx: &mut Context<'_>,
-) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+) -> Poll<Option<Result<Frame<Bytes>, Panicked>>> {
     match catch_unwind(AssertUnwindSafe(|| Pin::new(body).poll_frame(cx))) {
-        Ok(next) => next,
+        Ok(next) => next.map_err(|never| match never {}),
         Err(_) => {
             metrics::panicked();
             tracing::error!("an endpoint panicked in an answer that had begun; it was broken off");
-            Poll::Ready(None)
+            Poll::Ready(Some(Err(Panicked)))
         }
     }
 }

@@ -115,6 +115,20 @@ async fn a_panic_ends_one_stream_only() {
 }
 
 #[tokio::test]
+async fn an_answer_that_panics_ends_its_stream_only_and_does_not_look_whole() {
+    let edge = Edge::start();
+    let mut client = plain(&edge).await;
+    let request = post("http://localhost/breaks").body(Full::default());
+    let answer = client.send_request(request.unwrap()).await.unwrap();
+    let mut body = answer.into_body();
+    let first = body.frame().await.unwrap().unwrap();
+    assert_eq!(first.into_data().unwrap(), ": hello\n\n");
+    assert!(matches!(body.frame().await, Some(Err(_))), "it was reset");
+    let (status, _) = send(&mut client, post("http://localhost/mcp"), "").await;
+    assert_eq!(status, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn a_stream_that_is_reset_drops_its_request_and_not_the_others() {
     let edge = Edge::start();
     let mut client = plain(&edge).await;

@@ -1,7 +1,7 @@
 //! A server with recording endpoints, and a client that writes and reads raw bytes.
 
 use std::{
-    future::{Future, poll_fn},
+    future::{Future, poll_fn, ready},
     net::SocketAddr,
     sync::{
         Arc, Mutex,
@@ -12,7 +12,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
+use futures_util::{StreamExt as _, future::BoxFuture, stream};
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::{
@@ -42,8 +42,8 @@ pub(crate) struct Edge {
     pub(crate) site: Arc<Site>,
 }
 
-/// Its endpoints: `/mcp` echoes, `/hang` waits for a permit of `release`, `/stream` stays open, `/panic` panics, `/unread`
-/// leaves the body alone, `/large` answers 8 MiB, `/looks` reads its body, waits as `/hang` does, and says how often it was polled
+/// Its endpoints: `/mcp` echoes, `/hang` waits for a permit of `release`, `/stream` stays open, `/panic` panics, `/breaks`
+/// panics in the middle of its answer, `/unread` leaves the body alone, `/large` answers 8 MiB, `/looks` reads its body, waits as `/hang` does, and says how often it was polled
 /// from then on, `/last` answers when it is looked at after `over` was set, and wakes nobody for that.
 pub(crate) struct Site {
     bounds: ServerBounds,
@@ -69,8 +69,8 @@ pub(crate) struct Seen {
 
 struct At(Arc<Site>, &'static str);
 
-const PATHS: [&str; 8] = [
-    "/mcp", "/hang", "/stream", "/panic", "/unread", "/large", "/looks", "/last",
+const PATHS: [&str; 9] = [
+    "/mcp", "/hang", "/stream", "/panic", "/breaks", "/unread", "/large", "/looks", "/last",
 ];
 
 impl Edge {
@@ -178,6 +178,15 @@ impl Endpoint for At {
                 let note = (Note(Arc::clone(&site)), sender);
                 site.begun.add_permits(1);
                 event_stream(Body::channel(source, note))
+            }),
+            "/breaks" => Box::pin(async {
+                let first = stream::once(ready(Bytes::from_static(b": hello\n\n")));
+                let then = stream::once(async {
+                    // What came before has gone out by then.
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    panic!("an endpoint panics, as the test wants")
+                });
+                event_stream(Body::stream(first.chain(then), ()))
             }),
             "/large" => Box::pin(async {
                 let bytes = Bytes::from(vec![b'x'; 8 << 20]);

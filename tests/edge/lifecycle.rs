@@ -33,6 +33,18 @@ async fn rel_1_a_panic_is_one_internal_error_and_the_connection_goes_on() {
 }
 
 #[tokio::test]
+async fn rel_1_an_answer_that_panics_breaks_off_and_does_not_look_whole() {
+    let edge = Edge::start();
+    let before = counted("usher.requests.panicked", &[]);
+    let answer = edge
+        .say("GET /breaks HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await;
+    assert!(answer.contains(": hello\n\n"), "{answer}");
+    assert!(!answer.contains("\r\n0\r\n"), "{answer}");
+    assert!(counted("usher.requests.panicked", &[]) > before);
+}
+
+#[tokio::test]
 async fn what_follows_a_request_and_is_none_takes_no_time_from_it() {
     let edge = Edge::with(|spec| spec.bounds.write_stall = Duration::from_millis(200));
     let mut raw = edge.connect().await;
