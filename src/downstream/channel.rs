@@ -123,8 +123,8 @@ impl Channel {
                 let Ok(_seat) = self.room.acquire().await else {
                     return Err(Problem::shutting_down(Some(request.id)));
                 };
-                let id = Some(request.id.clone());
-                caught(&self.out, id, self.begin(inbound, request)).await;
+                let owed = Owed::Response(Some(request.id.clone()));
+                caught(&self.out, owed, self.begin(inbound, request)).await;
             }
             Message::One(Frame::Notification(notification))
                 if &*notification.method == methods::CANCELLED =>
@@ -167,7 +167,7 @@ impl Channel {
                     let answer = self.door.accept_decoded(inbound, other).await;
                     self.out.tell(answer).await;
                 };
-                caught(&self.out, None, work).await;
+                caught(&self.out, Owed::Nothing, work).await;
             }
         }
         Ok(())
@@ -322,12 +322,12 @@ async fn answer(
     state: Arc<Mutex<State>>,
     permit: OwnedSemaphorePermit,
 ) {
-    let id = match &message {
+    let owed = Owed::Response(match &message {
         Message::One(Frame::Request(request)) => Some(request.id.clone()),
         Message::One(_) | Message::Batch(_) => None,
-    };
+    });
     let work = async { out.tell(door.accept_decoded(inbound, message).await).await };
-    let work = caught(&out, id, door.curfew.observed_by(work));
+    let work = caught(&out, owed, door.curfew.observed_by(work));
     match known {
         Some((id, token)) => {
             tokio::select! {
@@ -343,12 +343,26 @@ async fn answer(
     drop(permit);
 }
 
-/// Does `work` for the request with this id, which is answered where it panics, too (SECURITY REL-1).
-async fn caught(out: &Out, id: Option<RequestId>, work: impl Future<Output = ()>) {
-    if AssertUnwindSafe(work).catch_unwind().await.is_err() {
-        metrics::panicked();
-        tracing::error!("a request panicked; it was answered with an internal error");
-        out.tell(Problem::panicked(id).into()).await;
+/// What a message is owed, whatever happens.
+enum Owed {
+    /// It is a notification or a response: nobody waits for anything.
+    Nothing,
+    /// A response; without an id it is that of a batch.
+    Response(Option<RequestId>),
+}
+
+/// Does `work`, which is answered as it is owed where it panics, too (SECURITY REL-1).
+async fn caught(out: &Out, owed: Owed, work: impl Future<Output = ()>) {
+    if AssertUnwindSafe(work).catch_unwind().await.is_ok() {
+        return;
+    }
+    metrics::panicked();
+    match owed {
+        Owed::Nothing => tracing::error!("what was told panicked; it was dropped"),
+        Owed::Response(id) => {
+            tracing::error!("a request panicked; it was answered with an internal error");
+            out.tell(Problem::panicked(id).into()).await;
+        }
     }
 }
 
@@ -419,6 +433,7 @@ mod tests {
         call::{Call, Event, LogLevel, Reply, ReplyStream, Step},
         downstream::{Curfew, DoorBounds, SessionBounds, Sessions},
         json::Json,
+        metrics::seen,
         stack::{Error, McpService},
         tasks::Tasks,
     };
@@ -480,11 +495,48 @@ mod tests {
                 channel.take(&channel.identity, CALL.into()).await.unwrap();
                 let line = answer(&mut lines).await;
                 assert!(line.contains("-32603"), "{when}: {line}");
+                assert_eq!(seen::take_panicked(), 1, "{when}");
             }
             timeout(Duration::from_secs(10), channel.finish())
                 .await
                 .unwrap();
             assert_eq!(lines.recv().await, None, "{when}");
+        }
+    }
+
+    // SECURITY REL-1
+    #[tokio::test]
+    async fn rel_1_who_is_owed_nothing_is_answered_nothing_where_it_panics() {
+        let (channel, mut lines) = piped(panicking(0));
+        caught(&channel.out, Owed::Nothing, async {
+            panic!("as the test wants")
+        })
+        .await;
+        assert_eq!(seen::take_panicked(), 1);
+        caught(&channel.out, Owed::Response(None), async {
+            panic!("as the test wants")
+        })
+        .await;
+        let line = lines.recv().await.unwrap();
+        let line = String::from_utf8(line.to_vec()).unwrap();
+        assert!(
+            line.contains("-32603") && !line.contains("\"id\":1"),
+            "{line}"
+        );
+        assert!(lines.try_recv().is_err());
+    }
+
+    // SECURITY REL-7
+    #[tokio::test]
+    async fn rel_7_what_comes_when_all_is_answered_is_refused_by_its_id_which_stays_free() {
+        let stack = service_fn(async |_: Call| Err(Error::Deadline));
+        let (channel, _lines) = piped(BoxCloneSyncService::new(stack));
+        channel.settle().await;
+        for _ in 0..2 {
+            let refused = channel.take(&channel.identity, CALL.into()).await;
+            let refused = refused.unwrap_err();
+            assert_eq!(refused.early, Some("shutting_down"));
+            assert_eq!(refused.id.unwrap().as_str(), "1");
         }
     }
 

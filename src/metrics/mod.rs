@@ -51,6 +51,8 @@ pub fn reached(bound: Bound) {
 /// Notes that something panicked in the answer of a request.
 pub fn panicked() {
     instruments().panicked();
+    #[cfg(test)]
+    seen::note_panicked();
 }
 
 /// Notes that a text is over a bound, where that is what is wrong with it; `depth` is the bound of its nesting.
@@ -63,16 +65,26 @@ pub fn overstepped(error: ScanError, depth: Bound) {
 /// What the tests of this crate see of bounds: those that were reached on their own thread.
 #[cfg(test)]
 pub(crate) mod seen {
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
 
     use super::Bound;
 
     thread_local! {
         static REACHED: RefCell<Vec<Bound>> = const { RefCell::new(Vec::new()) };
+        static PANICKED: Cell<u32> = const { Cell::new(0) };
     }
 
     pub(super) fn note(bound: Bound) {
         REACHED.with_borrow_mut(|all| all.push(bound));
+    }
+
+    pub(super) fn note_panicked() {
+        PANICKED.set(PANICKED.get() + 1);
+    }
+
+    /// How often something panicked since the last look.
+    pub(crate) fn take_panicked() -> u32 {
+        PANICKED.take()
     }
 
     /// Those since the last look.
