@@ -180,13 +180,17 @@ pub(super) fn unread(status: StatusCode) -> Option<&'static str> {
     }
 }
 
-/// The same, noted where it is a refusal.
-fn turned_away(door: &Door, inbound: &Inbound, problem: Problem) -> Response<Body> {
-    door.note(inbound.address, problem.early);
+/// The answer to whom `door` does not take, noted where it is a refusal.
+pub(super) fn turned_away(
+    door: &Door,
+    address: Option<IpAddr>,
+    problem: Problem,
+) -> Response<Body> {
+    door.note(address, problem.early);
     respond(door, problem.into())
 }
 
-pub(super) fn respond(door: &Door, answer: Answer) -> Response<Body> {
+fn respond(door: &Door, answer: Answer) -> Response<Body> {
     match answer {
         Answer::Accepted => empty(StatusCode::ACCEPTED),
         Answer::Frame(told) => one(told),
@@ -264,7 +268,7 @@ fn get(door: &Door, inbound: &Inbound) -> Response<Body> {
     let legacy = Legacy { door };
     let session = match legacy.session(inbound, None) {
         Ok(session) => session,
-        Err(problem) => return turned_away(door, inbound, problem),
+        Err(problem) => return turned_away(door, inbound.address, problem),
     };
     let headers = inbound.headers.as_ref();
     let last = headers.and_then(|headers| headers.get(LAST_EVENT_ID));
@@ -280,7 +284,7 @@ fn get(door: &Door, inbound: &Inbound) -> Response<Body> {
     };
     let reader = match reader {
         Ok(reader) => reader,
-        Err(problem) => return turned_away(door, inbound, problem),
+        Err(problem) => return turned_away(door, inbound.address, problem),
     };
     legacy.hear(&session);
     let closing = door.closing.clone().cancelled_owned();
@@ -321,7 +325,7 @@ fn delete(door: &Door, inbound: &Inbound) -> Response<Body> {
             door.sessions.end(&session);
             empty(StatusCode::NO_CONTENT)
         }
-        Err(problem) => turned_away(door, inbound, problem),
+        Err(problem) => turned_away(door, inbound.address, problem),
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{self, Receiver};
 use super::{
     Accepts, Door, RpcError,
     channel::Channel,
-    http::{not_acceptable, read_message, respond, unread, with_signs_of_life, wrong_method},
+    http::{not_acceptable, read_message, turned_away, unread, with_signs_of_life, wrong_method},
     legacy::random_id,
     problem::Problem,
     proof::while_proved,
@@ -114,8 +114,7 @@ impl EventsEndpoint {
         let Some(line) = self.lines.open(channel) else {
             let error = RpcError::new(codes::OVERLOADED, "too many open streams");
             let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, None, error, "rate_limited");
-            self.door.note(Some(peer.client), problem.early);
-            return respond(&self.door, problem.into());
+            return turned_away(&self.door, Some(peer.client), problem);
         };
         let place = sse::endpoint(&format!("{}?session={}", self.messages, line.name));
         let messages = until_settled(messages, line.channel.clone());
@@ -186,10 +185,7 @@ impl Endpoint for MessagesEndpoint {
             };
             match taken {
                 Ok(()) => empty(StatusCode::ACCEPTED),
-                Err(problem) => {
-                    door.note(address, problem.early);
-                    respond(door, problem.into())
-                }
+                Err(problem) => turned_away(door, address, problem),
             }
         }
         .boxed()

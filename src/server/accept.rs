@@ -115,10 +115,7 @@ impl Server {
     /// `deadline` is cut off. Open streams end when their endpoints end them: tell those first.
     // SECURITY REL-7
     pub async fn drain(self, deadline: Duration) {
-        self.finish();
-        if !self.ended_within(deadline).await {
-            metrics::reached(Bound::Drain);
-        }
+        self.finish_within(deadline).await;
         self.cut_off().await;
     }
 
@@ -126,9 +123,7 @@ impl Server {
     /// answer now. What goes out within a second is not cut off.
     // SECURITY 6
     pub async fn drain_telling(self, deadline: Duration, tell: impl FnOnce()) {
-        self.finish();
-        if !self.ended_within(deadline).await {
-            metrics::reached(Bound::Drain);
+        if !self.finish_within(deadline).await {
             tell();
             self.stop.conclude();
             self.ended_within(LAST_WORDS).await;
@@ -136,10 +131,16 @@ impl Server {
         self.cut_off().await;
     }
 
-    fn finish(&self) {
+    /// Takes nothing new; whether all that was there has ended in time.
+    async fn finish_within(&self, deadline: Duration) -> bool {
         self.accepting.cancel();
         self.stop.finish();
         self.connections.close();
+        let ended = self.ended_within(deadline).await;
+        if !ended {
+            metrics::reached(Bound::Drain);
+        }
+        ended
     }
 
     /// Whether nothing is left to be waited for.

@@ -193,11 +193,7 @@ impl Watch {
     /// The client has the next move on a stream of its own flow control, until the turn is passed or dropped.
     pub(super) fn client_turn(self: &Arc<Self>) -> Turn {
         let mut turns = self.turns();
-        let free = turns.iter().position(|since| *since == FREE);
-        let slot = free.unwrap_or_else(|| {
-            turns.push(FREE);
-            turns.len() - 1
-        });
+        let slot = place(&mut turns, |since| *since == FREE, FREE);
         drop(turns);
         let turn = Turn {
             watch: Arc::clone(self),
@@ -337,11 +333,7 @@ impl Flight {
         if sleepers.woken {
             cx.waker().wake_by_ref();
         }
-        let free = sleepers.wakers.iter().position(Option::is_none);
-        let slot = free.unwrap_or_else(|| {
-            sleepers.wakers.push(None);
-            sleepers.wakers.len() - 1
-        });
+        let slot = place(&mut sleepers.wakers, Option::is_none, None);
         if let Some(place) = sleepers.wakers.get_mut(slot) {
             *place = Some(cx.waker().clone());
         }
@@ -366,15 +358,43 @@ impl Drop for Flight {
     }
 }
 
+/// A place that is free, or a new one, which then is.
+fn place<T>(places: &mut Vec<T>, is_free: impl Fn(&T) -> bool, free: T) -> usize {
+    places.iter().position(is_free).unwrap_or_else(|| {
+        places.push(free);
+        places.len() - 1
+    })
+}
+
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX >> 1)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{sync::atomic::AtomicUsize, task::Wake};
+
     use tokio::time::advance;
 
     use super::*;
+
+    #[derive(Default)]
+    struct Counted(AtomicUsize);
+
+    impl Wake for Counted {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn counted() -> (Waker, Arc<Counted>) {
+        let counted = Arc::new(Counted::default());
+        (Waker::from(Arc::clone(&counted)), counted)
+    }
+
+    fn wakes(counted: &Counted) -> usize {
+        counted.0.load(Relaxed)
+    }
 
     fn after(seconds: u64) -> u64 {
         seconds * 1_000
@@ -434,6 +454,24 @@ mod tests {
         watch.write_blocked();
         watch.wrote();
         assert_eq!(watch.due(), Some(Due::Cut(after(70), Bound::WriteStall)));
+    }
+
+    #[tokio::test]
+    async fn who_waits_is_woken_once_and_at_once_where_all_were_woken_before() {
+        let watch = Watch::new(&ServerBounds::default());
+        let [mut first, mut second] = [watch.take_off(), watch.take_off()];
+        let (before, one) = counted();
+        let (after, other) = counted();
+        first.waits_in(&Context::from_waker(&before));
+        first.waits_in(&Context::from_waker(&before));
+        assert_eq!(wakes(&one), 0);
+        watch.wake();
+        assert_eq!(wakes(&one), 1);
+        second.waits_in(&Context::from_waker(&after));
+        assert_eq!(wakes(&other), 1);
+        drop([first, second]);
+        watch.wake();
+        assert_eq!((wakes(&one), wakes(&other)), (1, 1));
     }
 
     #[tokio::test(start_paused = true)]
