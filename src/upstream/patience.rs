@@ -53,3 +53,29 @@ impl Drop for Asked {
         asking.until = Some(Instant::now());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_counts_from_the_end_of_the_last_question() {
+        let (patience, began) = (Arc::<Patience>::default(), Instant::now());
+        assert_eq!(patience.counts_from(began), began);
+        let [first, last] = [patience.ask(), patience.ask()];
+        advance(Duration::from_secs(2)).await;
+        drop(first);
+        advance(Duration::from_secs(2)).await;
+        assert_eq!(patience.counts_from(began), Instant::now());
+        drop(last);
+        let ended = Instant::now();
+        advance(Duration::from_secs(1)).await;
+        assert_eq!(patience.counts_from(began), ended);
+        let later = Instant::now();
+        assert_eq!(patience.counts_from(later), later);
+    }
+}
