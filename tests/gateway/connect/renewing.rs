@@ -103,7 +103,7 @@ async fn a_server_that_cannot_be_reached_ends_no_connection() {
 async fn whoever_waits_for_a_renewal_is_answered_in_time_and_it_goes_on_once_for_all() {
     let (server, github) = (LoginServer::start(), github(MODERN));
     server.manners(|manners| manners.life = Some(20));
-    let brief = format!("{}, timeout: {{ call: 1s }}", server.auth());
+    let brief = format!("{}, timeout: {{ call: 1s, list: 1s }}", server.auth());
     let gateway = Gateway::of().upstream_with("github", &github, &brief);
     let gateway = gateway.start().await;
     let client = logged_in(&gateway).await;
