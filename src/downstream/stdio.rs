@@ -1,7 +1,8 @@
 //! The pipe binding: one message a line in both directions, both eras on the same pipe (PROTOCOL B6, C1).
 //!
 //! Guarantees: answers are written whole, one after the other; the era is chosen per message; a cancelled request gets no
-//! answer; at the end of the input the requests in flight are still answered, and listens end.
+//! answer; at the end of the input the requests in flight are still answered, and listens end; a gateway that drains reads on
+//! until then, since what runs may wait for what the client says, and refuses requests.
 
 use std::{io, sync::Arc};
 
@@ -38,9 +39,14 @@ pub async fn serve(
     let closing = door.closing.clone();
     let most = door.bounds.line_bytes;
     let channel = Channel::new(door, identity, None, Scope::All, true, lines, line);
+    let settled = async {
+        closing.cancelled().await;
+        channel.settle().await;
+    };
+    // What runs may wait for what the client says.
     let read = tokio::select! {
         read = read(&channel, &mut input, most) => read,
-        () = closing.cancelled() => Ok(()),
+        () = settled => Ok(()),
     };
     // With the channel its sender goes, and with the last one, in the last task, the writer ends.
     channel.finish().await;

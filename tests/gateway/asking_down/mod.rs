@@ -8,7 +8,8 @@ mod questions;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Client, Gateway, Heard, Piped, Play, Revision, Talk, Upstream, member, parse, text_result, tool,
+    Client, Gateway, Heard, PATIENCE, Piped, Play, Revision, Talk, Upstream, member, parse,
+    text_result, tool, within,
 };
 
 const MODERN: Revision = Revision::V2026_07_28;
@@ -273,6 +274,44 @@ async fn a_conversation_ends_with_its_session_and_outlives_its_connection() {
     client.other(http::Method::DELETE).await;
     while talk.next().await.is_some() {}
     assert_eq!(notes.heard("tools/call").len(), 3, "nothing went on");
+}
+
+#[tokio::test]
+async fn who_is_asked_on_a_pipe_is_heard_though_the_gateway_is_to_stop() {
+    let notes = asking(r#"{"r":{"method":"roots/list"}}"#, Some(r#""s""#));
+    let mut pipe = Piped::start(&Gateway::of().upstream("notes", &notes).text()).await;
+    let hello = format!(
+        r#"{{"jsonrpc":"2.0","id":3,"method":"initialize","params":{{"protocolVersion":"{LEGACY}","capabilities":{ALL},"clientInfo":{{"name":"raw","version":"1"}}}}}}"#
+    );
+    pipe.ask(&hello).await;
+    let call = r#"{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"notes_t"}}"#;
+    let question = parse(&pipe.until_listed(call).await);
+    assert_eq!(question["method"], "roots/list", "{question}");
+    pipe.terminate();
+    // It has begun to stop.
+    let asking = async {
+        loop {
+            let ping = parse(
+                &pipe
+                    .ask(r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#)
+                    .await,
+            );
+            if ping["error"]["data"]["reason"] == "shutting_down" {
+                return;
+            }
+        }
+    };
+    within(PATIENCE, "a refusal", asking).await;
+    let answer = format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":{{"roots":[]}}}}"#,
+        question["id"]
+    );
+    let done = parse(&pipe.ask(&answer).await);
+    assert_eq!(
+        (&done["id"], &done["result"]["content"][0]["text"]),
+        (&json!(4), &json!("done"))
+    );
+    pipe.end().await;
 }
 
 #[tokio::test]
