@@ -25,17 +25,17 @@ impl Loaded {
         &self.0
     }
 
-    /// The same with the limits of another one.
+    /// The same with the limits of another one, in their old place: the same limits make no difference.
     #[must_use]
     pub fn with_limits_of(&self, other: &Self) -> Self {
         let limits = other.0.root().member("limits");
-        let limits = limits.map(|limits| ("limits", other.0.slice(limits)));
-        Self(without_limits(&self.0, limits.as_slice()))
+        let limits = limits.map(|limits| other.0.slice(limits));
+        Self(limited(&self.0, limits.as_ref()))
     }
 
     /// Whether they say the same of everything but limits.
     pub fn differs_in_limits_alone(&self, other: &Self) -> bool {
-        without_limits(&self.0, &[]) == without_limits(&other.0, &[])
+        limited(&self.0, None) == limited(&other.0, None)
     }
 }
 
@@ -51,15 +51,19 @@ impl fmt::Debug for Loaded {
     }
 }
 
-fn without_limits(json: &Json, instead: &[(&str, Json)]) -> Json {
+/// The same with these limits, or with none.
+fn limited(json: &Json, limits: Option<&Json>) -> Json {
     let mut edits = Edits::new();
+    let has_some = json.root().member("limits").is_some();
+    let anew = limits.filter(|_| !has_some);
+    let anew = anew.map(|limits| ("limits", limits.clone()));
     edits.members(
         json.root(),
         |name, _| match name {
-            "limits" => Fate::Remove,
+            "limits" => limits.cloned().map_or(Fate::Remove, Fate::Replace),
             _ => Fate::Keep,
         },
-        instead,
+        anew.as_slice(),
     );
     json.splice(&edits)
 }

@@ -149,4 +149,8 @@ fn whether_two_files_differ_in_limits_alone_is_told_and_limits_are_taken_over() 
     let taken = one.with_limits_of(&another).json().as_str().to_owned();
     assert!(taken.contains("2/s") && taken.contains("9"), "{taken}");
     assert!(!one.with_limits_of(&none).json().as_str().contains("limits"));
+    assert!(none.with_limits_of(&one).json().as_str().contains("1/s"));
+    // What is said first is no difference, nor is a file that is read again.
+    let before = of("limits: [{ per: [], rate: 1/s }]\npage_size: { items: 9 }\n");
+    assert_eq!(before.with_limits_of(&before).json(), before.json());
 }
