@@ -60,7 +60,8 @@ struct Refused {
     uri: Option<Span>,
 }
 
-/// What was read, or told of, in the passes before: that is done once, whatever else changes.
+/// What was read and stays as it is, or was told of, in the passes before: that is done once, whatever else changes. What was
+/// changed is not kept: another like it may be found only when what hides it is gone.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     before: HashSet<u64>,
@@ -68,11 +69,18 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Whether this was not met in a pass before.
-    fn is_new(&mut self, what: &str, encoded: &str) -> bool {
-        let hash = self.before.hasher().hash_one((what, encoded));
-        self.now.push(hash);
-        !self.before.contains(&hash)
+    /// What stands for data and what was done with it.
+    fn key(&self, what: &str, encoded: &str) -> u64 {
+        self.before.hasher().hash_one((what, encoded))
+    }
+
+    /// Whether it was noted in a pass before.
+    fn has(&self, key: u64) -> bool {
+        self.before.contains(&key)
+    }
+
+    fn note(&mut self, key: u64) {
+        self.now.push(key);
     }
 }
 
@@ -288,7 +296,9 @@ impl Media {
             return Ok(());
         };
         if action == Action::Flag {
-            if known.is_new(rule, item.encoded) {
+            let key = known.key(rule, item.encoded);
+            if !known.has(key) {
+                known.note(key);
                 self.flagged.push(Refused::of(item, rule));
             }
             return Ok(());
@@ -357,17 +367,21 @@ impl Media {
         if exact {
             self.exempt.push(item.data);
         }
-        if !known.is_new(READ, item.encoded) {
+        let key = known.key(READ, item.encoded);
+        if known.has(key) {
             return Ok(());
         }
         match item.sanitizer.look(&Json::string(&text), item.subject) {
-            Verdict::Clean => {}
-            Verdict::Flagged(marks) => self.marks.join(&marks),
+            Verdict::Clean => known.note(key),
+            Verdict::Flagged(marks) => {
+                known.note(key);
+                self.marks.join(&marks);
+            }
             Verdict::Changed(text, marks) => {
                 self.marks.join(&marks);
                 let text = text.root().as_str().unwrap_or_default();
                 let blob = STANDARD.encode(text.as_bytes());
-                known.is_new(READ, &blob);
+                known.note(known.key(READ, &blob));
                 if !exact {
                     self.exempt.push(item.data);
                 }

@@ -260,6 +260,65 @@ fn a_text_that_can_be_read_only_when_what_hides_is_gone_is_read_then() {
     }
 }
 
+/// What every blob of the contents of a result stands for.
+fn read_blobs(text: &str) -> Vec<String> {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let value = json(text);
+    let contents = value.root().member("contents").unwrap();
+    let blobs = contents.elements().filter_map(|item| item.member("blob"));
+    blobs
+        .map(|blob| STANDARD.decode(&*blob.as_str().unwrap()).unwrap())
+        .map(|bytes| String::from_utf8(bytes).unwrap())
+        .collect()
+}
+
+#[test]
+fn a_blob_is_read_whatever_became_of_another_like_it() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let encoded = STANDARD.encode(format!("é {KEY}, and so on"));
+    let shown = "é [redacted:test_key], and so on";
+    let split = format!("{}\u{200B}{}", &encoded[..4], &encoded[4..]);
+    let plain = format!(r#"{{"uri":"a:1","mimeType":"text/plain","blob":"{encoded}"}}"#);
+    // What is inside of what may not be shown goes with it, though it was read.
+    let refused = format!(r#"{{"uri":"a:1","mimeType":"image/png","blob":"AAAA","x":{plain}}}"#);
+    for (name, mime, blob) in [
+        ("mimeType", "text/plain", split.as_str()),
+        ("mimeType", "te\u{200B}xt/plain", &encoded),
+        ("mime\u{200B}Type", "text/plain", &encoded),
+    ] {
+        let item = format!(r#"{{"uri":"a:2","{name}":"{mime}","blob":"{blob}"}}"#);
+        for (contents, expected) in [
+            (format!("{plain},{item}"), vec![shown; 2]),
+            (format!("{item},{plain}"), vec![shown; 2]),
+            (format!("{refused},{item}"), vec![shown]),
+        ] {
+            let once = result(&format!(r#"{{"contents":[{contents}]}}"#));
+            assert_eq!(read_blobs(&once), expected, "{name} {mime}: {contents}");
+            assert_eq!(result(&once), once);
+        }
+    }
+}
+
+#[test]
+fn blobs_alike_that_are_read_one_after_the_other_are_told_of_each() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let blob = STANDARD.encode(format!("é {KEY}"));
+    let (verdict, sanitizer) = look(
+        &format!(
+            r#"{{"contents":[{{"uri":"a:1","mimeType":"text/plain","blob":"{blob}"}},{{"uri":"a:2","mime\u200BType":"text/plain","blob":"{blob}"}}]}}"#
+        ),
+        Direction::Results,
+    );
+    let Verdict::Changed(_, marks) = verdict else {
+        panic!("{verdict:?}")
+    };
+    assert_eq!(
+        marks.told().as_str(),
+        r#"[{"action":"redact","class":"secret","rule":"test_key","count":2},{"action":"remove","class":"hidden_unicode","rule":"zero_width","count":1}]"#
+    );
+    assert_eq!(sanitizer.findings().recent().len(), 3);
+}
+
 #[test]
 fn a_blob_that_is_read_again_is_told_of_once() {
     use base64::{Engine, engine::general_purpose::STANDARD};
