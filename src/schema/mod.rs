@@ -13,8 +13,10 @@
 
 mod compile;
 mod dialect;
+mod inside;
 mod notes;
 mod pattern;
+mod plain;
 mod rule;
 mod run;
 #[cfg(test)]

@@ -1,0 +1,246 @@
+//! Rules about what is inside a value: elements, members and their names, and what no other rule has looked at.
+
+use std::collections::HashSet;
+
+use super::{
+    notes::{Present, Rules, Seen, Step, Sum, Three},
+    rule::{Contains, Id, Items, Members, Rule, Words},
+    run::{Enough, Known, Run},
+    told,
+};
+use crate::json::{Json, Kind, Node, canonical};
+
+impl<'a> Run<'a> {
+    pub(super) fn unevaluated(
+        &mut self,
+        words: &'a Words,
+        value: Node<'a>,
+        own: &mut Option<Seen>,
+        sum: &mut Sum,
+    ) -> Result<(), Enough> {
+        let Some(own) = own else { return Ok(()) };
+        if let (Some(id), Kind::Object) = (words.unevaluated_members, value.kind()) {
+            self.spend(walk(value))?;
+            for (at, member) in value.members().enumerate() {
+                self.spend(1)?;
+                if !own.0[at] {
+                    sum.add(self.below(Step::Member(member.key), id, member.value)?);
+                    own.mark(at);
+                }
+            }
+        }
+        if let (Some(id), Kind::Array) = (words.unevaluated_items, value.kind()) {
+            self.spend(walk(value))?;
+            for (at, element) in value.elements().enumerate() {
+                self.spend(1)?;
+                if !own.0[at] {
+                    sum.add(self.below(Step::Element(at), id, element)?);
+                    own.mark(at);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn items(
+        &mut self,
+        items: &'a Items,
+        value: Node<'a>,
+        mut seen: Option<&mut Seen>,
+    ) -> Known {
+        let mut sum = Sum(Three::Yes);
+        let mut count = 0;
+        let mut texts = HashSet::new();
+        self.spend(walk(value))?;
+        for (at, element) in value.elements().enumerate() {
+            self.spend(1)?;
+            count += 1;
+            let rule = items.first.get(at).copied().or(items.rest);
+            if let Some(rule) = rule {
+                sum.add(self.below(Step::Element(at), rule, element)?);
+                if let Some(seen) = &mut seen {
+                    seen.mark(at);
+                }
+            }
+            if items.unique && sum.0 != Three::No {
+                self.spend(8 + element.raw_bytes().len() / 8)?;
+                if !texts.insert(canonical(element)) {
+                    self.tell(|| "must not have the same element twice".to_owned());
+                    sum.add(Three::No);
+                }
+            }
+            if self.is_over(&sum) {
+                return Ok(Three::No);
+            }
+        }
+        sum.add(self.bounds(count, items.min, items.max, "elements"));
+        if let Some(contains) = &items.contains {
+            sum.add(self.contains(contains, value, seen)?);
+        }
+        Ok(sum.0)
+    }
+
+    fn contains(
+        &mut self,
+        contains: &Contains,
+        value: Node<'a>,
+        mut seen: Option<&mut Seen>,
+    ) -> Known {
+        let (mut fitting, mut unknown) = (0, 0);
+        self.spend(walk(value))?;
+        for (at, element) in value.elements().enumerate() {
+            match self.tried(contains.rule, element, None)? {
+                Three::No => continue,
+                Three::Yes => fitting += 1,
+                Three::Unknown => unknown += 1,
+            }
+            if let Some(seen) = seen.as_mut().filter(|_| contains.marks) {
+                seen.mark(at);
+            }
+        }
+        let above = |count: u64| contains.max.is_some_and(|max| count > max);
+        let known = if fitting + unknown < contains.min || above(fitting) {
+            Three::No
+        } else if fitting < contains.min || above(fitting + unknown) {
+            Three::Unknown
+        } else {
+            Three::Yes
+        };
+        let mut sum = Sum(Three::Yes);
+        self.expect(known, &mut sum, |schema| told::contains(schema, contains));
+        Ok(sum.0)
+    }
+
+    pub(super) fn members(
+        &mut self,
+        members: &'a Members,
+        value: Node<'a>,
+        mut seen: Option<&mut Seen>,
+    ) -> Known {
+        let mut sum = Sum(Three::Yes);
+        let mut present = Present::default();
+        let mut count = 0;
+        self.spend(walk(value))?;
+        for (at, member) in value.members().enumerate() {
+            self.spend(1)?;
+            count += 1;
+            let mut rules = Rules::default();
+            if let Some(named) = members.named.get(&*member.key) {
+                if let Some(required) = named.required {
+                    present.add(required);
+                }
+                rules.named = named.rule;
+            }
+            self.patterned(members, &member.key, &mut rules)?;
+            let additional = members
+                .additional
+                .filter(|_| rules.named.is_none() && rules.patterned.is_empty());
+            if let Some(additional) = additional {
+                // It may be one of those whose pattern cannot be judged.
+                if rules.unsure {
+                    sum.add(Three::Unknown);
+                } else if matches!(self.schema.rules[additional], Rule::Never) {
+                    let key = member.key.clone();
+                    self.path.push(Step::Member(key));
+                    self.tell(|| told::unwanted(members));
+                    self.path.pop();
+                    sum.add(Three::No);
+                } else {
+                    rules.additional = Some(additional);
+                }
+            }
+            if rules.unsure {
+                sum.add(Three::Unknown);
+            }
+            if let Some(seen) = seen.as_mut().filter(|_| rules.any()) {
+                seen.mark(at);
+            }
+            if let Some(names) = members.names {
+                sum.add(self.name(names, &member.key)?);
+            }
+            for rule in rules
+                .named
+                .into_iter()
+                .chain(rules.additional)
+                .chain(rules.patterned)
+            {
+                sum.add(self.below(Step::Member(member.key.clone()), rule, member.value)?);
+            }
+            if self.is_over(&sum) {
+                return Ok(Three::No);
+            }
+        }
+        let beyond = members.required.len().saturating_sub(64);
+        self.spend(beyond * seek(value))?;
+        for (at, name) in members.required.iter().enumerate() {
+            if !present.has(at, || value.member(name).is_some()) {
+                self.spend(1)?;
+                self.tell(|| format!("must have `{}`", told::shown(name)));
+                sum.add(Three::No);
+            }
+        }
+        for (first, others) in &members.together {
+            self.spend((1 + others.len()) * seek(value))?;
+            if value.member(first).is_some() {
+                for other in others.iter().filter(|other| value.member(other).is_none()) {
+                    self.tell(|| {
+                        format!(
+                            "must have `{}` with `{}`",
+                            told::shown(other),
+                            told::shown(first)
+                        )
+                    });
+                    sum.add(Three::No);
+                }
+            }
+        }
+        sum.add(self.bounds(count, members.min, members.max, "members"));
+        Ok(sum.0)
+    }
+
+    fn patterned(&mut self, members: &Members, key: &str, rules: &mut Rules) -> Result<(), Enough> {
+        for (regex, rule) in &members.patterned {
+            self.spend(1 + key.len() / 4)?;
+            match regex {
+                Some(regex) if regex.is_match(key) => rules.patterned.push(*rule),
+                Some(_) => {}
+                None => rules.unsure = true,
+            }
+        }
+        Ok(())
+    }
+
+    /// A rule about a member's name.
+    fn name(&mut self, rule: Id, name: &str) -> Known {
+        let text = Json::string(name);
+        let mut run = Run::new(self.schema, self.steps);
+        run.depth = self.depth;
+        let known = run.rule(rule, text.root(), None);
+        self.steps = run.steps;
+        let known = known?;
+        if known == Three::No {
+            let schema = self.schema;
+            self.tell(|| format!("must have names that are {}", told::rule(schema, rule)));
+        }
+        Ok(known)
+    }
+
+    /// A rule about something inside the value.
+    fn below(&mut self, step: Step<'a>, rule: Id, value: Node<'a>) -> Known {
+        self.path.push(step);
+        let known = self.rule(rule, value, None);
+        self.path.pop();
+        known
+    }
+}
+
+/// What walking along a value costs beside its members or elements: where they end is found byte by byte, and what stands
+/// between them may be long.
+fn walk(value: Node<'_>) -> usize {
+    value.raw_bytes().len() / 256
+}
+
+/// What looking for one member costs.
+pub(super) fn seek(value: Node<'_>) -> usize {
+    1 + value.raw_bytes().len() / 512
+}
