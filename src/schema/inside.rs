@@ -23,7 +23,7 @@ impl<'a> Run<'a> {
             self.spend(walk(value))?;
             for (at, member) in value.members().enumerate() {
                 self.spend(1)?;
-                if !own.0[at] {
+                if !own.has(at) {
                     sum.add(self.below(Step::Member(member.key), id, member.value)?);
                     own.mark(at);
                 }
@@ -33,7 +33,7 @@ impl<'a> Run<'a> {
             self.spend(walk(value))?;
             for (at, element) in value.elements().enumerate() {
                 self.spend(1)?;
-                if !own.0[at] {
+                if !own.has(at) {
                     sum.add(self.below(Step::Element(at), id, element)?);
                     own.mark(at);
                 }

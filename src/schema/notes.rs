@@ -20,7 +20,7 @@ pub(super) enum Step<'a> {
 }
 
 /// Which members or elements of one value some rule has looked at.
-pub(super) struct Seen(pub(super) Vec<bool>);
+pub(super) struct Seen(Vec<bool>);
 
 impl Seen {
     /// Nothing of this value yet. It is walked along.
@@ -37,6 +37,15 @@ impl Seen {
     pub(super) fn beside(other: &Self) -> Self {
         kept(other.0.len());
         Self(vec![false; other.0.len()])
+    }
+
+    /// How many there are.
+    pub(super) const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn has(&self, at: usize) -> bool {
+        self.0.get(at).is_some_and(|seen| *seen)
     }
 
     pub(super) fn mark(&mut self, at: usize) {
@@ -59,14 +68,16 @@ thread_local! {
     static KEPT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Tests count what keeping marks takes, beside what steps say; otherwise this does nothing.
-#[inline(always)]
+/// Tests count what keeping marks takes, beside what steps say.
+#[cfg(test)]
 fn kept(much: usize) {
-    #[cfg(test)]
     KEPT.with(|all| all.set(all.get() + much));
-    #[cfg(not(test))]
-    let _ = much;
 }
+
+/// Otherwise nobody counts it.
+#[cfg(not(test))]
+#[inline(always)]
+const fn kept(_: usize) {}
 
 /// What was counted since the last time.
 #[cfg(test)]

@@ -189,7 +189,7 @@ impl<'a> Run<'a> {
 
     /// Marks for the same value, and what merging them takes.
     fn beside(&mut self, seen: &Seen) -> Result<Seen, Enough> {
-        self.spend(1 + seen.0.len() / 128)?;
+        self.spend(1 + seen.len() / 128)?;
         Ok(Seen::beside(seen))
     }
 
