@@ -473,6 +473,8 @@ fn loosely(encoded: &str) -> Vec<u8> {
         let mut sextets: Vec<u8> = part.bytes().filter_map(sextet).collect();
         // One alone is not even a byte.
         sextets.truncate(sextets.len() - usize::from(sextets.len() % 4 == 1));
+        // INVARIANT: nothing is left that this cannot decode: its letters alone, not one too many, unpadded, and whatever bits
+        // the last of them has beyond its byte.
         bytes.extend(LOOSE.decode(sextets).unwrap_or_default());
     }
     bytes
