@@ -1,0 +1,324 @@
+//! Media: what is refused makes place for a word, and what is text in Base64 is read.
+
+use super::*;
+
+#[test]
+fn blobs_that_are_text_are_read_and_stay_base64() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let blob = |text: &str| {
+        format!(
+            r#"{{"contents":[{{"uri":"a:b","mimeType":"text/plain; charset=utf-8","blob":"{}"}}]}}"#,
+            STANDARD.encode(text)
+        )
+    };
+    assert_eq!(
+        result(&blob(&format!("é {KEY}\n"))),
+        blob("é [redacted:test_key]\n")
+    );
+    assert_eq!(result(&blob("fine")), blob("fine"));
+}
+
+/// What the first blob of a result stands for.
+fn read_blob(text: &str) -> String {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let value = json(text);
+    let contents = value.root().member("contents");
+    let first = contents.and_then(|contents| contents.elements().next());
+    let blob = first.and_then(|first| first.member("blob")).unwrap();
+    String::from_utf8(STANDARD.decode(&*blob.as_str().unwrap()).unwrap()).unwrap()
+}
+
+#[test]
+fn a_text_that_can_be_read_only_when_what_hides_is_gone_is_read_then() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let encoded = STANDARD.encode(format!("é {KEY}, and so on"));
+    let split = format!("{}\u{200B}{}", &encoded[..4], &encoded[4..]);
+    for (name, mime, blob) in [
+        ("mimeType", "text/plain", split.as_str()),
+        ("mimeType", "te\u{200B}xt/plain", &encoded),
+        ("mime\u{200B}Type", "text/plain", &encoded),
+    ] {
+        let once = result(&format!(
+            r#"{{"contents":[{{"uri":"a:b","{name}":"{mime}","blob":"{blob}"}}]}}"#
+        ));
+        assert_eq!(
+            read_blob(&once),
+            "é [redacted:test_key], and so on",
+            "{name} {mime}"
+        );
+        assert_eq!(result(&once), once);
+    }
+}
+
+/// What every blob of the contents of a result stands for.
+fn read_blobs(text: &str) -> Vec<String> {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let value = json(text);
+    let contents = value.root().member("contents").unwrap();
+    let blobs = contents.elements().filter_map(|item| item.member("blob"));
+    blobs
+        .map(|blob| STANDARD.decode(&*blob.as_str().unwrap()).unwrap())
+        .map(|bytes| String::from_utf8(bytes).unwrap())
+        .collect()
+}
+
+#[test]
+fn a_blob_is_read_whatever_became_of_another_like_it() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let encoded = STANDARD.encode(format!("é {KEY}, and so on"));
+    let shown = "é [redacted:test_key], and so on";
+    let split = format!("{}\u{200B}{}", &encoded[..4], &encoded[4..]);
+    let plain = format!(r#"{{"uri":"a:1","mimeType":"text/plain","blob":"{encoded}"}}"#);
+    // What is inside of what may not be shown goes with it, though it was read.
+    let refused = format!(r#"{{"uri":"a:1","mimeType":"image/png","blob":"AAAA","x":{plain}}}"#);
+    for (name, mime, blob) in [
+        ("mimeType", "text/plain", split.as_str()),
+        ("mimeType", "te\u{200B}xt/plain", &encoded),
+        ("mime\u{200B}Type", "text/plain", &encoded),
+    ] {
+        let item = format!(r#"{{"uri":"a:2","{name}":"{mime}","blob":"{blob}"}}"#);
+        for (contents, expected) in [
+            (format!("{plain},{item}"), vec![shown; 2]),
+            (format!("{item},{plain}"), vec![shown; 2]),
+            (format!("{refused},{item}"), vec![shown]),
+        ] {
+            let once = result(&format!(r#"{{"contents":[{contents}]}}"#));
+            assert_eq!(read_blobs(&once), expected, "{name} {mime}: {contents}");
+            assert_eq!(result(&once), once);
+        }
+    }
+}
+
+#[test]
+fn blobs_alike_that_are_read_one_after_the_other_are_told_of_each() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let blob = STANDARD.encode(format!("é {KEY}"));
+    let (verdict, sanitizer) = look(
+        &format!(
+            r#"{{"contents":[{{"uri":"a:1","mimeType":"text/plain","blob":"{blob}"}},{{"uri":"a:2","mime\u200BType":"text/plain","blob":"{blob}"}}]}}"#
+        ),
+        Direction::Results,
+    );
+    let Verdict::Changed(_, marks) = verdict else {
+        panic!("{verdict:?}")
+    };
+    assert_eq!(
+        marks.told().as_str(),
+        r#"[{"action":"redact","class":"secret","rule":"test_key","count":2},{"action":"remove","class":"hidden_unicode","rule":"zero_width","count":1}]"#
+    );
+    assert_eq!(sanitizer.findings().recent().len(), 3);
+}
+
+#[test]
+fn a_blob_that_is_read_again_is_told_of_once() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let mut rules = Rules::default();
+    rules.actions.set_all(Class::Secret, Some(Action::Flag));
+    let actions = rules.actions;
+    let sanitizer = Sanitizer::new(
+        vec![Arc::new(Invisible), Arc::new(Keys)],
+        rules,
+        Findings::new(),
+    );
+    let value = json(&format!(
+        r#"{{"contents":[{{"uri":"a:\u200Bb","mimeType":"text/plain","blob":"{}"}}]}}"#,
+        STANDARD.encode(KEY)
+    ));
+    let verdict = sanitizer.look(&value, &Subject::new(Direction::Results, &actions));
+    let Verdict::Changed(_, marks) = verdict else {
+        panic!("{verdict:?}")
+    };
+    assert_eq!(
+        marks.told().as_str(),
+        r#"[{"action":"flag","class":"secret","rule":"test_key","count":1},{"action":"remove","class":"hidden_unicode","rule":"zero_width","count":1}]"#
+    );
+    assert_eq!(sanitizer.findings().recent().len(), 2);
+}
+
+#[test]
+fn text_in_a_loose_spelling_of_base64_is_read_too() {
+    use base64::{Engine, engine::general_purpose::*};
+    // What is looked for in nothing that was decoded from a string.
+    let hides = "some\u{200B}thing that is hidden~~~???!";
+    let lines = STANDARD.encode(hides);
+    let lines = lines.as_bytes().chunks(16).map(str::from_utf8);
+    let lines: Vec<&str> = lines.map(Result::unwrap).collect();
+    let foreign = [b"caf\xE9 and ".as_slice(), hides.as_bytes()].concat();
+    let shown = "something that is hidden~~~???!";
+    for (blob, expected) in [
+        (lines.join("\\r\\n"), shown.to_owned()),
+        (STANDARD_NO_PAD.encode(hides), shown.to_owned()),
+        (URL_SAFE.encode(hides), shown.to_owned()),
+        (STANDARD.encode(foreign), format!("caf\u{FFFD} and {shown}")),
+    ] {
+        let once = result(&format!(
+            r#"{{"contents":[{{"uri":"a:b","mimeType":"text/plain","blob":"{blob}"}}]}}"#
+        ));
+        assert_eq!(read_blob(&once), expected, "{blob}");
+    }
+    for fine in ["fine", "this is no Base64 at all, and fine", "Y2Fm6Q=="] {
+        let text =
+            format!(r#"{{"contents":[{{"uri":"a:b","mimeType":"text/plain","blob":"{fine}"}}]}}"#);
+        assert_eq!(result(&text), text);
+    }
+}
+
+#[test]
+fn nothing_is_left_unread_because_it_is_called_a_picture() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let png = STANDARD.encode(b"\x89PNG\r\n\x1a\n and so on, and so forth, to the end of it");
+    let behind = format!("{png}. {KEY}");
+    for (mime, data) in [
+        ("image/x", KEY),
+        ("image/png", KEY),
+        ("font/x", &format!("a {KEY} b")),
+        ("image/png", &behind),
+    ] {
+        let text = format!(r#"{{"arguments":{{"x":{{"mimeType":"{mime}","blob":"{data}"}}}}}}"#);
+        let verdict = look(&text, Direction::Arguments).0;
+        assert!(
+            matches!(&verdict, Verdict::Blocked(blocked) if blocked.kind == "secret" && blocked.place == "/arguments/x/blob"),
+            "{text}: {verdict:?}"
+        );
+    }
+}
+
+#[test]
+fn names_and_types_are_known_however_they_are_spelled() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let svg = STANDARD
+        .encode("<svg><script>x()</script></svg>")
+        .replace('/', r"\/");
+    for block in [
+        format!(r#"{{"type":"image","mimeType":"image\/svg+xml","data":"{svg}"}}"#),
+        format!(r#"{{"type":"im\u0061ge","mimeType":"image/svg+xml","data":"{svg}"}}"#),
+        format!(r#"{{"type":"image","mime\u0054ype":"image/svg+xml","d\u0061ta":"{svg}"}}"#),
+    ] {
+        assert_eq!(
+            result(&format!("[{block}]")),
+            r#"[{"type":"text","text":"[blocked:media_scripted_svg]"}]"#,
+            "{block}"
+        );
+    }
+    // As PHP spells what it encodes.
+    let png = STANDARD.encode(b"\x89PNG\r\n\x1a\n\xFF\xFF\xFF\xFF\xFF\xFF");
+    let png = format!(
+        r#"[{{"type":"image","mimeType":"image\/png","data":"{}"}}]"#,
+        png.replace('/', r"\/")
+    );
+    assert_eq!(result(&png), png);
+    let text = result(&format!(
+        r#"{{"contents":[{{"uri":"a:b","mimeType":"text\/plain","blob":"{}"}}]}}"#,
+        STANDARD.encode(KEY)
+    ));
+    assert_eq!(read_blob(&text), "[redacted:test_key]");
+    // A seam is one whatever its blocks are called by.
+    assert_eq!(
+        result(r#"[{"t\u0065xt":"a KEY12"},{"text":"345678 b"}]"#),
+        r#"[{"t\u0065xt":"a [redacted:test_key]"},{"text":"[redacted:test_key] b"}]"#
+    );
+}
+
+#[test]
+fn media_inside_of_what_is_refused_goes_with_it() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let text = STANDARD.encode(KEY);
+    for inner in [
+        r#"{"type":"image","mimeType":"image/png","data":"AAAA"}"#.to_owned(),
+        format!(r#"{{"uri":"a:b","mimeType":"text/plain","blob":"{text}"}}"#),
+        format!(
+            r#"[{{"mimeType":"image/gif","blob":"AAAA"}},{{"mimeType":"text/plain","blob":"{text}"}}]"#
+        ),
+    ] {
+        let outer = format!(
+            r#"{{"content":[{{"type":"image","mimeType":"image/png","data":"AAAA","x":{inner}}},{{"type":"image","mimeType":"image/gif","data":"AAAA"}}]}}"#
+        );
+        assert_eq!(
+            result(&outer),
+            r#"{"content":[{"type":"text","text":"[blocked:media_type_mismatch]"},{"type":"text","text":"[blocked:media_type_mismatch]"}]}"#,
+            "{inner}"
+        );
+    }
+}
+
+#[test]
+fn of_very_many_refused_items_some_are_told_of_and_all_are_counted() {
+    let items = vec![r#"{"mimeType":"image/png","blob":""}"#; 500];
+    let (verdict, sanitizer) = look(&format!("[{}]", items.join(",")), Direction::Results);
+    let Verdict::Changed(_, marks) = verdict else {
+        panic!("{verdict:?}")
+    };
+    assert_eq!(
+        marks.told().as_str(),
+        r#"[{"action":"block","class":"media","rule":"media_type_mismatch","count":500}]"#
+    );
+    let recent = sanitizer.findings().recent();
+    assert_eq!(recent.len(), engine::TOLD);
+    let places = recent.iter().map(|finding| finding.place.to_string());
+    let mut places: Vec<String> = places.collect();
+    places.sort_unstable();
+    places.dedup();
+    assert_eq!(places.len(), engine::TOLD);
+    assert!(places.contains(&"/63/mimeType".to_owned()), "{places:?}");
+    let counts = sanitizer.findings().counts();
+    assert_eq!(counts.iter().map(|count| count.3).sum::<u64>(), 500);
+}
+
+#[test]
+fn without_time_very_many_items_are_blocked_and_not_passed() {
+    let rules = Rules {
+        budget: Budget {
+            per_mib: std::time::Duration::ZERO,
+            base: std::time::Duration::ZERO,
+        },
+        ..Rules::default()
+    };
+    // Nothing else is looked for.
+    let sanitizer = Sanitizer::new(Vec::new(), rules, Findings::new());
+    let actions = Actions::default();
+    let items = vec![r#"{"mimeType":"text/plain","blob":"YWJj"}"#; 5_000];
+    let value = json(&format!("[{}]", items.join(",")));
+    let verdict = sanitizer.look(&value, &Subject::new(Direction::Results, &actions));
+    assert!(matches!(verdict, Verdict::Blocked(blocked) if blocked.kind == "scan_budget"));
+}
+
+#[test]
+fn media_that_is_not_what_it_says_makes_place_for_a_word() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let image = |mime: &str, bytes: &[u8]| {
+        format!(
+            r#"{{"content":[{{"type":"image","mimeType":"{mime}","data":"{}"}},{{"type":"text","text":"x"}}]}}"#,
+            STANDARD.encode(bytes)
+        )
+    };
+    let said = |rule: &str| {
+        format!(
+            r#"{{"content":[{{"type":"text","text":"[blocked:{rule}]"}},{{"type":"text","text":"x"}}]}}"#
+        )
+    };
+    let png = b"\x89PNG\r\n\x1a\n and so on, and so forth";
+    assert_eq!(result(&image("image/png", png)), image("image/png", png));
+    assert_eq!(
+        result(&image("image/jpeg", png)),
+        said("media_type_mismatch")
+    );
+    let svg = b"<svg xmlns='http://www.w3.org/2000/svg'><path d='M0 0'/></svg>";
+    assert_eq!(
+        result(&image("image/svg+xml", svg)),
+        image("image/svg+xml", svg)
+    );
+    for bad in [
+        "<svg><script>x()</script></svg>",
+        "<svg onload = 'x()'></svg>",
+        "<svg><a href='javascript:x'/></svg>",
+    ] {
+        assert_eq!(
+            result(&image("image/svg+xml", bad.as_bytes())),
+            said("media_scripted_svg")
+        );
+    }
+    assert_eq!(
+        result(r#"{"contents":[{"uri":"a:\u0062","mimeType":"image/gif","blob":"AAAAAAAA"}]}"#),
+        r#"{"contents":[{"uri":"a:\u0062","text":"[blocked:media_type_mismatch]"}]}"#
+    );
+}
