@@ -1,7 +1,7 @@
 //! C10, media: pictures and sounds are what they say they are, not too large, and run nothing; what is text in Base64 is read.
 //!
-//! Looked at are blocks of type `image` and `audio` and resources with a `blob`, however their names are spelled. A block that
-//! may not be shown makes place for one of text that says so; the others stay.
+//! Looked at are blocks of type `image` and `audio`, `data` and `blob` both, and resources with a `blob`, however their names are
+//! spelled. A block that may not be shown makes place for one of text that says so; the others stay.
 //!
 //! Guarantees: nothing goes unread because of what it is called: only what is Base64 and begins as its type does is left out of
 //! the look at texts, and text that was read by itself. Deliberately absent: whether a picture does harm to whoever decodes it.
@@ -178,8 +178,10 @@ pub(super) fn of(
                 let block = frame
                     .kind
                     .is_some_and(|kind| matches!(&*plain(kind), "image" | "audio"));
-                let data = frame.blob.or(frame.data.filter(|_| block));
-                if let (Some(mime), Some(data)) = (frame.mime, data) {
+                let data = frame.data.filter(|_| block);
+                let Some(mime) = frame.mime else { continue };
+                // Whoever shows it takes the one or the other.
+                for data in [frame.blob, data].into_iter().flatten() {
                     let item = Item {
                         sanitizer,
                         subject,
@@ -262,6 +264,10 @@ impl Media {
     }
 
     fn item(&mut self, item: &Item<'_>, known: &mut Known) -> Result<(), Blocked> {
+        // Its other data is gone, and this with it.
+        if is_last(&self.refused, item) {
+            return Ok(());
+        }
         let mime = item.mime.split(';').next().unwrap_or_default().trim();
         let mime = mime.to_ascii_lowercase();
         let plain = item.encoded.trim_end_matches('=').len() / 4 * 3;
@@ -299,7 +305,10 @@ impl Media {
             let key = known.key(rule, item.encoded);
             if !known.has(key) {
                 known.note(key);
-                self.flagged.push(Refused::of(item, rule));
+                // Told of once, whatever is wrong with its other data.
+                if !is_last(&self.flagged, item) {
+                    self.flagged.push(Refused::of(item, rule));
+                }
             }
             return Ok(());
         }
@@ -402,6 +411,11 @@ impl Refused {
             uri: item.uri,
         }
     }
+}
+
+/// Whether the last of them is this item.
+fn is_last(refused: &[Refused], item: &Item<'_>) -> bool {
+    refused.last().is_some_and(|last| last.span == item.span)
 }
 
 /// How many there are by each rule.

@@ -322,3 +322,53 @@ fn media_that_is_not_what_it_says_makes_place_for_a_word() {
         r#"{"contents":[{"uri":"a:\u0062","text":"[blocked:media_type_mismatch]"}]}"#
     );
 }
+
+#[test]
+fn a_blob_beside_the_data_of_a_picture_hides_nothing_of_it() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let fine = STANDARD.encode("<svg><path d='M0 0'/></svg>");
+    let scripted = STANDARD.encode("<svg><script>x()</script></svg>");
+    let item = |data: &str, blob: &str| {
+        format!(
+            r#"[{{"type":"image","mimeType":"image/svg+xml","data":"{data}","blob":"{blob}"}}]"#
+        )
+    };
+    let read = STANDARD.encode("<svg>\u{200B}<path d='M0 0'/></svg>");
+    for (data, blob) in [
+        (&scripted, &fine),
+        (&fine, &scripted),
+        (&scripted, &scripted),
+        (&scripted, &read),
+        (&read, &scripted),
+    ] {
+        assert_eq!(
+            result(&item(data, blob)),
+            r#"[{"type":"text","text":"[blocked:media_scripted_svg]"}]"#,
+            "{data} {blob}"
+        );
+    }
+    assert_eq!(result(&item(&fine, &fine)), item(&fine, &fine));
+    assert_eq!(result(&item(&read, &read)), item(&fine, &fine));
+}
+
+#[test]
+fn an_item_that_is_flagged_twice_is_told_of_once() {
+    let mut rules = Rules::default();
+    rules.actions.set_all(Class::Media, Some(Action::Flag));
+    let actions = rules.actions;
+    let sanitizer = Sanitizer::new(vec![Arc::new(Invisible)], rules, Findings::new());
+    let value = json(
+        r#"[{"type":"image","mimeType":"image/png","data":"AAAA","blob":"BBBB","x":"\u200B"},{"mimeType":"image/png","blob":"CCCC"}]"#,
+    );
+    let verdict = sanitizer.look(&value, &Subject::new(Direction::Results, &actions));
+    let Verdict::Changed(_, marks) = verdict else {
+        panic!("{verdict:?}")
+    };
+    assert_eq!(
+        marks.told().as_str(),
+        r#"[{"action":"flag","class":"media","rule":"media_type_mismatch","count":2},{"action":"remove","class":"hidden_unicode","rule":"zero_width","count":1}]"#
+    );
+    let recent = sanitizer.findings().recent();
+    let media = recent.iter().filter(|finding| finding.kind == "media");
+    assert_eq!(media.count(), 2);
+}
