@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::{
     COUNTRIES,
+    checks::same,
     lettered::{LETTERED, Lettered},
     national::Near,
     number::{Row, stands_alone},
@@ -69,7 +70,7 @@ fn plain(text: &[u8], start: usize) -> (Told, usize) {
     }
     let fits = |rule: &&table::Rule| {
         let mut shapes = rule.worded.iter().chain(rule.alone);
-        shapes.any(|known| *known == shape) && (rule.holds)(&digits)
+        shapes.any(|known| *known == shape) && !same(&digits) && (rule.holds)(&digits)
     };
     let found: Vec<_> = match stands_alone(text, &span) {
         true => table::all().filter(fits).collect(),
@@ -100,7 +101,7 @@ fn piece() -> impl Strategy<Value = String> {
         2 => "(dni|nie) ([XYZxyz][0-9]{7}|[0-9]{8})[- ]?[A-Za-z]",
         2 => "(11|32|44)[0-9]{4}19[0-9]{2}(0[1-9]|1[0-2])[0-2][0-9][0-9]{3}[0-9Xx]",
         2 => "[0-2][1-9](0[1-9]|1[0-2])[0-9]{2}-[0-9]{3}[0-9A-Y]",
-        2 => "[0-9]{1,2}.[0-9]{3}.[0-9]{3}-[0-9Kk]",
+        2 => "[0-9]{1,2}\\.[0-9]{3}\\.[0-9]{3}-[0-9Kk]",
         2 => "[0-9]{2,3}[ .-][0-9]{3}[ .-][0-9]{3}[ -][0-9]{1,4}",
         2 => "[0-9]{6}[-/ ][0-9]{3,7}[A-Z]?",
         1 => "([0-9]{1,8}[ ./-]){1,8}",
@@ -172,6 +173,20 @@ fn a_word_without_its_accents_announces_a_number_in_both() {
         Some("cz_birth_number")
     );
     assert_eq!(apart(b"rc:000101001"), None);
+}
+
+#[test]
+fn a_number_of_one_digit_throughout_is_nobodys() {
+    for rule in table::all() {
+        for shape in rule.worded.iter().chain(rule.alone) {
+            for digit in ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"] {
+                let word = rule.words.first().copied().unwrap_or_default();
+                let digits = written(shape).replace(|sign: char| sign.is_ascii_digit(), digit);
+                let text = format!("{word} {digits}");
+                assert_eq!(apart(text.as_bytes()), None, "{text:?}");
+            }
+        }
+    }
 }
 
 proptest! {
