@@ -42,8 +42,19 @@ fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(piece(), 0..6).prop_map(|pieces| pieces.concat())
 }
 
+/// Text in Base64, which is known as such at once or only when what hides is gone.
+fn blob() -> impl Strategy<Value = Value> {
+    let name = prop::sample::select(vec!["mimeType", "mime\u{200B}Type"]);
+    let mime = prop::sample::select(vec!["text/plain", "te\u{200B}xt/plain"]);
+    let text = prop_oneof![2 => Just("é KEY12345678".to_owned()), 1 => text()];
+    (name, mime, text).prop_map(|(name, mime, text)| {
+        serde_json::json!({ "uri": "a:b", name: mime, "blob": STANDARD.encode(text) })
+    })
+}
+
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
+        1 => blob(),
         4 => text().prop_map(Value::String),
         1 => any::<i64>().prop_map(Value::from),
         1 => any::<bool>().prop_map(Value::from),
