@@ -34,7 +34,7 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    fn of(grant: Arc<Grant>) -> Self {
+    pub(super) fn of(grant: Arc<Grant>) -> Self {
         Self {
             grant: ArcSwap::new(Arc::clone(&grant)),
             stored: ArcSwap::new(grant),
@@ -169,8 +169,8 @@ impl Grants {
         Ok(())
     }
 
-    /// Keeps what `used` was renewed to; `false` when that was removed meanwhile, which this one then is, too, or has made room
-    /// for another, which stays.
+    /// Keeps what `used` was renewed to, unless that was removed meanwhile, which this one then is, too, or has made room for
+    /// another, which stays.
     ///
     /// # Errors
     /// [`StoreError`]; then the new one is used, and not kept.
@@ -179,10 +179,10 @@ impl Grants {
         account: &Account,
         used: &Arc<Grant>,
         grant: Grant,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<(), StoreError> {
         let _writing = self.writing();
         let Some(slot) = self.slot(account).filter(|slot| slot.holds(used)) else {
-            return Ok(false);
+            return Ok(());
         };
         let (grant, stored) = (Arc::new(grant), slot.stored.load_full());
         let change = match &self.store {
@@ -194,16 +194,13 @@ impl Grants {
         };
         match change {
             Ok(Change::Made) => slot.hold(grant),
-            Ok(change) => {
-                self.yield_to(account, &slot, change);
-                return Ok(false);
-            }
+            Ok(change) => self.yield_to(account, &slot, change),
             Err(error) => {
                 slot.grant.store(grant);
                 return Err(error);
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Nothing follows `used`: removes it. What is there instead by now, if anything is.
@@ -447,13 +444,14 @@ pub(super) mod tests {
         let (other, _) = Grants::open(&spec).unwrap();
         grants.put(&ana(), a_grant("at-1")).unwrap();
         other.load(&spec).unwrap();
-        assert!(other.renew(&ana(), &now(&other), a_grant("at-2")).unwrap());
+        other.renew(&ana(), &now(&other), a_grant("at-2")).unwrap();
+        assert_eq!(now(&other).access.expose_secret(), "at-2");
         grants.load(&spec).unwrap();
         assert_eq!(now(&grants).access.expose_secret(), "at-2");
         assert!(other.remove(&ana()).unwrap().is_some());
         // What the first still has in hand comes to nothing.
         let used = now(&grants);
-        assert!(!grants.renew(&ana(), &used, a_grant("at-3")).unwrap());
+        grants.renew(&ana(), &used, a_grant("at-3")).unwrap();
         assert!(grants.slot(&ana()).is_none() && grants.all().is_empty());
     }
 
@@ -466,11 +464,9 @@ pub(super) mod tests {
         let slot = grants.slot(&ana()).unwrap();
         let begun = || Seen::read(grants.store().unwrap(), &spec).unwrap();
         let seen = begun();
-        assert!(
-            grants
-                .renew(&ana(), &now(&grants), a_grant("at-2"))
-                .unwrap()
-        );
+        grants
+            .renew(&ana(), &now(&grants), a_grant("at-2"))
+            .unwrap();
         grants.take_over(&seen, &spec);
         assert_eq!(now(&grants).access.expose_secret(), "at-2");
         // Whoever waits for a renewal waits in the place where it is.
@@ -494,15 +490,15 @@ pub(super) mod tests {
         let (other, _) = Grants::open(&spec).unwrap();
         let used = now(&grants);
         // Another process renews it, and then so does this one with what is spent.
-        assert!(other.renew(&ana(), &now(&other), a_grant("at-2")).unwrap());
+        other.renew(&ana(), &now(&other), a_grant("at-2")).unwrap();
         let instead = grants.end(&ana(), &used).unwrap().unwrap();
         assert_eq!(instead.access.expose_secret(), "at-2");
         let (again, _) = Grants::open(&spec).unwrap();
         assert_eq!(now(&again).access.expose_secret(), "at-2");
         // Nor does what was given anew end with what was used before, or make room for what that was renewed to.
         grants.put(&ana(), a_grant("at-3")).unwrap();
-        assert!(!grants.renew(&ana(), &instead, a_grant("at-4")).unwrap());
-        assert!(!other.renew(&ana(), &now(&other), a_grant("at-5")).unwrap());
+        grants.renew(&ana(), &instead, a_grant("at-4")).unwrap();
+        other.renew(&ana(), &now(&other), a_grant("at-5")).unwrap();
         assert!(grants.end(&ana(), &instead).unwrap().is_some());
         for all in [&grants, &other, &Grants::open(&spec).unwrap().0] {
             assert_eq!(now(all).access.expose_secret(), "at-3");
@@ -576,11 +572,10 @@ pub(super) mod tests {
         std::fs::remove_dir(&lock).unwrap();
         grants.load(&spec).unwrap();
         assert_eq!(now(&grants).access.expose_secret(), "at-2");
-        assert!(
-            grants
-                .renew(&ana(), &now(&grants), a_grant("at-3"))
-                .unwrap()
-        );
+        grants
+            .renew(&ana(), &now(&grants), a_grant("at-3"))
+            .unwrap();
+        assert_eq!(now(&grants).access.expose_secret(), "at-3");
         let (again, _) = Grants::open(&spec).unwrap();
         assert_eq!(now(&again).access.expose_secret(), "at-3");
     }

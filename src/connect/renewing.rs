@@ -25,7 +25,7 @@ use super::{
     store::StoreError,
     token::{self, Client, TokenError, Tokens},
 };
-use crate::{fetch::Fetcher, seal::unix_seconds};
+use crate::{fetch::Fetcher, protocol::UpstreamId, seal::unix_seconds};
 
 /// How long a failure is remembered.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -94,22 +94,9 @@ impl Connections {
         {
             return Err(error.clone());
         }
-        let (this, account, stale) = (self.clone(), account.clone(), Arc::clone(stale));
-        let slot: Weak<Slot> = Arc::downgrade(slot);
-        let renewal = async move {
-            // A panic is this renewal's alone: the next one begins afresh.
-            let renewed = AssertUnwindSafe(this.renew(&account, &stale)).catch_unwind();
-            let renewed = renewed.await.unwrap_or(Err(ConnectError::Panicked));
-            if let Err(error) = &renewed {
-                let upstream = &account.upstream;
-                tracing::warn!(%upstream, %error, "a connection could not be renewed");
-            }
-            if let Some(slot) = Weak::upgrade(&slot) {
-                slot.learn(&renewed);
-            }
-            renewed
-        };
-        let waiting = renewal.boxed().shared();
+        let (this, whose, stale) = (self.clone(), account.clone(), Arc::clone(stale));
+        let renewal = async move { this.renew(&whose, &stale).await };
+        let waiting = waiting(account.upstream.clone(), slot, renewal);
         renewing.under_way = Some(waiting.clone());
         self.see_through(waiting.clone());
         Ok(waiting)
@@ -167,9 +154,9 @@ impl Connections {
             since: current.since,
             who: current.who.clone(),
         };
-        if let Err(error) = self.keep(account, &current, next).await {
-            tracing::error!(%error, "a renewed connection could not be written; it is lost with this process");
-        }
+        let grants = self.clone();
+        let (whose, used) = (account.clone(), Arc::clone(&current));
+        kept(move || grants.shared.grants.renew(&whose, &used, next)).await?;
         Ok(self.current(account))
     }
 
@@ -179,17 +166,6 @@ impl Connections {
         let look = move || this.shared.grants.look_at(&account, &this.shared.spec);
         // One that panics has changed nothing.
         drop(tokio::task::spawn_blocking(look).await);
-    }
-
-    async fn keep(
-        &self,
-        account: &Account,
-        used: &Arc<Grant>,
-        next: Grant,
-    ) -> Result<bool, StoreError> {
-        let (this, account, used) = (self.clone(), account.clone(), Arc::clone(used));
-        let keep = move || this.shared.grants.renew(&account, &used, next);
-        tokio::task::spawn_blocking(keep).await.unwrap_or(Ok(false))
     }
 
     /// Nothing follows this grant: somebody has to log in again, unless another one has taken its place meanwhile.
@@ -206,6 +182,42 @@ impl Connections {
         }
         Ok(instead)
     }
+}
+
+/// A renewal for all who wait for it. By the time that they hear, the slot knows what came of it.
+fn waiting(
+    upstream: UpstreamId,
+    slot: &Arc<Slot>,
+    renewal: impl Future<Output = Renewed> + Send + 'static,
+) -> Waiting {
+    let slot: Weak<Slot> = Arc::downgrade(slot);
+    let renewal = async move {
+        // A panic is this renewal's alone: the next one begins afresh.
+        let renewed = AssertUnwindSafe(renewal).catch_unwind().await;
+        let renewed = renewed.unwrap_or(Err(ConnectError::Panicked));
+        if let Err(error) = &renewed {
+            tracing::warn!(%upstream, %error, "a connection could not be renewed");
+        }
+        if let Some(slot) = Weak::upgrade(&slot) {
+            slot.learn(&renewed);
+        }
+        renewed
+    };
+    renewal.boxed().shared()
+}
+
+/// Has what was renewed written by `write`, which leaves it in use also where it cannot be.
+///
+/// # Errors
+/// [`ConnectError::Panicked`]: then what is in use may be what was spent.
+async fn kept(
+    write: impl FnOnce() -> Result<(), StoreError> + Send + 'static,
+) -> Result<(), ConnectError> {
+    let written = tokio::task::spawn_blocking(write).await;
+    if let Err(error) = written.map_err(|_| ConnectError::Panicked)? {
+        tracing::error!(%error, "a renewed connection could not be written; it is lost with this process");
+    }
+    Ok(())
 }
 
 async fn refreshed(
@@ -258,5 +270,26 @@ mod tests {
         tokio::time::advance(AGAIN).await;
         assert!(again().unwrap().ptr_eq(&again().unwrap()));
         tasks.stop();
+    }
+
+    #[tokio::test]
+    async fn a_renewal_that_panics_is_told_as_that_to_all_who_wait_and_the_next_begins_afresh() {
+        let slot = Arc::new(Slot::of(Arc::new(a_grant("at-1"))));
+        let panics = async { panic!("on purpose") };
+        let first = waiting(ana().upstream, &slot, panics);
+        slot.renewing().under_way = Some(first.clone());
+        for waits in [first.clone(), first] {
+            assert!(matches!(waits.await, Err(ConnectError::Panicked)));
+        }
+        let renewing = slot.renewing();
+        assert!(renewing.under_way.is_none());
+        assert!(matches!(renewing.failed, Some((ConnectError::Panicked, _))));
+    }
+
+    #[tokio::test]
+    async fn a_write_that_panics_is_no_renewal_and_one_that_fails_is() {
+        let panics = kept(|| panic!("on purpose")).await;
+        assert!(matches!(panics, Err(ConnectError::Panicked)));
+        assert!(kept(|| Err(StoreError::Full)).await.is_ok());
     }
 }
