@@ -556,6 +556,26 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn what_another_renewed_outlives_that_it_cannot_be_read_when_the_spent_one_ends() {
+        let directory = tempfile::tempdir().unwrap();
+        let spec = spec(directory.path(), "https://mcp.example/mcp");
+        let (grants, _) = Grants::open(&spec).unwrap();
+        grants.put(&ana(), a_grant("at-1")).unwrap();
+        let (other, _) = Grants::open(&spec).unwrap();
+        other.renew(&ana(), &now(&other), a_grant("at-2")).unwrap();
+        let file = file_of(&grants);
+        let aside = directory.path().join("aside");
+        std::fs::rename(&file, &aside).unwrap();
+        std::os::unix::fs::symlink(directory.path(), &file).unwrap();
+        assert!(grants.end(&ana(), &now(&grants)).is_err());
+        assert!(grants.slot(&ana()).is_none(), "nor is what is spent used");
+        assert!(file.symlink_metadata().is_ok(), "it is still there");
+        std::fs::rename(&aside, &file).unwrap();
+        assert!(grants.load(&spec).unwrap());
+        assert_eq!(now(&grants).access.expose_secret(), "at-2");
+    }
+
+    #[test]
     fn a_renewed_grant_that_could_not_be_written_is_used_on_whatever_is_read() {
         let directory = tempfile::tempdir().unwrap();
         let spec = spec(directory.path(), "https://mcp.example/mcp");

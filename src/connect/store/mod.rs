@@ -10,6 +10,7 @@
 mod tests;
 
 use std::{
+    ffi::OsString,
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
@@ -61,7 +62,7 @@ pub struct Contents {
     pub records: Vec<Record>,
     /// How many files do not: sealed with another key, damaged, or too many.
     pub strange: usize,
-    /// How many files are there and could not be read this time.
+    /// How many files, or entries of the directory, are there and could not be read this time.
     pub unread: usize,
 }
 
@@ -151,8 +152,12 @@ impl Store {
     /// # Errors
     /// [`StoreError::File`] when the directory cannot be read.
     pub fn read(&self) -> Result<Contents, StoreError> {
-        let mut contents = Contents::default();
-        for name in self.names()? {
+        let (names, unread) = self.names()?;
+        let mut contents = Contents {
+            unread,
+            ..Contents::default()
+        };
+        for name in names {
             match self.record(&name) {
                 Ok(Some(record)) if contents.records.len() < RECORDS => {
                     contents.records.push(record);
@@ -179,7 +184,7 @@ impl Store {
     pub fn put(&self, key: &Key, plain: &[u8]) -> Result<(), StoreError> {
         let _lock = self.lock()?;
         let name = name_of(key);
-        if !self.directory.join(&name).exists() && self.names()?.len() >= RECORDS {
+        if !self.directory.join(&name).exists() && self.names()?.0.len() >= RECORDS {
             return Err(StoreError::Full);
         }
         self.write(&name, key, plain)
@@ -193,14 +198,12 @@ impl Store {
         let name = name_of(key);
         match self.record(&name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            found => found.map_err(|cause| StoreError::File {
-                path: self.directory.join(name),
-                cause,
-            }),
+            found => found.map_err(|cause| self.file_failed(&name, cause)),
         }
     }
 
-    /// Keeps a record in the place of the one before, of which `known` says whether it is the one that was known.
+    /// Keeps a record in the place of the one before, of which `known` says whether it is the one that was known. One that
+    /// cannot be read makes room, too: what is kept is newer than all that was known.
     ///
     /// # Errors
     /// As [`Store::put`].
@@ -210,37 +213,40 @@ impl Store {
         known: impl FnOnce(&[u8]) -> bool,
         plain: &[u8],
     ) -> Result<Change, StoreError> {
-        self.change(key, known, |name| self.write(name, key, plain))
+        self.change(key, known, |name, _| self.write(name, key, plain))
     }
 
     /// Removes a record if it is the one that was known, as `known` says.
     ///
     /// # Errors
-    /// [`StoreError::File`].
+    /// [`StoreError::File`]; one that cannot be read may be another one, and stays.
     pub fn remove_known(
         &self,
         key: &Key,
         known: impl FnOnce(&[u8]) -> bool,
     ) -> Result<Change, StoreError> {
-        self.change(key, known, |name| self.unlink(name).map(drop))
+        self.change(key, known, |name, read| {
+            read?;
+            self.unlink(name).map(drop)
+        })
     }
 
     fn change(
         &self,
         key: &Key,
         known: impl FnOnce(&[u8]) -> bool,
-        make: impl FnOnce(&str) -> Result<(), StoreError>,
+        make: impl FnOnce(&str, Result<(), StoreError>) -> Result<(), StoreError>,
     ) -> Result<Change, StoreError> {
         let _lock = self.lock()?;
         let name = name_of(key);
-        if !self.directory.join(&name).exists() {
-            return Ok(Change::Gone);
-        }
-        match self.record(&name) {
-            Ok(Some(found)) if !known(&found.plain) => Ok(Change::Other(found.plain)),
+        let read = match self.record(&name) {
+            Ok(Some(found)) if !known(&found.plain) => return Ok(Change::Other(found.plain)),
             // One that does not open is of no use to anybody.
-            Ok(_) | Err(_) => make(&name).map(|()| Change::Made),
-        }
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Change::Gone),
+            Err(cause) => Err(self.file_failed(&name, cause)),
+        };
+        make(&name, read).map(|()| Change::Made)
     }
 
     /// Removes a record; `false` when there is none.
@@ -333,14 +339,10 @@ impl Store {
         (name_of(&key) == name).then_some(Record { key, plain })
     }
 
-    fn names(&self) -> Result<Vec<String>, StoreError> {
+    /// The names of records, and how many entries could not be read.
+    fn names(&self) -> Result<(Vec<String>, usize), StoreError> {
         let list = fs::read_dir(&self.directory).map_err(|cause| self.failed(cause))?;
-        let mut names: Vec<_> = list
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .filter(|name| name.ends_with(ENDING))
-            .collect();
-        names.sort_unstable();
-        Ok(names)
+        Ok(names(list.map(|entry| Ok(entry?.file_name()))))
     }
 
     /// One who writes at a time, over all processes.
@@ -365,6 +367,13 @@ impl Store {
             .map_err(|cause| self.failed(cause))
     }
 
+    fn file_failed(&self, name: &str, cause: io::Error) -> StoreError {
+        StoreError::File {
+            path: self.directory.join(name),
+            cause,
+        }
+    }
+
     fn failed(&self, cause: io::Error) -> StoreError {
         StoreError::File {
             path: self.directory.clone(),
@@ -383,6 +392,21 @@ pub const GRANT: &str = "grant";
 /// Registrations of ours, by issuer and redirect URI.
 pub const CLIENT: &str = "client";
 const KINDS: [&str; 2] = [GRANT, CLIENT];
+
+/// The names of records among the entries of a directory, in order, and how many entries could not be read.
+fn names(entries: impl Iterator<Item = io::Result<OsString>>) -> (Vec<String>, usize) {
+    let (mut names, mut unread) = (Vec::new(), 0);
+    for entry in entries {
+        match entry.map(OsString::into_string) {
+            Ok(Ok(name)) if name.ends_with(ENDING) => names.push(name),
+            // None of ours.
+            Ok(_) => {}
+            Err(_) => unread += 1,
+        }
+    }
+    names.sort_unstable();
+    (names, unread)
+}
 
 /// A file's name: tells nothing of whose it is but to those who can guess it.
 fn name_of(key: &Key) -> String {

@@ -166,6 +166,41 @@ fn what_another_has_written_meanwhile_is_neither_replaced_nor_removed() {
 }
 
 #[test]
+fn what_cannot_be_read_makes_room_for_what_is_newer_and_is_not_removed() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(&spec(directory.path(), &[NEW])).unwrap();
+    store.put(&key("ana"), b"1").unwrap();
+    let file = store.directory().join(name_of(&key("ana")));
+    // It is elsewhere, and cannot be read there.
+    let elsewhere = directory.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &file).unwrap();
+    let removed = store.remove_known(&key("ana"), |plain| plain == b"1");
+    assert!(matches!(removed, Err(StoreError::File { path, .. }) if path == file));
+    assert!(fs::symlink_metadata(&file).is_ok(), "it is still there");
+    let replaced = store.replace(&key("ana"), |plain| plain == b"1", b"2");
+    assert!(matches!(replaced, Ok(Change::Made)));
+    assert_eq!(*store.find(&key("ana")).unwrap().unwrap().plain, *b"2");
+}
+
+#[test]
+fn entries_that_cannot_be_read_are_counted() {
+    let entry = |name: &str| Ok(OsString::from(name));
+    let entries = [
+        entry("b.sealed"),
+        Err(io::Error::other("input/output error")),
+        entry(".lock"),
+        entry("a.sealed"),
+    ];
+    let found = names(entries.into_iter());
+    assert_eq!(
+        found,
+        (vec!["a.sealed".to_owned(), "b.sealed".to_owned()], 1)
+    );
+}
+
+#[test]
 fn a_directory_that_others_may_look_into_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let spec = spec(directory.path(), &[NEW]);
