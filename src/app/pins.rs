@@ -10,7 +10,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{
     audit::journal::{Journal, Kind},
-    pins::Ledger,
+    pins::{Anew, Ledger},
     snapshot::World,
     tasks::Tasks,
 };
@@ -26,21 +26,30 @@ pub(super) fn start(ledger: Arc<Ledger>, world: Arc<World>, journal: Journal, ta
         loop {
             looks.tick().await;
             let kept = Arc::clone(&ledger);
-            // It ends only with the runtime, and everything with it.
-            let changed = tokio::task::spawn_blocking(move || kept.keep()).await;
-            for upstream in changed.unwrap_or_default() {
-                let (lists, id) = (Arc::clone(&world), upstream.clone());
-                // All principals' lists are looked at: too long for a thread that calls want.
-                let offers = tokio::task::spawn_blocking(move || lists.reconsider(&id)).await;
-                let approved = ledger.take_reapproved(&upstream);
-                if !approved && !offers.unwrap_or_default() {
-                    continue;
+            let anew = apart(move || kept.keep()).await;
+            for Anew { upstream, approved } in anew.unwrap_or_default() {
+                // Before it is offered: what is in force is on record.
+                if approved {
+                    tracing::info!(upstream = %upstream, "other definitions are approved");
+                    journal.note(Kind::Approval, |detail| {
+                        detail.text("upstream", upstream.as_str());
+                    });
                 }
-                tracing::info!(upstream = %upstream, "other definitions are approved");
-                journal.note(Kind::Approval, |detail| {
-                    detail.text("upstream", upstream.as_str());
-                });
+                let lists = Arc::clone(&world);
+                apart(move || lists.reconsider(&upstream)).await;
             }
         }
     });
+}
+
+/// Does what takes too long for a thread that calls want: reads files, or looks at all principals' lists. `None` where it
+/// panics.
+async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let done = tokio::task::spawn_blocking(work).await.ok();
+    if done.is_none() {
+        tracing::error!(
+            "looking after the pins ended early; what is offered may not be as they say"
+        );
+    }
+    done
 }

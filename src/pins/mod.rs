@@ -107,19 +107,33 @@ pub struct Ledger {
     books: Mutex<HashMap<UpstreamId, Book>>,
 }
 
+/// An upstream whose record is another one now, by which what it offers is to be judged again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Anew {
+    /// Which.
+    pub upstream: UpstreamId,
+    /// Whether somebody approved something of it that is under quarantine.
+    pub approved: bool,
+}
+
 #[derive(Debug, Default)]
 struct Book {
-    /// `Err`: why it cannot be read.
-    record: Option<Result<Record, Arc<str>>>,
+    record: Option<Result<Record, Unreadable>>,
     stamp: Option<store::Stamp>,
     /// Whether the store lacks something of it.
     unsaved: bool,
     /// Whether it was told that there is no room.
     full: bool,
-    /// Whether something else was found approved when the record was read anew, until somebody takes note of it.
-    reapproved: bool,
     /// Raw definitions that were digested before.
     digested: HashMap<Json, Known>,
+}
+
+/// A record that cannot be read.
+#[derive(Debug)]
+struct Unreadable {
+    why: Arc<str>,
+    /// What was known when it could be: by that it is told whether what takes its place approves something else.
+    last: Option<Record>,
 }
 
 impl Ledger {
@@ -205,37 +219,26 @@ impl Ledger {
         pin.map(Pin::state)
     }
 
-    /// Whether somebody approved something else of an upstream under quarantine since this was asked.
-    pub fn take_reapproved(&self, upstream: &UpstreamId) -> bool {
-        let mut books = self.books();
-        let book = books.get_mut(upstream);
-        let anew = book.is_some_and(|book| std::mem::take(&mut book.reapproved));
-        anew && self.mode(upstream) == Mode::Quarantine
-    }
-
     /// Brings ledger and store together: what others wrote is read, what is new is written. The upstreams whose record is
-    /// another one now, by which what they offer is to be judged again. Reads and writes files.
-    pub fn keep(&self) -> Vec<UpstreamId> {
+    /// another one now. Reads and writes files.
+    pub fn keep(&self) -> Vec<Anew> {
         let Some(store) = &self.store else {
             return Vec::new();
         };
         let ids: Vec<_> = self.books().keys().cloned().collect();
-        let mut changed = Vec::new();
+        let mut changed: Vec<Anew> = Vec::new();
         for id in ids {
             let mut books = self.books();
             let Some(book) = books.get_mut(&id) else {
                 continue;
             };
-            let mut read = false;
-            if store.stamp(&id) != book.stamp {
-                self.read(&id, book);
-                read = true;
-            }
+            let mut read = (store.stamp(&id) != book.stamp).then(|| self.read(&id, book));
             if book.unsaved
                 && let Some(Ok(_)) = &book.record
             {
                 match self.save(store, &id, book) {
-                    Ok(anew) => read |= anew,
+                    // Read twice, it was approved if it was either time.
+                    Ok(anew) => read = read.max(anew),
                     Err(error) => {
                         // What is too much now is so until something else is noted.
                         book.unsaved &= !matches!(error, StoreError::TooMuch(_));
@@ -243,20 +246,24 @@ impl Ledger {
                     }
                 }
             }
-            if read {
-                changed.push(id);
-            }
+            let quarantine = self.mode(&id) == Mode::Quarantine;
+            changed.extend(read.map(|approved| Anew {
+                upstream: id,
+                approved: approved && quarantine,
+            }));
         }
         changed
     }
 
-    /// Writes a record, unless somebody else did meanwhile: then that is read. Whether it was.
-    fn save(&self, store: &Store, id: &UpstreamId, book: &mut Book) -> Result<bool, StoreError> {
+    /// Writes a record, unless somebody else did meanwhile: then that is read, and returned what [`Ledger::read`] says.
+    fn save(
+        &self,
+        store: &Store,
+        id: &UpstreamId,
+        book: &mut Book,
+    ) -> Result<Option<bool>, StoreError> {
         let locked = store.lock()?;
-        let anew = store.stamp(id) != book.stamp;
-        if anew {
-            self.read(id, book);
-        }
+        let anew = (store.stamp(id) != book.stamp).then(|| self.read(id, book));
         if book.unsaved
             && let Some(Ok(record)) = &book.record
         {
@@ -266,34 +273,63 @@ impl Ledger {
         Ok(anew)
     }
 
-    /// Takes in what the store has.
-    fn read(&self, id: &UpstreamId, book: &mut Book) {
-        let Some(store) = &self.store else { return };
-        book.stamp = store.stamp(id);
-        let read = store.read(id).map_err(|error| error.to_string().into());
-        match (&read, &book.record) {
-            (Err(why), before) if !matches!(before, Some(Err(known)) if known == why) => {
-                let outcome = match self.mode(id) {
-                    Mode::Quarantine => "nothing of it is offered until this is mended",
-                    Mode::Watch | Mode::Off => "its changes are not noted until this is mended",
-                };
-                tracing::error!(upstream = %id, %why, "the pins of an upstream cannot be read; {outcome}");
-            }
-            _ => {}
-        }
-        let known = matches!(&read, Ok(Some(_)));
-        if let (Ok(Some(now)), Some(Ok(before))) = (&read, &book.record) {
-            book.reapproved |= !now.approves_as(before);
-        }
-        book.record = match (read, book.record.take()) {
-            (Ok(Some(record)), _) => Some(Ok(record)),
-            (Err(why), _) => Some(Err(why)),
-            // It was taken away: what is in memory is written again.
-            (Ok(None), Some(Ok(record))) => Some(Ok(record)),
-            (Ok(None), _) => None,
+    /// Takes in what the store has. Whether somebody approved something meanwhile.
+    fn read(&self, id: &UpstreamId, book: &mut Book) -> bool {
+        let Some(store) = &self.store else {
+            return false;
         };
+        // Else another process was first: what it took in then counts as approved as it does here.
+        let was_there = book.stamp.is_some();
+        book.stamp = store.stamp(id);
+        let read = store.read(id);
+        let known = matches!(&read, Ok(Some(_)));
+        let (record, approved) = match (read, book.record.take()) {
+            (Ok(Some(now)), before) => {
+                let before = before.as_ref().and_then(|before| match before {
+                    Ok(record) => Some(record),
+                    Err(unreadable) => unreadable.last.as_ref(),
+                });
+                let approved =
+                    was_there && before.is_some_and(|before| now.approves_beyond(before));
+                (Some(Ok(now)), approved)
+            }
+            (Err(error), before) => {
+                let unreadable = self.unreadable(id, &error, before);
+                (Some(Err(unreadable)), false)
+            }
+            // It was taken away: what is in memory is written again.
+            (Ok(None), Some(Ok(record))) => (Some(Ok(record)), false),
+            // It could not be read, and somebody moved it away: whatever is offered next they let count as approved.
+            (Ok(None), Some(Err(_))) => (None, true),
+            (Ok(None), None) => (None, false),
+        };
+        book.record = record;
         book.unsaved = !known && book.record.is_some();
         book.full = false;
+        approved
+    }
+
+    /// A record that cannot be read any more, which is told once.
+    fn unreadable(
+        &self,
+        id: &UpstreamId,
+        error: &StoreError,
+        before: Option<Result<Record, Unreadable>>,
+    ) -> Unreadable {
+        let why: Arc<str> = error.to_string().into();
+        if !matches!(&before, Some(Err(known)) if known.why == why) {
+            let outcome = match self.mode(id) {
+                Mode::Quarantine => "nothing of it is offered until this is mended",
+                Mode::Watch | Mode::Off => "its changes are not noted until this is mended",
+            };
+            tracing::error!(upstream = %id, %why, "the pins of an upstream cannot be read; {outcome}");
+        }
+        let last = match before {
+            Some(Ok(record)) => Some(record),
+            Some(Err(unreadable)) => unreadable.last,
+            None => None,
+        };
+        Unreadable { why, last }
     }
 
     fn note(&self, id: &UpstreamId, mode: Mode, event: &Event) {

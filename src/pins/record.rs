@@ -38,13 +38,21 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether the same is approved in both.
-    pub(super) fn approves_as(&self, other: &Self) -> bool {
-        fn approved(record: &Record) -> impl Iterator<Item = (&Key, &Known)> {
-            let pins = record.pins.iter();
-            pins.filter_map(|(key, pin)| Some((key, pin.approved.as_ref()?)))
-        }
-        approved(self).eq(approved(other))
+    /// Whether somebody approved something in it since it was as `before`: a definition, or that one is gone. What it lacks of
+    /// what was known, has of a sort that nobody had seen, or has forgotten since too many are gone, nobody approved.
+    pub(super) fn approves_beyond(&self, before: &Self) -> bool {
+        let has_more = |(key, pin): (&Key, &Pin)| {
+            let Some(approved) = &pin.approved else {
+                return false;
+            };
+            match before.pins.get(key) {
+                Some(known) => !known.approves(&approved.digest),
+                None => before.sorts.contains(key.0),
+            }
+        };
+        let lets_go = |(key, pin): (&Key, &Pin)| pin.gone > 0 && !self.pins.contains_key(key);
+        let gone = self.pins.values().filter(|pin| pin.gone > 0).count();
+        self.pins.iter().any(has_more) || gone < GONE && before.pins.iter().any(lets_go)
     }
 }
 
@@ -112,6 +120,11 @@ impl Pin {
             approved: Some(known.clone()),
             ..Self::default()
         }
+    }
+
+    fn approves(&self, digest: &str) -> bool {
+        let approved = self.approved.as_ref();
+        approved.is_some_and(|known| known.digest == digest)
     }
 
     /// The bytes of its name, and of what is noted beside it.

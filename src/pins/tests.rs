@@ -72,6 +72,12 @@ fn names(withheld: &Withheld) -> Vec<String> {
     names
 }
 
+/// What is told of a record that is another one.
+fn anew(approved: bool) -> [Anew; 1] {
+    let upstream = id();
+    [Anew { upstream, approved }]
+}
+
 /// What was noted, by rule and item.
 fn noted(ledger: &Ledger) -> Vec<(String, String)> {
     let all = ledger.findings.recent();
@@ -218,7 +224,7 @@ fn cat_4_what_may_be_an_attempt_on_the_model_is_held_from_the_first_contact_unti
         .unwrap()
         .change(&id(), |record| record.approve("tools", "b"));
     assert_eq!(approved.unwrap(), Some(true));
-    assert_eq!(second.keep(), [id()]);
+    assert_eq!(second.keep(), anew(true));
     assert!(withheld(&second, &tools).is_empty());
     assert!(offer(&second, &tools).is_empty());
     assert_eq!(held(&store)[1], ("b".into(), State::Approved, None));
@@ -315,7 +321,7 @@ fn cat_2_records_outlive_the_process_and_approvals_of_others_are_taken() {
     assert_eq!(approved.unwrap(), Some(true));
     assert_eq!(
         second.keep(),
-        [id()],
+        anew(true),
         "told that something else is withheld"
     );
     assert!(withheld(&second, &[new]).is_empty());
@@ -363,12 +369,82 @@ fn a_record_that_cannot_be_read_withholds_everything_under_quarantine_and_is_nev
         assert_eq!(fs::read_to_string(&file).unwrap(), text, "written over");
         // Mended while it runs.
         fs::write(&file, &good).unwrap();
-        assert_eq!(ledger.keep(), [id()]);
+        assert_eq!(ledger.keep(), anew(false));
         assert!(withheld(&ledger, &tools).is_empty());
     }
     fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
     let refused = Ledger::open(&spec(Mode::Watch, Some(&path)), Findings::new());
     assert!(matches!(refused, Err(StoreError::Open(_))));
+}
+
+/// SECURITY 8: approvals are recorded, and nothing else as one.
+#[test]
+fn an_approval_is_told_where_somebody_approved_something_and_nowhere_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("pins");
+    let ledger = ledger(Mode::Quarantine, Some(&path));
+    offer(&ledger, &[tool("a", ""), tool("b", "")]);
+    offer(&ledger, &[tool("a", r#","description":"new""#)]);
+    assert!(ledger.keep().is_empty());
+    let file = path.join("notes.pins");
+    let before = fs::read(&file).unwrap();
+    let store = Store::open(&path).unwrap();
+    let approve = |name: &str| {
+        let approve = |record: &mut Record| record.approve("tools", name);
+        let approved = store.lock().unwrap().change(&id(), approve);
+        assert_eq!(approved.unwrap(), Some(true));
+        fs::read(&file).unwrap()
+    };
+    let becomes = |bytes: &[u8], approved: bool| {
+        fs::write(&file, bytes).unwrap();
+        assert_eq!(ledger.keep(), anew(approved));
+    };
+    // Damaged, and mended.
+    becomes(b"no record", false);
+    becomes(b"nor is this", false);
+    becomes(&before, false);
+    // The same, of which less is kept to be shown.
+    let mut shorter = store.read(&id()).unwrap().unwrap();
+    for pin in shorter.pins.values_mut() {
+        for known in pin.approved.iter_mut().chain(&mut pin.seen) {
+            known.text = None;
+        }
+    }
+    store.lock().unwrap().write(&id(), &shorter).unwrap();
+    assert_eq!(ledger.keep(), anew(false));
+    // What is another one, that one is gone, and what is new.
+    approve("a");
+    assert_eq!(ledger.keep(), anew(true));
+    approve("b");
+    assert_eq!(ledger.keep(), anew(true));
+    offer(
+        &ledger,
+        &[tool("a", r#","description":"new""#), tool("c", "")],
+    );
+    assert!(ledger.keep().is_empty());
+    let older = fs::read(&file).unwrap();
+    let newer = approve("c");
+    assert_eq!(ledger.keep(), anew(true));
+    // An older copy is put back, and damaged; then it is mended with more than there was in it.
+    becomes(&older, false);
+    becomes(b"no record", false);
+    becomes(&newer, true);
+    // Moved away because it cannot be read: what is offered next counts.
+    becomes(b"no record", false);
+    fs::remove_file(&file).unwrap();
+    assert_eq!(ledger.keep(), anew(true));
+}
+
+#[test]
+fn what_another_process_took_in_first_nobody_approved() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("pins");
+    let [one, other] = [(); 2].map(|()| ledger(Mode::Quarantine, Some(&path)));
+    offer(&one, &[tool("a", "")]);
+    offer(&other, &[tool("b", "")]);
+    assert!(other.keep().is_empty());
+    assert_eq!(one.keep(), anew(false));
+    assert_eq!(offer(&one, &[tool("a", ""), tool("b", "")]), ["a"]);
 }
 
 #[test]

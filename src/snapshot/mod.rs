@@ -208,20 +208,19 @@ impl World {
         });
     }
 
-    /// Puts something else in the place of what an upstream offers to one principal. Whether they see something else.
+    /// Puts something else in the place of what an upstream offers to one principal.
     fn put_to(
         &self,
         who: &Grantee,
         upstream: &UpstreamId,
         change: impl FnOnce(Option<Contribution>) -> Option<Contribution>,
-    ) -> bool {
+    ) {
         let changed = self
             .joins
             .put(who, upstream, change, &self.load(), &self.known);
         if let Some((before, after)) = &changed {
             self.tell(&before.catalog, &after.catalog);
         }
-        changed.is_some()
     }
 
     /// Takes in what an upstream offers now, and tells whoever listens to a list that is another one thereby. A
@@ -232,23 +231,20 @@ impl World {
         self.put(&mut self.writer(), upstream, contribution, tells);
     }
 
-    /// Something else of an upstream is approved now: everything of it that is published is judged again. Whether something
-    /// else is offered to anybody.
-    pub fn reconsider(&self, upstream: &UpstreamId) -> bool {
-        let mut changed = false;
+    /// The record of an upstream is another one now: everything of it that is published is judged again.
+    pub fn reconsider(&self, upstream: &UpstreamId) {
         {
             let mut writer = self.writer();
             let known = writer.contributions.get(upstream);
             if let Some(known) = known.map(|known| (**known).clone()) {
-                changed |= self.put(&mut writer, upstream, known, Tells::Before);
+                self.put(&mut writer, upstream, known, Tells::Before);
             }
         }
         for who in self.joins.offered_by(upstream) {
-            changed |= self.put_to(&who, upstream, |known| {
+            self.put_to(&who, upstream, |known| {
                 known.map(|it| self.judged(upstream, it, Tells::Before))
             });
         }
-        changed
     }
 
     /// A contribution, and what of it is not to be offered. What the gateway itself offers in it is no matter of pins; what is
@@ -288,14 +284,13 @@ impl World {
         contribution
     }
 
-    /// Whether that is something else than before.
     fn put(
         &self,
         writer: &mut Writer,
         upstream: &UpstreamId,
         contribution: Contribution,
         tells: Tells,
-    ) -> bool {
+    ) {
         // Under the lock: whoever reconsiders finds it, or it was judged by the record that they go by.
         let contribution = self.judged(upstream, contribution, tells);
         let known = writer.contributions.get(upstream);
@@ -303,7 +298,7 @@ impl World {
             if let Some(read_at) = contribution.read_at {
                 self.confirmed(writer, upstream, read_at);
             }
-            return false;
+            return;
         }
         writer
             .contributions
@@ -328,7 +323,6 @@ impl World {
         self.note_excluded(&before.catalog, &after.catalog);
         // Still under the lock: those who listen hear of changes in the order in which they happened.
         self.tell(&before.catalog, &after.catalog);
-        true
     }
 
     /// Puts other policies in force, for calls that begin from now on. Whoever listens looks again at what it sees, and at

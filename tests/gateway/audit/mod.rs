@@ -39,7 +39,7 @@ pub(crate) fn records(directory: &Path, method: &str) -> Vec<Value> {
 }
 
 /// Everything that is recorded, in its order.
-fn events(directory: &Path) -> Vec<Value> {
+pub(crate) fn events(directory: &Path) -> Vec<Value> {
     let mut segments: Vec<_> = std::fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().path())

@@ -1,7 +1,10 @@
 //! What is withheld, how it is answered, and what cannot be got around.
 
 use super::*;
-use crate::harness::{Revision, resource, template};
+use crate::{
+    audit::events,
+    harness::{Revision, resource, template},
+};
 
 pairings! {
     /// CAT-3
@@ -307,4 +310,39 @@ async fn tools_of_several_servers_that_may_be_taken_for_one_another_are_reported
         counts.iter().any(|(kind, ..)| *kind == "definition"),
         "{counts:?}"
     );
+}
+
+/// SECURITY 8
+#[tokio::test]
+async fn what_somebody_approves_is_recorded_as_an_approval_and_no_damage_is() {
+    let notes = Upstream::http(Revision::V2025_11_25)
+        .tools([tool("a")])
+        .telling();
+    let state = State::of("quarantine");
+    let directory = state.dir.path().join("audit");
+    let setting = format!("audit: {{ dir: '{}' }}", directory.display());
+    let gateway = state.gateway(&notes).setting(&setting).start().await;
+    let client = gateway.client(Revision::V2026_07_28).await;
+    let lists = async |count: usize| {
+        eventually("so many are listed", || async {
+            (client.tools().await.len() == count).then_some(())
+        })
+        .await;
+    };
+    lists(1).await;
+    state.written().await;
+    let good = fs::read(state.record()).unwrap();
+    fs::write(state.record(), "not a record\n").unwrap();
+    lists(0).await;
+    fs::write(state.record(), good).unwrap();
+    lists(1).await;
+    notes.offer(0, [tool("a"), with("other", r#""description":"x""#)]);
+    notes.announce("tools").await;
+    state.unapproved(1).await;
+    state.usher(&["approve", "notes", "other"]);
+    lists(2).await;
+    gateway.app.clone().shutdown().await;
+    let told = events(&directory);
+    let approvals = told.iter().filter(|event| event["event"] == "approval");
+    assert_eq!(approvals.count(), 1, "{told:#?}");
 }
