@@ -100,8 +100,10 @@ impl Joins {
         }
     }
 
-    /// Whom `upstream` offers something of their own.
+    /// Whom `upstream` offers something of their own. Whoever is offered the first of it at this moment is among them, or is
+    /// judged later.
     pub(super) fn offered_by(&self, upstream: &UpstreamId) -> Vec<Grantee> {
+        let _turn = held(&self.turn);
         let own = self
             .own
             .iter()

@@ -1,6 +1,6 @@
 //! Worlds that change, and who hears of it.
 
-use std::{fs, path::Path, time::Duration};
+use std::{fs, path::Path, sync::mpsc, thread, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
@@ -367,6 +367,24 @@ async fn cat_2_what_is_approved_reaches_the_lists_that_are_one_principals_own() 
     let seen = world.seen_by(&ana);
     assert_eq!((leads(&seen, "a_x"), leads(&seen, "a_y")), (true, true));
     assert!(!leads(&world.seen_by(&ben), "a_z"));
+}
+
+#[test]
+fn cat_2_whose_lists_are_just_being_judged_is_found_when_all_are_judged_again() {
+    let world = Arc::new(world());
+    let ana = user("ana", &[]).grantee();
+    let (answers, answered) = mpsc::channel();
+    let asked = Arc::clone(&world);
+    let asks = move || answers.send(asked.joins.offered_by(&id())).unwrap();
+    let mut asking = None;
+    world.put_to(&ana, &id(), |_| {
+        asking = Some(thread::spawn(asks));
+        // Who does not wait answers by now.
+        assert!(answered.recv_timeout(Duration::from_millis(200)).is_err());
+        Some(saying(&[("x", "old")]))
+    });
+    asking.unwrap().join().unwrap();
+    assert_eq!(answered.recv().unwrap(), [ana]);
 }
 
 /// SECURITY 5: that somebody approved something is recorded, whoever is offered it then.
