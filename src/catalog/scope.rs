@@ -16,6 +16,7 @@ use super::{
     part::Part,
     rules::{CatalogRules, ToolsetRules},
     spelling,
+    template::MATCH_STEPS,
     view::{ListView, Section},
 };
 use crate::{
@@ -54,9 +55,6 @@ enum Extent {
         identity: Arc<Namespace>,
     },
 }
-
-/// Steps that matching one URI against templates may take; beyond them it matches none.
-const MATCH_STEPS: usize = 2_000_000;
 
 /// Every scope that is configured.
 pub(super) fn all(rules: &CatalogRules) -> impl Iterator<Item = Scope> {
@@ -235,9 +233,10 @@ impl ScopeView {
             return Some(catalog.parts[*rank].route(uri.to_owned()));
         }
         let mut budget = MATCH_STEPS;
+        // What it fits nobody knows when the steps are used up: then it leads where it does without a template, or nowhere.
         let mut fits = |item: &Arc<Item>| {
             let template = item.template.as_ref();
-            template.is_some_and(|template| template.matches(uri, &mut budget))
+            template.is_some_and(|template| template.matches(uri, &mut budget) == Some(true))
         };
         let is_named = catalog.named(uri).is_some();
         let loose = self.loose.iter().find(|item| !is_named && fits(item));

@@ -1,11 +1,12 @@
 //! What is known and not offered: definitions that nobody approved (SECURITY CAT-2).
 //!
-//! Guarantees: what is withheld is in no list and leads nowhere, and keeps its outward name, so that nobody takes that over.
+//! Guarantees: what is withheld is in no list and leads nowhere, and keeps its outward name, so that nobody takes that over; a
+//! URI of which it takes too long to tell whether a withheld template fits it counts as withheld.
 //! Deliberately absent: what is withheld, which `pins` says.
 
 use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
-use super::{Catalog, Route, check::Item, part::Part};
+use super::{Catalog, Route, check::Item, part::Part, template::MATCH_STEPS};
 use crate::protocol::{methods::ListKind, names::Scope};
 
 /// Items of one upstream, by original names and URIs.
@@ -30,9 +31,6 @@ impl Withheld {
     }
 }
 
-/// Steps that matching one URI against withheld templates may take.
-const MATCH_STEPS: usize = 2_000_000;
-
 impl Catalog {
     /// Whether anything is withheld: a first question that costs nothing.
     pub const fn withholds_some(&self) -> bool {
@@ -47,18 +45,22 @@ impl Catalog {
         let view = self.scopes.get(scope)?;
         let own = matches!(scope, Scope::Upstream(_));
         let mut steps = MATCH_STEPS;
-        let mut leads = |kind: ListKind, item: &Arc<Item>, outward: Option<&str>| {
+        let mut leads = |rank: usize, kind: ListKind, item: &Arc<Item>, outward: Option<&str>| {
             let called = if own {
                 &item.route.local
             } else {
                 &item.exposed
             };
-            let template = item.template.as_ref();
-            **called == *name
-                || kind == ListKind::Templates
-                    && template
-                        .zip(outward)
-                        .is_some_and(|(template, outward)| template.matches(outward, &mut steps))
+            let is_called = **called == *name;
+            let template = item.template.as_ref().zip(outward);
+            let template = template.filter(|_| kind == ListKind::Templates);
+            // What would not be listed here takes no steps from what would.
+            (is_called || template.is_some())
+                && view.would_list(rank, kind, item)
+                && (is_called
+                    || template.is_some_and(|(template, outward)| {
+                        template.matches(outward, &mut steps) != Some(false)
+                    }))
         };
         let kinds: &[ListKind] = match kind {
             ListKind::Resources | ListKind::Templates | ListKind::Skills => {
@@ -76,8 +78,8 @@ impl Catalog {
             for kind in kinds {
                 let found = part.withheld[*kind as usize]
                     .iter()
-                    .find(|item| leads(*kind, item, outward.as_deref()));
-                if let Some(item) = found.filter(|item| view.would_list(rank, *kind, item)) {
+                    .find(|item| leads(rank, *kind, item, outward.as_deref()));
+                if let Some(item) = found {
                     return Some((item.route.clone(), item.exposed.clone()));
                 }
             }

@@ -215,26 +215,68 @@ fn the_page_of_a_tools_app_is_reached_where_the_tool_is_and_nowhere_else() {
     assert_eq!(leads(&catalog, &set, "ui://wh/two/x"), None);
 }
 
+/// What an upstream offers: these templates, all withheld.
+fn withheld(templates: &[&str]) -> Contribution {
+    let mut brought = brings(ListKind::Resources, &[]);
+    let items = templates.iter().map(|text| json(&template(text)));
+    brought.templates.items = items.collect();
+    let names = templates.iter();
+    let names: super::super::WithheldNames = names
+        .map(|text| (ListKind::Templates, Arc::from(*text)))
+        .collect();
+    brought.withheld.items = Some(Arc::new(names));
+    brought
+}
+
+/// Whose withheld template this would be an expansion of.
+fn held(catalog: &Catalog, scope: &Scope, uri: &str) -> Option<String> {
+    let held = catalog.withheld(scope, ListKind::Resources, uri);
+    held.map(|(route, _)| route.upstream.to_string())
+}
+
+// SECURITY CAT-2
+#[test]
+fn what_takes_too_long_to_tell_is_withheld_and_one_upstreams_templates_take_no_time_from_anothers_own_endpoint()
+ {
+    use std::fmt::Write as _;
+
+    let mut slow = "memo://".to_owned();
+    for n in 0..600 {
+        write!(slow, "{{+v{n}}}").unwrap();
+    }
+    slow.push('!');
+    let slow = &*slow;
+    let rules = rules(&[("slow", "sl"), ("bare", "")]);
+    let uri = format!("memo://{}", "x".repeat(5_000));
+    for (scope, brought, whose) in [
+        (Scope::Upstream(id("bare")), ["memo://{id}"], Some("bare")),
+        (Scope::Upstream(id("bare")), ["other://{id}"], None),
+        (Scope::All, ["memo://{id}"], Some("bare")),
+    ] {
+        let parts = vec![("slow", withheld(&[slow])), ("bare", withheld(&brought))];
+        let catalog = build(&rules, parts, None);
+        assert_eq!(held(&catalog, &scope, &uri).as_deref(), whose, "{scope:?}");
+    }
+    let parts = vec![("bare", withheld(&[slow, "memo://{id}"]))];
+    let catalog = build(&rules, parts, None);
+    for scope in [Scope::All, Scope::Upstream(id("bare"))] {
+        assert_eq!(held(&catalog, &scope, &uri).as_deref(), Some("bare"));
+        assert_eq!(held(&catalog, &scope, &uri.replace("memo", "other")), None);
+    }
+}
+
 #[test]
 fn cat_2_what_a_withheld_template_would_expand_to_is_withheld_wherever_it_is_read_and_nothing_of_others()
  {
-    let withheld = |templates: &str| {
-        let mut brought = brings(ListKind::Resources, &[]);
-        brought.templates.items = [json(&template(templates))].into();
-        let items: super::super::WithheldNames =
-            [(ListKind::Templates, Arc::from(templates))].into();
-        brought.withheld.items = Some(Arc::new(items));
-        brought
-    };
     let catalog = build(
         &rules(&[("bare", ""), ("wh", "wh")]),
-        vec![("bare", withheld("{+u}")), ("wh", withheld("memo://{id}"))],
+        vec![
+            ("bare", withheld(&["{+u}"])),
+            ("wh", withheld(&["memo://{id}"])),
+        ],
         None,
     );
-    let held = |scope: &Scope, uri: &str| {
-        let held = catalog.withheld(scope, ListKind::Resources, uri);
-        held.map(|(route, _)| route.upstream.to_string())
-    };
+    let held = |scope: &Scope, uri: &str| held(&catalog, scope, uri);
     let (wh, bare) = (Scope::Upstream(id("wh")), Scope::Upstream(id("bare")));
     assert_eq!(held(&Scope::All, "wh+memo://7").as_deref(), Some("wh"));
     assert_eq!(held(&wh, "memo://7").as_deref(), Some("wh"));
