@@ -7,7 +7,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use arc_swap::ArcSwap;
@@ -63,6 +66,8 @@ pub(super) struct Grants {
     writing: Mutex<()>,
     /// Counts changes, for those who wait for one.
     changes: watch::Sender<u64>,
+    /// How many files that do not open were told of last.
+    strange: AtomicUsize,
 }
 
 /// What the store held when it was read.
@@ -70,6 +75,8 @@ struct Seen {
     grants: HashMap<Account, Grant>,
     /// What it holds beside grants.
     others: Vec<Record>,
+    /// How many files in it do not open.
+    strange: usize,
     /// Whether that is all of it.
     whole: bool,
 }
@@ -86,11 +93,13 @@ impl Grants {
             store,
             writing: Mutex::default(),
             changes: watch::Sender::new(0),
+            strange: AtomicUsize::new(0),
         };
         let Some(store) = &grants.store else {
             return Ok((grants, Vec::new()));
         };
         let seen = Seen::read(store, spec)?;
+        grants.note_strange(seen.strange);
         for (account, grant) in seen.grants {
             grants.hold(&account, grant);
         }
@@ -106,8 +115,21 @@ impl Grants {
             return Ok(true);
         };
         let seen = Seen::read(store, spec)?;
+        self.note_strange(seen.strange);
         self.take_over(&seen, spec);
         Ok(seen.whole)
+    }
+
+    /// So many files do not open: is told where it is another number than was told last. Whether it was.
+    fn note_strange(&self, strange: usize) -> bool {
+        let is_news = self.strange.swap(strange, Ordering::Relaxed) != strange && strange > 0;
+        if is_news {
+            tracing::warn!(
+                strange,
+                "files of the connection store do not open: sealed with another key, damaged, or too many"
+            );
+        }
+        is_news
     }
 
     /// Takes over what was read where it differs from what is known here.
@@ -315,15 +337,10 @@ impl Grants {
 impl Seen {
     fn read(store: &Store, spec: &ConnectSpec) -> Result<Self, StoreError> {
         let contents = store.read()?;
-        if contents.strange > 0 {
-            tracing::warn!(
-                strange = contents.strange,
-                "files of the connection store do not open: sealed with another key, damaged, or too many"
-            );
-        }
         let mut seen = Self {
             grants: HashMap::new(),
             others: Vec::new(),
+            strange: contents.strange,
             whole: contents.unread == 0,
         };
         for record in contents.records {
@@ -416,7 +433,7 @@ pub(super) mod tests {
     }
 
     /// The one file of a record.
-    fn file_of(grants: &Grants) -> std::path::PathBuf {
+    pub(in crate::connect) fn file_of(grants: &Grants) -> std::path::PathBuf {
         let files = std::fs::read_dir(grants.store().unwrap().directory()).unwrap();
         let mut files = files.map(|file| file.unwrap().path());
         let is_sealed = |file: &std::path::PathBuf| file.extension().is_some();
@@ -530,6 +547,19 @@ pub(super) mod tests {
         looks(3).await;
         assert!(connections.current(&ana()).is_some());
         tasks.stop();
+    }
+
+    #[test]
+    fn how_many_files_do_not_open_is_told_when_it_is_another_number() {
+        let directory = tempfile::tempdir().unwrap();
+        let spec = spec(directory.path(), "https://mcp.example/mcp");
+        let (grants, _) = Grants::open(&spec).unwrap();
+        grants.put(&ana(), a_grant("at-1")).unwrap();
+        std::fs::write(file_of(&grants), "sealed with another key").unwrap();
+        let (again, _) = Grants::open(&spec).unwrap();
+        assert!(!again.note_strange(1), "it was told");
+        assert!(again.load(&spec).unwrap() && !again.note_strange(1));
+        assert!(again.note_strange(2) && !again.note_strange(0) && again.note_strange(1));
     }
 
     // SECURITY REL-9

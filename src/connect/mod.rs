@@ -11,6 +11,7 @@ mod browser;
 mod discover;
 mod flows;
 mod grant;
+mod lookout;
 mod pages;
 mod register;
 mod renewing;
@@ -180,8 +181,6 @@ pub enum OpenError {
 
 /// How long what was found out about a server is believed.
 const KNOWN_FOR: Duration = Duration::from_secs(600);
-/// How often the store is looked at for what another process did there (SECURITY 10).
-const LOOK: Duration = Duration::from_secs(1);
 /// Where pages are, below the base.
 pub const PATH: &str = "/connect";
 /// Where browsers come back to, below the base.
@@ -381,42 +380,6 @@ impl Connections {
         };
         let token = grant.refresh.as_ref().unwrap_or(&grant.access);
         token::take_back(&login.server, &client, token, &self.shared.fetcher).await;
-    }
-
-    /// Looks at the store for what another process did there; what could not be read is read again.
-    async fn look(self) {
-        let mut seen = None;
-        let mut failing = false;
-        loop {
-            tokio::time::sleep(LOOK).await;
-            let Some(store) = self.shared.grants.store() else {
-                return;
-            };
-            let stamp = store.stamp();
-            if stamp == seen && stamp.is_some() {
-                continue;
-            }
-            let this = self.clone();
-            let load = move || this.shared.grants.load(&this.shared.spec);
-            let why = match tokio::task::spawn_blocking(load).await {
-                Ok(Ok(true)) => None,
-                Ok(Ok(false)) => Some("files in it cannot be read".to_owned()),
-                Ok(Err(error)) => Some(error.to_string()),
-                Err(_) => Some("reading it ended early".to_owned()),
-            };
-            seen = why.is_none().then_some(stamp).flatten();
-            let was_failing = std::mem::replace(&mut failing, why.is_some());
-            match why {
-                Some(why) if !was_failing => {
-                    tracing::error!(
-                        why,
-                        "the connection store cannot be read; what is known of it serves on"
-                    );
-                }
-                None if was_failing => tracing::info!("the connection store is read again"),
-                Some(_) | None => {}
-            }
-        }
     }
 
     fn account(&self, upstream: &UpstreamId) -> Result<&AccountSpec, ConnectError> {
