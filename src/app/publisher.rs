@@ -45,7 +45,7 @@ impl Sink for Publisher {
         };
         let Some(contribution) = contribution else {
             // Nor does it come again when the login would go.
-            drop(connections.known_to(id, who));
+            drop(connections.take_own(id, who));
             self.0.publish_to(who, id, None);
             return;
         };
@@ -56,7 +56,7 @@ impl Sink for Publisher {
             let (who, id) = (who.clone(), id.clone());
             tasks.spawn(async move {
                 tokio::time::sleep_until(until).await;
-                if let Some(known) = connections.known_to(&id, &who) {
+                if let Some(known) = connections.take_own(&id, &who) {
                     world.publish_to(&who, &id, Some(known));
                 }
             });

@@ -100,9 +100,11 @@ impl Grants {
         };
         let seen = Seen::read(store, spec)?;
         grants.note_strange(seen.strange);
+        let writing = grants.writing();
         for (account, grant) in seen.grants {
-            grants.hold(&account, grant);
+            grants.hold(&writing, &account, grant);
         }
+        drop(writing);
         Ok((grants, seen.others))
     }
 
@@ -153,7 +155,7 @@ impl Grants {
     /// Takes over what the store holds of one account at this moment: what was read before may have been written anew since.
     pub(super) fn look_at(&self, account: &Account, spec: &ConnectSpec) {
         let Some(store) = &self.store else { return };
-        let _writing = self.writing();
+        let writing = self.writing();
         // That it cannot be read just now ends nothing; whoever reads the whole store does so again.
         let Ok(stored) = store.find(&key(account)) else {
             return;
@@ -164,7 +166,7 @@ impl Grants {
         };
         let slot = self.slot(account);
         if !slot.is_some_and(|slot| slot.stored.load().is(&grant)) {
-            self.hold(account, grant);
+            self.hold(&writing, account, grant);
         }
     }
 
@@ -178,7 +180,7 @@ impl Grants {
     /// # Errors
     /// [`StoreError`]; then there is none.
     pub(super) fn put(&self, account: &Account, grant: Grant) -> Result<(), StoreError> {
-        let _writing = self.writing();
+        let writing = self.writing();
         match &self.store {
             Some(store) => store.put(&key(account), &grant.written())?,
             None if self.slots.len() >= RECORDS && !self.slots.contains_key(account) => {
@@ -186,7 +188,7 @@ impl Grants {
             }
             None => {}
         }
-        self.hold(account, grant);
+        self.hold(&writing, account, grant);
         self.tell();
         Ok(())
     }
@@ -202,7 +204,7 @@ impl Grants {
         used: &Arc<Grant>,
         grant: Grant,
     ) -> Result<(), StoreError> {
-        let _writing = self.writing();
+        let writing = self.writing();
         let Some(slot) = self.slot(account).filter(|slot| slot.holds(used)) else {
             return Ok(());
         };
@@ -216,7 +218,7 @@ impl Grants {
         };
         match change {
             Ok(Change::Made) => slot.hold(grant),
-            Ok(change) => self.yield_to(account, &slot, change),
+            Ok(change) => self.yield_to(&writing, account, &slot, change),
             Err(error) => {
                 slot.grant.store(grant);
                 return Err(error);
@@ -234,7 +236,7 @@ impl Grants {
         account: &Account,
         used: &Arc<Grant>,
     ) -> Result<Option<Arc<Grant>>, StoreError> {
-        let _writing = self.writing();
+        let writing = self.writing();
         let Some(slot) = self.slot(account) else {
             return Ok(None);
         };
@@ -247,7 +249,7 @@ impl Grants {
                 Ok(change) => (change, None),
                 Err(error) => (Change::Gone, Some(error)),
             };
-            self.yield_to(account, &slot, change);
+            self.yield_to(&writing, account, &slot, change);
             if let Some(error) = failed {
                 return Err(error);
             }
@@ -256,7 +258,13 @@ impl Grants {
     }
 
     /// What is in the place of a grant in the store is what is used: another one, or none.
-    fn yield_to(&self, account: &Account, slot: &Slot, change: Change) {
+    fn yield_to(
+        &self,
+        _writing: &MutexGuard<'_, ()>,
+        account: &Account,
+        slot: &Slot,
+        change: Change,
+    ) {
         let address = &slot.stored.load().address;
         let other = match change {
             Change::Other(plain) => Grant::read(&plain),
@@ -316,8 +324,8 @@ impl Grants {
         self.store.as_ref()
     }
 
-    /// Whoever calls it holds `writing`, or is alone.
-    fn hold(&self, account: &Account, grant: Grant) {
+    /// Takes a grant that is in the store.
+    fn hold(&self, _writing: &MutexGuard<'_, ()>, account: &Account, grant: Grant) {
         let grant = Arc::new(grant);
         match self.slot(account) {
             Some(slot) => slot.hold(grant),

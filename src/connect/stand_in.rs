@@ -84,7 +84,7 @@ impl Connections {
     }
 
     /// The same for what `upstream` offers to one principal alone: the login stays beside it for a while if they have just
-    /// called it. Then, [`Connections::known_to`] is to be offered.
+    /// called it. Then, [`Connections::take_own`] is to be offered.
     pub fn stand_in_for(
         &self,
         upstream: &UpstreamId,
@@ -109,9 +109,9 @@ impl Connections {
         (with_login(upstream, own), timed)
     }
 
-    /// What `upstream` offers to one principal alone, and nothing beside it, from now on; `None` where the login does not stay
-    /// beside it.
-    pub fn known_to(&self, upstream: &UpstreamId, who: &Grantee) -> Option<Contribution> {
+    /// Takes away the login that stays beside what `upstream` offers to one principal alone: what that is, to be offered with
+    /// nothing beside it; `None` where none stays.
+    pub fn take_own(&self, upstream: &UpstreamId, who: &Grantee) -> Option<Contribution> {
         let mut standing = self.shared.stand_ins.get(upstream)?.standing();
         standing.beside.remove(who).map(|(_, own)| own)
     }
@@ -269,9 +269,9 @@ mod tests {
         assert!(own_login());
         assert_eq!(offer(offering(&["a", "b"])).1, None, "timed once");
         tokio::time::advance(LINGER).await;
-        let known = connections.known_to(&github(), &ana()).unwrap();
+        let known = connections.take_own(&github(), &ana()).unwrap();
         assert_eq!(names(&known), ["a", "b"]);
-        assert!(!own_login() && connections.known_to(&github(), &ana()).is_none());
+        assert!(!own_login() && connections.take_own(&github(), &ana()).is_none());
         // A tool of their own of that name is theirs.
         assert!(is_login(&connections, LOGIN));
         assert_eq!(names(&offer(offering(&[LOGIN])).0), [LOGIN]);
