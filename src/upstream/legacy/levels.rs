@@ -6,8 +6,9 @@ use futures_util::StreamExt;
 
 use super::{tests::on_pipes, *};
 use crate::{
-    call::{Caller, Event, Outcome, Step},
+    call::{Caller, Event, LogLevel, Outcome, Step},
     upstream::{
+        asking::Offer,
         scripted::{Play, Scripted, a_caller, a_route, a_tool_call, an_address, note, result},
         spec::UpstreamSpec,
     },

@@ -209,6 +209,17 @@ impl Session {
         self.named
     }
 
+    /// Whether an answer says that the server no longer knows it: 404 (PROTOCOL B4), and the 400 that some servers give instead.
+    /// A legacy server's own errors come with 200.
+    pub(super) fn is_forgotten(&self, head: &Head, error: Option<&RpcError>) -> bool {
+        self.named
+            && match head.status.as_u16() {
+                404 => true,
+                400 => error.is_none_or(|error| matches!(error.code, -32001 | -32000)),
+                _ => false,
+            }
+    }
+
     /// Whether a call of it waits for a person.
     pub(super) fn is_asking(&self) -> bool {
         !self.parked.is_empty()

@@ -6,9 +6,11 @@ use futures_util::StreamExt;
 
 use super::*;
 use crate::{
-    call::{Caller, Event, LogLevel, Outcome, Principal, Step},
+    call::{Caller, Event, LogLevel, Op, Outcome, Principal, Step},
+    json::Json,
     protocol::Revision,
     upstream::{
+        asking::Offer,
         connector::Connector,
         scripted::{
             Play, Processes, Scripted, Sent, a_call, a_caller, a_pipe, a_route, a_tool_call,

@@ -15,7 +15,7 @@ use super::{
     *,
 };
 use crate::{
-    call::{Caller, Event, Hold, InputRequired, Outcome, Resume, Step},
+    call::{Caller, Event, Hold, InputRequired, LogLevel, Op, Outcome, Resume, State, Step},
     json::{Json, Limits},
     protocol::{ClientCapabilities, Revision},
     upstream::{

@@ -14,7 +14,7 @@ use std::{
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::{Legacy, forgotten, session::Session};
+use super::{Legacy, session::Session};
 use crate::{
     call::Identity,
     events::{Desk, Wanted},
@@ -287,8 +287,8 @@ async fn asked(session: Arc<Session>, method: &'static str, uri: Arc<str>) -> (A
     let deadline = Instant::now() + line.terms.timeouts.list;
     let told = exchange::ask(line, method, &params, line.headers.clone(), deadline, false).await;
     let done = match told {
-        Ok(Told::Error(head, error)) if forgotten(&session, &head, Some(&error)) => Done::Gone,
-        Ok(Told::Status(head)) if forgotten(&session, &head, None) => Done::Gone,
+        Ok(Told::Error(head, error)) if session.is_forgotten(&head, Some(&error)) => Done::Gone,
+        Ok(Told::Status(head)) if session.is_forgotten(&head, None) => Done::Gone,
         _ if method == methods::UNSUBSCRIBE => Done::Unsubscribed,
         Ok(Told::Result(..)) => Done::Subscribed,
         Ok(Told::Error(..) | Told::Status(_)) => Done::Refused,

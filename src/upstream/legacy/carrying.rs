@@ -1,0 +1,333 @@
+//! One call on its way: on whose session it is carried, what is said twice, how it goes on when its caller was asked.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::{
+    Legacy,
+    desk::Seat,
+    open::{Beginning, OpenCall},
+    pool::{SessionKey, Slot},
+    session::Session,
+    tasks::Plan,
+};
+use crate::{
+    call::{Call, LogLevel, Op, Reply, State},
+    catalog::Route,
+    json::Json,
+    protocol::{meta, methods},
+    upstream::{
+        Peer, UpstreamError,
+        asking::Offer,
+        exchange::{self, Exchange, Opened, Wants},
+        params,
+        spec::Isolation,
+        terms::Share,
+    },
+};
+
+/// How one attempt at a call went.
+enum Attempt {
+    Replied(Reply),
+    /// The session was gone before the request was looked at.
+    Gone,
+}
+
+/// A call on its way, and what it takes along.
+struct Going<'a> {
+    call: &'a Call,
+    route: &'a Route,
+    /// What it means for tasks.
+    plan: Plan,
+    /// What its caller comes back with, should it be asked.
+    known_as: &'a Op,
+    /// What may be asked of its caller.
+    offer: Offer,
+    deadline: Instant,
+    slot: &'a Arc<Slot>,
+    /// Its share of work at once, while no exchange holds it.
+    permit: Option<Share>,
+}
+
+impl Going<'_> {
+    /// What is wanted of an exchange on `session`: where something was declared, and the method may be asked about, the
+    /// server's questions too.
+    fn wants(&self, session: &Session, log: Option<LogLevel>) -> Wants {
+        let rounds = methods::may_ask_back(self.call.op.method());
+        let asks = rounds && !session.line.offer.is_none();
+        Wants {
+            caller: Some(Arc::clone(&self.call.caller)),
+            identity: Some(Arc::clone(&self.call.identity)),
+            progress: self.call.wants_progress,
+            log,
+            rounds: rounds.then_some(self.offer),
+            relays: asks,
+            patience: asks.then(|| Arc::clone(&session.asking)),
+            task: false,
+            quiet: false,
+        }
+    }
+
+    fn params(&self, session: &Session, exchange: &mut Exchange) -> Json {
+        let number = exchange.number();
+        let token = (meta::PROGRESS_TOKEN, Json::of(&number));
+        let token = self.call.wants_progress.then_some(token);
+        let revision = session.card.revision;
+        let trace = exchange.watch(self.call, self.route, revision);
+        let own: Vec<_> = token.into_iter().chain(trace).collect();
+        params::outbound(
+            self.call,
+            &self.route.local,
+            &own,
+            revision.features(),
+            self.plan.wish(),
+        )
+    }
+}
+
+impl Legacy {
+    /// The slot that a call belongs to; `offer` is what may be asked of its caller.
+    pub(super) fn slot(&self, call: &Call, offer: Offer) -> Result<Arc<Slot>, UpstreamError> {
+        let caller = &call.caller;
+        let (owner, ended) = match self.isolation {
+            // Where all share a pipe, nobody could say whom a question is for.
+            Isolation::Shared if offer.is_none() || !self.wire.streamable => {
+                return Ok(Arc::clone(&self.service));
+            }
+            Isolation::Shared => (Arc::clone(&self.everybody), None),
+            Isolation::Principal => (caller.principal.shared(), None),
+            Isolation::Session => (
+                Arc::clone(&caller.affinity.key),
+                caller.affinity.ended.as_ref(),
+            ),
+        };
+        self.keyed.slot(&SessionKey { owner, offer }, ended)
+    }
+
+    pub(super) async fn carry(&self, call: Call, route: Route) -> Result<Reply, UpstreamError> {
+        let plan = Plan::of(&call, &route, self.has_tasks);
+        if plan == Plan::None {
+            self.once(&call, &route, plan).await
+        } else {
+            self.carry_task(call, route, plan).await
+        }
+    }
+
+    /// Carries one request; only what is idempotent twice.
+    pub(super) async fn once(
+        &self,
+        call: &Call,
+        route: &Route,
+        plan: Plan,
+    ) -> Result<Reply, UpstreamError> {
+        self.once_as(call, route, plan, &call.op).await
+    }
+
+    /// The same for a caller who will come back, should it be asked, with what it came with.
+    pub(super) async fn once_as(
+        &self,
+        call: &Call,
+        route: &Route,
+        plan: Plan,
+        known_as: &Op,
+    ) -> Result<Reply, UpstreamError> {
+        let deadline = call.deadline.min(Instant::now() + self.terms.timeouts.call);
+        match call
+            .resume
+            .as_ref()
+            .and_then(|resume| resume.state.as_ref())
+        {
+            Some(State::Parked(number)) => return self.go_on(*number, call, deadline).await,
+            // Opened above, or nowhere.
+            Some(State::Sealed(_) | State::Own(_)) => return Err(UpstreamError::OutcomeUnknown),
+            // Nothing is held open: the request is sent again, as this era says (PROTOCOL D2d).
+            Some(State::Upstream(_)) | None => {}
+        }
+        let offer = Offer::of(&call.caller);
+        if !self.carries_all() {
+            return self
+                .on_own_pipe(call, route, (plan, known_as), offer, deadline)
+                .await;
+        }
+        let permit = self
+            .terms
+            .gate
+            .enter(&call.caller.principal, call.deadline)
+            .await?;
+        let slot = self.slot(call, offer)?;
+        let session = self.session(&slot, Some(&call.identity), deadline).await?;
+        let mut going = Going {
+            call,
+            route,
+            plan,
+            known_as,
+            offer,
+            deadline,
+            slot: &slot,
+            permit: Some(permit),
+        };
+        if let Attempt::Replied(reply) = self.attempt(&session, &mut going).await? {
+            return Ok(reply);
+        }
+        slot.forget(&session);
+        if matches!(call.op, Op::CallTool(_) | Op::Task(..)) {
+            return Err(UpstreamError::unavailable(
+                "its session had ended; a tool call is not repeated",
+            ));
+        }
+        let session = self.session(&slot, Some(&call.identity), deadline).await?;
+        call.trail.note(|facts| facts.attempts = 2);
+        match self.attempt(&session, &mut going).await? {
+            Attempt::Replied(reply) => Ok(reply),
+            Attempt::Gone => {
+                slot.forget(&session);
+                Err(UpstreamError::unavailable("its session ended at once"))
+            }
+        }
+    }
+
+    async fn attempt(
+        &self,
+        session: &Arc<Session>,
+        going: &mut Going<'_>,
+    ) -> Result<Attempt, UpstreamError> {
+        let call = going.call;
+        let line = &session.line;
+        // Only a stream of its own ties a log line to a call (PROTOCOL D0.4).
+        let log = call.caller.log_level.filter(|_| line.wire.streamable);
+        if let Some(level) = log {
+            session.heed(level).await;
+        }
+        let wants = going.wants(session, log);
+        let asks = wants.relays;
+        let mut exchange = Exchange::new(line, going.deadline, wants);
+        if let Some(permit) = going.permit.take() {
+            exchange = exchange.holding(permit);
+        }
+        let params = going.params(session, &mut exchange);
+        let headers = line.headers.clone();
+        let limits = line.terms.peer.json;
+        let sent = exchange.send(call.op.method(), &params, headers, limits);
+        match sent.await? {
+            Opened::Ended(head, Err(error)) if session.is_forgotten(&head, Some(&error)) => {
+                going.permit = exchange.release();
+                Ok(Attempt::Gone)
+            }
+            Opened::Ended(head, body) => exchange
+                .judge(head.status, body)
+                .map(|outcome| Attempt::Replied(Reply::Done(outcome))),
+            Opened::Flowing(_) if asks => {
+                let open = OpenCall::new(call, self.beginning(exchange, session, going, None));
+                open.into_reply().await.map(Attempt::Replied)
+            }
+            Opened::Flowing(_) => exchange.into_reply().await.map(Attempt::Replied),
+            Opened::Status(head) if session.is_forgotten(&head, None) => {
+                going.permit = exchange.release();
+                Ok(Attempt::Gone)
+            }
+            Opened::Status(head) => Err(exchange::bare(head.status)),
+        }
+    }
+
+    /// A call on a pipe or an event stream that is its owner's alone: what the server says there unasked can be told whose it
+    /// is, for calls that may be asked about go one after another.
+    async fn on_own_pipe(
+        &self,
+        call: &Call,
+        route: &Route,
+        (plan, known_as): (Plan, &Op),
+        offer: Offer,
+        deadline: Instant,
+    ) -> Result<Reply, UpstreamError> {
+        let slot = self.slot(call, offer)?;
+        let session = self.session(&slot, Some(&call.identity), deadline).await?;
+        let mut going = Going {
+            call,
+            route,
+            plan,
+            known_as,
+            offer,
+            deadline,
+            slot: &slot,
+            permit: None,
+        };
+        let log = call.caller.log_level;
+        let wants = going.wants(&session, log);
+        // Waiting for a person must not cost a share of work, so the turn comes first.
+        let turn = if wants.relays {
+            Some(session.desk.turn(deadline).await?)
+        } else {
+            None
+        };
+        going.permit = Some(
+            self.terms
+                .gate
+                .enter(&call.caller.principal, call.deadline)
+                .await?,
+        );
+        if let Some(level) = log {
+            session.heed(level).await;
+        }
+        let mut exchange = Exchange::new(&session.line, deadline, wants);
+        if let Some(permit) = going.permit.take() {
+            exchange = exchange.holding(permit);
+        }
+        let seat = session.desk.sit(exchange.number(), turn, log.is_some());
+        let params = going.params(&session, &mut exchange);
+        let begun = self.beginning(exchange, &session, &going, Some(seat));
+        let mut open = OpenCall::new(call, begun);
+        open.send(call.op.method(), &params);
+        open.into_reply().await
+    }
+
+    /// Goes on with a call that waits for its caller's answers. It is never sent again (SECURITY REL-6).
+    async fn go_on(
+        &self,
+        number: u64,
+        call: &Call,
+        deadline: Instant,
+    ) -> Result<Reply, UpstreamError> {
+        if !self.lot.holds(number, call) {
+            return Err(UpstreamError::OutcomeUnknown);
+        }
+        // Whoever comes when time is up comes to let go of it.
+        if call.deadline <= Instant::now() {
+            if let Some(open) = self.lot.take(number, call).await {
+                open.expire().await;
+            }
+            return Err(UpstreamError::Timeout("call"));
+        }
+        // Before it is taken: refused here, it can be asked for again.
+        let permit = self
+            .terms
+            .gate
+            .enter(&call.caller.principal, call.deadline)
+            .await?;
+        let open = self
+            .lot
+            .take(number, call)
+            .await
+            .ok_or(UpstreamError::OutcomeUnknown)?;
+        self.keyed.touch(open.slot());
+        open.resume(call, deadline, permit).await
+    }
+
+    fn beginning(
+        &self,
+        exchange: Exchange,
+        session: &Arc<Session>,
+        going: &Going<'_>,
+        seat: Option<Seat>,
+    ) -> Beginning {
+        Beginning {
+            exchange,
+            seat,
+            session: Arc::clone(session),
+            slot: Arc::clone(going.slot),
+            lot: Arc::clone(&self.lot),
+            deadline: going.deadline,
+            op: going.known_as.clone(),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What a server of the handshake era offers, to all or to one: each list walked on one session, and again on another if that
+//! was forgotten.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::{
+    Legacy,
+    pool::{SessionKey, Slot},
+};
+use crate::{
+    call::Identity,
+    catalog::{Contribution, Listing},
+    json::Json,
+    protocol::{codes, meta, methods::ListKind},
+    upstream::{
+        UpstreamError,
+        asking::Offer,
+        exchange::{self, Told},
+        lists,
+        modern::offers,
+    },
+};
+
+impl Legacy {
+    /// The session on which the lists of one principal are read, and heard of.
+    pub(super) fn own_slot(&self, who: &Identity) -> Result<Arc<Slot>, UpstreamError> {
+        let key = SessionKey {
+            owner: who.grantee().text(),
+            offer: Offer::LISTING,
+        };
+        self.keyed.slot(&key, None)
+    }
+
+    /// What a principal sees of the server, on a session of their own.
+    pub(super) async fn offered(&self, who: &Arc<Identity>) -> Result<Contribution, UpstreamError> {
+        let slot = self.own_slot(who)?;
+        let deadline = Instant::now() + self.terms.timeouts.list;
+        let session = self.session(&slot, Some(who), deadline).await?;
+        session.line.speaks_for(who);
+        let mut contribution = Contribution::default();
+        for kind in ListKind::EVERY {
+            if offers(&session.card, kind) {
+                *contribution.listing_mut(kind) = self.listing(&slot, Some(who), kind).await?;
+            }
+        }
+        contribution.card = Some(session.card.clone());
+        Ok(contribution)
+    }
+
+    pub(super) async fn listing(
+        &self,
+        slot: &Arc<Slot>,
+        behalf: Option<&Arc<Identity>>,
+        kind: ListKind,
+    ) -> Result<Listing, UpstreamError> {
+        let deadline = Instant::now() + self.terms.timeouts.list;
+        match self.drain(slot, behalf, kind, deadline).await {
+            // Pages belong to one session, so the walk begins again with a new one.
+            Ok(None) => self
+                .drain(slot, behalf, kind, deadline)
+                .await?
+                .ok_or_else(|| UpstreamError::unavailable("its session ended at once")),
+            Ok(Some(listing)) => Ok(listing),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The whole list; `None` when the session turned out to be gone.
+    async fn drain(
+        &self,
+        slot: &Arc<Slot>,
+        behalf: Option<&Arc<Identity>>,
+        kind: ListKind,
+        deadline: Instant,
+    ) -> Result<Option<Listing>, UpstreamError> {
+        let session = self.session(slot, behalf, deadline).await?;
+        let page = |cursor: Option<String>| {
+            let session = &session;
+            async move {
+                let members: Vec<_> = cursor
+                    .map(|cursor| ("cursor", Json::string(&cursor)))
+                    .into_iter()
+                    .collect();
+                let line = &session.line;
+                let headers = line.headers.clone();
+                let params = meta::object_of(&members);
+                let asked =
+                    exchange::ask(line, kind.method(), &params, headers, deadline, false).await?;
+                match asked {
+                    Told::Result(_, result) => Ok(result),
+                    // A list may be asked for again, so any refusal that is not of this era is reason to open anew.
+                    Told::Error(head, _) if session.is_named() && head.status.is_client_error() => {
+                        session.gone.cancel();
+                        Err(UpstreamError::unavailable("its session had ended"))
+                    }
+                    Told::Error(_, error) if error.code == codes::METHOD_NOT_FOUND => {
+                        Ok(meta::object_of(&[(kind.member(), Json::of::<[u8]>(&[]))]))
+                    }
+                    Told::Error(_, error) => Err(UpstreamError::Refused(error)),
+                    Told::Status(head) => {
+                        if session.is_forgotten(&head, None) {
+                            session.gone.cancel();
+                        }
+                        Err(exchange::bare(head.status))
+                    }
+                }
+            }
+        };
+        match lists::drain(kind, &self.terms.bounds, page).await {
+            Ok(listing) => Ok(Some(listing)),
+            Err(_) if session.gone.is_cancelled() && session.is_named() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
