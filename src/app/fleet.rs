@@ -121,7 +121,7 @@ impl Upstreams for Fleet {
             }
             .boxed(),
             None => {
-                let gone = UpstreamError::unavailable("not configured any more");
+                let gone = UpstreamError::unreached("not configured any more");
                 std::future::ready(Err(from(name, gone))).boxed()
             }
         }

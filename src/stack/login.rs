@@ -312,7 +312,7 @@ impl Visit {
             | ConnectError::Register(_)
             | ConnectError::Token(_)
             | ConnectError::Store(_)
-            | ConnectError::Panicked => UpstreamError::unavailable("its login cannot be reached"),
+            | ConnectError::Panicked => UpstreamError::unreached("its login cannot be reached"),
         };
         Error::Upstream(FromUpstream {
             upstream: upstream.clone(),

@@ -20,7 +20,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Claim, Peer, UpstreamError,
+    Claim, Peer, Reached, UpstreamError,
     connector::{Connector, Dialer},
     credentials::Credentials,
     health::Circuit,
@@ -174,8 +174,8 @@ impl Upstream {
         let presence = self.shared.presence.load();
         match &presence.state {
             Being::Ready(peer) => Ok(Arc::clone(peer)),
-            Being::Connecting => Err(UpstreamError::unavailable("not connected yet")),
-            Being::Disabled => Err(UpstreamError::unavailable("disabled by an operator")),
+            Being::Connecting => Err(UpstreamError::unreached("not connected yet")),
+            Being::Disabled => Err(UpstreamError::unreached("disabled by an operator")),
             Being::Away { retry_at } => Err(UpstreamError::Unavailable {
                 cause: match &presence.error {
                     Some(UpstreamError::Unavailable { cause, .. }) => cause.clone(),
@@ -185,6 +185,7 @@ impl Upstream {
                 retry_at: *retry_at,
                 // Whatever it answered, it was to somebody else.
                 status: None,
+                reached: Reached::Unsent,
             }),
         }
     }

@@ -12,7 +12,7 @@ use std::{
 use futures_util::FutureExt;
 use tokio::{sync::Notify, time::Instant};
 
-use super::UpstreamError;
+use super::{Reached, UpstreamError};
 use crate::metrics::{Bound, reached};
 
 /// The shortest and the longest wait between attempts.
@@ -104,9 +104,8 @@ pub(super) fn jittered(duration: Duration) -> Duration {
 /// Connection failures in a row after which an upstream is asked no more until it was probed.
 const TRIP: u32 = 5;
 
-/// Counts calls that could not reach the upstream. Whoever answers was reached, with whatever status but those by which what
-/// stands in front of it says that it could not reach it either; and where nothing was sent, since it had gone wrong a moment
-/// before, nothing failed once more.
+/// Counts calls that could not reach the upstream. Whoever answers was reached, whatever the answer; and where nothing was
+/// sent, nothing failed once more ([`Reached`]).
 #[derive(Debug, Default)]
 pub(super) struct Circuit {
     failures: AtomicU32,
@@ -119,8 +118,7 @@ impl Circuit {
         match outcome {
             Err(
                 UpstreamError::Unavailable {
-                    status: None | Some(502..=504),
-                    retry_at: None,
+                    reached: Reached::No,
                     ..
                 }
                 | UpstreamError::Timeout("connect"),
@@ -134,12 +132,16 @@ impl Circuit {
                 UpstreamError::Overloaded
                 | UpstreamError::Timeout(_)
                 | UpstreamError::Unavailable {
-                    retry_at: Some(_), ..
+                    reached: Reached::Unsent,
+                    ..
                 },
             ) => {}
             Ok(_)
             | Err(
-                UpstreamError::Unavailable { .. }
+                UpstreamError::Unavailable {
+                    reached: Reached::Yes,
+                    ..
+                }
                 | UpstreamError::Protocol(_)
                 | UpstreamError::Undeclared(_)
                 | UpstreamError::Status(_)
@@ -244,7 +246,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn five_lost_connections_in_a_row_trip_the_circuit_and_any_answer_in_between_does_not() {
         let circuit = Circuit::default();
-        let lost = || Err::<(), _>(UpstreamError::unavailable("x"));
+        let lost = || Err::<(), _>(UpstreamError::unreached("x"));
         for _ in 0..4 {
             circuit.learn(&lost());
         }
@@ -257,10 +259,11 @@ mod tests {
         circuit.learn(&lost());
         tripped.await;
         circuit.learn(&Ok(()));
-        // Whoever answers with a status was reached, and where nothing was sent nothing failed.
-        let answered = UpstreamError::away("x", http::StatusCode::TOO_MANY_REQUESTS);
+        // Whoever answers was reached, and where nothing was sent nothing failed.
+        let answered = UpstreamError::answered("x");
+        let refused = UpstreamError::away("x", http::StatusCode::TOO_MANY_REQUESTS);
         let unreached = UpstreamError::away("x", http::StatusCode::BAD_GATEWAY);
-        for error in [answered, unreached.clone().unsent(Instant::now())] {
+        for error in [answered, refused, unreached.unsent(Instant::now())] {
             for _ in 0..4 {
                 circuit.learn(&lost());
             }

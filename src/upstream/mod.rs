@@ -122,6 +122,8 @@ pub enum UpstreamError {
         retry_at: Option<Instant>,
         /// The HTTP status that it answered with, where that is what happened, and to this very request.
         status: Option<u16>,
+        /// Whether it was reached all the same.
+        reached: Reached,
     },
     /// A deadline passed: connect, list, call or silence.
     #[error("no answer in time: {0}")]
@@ -163,6 +165,17 @@ pub enum UpstreamError {
     /// A JSON-RPC error to one of our own requests (handshake, list).
     #[error("answered with error {0:?}")]
     Refused(RpcError),
+}
+
+/// Whether an upstream was reached that is not available.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reached {
+    /// The connection failed, or what stands in front of the upstream says that it could not reach it either.
+    No,
+    /// It answered: this cannot be had of it, and others may get what they want on the same connection.
+    Yes,
+    /// Nothing was sent, since it had gone wrong a moment before.
+    Unsent,
 }
 
 impl UpstreamError {
@@ -243,21 +256,33 @@ impl UpstreamError {
         Self::Protocol(error.to_string())
     }
 
-    /// An `Unavailable` without a planned attempt.
-    pub fn unavailable(cause: impl ToString) -> Self {
-        Self::Unavailable {
-            cause: cause.to_string(),
-            retry_at: None,
-            status: None,
-        }
+    /// An `Unavailable` because there is no connection, or it failed.
+    pub fn unreached(cause: impl ToString) -> Self {
+        Self::unavailable(cause, None, Reached::No)
     }
 
-    /// An `Unavailable` because of this HTTP status.
+    /// An `Unavailable` because of what the upstream itself answered: it was reached, whatever cannot be had of it.
+    pub(in crate::upstream) fn answered(cause: impl ToString) -> Self {
+        Self::unavailable(cause, None, Reached::Yes)
+    }
+
+    /// An `Unavailable` because of this HTTP status. There are some by which what stands in front of the upstream says that it
+    /// could not reach it.
     pub(in crate::upstream) fn away(cause: impl ToString, status: StatusCode) -> Self {
+        let reached = match status.as_u16() {
+            502..=504 => Reached::No,
+            _ => Reached::Yes,
+        };
+        Self::unavailable(cause, Some(status), reached)
+    }
+
+    /// An `Unavailable` without a planned attempt.
+    fn unavailable(cause: impl ToString, status: Option<StatusCode>, reached: Reached) -> Self {
         Self::Unavailable {
             cause: cause.to_string(),
             retry_at: None,
-            status: Some(status.as_u16()),
+            status: status.map(|status| status.as_u16()),
+            reached,
         }
     }
 
@@ -269,6 +294,7 @@ impl UpstreamError {
                 cause: cause.clone(),
                 retry_at: Some(again),
                 status: None,
+                reached: Reached::Unsent,
             },
             Self::Auth(_) => Self::Auth(None),
             Self::Status(_) | Self::RequestTooLarge => Self::Protocol(self.to_string()),
@@ -333,7 +359,7 @@ mod tests {
     #[test]
     fn no_status_is_read_out_of_words() {
         for words in ["HTTP 503", "HTTP 404 without a message"] {
-            assert_eq!(UpstreamError::unavailable(words).status(), None);
+            assert_eq!(UpstreamError::unreached(words).status(), None);
             assert_eq!(UpstreamError::Protocol(words.to_owned()).status(), None);
         }
     }

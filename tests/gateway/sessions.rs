@@ -1,10 +1,18 @@
 //! Sessions of the handshake era, as its revisions have them (PROTOCOL B4, SECURITY STATE-6).
 
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex},
+};
+
 use http::Method;
 use http_body_util::BodyExt as _;
 use usher::tasks::Tasks;
 
-use crate::harness::{Gateway, PATIENCE, Revision, Upstream, exchange, open, parse, tool, within};
+use crate::harness::{
+    Gate, Gateway, Heard, PATIENCE, Play, Revision, Upstream, call_result, exchange, open, parse,
+    tool, within,
+};
 
 async fn scene() -> (Upstream, Gateway) {
     let notes = Upstream::http(Revision::V2026_07_28).tools([tool("t")]);
@@ -310,4 +318,52 @@ async fn an_initialize_that_says_too_little_opens_nothing() {
         assert_eq!(answer.refusal().0, -32602, "{params}");
         assert!(answer.headers.get("mcp-session-id").is_none());
     }
+}
+
+/// SECURITY REL-2: a server that knows a session no more is there all the same.
+#[tokio::test]
+async fn a_server_that_forgot_the_sessions_of_some_ends_nobody_elses_call() {
+    let forgotten = Arc::new(Mutex::new(HashSet::new()));
+    let gate = Gate::new();
+    let (unknown, held) = (Arc::clone(&forgotten), gate.clone());
+    let notes = Upstream::http(Revision::V2025_11_25)
+        .tools([tool("t"), tool("long")])
+        .on("tools/call", move |heard: &Heard| {
+            let name = heard.text("name").unwrap();
+            let result = Play::Result(call_result(&name));
+            if unknown.lock().unwrap().contains(&heard.session) {
+                Play::Status(404)
+            } else if name == "long" {
+                Play::Gated(Vec::new(), held.clone(), Box::new(result))
+            } else {
+                result
+            }
+        });
+    let gateway = Gateway::of().upstream("notes", &notes).start().await;
+    let mut clients = Vec::new();
+    for _ in 0..6 {
+        let client = gateway.client(Revision::V2025_11_25).await;
+        assert_eq!(client.call("notes_t", "{}").await.text(), "called t");
+        clients.push(client);
+    }
+    let heard = notes.heard("tools/call").into_iter();
+    *forgotten.lock().unwrap() = heard.map(|heard| heard.session).collect();
+    assert_eq!(forgotten.lock().unwrap().len(), clients.len());
+    let patient = gateway.client(Revision::V2025_11_25).await;
+    let long = async { patient.call("notes_long", "{}").await };
+    let others = async {
+        notes.until_heard("tools/call", 7).await;
+        for client in &clients {
+            let refused = client.call("notes_t", "{}").await.value();
+            let reason = &refused["_meta"]["dev.usher/reason"];
+            assert_eq!(reason, "upstream_unavailable");
+        }
+        for client in &clients {
+            assert_eq!(client.call("notes_t", "{}").await.text(), "called t");
+        }
+        gate.open();
+    };
+    let (answer, ()) = tokio::join!(long, others);
+    assert_eq!(answer.text(), "called long");
+    assert_eq!(notes.heard("tools/call").len(), 7 + 2 * clients.len());
 }

@@ -28,11 +28,9 @@ impl Exchange {
         match (self.line.era, body) {
             (Era::Legacy, Ok(result)) => Ok(Outcome::Complete(result)),
             // Hop-local codes of the other era are never passed on (PROTOCOL G6).
-            (Era::Legacy, Err(error)) if matches!(error.code, -32022..=-32020) => {
-                Err(UpstreamError::unavailable(
-                    "it refused a request as a server of the newer era would",
-                ))
-            }
+            (Era::Legacy, Err(error)) if matches!(error.code, -32022..=-32020) => Err(
+                UpstreamError::answered("it refused a request as a server of the newer era would"),
+            ),
             (Era::Legacy, Err(error)) if error.code == codes::URL_ELICITATION_REQUIRED => {
                 visits::required(
                     &self.line.terms.id,
@@ -69,7 +67,7 @@ impl Exchange {
             )),
             codes::UNSUPPORTED_VERSION => {
                 self.line.doubt.cast();
-                Err(UpstreamError::unavailable(
+                Err(UpstreamError::answered(
                     "it no longer serves the revision it was reached in",
                 ))
             }
@@ -78,7 +76,7 @@ impl Exchange {
                 if status == StatusCode::BAD_REQUEST && error.code != codes::RESOURCE_NOT_FOUND =>
             {
                 self.line.doubt.cast();
-                Err(UpstreamError::unavailable(
+                Err(UpstreamError::answered(
                     "it refused a request as a server of the older era would",
                 ))
             }

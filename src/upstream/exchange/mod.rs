@@ -349,7 +349,7 @@ impl Exchange {
             match frame {
                 // The work may still be going on, however its stream ends: in the older era that is not the work's end.
                 None => {
-                    return Err(UpstreamError::unavailable(
+                    return Err(UpstreamError::unreached(
                         "the stream ended before its answer",
                     ));
                 }

@@ -77,7 +77,7 @@ async fn a_call_whose_stream_breaks_is_cancelled_and_one_that_never_began_is_not
         "notifications/progress",
         r#"{"progressToken":$id,"progress":1}"#,
     );
-    let broken = UpstreamError::unavailable("broken");
+    let broken = UpstreamError::unreached("broken");
     let mut plays = [
         Play::Fail(broken),
         Play::Stream(vec![(0, step.clone())], false),

@@ -172,7 +172,7 @@ impl Legacy {
         }
         slot.forget(&session);
         if matches!(call.op, Op::CallTool(_) | Op::Task(..)) {
-            return Err(UpstreamError::unavailable(
+            return Err(UpstreamError::answered(
                 "its session had ended; a tool call is not repeated",
             ));
         }
@@ -182,7 +182,7 @@ impl Legacy {
             Attempt::Replied(reply) => Ok(reply),
             Attempt::Gone => {
                 slot.forget(&session);
-                Err(UpstreamError::unavailable("its session ended at once"))
+                Err(UpstreamError::answered("its session ended at once"))
             }
         }
     }

@@ -61,7 +61,7 @@ impl Legacy {
             Ok(None) => self
                 .drain(slot, behalf, kind, deadline)
                 .await?
-                .ok_or_else(|| UpstreamError::unavailable("its session ended at once")),
+                .ok_or_else(|| UpstreamError::answered("its session ended at once")),
             Ok(Some(listing)) => Ok(listing),
             Err(error) => Err(error),
         }
@@ -93,7 +93,7 @@ impl Legacy {
                     // A list may be asked for again, so any refusal that is not of this era is reason to open anew.
                     Told::Error(head, _) if session.is_named() && head.status.is_client_error() => {
                         session.gone.cancel();
-                        Err(UpstreamError::unavailable("its session had ended"))
+                        Err(UpstreamError::answered("its session had ended"))
                     }
                     Told::Error(_, error) if error.code == codes::METHOD_NOT_FOUND => {
                         Ok(meta::object_of(&[(kind.member(), Json::of::<[u8]>(&[]))]))

@@ -181,7 +181,7 @@ impl Slot {
         });
         outcome
             .await
-            .unwrap_or_else(|_| Err(UpstreamError::unavailable("closed")))
+            .unwrap_or_else(|_| Err(UpstreamError::unreached("closed")))
     }
 
     async fn open(
@@ -196,11 +196,8 @@ impl Slot {
             attempts.backoff.ended_after(lived);
             if lived < SHORT {
                 let until = Instant::now() + attempts.backoff.wait();
-                let error = UpstreamError::Unavailable {
-                    cause: "its process ended soon after it began".into(),
-                    retry_at: Some(until),
-                    status: None,
-                };
+                let error = UpstreamError::unreached("its process ended soon after it began");
+                let error = error.unsent(until);
                 attempts.failed = Some((error.clone(), until));
                 return Err(error);
             }
@@ -412,5 +409,5 @@ impl Pool {
 
 /// For whom comes to a slot or a pool that is closed: nothing is sent, and no connection failed.
 fn given_up() -> UpstreamError {
-    UpstreamError::unavailable("its owner ended").unsent(Instant::now())
+    UpstreamError::unreached("its owner ended").unsent(Instant::now())
 }

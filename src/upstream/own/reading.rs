@@ -158,7 +158,7 @@ impl Shared {
         peer: Option<&Arc<dyn Peer>>,
         kept: &Kept,
     ) -> Result<Contribution, UpstreamError> {
-        let peer = peer.ok_or_else(|| UpstreamError::unavailable("not connected"))?;
+        let peer = peer.ok_or_else(|| UpstreamError::unreached("not connected"))?;
         let deadline = Instant::now() + self.terms.timeouts.list;
         let identity = kept.identity.load_full();
         let reading = async {

@@ -199,7 +199,7 @@ async fn refused_credentials_failures_and_silence_are_no_evidence() {
         Play::Fail(UpstreamError::Auth(Some(401))),
         Play::Fail(UpstreamError::Auth(Some(403))),
         Play::Fail(UpstreamError::Redirect),
-        Play::Fail(UpstreamError::unavailable("refused")),
+        Play::Fail(UpstreamError::unreached("refused")),
         Play::Status(500),
         Play::Status(503),
         Play::Error(502, -32603, ""),

@@ -226,7 +226,7 @@ impl Scripted {
     }
 
     fn gone() -> UpstreamError {
-        UpstreamError::unavailable("the script ended it")
+        UpstreamError::unreached("the script ended it")
     }
 
     fn answer(&self, play: Play, id: &str) -> BoxFuture<'_, Result<Answer, UpstreamError>> {

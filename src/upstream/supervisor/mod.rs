@@ -136,7 +136,7 @@ impl Supervisor {
                 self.shared.terms.desk.lost();
             }
             let peer = self.current.take();
-            let error = UpstreamError::unavailable("restarted by an operator");
+            let error = UpstreamError::unreached("restarted by an operator");
             self.gone(error, Instant::now());
             self.probe.forget();
             self.backoff = Backoff::new(self.shared.spec.bounds.restarts);
@@ -151,7 +151,7 @@ impl Supervisor {
     fn rest(&mut self) {
         self.be(
             Being::Disabled,
-            Some(UpstreamError::unavailable("disabled by an operator")),
+            Some(UpstreamError::unreached("disabled by an operator")),
         );
         self.shared.terms.desk.away();
         self.board.withdrawn();
@@ -394,7 +394,7 @@ impl Board {
         tokio::select! {
             biased;
             error = peer.lost() => error,
-            () = shared.circuit.tripped() => UpstreamError::unavailable("calls cannot reach it"),
+            () = shared.circuit.tripped() => UpstreamError::unreached("calls cannot reach it"),
         }
     }
 
@@ -403,7 +403,7 @@ impl Board {
             tokio::select! {
                 biased;
                 error = peer.lost() => error,
-                () = shared.circuit.tripped() => UpstreamError::unavailable("calls cannot reach it"),
+                () = shared.circuit.tripped() => UpstreamError::unreached("calls cannot reach it"),
             }
         };
         let mut ended = pin!(ended);
@@ -427,7 +427,7 @@ impl Board {
                 Read::Whole => 0,
                 Read::Partly => failures + 1,
                 Read::Closed => return self.stand_by(shared, peer).await,
-                Read::Unreachable => return UpstreamError::unavailable("its lists cannot be read"),
+                Read::Unreachable => return UpstreamError::unreached("its lists cannot be read"),
             };
             if lists == Lists::ALL || failures > 0 {
                 due = Instant::now() + self.pace(shared.spec.poll, failures);

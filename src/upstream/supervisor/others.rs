@@ -232,3 +232,71 @@ async fn a_doubt_that_cannot_be_settled_ends_nothing_and_is_settled_later() {
     assert!(poll!(anas.as_mut()).is_pending());
     assert_eq!((sink.count(), closed(&processes)), (1, vec![0, 1, 1]));
 }
+
+/// SECURITY REL-2: it was restarted, and is there.
+#[tokio::test(start_paused = true)]
+async fn sessions_that_a_server_forgot_are_no_connections_that_failed() {
+    let known_from = Arc::new(AtomicUsize::new(0));
+    let opened = Arc::new(AtomicUsize::new(0));
+    let (known, sessions) = (Arc::clone(&known_from), Arc::clone(&opened));
+    let processes = serving(move |_, sent| {
+        let session = sent.header("mcp-session-id").map(|id| id.parse().unwrap());
+        match sent.method.as_str() {
+            "initialize" => {
+                let number = sessions.fetch_add(1, Ordering::SeqCst).to_string();
+                Play::Session(number.leak(), greeting("2025-11-25"))
+            }
+            "tools/call" if session < Some(known.load(Ordering::SeqCst)) => Play::Status(404),
+            "tools/call" if session == Some(7) => Play::Hang,
+            _ => of_the_older_era(sent),
+        }
+    });
+    let (sink, upstream, _tasks) = started(&an_address(), &processes);
+    upstream.settled().await;
+    let keys = ["a", "b", "c", "d", "e", "f"];
+    for key in keys {
+        assert!(by(&upstream, key).await.is_ok());
+    }
+    known_from.store(opened.load(Ordering::SeqCst), Ordering::SeqCst);
+    let mut bens = by(&upstream, "ben");
+    while processes.made()[0].sent_of("tools/call").len() < 7 {
+        assert!(poll!(bens.as_mut()).is_pending());
+        tokio::task::yield_now().await;
+    }
+    for key in keys {
+        let reply = by(&upstream, key).await;
+        assert!(matches!(reply, Err(UpstreamError::Unavailable { .. })));
+    }
+    assert_eq!(upstream.status().failures, 0);
+    sleep(Duration::from_secs(5)).await;
+    assert!(poll!(bens.as_mut()).is_pending());
+    assert_eq!((sink.count(), closed(&processes)), (1, vec![0]));
+    for key in keys {
+        assert!(by(&upstream, key).await.is_ok());
+    }
+}
+
+/// One tool may refuse so.
+#[tokio::test(start_paused = true)]
+async fn an_answer_as_of_the_other_era_is_no_connection_that_failed() {
+    for (older, status, code) in [
+        (false, 400, -32005),
+        (false, 400, -32022),
+        (true, 200, -32021),
+    ] {
+        let processes = serving(move |number, sent| match sent.method.as_str() {
+            "tools/call" if number == 0 => Play::Error(status, code, ""),
+            _ if older => of_the_older_era(sent),
+            _ => healthy(number, sent),
+        });
+        let (sink, upstream, _tasks) = started(&an_address(), &processes);
+        upstream.settled().await;
+        for _ in 0..10 {
+            assert!(by(&upstream, "ana").await.is_err());
+        }
+        sleep(Duration::from_secs(5)).await;
+        let status = upstream.status();
+        assert_eq!((status.state, status.failures), (State::Ready, 0), "{code}");
+        assert_eq!((sink.count(), closed(&processes)[0]), (1, 0), "{code}");
+    }
+}

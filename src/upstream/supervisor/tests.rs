@@ -189,7 +189,7 @@ async fn an_operator_restarts_disables_and_enables_an_upstream() {
 #[tokio::test(start_paused = true)]
 async fn an_upstream_that_is_down_at_start_fails_fast_and_is_added_when_it_comes() {
     let processes = serving(|number, sent| match number {
-        0..=2 => Play::Fail(UpstreamError::unavailable("refused")),
+        0..=2 => Play::Fail(UpstreamError::unreached("refused")),
         _ => healthy(number, sent),
     });
     let (sink, upstream, _tasks) = started(&an_address(), &processes);
@@ -199,6 +199,7 @@ async fn an_upstream_that_is_down_at_start_fails_fast_and_is_added_when_it_comes
         cause,
         retry_at: Some(at),
         status: None,
+        ..
     }) = called(&upstream).await
     else {
         panic!()
@@ -322,7 +323,7 @@ async fn a_flood_of_notifications_ends_with_the_calls_deadline() {
 async fn what_is_stale_is_marked_at_once_and_gone_after_stale_for() {
     let processes = serving(|number, sent| match number {
         0 => healthy(number, sent),
-        _ => Play::Fail(UpstreamError::unavailable("down")),
+        _ => Play::Fail(UpstreamError::unreached("down")),
     });
     let (sink, upstream, _tasks) = started(&a_pipe(), &processes);
     upstream.settled().await;
@@ -410,7 +411,7 @@ async fn five_calls_that_cannot_connect_open_the_circuit_until_it_was_probed() {
     let broken = Arc::clone(&down);
     let processes = serving(move |number, sent| match broken.load(Ordering::SeqCst) {
         0 => healthy(number, sent),
-        _ => Play::Fail(UpstreamError::unavailable("refused")),
+        _ => Play::Fail(UpstreamError::unreached("refused")),
     });
     let (sink, upstream, _tasks) = started(&an_address(), &processes);
     upstream.settled().await;

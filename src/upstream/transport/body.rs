@@ -212,7 +212,7 @@ impl Events {
                     self.body = None;
                     return match self.owes {
                         Owes::Nothing => None,
-                        Owes::Response { .. } => Some(Err(UpstreamError::unavailable(
+                        Owes::Response { .. } => Some(Err(UpstreamError::unreached(
                             "the stream ended before the answer",
                         ))),
                     };

@@ -104,7 +104,7 @@ pub(super) fn chain(error: &(dyn StdError + 'static)) -> UpstreamError {
             cause.push_str(&part);
         }
     }
-    UpstreamError::unavailable(cause)
+    UpstreamError::unreached(cause)
 }
 
 fn causes<'a>(
@@ -117,13 +117,13 @@ fn client_config(tls: &TlsSpec, wanted: bool) -> Result<ClientConfig, UpstreamEr
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| UpstreamError::unavailable(format!("TLS: {error}")))?
+        .map_err(|error| UpstreamError::unreached(format!("TLS: {error}")))?
         .with_root_certificates(roots(tls, wanted)?);
     let Some((chain, key)) = &tls.identity else {
         return Ok(config.with_no_client_auth());
     };
     let bad = |what: &str, error: &dyn StdError| {
-        UpstreamError::unavailable(format!("TLS client {what}: {error}"))
+        UpstreamError::unreached(format!("TLS client {what}: {error}"))
     };
     let chain = CertificateDer::pem_slice_iter(chain)
         .collect::<Result<Vec<_>, _>>()
@@ -141,5 +141,5 @@ fn roots(tls: &TlsSpec, wanted: bool) -> Result<RootCertStore, UpstreamError> {
         return Ok(RootCertStore::empty());
     }
     fetch::roots(tls.ca.as_deref())
-        .map_err(|error| UpstreamError::unavailable(format!("TLS roots: {error}")))
+        .map_err(|error| UpstreamError::unreached(format!("TLS roots: {error}")))
 }

@@ -438,7 +438,7 @@ fn honoured(acknowledgement: &Notification) -> HashSet<Arc<str>> {
 }
 
 fn ended() -> UpstreamError {
-    UpstreamError::unavailable("it ended the listen")
+    UpstreamError::unreached("it ended the listen")
 }
 
 fn unacknowledged() -> UpstreamError {

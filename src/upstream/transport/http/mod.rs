@@ -239,7 +239,7 @@ impl Drop for Http {
 
 /// The headers that every request has: `Host`, no compression, and what the configuration says.
 pub(super) fn configured(spec: &HttpSpec) -> Result<HeaderMap, UpstreamError> {
-    let bad = |what: &str| UpstreamError::unavailable(format!("the URL {what}"));
+    let bad = |what: &str| UpstreamError::unreached(format!("the URL {what}"));
     let authority = spec.url.authority().ok_or_else(|| bad("has no host"))?;
     if authority.as_str().contains('@') {
         return Err(bad("holds a credential"));
@@ -251,7 +251,7 @@ pub(super) fn configured(spec: &HttpSpec) -> Result<HeaderMap, UpstreamError> {
     headers.insert(ACCEPT_ENCODING, IDENTITY);
     for (name, value) in &spec.headers {
         let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_invalid| {
-            UpstreamError::unavailable(format!("the value of `{name}` is no header value"))
+            UpstreamError::unreached(format!("the value of `{name}` is no header value"))
         })?;
         value.set_sensitive(true);
         headers.append(name.clone(), value);
@@ -318,7 +318,7 @@ async fn first_of(head: Head, mut events: Events) -> Result<Answer, UpstreamErro
             let broken = stream::once(std::future::ready(Err(error)));
             Ok(Answer::Stream(head, broken.boxed()))
         }
-        None => Err(UpstreamError::unavailable("an empty stream")),
+        None => Err(UpstreamError::unreached("an empty stream")),
     }
 }
 

@@ -123,7 +123,7 @@ impl Inbox {
         };
         if !slot.push(frame.clone(), cost) {
             self.odd("more changes than are read", "");
-            let end = |_: &Limits| Err(UpstreamError::unavailable("more changes than are read"));
+            let end = |_: &Limits| Err(UpstreamError::unreached("more changes than are read"));
             // It may have ended meanwhile, which is as well.
             let _ended = self.mux.finish(number, end);
         }

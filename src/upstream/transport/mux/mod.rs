@@ -127,7 +127,7 @@ impl Mux {
         limits: Limits,
         listens: bool,
     ) -> Result<Exchange, UpstreamError> {
-        let fault = |what| UpstreamError::unavailable(format!("the request id {what}"));
+        let fault = |what| UpstreamError::unreached(format!("the request id {what}"));
         let number = id.as_minted().ok_or_else(|| fault("is no number"))?;
         match &mut *self.state() {
             State::Dead(error) => Err(error.clone()),
@@ -166,7 +166,7 @@ impl Mux {
                 Ok(Answer::Stream(head, frames.boxed()))
             }
             Some(Err(error)) => Err(error),
-            None => Err(UpstreamError::unavailable("the exchange is over")),
+            None => Err(UpstreamError::unreached("the exchange is over")),
         }
     }
 
@@ -175,7 +175,7 @@ impl Mux {
         let taken = self.0.unsolicited.lock();
         let taken = taken.unwrap_or_else(PoisonError::into_inner).take();
         let receiver =
-            taken.ok_or_else(|| UpstreamError::unavailable("its frames are taken already"))?;
+            taken.ok_or_else(|| UpstreamError::unreached("its frames are taken already"))?;
         let frames = stream::unfold(receiver, |mut receiver| async {
             let held = receiver.recv().await?;
             Some((Ok(held.frame), receiver))
@@ -193,7 +193,7 @@ impl Mux {
         let told = if matches!(error, UpstreamError::Unavailable { .. }) {
             error.clone()
         } else {
-            UpstreamError::unavailable(&error)
+            UpstreamError::unreached(&error)
         };
         let open = match &mut *self.state() {
             State::Dead(_) => return,
@@ -212,7 +212,7 @@ impl Mux {
         self.0.ended.cancelled().await;
         match &*self.state() {
             State::Dead(error) => error.clone(),
-            State::Open { .. } => UpstreamError::unavailable("ended"),
+            State::Open { .. } => UpstreamError::unreached("ended"),
         }
     }
 
@@ -291,6 +291,6 @@ impl LastWord {
 
 impl Drop for LastWord {
     fn drop(&mut self) {
-        self.0.end(UpstreamError::unavailable("stopped"));
+        self.0.end(UpstreamError::unreached("stopped"));
     }
 }

@@ -94,7 +94,7 @@ impl Sse {
             }
             let mut events = Events::new(body, bounds.json, bounds, Owes::Nothing);
             let first = events.event().await.unwrap_or_else(|| {
-                Err(UpstreamError::unavailable("the event stream ended at once"))
+                Err(UpstreamError::unreached("the event stream ended at once"))
             })?;
             if first.name != "endpoint" {
                 return Err(UpstreamError::Protocol(
@@ -155,7 +155,7 @@ impl Transport for Sse {
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
-        self.mux.end(UpstreamError::unavailable("closed"));
+        self.mux.end(UpstreamError::unreached("closed"));
         self.tasks.stop();
         Box::pin(std::future::ready(()))
     }
@@ -202,7 +202,7 @@ async fn read(mut events: Events, mut inbox: Inbox, last_word: LastWord) {
                 }
             }
             Some(Err(error)) => break error,
-            None => break UpstreamError::unavailable("the event stream ended"),
+            None => break UpstreamError::unreached("the event stream ended"),
         }
     };
     last_word.say(error);

@@ -22,7 +22,7 @@ const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
 /// Starts the child in a group of its own, its three pipes open.
 pub(super) async fn launch(spec: &StdioSpec) -> Result<Box<dyn ChildWrapper>, UpstreamError> {
     let [program, arguments @ ..] = &spec.command[..] else {
-        return Err(UpstreamError::unavailable("no command"));
+        return Err(UpstreamError::unreached("no command"));
     };
     let path = match spec.env.get("PATH") {
         Some(path) => Some(OsString::from(path.expose_secret())),
@@ -50,7 +50,7 @@ pub(super) async fn launch(spec: &StdioSpec) -> Result<Box<dyn ChildWrapper>, Up
     command.wrap(ProcessGroup::leader()).wrap(KillOnDrop);
     spawn(command)
         .await
-        .map_err(|error| UpstreamError::unavailable(format!("cannot start `{program}`: {error}")))
+        .map_err(|error| UpstreamError::unreached(format!("cannot start `{program}`: {error}")))
 }
 
 /// Spawns from a thread that has given up gaining privileges: a child inherits that from the thread that forks it, and
@@ -90,16 +90,16 @@ pub(super) fn resolve(
     let runnable = |file: &PathBuf| file.is_file() && access(file, AccessFlags::X_OK).is_ok();
     if program.contains('/') {
         let file = cwd.unwrap_or(Path::new("")).join(program);
-        let file = std::path::absolute(file).map_err(UpstreamError::unavailable)?;
+        let file = std::path::absolute(file).map_err(UpstreamError::unreached)?;
         return Some(file).filter(runnable).ok_or_else(|| {
-            UpstreamError::unavailable(format!("`{program}` is no program that can be run"))
+            UpstreamError::unreached(format!("`{program}` is no program that can be run"))
         });
     }
     std::env::split_paths(path.unwrap_or_default())
         .filter(|directory| directory.is_absolute())
         .map(|directory| directory.join(program))
         .find(runnable)
-        .ok_or_else(|| UpstreamError::unavailable(format!("no program `{program}` in PATH")))
+        .ok_or_else(|| UpstreamError::unreached(format!("no program `{program}` in PATH")))
 }
 
 /// The process group of a child. Dropping it kills the group, unless it is known to be gone.

@@ -52,7 +52,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
             self.buffer.reserve(PIECE);
             let read = self.source.read_buf(&mut self.buffer).await;
-            if read.map_err(UpstreamError::unavailable)? == 0 {
+            if read.map_err(UpstreamError::unreached)? == 0 {
                 return Ok(None);
             }
         }

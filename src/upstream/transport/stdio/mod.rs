@@ -92,7 +92,7 @@ impl Stdio {
             child.stdout().take(),
             child.stderr().take(),
         ) else {
-            return Err(UpstreamError::unavailable("the child has no pipes"));
+            return Err(UpstreamError::unreached("the child has no pipes"));
         };
         let tasks = tasks.child();
         let closing = CancellationToken::new();
@@ -145,7 +145,7 @@ impl Stdio {
             // The writer ends only when the child takes no more, and then the end is near.
             return Err(match timeout(GRACE * 3, self.mux.lost()).await {
                 Ok(error) => error,
-                Err(_elapsed) => UpstreamError::unavailable("takes no more input"),
+                Err(_elapsed) => UpstreamError::unreached("takes no more input"),
             });
         }
         match exchange {
@@ -313,6 +313,6 @@ impl Supervised {
             cause.push_str("; its last words: ");
             cause.push_str(&words);
         }
-        UpstreamError::unavailable(cause)
+        UpstreamError::unreached(cause)
     }
 }
