@@ -94,6 +94,9 @@ pub trait Peer: Send + Sync + 'static {
     /// each key has a process or an event stream of its own.
     fn carries_all(&self) -> bool;
 
+    /// Whether it is spoken to over Streamable HTTP, and not on a pipe or an event stream.
+    fn is_streamable(&self) -> bool;
+
     /// Watches the upstream for changes, for as long as the future is polled: has lists read again that changed, or whose
     /// changes may have been missed; keeps the upstream telling of the resources that its desk wants, and tells the desk.
     /// It does not end by itself.

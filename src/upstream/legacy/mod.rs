@@ -164,6 +164,10 @@ impl Peer for Legacy {
         self.wire.streamable || self.isolation == Isolation::Shared
     }
 
+    fn is_streamable(&self) -> bool {
+        self.wire.streamable
+    }
+
     fn watch(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.keep_watch())
     }

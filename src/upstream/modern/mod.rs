@@ -407,6 +407,10 @@ impl Peer for Modern {
         true
     }
 
+    fn is_streamable(&self) -> bool {
+        self.line.wire.streamable
+    }
+
     fn watch(&self) -> BoxFuture<'_, ()> {
         let terms = &self.line.terms;
         Box::pin(listen::watch(

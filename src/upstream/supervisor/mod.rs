@@ -2,8 +2,8 @@
 //!
 //! Guarantees: nothing here holds up another upstream or a call; a list that fails keeps its last good value; what is listed of
 //! an upstream that is away is marked at once and gone after `stale_for`; attempts are spaced (SECURITY 6), and so are
-//! readings because of changes, of which the first is immediate (CAT-6); where its era is in doubt nothing ends until it is
-//! found in another; the end is orderly.
+//! readings because of changes, of which the first is immediate (CAT-6); where there is doubt how it is spoken to nothing
+//! ends until that is found to be another way; the end is orderly.
 
 use std::{
     pin::pin,
@@ -313,8 +313,8 @@ struct Doubting<'a> {
 }
 
 impl Doubting<'_> {
-    /// Asks anew at each doubt, spaced. As long as the era is the same, the peer stays and with it all that is under way; what
-    /// cannot be settled now is settled later (PROTOCOL C4).
+    /// Asks anew at each doubt, spaced. As long as it is spoken to in the same way, the peer stays and with it all that is
+    /// under way; what cannot be settled now is settled later (PROTOCOL C4).
     async fn settle(self) -> End {
         let (mut asked, mut doubted) = (Instant::now(), false);
         loop {
@@ -339,7 +339,7 @@ impl Doubting<'_> {
             asked = Instant::now();
             let id = &self.shared.spec.id;
             doubted = match found {
-                Ok(other) if other.card().revision == self.peer.card().revision => {
+                Ok(other) if self.is_like(&*other) => {
                     dismiss(self.shared, other);
                     false
                 }
@@ -351,6 +351,13 @@ impl Doubting<'_> {
                 Err(error) => return End::Lost(error),
             };
         }
+    }
+
+    /// Whether this one is spoken to in the same way. Where the revision is the same the HTTP transport may be another: what was
+    /// moved from one to the other answers on the first no more.
+    fn is_like(&self, other: &dyn Peer) -> bool {
+        let way = |peer: &dyn Peer| (peer.card().revision, peer.is_streamable());
+        way(other) == way(&**self.peer)
     }
 
     /// Whether the gateway's own conversation with it goes on.

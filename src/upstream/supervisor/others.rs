@@ -17,10 +17,10 @@ use crate::{
     upstream::{
         State, Upstream,
         scripted::{
-            Play, Processes, Sent, a_caller, a_pipe, a_route, a_tool_call, an_address, greeting,
-            result,
+            Play, Processes, Scripted, Sent, a_caller, a_pipe, a_route, a_tool_call, an_address,
+            greeting, result,
         },
-        spec::{Isolation, Pin, UpstreamSpec},
+        spec::{HttpTransport, Isolation, Pin, UpstreamSpec},
     },
 };
 
@@ -299,4 +299,37 @@ async fn an_answer_as_of_the_other_era_is_no_connection_that_failed() {
         assert_eq!((status.state, status.failures), (State::Ready, 0), "{code}");
         assert_eq!((sink.count(), closed(&processes)[0]), (1, 0), "{code}");
     }
+}
+
+/// PROTOCOL C2: what was moved to the two-endpoint transport may speak the same revision there.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_moved_to_the_other_http_transport_is_spoken_to_on_that() {
+    let moved = Arc::new(AtomicBool::new(false));
+    let now = Arc::clone(&moved);
+    let processes = Processes::new(move |_, http| {
+        let now = Arc::clone(&now);
+        Scripted::new(move |sent| {
+            let moved = now.load(Ordering::SeqCst);
+            match (http, sent.method.as_str()) {
+                (HttpTransport::Sse, _) => of_the_older_era(sent),
+                _ if moved => Play::Status(404),
+                (_, "initialize") => Play::Session("s", greeting("2025-11-25")),
+                _ => of_the_older_era(sent),
+            }
+        })
+    });
+    let (sink, upstream, _tasks) = started(&an_address(), &processes);
+    upstream.settled().await;
+    assert!(by(&upstream, "ana").await.is_ok());
+    moved.store(true, Ordering::SeqCst);
+    for _ in 0..2 {
+        assert!(by(&upstream, "ana").await.is_err());
+    }
+    sleep(Duration::from_secs(60)).await;
+    assert!(by(&upstream, "ana").await.is_ok());
+    assert_eq!(sink.count(), 2);
+    assert_eq!(upstream.status().revision, Some(Revision::V2025_11_25));
+    let asked = [HttpTransport::Streamable, HttpTransport::Sse];
+    assert_eq!(processes.asked()[1..3], asked);
+    assert_eq!(closed(&processes)[..3], [1, 1, 0]);
 }
