@@ -27,7 +27,7 @@ use crate::{
     json::{Edits, Fate, Json, Node},
     jsonrpc::RpcError,
     protocol::{codes, extensions, meta, methods},
-    upstream::{UpstreamError, asking::Offer, exchange, line::Line, params::Wish},
+    upstream::{Peer, UpstreamError, asking::Offer, exchange, line::Line, params::Wish},
 };
 
 /// How often a task that is waited for is looked at when its server does not say.
@@ -248,8 +248,10 @@ impl Legacy {
             return Ok(asks(Json::empty_object()));
         }
         let reply = match self.once(&result, route, Plan::None).await {
-            // It has not asked on this stream, perhaps because it has on another, or because others are being asked on its pipe.
-            Err(UpstreamError::Timeout(_) | UpstreamError::Overloaded) => {
+            // It has not asked on this stream, perhaps because it has on another.
+            Err(UpstreamError::Timeout(_)) => return Ok(asks(Json::empty_object())),
+            // Others are being asked on its pipe. Where there are no turns, there was no room.
+            Err(UpstreamError::Overloaded) if !self.carries_all() => {
                 return Ok(asks(Json::empty_object()));
             }
             reply => reply?,

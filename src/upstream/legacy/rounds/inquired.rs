@@ -99,3 +99,29 @@ async fn a_task_that_cannot_be_listened_to_yet_is_looked_at_again_and_not_refuse
     let state = text(look.await);
     assert!(state.contains(r#""inputRequests":{}"#), "{state}");
 }
+
+/// Nothing is known of what it asks, for nothing was heard.
+#[tokio::test(start_paused = true)]
+async fn a_task_that_there_is_no_room_to_listen_to_is_not_said_to_ask_nothing() {
+    let spec = UpstreamSpec {
+        concurrency: 1,
+        ..an_address()
+    };
+    let (transport, peer) = over_http(&spec, |sent| match sent.method.as_str() {
+        "tasks/get" => Play::After(1, Box::new(result(ASKS))),
+        "tools/call" => Play::Hang,
+        _ => Play::Status(202),
+    })
+    .await;
+    let look = peer.call(about(TaskOp::Get, r#"{"taskId":"h"}"#), a_route("local"));
+    // Its turn comes between the two requests about the task.
+    let busy = peer.call(able("k"), a_route("t"));
+    let reply = tokio::select! {
+        biased;
+        reply = look => reply,
+        _ = busy => panic!(),
+    };
+    assert!(matches!(reply, Err(UpstreamError::Overloaded)), "{reply:?}");
+    assert_eq!(transport.sent_of("tools/call").len(), 1);
+    assert!(transport.sent_of("tasks/result").is_empty());
+}
