@@ -1,7 +1,7 @@
 //! Loans: the token of whoever comes first, for finding out how an upstream that answers nobody else is spoken to.
 //!
 //! Guarantees: nothing is borrowed but while the upstream is reached, and what is read then is told to nobody; the lender is
-//! forgotten as soon as it is.
+//! forgotten as soon as it is, or when it is not to be used.
 
 use std::sync::{
     Arc,
@@ -26,19 +26,16 @@ impl Loan {
         self.lender.store(Some(Arc::clone(identity)));
     }
 
-    /// The upstream is being reached.
-    pub(in crate::upstream) fn begin(&self) {
+    /// The upstream is being reached, for as long as what this gives is kept.
+    pub(in crate::upstream) fn reach(&self) -> Reaching<'_> {
         self.taken.store(false, Ordering::SeqCst);
         self.open.store(true, Ordering::SeqCst);
+        Reaching(self)
     }
 
-    /// It is no longer. Whether it answered only to somebody.
-    pub(in crate::upstream) fn end(&self, reached: bool) -> bool {
-        self.open.store(false, Ordering::SeqCst);
-        if reached {
-            self.lender.store(None);
-        }
-        self.taken.load(Ordering::SeqCst)
+    /// Whoever offered is forgotten.
+    pub(in crate::upstream) fn forget(&self) {
+        self.lender.store(None);
     }
 
     /// Whether somebody's token is of use now.
@@ -46,12 +43,36 @@ impl Loan {
         self.open.load(Ordering::SeqCst)
     }
 
-    pub(super) fn lender(&self) -> Option<Arc<Identity>> {
+    pub(in crate::upstream) fn lender(&self) -> Option<Arc<Identity>> {
         let open = self.open.load(Ordering::SeqCst);
         self.lender.load_full().filter(|_| open)
     }
 
     pub(super) fn taken(&self) {
         self.taken.store(true, Ordering::SeqCst);
+    }
+}
+
+/// An upstream is being reached. Nothing is borrowed any more once this is dropped.
+#[derive(Debug)]
+#[must_use = "the loan ends with it"]
+pub(in crate::upstream) struct Reaching<'a>(&'a Loan);
+
+impl Reaching<'_> {
+    /// It was reached, or could not be: then whoever offered may lend for the next attempt. Whether it answered only to
+    /// somebody.
+    pub(in crate::upstream) fn done(self, reached: bool) -> bool {
+        let loan = self.0;
+        drop(self);
+        if reached {
+            loan.forget();
+        }
+        loan.taken.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Reaching<'_> {
+    fn drop(&mut self) {
+        self.0.open.store(false, Ordering::SeqCst);
     }
 }

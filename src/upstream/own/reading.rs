@@ -44,7 +44,7 @@ impl Shared {
         };
         let loan = credentials.loan();
         let idle = self.is_ready() && !loan.is_open();
-        if idle || credentials.mark(identity).is_none() {
+        if idle || self.wishes.borrow().off || credentials.mark(identity).is_none() {
             return false;
         }
         loan.offer(identity);

@@ -153,6 +153,9 @@ impl Supervisor {
             Being::Disabled,
             Some(UpstreamError::unreached("disabled by an operator")),
         );
+        if let Some(credentials) = &self.shared.terms.credentials {
+            credentials.loan().forget();
+        }
         self.shared.terms.desk.away();
         self.board.withdrawn();
         self.shared.settled.cancel();
@@ -203,12 +206,9 @@ impl Supervisor {
                 self.shared.restarts.fetch_add(1, Ordering::Relaxed);
             }
             let own = self.shared.terms.credentials.as_ref();
-            let loan = own.map(Credentials::loan);
-            if let Some(loan) = loan {
-                loan.begin();
-            }
+            let reaching = own.map(|own| own.loan().reach());
             let found = self.board.meanwhile(self.probe.peer()).await;
-            self.closed = loan.is_some_and(|loan| loan.end(found.is_ok()));
+            self.closed = reaching.is_some_and(|reaching| reaching.done(found.is_ok()));
             let error = match found {
                 Ok(peer) => return peer,
                 Err(error) => error,
@@ -328,14 +328,11 @@ impl Doubting<'_> {
             }
             let own = self.shared.terms.credentials.as_ref();
             // Where all are answered their lists are read meanwhile, with nobody's token.
-            let loan = own.map(Credentials::loan).filter(|_| self.closed);
-            if let Some(loan) = loan {
-                loan.begin();
-            }
+            let reaching = own.filter(|_| self.closed).map(|own| own.loan().reach());
             sleep(self.pause.after(asked.elapsed())).await;
             self.probe.forget();
             let found = self.probe.peer().await;
-            let closed = loan.is_some_and(|loan| loan.end(found.is_ok()));
+            let closed = reaching.is_some_and(|reaching| reaching.done(found.is_ok()));
             asked = Instant::now();
             let id = &self.shared.spec.id;
             doubted = match found {
@@ -582,3 +579,5 @@ pub(super) fn pace(known: Option<&Contribution>, poll: Duration, failures: u32) 
 mod others;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tokens;

@@ -16,6 +16,7 @@ use crate::{
             greeting, result, terms,
         },
         spec::UpstreamSpec,
+        terms::Terms,
     },
 };
 
@@ -106,11 +107,19 @@ pub(super) fn started(
     spec: &UpstreamSpec,
     processes: &Arc<Processes>,
 ) -> (Arc<Kept>, Arc<Upstream>, Tasks) {
+    started_on(spec, terms(spec), processes)
+}
+
+pub(super) fn started_on(
+    spec: &UpstreamSpec,
+    terms: Arc<Terms>,
+    processes: &Arc<Processes>,
+) -> (Arc<Kept>, Arc<Upstream>, Tasks) {
     let sink = Arc::new(Kept::default());
     let tasks = Tasks::new();
     let connector: Arc<dyn Connector> = Arc::<Processes>::clone(processes);
     let told: Arc<dyn Sink> = Arc::<Kept>::clone(&sink);
-    let upstream = Upstream::over(spec.clone(), terms(spec), connector, told, &tasks);
+    let upstream = Upstream::over(spec.clone(), terms, connector, told, &tasks);
     (sink, upstream, tasks)
 }
 

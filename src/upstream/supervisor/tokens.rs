@@ -1,0 +1,85 @@
+//! Upstreams that answer to nobody without a token: who lends theirs, and for how long.
+
+use super::{
+    tests::{serving, started_on},
+    *,
+};
+use crate::{
+    call::{Assertion, Identity, IdentityKind, Principal},
+    fetch::Address,
+    upstream::{
+        State,
+        scripted::{Play, an_address, terms},
+        spec::{
+            ClientAuth, Grant, GrantSpec, ListsAs, Place, ServerSpec, SubjectType, UpstreamSpec,
+        },
+    },
+};
+
+/// An upstream that reads each principal's lists with their own token; nobody gives any out.
+fn each_their_own() -> UpstreamSpec {
+    let mut spec = an_address();
+    let Endpoint::Http(http) = &mut spec.endpoint else {
+        panic!()
+    };
+    let at = Address::configured("http://127.0.0.1:1/token", false).unwrap();
+    http.grant = Some(Box::new(GrantSpec {
+        grant: Grant::TokenExchange {
+            subject: SubjectType::AccessToken,
+        },
+        server: ServerSpec {
+            place: Place::Endpoint(at),
+            client_id: "usher".into(),
+            client_secret: "secret".into(),
+            client_auth: ClientAuth::Basic,
+        },
+        resource: "https://u.example/mcp".into(),
+        audience: None,
+        scopes: Vec::new(),
+        lists: ListsAs::Principal,
+        ca: None,
+    }));
+    spec
+}
+
+fn somebody(name: &str) -> Arc<Identity> {
+    Arc::new(Identity {
+        principal: Principal::new(name),
+        kind: IdentityKind::User,
+        name: name.into(),
+        issuer: None,
+        owner: None,
+        groups: Default::default(),
+        tenant: None,
+        scopes: Default::default(),
+        client: None,
+        until: None,
+        revoked: CancellationToken::new(),
+        assertion: Some(Assertion(name.to_owned().into())),
+    })
+}
+
+/// SECURITY EGR-10: whoever lends a token is forgotten when nothing is reached with it any more.
+#[tokio::test(start_paused = true)]
+async fn a_loan_ends_with_what_it_was_for_whoever_ends_that() {
+    let spec = each_their_own();
+    let terms = terms(&spec);
+    let processes = serving(|_, _| Play::Hang);
+    let (_sink, upstream, _tasks) = started_on(&spec, Arc::clone(&terms), &processes);
+    let loan = terms.credentials.as_ref().map(Credentials::loan).unwrap();
+    let (ana, ben) = (somebody("ana"), somebody("ben"));
+    while processes.made().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    loan.offer(&ana);
+    assert!(loan.lender().is_some(), "it is being reached");
+    upstream.disable();
+    while upstream.status().state != State::Disabled {
+        tokio::task::yield_now().await;
+    }
+    assert!(!loan.is_open());
+    assert_eq!(Arc::strong_count(&ana), 1);
+    // Nor does anybody lend to what is not to be used: only whoever will read their lists knows them.
+    let _claim = upstream.claim(&ben);
+    assert_eq!(Arc::strong_count(&ben), 2);
+}
