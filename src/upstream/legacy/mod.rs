@@ -66,8 +66,6 @@ pub(super) struct Legacy {
     terms: Arc<Terms>,
     /// What the first session was opened on: the peer lives as long as it.
     wire: Arc<Wire>,
-    /// Whether a session could not be opened, as where the handshake is no longer spoken.
-    doubt: Doubt,
 }
 
 impl Legacy {
@@ -85,6 +83,7 @@ impl Legacy {
             opener,
             proposal,
             terms: Arc::clone(terms),
+            doubt: Doubt::default(),
         });
         let offers = Offers::of(&first.card.capabilities, first.card.revision.features());
         Self {
@@ -99,7 +98,6 @@ impl Legacy {
             everybody: "".into(),
             terms: Arc::clone(terms),
             wire,
-            doubt: Doubt::default(),
         }
     }
 
@@ -110,18 +108,9 @@ impl Legacy {
         behalf: Option<&Arc<Identity>>,
         deadline: Instant,
     ) -> Result<Arc<Session>, UpstreamError> {
-        let session = timeout_at(deadline, slot.session(&self.opening, behalf))
+        timeout_at(deadline, slot.session(&self.opening, behalf))
             .await
-            .map_err(|_| UpstreamError::Timeout("initialize"))?;
-        if let Err(
-            UpstreamError::Refused(_) | UpstreamError::Protocol(_) | UpstreamError::Status(_),
-        ) = &session
-            // What one key's own process or stream refuses says nothing about the one that the peer stands on.
-            && (slot.is_service() || !self.opening.owns_transports())
-        {
-            self.doubt.cast();
-        }
-        session
+            .map_err(|_| UpstreamError::Timeout("initialize"))?
     }
 }
 
@@ -178,7 +167,7 @@ impl Peer for Legacy {
     }
 
     fn doubted(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.doubt.arisen())
+        Box::pin(self.opening.doubt.arisen())
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

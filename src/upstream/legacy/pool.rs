@@ -26,8 +26,13 @@ use crate::{
     call::Identity,
     tasks::Tasks,
     upstream::{
-        UpstreamError, asking::Offer, connector::Connector, health::Backoff, line::Wire,
-        spec::HttpTransport, terms::Terms,
+        UpstreamError,
+        asking::Offer,
+        connector::Connector,
+        health::{Backoff, Doubt},
+        line::Wire,
+        spec::HttpTransport,
+        terms::Terms,
     },
 };
 
@@ -55,6 +60,8 @@ pub(super) struct Opening {
     pub(super) opener: Opener,
     pub(super) proposal: Proposal,
     pub(super) terms: Arc<Terms>,
+    /// Whether a session could not be opened, as where the handshake is no longer spoken.
+    pub(super) doubt: Doubt,
 }
 
 impl Opening {
@@ -232,16 +239,16 @@ impl Slot {
             // Nothing was opened, and who logs in again is not to wait.
             Err(error @ UpstreamError::Credential(_)) => Err(error),
             Err(error) => {
+                // Here and not where it is remembered: a refusal is one, however often its key comes back. What one key's own
+                // process or stream refuses says nothing about the one that the peer stands on.
+                if is_denial(&error) && (self.service || !opening.owns_transports()) {
+                    opening.doubt.cast();
+                }
                 let until = Instant::now() + attempts.backoff.wait();
                 attempts.failed = Some((error.clone(), until));
                 Err(error)
             }
         }
-    }
-
-    /// Whether its session is the gateway's own.
-    pub(super) const fn is_service(&self) -> bool {
-        self.service
     }
 
     fn usable(&self) -> Option<Arc<Session>> {
@@ -405,6 +412,14 @@ impl Pool {
     pub(super) fn len(&self) -> usize {
         self.slots.len()
     }
+}
+
+/// Whether this is how a server may refuse a handshake that it does not know.
+const fn is_denial(error: &UpstreamError) -> bool {
+    matches!(
+        error,
+        UpstreamError::Refused(_) | UpstreamError::Protocol(_) | UpstreamError::Status(_)
+    )
 }
 
 /// For whom comes to a slot or a pool that is closed: nothing is sent, and no connection failed.

@@ -2,7 +2,7 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 
 use super::*;
 use crate::{
@@ -556,7 +556,45 @@ async fn a_server_that_stops_speaking_the_era_casts_doubt() {
         Isolation::Session,
         &terms,
     );
-    assert!(!peer.doubt.take());
+    assert!(!peer.opening.doubt.take());
     assert!(peer.list(ListKind::Tools).await.is_err());
-    assert!(peer.doubt.take());
+    assert!(peer.opening.doubt.take());
+}
+
+/// It is one refusal, however often its caller comes back.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_that_is_remembered_casts_no_doubt_again() {
+    let mut handshakes = 0;
+    let transport = Scripted::new(move |sent| {
+        handshakes += usize::from(sent.method == "initialize");
+        match (sent.method.as_str(), handshakes) {
+            ("initialize", 2..) => Play::Error(400, -32602, ""),
+            ("initialize", _) => Play::Session("s", greeting("2025-06-18")),
+            _ => result("{}"),
+        }
+    });
+    let wire = Wire::new(Arc::<Scripted>::clone(&transport), true);
+    let terms = terms(&an_address());
+    let deadline = Instant::now() + Duration::from_secs(5);
+    let first = Session::open(&wire, NEWEST, Offer::NONE, &terms, deadline)
+        .await
+        .unwrap();
+    let peer = Legacy::new(
+        first,
+        Opener::Shared(wire),
+        NEWEST,
+        Isolation::Session,
+        &terms,
+    );
+    let doubted = || peer.doubted().now_or_never().is_some();
+    for (handshakes, doubt) in [(2, true), (2, false), (2, false)] {
+        let reply = peer.call(of("k"), a_route("t")).await;
+        assert!(matches!(reply, Err(UpstreamError::Refused(_))));
+        assert_eq!(transport.sent_of("initialize").len(), handshakes);
+        assert_eq!(doubted(), doubt);
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(peer.call(of("k"), a_route("t")).await.is_err());
+    assert_eq!(transport.sent_of("initialize").len(), 3);
+    assert!(doubted());
 }
