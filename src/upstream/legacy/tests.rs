@@ -12,6 +12,7 @@ use crate::{
     upstream::{
         asking::Offer,
         connector::Connector,
+        health::Circuit,
         scripted::{
             Play, Processes, Scripted, Sent, a_call, a_caller, a_pipe, a_route, a_tool_call,
             an_address, greeting, last, note, result, terms,
@@ -338,6 +339,10 @@ async fn a_peer_that_is_closed_opens_nothing_any_more() {
         for key in ["a", "b"] {
             let reply = peer.call(of(key), a_route("t")).await;
             assert!(matches!(reply, Err(UpstreamError::Unavailable { .. })));
+            // Nor did any connection fail.
+            let circuit = Circuit::default();
+            circuit.learn(&reply);
+            assert_eq!(circuit.failures(), 0);
         }
         assert_eq!(processes.made().len(), made);
         assert_eq!(peer.keyed.len(), 0);

@@ -333,3 +333,31 @@ async fn a_server_that_is_moved_to_the_other_http_transport_is_spoken_to_on_that
     assert_eq!(processes.asked()[1..3], asked);
     assert_eq!(closed(&processes)[..3], [1, 1, 0]);
 }
+
+/// Two servers of two eras may stand behind one address.
+#[tokio::test(start_paused = true)]
+async fn changes_of_era_are_spaced_however_often_a_server_changes_it() {
+    let processes = Processes::new(|number, _| {
+        let mut opened = 0;
+        Scripted::new(move |sent| match (number % 2, sent.method.as_str()) {
+            (0, "tools/call") => Play::Status(404),
+            (0, "notifications/cancelled") => Play::Status(202),
+            (0, _) => healthy(number, sent),
+            (_, "initialize") if opened > 0 => Play::Error(400, -32602, ""),
+            (_, method) => {
+                opened += usize::from(method == "initialize");
+                of_the_older_era(sent)
+            }
+        })
+    });
+    let (_sink, upstream, _tasks) = started(&an_address(), &processes);
+    upstream.settled().await;
+    for _ in 0..300 {
+        assert!(by(&upstream, "ana").await.is_err());
+        sleep(Duration::from_secs(1)).await;
+    }
+    let ended = closed(&processes);
+    let ended = ended.iter().filter(|closed| **closed > 0).count();
+    // 1, 2, 4, 8 and 16 s, and then every half minute.
+    assert!((8..=20).contains(&ended), "{ended}");
+}

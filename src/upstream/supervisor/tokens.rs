@@ -1,7 +1,7 @@
 //! Upstreams that answer to nobody without a token: who lends theirs, and for how long.
 
 use super::{
-    tests::{serving, started_on},
+    tests::{healthy, serving, started, started_on},
     *,
 };
 use crate::{
@@ -82,4 +82,26 @@ async fn a_loan_ends_with_what_it_was_for_whoever_ends_that() {
     // Nor does anybody lend to what is not to be used: only whoever will read their lists knows them.
     let _claim = upstream.claim(&ben);
     assert_eq!(Arc::strong_count(&ben), 2);
+}
+
+/// The gateway's own look is with nobody's token, and proves nothing.
+#[tokio::test(start_paused = true)]
+async fn a_server_in_doubt_that_wants_tokens_now_is_reached_anew_with_somebodys() {
+    let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let processes = serving(move |number, sent| match (number, sent.method.as_str()) {
+        (0, "tools/list") => match asked.fetch_add(1, Ordering::SeqCst) {
+            0 => healthy(0, sent),
+            1 => Play::Status(404),
+            _ => Play::Fail(UpstreamError::Auth(Some(401))),
+        },
+        (0, _) => healthy(0, sent),
+        _ => Play::Fail(UpstreamError::Auth(Some(401))),
+    });
+    let (sink, upstream, _tasks) = started(&each_their_own(), &processes);
+    upstream.settled().await;
+    assert_eq!(upstream.status().state, State::Ready);
+    upstream.refresh();
+    sleep(Duration::from_secs(30)).await;
+    assert_eq!(upstream.status().state, State::Away);
+    assert!(sink.last().away);
 }
