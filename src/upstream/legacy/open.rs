@@ -326,31 +326,23 @@ impl OpenCall {
 
     /// Takes what is heard while the caller is asked: nobody can be told, and nothing may be lost (PROTOCOL D2c).
     pub(super) async fn take_in(&mut self, heard: Result<Heard, UpstreamError>) {
-        match heard {
+        let over = match heard {
             Ok(Heard::Happened(Happened::Event(event @ Event::Progress(_)))) => {
                 self.missed = Some(event);
+                return;
             }
-            Ok(Heard::Happened(Happened::Event(_))) => self.session.line.terms.drop_frame(),
-            Ok(Heard::Happened(Happened::Asked(request))) => self.consider(request).await,
-            Ok(Heard::Happened(Happened::Withdrawn(id))) => self.withdrawn(&id),
-            Ok(Heard::Happened(Happened::Ended(body))) => {
-                let over = self.ended(StatusCode::OK, body);
-                self.end_unheard(over);
-            }
-            Ok(Heard::Ended(status, body)) => {
-                let over = self.ended(status, body);
-                self.end_unheard(over);
-            }
+            Ok(Heard::Happened(Happened::Event(_))) => return self.session.line.terms.drop_frame(),
+            Ok(Heard::Happened(Happened::Asked(request))) => return self.consider(request).await,
+            Ok(Heard::Happened(Happened::Withdrawn(id))) => return self.withdrawn(&id),
+            Ok(Heard::Happened(Happened::Ended(body))) => self.ended(StatusCode::OK, body),
+            Ok(Heard::Ended(status, body)) => self.ended(status, body),
             Err(error) => {
                 self.refuse_questions();
                 self.exchange.give_up().await;
-                self.end_unheard(Err(error));
+                Err(error)
             }
-        }
-    }
-
-    /// It has ended, and waits for its caller alone: others of its session may be asked from here on.
-    fn end_unheard(&mut self, over: Result<Outcome, UpstreamError>) {
+        };
+        // It waits for its caller alone: others of its session may be asked from here on.
         self.over = Some(over);
         self.seat = None;
     }

@@ -256,18 +256,8 @@ impl Legacy {
             }
             reply => reply?,
         };
-        let outcome = ended(reply).await;
-        if let Outcome::InputRequired(InputRequired {
-            requests,
-            state: State::Parked(number),
-            hold,
-        }) = outcome
-        {
-            let inquiry = Inquiry {
-                number,
-                hold,
-                requests: requests.clone(),
-            };
+        if let Some(inquiry) = inquiry_of(ended(reply).await) {
+            let requests = inquiry.requests.clone();
             let task = inquirer(call, route);
             self.inquiries.keep(task, inquiry, &self.lot);
             return Ok(asks(requests));
@@ -318,17 +308,7 @@ impl Legacy {
                 Ok(reply) => reply,
                 Err(error) => return tracing::debug!(%error, "a task could not be answered"),
             };
-            if let Outcome::InputRequired(InputRequired {
-                requests,
-                state: State::Parked(number),
-                hold,
-            }) = ended(reply).await
-            {
-                let inquiry = Inquiry {
-                    number,
-                    hold,
-                    requests,
-                };
+            if let Some(inquiry) = inquiry_of(ended(reply).await) {
                 inquiries.keep(task, inquiry, &lot);
             }
         });
@@ -416,6 +396,23 @@ fn acknowledged(outcome: Outcome) -> Outcome {
     } else {
         outcome
     }
+}
+
+/// What is to be kept of an outcome that asks.
+fn inquiry_of(outcome: Outcome) -> Option<Inquiry> {
+    let Outcome::InputRequired(InputRequired {
+        requests,
+        state: State::Parked(number),
+        hold,
+    }) = outcome
+    else {
+        return None;
+    };
+    Some(Inquiry {
+        number,
+        hold,
+        requests,
+    })
 }
 
 /// Which task asks.

@@ -280,7 +280,7 @@ async fn errors_are_passed_on_as_they_came() {
 }
 
 #[tokio::test]
-async fn an_answer_of_another_era_ends_the_peer() {
+async fn an_answer_of_another_era_casts_doubt() {
     for play in [
         Play::Error(
             400,

@@ -8,7 +8,7 @@ use std::sync::{
 use futures_util::{FutureExt, future::BoxFuture, poll};
 
 use super::{
-    tests::{healthy, serving, started, tools},
+    tests::{Kept, healthy, serving, started, tools},
     *,
 };
 use crate::{
@@ -58,6 +58,37 @@ fn closed(processes: &Processes) -> Vec<usize> {
     closed.collect()
 }
 
+/// Polls a call until something has come about that it does not end with.
+async fn under_way(
+    call: &mut BoxFuture<'_, Result<Reply, UpstreamError>>,
+    come_about: impl Fn() -> bool,
+) {
+    while !come_about() {
+        assert!(poll!(call.as_mut()).is_pending());
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Ten calls of somebody's are refused, and the upstream is there as before: how often each of its transports was closed.
+async fn refused_ten_times_and_unharmed(processes: &Arc<Processes>) -> Vec<usize> {
+    let (sink, upstream, _tasks) = started(&an_address(), processes);
+    upstream.settled().await;
+    for _ in 0..10 {
+        assert!(by(&upstream, "ana").await.is_err());
+    }
+    sleep(Duration::from_secs(5)).await;
+    let status = upstream.status();
+    assert_eq!((status.state, status.failures), (State::Ready, 0));
+    assert_eq!(sink.count(), 1);
+    closed(processes)
+}
+
+/// Nothing was told of the upstream but that it came, and its first two processes go on.
+fn assert_unharmed(sink: &Kept, upstream: &Upstream, processes: &Processes) {
+    assert_eq!((upstream.status().state, sink.count()), (State::Ready, 1));
+    assert_eq!(closed(processes)[..2], [0, 0]);
+}
+
 /// SECURITY OPS-3, REL-2
 #[tokio::test(start_paused = true)]
 async fn ops_3_whose_own_process_dies_again_and_again_takes_nobody_elses_along() {
@@ -71,21 +102,14 @@ async fn ops_3_whose_own_process_dies_again_and_again_takes_nobody_elses_along()
     let mut bens = by(&upstream, "ben");
     assert!(poll!(bens.as_mut()).is_pending());
     processes.made()[0].until_count("tools/list", 1).await;
-    while processes.made().len() < 2 {
-        assert!(poll!(bens.as_mut()).is_pending());
-        tokio::task::yield_now().await;
-    }
+    under_way(&mut bens, || processes.made().len() >= 2).await;
     for _ in 0..50 {
         assert!(by(&upstream, "ana").await.is_err());
         sleep(Duration::from_secs(1)).await;
     }
     assert!(processes.made().len() >= 2 + 5, "five of hers died");
     assert!(poll!(bens.as_mut()).is_pending());
-    assert_eq!(upstream.status().state, State::Ready);
-    assert_eq!(
-        (sink.count(), closed(&processes)[..2].to_vec()),
-        (1, vec![0, 0])
-    );
+    assert_unharmed(&sink, &upstream, &processes);
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,15 +119,7 @@ async fn a_server_that_answers_was_reached_whatever_it_answers() {
             "tools/call" => Play::Status(status),
             _ => healthy(number, sent),
         });
-        let (sink, upstream, _tasks) = started(&an_address(), &processes);
-        upstream.settled().await;
-        for _ in 0..10 {
-            assert!(by(&upstream, "ana").await.is_err());
-        }
-        sleep(Duration::from_secs(5)).await;
-        let status = upstream.status();
-        assert_eq!((status.state, status.failures), (State::Ready, 0));
-        assert_eq!((sink.count(), closed(&processes)), (1, vec![0]));
+        assert_eq!(refused_ten_times_and_unharmed(&processes).await, [0]);
     }
 }
 
@@ -115,15 +131,7 @@ async fn a_session_that_one_caller_is_refused_is_no_connection_that_failed() {
         "initialize" if opened.fetch_add(1, Ordering::SeqCst) > 0 => Play::Status(429),
         _ => of_the_older_era(sent),
     });
-    let (sink, upstream, _tasks) = started(&an_address(), &processes);
-    upstream.settled().await;
-    for _ in 0..10 {
-        assert!(by(&upstream, "ana").await.is_err());
-    }
-    sleep(Duration::from_secs(5)).await;
-    let status = upstream.status();
-    assert_eq!((status.state, status.failures), (State::Ready, 0));
-    assert_eq!((sink.count(), closed(&processes)), (1, vec![0]));
+    assert_eq!(refused_ten_times_and_unharmed(&processes).await, [0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,18 +144,11 @@ async fn who_is_refused_a_process_of_their_own_takes_nobody_elses_along() {
     let (sink, upstream, _tasks) = started(&each_their_own(), &processes);
     upstream.settled().await;
     let mut anas = by(&upstream, "ana");
-    while processes.made().len() < 2 {
-        assert!(poll!(anas.as_mut()).is_pending());
-        tokio::task::yield_now().await;
-    }
+    under_way(&mut anas, || processes.made().len() >= 2).await;
     assert!(by(&upstream, "ben").await.is_err());
     sleep(Duration::from_secs(30)).await;
     assert!(poll!(anas.as_mut()).is_pending());
-    assert_eq!(upstream.status().state, State::Ready);
-    assert_eq!(
-        (sink.count(), closed(&processes)[..2].to_vec()),
-        (1, vec![0, 0])
-    );
+    assert_unharmed(&sink, &upstream, &processes);
 }
 
 /// PROTOCOL C4: it is asked again what it speaks, and as long as that is the same nothing ends.
@@ -199,10 +200,8 @@ async fn who_is_refused_a_session_takes_nobody_elses_along() {
     let (sink, upstream, _tasks) = started(&an_address(), &processes);
     upstream.settled().await;
     let mut anas = by(&upstream, "ana");
-    while processes.made()[0].sent_of("tools/call").is_empty() {
-        assert!(poll!(anas.as_mut()).is_pending());
-        tokio::task::yield_now().await;
-    }
+    let called = || processes.made()[0].sent_of("tools/call").len();
+    under_way(&mut anas, || called() == 1).await;
     assert!(by(&upstream, "ben").await.is_err());
     sleep(Duration::from_secs(10)).await;
     assert!(poll!(anas.as_mut()).is_pending());
@@ -259,10 +258,8 @@ async fn sessions_that_a_server_forgot_are_no_connections_that_failed() {
     }
     known_from.store(opened.load(Ordering::SeqCst), Ordering::SeqCst);
     let mut bens = by(&upstream, "ben");
-    while processes.made()[0].sent_of("tools/call").len() < 7 {
-        assert!(poll!(bens.as_mut()).is_pending());
-        tokio::task::yield_now().await;
-    }
+    let called = || processes.made()[0].sent_of("tools/call").len();
+    under_way(&mut bens, || called() == 7).await;
     for key in keys {
         let reply = by(&upstream, key).await;
         assert!(matches!(reply, Err(UpstreamError::Unavailable { .. })));
@@ -289,15 +286,7 @@ async fn an_answer_as_of_the_other_era_is_no_connection_that_failed() {
             _ if older => of_the_older_era(sent),
             _ => healthy(number, sent),
         });
-        let (sink, upstream, _tasks) = started(&an_address(), &processes);
-        upstream.settled().await;
-        for _ in 0..10 {
-            assert!(by(&upstream, "ana").await.is_err());
-        }
-        sleep(Duration::from_secs(5)).await;
-        let status = upstream.status();
-        assert_eq!((status.state, status.failures), (State::Ready, 0), "{code}");
-        assert_eq!((sink.count(), closed(&processes)[0]), (1, 0), "{code}");
+        assert_eq!(refused_ten_times_and_unharmed(&processes).await[0], 0);
     }
 }
 
