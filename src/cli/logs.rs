@@ -23,6 +23,9 @@ use tracing_subscriber::{
 use super::out;
 use crate::{app, config::Plan, sanitize::OwnCredentials, spans};
 
+/// What suits a service; of the telemetry's own machinery only what is wrong.
+const SERVICE: &str = "info,opentelemetry=warn";
+
 /// What no line holds: what is read before the configuration is cannot be known yet.
 static WITHHELD: LazyLock<OwnCredentials> = LazyLock::new(OwnCredentials::new);
 
@@ -36,7 +39,7 @@ pub(super) fn withhold(plan: &Plan) {
 /// # Errors
 /// When the filter cannot be read.
 pub(super) fn start(filter: Option<&str>, quiet: bool) -> Result<(), ParseError> {
-    let default = if quiet { "error" } else { "info" };
+    let default = if quiet { "error" } else { SERVICE };
     let filter = EnvFilter::builder().parse(filter.unwrap_or(default))?;
     let registry = tracing_subscriber::registry().with(filter);
     let started = if out::notes_to_terminal() {
@@ -167,6 +170,27 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn a_service_says_nothing_of_the_machinery_of_telemetry_but_what_is_wrong() {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let filter = EnvFilter::builder().parse(SERVICE).unwrap();
+        let layer = layer().with_writer(move || writer.clone());
+        let registry = tracing_subscriber::registry().with(filter).with(layer);
+        tracing::subscriber::with_default(registry, || {
+            tracing::info!(target: "opentelemetry", "a provider is set");
+            tracing::info!(target: "opentelemetry_sdk", "a reader is started");
+            tracing::warn!(target: "opentelemetry-otlp", "nobody takes spans");
+            tracing::info!("ready");
+        });
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(
+            text.contains("nobody takes spans") && text.contains("ready"),
+            "{text}"
+        );
     }
 
     #[test]
