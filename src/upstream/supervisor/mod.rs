@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    CredentialError, Peer, UpstreamError,
+    CredentialError, Peer, Reached, UpstreamError,
     bell::Spacing,
     connector::Connector,
     credentials::Credentials,
@@ -484,7 +484,11 @@ impl Board {
                     }
                     tracing::warn!(upstream = %self.id, list = kind.method(), %error, "a list could not be read");
                     failed += 1;
-                    unreachable += usize::from(matches!(error, UpstreamError::Unavailable { .. }));
+                    // One that answers is there; at first it is not known to be of any use.
+                    unreachable += usize::from(matches!(
+                        error,
+                        UpstreamError::Unavailable { reached, .. } if first || reached != Reached::Yes
+                    ));
                 }
             }
         }

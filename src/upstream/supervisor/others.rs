@@ -123,6 +123,34 @@ async fn a_server_that_answers_was_reached_whatever_it_answers() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_answered_with_a_status_keeps_its_value_and_ends_nobodys_call() {
+    for status in [429, 500] {
+        let busy = Arc::new(AtomicBool::new(false));
+        let is_busy = Arc::clone(&busy);
+        let processes = serving(move |number, sent| match sent.method.as_str() {
+            "tools/call" => Play::Hang,
+            "tools/list" if is_busy.load(Ordering::SeqCst) => Play::Status(status),
+            _ => healthy(number, sent),
+        });
+        let spec = UpstreamSpec {
+            poll: Duration::from_secs(5),
+            ..an_address()
+        };
+        let (sink, upstream, _tasks) = started(&spec, &processes);
+        upstream.settled().await;
+        let mut call = by(&upstream, "ana");
+        assert!(poll!(call.as_mut()).is_pending());
+        busy.store(true, Ordering::SeqCst);
+        let before = processes.made()[0].sent_of("tools/list").len();
+        sleep(Duration::from_secs(20)).await;
+        assert!(processes.made()[0].sent_of("tools/list").len() > before);
+        assert!(poll!(call.as_mut()).is_pending());
+        assert_eq!((upstream.status().state, sink.count()), (State::Ready, 1));
+        assert_eq!(closed(&processes), [0]);
+    }
+}
+
 /// Also where it is not asked again for a while.
 #[tokio::test(start_paused = true)]
 async fn a_session_that_one_caller_is_refused_is_no_connection_that_failed() {
