@@ -8,6 +8,7 @@
 pub mod active;
 mod asking;
 mod begin;
+mod blob;
 mod built_in;
 mod class;
 mod decoded;
