@@ -11,6 +11,7 @@ use std::{
 use super::{
     problem::{Findings, Place},
     reference::{self, Vars},
+    secrets::sounds_secret,
     tree::{Node, Origin, Scalar, Value, written},
     yaml,
 };
@@ -159,51 +160,4 @@ fn secret_place(path: &[String]) -> bool {
             .rev()
             .find(|step| step.parse::<usize>().is_err())
             .is_some_and(|key| sounds_secret(key))
-}
-
-/// Whether something of this name is likely a secret.
-pub(super) fn sounds_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase().replace(['-', '_'], "");
-    [
-        "token",
-        "secret",
-        "password",
-        "passwd",
-        "apikey",
-        "accesskey",
-        "privatekey",
-        "credential",
-        "authorization",
-        "cookie",
-        "bearer",
-        "signature",
-    ]
-    .iter()
-    .any(|word| name.contains(word))
-        || matches!(name.as_str(), "key" | "pat" | "pass" | "pwd" | "auth")
-        || name.ends_with("apitoken")
-}
-
-/// Whether this text looks like a secret whatever it is called: the marks that well-known issuers give theirs.
-pub(super) fn looks_secret(text: &str) -> bool {
-    const MARKS: [&str; 14] = [
-        "ghp_",
-        "gho_",
-        "ghs_",
-        "ghu_",
-        "github_pat_",
-        "glpat-",
-        "sk-",
-        "sk_live_",
-        "xoxb-",
-        "xoxp-",
-        "AKIA",
-        "AIza",
-        "eyJ",
-        "ntn_",
-    ];
-    text.len() >= 16
-        && (MARKS.iter().any(|mark| text.starts_with(mark))
-            || text.starts_with("Bearer ")
-            || text.starts_with("Basic "))
 }

@@ -15,6 +15,7 @@ mod raw;
 mod reference;
 mod render;
 mod schema;
+mod secrets;
 mod starter;
 mod tree;
 mod typed;

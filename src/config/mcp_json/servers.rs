@@ -17,8 +17,8 @@ use crate::{
     config::{
         Vars,
         check::is_loopback,
-        files::{looks_secret, sounds_secret},
         problem::{Findings, Place},
+        secrets::{self, looks_secret, sounds_secret},
         tree::{Entry, Node, Value},
     },
     protocol::UpstreamId,
@@ -232,43 +232,16 @@ impl<'v> Translation<'v> {
 
     /// A word of a command line, without the secret that it may hold.
     fn argument(&mut self, before: &str, word: Node, server: &Server<'_>) -> Node {
-        let Some(text) = word.as_text().map(str::to_owned) else {
+        let Some(text) = word.as_text() else {
             return word;
         };
-        let secret_flag = |flag: &str| {
-            let name = flag.trim_start_matches('-');
-            flag.starts_with('-')
-                && sounds_secret(name)
-                && !["file", "path", "dir"]
-                    .iter()
-                    .any(|end| name.ends_with(end))
-        };
-        let (head, secret, about) = if matches!(before, "--header" | "-H") && text.contains(':') {
-            let (name, value) = text.split_once(':').unwrap_or((&text, ""));
-            let space = value.len() - value.trim_start().len();
-            (text.len() - value.len() + space, true, name.to_owned())
-        } else if let Some((flag, value)) = text.split_once('=')
-            && (secret_flag(flag) || looks_secret(value))
-        {
-            (
-                flag.len() + 1,
-                true,
-                flag.trim_start_matches('-').to_owned(),
-            )
-        } else {
-            let secret = !text.starts_with('-') && (secret_flag(before) || looks_secret(&text));
-            let about = if secret_flag(before) {
-                before.trim_start_matches('-')
-            } else {
-                "secret"
-            };
-            (0, secret, about.to_owned())
-        };
-        if !secret {
+        let Some(secret) = secrets::in_word(before, text) else {
             return word;
-        }
-        let value = self.hidden(&text[head..], &about, "args", server);
-        Node::text(word.place, format!("{}{value}", &text[..head]))
+        };
+        let (head, value) = text.split_at(secret.start);
+        let about = secret.name.unwrap_or("secret");
+        let value = self.hidden(value, about, "args", server);
+        Node::text(word.place, format!("{head}{value}"))
     }
 
     fn env(&mut self, node: &Node, server: &mut Server<'_>) -> Option<Entry> {

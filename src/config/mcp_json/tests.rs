@@ -273,3 +273,77 @@ fn http_to_another_machine_is_taken_over_and_said() {
     assert_eq!(plan.upstreams.len(), 1);
     assert!(notes[0].contains("plain_http"));
 }
+
+/// The words of the command `docker` with these arguments, as imported, and the variables that are to be set.
+fn imported_words(args: &[&str]) -> (Vec<String>, Vec<String>) {
+    let import = imported_program(&serde_json::json!({ "command": "docker", "args": args }));
+    let names = |import: &Import| import.exports.iter().map(|one| one.name.clone()).collect();
+    let exports = names(&import);
+    let files = Files::with(&import.yaml);
+    // A reference stands for its own name.
+    let named = |name: &str| Some(format!("<{name}>"));
+    let plan = load(&files.path("usher.yaml"), &named).expect("loads");
+    (words(&plan, "a")[1..].to_vec(), exports)
+}
+
+/// The import of one server, `a`, that is this object.
+fn imported_program(server: &impl std::fmt::Display) -> Import {
+    let files = Files::new();
+    let file = format!(r#"{{"mcpServers":{{"a":{server}}}}}"#);
+    files.add("mcp.json", &file);
+    imported(&files, &["mcp.json"])
+}
+
+#[test]
+fn a_secret_that_is_joined_to_its_flag_is_hidden_and_the_next_word_stays() {
+    for (args, wanted, export) in [
+        (
+            &["run", "--env=API_KEY=abcdef12345", "ghcr.io/x/srv:1"][..],
+            &["run", "--env=API_KEY=<A_API_KEY>", "ghcr.io/x/srv:1"][..],
+            "A_API_KEY",
+        ),
+        (
+            &["--header=Authorization: Bearer abcdef123456789", "serve"],
+            &["--header=Authorization: Bearer <A_TOKEN>", "serve"],
+            "A_TOKEN",
+        ),
+        (
+            &["--token=abcdef12345", "serve"],
+            &["--token=<A_TOKEN>", "serve"],
+            "A_TOKEN",
+        ),
+        (
+            &["--token", "abcdef12345==", "serve"],
+            &["--token", "<A_TOKEN>", "serve"],
+            "A_TOKEN",
+        ),
+        (
+            &["--key=ghp_0123456789abcdef", "--api-key", "--verbose"],
+            &["--key=<A_KEY>", "--api-key", "--verbose"],
+            "A_KEY",
+        ),
+    ] {
+        let (words, exports) = imported_words(args);
+        assert_eq!(words, wanted);
+        assert_eq!(exports, [export]);
+    }
+}
+
+#[test]
+fn words_that_only_stand_by_a_secrets_name_are_left_alone() {
+    for args in [
+        ["--max-tokens", "4096"],
+        ["--maxTokens", "4096"],
+        ["--max_tokens=4096", "serve"],
+        ["--password-stdin", "serve"],
+        ["--no-auth-token", "serve"],
+        ["--token-file", "/run/token"],
+        ["--tokenfile=/run/token", "serve"],
+        ["-e", "API_KEY"],
+        ["--root=/key=token", "serve"],
+    ] {
+        let (words, exports) = imported_words(&args);
+        assert_eq!(words, args);
+        assert_eq!(exports, [""; 0], "{args:?}");
+    }
+}
