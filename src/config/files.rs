@@ -11,7 +11,7 @@ use std::{
 use super::{
     problem::{Findings, Place},
     reference::{self, Vars},
-    secrets::sounds_secret,
+    secrets::{holds_secret, sounds_secret},
     tree::{Node, Origin, Scalar, Value, written},
     yaml,
 };
@@ -125,11 +125,13 @@ impl Gathering<'_> {
     }
 }
 
-/// The text with every written value blotted out that stands where secrets stand, so that it can be shown.
+/// The text with every written value blotted out that stands where secrets stand or holds one, so that it can be shown.
 pub(super) fn blotted(text: &str, tree: &mut Node) -> String {
     let mut blots: Vec<(usize, usize)> = Vec::new();
     tree.each_scalar(&mut Vec::new(), &mut |path, place, scalar| {
-        if scalar.origin == Origin::Written && !scalar.text.contains("${") && secret_place(path) {
+        let placed = secret_place(path) && !scalar.text.contains("${");
+        let secret = placed || holds_secret(&scalar.text);
+        if scalar.origin == Origin::Written && secret {
             blots.push((place.start, place.end));
         }
     });

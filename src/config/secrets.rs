@@ -93,7 +93,105 @@ pub(super) fn in_word<'t>(before: &'t str, word: &'t str) -> Option<Secret<'t>> 
             });
         }
     }
+    let name = is_url(word).then_some("url");
+    holds_secret(word).then_some(Secret { start: 0, name })
+}
+
+/// Whether a secret stands anywhere in this text, references aside: the password of an address, `token=…` among other pairs, a
+/// member of an object.
+pub(super) fn holds_secret(text: &str) -> bool {
+    let text = &without_references(text);
+    looks_secret(text) || has_password(text) || pairs_secret(text) || has_secret_member(text)
+}
+
+fn without_references(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        out.push_str(before);
+        rest = after.split_once('}').map_or("", |(_, tail)| tail);
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Whether the words of a script hold a secret; what the shell puts in (`$NAME`) is none.
+pub(super) fn script_holds_secret(script: &str) -> bool {
+    let mut before = "";
+    script.split_whitespace().any(|word| {
+        let word = word.trim_matches(['"', '\'', ';']);
+        let found = in_word(before, word).is_some_and(|secret| {
+            let value = word[secret.start..].trim_start_matches(['"', '\'']);
+            !value.starts_with('$')
+        });
+        before = word;
+        found
+    })
+}
+
+/// What stands before the `@` of an address, and where it begins.
+pub(super) fn userinfo(text: &str) -> Option<(usize, &str)> {
+    let start = text.find("://")? + "://".len();
+    let authority = text[start..].split(['/', '?', '#']).next()?;
+    let end = authority.rfind('@')?;
+    Some((start, &authority[..end]))
+}
+
+/// User and password; a colon within a reference parts nothing.
+pub(super) fn user_and_password(info: &str) -> Option<(&str, &str)> {
+    let mut inside = false;
+    for (at, char) in info.char_indices() {
+        match char {
+            '{' => inside = true,
+            '}' => inside = false,
+            ':' if !inside => return Some((&info[..at], &info[at + 1..])),
+            _ => {}
+        }
+    }
     None
+}
+
+fn is_url(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(scheme, _)| {
+        scheme
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"+-.:".contains(&byte))
+    })
+}
+
+/// `postgres://user:password@host`; at an address of the web the user alone is one (`https://TOKEN@host`). People write `#` and
+/// `?` into passwords, whatever the grammar of addresses says.
+fn has_password(text: &str) -> bool {
+    let Some((_, rest)) = text.split_once("://") else {
+        return false;
+    };
+    let authority = rest.split('/').next().unwrap_or_default();
+    let Some((info, _)) = authority.rsplit_once('@') else {
+        return false;
+    };
+    let (user, secret) = match info.split_once(':') {
+        Some((user, password)) => (user, !password.is_empty()),
+        None => (info, text.starts_with("http") && !info.is_empty()),
+    };
+    secret && !user.contains(['?', '#'])
+}
+
+fn pairs_secret(text: &str) -> bool {
+    text.split(['?', '&', ';', '#', ',', ' ', '\n'])
+        .filter_map(assignment)
+        .any(|(name, value)| names_secret(name.trim_start_matches('-')) && !value.is_empty())
+}
+
+/// `{"Authorization": "Bearer …"}`, wherever the object stands.
+fn has_secret_member(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('"').collect();
+    parts.windows(3).any(|window| match window {
+        [key, between, value] => {
+            let value = value.trim_start_matches("Bearer").trim();
+            between.trim() == ":" && names_secret(key) && !value.is_empty()
+        }
+        _ => false,
+    })
 }
 
 /// The name of a flag whose value, the next word, is a secret.

@@ -6,6 +6,7 @@ use std::{
 };
 
 use http::Uri;
+use percent_encoding::percent_decode_str;
 
 use super::{
     Export,
@@ -18,7 +19,7 @@ use crate::{
         Vars,
         check::is_loopback,
         problem::{Findings, Place},
-        secrets::{self, looks_secret, sounds_secret},
+        secrets::{self, holds_secret, sounds_secret},
         tree::{Entry, Node, Value},
     },
     protocol::UpstreamId,
@@ -154,7 +155,7 @@ impl<'v> Translation<'v> {
                 members.push(self.copy(cwd, "cwd", &server));
             }
         } else if let Some(url) = url {
-            self.address(url, node, &server, &mut members);
+            self.address(url, node, &server, &mut members, findings);
         } else {
             findings.report(
                 entry.key_place,
@@ -211,17 +212,18 @@ impl<'v> Translation<'v> {
 
     fn command(&mut self, command: &Entry, node: &Node, server: &Server<'_>) -> Entry {
         let place = command.node.place;
-        let mut words = vec![self.node(&command.node, server)];
         // Some files give the whole command as a list.
-        if let Value::List(items) = &command.node.value {
-            words = items.iter().map(|item| self.node(item, server)).collect();
-        }
+        let own = match &command.node.value {
+            Value::List(items) => items.as_slice(),
+            Value::Scalar(_) | Value::Map(_) => std::slice::from_ref(&command.node),
+        };
         let args = node.member("args").map(Node::items).unwrap_or_default();
+        let mut words = Vec::new();
         let mut before = "";
-        for arg in args {
-            let translated = self.node(arg, server);
+        for word in own.iter().chain(args) {
+            let translated = self.node(word, server);
             words.push(self.argument(before, translated, server));
-            before = arg.as_text().unwrap_or_default();
+            before = word.as_text().unwrap_or_default();
         }
         Entry {
             key: "command".into(),
@@ -235,6 +237,13 @@ impl<'v> Translation<'v> {
         let Some(text) = word.as_text() else {
             return word;
         };
+        // A reference for the whole script would hide what the program is.
+        if is_script(before, text) {
+            if secrets::script_holds_secret(text) {
+                self.left("args", server);
+            }
+            return word;
+        }
         let Some(secret) = secrets::in_word(before, text) else {
             return word;
         };
@@ -252,7 +261,7 @@ impl<'v> Translation<'v> {
                 continue;
             };
             let translated = self.text(text, server);
-            let value = if sounds_secret(&entry.key) || looks_secret(text) {
+            let value = if sounds_secret(&entry.key) || holds_secret(text) {
                 self.hidden(&translated, &entry.key, "env", server)
             } else {
                 translated
@@ -271,9 +280,17 @@ impl<'v> Translation<'v> {
         })
     }
 
-    fn address(&mut self, url: &Entry, node: &Node, server: &Server<'_>, members: &mut Vec<Entry>) {
+    fn address(
+        &mut self,
+        url: &Entry,
+        node: &Node,
+        server: &Server<'_>,
+        members: &mut Vec<Entry>,
+        findings: &mut Findings,
+    ) {
         let text = self.text(url.node.as_text().unwrap_or_default(), server);
         let text = self.without_query_secrets(&text, server);
+        let (text, auth) = self.credentials(&text, url, server, findings);
         let plain = text.parse::<Uri>().is_ok_and(|uri| {
             uri.scheme_str() == Some("http") && uri.host().is_some_and(|host| !is_loopback(host))
         });
@@ -299,6 +316,9 @@ impl<'v> Translation<'v> {
         if kind == Some("sse") {
             add("transport", Node::text(place, "sse"));
         }
+        if let Some(auth) = auth {
+            add("auth", auth);
+        }
         if let Some(headers) = node.entry("headers") {
             let mut translated = Vec::new();
             for entry in headers.node.entries() {
@@ -319,6 +339,54 @@ impl<'v> Translation<'v> {
         }
     }
 
+    /// An address without the user and password in it, and those as `auth`.
+    fn credentials(
+        &mut self,
+        text: &str,
+        url: &Entry,
+        server: &Server<'_>,
+        findings: &mut Findings,
+    ) -> (String, Option<Node>) {
+        let Some((start, info)) = secrets::userinfo(text) else {
+            return (text.to_owned(), None);
+        };
+        let bare = format!("{}{}", &text[..start], &text[start + info.len() + 1..]);
+        let both = secrets::user_and_password(info)
+            .filter(|(user, password)| !user.is_empty() && !password.is_empty());
+        let Some((user, password)) = both else {
+            findings.report(
+                url.node.place,
+                format!("{}.url", server.name),
+                "an address with a user or a password in it, but not both",
+                "write who calls as a header: `\"headers\": {\"Authorization\": …}`",
+            );
+            return (bare, None);
+        };
+        // Not the place of the address: what is unknown about these must not silence what is wrong with that.
+        let place = url.key_place;
+        let mut member = |key: &str, value: &str| {
+            let value = percent_decode_str(value).decode_utf8_lossy();
+            Entry {
+                key: key.into(),
+                key_place: place,
+                node: Node::text(place, self.hidden(&value, key, "url", server)),
+            }
+        };
+        let pair = vec![member("user", user), member("password", password)];
+        let basic = Entry {
+            key: "basic".into(),
+            key_place: place,
+            node: Node::map(place, pair),
+        };
+        if self.mode == Mode::Import && info.contains('%') {
+            self.notes.push(format!(
+                "the user and password in the address of `{}` have `%XX` in them: export what that stands for",
+                server.name
+            ));
+        }
+        (bare, Some(Node::map(place, vec![basic])))
+    }
+
     fn without_query_secrets(&mut self, url: &str, server: &Server<'_>) -> String {
         let Some((head, query)) = url.split_once('?') else {
             return url.to_owned();
@@ -337,6 +405,9 @@ impl<'v> Translation<'v> {
 
     /// A secret as a reference to a variable; itself if it is a reference already, or is to be used.
     fn hidden(&mut self, value: &str, about: &str, part: &str, server: &Server<'_>) -> String {
+        if value.contains("${") && holds_secret(value) {
+            self.left(part, server);
+        }
         if self.mode == Mode::Serve || value.is_empty() || value.contains("${") {
             return value.to_owned();
         }
@@ -373,6 +444,17 @@ impl<'v> Translation<'v> {
         );
         self.export(&name, from);
         format!("{scheme}${{env:{name}}}")
+    }
+
+    /// Says that a secret may still stand where no reference could take its place.
+    fn left(&mut self, part: &str, server: &Server<'_>) {
+        let note = format!(
+            "`{}.{part}` still holds what may be a secret, within other text: put `${{env:NAME}}` in its place",
+            server.name
+        );
+        if self.mode == Mode::Import && !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
     }
 
     fn copy(&mut self, entry: &Entry, key: &str, server: &Server<'_>) -> Entry {
@@ -432,6 +514,15 @@ impl<'v> Translation<'v> {
             });
         }
     }
+}
+
+/// Whether this word is a program for the interpreter before it: `sh -c "…"`.
+fn is_script(before: &str, word: &str) -> bool {
+    let takes_one = matches!(
+        before,
+        "-c" | "-ec" | "-ic" | "-lc" | "-lic" | "/c" | "/C" | "-Command"
+    );
+    takes_one && word.contains(char::is_whitespace)
 }
 
 /// A key of our grammar made of any name: `GitHub (work)` is `github-work`.

@@ -347,3 +347,146 @@ fn words_that_only_stand_by_a_secrets_name_are_left_alone() {
         assert_eq!(exports, [""; 0], "{args:?}");
     }
 }
+
+#[test]
+fn a_secret_within_an_argument_makes_the_argument_a_reference() {
+    for (args, wanted) in [
+        (
+            ["server", "postgresql://bob:hunter2@db/x"],
+            ["server", "<A_URL>"],
+        ),
+        (
+            ["server", "mongodb://bob:hun#ter2@db:1/x"],
+            ["server", "<A_URL>"],
+        ),
+        (["server", "redis://:hunter2@db"], ["server", "<A_URL>"]),
+        (
+            ["--dsn=redis://:hunter2@db", "serve"],
+            ["--dsn=<A_URL>", "serve"],
+        ),
+        (
+            ["mcp-remote", "https://mcp.example.com/mcp?token=abcdef123"],
+            ["mcp-remote", "<A_URL>"],
+        ),
+        (
+            ["-e", "DB_PASSWORD=hunter22"],
+            ["-e", "DB_PASSWORD=<A_DB_PASSWORD>"],
+        ),
+        (
+            ["--env", "API_KEY=abcdef12345"],
+            ["--env", "API_KEY=<A_API_KEY>"],
+        ),
+        (
+            ["--headers", r#"{"Authorization": "Bearer ntn_xyz"}"#],
+            ["--headers", "<A_SECRET>"],
+        ),
+    ] {
+        let (words, exports) = imported_words(&args);
+        assert_eq!(words, wanted);
+        assert_eq!(exports.len(), 1, "{args:?}");
+    }
+    for plain in [
+        ["clone", "ssh://git@host/x"],
+        ["get", "https://registry.example.com:8443/@scope/x"],
+        ["get", "https://example.com?to=me:you@example.com"],
+        ["--db", "postgres://db.example.com:5432/x"],
+        ["--json", r#"{"max_tokens": 5, "token": 7}"#],
+    ] {
+        let (words, exports) = imported_words(&plain);
+        assert_eq!(words, plain);
+        assert_eq!(exports, [""; 0], "{plain:?}");
+    }
+}
+
+#[test]
+fn a_secret_in_a_command_that_is_a_list_is_hidden_too() {
+    let import = imported_program(&serde_json::json!({
+        "command": ["x", "--token", "listMARKER"],
+        "args": ["--api-key", "argsMARKER"],
+    }));
+    assert!(!import.yaml.contains("MARKER"), "{}", import.yaml);
+}
+
+#[test]
+fn a_variable_whose_value_holds_a_secret_becomes_a_reference() {
+    let import = imported_program(&serde_json::json!({
+        "command": "x",
+        "env": {
+            "DATABASE_URL": "postgres://u:MARKER@h/db",
+            "NOTION_HEADERS": r#"{"Authorization": "Bearer MARKER"}"#,
+            "ADO": "Server=db;User Id=sa;Password=MARKER",
+            "HOST": "postgres://h:5432/db",
+        },
+    }));
+    assert!(!import.yaml.contains("MARKER"), "{}", import.yaml);
+    assert!(import.yaml.contains("h:5432"), "{}", import.yaml);
+    let names: Vec<&str> = import.exports.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["DATABASE_URL", "NOTION_HEADERS", "ADO"]);
+}
+
+#[test]
+fn a_secret_that_no_reference_can_replace_is_told() {
+    let notes = |args: &[&str]| {
+        imported_program(&serde_json::json!({ "command": "sh", "args": args })).notes
+    };
+    for args in [
+        ["-c", "API_KEY=abcdef123456 exec srv"],
+        ["-c", "exec srv --token abcdef123456"],
+        ["--db", "postgres://bob:hunter2@${HOST}/x"],
+    ] {
+        let notes = notes(&args);
+        assert_eq!(notes.len(), 1, "{args:?}");
+        assert!(notes[0].contains("may be a secret"), "{notes:?}");
+    }
+    for args in [
+        ["-c", "exec srv --token \"$TOKEN\" --root /"],
+        ["--db", "postgres://bob:${PASSWORD}@${HOST}/x"],
+        ["--headers", r#"{"Authorization": "Bearer ${TOKEN}"}"#],
+    ] {
+        assert_eq!(notes(&args), [""; 0], "{args:?}");
+    }
+}
+
+#[test]
+fn the_user_and_password_of_an_address_become_its_auth() {
+    let files = Files::new();
+    let path = files.add(
+        "mcp.json",
+        r#"{"servers":{"a":{"url":"https://us%40er:passw0rd@host/mcp"},"b":{"url":"https://${env:ME}:${env:PW}@host/"}}}"#,
+    );
+    let import = imported(&files, &["mcp.json"]);
+    assert!(!import.yaml.contains("passw0rd"), "{}", import.yaml);
+    assert!(!import.yaml.contains('@'), "{}", import.yaml);
+    let names: Vec<&str> = import.exports.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["A_USER", "A_PASSWORD", "ME", "PW"]);
+    files.add("usher.yaml", &import.yaml);
+    drop(load(&files.path("usher.yaml"), &everything_set).expect("loads"));
+
+    let (plan, _) = load_mcp_json(&path, &everything_set).expect("loads");
+    let Endpoint::Http(http) = endpoint(&plan, "a") else {
+        panic!("an address");
+    };
+    assert_eq!(http.url, "https://host/mcp");
+}
+
+#[test]
+fn a_password_in_an_address_is_in_no_message() {
+    let files = Files::new();
+    for url in [
+        "https://passw0rd@host/mcp",
+        "https://:passw0rd@host/mcp",
+        "ftp://user:passw0rd@host/mcp",
+    ] {
+        let file = serde_json::json!({ "mcpServers": { "a": { "url": url } } });
+        let path = files.add("mcp.json", &file.to_string());
+        for rejected in [
+            import(std::slice::from_ref(&path), &vars).expect_err("wrong"),
+            load_mcp_json(&path, &vars).expect_err("wrong"),
+        ] {
+            let drawn = rejected.drawn(crate::config::Colour::Plain);
+            assert!(!drawn.contains("passw0rd"), "{drawn}");
+            assert!(!drawn.contains("basic:"), "{drawn}");
+            assert_eq!(rejected.problems.len(), 1, "{drawn}");
+        }
+    }
+}
