@@ -68,6 +68,11 @@ pub(super) async fn run(args: Args) -> Ended {
                 .to_owned(),
         );
     }
+    notes.extend(plan.loaded.in_clear().iter().map(|path| {
+        format!(
+            "{path} may be a secret that stands in the file: `${{env:NAME}}` keeps it out of it"
+        )
+    }));
     let mut members = vec![("ok", Json::of(&true)), ("notes", Json::of(&notes))];
     if !args.connect {
         if args.json {

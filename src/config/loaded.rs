@@ -5,7 +5,10 @@
 
 use std::fmt;
 
-use super::tree::{Entry, Node, Origin, Scalar, Value};
+use super::{
+    secrets,
+    tree::{Entry, Node, Origin, Scalar, Value, written},
+};
 use crate::json::{Edits, Fate, Json};
 
 /// Stands for a value that is not shown.
@@ -13,35 +16,53 @@ pub(super) const SET: &str = "(set)";
 
 /// A configuration as it stands in its file, with what it includes.
 #[derive(Clone)]
-pub struct Loaded(Json);
+pub struct Loaded {
+    json: Json,
+    in_clear: Vec<String>,
+}
 
 impl Loaded {
     pub(super) fn of(tree: &Node) -> Self {
-        Self(shown(tree, false))
+        Self {
+            json: shown(tree, false),
+            in_clear: in_clear(tree),
+        }
     }
 
     /// As an object; `${env:NAME}` and `${file:/path}` where those stand, `(set)` for the environment of programs.
     pub const fn json(&self) -> &Json {
-        &self.0
+        &self.json
+    }
+
+    /// Where in the `command` and the `env` of an upstream something is written out that may be a secret, as
+    /// `upstreams.github.env.TOKEN`.
+    pub fn in_clear(&self) -> &[String] {
+        &self.in_clear
     }
 
     /// The same with the limits of another one, in their old place: the same limits make no difference.
     #[must_use]
     pub fn with_limits_of(&self, other: &Self) -> Self {
-        let limits = other.0.root().member("limits");
-        let limits = limits.map(|limits| other.0.slice(limits));
-        Self(limited(&self.0, limits.as_ref()))
+        let limits = other.json.root().member("limits");
+        let limits = limits.map(|limits| other.json.slice(limits));
+        Self {
+            json: limited(&self.json, limits.as_ref()),
+            in_clear: self.in_clear.clone(),
+        }
     }
 
     /// Whether they say the same of everything but limits.
     pub fn differs_in_limits_alone(&self, other: &Self) -> bool {
-        limited(&self.0, None) == limited(&other.0, None)
+        limited(&self.json, None) == limited(&other.json, None)
     }
 }
 
 impl Default for Loaded {
     fn default() -> Self {
-        Self(Json::empty_object())
+        Self {
+            json: Json::empty_object(),
+            in_clear: Vec::new(),
+        }
     }
 }
 
@@ -49,6 +70,38 @@ impl fmt::Debug for Loaded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Loaded(..)")
     }
+}
+
+fn in_clear(tree: &Node) -> Vec<String> {
+    let mut found = Vec::new();
+    let upstreams = tree.member("upstreams").map(Node::entries);
+    for Entry { key, node, .. } in upstreams.unwrap_or_default() {
+        let words = node.member("command").map(Node::items);
+        let mut before = "";
+        for (index, word) in words.unwrap_or_default().iter().enumerate() {
+            if written_out(word).is_some_and(|text| secrets::is_told_in(before, text)) {
+                let index = index.to_string();
+                found.push(written(&["upstreams", key, "command", &index]));
+            }
+            before = word.as_text().unwrap_or_default();
+        }
+        let variables = node.member("env").map(Node::entries);
+        for Entry {
+            key: name, node, ..
+        } in variables.unwrap_or_default()
+        {
+            if written_out(node).is_some_and(|text| secrets::is_told_by(name, text)) {
+                found.push(written(&["upstreams", key, "env", name]));
+            }
+        }
+    }
+    found
+}
+
+/// The text of a value that stands in the file itself.
+fn written_out(node: &Node) -> Option<&str> {
+    let scalar = node.scalar()?;
+    (scalar.origin == Origin::Written).then(|| node.as_text())?
 }
 
 /// The same with these limits, or with none.

@@ -57,6 +57,20 @@ pub(super) fn looks_secret(text: &str) -> bool {
             || text.starts_with("Basic "))
 }
 
+/// Whether this word of a command tells a secret to whoever reads it.
+pub(super) fn is_told_in(before: &str, word: &str) -> bool {
+    if is_script(before, word) {
+        return script_holds_secret(word);
+    }
+    in_word(before, word).is_some_and(|secret| secret.start < word.len())
+}
+
+/// Whether the value of this variable tells a secret to whoever reads it; the path of a file does not.
+pub(super) fn is_told_by(name: &str, value: &str) -> bool {
+    let is_path = value.starts_with(['/', '~', '.']);
+    (names_secret(name) && !is_path && !value.is_empty()) || holds_secret(value)
+}
+
 /// The secret in one word of a command, which may be the value of the word `before` it.
 pub(super) fn in_word<'t>(before: &'t str, word: &'t str) -> Option<Secret<'t>> {
     if matches!(before, "--header" | "-H")
@@ -113,6 +127,15 @@ fn without_references(text: &str) -> String {
     }
     out.push_str(rest);
     out
+}
+
+/// Whether this word is a program for the interpreter before it: `sh -c "…"`.
+pub(super) fn is_script(before: &str, word: &str) -> bool {
+    let takes_one = matches!(
+        before,
+        "-c" | "-ec" | "-ic" | "-lc" | "-lic" | "/c" | "/C" | "-Command"
+    );
+    takes_one && word.contains(char::is_whitespace)
 }
 
 /// Whether the words of a script hold a secret; what the shell puts in (`$NAME`) is none.

@@ -238,7 +238,7 @@ impl<'v> Translation<'v> {
             return word;
         };
         // A reference for the whole script would hide what the program is.
-        if is_script(before, text) {
+        if secrets::is_script(before, text) {
             if secrets::script_holds_secret(text) {
                 self.left("args", server);
             }
@@ -514,15 +514,6 @@ impl<'v> Translation<'v> {
             });
         }
     }
-}
-
-/// Whether this word is a program for the interpreter before it: `sh -c "…"`.
-fn is_script(before: &str, word: &str) -> bool {
-    let takes_one = matches!(
-        before,
-        "-c" | "-ec" | "-ic" | "-lc" | "-lic" | "/c" | "/C" | "-Command"
-    );
-    takes_one && word.contains(char::is_whitespace)
 }
 
 /// A key of our grammar made of any name: `GitHub (work)` is `github-work`.

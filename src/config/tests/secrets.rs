@@ -46,6 +46,26 @@ fn variables_of_programs_may_be_written_out() {
 }
 
 #[test]
+fn what_may_be_a_secret_in_a_command_or_its_variables_is_told_by_its_place() {
+    let plan = Files::with(
+        "upstreams:\n\
+         \x20 d:\n\
+         \x20   command: [npx, x, --token, supersecretvalue123, --max-tokens, 5, --password, \"${env:TOKEN}\"]\n\
+         \x20   env: { API_TOKEN: supersecretvalue123, DB: \"postgres://u:pw@h/d\", MAX_TOKENS: 5, A_TOKEN: \"${env:TOKEN}\" }\n\
+         \x20 s: { command: [sh, -c, \"srv --token $TOKEN\"], env: { GOOGLE_CREDENTIALS: /etc/google.json } }\n",
+    )
+    .plan();
+    assert_eq!(
+        plan.loaded.in_clear(),
+        [
+            "upstreams.d.command[3]",
+            "upstreams.d.env.API_TOKEN",
+            "upstreams.d.env.DB",
+        ]
+    );
+}
+
+#[test]
 fn a_resolved_secret_is_in_no_message_even_where_it_is_wrong() {
     let files = Files::with(
         "listen: { address: \"${env:TOKEN}\", tls: \"${env:TOKEN}\" }\n\
