@@ -31,7 +31,7 @@ Examples:
   usher demo
   usher demo --port 9000
 
-Ctrl-C ends it. Nothing is read from or written to disk or network.")]
+Ctrl-C ends it. Nothing is written to disk, calls are not recorded, and nothing leaves this machine.")]
 pub(super) struct Args {
     /// The port on 127.0.0.1
     #[arg(long, default_value_t = 8808)]
@@ -80,6 +80,7 @@ fn plan(port: u16, program: &Path, servers: &crate::demo::Demo) -> Result<Plan, 
     let quoted = |text: &str| Json::string(text).as_str().to_owned();
     config::of_text(&format!(
         "listen: {{ address: \"{address}\" }}\n\
+         audit: off\n\
          upstreams:\n\
          \x20 travel: {{ command: [{}, demo-travel] }}\n\
          \x20 weather: {{ url: {} }}\n\
@@ -239,6 +240,7 @@ mod tests {
         let ids: Vec<&str> = plan.upstreams.iter().map(|one| one.id.as_str()).collect();
         assert_eq!(ids, ["travel", "weather", "calendar"]);
         assert!(plan.listen.address.ip().is_loopback());
+        assert!(plan.audit.is_none(), "it writes nothing to disk");
     }
 
     #[test]

@@ -71,9 +71,13 @@ pub(super) fn run(args: &Args) -> Ended {
         Some(operator) => out::line(&format!(
             "the policies permit {operator:?} alone; `auth` in {file} says how users are known"
         )),
-        None => {
-            out::line("the policies permit nobody to use anything until you name somebody there")
-        }
+        None if made => out::line(&format!(
+            "no policy is in force yet: everybody who reaches this machine's loopback may use everything. Before you take the \
+             `#` off `policy` in {file}, name somebody in {shown}: as they are they permit nobody"
+        )),
+        None => out::line(&format!(
+            "once they are in force they permit nobody to use anything: name somebody in {shown} before that"
+        )),
     }
     out::line(&format!(
         "next: usher check -c {file}, usher policy test --dir {shown}"

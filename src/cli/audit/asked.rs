@@ -34,8 +34,8 @@ pub(super) struct Asked {
     /// input_required where the client was asked something first
     #[arg(long)]
     outcome: Option<String>,
-    /// What was decided: permit or deny
-    #[arg(long)]
+    /// What was decided
+    #[arg(long, value_parser = ["permit", "deny"])]
     decision: Option<String>,
     /// The reason of a refusal, such as `policy_denied`
     #[arg(long)]

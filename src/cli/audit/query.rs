@@ -25,7 +25,7 @@ Examples:
   usher audit query                                            the newest 100
   usher audit query --since 1h --principal ana                 what ana did in the last hour
   usher audit query --tool github_delete_repo --decision deny  who was refused it
-  usher audit query --finding secret --json | jq .record.event where secrets were found
+  usher audit query --finding secret --json | jq .record.event # where secrets were found
   usher audit query --ref 3f9a-17                              one call: its decision and its outcome
   usher audit query --since 2026-11-01 --until 2026-12-01 --limit 0 --json > november.jsonl")]
 pub(in crate::cli) struct Args {
