@@ -86,9 +86,8 @@ pub(super) async fn call(args: CallArgs) -> Ended {
     let params = meta::object_of(&[("name", Json::string(&args.tool)), ("arguments", arguments)]);
     ask(&args.shared, methods::TOOLS_CALL, params, |result| {
         shown::content(result);
-        let failed = result.root().member("isError").and_then(Node::as_bool);
-        if failed == Some(true) {
-            out::problem("the tool says that it failed");
+        if let Some(failure) = failure(result) {
+            out::problem(&failure);
         }
     })
     .await
@@ -145,7 +144,7 @@ async fn ask(shared: &Shared, method: &str, params: Json, show: impl FnOnce(&Jso
         Err(refused) => {
             shown::refusal(&refused, shared.json);
             if !shared.json && refused.is_unknown_name() {
-                suggest(&gateway, method, &params).await;
+                suggest(&gateway, &shared.place, method, &params).await;
             }
             gateway.close().await;
             return Ended::Failed;
@@ -171,8 +170,27 @@ async fn ask(shared: &Shared, method: &str, params: Json, show: impl FnOnce(&Jso
     }
 }
 
+/// Whose word it is that a call failed, where it failed. A gateway lets nobody but itself give a reason of its own.
+fn failure(result: &Json) -> Option<String> {
+    let root = result.root();
+    if root.member("isError").and_then(Node::as_bool) != Some(true) {
+        return None;
+    }
+    let reason = root
+        .member(meta::META)
+        .and_then(|about| about.member("dev.usher/reason"))
+        .and_then(Node::as_str);
+    Some(reason.map_or_else(
+        || "the tool says that it failed".to_owned(),
+        |reason| {
+            let reason = out::tame(&reason);
+            format!("the gateway says this, not the tool: `{reason}`")
+        },
+    ))
+}
+
 /// Says what is called nearly so, or where all names are.
-async fn suggest(gateway: &Gateway, method: &str, params: &Json) {
+async fn suggest(gateway: &Gateway, place: &Where, method: &str, params: &Json) {
     let kind = match method {
         methods::TOOLS_CALL => ListKind::Tools,
         methods::PROMPTS_GET => ListKind::Prompts,
@@ -183,22 +201,33 @@ async fn suggest(gateway: &Gateway, method: &str, params: &Json) {
         .find_map(|key| params.root().member(key).and_then(Node::as_str))
         .unwrap_or_default();
     // Without a list there is nothing to suggest, and the refusal has been told.
-    let names: Vec<String> = gateway
-        .list(kind)
-        .await
-        .unwrap_or_default()
+    let Ok(items) = gateway.list(kind).await else {
+        return;
+    };
+    let names: Vec<String> = items
         .iter()
         .filter_map(|item| item.root().member(kind.key()).and_then(Node::as_str))
         .map(|name| out::tame(&name))
         .collect();
-    let close: Vec<String> = near(&asked, &names)
+    if let Some(advice) = advice(&out::tame(&asked), &names, place) {
+        out::note(&advice);
+    }
+}
+
+/// What helps whoever asked for this where these are the names; nothing where it is one of them, since something else is
+/// wrong then, for which servers have the same code.
+fn advice(asked: &str, names: &[String], place: &Where) -> Option<String> {
+    if names.iter().any(|name| name == asked) {
+        return None;
+    }
+    let close: Vec<String> = near(asked, names)
         .into_iter()
         .map(|name| format!("`{name}`"))
         .collect();
-    out::note(&match close.as_slice() {
-        [] => "`usher catalog` shows what there is".to_owned(),
+    Some(match close.as_slice() {
+        [] => format!("`usher catalog{}` shows what there is", place.spelled()),
         close => format!("did you mean {}?", close.join(" or ")),
-    });
+    })
 }
 
 fn arguments(text: &str) -> Result<Json, String> {
@@ -223,5 +252,54 @@ fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.into(), value.into())),
         _ => Err("write KEY=VALUE".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The gateway that these arguments name.
+    fn place(arguments: &[&str]) -> Where {
+        #[derive(clap::Parser)]
+        struct Parsed {
+            #[command(flatten)]
+            place: Where,
+        }
+        let arguments = ["usher"].iter().chain(arguments);
+        let parsed = <Parsed as clap::Parser>::try_parse_from(arguments);
+        parsed.expect("well-formed").place
+    }
+
+    #[test]
+    fn what_was_asked_for_is_never_suggested_and_its_like_only_where_it_is_not_there() {
+        let names = ["a_echo".to_owned(), "a_echo2".to_owned()];
+        let there = place(&[]);
+        assert_eq!(advice("a_echo", &names, &there), None);
+        let close = "did you mean `a_echo` or `a_echo2`?".to_owned();
+        assert_eq!(advice("a_ecoh", &names, &there), Some(close));
+    }
+
+    #[test]
+    fn the_list_of_names_is_that_of_the_gateway_that_was_asked() {
+        let url = "http://127.0.0.1:1/mcp";
+        for (arguments, told) in [
+            (vec![], "`usher catalog` shows what there is"),
+            (
+                vec!["--url", url],
+                "`usher catalog --url http://127.0.0.1:1/mcp` shows what there is",
+            ),
+            (
+                vec!["-c", "a.yaml"],
+                "`usher catalog -c a.yaml` shows what there is",
+            ),
+            (
+                vec!["--mcp-json", "b.json"],
+                "`usher catalog --mcp-json b.json` shows what there is",
+            ),
+        ] {
+            let advice = advice("nope", &[], &place(&arguments));
+            assert_eq!(advice.as_deref(), Some(told));
+        }
     }
 }

@@ -50,6 +50,14 @@ impl Where {
         self.source.path()
     }
 
+    /// The arguments that name it, with a space before them; nothing where none were given.
+    pub(super) fn spelled(&self) -> String {
+        match &self.url {
+            Some(url) => format!(" --url {url}"),
+            None => self.source.spelled(),
+        }
+    }
+
     /// Whether it is one that runs elsewhere.
     pub(super) const fn is_running(&self) -> bool {
         self.url.is_some()

@@ -28,6 +28,15 @@ impl Source {
         named.map_or_else(|| PathBuf::from(DEFAULT_FILE), Clone::clone)
     }
 
+    /// The arguments that name it, with a space before them; nothing where none were given.
+    pub(super) fn spelled(&self) -> String {
+        match (&self.mcp_json, &self.config) {
+            (Some(path), _) => format!(" --mcp-json {}", path.display()),
+            (None, Some(path)) => format!(" -c {}", path.display()),
+            (None, None) => String::new(),
+        }
+    }
+
     /// Whether a file was named.
     pub(super) const fn is_named(&self) -> bool {
         self.mcp_json.is_some() || self.config.is_some()

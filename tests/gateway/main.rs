@@ -18,6 +18,7 @@ mod auth;
 mod authorize;
 mod bounds;
 mod catalog_limits;
+mod commands;
 mod connect;
 mod egress;
 mod extensions;

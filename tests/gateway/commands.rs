@@ -1,0 +1,53 @@
+//! What `usher call`, `usher prompt` and `usher catalog` say of a running gateway that refuses.
+
+use tokio::process::Command;
+
+use crate::harness::{Gateway, Heard, PATIENCE, Play, Revision, Upstream, tool, within};
+
+/// What a command says on stderr of the gateway at this path; it always fails.
+async fn said(gateway: &Gateway, path: &str, arguments: &[&str]) -> String {
+    let url = format!("http://{}{path}", gateway.address);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_usher"));
+    command
+        .args(arguments)
+        .args(["--url", &url])
+        .env_remove("USHER_TOKEN")
+        .kill_on_drop(true);
+    let ended = within(PATIENCE, "the command ends", command.output()).await;
+    let ended = ended.unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{arguments:?}: {ended:?}");
+    String::from_utf8(ended.stderr).unwrap()
+}
+
+#[tokio::test]
+async fn a_failure_is_said_by_whom_it_is_and_a_name_suggested_only_where_none_is_known() {
+    let notes = Upstream::http(Revision::V2026_07_28)
+        .tools([tool("own"), tool("away")])
+        .prompts(&["plan", "plan2"])
+        .on("tools/call", |heard: &Heard| {
+            if heard.text("name").as_deref() == Some("away") {
+                return Play::Status(500);
+            }
+            let failed = r#"{"content":[{"type":"text","text":"no such city"}],"isError":true}"#;
+            Play::Result(failed.into())
+        })
+        .on("prompts/get", |_: &Heard| {
+            Play::Error(r#"{"code":-32602,"message":"expected string at city"}"#.into())
+        });
+    let gateway = Gateway::of().upstream("notes", &notes).start().await;
+    let own = said(&gateway, "/mcp", &["call", "notes_own"]).await;
+    assert!(own.contains("the tool says that it failed"), "{own}");
+    let away = said(&gateway, "/mcp", &["call", "notes_away"]).await;
+    assert!(!away.contains("the tool says"), "{away}");
+    assert!(away.contains("the gateway says this"), "{away}");
+    assert!(away.contains("`upstream_"), "{away}");
+    let lacking = said(&gateway, "/mcp", &["prompt", "notes_plan"]).await;
+    assert!(lacking.contains("expected string at city"), "{lacking}");
+    assert!(!lacking.contains("did you mean"), "{lacking}");
+    assert!(!lacking.contains("usher catalog"), "{lacking}");
+    let slip = said(&gateway, "/mcp", &["prompt", "notes_plam"]).await;
+    assert!(slip.contains("did you mean `notes_plan`"), "{slip}");
+    let unlike = said(&gateway, "/mcp", &["call", "zzz"]).await;
+    let catalog = format!("`usher catalog --url http://{}/mcp`", gateway.address);
+    assert!(unlike.contains(&catalog), "{unlike}");
+}
