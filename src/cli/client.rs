@@ -4,6 +4,8 @@
 //! request: what asks a question is shown as it came.
 
 use std::{
+    error::Error,
+    io,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
@@ -44,12 +46,20 @@ pub(super) struct Client {
 impl Client {
     /// A client of this endpoint that brings this token; nothing is connected yet.
     pub(super) fn new(url: &str, token: Option<&str>) -> Result<Self, String> {
+        let begins = |scheme: &str| {
+            let start = url.get(..scheme.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+        };
+        if !begins("http://") && !begins("https://") {
+            return Err(format!(
+                "`{url}` does not begin with `http://` or `https://`"
+            ));
+        }
         let parsed: Uri = url
             .parse()
-            .map_err(|_| format!("`{url}` is not an address"))?;
-        if !matches!(parsed.scheme_str(), Some("http" | "https")) || parsed.host().is_none() {
-            return Err(format!("`{url}` is not an http address"));
-        }
+            .ok()
+            .filter(|parsed: &Uri| parsed.host().is_some_and(|host| !host.is_empty()))
+            .ok_or_else(|| format!("`{url}` is not an address"))?;
         let here = |host: &str| {
             let host = host.trim_matches(['[', ']']);
             let address: Option<std::net::IpAddr> = host.parse().ok();
@@ -150,14 +160,11 @@ impl Client {
         let id = RequestId::minted(self.next_id.fetch_add(1, Ordering::Relaxed));
         let request = self.build(&id, method, params, mirrored)?;
         let answered = tokio::time::timeout(DEADLINE, async {
-            let response = self.pool.request(request).await.map_err(|error| {
-                let cause = std::error::Error::source(&error).map(ToString::to_string);
-                silence(format!(
-                    "{}: {}",
-                    self.url,
-                    cause.unwrap_or_else(|| error.to_string())
-                ))
-            })?;
+            let response = self
+                .pool
+                .request(request)
+                .await
+                .map_err(|error| silence(format!("{}: {}", self.url, unreached(&error))))?;
             self.answer(response, &id).await
         });
         match answered.await {
@@ -290,6 +297,22 @@ fn message(data: Bytes, id: &RequestId) -> Option<Response> {
             None
         }
         Message::One(Frame::Request(_)) | Message::Batch(_) => None,
+    }
+}
+
+/// Why nothing came of a request: the innermost cause, and what to look at where nobody listens.
+fn unreached(error: &(dyn Error + 'static)) -> String {
+    let mut root = error;
+    while let Some(cause) = root.source() {
+        root = cause;
+    }
+    let refused = root
+        .downcast_ref::<io::Error>()
+        .is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+    if refused {
+        format!("{root}; is `usher serve` running there?")
+    } else {
+        root.to_string()
     }
 }
 

@@ -148,3 +148,39 @@ async fn the_client_calls_reads_and_prompts_at_a_server_of_the_newest_revision()
     }
     tasks.finish().await;
 }
+
+#[tokio::test]
+async fn where_no_gateway_listens_the_cause_is_told_and_what_to_look_at() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/mcp", free.local_addr().expect("an address"));
+    drop(free);
+    let client = client::Client::new(&url, None).expect("a client");
+    let answer = client
+        .request("tools/list", crate::json::Json::empty_object())
+        .await;
+    let Err(refused::Refused::Silence(said)) = answer else {
+        panic!("{answer:?}");
+    };
+    assert!(said.contains(&url), "{said}");
+    assert!(said.contains("Connection refused"), "{said}");
+    assert!(said.contains("`usher serve`"), "{said}");
+}
+
+#[test]
+fn an_address_without_its_scheme_is_answered_with_the_scheme() {
+    let said = |url: &str| client::Client::new(url, None).err().unwrap_or_default();
+    for url in [
+        "127.0.0.1:8808/mcp",
+        "localhost:8808",
+        "nonsense",
+        "ftp://x/",
+    ] {
+        assert!(said(url).contains("begin with `http://`"), "{}", said(url));
+    }
+    for url in ["http://", "http:///mcp", "https://a b/"] {
+        assert!(said(url).ends_with("is not an address"), "{}", said(url));
+    }
+    for url in ["HTTP://127.0.0.1:8808/mcp", "https://[::1]:1/mcp"] {
+        assert_eq!(said(url), "", "{url}");
+    }
+}
