@@ -1,6 +1,7 @@
 //! Which endpoint is where: everything, each toolset and each upstream, in both transports; metadata and the connect page beside them.
 //!
-//! Guarantees: paths are exact, and every endpoint that speaks MCP has a guard of its own (SECURITY AUTHZ-8).
+//! Guarantees: paths are exact, and every endpoint that speaks MCP has a guard of its own (SECURITY AUTHZ-8). What else is asked
+//! for below the main one is answered `404` too, with words that its client can show.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -10,7 +11,9 @@ use super::App;
 use crate::{
     audit::journal::Journal,
     connect,
-    downstream::{ConnectPage, ConnectPart, EventsEndpoint, Lines, McpEndpoint, MessagesEndpoint},
+    downstream::{
+        ConnectPage, ConnectPart, EventsEndpoint, Lines, McpEndpoint, MessagesEndpoint, NoEndpoint,
+    },
     protocol::names::Scope,
     server::{
         Endpoint, Routes,
@@ -21,6 +24,9 @@ use crate::{
 /// The endpoints, by exact path.
 pub(super) struct Paths {
     all: HashMap<String, Arc<dyn Endpoint>>,
+    /// What the paths of toolsets and servers begin with, and what answers where there is none of that name.
+    below: String,
+    nowhere: Arc<dyn Endpoint>,
     journal: Journal,
 }
 
@@ -75,6 +81,10 @@ impl App {
         }
         Paths {
             all: paths,
+            below: format!("{}/", plan.endpoint.trim_end_matches('/')),
+            nowhere: Arc::new(NoEndpoint {
+                door: self.shared.door.clone(),
+            }),
             journal: self.shared.door.journal.clone(),
         }
     }
@@ -127,7 +137,9 @@ impl App {
 
 impl Routes for Paths {
     fn find(&self, raw_path: &str) -> Option<Arc<dyn Endpoint>> {
-        self.all.get(raw_path).cloned()
+        let found = self.all.get(raw_path);
+        let nowhere = || raw_path.starts_with(&self.below).then_some(&self.nowhere);
+        found.or_else(nowhere).cloned()
     }
 
     fn turned_away(&self, address: IpAddr, reason: &'static str) {

@@ -104,6 +104,21 @@ impl McpEndpoint {
     }
 }
 
+/// Where there is no endpoint, below the one that there is: whoever asks is told so in its own protocol. Nothing is read.
+pub struct NoEndpoint {
+    /// Who notes it.
+    pub door: Arc<Door>,
+}
+
+impl Endpoint for NoEndpoint {
+    fn serve(&self, _: Request<Incoming>, peer: Peer) -> BoxFuture<'static, Response<Body>> {
+        let text = "no such endpoint: there is no toolset or server of this name here";
+        let error = RpcError::new(codes::INVALID_REQUEST, text);
+        let problem = Problem::new(StatusCode::NOT_FOUND, None, error, "unknown_endpoint");
+        std::future::ready(turned_away(&self.door, Some(peer.client), problem)).boxed()
+    }
+}
+
 async fn post(
     door: Arc<Door>,
     mut inbound: Inbound,

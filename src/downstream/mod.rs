@@ -43,7 +43,7 @@ use crate::{
 pub use connect::{ConnectPage, ConnectPart};
 pub use curfew::Curfew;
 pub use exchange::Running;
-pub use http::McpEndpoint;
+pub use http::{McpEndpoint, NoEndpoint};
 pub use legacy::{SessionBounds, SessionSeen, Sessions};
 pub use stdio::serve as serve_stdio;
 pub use two_endpoints::{EventsEndpoint, Lines, MessagesEndpoint};

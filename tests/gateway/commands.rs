@@ -51,3 +51,11 @@ async fn a_failure_is_said_by_whom_it_is_and_a_name_suggested_only_where_none_is
     let catalog = format!("`usher catalog --url http://{}/mcp`", gateway.address);
     assert!(unlike.contains(&catalog), "{unlike}");
 }
+
+#[tokio::test]
+async fn the_catalog_of_a_toolset_that_is_not_there_is_refused_with_these_words() {
+    let notes = Upstream::http(Revision::V2026_07_28);
+    let gateway = Gateway::of().upstream("notes", &notes).start().await;
+    let refused = said(&gateway, "/mcp/nope", &["catalog"]).await;
+    assert!(refused.contains("no toolset or server"), "{refused}");
+}

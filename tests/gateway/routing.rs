@@ -380,6 +380,29 @@ async fn a_path_that_is_configured_nowhere_is_not_found() {
     }
 }
 
+#[tokio::test]
+async fn where_a_toolset_or_server_is_not_there_the_answer_is_a_message_that_says_so() {
+    let notes = Upstream::http(Revision::V2026_07_28);
+    let gateway = Gateway::of().upstream("notes", &notes).start().await;
+    for path in ["/mcp/nothing", "/mcp/u/nothing", "/mcp/u/notes/"] {
+        let client = gateway.client_at(path, Revision::V2026_07_28).await;
+        let answer = client.ask("tools/list", "{}").await;
+        assert_eq!(answer.status, 404, "{path}");
+        assert_eq!(answer.headers["content-type"], "application/json");
+        assert_eq!(answer.refusal(), (-32600, "unknown_endpoint".into()));
+        let error = answer.error();
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("no toolset or server"), "{message}");
+        let refused = gateway.try_client_at(path, Revision::V2025_11_25).await;
+        assert!(refused.is_err(), "{path}");
+    }
+    for path in ["/MCP", "/mcpnothing", "/u/notes"] {
+        let client = gateway.client_at(path, Revision::V2026_07_28).await;
+        let answer = client.ask("tools/list", "{}").await;
+        assert_eq!((answer.status, answer.body.as_str()), (404, "not found\n"));
+    }
+}
+
 /// A tool with arguments that travel in headers too.
 const WITH_HEADERS: &str = r#"{"name":"q","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}},"on":{"type":"boolean","x-mcp-header":"On"}}}}"#;
 
