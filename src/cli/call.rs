@@ -12,12 +12,15 @@ use super::{
     out, shown,
 };
 use crate::{
-    json::{Json, Kind, Limits, Node},
+    json::{Json, Kind, Limits, Node, ScanError},
     protocol::{
         meta,
         methods::{self, ListKind},
     },
 };
+
+/// Arguments as they are written in a shell.
+const EXAMPLE: &str = r#"'{"city":"Paris"}'"#;
 
 /// Call a tool through a gateway
 #[derive(Debug, Args)]
@@ -239,12 +242,20 @@ fn arguments(text: &str) -> Result<Json, String> {
             .read_to_string(&mut text)
             .map_err(|error| format!("stdin: {error}"))?;
     }
-    let json = Json::parse(Bytes::from(text), &Limits::CLIENT)
-        .map_err(|error| format!("the arguments are {error}"))?;
+    let json = Json::parse(Bytes::from(text), &Limits::CLIENT).map_err(|error| {
+        let mut said = format!("the arguments are {error}");
+        if matches!(error, ScanError::Syntax(_)) {
+            said.push_str("; write a JSON object, such as ");
+            said.push_str(EXAMPLE);
+        }
+        said
+    })?;
     if json.root().kind() == Kind::Object {
         Ok(json)
     } else {
-        Err("the arguments are no JSON object, such as '{\"city\":\"Paris\"}'".into())
+        Err(format!(
+            "the arguments are no JSON object, such as {EXAMPLE}"
+        ))
     }
 }
 
@@ -301,5 +312,16 @@ mod tests {
             let advice = advice("nope", &[], &place(&arguments));
             assert_eq!(advice.as_deref(), Some(told));
         }
+    }
+
+    #[test]
+    fn arguments_that_are_no_object_are_answered_with_an_example() {
+        for wrong in ["message=hi", "[]", "{city:1}"] {
+            let said = arguments(wrong).expect_err("no object");
+            assert!(said.contains(EXAMPLE), "{said}");
+        }
+        let deep = "[".repeat(1_000);
+        let said = arguments(&deep).expect_err("too deep");
+        assert!(!said.contains(EXAMPLE), "{said}");
     }
 }

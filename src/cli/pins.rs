@@ -1,6 +1,6 @@
 //! `usher pins`: which definitions are not what was approved, how they differ, and approving them.
 
-use clap::{Args as ClapArgs, Subcommand};
+use clap::{ArgGroup, Args as ClapArgs, Subcommand};
 
 use super::{Ended, out, source::Source, table};
 use crate::{
@@ -59,14 +59,15 @@ Examples:
   usher pins approve github create_issue --digest 3f0c
                                                only if it still is what `usher pins diff` showed
   usher pins approve github --all              takes everything that this server offers now")]
+#[command(group = ArgGroup::new("which").required(true))]
 pub(super) struct ApproveArgs {
     /// The upstream's key
     upstream: String,
     /// The items, by their server's own names or URIs; `instructions` for what the server says of itself
-    #[arg(required_unless_present = "all")]
+    #[arg(group = "which")]
     names: Vec<String>,
     /// Everything
-    #[arg(long, conflicts_with = "names")]
+    #[arg(long, group = "which")]
     all: bool,
     /// What the digest of the item has to begin with
     #[arg(long, value_name = "HEX", conflicts_with = "all")]

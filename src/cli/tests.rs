@@ -184,3 +184,26 @@ fn an_address_without_its_scheme_is_answered_with_the_scheme() {
         assert_eq!(said(url), "", "{url}");
     }
 }
+
+#[test]
+fn whoever_approves_without_a_name_is_told_of_all() {
+    let parse = |more: &[&str]| {
+        let arguments = ["usher", "pins", "approve", "x"];
+        Cli::try_parse_from(arguments.iter().chain(more))
+    };
+    let said = parse(&[]).expect_err("nothing named").to_string();
+    let wanted = said.split("Usage").next().unwrap_or_default();
+    assert!(
+        wanted.contains("NAMES") && wanted.contains("--all"),
+        "{said}"
+    );
+    assert!(parse(&["--all"]).is_ok());
+    assert!(parse(&["a", "b"]).is_ok());
+    for both in [
+        &["a", "--all"][..],
+        &["--all", "--digest", "3f"],
+        &["--digest", "3f"],
+    ] {
+        assert!(parse(both).is_err(), "{both:?}");
+    }
+}

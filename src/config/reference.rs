@@ -5,7 +5,7 @@
 
 use std::{
     fs::{self, File},
-    io::Read,
+    io::{self, Read},
     os::{fd::AsFd, unix::fs::PermissionsExt},
     path::{Path, PathBuf},
 };
@@ -101,7 +101,7 @@ const FORMS: &str = "`${env:NAME}` and `${file:/path}` are the only references t
 
 fn read(path: &Path) -> Result<(Zeroizing<String>, bool), (String, String)> {
     let name = path.display();
-    let failed = |error: std::io::Error| {
+    let failed = |error: io::Error| {
         (
             format!("`{name}` cannot be read: {error}"),
             "the file must exist and be readable by the user that runs usher".to_owned(),
@@ -145,6 +145,8 @@ pub(super) fn read_document(
     let (mut opened, metadata) = match opened {
         Ok(opened) => opened,
         Err(error) => {
+            let missing = error.kind() == io::ErrorKind::NotFound;
+            let hint = if missing { hint } else { "" };
             findings.report(place, "", format!("cannot be read: {error}"), hint);
             return None;
         }

@@ -311,6 +311,17 @@ fn a_missing_file_is_one_problem_with_a_way_out() {
 }
 
 #[test]
+fn a_file_that_is_there_and_cannot_be_read_is_not_said_to_be_missing() {
+    let files = Files::with("names: {}\n");
+    let problem = load(&files.path("usher.yaml/inside"), &vars)
+        .expect_err("a problem")
+        .problems
+        .remove(0);
+    assert!(problem.message.contains("cannot be read"));
+    assert_eq!(problem.hint, None);
+}
+
+#[test]
 fn certificates_that_are_none_and_keys_of_others_are_refused() {
     let files = Files::with(
         "listen: { tls: { cert: \"${file:cert.pem}\", key: \"${file:other.pem}\" } }\n\
