@@ -49,15 +49,19 @@ pub(super) async fn over_http(
         "notifications/initialized" => Play::Status(202),
         _ => script(sent),
     });
-    let wire = Wire::new(Arc::<Scripted>::clone(&transport), true);
+    let peer = over(&transport, spec).await;
+    (transport, peer)
+}
+
+/// A peer over HTTP on this transport, which has opened its first session.
+async fn over(transport: &Arc<Scripted>, spec: &UpstreamSpec) -> Legacy {
+    let wire = Wire::new(Arc::<Scripted>::clone(transport), true);
     let terms = terms(spec);
     let deadline = Instant::now() + Duration::from_secs(5);
     let first = Session::open(&wire, NEWEST, Offer::NONE, &terms, deadline)
         .await
         .unwrap();
-    let opener = Opener::Shared(wire);
-    let peer = Legacy::new(first, opener, NEWEST, spec.isolation, &terms);
-    (transport, peer)
+    Legacy::new(first, Opener::Shared(wire), NEWEST, spec.isolation, &terms)
 }
 
 /// A peer on a pipe, further processes by the same script.
@@ -432,20 +436,7 @@ async fn a_session_that_cannot_be_opened_is_an_error_and_is_not_tried_again_at_o
             _ => result("{}"),
         }
     });
-    let wire = Wire::new(Arc::<Scripted>::clone(&transport), true);
-    let spec = an_address();
-    let terms = terms(&spec);
-    let deadline = Instant::now() + Duration::from_secs(5);
-    let first = Session::open(&wire, NEWEST, Offer::NONE, &terms, deadline)
-        .await
-        .unwrap();
-    let peer = Legacy::new(
-        first,
-        Opener::Shared(wire),
-        NEWEST,
-        Isolation::Session,
-        &terms,
-    );
+    let peer = over(&transport, &an_address()).await;
     let reply = peer.call(of("k"), a_route("t")).await;
     assert_eq!(reply.unwrap_err().status(), Some(503));
     // Nothing is asked for the second, so nothing answered it.
@@ -548,19 +539,7 @@ async fn a_server_that_stops_speaking_the_era_casts_doubt() {
             _ => Play::Error(400, -32602, ""),
         }
     });
-    let wire = Wire::new(Arc::<Scripted>::clone(&transport), true);
-    let terms = terms(&an_address());
-    let deadline = Instant::now() + Duration::from_secs(5);
-    let first = Session::open(&wire, NEWEST, Offer::NONE, &terms, deadline)
-        .await
-        .unwrap();
-    let peer = Legacy::new(
-        first,
-        Opener::Shared(wire),
-        NEWEST,
-        Isolation::Session,
-        &terms,
-    );
+    let peer = over(&transport, &an_address()).await;
     assert!(!peer.opening.doubt.take());
     assert!(peer.list(ListKind::Tools).await.is_err());
     assert!(peer.opening.doubt.take());
@@ -578,19 +557,7 @@ async fn a_refusal_that_is_remembered_casts_no_doubt_again() {
             _ => result("{}"),
         }
     });
-    let wire = Wire::new(Arc::<Scripted>::clone(&transport), true);
-    let terms = terms(&an_address());
-    let deadline = Instant::now() + Duration::from_secs(5);
-    let first = Session::open(&wire, NEWEST, Offer::NONE, &terms, deadline)
-        .await
-        .unwrap();
-    let peer = Legacy::new(
-        first,
-        Opener::Shared(wire),
-        NEWEST,
-        Isolation::Session,
-        &terms,
-    );
+    let peer = over(&transport, &an_address()).await;
     let doubted = || peer.doubted().now_or_never().is_some();
     for (handshakes, doubt) in [(2, true), (2, false), (2, false)] {
         let reply = peer.call(of("k"), a_route("t")).await;
