@@ -18,7 +18,7 @@ use crate::{
     audit::sinks::Stream,
     config::Plan,
     protocol::{Revision, UpstreamId},
-    tasks::Tasks,
+    tasks::{Lanes, Tasks},
 };
 
 /// How often upstreams are looked at for lines on the terminal, and for how long after the start.
@@ -87,7 +87,13 @@ pub(super) async fn serve(
         Ok(telemetry) => telemetry,
         Err(ended) => return ended,
     };
-    let tasks = Tasks::new();
+    let tasks = match Lanes::start() {
+        Ok(lanes) => Tasks::over(lanes),
+        Err(error) => {
+            out::problem(&format!("the threads that serve do not start: {error}"));
+            return Ended::Failed;
+        }
+    };
     let app = match App::observed(plan, Some(telemetry), tasks.child()).await {
         Ok(app) => app,
         Err(error) => {

@@ -217,12 +217,16 @@ impl Acceptor {
 
     fn start(&self, stream: TcpStream, address: SocketAddr, seats: (OwnedSemaphorePermit, Seat)) {
         let protocols = Arc::clone(&self.protocols);
+        // Whoever serves it waits for it, not whoever accepted it.
+        let stream = stream.into_std();
         let connection = async move {
-            connection::serve(protocols, stream, address).await;
+            match stream.and_then(TcpStream::from_std) {
+                Ok(stream) => connection::serve(protocols, stream, address).await,
+                Err(error) => tracing::warn!(%address, %error, "taking a connection over failed"),
+            }
             drop(seats);
         };
-        self.tasks
-            .spawn_orderly(self.connections.track_future(connection));
+        self.tasks.spread(self.connections.track_future(connection));
     }
 }
 

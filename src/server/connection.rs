@@ -70,7 +70,8 @@ pub(super) struct Protocols {
     h2: http2::Builder<Spawn>,
 }
 
-/// Runs HTTP/2 streams. They end with their connection, which resets them, so nothing else need stop them.
+/// Runs HTTP/2 streams: many at once of one connection are spread, for a proxy in front may have few connections and all the
+/// calls. They end with their connection, which resets them, so nothing else need stop them.
 #[derive(Clone)]
 pub(super) struct Spawn(Tasks);
 
@@ -95,7 +96,7 @@ impl Stop {
 
 impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Spawn {
     fn execute(&self, stream: F) {
-        self.0.spawn_orderly(stream);
+        self.0.spread(stream);
     }
 }
 
@@ -325,17 +326,7 @@ async fn drive(connection: &mut impl Connection, watch: &Watch, stop: &Stop) -> 
         });
         let cx = &mut Context::from_waker(waker);
         loop {
-            match connection.poll_run(cx) {
-                Poll::Ready(Ok(())) => return Poll::Ready(End::Orderly),
-                Poll::Ready(Err(error)) => {
-                    if is_abuse(&error) {
-                        reached(Bound::Http2);
-                    }
-                    tracing::debug!(%error, "connection broke");
-                    return Poll::Ready(End::Abrupt);
-                }
-                Poll::Pending => {}
-            }
+            // First, so that an answer that comes at the same time says that the connection closes.
             let stage = stop.stage.load(Relaxed);
             if stage >= 3 {
                 return Poll::Ready(End::Abrupt);
@@ -347,7 +338,17 @@ async fn drive(connection: &mut impl Connection, watch: &Watch, stop: &Stop) -> 
                     // What runs in this task is looked at with the connection.
                     watch.wake();
                 }
-                continue;
+            }
+            match connection.poll_run(cx) {
+                Poll::Ready(Ok(())) => return Poll::Ready(End::Orderly),
+                Poll::Ready(Err(error)) => {
+                    if is_abuse(&error) {
+                        reached(Bound::Http2);
+                    }
+                    tracing::debug!(%error, "connection broke");
+                    return Poll::Ready(End::Abrupt);
+                }
+                Poll::Pending => {}
             }
             let due = watch.due();
             let earlier = armed == u64::MAX || due.is_some_and(|due| due.at() < armed);

@@ -1,10 +1,14 @@
 //! The one owner of spawned tasks: whoever starts a task holds a [`Tasks`], and nothing outlives it.
 
+mod lanes;
 pub mod quiet;
 
 use std::future::Future;
 
+use futures_util::FutureExt as _;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+pub use lanes::{Lanes, PerLane, Place, aside};
 
 /// A family of tasks with one stop signal. Clones belong to the same family; [`Tasks::child`] begins a smaller one that
 /// can be stopped on its own and is stopped with its parent.
@@ -12,6 +16,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 pub struct Tasks {
     tracker: TaskTracker,
     token: CancellationToken,
+    lanes: Option<Lanes>,
 }
 
 impl Tasks {
@@ -20,11 +25,20 @@ impl Tasks {
         Self::default()
     }
 
+    /// A family of its own that has lanes to [`Tasks::spread`] over.
+    pub fn over(lanes: Lanes) -> Self {
+        Self {
+            lanes: Some(lanes),
+            ..Self::default()
+        }
+    }
+
     /// A family inside this one: its tasks are also waited for by the parent.
     pub fn child(&self) -> Self {
         Self {
             tracker: self.tracker.clone(),
             token: self.token.child_token(),
+            lanes: self.lanes.clone(),
         }
     }
 
@@ -49,6 +63,18 @@ impl Tasks {
     #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
     pub fn spawn_orderly(&self, task: impl Future<Output = ()> + Send + 'static) {
         drop(tokio::spawn(self.tracker.track_future(task)));
+    }
+
+    /// The same on one of the family's lanes, if it has any.
+    pub fn spread(&self, task: impl Future<Output = ()> + Send + 'static) {
+        match self.lanes.as_ref().and_then(Lanes::seat) {
+            None => self.spawn_orderly(task),
+            Some(seat) => {
+                let lane = seat.handle();
+                let seated = task.map(move |()| drop(seat));
+                drop(lane.spawn(self.tracker.track_future(seated)));
+            }
+        }
     }
 
     /// Tells every task of this family to stop.

@@ -7,7 +7,10 @@ use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    task::JoinSet,
+};
 
 use crate::{
     harness::{Edge, until},
@@ -90,6 +93,31 @@ async fn prior_knowledge_is_served_and_held_to_the_same_rules() {
         assert_eq!(got.as_u16(), status, "{}", &shown[..shown.len().min(300)]);
     }
     assert_eq!(edge.bodies(), ["one", "two"]);
+}
+
+#[tokio::test]
+async fn calls_of_one_connection_are_spread_over_the_lanes() {
+    let edge = Edge::start();
+    let client = plain(&edge).await;
+    let mut calls = JoinSet::new();
+    for _ in 0..6 {
+        let mut client = client.clone();
+        calls.spawn(async move {
+            send(&mut client, post("http://localhost/thread"), "")
+                .await
+                .1
+        });
+    }
+    for _ in 0..6 {
+        until(&edge.site.begun).await;
+    }
+    edge.site.release.add_permits(6);
+    let mut each = calls.join_all().await;
+    each.sort();
+    // The connection itself counts as one.
+    let (first, second) = ("usher-lane-1", "usher-lane-2");
+    let wanted = [first, first, first, second, second, second];
+    assert_eq!(each, wanted);
 }
 
 #[tokio::test]

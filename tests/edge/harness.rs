@@ -27,7 +27,7 @@ use usher::{
         body::{event_stream, full, read_body, segments},
         spec::{ListenSpec, ServerBounds},
     },
-    tasks::Tasks,
+    tasks::{Lanes, Tasks},
 };
 
 use crate::meter::metered;
@@ -67,10 +67,29 @@ pub(crate) struct Seen {
     pub(crate) peer: SocketAddr,
 }
 
+impl Site {
+    /// Waits to be released; how often it was looked at until then. That it has begun is said once it waits.
+    async fn released(&self) -> usize {
+        let mut released = std::pin::pin!(self.release.acquire());
+        let mut looks = 0;
+        let permit = poll_fn(|cx| {
+            let polled = released.as_mut().poll(cx);
+            looks += 1;
+            if looks == 1 {
+                self.begun.add_permits(1);
+            }
+            polled
+        });
+        permit.await.unwrap().forget();
+        looks
+    }
+}
+
 struct At(Arc<Site>, &'static str);
 
-const PATHS: [&str; 9] = [
+const PATHS: [&str; 10] = [
     "/mcp", "/hang", "/stream", "/panic", "/breaks", "/unread", "/large", "/looks", "/last",
+    "/thread",
 ];
 
 impl Edge {
@@ -100,7 +119,8 @@ impl Edge {
             gone: Semaphore::new(0),
             over: AtomicBool::new(false),
         });
-        let tasks = Tasks::new();
+        // As the program does it, on any machine.
+        let tasks = Tasks::over(Lanes::of(2).unwrap());
         let routes = Arc::new(Table(Arc::clone(&site)));
         let server = Server::bind(spec, routes, &tasks)?;
         Ok(Self {
@@ -164,10 +184,14 @@ impl Endpoint for At {
             "/mcp" => Box::pin(echo(site, request, peer)),
             "/hang" => Box::pin(async move {
                 let note = Note(Arc::clone(&site));
-                site.begun.add_permits(1);
-                site.release.acquire().await.unwrap().forget();
+                site.released().await;
                 drop(note);
                 text("released")
+            }),
+            "/thread" => Box::pin(async move {
+                site.released().await;
+                let name = std::thread::current().name().unwrap_or_default().to_owned();
+                full(StatusCode::OK, "text/plain", name.into())
             }),
             "/stream" => Box::pin(async move {
                 let (sender, source) = tokio::sync::mpsc::channel(4);
@@ -195,16 +219,7 @@ impl Endpoint for At {
             "/looks" => Box::pin(async move {
                 let read = read_body(request.into_body(), &site.bounds).await;
                 assert!(read.is_ok());
-                let mut released = std::pin::pin!(site.release.acquire());
-                let mut looks = 0;
-                let permit = poll_fn(|cx| {
-                    looks += 1;
-                    if looks == 1 {
-                        site.begun.add_permits(1);
-                    }
-                    released.as_mut().poll(cx)
-                });
-                permit.await.unwrap().forget();
+                let looks = site.released().await;
                 full(StatusCode::OK, "text/plain", looks.to_string().into())
             }),
             "/last" => Box::pin(async move {

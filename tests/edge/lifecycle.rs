@@ -12,6 +12,7 @@ use crate::{
 };
 
 const HANG: &str = "GET /hang HTTP/1.1\r\nHost: localhost\r\n\r\n";
+const THREAD: &str = "GET /thread HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const STREAM: &str = "GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 #[tokio::test]
@@ -55,6 +56,29 @@ async fn what_follows_a_request_and_is_none_takes_no_time_from_it() {
     assert_eq!(raw.answer().await.body, "released");
     assert_eq!(raw.answer().await.status, 400);
     assert_eq!(raw.rest().await, "");
+}
+
+#[tokio::test]
+async fn connections_are_spread_over_the_lanes_and_stay_on_them() {
+    let edge = Edge::start();
+    edge.site.release.add_permits(16);
+    let mut connections = Vec::new();
+    for _ in 0..4 {
+        connections.push(edge.connect().await);
+    }
+    let mut threads = Vec::new();
+    for _ in 0..2 {
+        let mut these = Vec::new();
+        for raw in &mut connections {
+            raw.send(THREAD).await;
+            these.push(raw.answer().await.body);
+        }
+        threads.push(these);
+    }
+    assert_eq!(threads[0], threads[1]);
+    threads[0].sort();
+    let (first, second) = ("usher-lane-1", "usher-lane-2");
+    assert_eq!(threads[0], [first, first, second, second]);
 }
 
 #[tokio::test]
