@@ -1,12 +1,13 @@
 //! The connections to one HTTP upstream, and which of them a request goes over.
 //!
 //! Guarantees: one HTTP/1.1 connection serves one exchange at a time and is kept only when its answer was read to the
-//! end; HTTP/2 is one shared connection; a request is sent again only when none of it was taken (SECURITY REL-6).
-//! No lock is held across an await, except by those who wait for the first connection of all. An HTTP/1.1 connection has no
-//! task of its own: whoever uses it drives it, so that nothing is woken on another thread to send a request or to hand
-//! over its answer. That is why this is not hyper-util's pool, which spawns besides for most requests. At most [`MAX_IDLE`] idle connections of at most [`IDLE`] are kept; how many are open at once is
-//! bounded by who calls.
+//! end; HTTP/2 is one connection for each lane; a request is sent again only when none of it was taken (SECURITY REL-6). Calls
+//! of two lanes never meet here. No lock is held across an await, except by those who wait for the first connection of a lane.
+//! An HTTP/1.1 connection has no task of its own: whoever uses it drives it, so that nothing is woken on another thread to send
+//! a request or to hand over its answer. That is why this is not hyper-util's pool, which spawns besides for most requests. At
+//! most [`MAX_IDLE`] idle connections are kept, for a while; how many are open at once is bounded by who calls.
 
+mod list;
 #[cfg(test)]
 mod tests;
 
@@ -14,7 +15,7 @@ use std::{
     future::poll_fn,
     mem,
     pin::{Pin, pin},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -29,18 +30,19 @@ use hyper::{
     rt::Executor,
 };
 use hyper_util::{client::legacy::connect::Connection, rt::TokioTimer};
-use tokio::{task::unconstrained, time::Instant};
+use tokio::task::unconstrained;
+
+use list::List;
 
 use super::dial::{Dial, Dialled, chain, refused_unread};
 use crate::{
-    tasks::{Tasks, quiet},
+    tasks::{PerLane, Place, Tasks, quiet},
     upstream::{UpstreamError, spec::TlsSpec},
 };
 
-/// The most idle connections kept; as many as calls can be in flight.
+/// The most idle connections kept on all lanes together; as many as calls can be in flight. But a lane may always keep [`FEW`].
 const MAX_IDLE: usize = 1_024;
-/// How long an idle connection is trusted.
-const IDLE: Duration = Duration::from_secs(60);
+const FEW: usize = 64;
 
 /// How often idle connections are looked through for those that nobody will use again.
 const SWEEP: Duration = Duration::from_secs(20);
@@ -66,24 +68,7 @@ pub(super) struct Pool(Arc<Shared>);
 struct Shared {
     dial: Dial,
     tasks: Tasks,
-    /// Protects the lists only; held for a push or a pop.
-    kept: Mutex<Kept>,
-    /// Held by the one that makes the first connection, or the next HTTP/2 one, so that a burst makes one and not many.
-    first: tokio::sync::Mutex<()>,
-}
-
-/// What the upstream speaks, once it is known, and the connections that are free.
-#[derive(Debug)]
-enum Kept {
-    Unknown,
-    One(Vec<Idle>),
-    Two(http2::SendRequest<Full<Bytes>>),
-}
-
-#[derive(Debug)]
-struct Idle {
-    line: One,
-    since: Instant,
+    lists: PerLane<List>,
 }
 
 /// A connection that a request can go over.
@@ -103,20 +88,21 @@ impl Pool {
         connect: Duration,
         tasks: &Tasks,
     ) -> Result<Self, UpstreamError> {
-        Ok(Self::over(Dial::new(url, tls, connect)?, tasks))
+        let dial = Dial::new(url, tls, connect)?;
+        Ok(Self::over(dial, PerLane::new(), tasks))
     }
 
-    /// Another pool to the same origin, which shares no connection with this one.
+    /// Another pool to the same origin, which shares no connection with this one. There may be one for each user, so all lanes
+    /// share it.
     pub(super) fn apart(&self) -> Self {
-        Self::over(self.0.dial.clone(), &self.0.tasks)
+        Self::over(self.0.dial.clone(), PerLane::single(), &self.0.tasks)
     }
 
-    fn over(dial: Dial, tasks: &Tasks) -> Self {
+    fn over(dial: Dial, lists: PerLane<List>, tasks: &Tasks) -> Self {
         let shared = Arc::new(Shared {
             dial,
             tasks: tasks.clone(),
-            kept: Mutex::new(Kept::Unknown),
-            first: tokio::sync::Mutex::new(()),
+            lists,
         });
         let pool = Arc::downgrade(&shared);
         tasks.spawn(async move {
@@ -144,11 +130,12 @@ impl Pool {
         if length == Length::Long {
             return Box::pin(self.alone(request)).await;
         }
+        let here = self.0.lists.here();
         let mut again = true;
         loop {
-            let (line, used) = match self.free() {
+            let (line, used) = match self.0.lists.at(here).free() {
                 Some(line) => (line, true),
-                None => Box::pin(self.fresh()).await?,
+                None => Box::pin(self.fresh(here)).await?,
             };
             match line {
                 Line::One(mut line) => {
@@ -194,7 +181,7 @@ impl Pool {
     /// Over a connection of its own, which serves no other request.
     async fn alone(&self, mut request: Outgoing) -> Result<Response<Arriving>, UpstreamError> {
         let stream = self.0.dial.single().await?;
-        let mut line = begin(stream).await?;
+        let mut line = begin(stream, self.0.lists.here()).await?;
         relative(&mut request);
         let sent = line.send(request).await;
         let response = sent.map_err(|failed| chain(&failed.into_error()))?;
@@ -206,49 +193,22 @@ impl Pool {
         Ok(response.map(|body| Arriving { body, driven }))
     }
 
-    /// A connection that is open and free.
-    fn free(&self) -> Option<Line> {
-        loop {
-            // One is taken out under the lock, and looked at without it: that may read from its socket.
-            let Idle { mut line, since } = match &mut *self.kept() {
-                Kept::Unknown => return None,
-                Kept::Two(line) => return (!line.is_closed()).then(|| Line::Two(line.clone())),
-                Kept::One(idle) => idle.pop()?,
-            };
-            // Those below are older still; the sweep closes them.
-            if since.elapsed() > IDLE {
-                return None;
-            }
-            if line.is_free() {
-                return Some(Line::One(line));
-            }
-        }
-    }
-
     /// A connection made now, or by somebody else meanwhile; and whether it has been used.
-    async fn fresh(&self) -> Result<(Line, bool), UpstreamError> {
-        let alone = match &*self.kept() {
-            Kept::One(_) => false,
-            Kept::Unknown | Kept::Two(_) => true,
-        };
-        let _first = if alone {
-            let first = self.0.first.lock().await;
-            if let Some(line) = self.free() {
+    async fn fresh(&self, here: Place) -> Result<(Line, bool), UpstreamError> {
+        let list = self.0.lists.at(here);
+        let _first = if list.is_one() {
+            None
+        } else {
+            let first = list.first.lock().await;
+            if let Some(line) = list.free() {
                 return Ok((line, true));
             }
             Some(first)
-        } else {
-            None
         };
         let stream = self.0.dial.any().await?;
         if !stream.connected().is_negotiated_h2() {
-            {
-                let mut kept = self.kept();
-                if !matches!(*kept, Kept::One(_)) {
-                    *kept = Kept::One(Vec::new());
-                }
-            }
-            return Ok((Line::One(begin(stream).await?), false));
+            list.speaks_one();
+            return Ok((Line::One(begin(stream, here).await?), false));
         }
         let (line, connection) = http2::Builder::new(Owned(self.0.tasks.clone()))
             .timer(TokioTimer::new())
@@ -263,63 +223,34 @@ impl Pool {
             // Those who wait on it are told by their own requests.
             drop(connection.await);
         });
-        *self.kept() = Kept::Two(line.clone());
+        list.speaks_two(line.clone());
         Ok((Line::Two(line), false))
     }
 
     fn give_back(&self, line: One) {
-        if let Kept::One(idle) = &mut *self.kept() {
-            // The oldest lie at the bottom, where nobody takes them unless all are needed.
-            if idle
-                .first()
-                .is_some_and(|oldest| oldest.since.elapsed() > IDLE)
-            {
-                idle.remove(0);
-            }
-            if idle.len() < MAX_IDLE {
-                let since = Instant::now();
-                idle.push(Idle { line, since });
-            }
-        }
+        self.0.lists.at(line.home).give_back(line, self.most());
     }
 
-    /// Closes idle connections that are too old, or that the peer has closed: nobody else looks at them.
     fn sweep(&self) {
-        // Looked at without the lock, as in `free`: calls in the meantime open connections of their own.
-        let mut sound = match &mut *self.kept() {
-            Kept::One(idle) => mem::take(idle),
-            Kept::Unknown | Kept::Two(_) => return,
-        };
-        sound.retain_mut(|idle| idle.since.elapsed() <= IDLE && idle.line.is_free());
-        if let Kept::One(idle) = &mut *self.kept() {
-            // What was given back in the meantime is younger, and lies above.
-            sound.truncate(MAX_IDLE.saturating_sub(idle.len()));
-            sound.append(idle);
-            *idle = sound;
-        }
+        let most = self.most();
+        self.0.lists.all().for_each(|list| list.sweep(most));
+    }
+
+    /// The most idle connections of each list.
+    fn most(&self) -> usize {
+        (MAX_IDLE / self.0.lists.all().len()).max(FEW)
     }
 
     /// How many idle connections are kept.
     #[cfg(test)]
     pub(super) fn idle(&self) -> usize {
-        match &*self.kept() {
-            Kept::One(idle) => idle.len(),
-            Kept::Unknown | Kept::Two(_) => 0,
-        }
+        self.0.lists.all().map(List::idle).sum()
     }
 
     /// Whether every idle connection is known to be dead.
     #[cfg(test)]
     pub(super) fn is_stale(&self) -> bool {
-        match &mut *self.kept() {
-            Kept::One(idle) => idle.iter_mut().all(|idle| !idle.line.is_free()),
-            Kept::Unknown | Kept::Two(_) => false,
-        }
-    }
-
-    /// A panic under the lock leaves a list that is still whole, so poison says nothing.
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lists.all().all(List::is_stale)
     }
 }
 
@@ -339,17 +270,20 @@ type Work = http1::Connection<Dialled, Full<Bytes>>;
 #[derive(Debug)]
 struct One {
     requests: http1::SendRequest<Full<Bytes>>,
+    /// Whose I/O it is part of, and so in whose list it is kept.
+    home: Place,
     /// `None` once it has ended.
     work: Option<Pin<Box<Work>>>,
 }
 
 /// A connection on a stream just opened.
-async fn begin(stream: Dialled) -> Result<One, UpstreamError> {
+async fn begin(stream: Dialled, home: Place) -> Result<One, UpstreamError> {
     let (requests, work) = http1::handshake(stream)
         .await
         .map_err(|error| chain(&error))?;
     Ok(One {
         requests,
+        home,
         work: Some(Box::pin(work)),
     })
 }

@@ -2,7 +2,11 @@
 
 use std::{
     collections::HashSet,
-    sync::atomic::{AtomicUsize, Ordering},
+    net::SocketAddr,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::Wake,
 };
 
@@ -16,13 +20,15 @@ use super::{
     super::{Answer, Http, Transport, body::whole, http::assemble, rig::*},
     *,
 };
-use crate::protocol::{methods, mirror};
+use crate::{
+    protocol::{methods, mirror},
+    tasks::Lanes,
+};
 
 const TYPE: &str = "application/json";
 
-#[tokio::test]
-async fn one_connection_serves_one_call_after_another_whatever_the_answers_form() {
-    let tasks = Tasks::new();
+/// A server over HTTP/1.1 that answers in either form, and how many connections it has accepted.
+async fn counting(tasks: &Tasks) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let accepted = Arc::new(AtomicUsize::new(0));
@@ -56,6 +62,13 @@ async fn one_connection_serves_one_call_after_another_whatever_the_answers_form(
             });
         }
     });
+    (address, accepted)
+}
+
+#[tokio::test]
+async fn one_connection_serves_one_call_after_another_whatever_the_answers_form() {
+    let tasks = Tasks::new();
+    let (address, accepted) = counting(&tasks).await;
     let spec = spec("http", "127.0.0.1", address, "/");
     let http = Http::new(&spec, timeouts(), &tasks).unwrap();
     for turn in 0..20 {
@@ -432,4 +445,62 @@ async fn a_connection_that_brought_garbage_is_not_used_again() {
         let ports = ports.lock().unwrap();
         assert_eq!(ports[0] != ports[1], fresh);
     }
+}
+
+/// Sends one request over `pool` from wherever it is called.
+async fn sent(pool: &Pool, url: &Uri) -> Response<Arriving> {
+    let request = assemble(Method::POST, url, HeaderMap::new(), Bytes::new());
+    pool.send(request, Length::Short).await.unwrap()
+}
+
+/// Reads an answer to its end, wherever it is called.
+async fn read(response: Response<Arriving>) {
+    let mut body = response.into_body();
+    while body.piece().await.unwrap().is_some() {}
+}
+
+/// Runs `work` on a lane.
+async fn on_lane<T: Send + 'static>(
+    lanes: &Tasks,
+    work: impl Future<Output = T> + Send + 'static,
+) -> T {
+    let (told, done) = tokio::sync::oneshot::channel();
+    lanes.spread(async move {
+        let _ = told.send(work.await);
+    });
+    done.await.unwrap()
+}
+
+#[tokio::test]
+async fn each_lane_keeps_the_connections_that_it_opened() {
+    let family = Tasks::new();
+    let (address, accepted) = counting(&family).await;
+    let spec = spec("http", "127.0.0.1", address, "/");
+    let pool = Pool::new(&spec.url, &spec.tls, timeouts().connect, &family).unwrap();
+    let apart = pool.apart();
+    let lanes = Tasks::over(Lanes::of(1).unwrap());
+    let opened = || accepted.load(Ordering::Relaxed);
+    let (on, url) = (pool.clone(), spec.url.clone());
+    let once = move || {
+        let (on, url) = (on.clone(), url.clone());
+        async move { read(sent(&on, &url).await).await }
+    };
+    once().await;
+    once().await;
+    assert_eq!(opened(), 1);
+    on_lane(&lanes, once()).await;
+    on_lane(&lanes, once()).await;
+    assert_eq!((opened(), pool.idle()), (2, 2));
+    // An answer that is read elsewhere gives its connection back to where it came from.
+    let (on, url) = (pool.clone(), spec.url.clone());
+    let response = on_lane(&lanes, async move { sent(&on, &url).await }).await;
+    read(response).await;
+    on_lane(&lanes, once()).await;
+    once().await;
+    assert_eq!((opened(), pool.idle()), (2, 2));
+    // What there may be one of for each user is shared by all lanes.
+    let (on, url) = (apart.clone(), spec.url.clone());
+    on_lane(&lanes, async move { read(sent(&on, &url).await).await }).await;
+    read(sent(&apart, &spec.url).await).await;
+    assert_eq!((opened(), apart.idle()), (3, 1));
 }

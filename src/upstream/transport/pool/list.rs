@@ -1,0 +1,139 @@
+//! The connections that are free, of one lane.
+//!
+//! Guarantees: its lock is held for a push or a pop, never while a connection is looked at or made.
+
+use std::{
+    mem,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::http2;
+use tokio::time::Instant;
+
+use super::{Line, One};
+
+/// How long an idle connection is trusted.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// The connections of one lane.
+#[derive(Debug, Default)]
+pub(super) struct List {
+    /// Protects the list only.
+    kept: Mutex<Kept>,
+    /// Held by the one that makes the first connection, or the next HTTP/2 one, so that a burst makes one and not many.
+    pub(super) first: tokio::sync::Mutex<()>,
+}
+
+/// What the upstream speaks, once it is known, and the connections that are free.
+#[derive(Debug, Default)]
+enum Kept {
+    #[default]
+    Unknown,
+    One(Vec<Idle>),
+    Two(http2::SendRequest<Full<Bytes>>),
+}
+
+#[derive(Debug)]
+struct Idle {
+    line: One,
+    since: Instant,
+}
+
+impl List {
+    /// A connection that is open and free.
+    pub(super) fn free(&self) -> Option<Line> {
+        loop {
+            // One is taken out under the lock, and looked at without it: that may read from its socket.
+            let Idle { mut line, since } = match &mut *self.kept() {
+                Kept::Unknown => return None,
+                Kept::Two(line) => return (!line.is_closed()).then(|| Line::Two(line.clone())),
+                Kept::One(idle) => idle.pop()?,
+            };
+            // Those below are older still; the sweep closes them.
+            if since.elapsed() > IDLE {
+                return None;
+            }
+            if line.is_free() {
+                return Some(Line::One(line));
+            }
+        }
+    }
+
+    /// Whether the upstream is known to speak HTTP/1.1, so that a burst makes as many connections as it needs at once.
+    pub(super) fn is_one(&self) -> bool {
+        matches!(&*self.kept(), Kept::One(_))
+    }
+
+    /// The upstream speaks HTTP/1.1.
+    pub(super) fn speaks_one(&self) {
+        let mut kept = self.kept();
+        if !matches!(*kept, Kept::One(_)) {
+            *kept = Kept::One(Vec::new());
+        }
+    }
+
+    /// The upstream speaks HTTP/2, and this is the connection that everybody shares.
+    pub(super) fn speaks_two(&self, line: http2::SendRequest<Full<Bytes>>) {
+        *self.kept() = Kept::Two(line);
+    }
+
+    /// Keeps a connection that serves again, unless it has `most` already.
+    pub(super) fn give_back(&self, line: One, most: usize) {
+        if let Kept::One(idle) = &mut *self.kept() {
+            // The oldest lie at the bottom, where nobody takes them unless all are needed.
+            if idle
+                .first()
+                .is_some_and(|oldest| oldest.since.elapsed() > IDLE)
+            {
+                idle.remove(0);
+            }
+            if idle.len() < most {
+                let since = Instant::now();
+                idle.push(Idle { line, since });
+            }
+        }
+    }
+
+    /// Closes idle connections that are too old, or that the peer has closed: nobody else looks at them.
+    pub(super) fn sweep(&self, most: usize) {
+        // Looked at without the lock, as in `free`: calls in the meantime open connections of their own.
+        let mut sound = match &mut *self.kept() {
+            Kept::One(idle) => mem::take(idle),
+            Kept::Unknown | Kept::Two(_) => return,
+        };
+        sound.retain_mut(|idle| idle.since.elapsed() <= IDLE && idle.line.is_free());
+        if let Kept::One(idle) = &mut *self.kept() {
+            // What was given back in the meantime is younger, and lies above.
+            sound.truncate(most.saturating_sub(idle.len()));
+            sound.append(idle);
+            *idle = sound;
+        }
+    }
+
+    /// How many idle connections are kept.
+    #[cfg(test)]
+    pub(super) fn idle(&self) -> usize {
+        match &*self.kept() {
+            Kept::One(idle) => idle.len(),
+            Kept::Unknown | Kept::Two(_) => 0,
+        }
+    }
+
+    /// Whether every idle connection is known to be dead.
+    #[cfg(test)]
+    pub(super) fn is_stale(&self) -> bool {
+        match &mut *self.kept() {
+            Kept::One(idle) => idle.iter_mut().all(|idle| !idle.line.is_free()),
+            Kept::Unknown => true,
+            Kept::Two(_) => false,
+        }
+    }
+
+    /// A panic under the lock leaves a list that is still whole, so poison says nothing.
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
