@@ -22,6 +22,7 @@ use crate::{
     schema::{Problem, Verdict},
     snapshot::Snapshot,
     stage::{Passage, Permitted},
+    tasks::aside,
 };
 
 /// Holds arguments to the input schema.
@@ -66,7 +67,8 @@ impl Gate<Box<Permitted>> for CheckArguments {
             return Ok(routed);
         };
         let arguments = routed.call.params.root().member("arguments");
-        let problems = match terms.arguments(arguments) {
+        let bytes = routed.call.params.len();
+        let problems = match aside(bytes, || terms.arguments(arguments)) {
             Verdict::Fits | Verdict::Unjudged => return Ok(routed),
             Verdict::Broken(problems) => problems,
             Verdict::TooMuch => vec![too_much()],
@@ -169,13 +171,14 @@ impl Mark {
         let (Outcome::Complete(result) | Outcome::Task(result)) = outcome else {
             return None;
         };
+        let bytes = result.len();
         let result = match (self.inside, outcome) {
             (true, _) => result.root().member("result")?,
             (false, Outcome::Complete(_)) => result.root(),
             // No result yet.
             (false, _) => return None,
         };
-        let problems = match self.terms.result(result) {
+        let problems = match aside(bytes, || self.terms.result(result)) {
             Some(Verdict::Fits | Verdict::Unjudged) => return None,
             Some(Verdict::Broken(problems)) => problems,
             Some(Verdict::TooMuch) => vec![too_much()],
