@@ -25,6 +25,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
+    task::yield_now,
     time::{Instant, sleep_until, timeout},
 };
 use tokio_rustls::TlsAcceptor;
@@ -314,6 +315,8 @@ async fn drive(connection: &mut impl Connection, watch: &Watch, stop: &Stop) -> 
     let mut armed = u64::MAX;
     let mut clock = pin!(sleep_until(Instant::now()));
     let mut told = 0;
+    let mut listening = pin!(yield_now());
+    let mut heard = false;
     let mut quiet = None;
     poll_fn(|cx| {
         // INVARIANT: this runs in a task of its own, so the waker registered once is the one of every later poll. Signals
@@ -326,18 +329,10 @@ async fn drive(connection: &mut impl Connection, watch: &Watch, stop: &Stop) -> 
         });
         let cx = &mut Context::from_waker(waker);
         loop {
-            // First, so that an answer that comes at the same time says that the connection closes.
             let stage = stop.stage.load(Relaxed);
-            if stage >= 3 {
-                return Poll::Ready(End::Abrupt);
-            }
-            if stage > told {
-                told = stage;
-                connection.wind_down();
-                if stage == 2 {
-                    // What runs in this task is looked at with the connection.
-                    watch.wake();
-                }
+            if stage >= 1 {
+                // An answer that is there already says that it is the last.
+                watch.finish();
             }
             match connection.poll_run(cx) {
                 Poll::Ready(Ok(())) => return Poll::Ready(End::Orderly),
@@ -349,6 +344,27 @@ async fn drive(connection: &mut impl Connection, watch: &Watch, stop: &Stop) -> 
                     return Poll::Ready(End::Abrupt);
                 }
                 Poll::Pending => {}
+            }
+            if stage >= 3 {
+                return Poll::Ready(End::Abrupt);
+            }
+            if stage > told {
+                // An idle connection that is wound down reads no more. So it is only once it was heard what has come in until
+                // now: the runtime listens before it comes back to who yields.
+                if !heard {
+                    if listening.as_mut().poll(cx).is_pending() {
+                        return Poll::Pending;
+                    }
+                    heard = true;
+                    continue;
+                }
+                told = stage;
+                connection.wind_down();
+                if stage == 2 {
+                    // What runs in this task is looked at with the connection.
+                    watch.wake();
+                }
+                continue;
             }
             let due = watch.due();
             let earlier = armed == u64::MAX || due.is_some_and(|due| due.at() < armed);

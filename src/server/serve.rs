@@ -129,7 +129,9 @@ impl Future for Serving {
             }
         };
         let flight = this.flight.take();
-        if flight.as_ref().is_some_and(Flight::is_last) {
+        // HTTP/2 says it in frames of its own.
+        let of_one = this.version != Version::HTTP_2;
+        if of_one && flight.as_ref().is_some_and(Flight::is_last) {
             let close = HeaderValue::from_static("close");
             answer.headers_mut().insert(header::CONNECTION, close);
         }

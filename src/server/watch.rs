@@ -54,6 +54,8 @@ pub(super) struct Watch {
     refused: AtomicU64,
     /// The framing of a body broke: no answer may promise another one.
     broken: AtomicBool,
+    /// Whether the server has told it to finish.
+    finishing: AtomicBool,
     /// Since when the client holds each HTTP/2 answer, or [`OURS`], or [`FREE`]. At most one for each stream. The lock
     /// guards single looks and changes, and is shared by the streams of this connection only.
     turns: Mutex<Vec<u64>>,
@@ -118,6 +120,7 @@ impl Watch {
             calls: AtomicU32::new(0),
             refused: AtomicU64::new(0),
             broken: AtomicBool::new(false),
+            finishing: AtomicBool::new(false),
             turns: Mutex::default(),
             holding: AtomicU32::new(0),
             sleepers: Mutex::default(),
@@ -160,6 +163,11 @@ impl Watch {
     /// The framing of the body being read broke.
     pub(super) fn break_off(&self) {
         self.broken.store(true, Relaxed);
+    }
+
+    /// The connection takes no request after those that it has.
+    pub(super) fn finish(&self) {
+        self.finishing.store(true, Relaxed);
     }
 
     /// Takes note of a request; `Err` if it stands for one that broke the rules.
@@ -321,7 +329,7 @@ impl Flight {
 
     /// Whether its answer must be the last of the connection.
     pub(super) fn is_last(&self) -> bool {
-        self.watch.broken.load(Relaxed)
+        self.watch.broken.load(Relaxed) || self.watch.finishing.load(Relaxed)
     }
 
     /// It waits in this task, which is its own: noted once, since a request stays in its task.

@@ -22,6 +22,7 @@ use crate::{
     call::Grantee,
     catalog::{Catalog, Contribution},
     protocol::{UpstreamId, methods::ListKind},
+    tasks::aside,
 };
 
 /// What principals are offered of their own.
@@ -216,13 +217,16 @@ impl Joins {
             return found;
         }
         let last = last.map(|last| &*last.catalog);
-        let catalog = Catalog::join(&shared.catalog, parts, last);
-        let policy = shared.policy.policy();
-        let policy = if policy.is_unrestricted() {
-            shared.policy.clone()
-        } else {
-            policy.prepare(items::of(&catalog), Some(&shared.policy))
-        };
+        let (catalog, policy) = aside(|| {
+            let catalog = Catalog::join(&shared.catalog, parts, last);
+            let policy = shared.policy.policy();
+            let policy = if policy.is_unrestricted() {
+                shared.policy.clone()
+            } else {
+                policy.prepare(items::of(&catalog), Some(&shared.policy))
+            };
+            (catalog, policy)
+        });
         let revision = APART | self.next.fetch_add(1, Ordering::Relaxed);
         let limits = shared.limits.clone();
         let mut snapshot = Snapshot::new(revision, Arc::new(catalog), policy, known, limits);

@@ -17,6 +17,7 @@ use crate::{
     catalog::{Catalog, View},
     policy::{Class, Prepared, Subject},
     protocol::names::Scope,
+    tasks::aside,
 };
 
 /// The most bytes that the views of one snapshot may hold, by the weight of what they show.
@@ -65,7 +66,7 @@ impl Views {
             return view;
         }
         let class = key.0.clone();
-        self.seen.get_with(key, || {
+        let make = || {
             let toolset = toolset_of(scope);
             let known = self.known.alive();
             let view = catalog.view(
@@ -87,7 +88,9 @@ impl Views {
                 self.known.add(view);
             }
             view
-        })
+        };
+        // Of thousands of items each is decided on.
+        self.seen.get_with(key, || aside(make))
     }
 }
 

@@ -25,7 +25,7 @@ use crate::{
         Blocked, Class, Marks, Questions, Sanitizer, Subject, Tail, Verdict, rules::Actions,
     },
     stage::Permitted,
-    tasks::aside,
+    tasks::look_through,
 };
 
 /// Judges what goes to an upstream.
@@ -154,7 +154,7 @@ impl Gate<Box<Permitted>> for CheckContent {
                 .then_some((responses, &answered))
         });
         for (value, subject) in std::iter::once((&call.params, &subject)).chain(answers) {
-            let look = || aside(value.len(), || self.0.look(value, subject));
+            let look = || look_through(value.len(), || self.0.look(value, subject));
             match timed(&call.trail, look) {
                 Verdict::Clean | Verdict::Flagged(_) => {}
                 Verdict::Blocked(blocked) => return Err(Error::Withheld(Box::new(blocked))),
@@ -264,7 +264,7 @@ impl Watch {
             sealed: self.sealed,
         };
         timed(&self.trail, || {
-            aside(value.len(), || {
+            look_through(value.len(), || {
                 self.sanitizer.look_after(value, &subject, tail)
             })
         })
@@ -396,7 +396,7 @@ impl Watch {
 /// Whether the structured content of a result, if it has any, is as its tool says.
 fn fits(terms: &Terms, result: &Json) -> bool {
     let structured = result.root().member("structuredContent");
-    structured.is_none_or(|structured| aside(result.len(), || terms.conforms(structured)))
+    structured.is_none_or(|structured| look_through(result.len(), || terms.conforms(structured)))
 }
 
 /// The result with what was done to it in its `_meta`; what its upstream wrote there under our keys is cut.

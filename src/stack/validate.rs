@@ -22,7 +22,7 @@ use crate::{
     schema::{Problem, Verdict},
     snapshot::Snapshot,
     stage::{Passage, Permitted},
-    tasks::aside,
+    tasks::look_through,
 };
 
 /// Holds arguments to the input schema.
@@ -68,7 +68,7 @@ impl Gate<Box<Permitted>> for CheckArguments {
         };
         let arguments = routed.call.params.root().member("arguments");
         let bytes = routed.call.params.len();
-        let problems = match aside(bytes, || terms.arguments(arguments)) {
+        let problems = match look_through(bytes, || terms.arguments(arguments)) {
             Verdict::Fits | Verdict::Unjudged => return Ok(routed),
             Verdict::Broken(problems) => problems,
             Verdict::TooMuch => vec![too_much()],
@@ -178,7 +178,7 @@ impl Mark {
             // No result yet.
             (false, _) => return None,
         };
-        let problems = match aside(bytes, || self.terms.result(result)) {
+        let problems = match look_through(bytes, || self.terms.result(result)) {
             Some(Verdict::Fits | Verdict::Unjudged) => return None,
             Some(Verdict::Broken(problems)) => problems,
             Some(Verdict::TooMuch) => vec![too_much()],

@@ -6,17 +6,19 @@
 //! and everything where no lanes were started, runs on the runtime that started it.
 //!
 //! Guarantees: new work goes to the lane with the least of it, but stays where it began as long as that is about even; work
-//! that takes long can be done [`aside`], so that nobody on the lane waits for it; a task never changes its lane.
+//! that takes long can be done [`aside`], so that nobody on the lane waits for it; a task never changes its lane. Deliberately
+//! absent: moving what is there. A lane whose clients left has nothing to do until others come.
 
 use std::{
-    cell::Cell,
+    cell::{Cell, OnceCell},
     io,
     num::NonZero,
     sync::{
         Arc, LazyLock,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     thread,
+    time::Duration,
 };
 
 use tokio::{
@@ -31,7 +33,13 @@ static THREADS: LazyLock<usize> =
 thread_local! {
     /// Which lane this thread belongs to, counted from one; zero if to none.
     static LANE: Cell<usize> = const { Cell::new(0) };
+    /// Whether something of this thread's lane is done aside just now; of all its threads the same.
+    static BUSY: OnceCell<Arc<AtomicBool>> = const { OnceCell::new() };
 }
+
+/// How long threads are kept that nobody needs. One is made with the lane, so that as a rule none has to be made to do
+/// something aside.
+const SPARE: Duration = Duration::from_secs(3_600);
 
 /// All lanes of a process. A lane ends with the last of its tasks once nobody can give it more.
 #[derive(Debug, Clone)]
@@ -83,13 +91,19 @@ impl Lanes {
 
 impl Lane {
     fn start(number: usize) -> io::Result<Self> {
+        let busy = Arc::new(AtomicBool::new(false));
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name(format!("usher-lane-{number}"))
+            .thread_keep_alive(SPARE)
             // Of every thread, for another one takes over from a worker that does something aside.
-            .on_thread_start(move || LANE.set(number))
+            .on_thread_start(move || {
+                LANE.set(number);
+                BUSY.with(|it| drop(it.set(Arc::clone(&busy))));
+            })
             .enable_all()
             .build()?;
+        drop(runtime.spawn_blocking(|| ()));
         Ok(Self {
             number,
             handle: runtime.handle().clone(),
@@ -121,16 +135,35 @@ impl Drop for Seat {
     }
 }
 
-/// Bytes that are looked through in about a tenth of a millisecond: from here on that is work to be done aside.
+/// Bytes that are looked through in about a tenth of a millisecond: from here on that is done aside.
 const LONG: usize = 128 << 10;
 
-/// Does `work`, which looks through that many bytes. For many of them another thread goes on with everything else of this lane
-/// meanwhile, which costs some ten microseconds. Where there are no lanes it is simply done.
-pub fn aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
-    if bytes < LONG || LANE.get() == 0 {
-        return work();
+/// Does `work`, which takes long. Another thread goes on with everything else of this lane meanwhile, which costs some ten
+/// microseconds; unless something of it is done aside already: what takes time shares the processors with few, for some of it has
+/// to end in time. Where there are no lanes it is simply done.
+pub fn aside<T>(work: impl FnOnce() -> T) -> T {
+    let busy = BUSY.with(|it| it.get().map(Arc::clone));
+    match busy {
+        Some(busy) if !busy.swap(true, Relaxed) => {
+            let _free = Free(busy);
+            block_in_place(work)
+        }
+        Some(_) | None => work(),
     }
-    block_in_place(work)
+}
+
+/// Nothing is done aside any more, in a panic too.
+struct Free(Arc<AtomicBool>);
+
+impl Drop for Free {
+    fn drop(&mut self) {
+        self.0.store(false, Relaxed);
+    }
+}
+
+/// Does `work`, which looks through that many bytes: [`aside`] if they are many.
+pub fn look_through<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    if bytes < LONG { work() } else { aside(work) }
 }
 
 /// One of something for each lane, and one for all that run on none: whoever keeps to its own shares it with no other thread.
@@ -186,7 +219,6 @@ mod tests {
     use std::{
         collections::BTreeMap,
         sync::mpsc::{RecvTimeoutError, channel},
-        time::Duration,
     };
 
     use tokio::{
@@ -298,12 +330,45 @@ mod tests {
                 } else {
                     Duration::from_millis(50)
                 };
-                let met = aside(bytes, || gone.recv_timeout(limit));
+                let met = look_through(bytes, || gone.recv_timeout(limit));
                 told.send(met).await.unwrap();
             });
             assert_eq!(timeout(SOON, ended.recv()).await.unwrap(), Some(goes_on));
             tasks.finish().await;
         }
+    }
+
+    #[tokio::test]
+    async fn one_thing_is_done_aside_at_a_time_and_the_next_where_it_is() {
+        let tasks = Tasks::over(Lanes::of(1).unwrap());
+        let (told, mut ended) = mpsc::channel(2);
+        let (end_first, first_ends) = channel::<()>();
+        let (go, gone) = channel();
+        let family = tasks.clone();
+        let first = told.clone();
+        tasks.spread(async move {
+            family.clone().spread(async move {
+                family.spread(async move { go.send(()).unwrap() });
+                let met = aside(|| gone.recv_timeout(Duration::from_millis(50)));
+                told.send(met).await.unwrap();
+                // And again aside, once nothing else is.
+                end_first.send(()).unwrap();
+            });
+            let met = aside(|| first_ends.recv_timeout(SOON));
+            first.send(met).await.unwrap();
+        });
+        let mut next = async || timeout(SOON, ended.recv()).await.unwrap();
+        assert_eq!(next().await, Some(Err(RecvTimeoutError::Timeout)));
+        assert_eq!(next().await, Some(Ok(())));
+        let (go, gone) = channel();
+        let family = tasks.clone();
+        let (told, mut ended) = mpsc::channel(1);
+        tasks.spread(async move {
+            family.spread(async move { go.send(()).unwrap() });
+            told.send(aside(|| gone.recv_timeout(SOON))).await.unwrap();
+        });
+        assert_eq!(timeout(SOON, ended.recv()).await.unwrap(), Some(Ok(())));
+        tasks.finish().await;
     }
 
     #[tokio::test]

@@ -8,7 +8,7 @@ use std::future::Future;
 use futures_util::FutureExt as _;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use lanes::{Lanes, PerLane, Place, aside};
+pub use lanes::{Lanes, PerLane, Place, aside, look_through};
 
 /// A family of tasks with one stop signal. Clones belong to the same family; [`Tasks::child`] begins a smaller one that
 /// can be stopped on its own and is stopped with its parent.

@@ -87,9 +87,9 @@ impl Site {
 
 struct At(Arc<Site>, &'static str);
 
-const PATHS: [&str; 10] = [
-    "/mcp", "/hang", "/stream", "/panic", "/breaks", "/unread", "/large", "/looks", "/last",
-    "/thread",
+const PATHS: [&str; 11] = [
+    "/mcp", "/blocks", "/hang", "/stream", "/panic", "/breaks", "/unread", "/large", "/looks",
+    "/last", "/thread",
 ];
 
 impl Edge {
@@ -192,6 +192,14 @@ impl Endpoint for At {
                 site.released().await;
                 let name = std::thread::current().name().unwrap_or_default().to_owned();
                 full(StatusCode::OK, "text/plain", name.into())
+            }),
+            // As what computes, or waits for a disk.
+            "/blocks" => Box::pin(async move {
+                site.begun.add_permits(1);
+                while !site.over.load(Ordering::Acquire) {
+                    std::thread::yield_now();
+                }
+                text("over")
             }),
             "/stream" => Box::pin(async move {
                 let (sender, source) = tokio::sync::mpsc::channel(4);

@@ -168,6 +168,36 @@ async fn rel_7_draining_finishes_what_is_in_flight_and_takes_nothing_new() {
 }
 
 #[tokio::test]
+async fn rel_7_a_request_that_was_there_before_the_drain_is_answered() {
+    let edge = Edge::start();
+    let address = edge.server.address();
+    let mut idle = edge.connect().await;
+    idle.send(call("one")).await;
+    idle.answer().await;
+    // On the other lane; then on the same, so that nobody reads there.
+    let _other = edge.connect().await;
+    let mut busy = edge.connect().await;
+    busy.send("GET /blocks HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await;
+    until(&edge.site.begun).await;
+    idle.send(call("two")).await;
+
+    let site = edge.site;
+    let client = async {
+        while tokio::net::TcpStream::connect(address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        site.over.store(true, Ordering::Release);
+        let answer = idle.answer().await;
+        assert_eq!(answer.body, "echo:two");
+        assert!(answer.head.contains("connection: close"), "{}", answer.head);
+        assert_eq!(idle.rest().await, "");
+        assert_eq!(busy.answer().await.body, "over");
+    };
+    tokio::join!(edge.server.drain(Duration::from_secs(60)), client);
+}
+
+#[tokio::test]
 async fn rel_7_what_is_left_at_the_deadline_is_cut_off() {
     let edge = Edge::start();
     let mut stream = edge.connect().await;

@@ -62,11 +62,6 @@ impl List {
         }
     }
 
-    /// Whether the upstream is known to speak HTTP/1.1, so that a burst makes as many connections as it needs at once.
-    pub(super) fn is_one(&self) -> bool {
-        matches!(&*self.kept(), Kept::One(_))
-    }
-
     /// The upstream speaks HTTP/1.1.
     pub(super) fn speaks_one(&self) {
         let mut kept = self.kept();

@@ -15,7 +15,10 @@ use std::{
     future::poll_fn,
     mem,
     pin::{Pin, pin},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -40,9 +43,10 @@ use crate::{
     upstream::{UpstreamError, spec::TlsSpec},
 };
 
-/// The most idle connections kept on all lanes together; as many as calls can be in flight. But a lane may always keep [`FEW`].
+/// The most idle connections kept on all lanes together, but for [`FEW`]: as many as calls to one upstream can be in flight.
 const MAX_IDLE: usize = 1_024;
-const FEW: usize = 64;
+/// How many each lane may keep in any case: as many as calls of one principal to one upstream can be in flight.
+const FEW: usize = 256;
 
 /// How often idle connections are looked through for those that nobody will use again.
 const SWEEP: Duration = Duration::from_secs(20);
@@ -68,6 +72,8 @@ pub(super) struct Pool(Arc<Shared>);
 struct Shared {
     dial: Dial,
     tasks: Tasks,
+    /// Whether the last connection was over HTTP/1.1, so that a burst makes as many as it needs at once.
+    speaks_one: AtomicBool,
     lists: PerLane<List>,
 }
 
@@ -102,6 +108,7 @@ impl Pool {
         let shared = Arc::new(Shared {
             dial,
             tasks: tasks.clone(),
+            speaks_one: AtomicBool::new(false),
             lists,
         });
         let pool = Arc::downgrade(&shared);
@@ -196,17 +203,20 @@ impl Pool {
     /// A connection made now, or by somebody else meanwhile; and whether it has been used.
     async fn fresh(&self, here: Place) -> Result<(Line, bool), UpstreamError> {
         let list = self.0.lists.at(here);
-        let _first = if list.is_one() {
+        let speaks_one = || self.0.speaks_one.load(Relaxed);
+        let _first = if speaks_one() {
             None
         } else {
             let first = list.first.lock().await;
             if let Some(line) = list.free() {
                 return Ok((line, true));
             }
-            Some(first)
+            // Whoever held it may have found out that each needs one of its own.
+            (!speaks_one()).then_some(first)
         };
         let stream = self.0.dial.any().await?;
         if !stream.connected().is_negotiated_h2() {
+            self.0.speaks_one.store(true, Relaxed);
             list.speaks_one();
             return Ok((Line::One(begin(stream, here).await?), false));
         }
@@ -223,6 +233,7 @@ impl Pool {
             // Those who wait on it are told by their own requests.
             drop(connection.await);
         });
+        self.0.speaks_one.store(false, Relaxed);
         list.speaks_two(line.clone());
         Ok((Line::Two(line), false))
     }

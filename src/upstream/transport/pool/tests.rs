@@ -3,18 +3,19 @@
 use std::{
     collections::HashSet,
     net::SocketAddr,
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Mutex, atomic::AtomicUsize},
     task::Wake,
 };
 
+use futures_util::future::join_all;
 use http::{
     HeaderMap, HeaderValue, Method, Version,
     header::{self, CONTENT_TYPE},
 };
-use tokio::sync::mpsc;
+use tokio::{
+    sync::{Barrier, mpsc},
+    time::timeout,
+};
 
 use super::{
     super::{Answer, Http, Transport, body::whole, http::assemble, rig::*},
@@ -36,7 +37,7 @@ async fn counting(tasks: &Tasks) -> (SocketAddr, Arc<AtomicUsize>) {
     tasks.spawn(async move {
         loop {
             let (socket, _peer) = listener.accept().await.unwrap();
-            count.fetch_add(1, Ordering::Relaxed);
+            count.fetch_add(1, Relaxed);
             let service = hyper::service::service_fn(|request: Request<Incoming>| async move {
                 let streamed = request.headers().contains_key("streamed");
                 let (kind, body) = if streamed {
@@ -83,7 +84,7 @@ async fn one_connection_serves_one_call_after_another_whatever_the_answers_form(
         assert_eq!(ask(&http, out).await.unwrap(), ["accepted 202"]);
     }
     // Reuse may be lost now and then when the next call is quicker than the end of the last stream, but not as a rule.
-    assert!(accepted.load(Ordering::Relaxed) <= 3, "{accepted:?}");
+    assert!(accepted.load(Relaxed) <= 3, "{accepted:?}");
 }
 
 /// Wakes a task, and counts how often.
@@ -91,7 +92,7 @@ struct Counted(Waker, AtomicUsize);
 
 impl Wake for Counted {
     fn wake(self: Arc<Self>) {
-        self.1.fetch_add(1, Ordering::Relaxed);
+        self.1.fetch_add(1, Relaxed);
         self.0.wake_by_ref();
     }
 }
@@ -114,11 +115,11 @@ async fn taking_an_answer_off_a_connection_that_one_drives_wakes_nobody() {
     let mut body = response.unwrap().into_body();
     // What is still on its way comes now; nothing else wakes anybody while this test goes on without a pause.
     tokio::time::sleep(Duration::from_millis(100)).await;
-    let before = counted.1.load(Ordering::Relaxed);
+    let before = counted.1.load(Relaxed);
     assert!(before > 0, "the answer woke whoever waited for it");
     let piece = pin!(body.piece()).poll(&mut Context::from_waker(&waker));
     assert!(matches!(piece, Poll::Ready(Ok(Some(_)))));
-    assert_eq!(counted.1.load(Ordering::Relaxed), before);
+    assert_eq!(counted.1.load(Relaxed), before);
 }
 
 #[tokio::test]
@@ -253,7 +254,7 @@ async fn long_streams_do_not_use_up_a_shared_http2_connection() {
         streams.push(frames);
     }
     let calls = (0..20).map(|_| ask(&http, request(1)));
-    for answer in futures_util::future::join_all(calls).await {
+    for answer in join_all(calls).await {
         assert_eq!(answer.unwrap(), ["{\"n\":1}"]);
     }
     let expected = HashSet::from([(Version::HTTP_11, true), (Version::HTTP_2, false)]);
@@ -275,7 +276,7 @@ async fn resetting(tasks: &Tasks, reason: h2::Reason) -> (Http, Arc<AtomicUsize>
         let socket = acceptor.accept(socket).await.unwrap();
         let mut connection = h2::server::handshake(socket).await.unwrap();
         while let Some(Ok((_request, mut respond))) = connection.accept().await {
-            if count.fetch_add(1, Ordering::Relaxed) == 0 {
+            if count.fetch_add(1, Relaxed) == 0 {
                 respond.send_reset(reason);
                 continue;
             }
@@ -296,12 +297,12 @@ async fn a_refused_stream_is_tried_once_more_and_no_other_reset_is() {
     let tasks = Tasks::new();
     let (http, seen) = resetting(&tasks, h2::Reason::REFUSED_STREAM).await;
     assert_eq!(ask(&http, request(1)).await.unwrap(), ["{\"n\":1}"]);
-    assert_eq!(seen.load(Ordering::Relaxed), 2);
+    assert_eq!(seen.load(Relaxed), 2);
 
     let (http, seen) = resetting(&tasks, h2::Reason::INTERNAL_ERROR).await;
     let error = ask(&http, request(1)).await.unwrap_err();
     assert_eq!(error.reason(), "upstream_unavailable");
-    assert_eq!(seen.load(Ordering::Relaxed), 1);
+    assert_eq!(seen.load(Relaxed), 1);
 }
 
 #[tokio::test]
@@ -362,14 +363,14 @@ async fn a_call_that_was_sent_is_never_sent_again() {
             let (mut socket, _peer) = listener.accept().await.unwrap();
             let mut request = vec![0; 4096];
             if socket.read(&mut request).await.unwrap() > 0 {
-                count.fetch_add(1, Ordering::Relaxed);
+                count.fetch_add(1, Relaxed);
             }
         }
     });
     let http = Http::new(&spec, timeouts(), &tasks).unwrap();
     let error = ask(&http, request(1)).await.unwrap_err();
     assert_eq!(error.reason(), "upstream_unavailable");
-    assert_eq!(seen.load(Ordering::Relaxed), 1);
+    assert_eq!(seen.load(Relaxed), 1);
 }
 
 #[tokio::test]
@@ -386,7 +387,7 @@ async fn a_burst_over_http2_makes_one_connection() {
     tasks.spawn(async move {
         loop {
             let (socket, _peer) = listener.accept().await.unwrap();
-            count.fetch_add(1, Ordering::Relaxed);
+            count.fetch_add(1, Relaxed);
             let acceptor = tokio_rustls::TlsAcceptor::from(Arc::clone(&config));
             family.spawn(async move {
                 let socket = acceptor.accept(socket).await.unwrap();
@@ -403,10 +404,10 @@ async fn a_burst_over_http2_makes_one_connection() {
     });
     let http = Http::new(&spec, timeouts(), &tasks).unwrap();
     let calls = (0..50).map(|_| ask(&http, request(1)));
-    for answer in futures_util::future::join_all(calls).await {
+    for answer in join_all(calls).await {
         assert_eq!(answer.unwrap(), ["{\"n\":1}"]);
     }
-    assert_eq!(accepted.load(Ordering::Relaxed), 1);
+    assert_eq!(accepted.load(Relaxed), 1);
 }
 
 #[tokio::test]
@@ -479,7 +480,7 @@ async fn each_lane_keeps_the_connections_that_it_opened() {
     let pool = Pool::new(&spec.url, &spec.tls, timeouts().connect, &family).unwrap();
     let apart = pool.apart();
     let lanes = Tasks::over(Lanes::of(1).unwrap());
-    let opened = || accepted.load(Ordering::Relaxed);
+    let opened = || accepted.load(Relaxed);
     let (on, url) = (pool.clone(), spec.url.clone());
     let once = move || {
         let (on, url) = (on.clone(), url.clone());
@@ -503,4 +504,45 @@ async fn each_lane_keeps_the_connections_that_it_opened() {
     on_lane(&lanes, async move { read(sent(&on, &url).await).await }).await;
     read(sent(&apart, &spec.url).await).await;
     assert_eq!((opened(), apart.idle()), (3, 1));
+}
+
+#[tokio::test]
+async fn a_burst_dials_at_once_as_soon_as_each_is_known_to_need_a_connection() {
+    let tasks = Tasks::new();
+    let authority = Authority::new();
+    let config = Arc::new(authority.server("localhost", &["http/1.1"], false));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut spec = spec("https", "localhost", listener.local_addr().unwrap(), "/");
+    spec.tls.ca = Some(authority.pem());
+    // After the first, no handshake is done until all the others have been begun; and no call ends before the last.
+    let (handshakes, calls) = (Arc::new(Barrier::new(3)), Arc::new(Barrier::new(4)));
+    let family = tasks.clone();
+    tasks.spawn(async move {
+        for n in 0..4 {
+            let (socket, _peer) = listener.accept().await.unwrap();
+            let acceptor = tokio_rustls::TlsAcceptor::from(Arc::clone(&config));
+            let (handshakes, calls) = (Arc::clone(&handshakes), Arc::clone(&calls));
+            family.spawn(async move {
+                if n > 0 {
+                    handshakes.wait().await;
+                }
+                let socket = acceptor.accept(socket).await.unwrap();
+                let service = hyper::service::service_fn(|_: Request<Incoming>| async {
+                    calls.wait().await;
+                    Ok::<_, std::convert::Infallible>(answer(200, TYPE, full(result(1, 1))))
+                });
+                let io = hyper_util::rt::TokioIo::new(socket);
+                let builder = hyper::server::conn::http1::Builder::new();
+                drop(builder.serve_connection(io, service).await);
+            });
+        }
+    });
+    let mut soon = timeouts();
+    soon.connect = Duration::from_secs(3);
+    let http = Http::new(&spec, soon, &tasks).unwrap();
+    let calls = (0..4).map(|_| ask(&http, request(1)));
+    let all = timeout(Duration::from_secs(20), join_all(calls)).await;
+    for answer in all.expect("they wait for one another") {
+        assert_eq!(answer.unwrap(), ["{\"n\":1}"]);
+    }
 }
