@@ -11,7 +11,7 @@ use aws_lc_rs::hmac;
 use tokio::time::Instant;
 
 use super::{
-    Level, Rules,
+    End, Level, Rules,
     journal::{Journal, Kind},
     record::{self, Ending, Frame, Operation, Permission, View},
     recorder::{Recorder, Safe, Unavailable, Weight},
@@ -89,7 +89,7 @@ impl Auditor {
 
     /// Records how a call ended.
     pub fn conclude(&self, of: &Operation, ending: &Ending<'_>) {
-        if ending.outcome == "shed" {
+        if ending.outcome == End::Shed {
             let (kind, name) = match (ending.limit, ending.reason.as_deref()) {
                 (Some(rule), _) => (Kind::Limit, rule),
                 (None, reason) => (Kind::Overload, reason.unwrap_or("overloaded")),
@@ -99,7 +99,8 @@ impl Auditor {
         let facts = of.trail.facts();
         let upstream = facts.route.as_ref().map(|(upstream, _)| upstream);
         let level = self.level(of.view(), upstream);
-        if level == Level::None && !matches!(ending.outcome, "denied" | "blocked" | "shed") {
+        let refused = matches!(ending.outcome, End::Denied | End::Blocked | End::Shed);
+        if level == Level::None && !refused {
             return;
         }
         let event = self.framed(level, |frame| record::outcome(frame, of, &facts, ending));

@@ -16,11 +16,13 @@ pub mod recorder;
 mod rules;
 pub mod sinks;
 pub mod verify;
+mod words;
 
 use std::time::SystemTime;
 
 pub use auditor::Auditor;
 pub use rules::{Level, Rule, Rules};
+pub use words::{End, events};
 
 /// A time as records have it: UTC, in nanoseconds.
 pub(crate) fn stamp(time: SystemTime) -> String {

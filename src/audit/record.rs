@@ -14,7 +14,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{Level, canonical::Object, log::Event, stamp};
+use super::{End, Level, canonical::Object, log::Event, stamp, words};
 use crate::{
     call::{
         Approved, Call, CallId, Caller, Decision, Denial, Facts, Identity, IdentityKind, Origin,
@@ -92,11 +92,10 @@ pub struct Permission<'a> {
 }
 
 /// How a call ended.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Ending<'a> {
-    /// `ok`, `tool_error`, `protocol_error`, `denied`, `blocked`, `timeout`, `cancelled`, `shed`, `unavailable`; and
-    /// `input_required`, where the client is asked something first, and `invalid`, for what was wrong with the request.
-    pub outcome: &'static str,
+    /// How.
+    pub outcome: End,
     /// The reason word, where something was refused or failed.
     pub reason: Option<Cow<'a, str>>,
     /// The JSON-RPC code of an upstream's own error.
@@ -109,6 +108,21 @@ pub struct Ending<'a> {
     pub findings: &'a [Arc<Finding>],
     /// The result, for rules that keep it.
     pub content: Option<&'a Json>,
+}
+
+impl Ending<'_> {
+    /// In this way, with nothing else to tell.
+    pub const fn of(outcome: End) -> Self {
+        Self {
+            outcome,
+            reason: None,
+            code: None,
+            limit: None,
+            bytes: 0,
+            findings: &[],
+            content: None,
+        }
+    }
 }
 
 /// What records are made from: the call itself while it is there, what is remembered of it afterwards.
@@ -238,7 +252,7 @@ pub(super) fn decision(frame: &Frame<'_>, of: View<'_>, permission: &Permission<
             let kept = frame.kept(arguments, of, permission.route);
             record.content("content", kept.as_str(), CONTENT);
         }
-        record.text("decision", "permit").text("event", "call");
+        record.text("decision", "permit").text("event", words::CALL);
         spoken(record, of);
         record.text("method", of.method);
         record.number("monotonic", nanos(now.instant - frame.start));
@@ -306,7 +320,7 @@ pub(super) fn outcome(
         if whole {
             record.maybe("decision", decided(facts, ending));
         }
-        record.text("event", "call");
+        record.text("event", words::CALL);
         if !ending.findings.is_empty() {
             record.objects("findings", ending.findings.iter(), MANY, found);
         }
@@ -319,7 +333,7 @@ pub(super) fn outcome(
         }
         record.text("method", of.method);
         record.number("monotonic", nanos(now.instant - frame.start));
-        record.text("outcome", ending.outcome);
+        record.text("outcome", ending.outcome.word());
         if let Some(denied) = denied {
             record
                 .texts("policies", denied.policies.iter().map(|name| &**name), MANY)
@@ -370,9 +384,12 @@ fn decided(facts: &Facts, ending: &Ending<'_>) -> Option<&'static str> {
         return Some("permit");
     }
     match ending.outcome {
-        "ok" | "tool_error" | "input_required" => Some("permit"),
-        "denied" | "blocked" | "shed" => Some("deny"),
-        _ => None,
+        End::Ok | End::ToolError | End::InputRequired => Some("permit"),
+        End::Denied | End::Blocked | End::Shed => Some("deny"),
+        // Nobody may have looked.
+        End::ProtocolError | End::Invalid | End::Timeout | End::Cancelled | End::Unavailable => {
+            None
+        }
     }
 }
 
@@ -488,21 +505,17 @@ mod tests {
                 decision,
                 ..Facts::default()
             };
-            let ending = Ending {
-                outcome,
-                ..Ending::default()
-            };
-            decided(&facts, &ending)
+            decided(&facts, &Ending::of(outcome))
         };
-        for outcome in ["ok", "tool_error", "input_required"] {
+        for outcome in [End::Ok, End::ToolError, End::InputRequired] {
             assert_eq!(told(Decision::Pending, outcome), Some("permit"));
         }
-        for outcome in ["denied", "blocked", "shed"] {
+        for outcome in [End::Denied, End::Blocked, End::Shed] {
             assert_eq!(told(Decision::Pending, outcome), Some("deny"));
             // It had gone on when its content was blocked.
             assert_eq!(told(Decision::Permitted, outcome), Some("permit"));
         }
-        for outcome in ["cancelled", "timeout", "unavailable", "invalid"] {
+        for outcome in [End::Cancelled, End::Timeout, End::Unavailable, End::Invalid] {
             assert_eq!(told(Decision::Pending, outcome), None);
         }
     }

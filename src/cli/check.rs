@@ -13,8 +13,11 @@ use super::{
 };
 use crate::{
     app::{App, UpstreamStatus},
+    catalog::rules::ToolsetRules,
     config::Plan,
+    glob,
     json::Json,
+    policy::{Item, ItemKind},
     protocol::{UpstreamId, meta},
     tasks::Tasks,
     upstream::spec::{Endpoint, UpstreamSpec},
@@ -73,9 +76,9 @@ pub(super) async fn run(args: Args) -> Ended {
             "{path} may be a secret that stands in the file: `${{env:NAME}}` keeps it out of it"
         )
     }));
-    let mut members = vec![("ok", Json::of(&true)), ("notes", Json::of(&notes))];
     if !args.connect {
         if args.json {
+            let members = [("ok", Json::of(&true)), ("notes", Json::of(&notes))];
             out::line(meta::object_of(&members).as_str());
         } else {
             notes.iter().for_each(|note| out::line(note));
@@ -84,18 +87,26 @@ pub(super) async fn run(args: Args) -> Ended {
         return Ended::Well;
     }
     let addresses = addresses(&plan);
-    let statuses = match connect(plan).await {
-        Ok(statuses) => statuses,
+    let sets = plan.catalog.toolsets.clone();
+    let (statuses, items) = match connect(plan).await {
+        Ok(seen) => seen,
         Err(error) => {
             out::problem(&error);
             return Ended::Failed;
         }
     };
     let well = statuses.iter().all(|status| status.state == "ready");
+    if well {
+        // Of what is away nobody knows what it would offer.
+        notes.extend(idle(&sets, &items));
+    }
     if args.json {
-        members[0].1 = Json::of(&well);
         let list: Vec<Status<'_>> = statuses.iter().map(Status::of).collect();
-        members.push(("upstreams", Json::of(&list)));
+        let members = [
+            ("ok", Json::of(&well)),
+            ("notes", Json::of(&notes)),
+            ("upstreams", Json::of(&list)),
+        ];
         out::line(meta::object_of(&members).as_str());
     } else {
         notes.iter().for_each(|note| out::line(note));
@@ -118,7 +129,7 @@ pub(super) async fn run(args: Args) -> Ended {
     if well { Ended::Well } else { Ended::Failed }
 }
 
-async fn connect(mut plan: Plan) -> Result<Vec<UpstreamStatus>, String> {
+async fn connect(mut plan: Plan) -> Result<(Vec<UpstreamStatus>, Vec<Item>), String> {
     // Nothing is called, so there is nothing to record.
     plan.audit = None;
     let tasks = Tasks::new();
@@ -126,9 +137,40 @@ async fn connect(mut plan: Plan) -> Result<Vec<UpstreamStatus>, String> {
         .await
         .map_err(|error| error.to_string())?;
     let statuses = settled(&app).await;
+    let items = app.snapshot().items();
     app.shutdown().await;
     tasks.finish().await;
-    Ok(statuses)
+    Ok((statuses, items))
+}
+
+/// What toolsets select by and nothing answers to: as a rule a slip, and else a selection that is empty.
+fn idle(sets: &[ToolsetRules], items: &[Item]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for set in sets {
+        for (what, globs, kinds) in [
+            ("tools", &set.tools, &[ItemKind::Tool][..]),
+            ("prompts", &set.prompts, &[ItemKind::Prompt]),
+            (
+                "resources",
+                &set.resources,
+                &[ItemKind::Resource, ItemKind::Template],
+            ),
+        ] {
+            let there = |glob: &str| {
+                let of_kind = |item: &&Item| kinds.contains(&item.kind);
+                let mut there = items.iter().filter(of_kind);
+                there.any(|item| glob::matches(glob, &item.outward))
+            };
+            let idle = globs.iter().filter(|glob| !there(glob));
+            notes.extend(idle.map(|glob| {
+                format!(
+                    "toolsets.{}.{what}: `{glob}` matches none of the {what} that are there; `usher catalog` lists them",
+                    set.name
+                )
+            }));
+        }
+    }
+    notes
 }
 
 fn summary(args: &Args, plan: &Plan) -> String {
@@ -206,6 +248,48 @@ impl<'a> Status<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Hints;
+
+    #[test]
+    fn what_a_toolset_selects_by_and_nothing_answers_to_is_told() {
+        let item = |kind, outward: &str| Item {
+            kind,
+            upstream: UpstreamId::parse("git").expect("a key"),
+            outward: outward.into(),
+            local: outward.into(),
+            tags: Vec::new(),
+            pinned: Hints::default(),
+            claimed: Hints::default(),
+            toolsets: Vec::new(),
+            schema: None,
+        };
+        let items = [
+            item(ItemKind::Tool, "git_log"),
+            item(ItemKind::Prompt, "git_review"),
+            item(ItemKind::Template, "repo://{path}"),
+        ];
+        let globs = |globs: &[&str]| globs.iter().map(|&glob| glob.to_owned()).collect();
+        let set = ToolsetRules {
+            name: "dev".into(),
+            tools: globs(&["git_*", "gti_*", "git_review"]),
+            prompts: globs(&["*"]),
+            resources: globs(&["repo://*", "file://*"]),
+            upstreams: Vec::new(),
+        };
+        let told = idle(&[set], &items);
+        let places: Vec<&str> = told
+            .iter()
+            .filter_map(|note| note.split(" matches").next())
+            .collect();
+        assert_eq!(
+            places,
+            [
+                "toolsets.dev.tools: `gti_*`",
+                "toolsets.dev.tools: `git_review`",
+                "toolsets.dev.resources: `file://*`"
+            ]
+        );
+    }
 
     #[test]
     fn an_address_that_answers_404_or_405_without_the_usual_path_gets_a_hint() {

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::{
     Ended,
     gateway::{build_observed, observed},
-    out,
+    out, shown,
     signals::{Again, Stop},
     source::Source,
 };
@@ -299,7 +299,7 @@ fn told(status: &UpstreamStatus) -> String {
             "  {} {}: {}",
             out::paint(out::RED, status.state),
             status.id,
-            out::short(error, 160)
+            out::short(error, shown::REASON)
         )
     }
 }

@@ -166,6 +166,9 @@ fn plain(node: Node<'_>) -> String {
     out::tame(&node.as_str().unwrap_or_else(|| node.raw().into()))
 }
 
+/// Characters of a reason in a table: what is longer is no reason but somebody's page.
+pub(super) const REASON: usize = 300;
+
 /// One line per upstream.
 pub(super) fn statuses(statuses: &[UpstreamStatus]) -> String {
     let rows: Vec<Vec<String>> = statuses
@@ -184,7 +187,7 @@ pub(super) fn statuses(statuses: &[UpstreamStatus]) -> String {
                 status
                     .error
                     .as_deref()
-                    .map(|error| out::short(error, 80))
+                    .map(|error| out::short(error, REASON))
                     .unwrap_or_default(),
             ]
         })

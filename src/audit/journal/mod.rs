@@ -57,6 +57,22 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All there are.
+    pub const ALL: [Self; 12] = [
+        Self::Start,
+        Self::Stop,
+        Self::Configuration,
+        Self::Policy,
+        Self::Keys,
+        Self::Approval,
+        Self::Quarantine,
+        Self::Authentication,
+        Self::Refused,
+        Self::Limit,
+        Self::Overload,
+        Self::Administration,
+    ];
+
     /// Its word: the `event` of its records.
     pub const fn word(self) -> &'static str {
         match self {

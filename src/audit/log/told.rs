@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use super::{Event, segment::Segment};
-use crate::audit::{canonical::Object, chain::Place, key::Checkpoint, stamp};
+use crate::audit::{canonical::Object, chain::Place, key::Checkpoint, stamp, words};
 
 /// Why a segment begins.
 #[derive(Clone, Copy)]
@@ -27,14 +27,16 @@ pub(super) fn segment_event(begin: &Begin, after: Place, key: &str) -> Event {
         Begin { opens: false, .. } => "next",
     };
     event(|object| {
-        object.text("event", "segment").object("segment", |inside| {
-            inside
-                .number("after", after.seq)
-                .text("after_hash", &after.hash.to_string())
-                .text("key", key)
-                .text("reason", reason)
-                .number("torn_bytes", begin.torn);
-        });
+        object
+            .text("event", words::SEGMENT)
+            .object("segment", |inside| {
+                inside
+                    .number("after", after.seq)
+                    .text("after_hash", &after.hash.to_string())
+                    .text("key", key)
+                    .text("reason", reason)
+                    .number("torn_bytes", begin.torn);
+            });
         object
             .text("time", &stamp(SystemTime::now()))
             .number("v", 1);
@@ -53,7 +55,7 @@ pub(super) fn checkpoint_event(checkpoint: &Checkpoint, signature: &str, key: &s
                 .text("signature", signature);
         });
         object
-            .text("event", "checkpoint")
+            .text("event", words::CHECKPOINT)
             .text("time", &stamp(SystemTime::now()))
             .number("v", 1);
     })
@@ -62,7 +64,7 @@ pub(super) fn checkpoint_event(checkpoint: &Checkpoint, signature: &str, key: &s
 pub(super) fn retention_event(old: &[(Segment, Place)], last: &Place) -> Event {
     event(|object| {
         object
-            .text("event", "retention")
+            .text("event", words::RETENTION)
             .object("retention", |inside| {
                 inside
                     .number("last", last.seq)

@@ -15,7 +15,7 @@ use super::{
     super::{
         log::{Event, Usage, event},
         query::write_index,
-        stamp,
+        stamp, words,
     },
     Durability, Fill, LATER, Queue, Recorder, SOON, Shared, Watermarks, Weight,
 };
@@ -248,7 +248,7 @@ fn disk_event(fill: Fill, usage: Usage) -> Event {
                     .number("left_bytes", usage.left)
                     .number("used_percent", u64::from(usage.percent));
             })
-            .text("event", "disk")
+            .text("event", words::DISK)
             .text("time", &stamp(SystemTime::now()))
             .number("v", 1);
     })

@@ -24,7 +24,7 @@ pub use terms::{Bounds, Durability, Fill, Health, Watermark, Watermarks};
 
 use super::{
     log::{Event, Log, Signed, event},
-    stamp,
+    stamp, words,
 };
 
 /// How long after a record the disk is told to keep it at the latest, under [`Durability::Kernel`].
@@ -379,7 +379,7 @@ impl Shared {
 fn gap_event(lost: u64) -> Event {
     event(|object| {
         object
-            .text("event", "gap")
+            .text("event", words::GAP)
             .number("lost", lost)
             .text("time", &stamp(SystemTime::now()))
             .number("v", 1);

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, builder::PossibleValuesParser};
 
 use crate::{
-    audit::{query::Filter, stamp},
+    audit::{End, events, query::Filter, stamp},
     config,
 };
 
@@ -30,9 +30,8 @@ pub(super) struct Asked {
     /// The method, such as `tools/call`
     #[arg(long)]
     method: Option<String>,
-    /// How it ended: ok, tool_error, protocol_error, denied, blocked, timeout, cancelled, shed, unavailable, invalid, or
-    /// input_required where the client was asked something first
-    #[arg(long)]
+    /// How it ended
+    #[arg(long, value_parser = PossibleValuesParser::new(End::ALL.map(End::word)))]
     outcome: Option<String>,
     /// What was decided
     #[arg(long, value_parser = ["permit", "deny"])]
@@ -43,8 +42,8 @@ pub(super) struct Asked {
     /// The class or the rule of something that was found in the content
     #[arg(long, value_name = "CLASS")]
     finding: Option<String>,
-    /// The kind of event, such as `call`, `authentication`, `configuration`, `gap`, `checkpoint`
-    #[arg(long, value_name = "KIND")]
+    /// The kind of event
+    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(events()))]
     event: Option<String>,
     /// The reference that a client was told
     #[arg(long = "ref", value_name = "REF")]

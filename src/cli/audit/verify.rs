@@ -44,7 +44,7 @@ Examples:
 The key beside the records proves that they were not damaged. Against somebody who can write there it proves nothing: keep a
 copy of the key, and a sink for checkpoints, elsewhere.
 
-Exit codes: 0 whole, 1 not whole or unreadable, 2 usage")]
+Exit codes: 0 whole, 1 not whole or unreadable, 2 usage, or no log is there")]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
     place: Place,
@@ -273,6 +273,8 @@ fn told(args: &Args, directory: &Path, report: &Report) {
         ));
     }
     match report.outside {
+        // What is gone is a fault, and told as one.
+        Some(seq) if seq > last => {}
         Some(seq) => note(format!(
             "whether there were records after {last} that are gone: the newest checkpoint held elsewhere ends with {seq}"
         )),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::{
-    audit::record::Ending,
+    audit::{End, record::Ending},
     call::Outcome,
     json::Json,
     jsonrpc::RpcError,
@@ -16,44 +16,33 @@ use crate::{
 pub(super) fn with(outcome: &Outcome, tool: bool) -> Ending<'_> {
     match outcome {
         Outcome::Complete(result) => Ending {
-            outcome: if tool && is_error(result) {
-                "tool_error"
-            } else {
-                "ok"
-            },
             bytes: result.len(),
             content: Some(result),
-            ..Ending::default()
+            ..Ending::of(if tool && is_error(result) {
+                End::ToolError
+            } else {
+                End::Ok
+            })
         },
         Outcome::Task(task) => Ending {
-            outcome: "ok",
             bytes: task.len(),
             content: Some(task),
-            ..Ending::default()
+            ..Ending::of(End::Ok)
         },
         Outcome::Listed(page) => Ending {
-            outcome: "ok",
             bytes: page.items.len(),
-            ..Ending::default()
+            ..Ending::of(End::Ok)
         },
-        Outcome::Card(_) => Ending {
-            outcome: "ok",
-            ..Ending::default()
-        },
-        Outcome::InputRequired(_) => Ending {
-            outcome: "input_required",
-            ..Ending::default()
-        },
+        Outcome::Card(_) => Ending::of(End::Ok),
+        Outcome::InputRequired(_) => Ending::of(End::InputRequired),
         Outcome::Failed(error) => Ending {
-            outcome: "protocol_error",
             code: Some(error.code),
-            ..Ending::default()
+            ..Ending::of(End::ProtocolError)
         },
         Outcome::Lost(error) => Ending {
-            outcome: lost(error.code),
             reason: reason(error),
             code: Some(error.code),
-            ..Ending::default()
+            ..Ending::of(lost(error.code))
         },
     }
 }
@@ -66,10 +55,9 @@ pub(super) fn refused(error: &Error) -> Ending<'_> {
         None
     };
     Ending {
-        outcome: word(error),
         reason: Some(error.reason().into()),
         limit,
-        ..Ending::default()
+        ..Ending::of(word(error))
     }
 }
 
@@ -84,10 +72,7 @@ pub(super) fn status(error: &Error) -> Option<u16> {
 
 /// Because its client went away, or told it to stop.
 pub(super) fn cancelled() -> Ending<'static> {
-    Ending {
-        outcome: "cancelled",
-        ..Ending::default()
-    }
+    Ending::of(End::Cancelled)
 }
 
 /// Whether a tool says that it failed.
@@ -97,13 +82,13 @@ fn is_error(result: &Json) -> bool {
 }
 
 /// What is lost on the way has a code of ours.
-const fn lost(code: i64) -> &'static str {
+const fn lost(code: i64) -> End {
     match code {
-        codes::UPSTREAM_TIMEOUT => "timeout",
-        codes::UPSTREAM_UNAVAILABLE | codes::SHUTTING_DOWN => "unavailable",
-        codes::CONTENT_BLOCKED => "blocked",
-        codes::INPUT_REFUSED | codes::DENIED => "denied",
-        _ => "protocol_error",
+        codes::UPSTREAM_TIMEOUT => End::Timeout,
+        codes::UPSTREAM_UNAVAILABLE | codes::SHUTTING_DOWN => End::Unavailable,
+        codes::CONTENT_BLOCKED => End::Blocked,
+        codes::INPUT_REFUSED | codes::DENIED => End::Denied,
+        _ => End::ProtocolError,
     }
 }
 
@@ -111,7 +96,7 @@ fn reason(error: &RpcError) -> Option<Cow<'_, str>> {
     error.data.as_ref()?.root().member("reason")?.as_str()
 }
 
-const fn word(error: &Error) -> &'static str {
+const fn word(error: &Error) -> End {
     match error {
         Error::Unknown(_)
         | Error::Quarantined(_)
@@ -122,38 +107,38 @@ const fn word(error: &Error) -> &'static str {
         | Error::CannotApprove
         | Error::InputRefused
         | Error::LoginNeeded(_)
-        | Error::OnlyForApps => "denied",
-        Error::Withheld(_) | Error::Blocked(_) => "blocked",
+        | Error::OnlyForApps => End::Denied,
+        Error::Withheld(_) | Error::Blocked(_) => End::Blocked,
         Error::BadCursor
         | Error::StateInvalid
         | Error::BadAnswer { .. }
         | Error::HeaderMismatch { .. }
         | Error::InvalidArguments(_)
         | Error::NotOffered(_)
-        | Error::NeedsCapabilities(_) => "invalid",
-        Error::InvalidResult { .. } => "protocol_error",
-        Error::OverLimit(_) | Error::Limited(_) => "shed",
+        | Error::NeedsCapabilities(_) => End::Invalid,
+        Error::InvalidResult { .. } => End::ProtocolError,
+        Error::OverLimit(_) | Error::Limited(_) => End::Shed,
         Error::Upstream(FromUpstream { error, .. }) => from_upstream(error),
-        Error::Deadline => "timeout",
-        Error::ShuttingDown | Error::AuditUnavailable | Error::Panicked => "unavailable",
+        Error::Deadline => End::Timeout,
+        Error::ShuttingDown | Error::AuditUnavailable | Error::Panicked => End::Unavailable,
     }
 }
 
-const fn from_upstream(error: &UpstreamError) -> &'static str {
+const fn from_upstream(error: &UpstreamError) -> End {
     match error {
         UpstreamError::Unavailable { .. }
         | UpstreamError::Auth(_)
         | UpstreamError::Credential(_)
-        | UpstreamError::Redirect => "unavailable",
-        UpstreamError::Timeout(_) => "timeout",
-        UpstreamError::Overloaded => "shed",
-        UpstreamError::NeedsCapabilities(_) => "invalid",
-        UpstreamError::Undeclared(_) => "protocol_error",
+        | UpstreamError::Redirect => End::Unavailable,
+        UpstreamError::Timeout(_) => End::Timeout,
+        UpstreamError::Overloaded => End::Shed,
+        UpstreamError::NeedsCapabilities(_) => End::Invalid,
+        UpstreamError::Undeclared(_) => End::ProtocolError,
         UpstreamError::Protocol(_)
         | UpstreamError::Status(_)
         | UpstreamError::TooLarge(_)
         | UpstreamError::RequestTooLarge
         | UpstreamError::OutcomeUnknown
-        | UpstreamError::Refused(_) => "protocol_error",
+        | UpstreamError::Refused(_) => End::ProtocolError,
     }
 }

@@ -169,7 +169,7 @@ fn seen(of: &Operation, ending: &Ending<'_>, scrub: &dyn Scrub) -> CallSeen {
         target: target.map(|name| scrub.target(name, route.is_some()).into_owned()),
         upstream: route.map(|(upstream, _)| upstream),
         principal: of.identity.name.to_string(),
-        outcome: ending.outcome,
+        outcome: ending.outcome.word(),
         millis: u64::try_from(took).unwrap_or(u64::MAX),
     }
 }

@@ -3,7 +3,10 @@
 //! A span is named for a tool or prompt only when the call was led to one: what a client merely says is not repeated.
 
 use crate::{
-    audit::record::{Ending, Operation},
+    audit::{
+        End,
+        record::{Ending, Operation},
+    },
     call::{Call, Listener, Op, Principal},
     metrics::{
         self,
@@ -73,8 +76,15 @@ pub(super) const fn is_told(op: &Op) -> bool {
 /// The class of what went wrong: the code where the upstream or its words failed, else the outcome as records have it.
 fn class(ending: &Ending<'_>) -> Option<&'static str> {
     match ending.outcome {
-        "ok" | "input_required" => None,
-        word @ "protocol_error" => Some(ending.code.map_or(word, class_of)),
-        word => Some(word),
+        End::Ok | End::InputRequired => None,
+        end @ End::ProtocolError => Some(ending.code.map_or(end.word(), class_of)),
+        end @ (End::ToolError
+        | End::Denied
+        | End::Blocked
+        | End::Shed
+        | End::Invalid
+        | End::Timeout
+        | End::Cancelled
+        | End::Unavailable) => Some(end.word()),
     }
 }

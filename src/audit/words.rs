@@ -1,0 +1,83 @@
+//! The words of records by which people ask for them, each kind in one list, so that a slip is told from what is not there.
+
+use super::journal::Kind;
+
+/// How an operation ended: the `outcome` of its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It was answered.
+    Ok,
+    /// A tool says that it failed.
+    ToolError,
+    /// The upstream answered with an error, or with what is no answer.
+    ProtocolError,
+    /// The client is asked something first.
+    InputRequired,
+    /// Whoever called may not, or it is not there for them.
+    Denied,
+    /// Content was held back.
+    Blocked,
+    /// A limit, or more work than capacity.
+    Shed,
+    /// Something was wrong with the request.
+    Invalid,
+    /// It took too long.
+    Timeout,
+    /// Its client went away, or told it to stop.
+    Cancelled,
+    /// The upstream, or the gateway, could not be had.
+    Unavailable,
+}
+
+impl End {
+    /// All there are.
+    pub const ALL: [Self; 11] = [
+        Self::Ok,
+        Self::ToolError,
+        Self::ProtocolError,
+        Self::InputRequired,
+        Self::Denied,
+        Self::Blocked,
+        Self::Shed,
+        Self::Invalid,
+        Self::Timeout,
+        Self::Cancelled,
+        Self::Unavailable,
+    ];
+
+    /// Its word in records.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::ToolError => "tool_error",
+            Self::ProtocolError => "protocol_error",
+            Self::InputRequired => "input_required",
+            Self::Denied => "denied",
+            Self::Blocked => "blocked",
+            Self::Shed => "shed",
+            Self::Invalid => "invalid",
+            Self::Timeout => "timeout",
+            Self::Cancelled => "cancelled",
+            Self::Unavailable => "unavailable",
+        }
+    }
+}
+
+/// The `event` of an operation's records.
+pub(super) const CALL: &str = "call";
+/// Of a record in the place of some that could not be written.
+pub(super) const GAP: &str = "gap";
+/// Of how full the disk is.
+pub(super) const DISK: &str = "disk";
+/// Of the first record of a segment.
+pub(super) const SEGMENT: &str = "segment";
+/// Of a signed state of the log.
+pub(super) const CHECKPOINT: &str = "checkpoint";
+/// Of segments that were removed because of their age.
+pub(super) const RETENTION: &str = "retention";
+
+/// Every `event` that records have.
+pub fn events() -> impl Iterator<Item = &'static str> {
+    let own = [CALL, GAP, DISK, SEGMENT, CHECKPOINT, RETENTION];
+    own.into_iter().chain(Kind::ALL.map(Kind::word))
+}
