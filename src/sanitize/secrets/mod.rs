@@ -225,6 +225,15 @@ mod tests {
     }
 
     #[test]
+    fn of_services_whose_keys_are_alike_the_best_known_is_named() {
+        for (begins, rule) in [("sk_live_", "stripe_key"), ("ak_live_", "pagarme_key")] {
+            let key = format!("{begins}{}", &body()[..24]);
+            let told = told(&format!("key: {key}."));
+            assert_eq!(told, [(Class::Secret, rule.to_owned(), key)]);
+        }
+    }
+
+    #[test]
     fn placeholders_examples_and_names_are_no_secrets() {
         for text in [
             "AKIAIOSFODNN7EXAMPLE",

@@ -252,7 +252,15 @@ impl<'a> Scan<'a> {
             .filter_map(|token| Some((token, token.pattern.token_at(self.text, at)?)))
             .inspect(|(_, end)| looked(end - at))
             .filter_map(|(token, end)| Some((judged(token, &self.text[at..end])?, token, end)))
-            .max_by_key(|(class, _, end)| (*class == Class::Secret, *end));
+            // Of equals the first: rules that say less of whose it is stand further down.
+            .reduce(|best, next| {
+                let rank = |&(class, _, end): &(Class, _, usize)| (class == Class::Secret, end);
+                if rank(&next) > rank(&best) {
+                    next
+                } else {
+                    best
+                }
+            });
         let Some((class, token, end)) = found else {
             return false;
         };

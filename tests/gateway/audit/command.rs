@@ -160,6 +160,9 @@ async fn a_tail_that_was_cut_off_is_missed_by_who_kept_a_checkpoint_and_the_rest
     let (report, code) = verified(directory, &["--checkpoint", kept]);
     assert_eq!(code, Some(1));
     assert_eq!(report["faults"][0]["kind"], "cut", "{report:#}");
+    // What is proved to be gone is not called a thing that cannot be proved.
+    let said = audit(&["verify", "--checkpoint", kept], directory);
+    assert!(!said.out.contains("that are gone"), "{}", said.out);
     // Without it, nobody can tell.
     assert_eq!(verified(directory, &[]).1, Some(0));
     fs::write(&path, all.join("\n") + "\n").unwrap();
@@ -219,9 +222,21 @@ async fn records_are_found_by_what_they_are_like() {
     let said = audit(&["tail", "-n", "3"], directory);
     assert_eq!(said.out.lines().count(), 3, "{}", said.out);
     // Not "nothing is like that": it could not be.
-    for no_such in [["--since", "yesterday"], ["--decision", "denied"]] {
+    for no_such in [
+        ["--since", "yesterday"],
+        ["--decision", "denied"],
+        ["--outcome", "deny"],
+        ["--event", "calls"],
+    ] {
         let said = audit(&[&["query"][..], &no_such].concat(), directory);
         assert_eq!(said.code, Some(2), "{no_such:?}");
+    }
+    // Every event that there is can be asked for.
+    let all = fs::read_to_string(only(directory)).unwrap();
+    for line in all.lines() {
+        let record: Value = serde_json::from_str(line).unwrap();
+        let event = record["record"]["event"]["event"].as_str().unwrap();
+        assert!(!found(&["--event", event]).is_empty(), "{event}");
     }
 }
 
