@@ -24,6 +24,7 @@ use crate::{
     },
     config::{Loaded, Plan, Rejected},
     feed::Feed,
+    limits::LimitRules,
     policy::Problem,
     snapshot::World,
 };
@@ -151,7 +152,12 @@ impl Controls {
         let mut standing = self.standing();
         if let Some(plan) = read {
             reloaded.push("limits");
-            self.world.limit(plan.limits);
+            // Bounds are taken at the start, as all that `restart_needed` tells of.
+            let running = self.world.load().limits().rules().clone();
+            self.world.limit(LimitRules {
+                rules: plan.limits.rules,
+                ..running
+            });
             standing.restart_needed = !standing.loaded.differs_in_limits_alone(&plan.loaded);
             standing.loaded = standing.loaded.with_limits_of(&plan.loaded);
         }

@@ -25,8 +25,8 @@ use crate::call::{Identity, IdentityKind, Principal};
 const MARK: &str = "usher_";
 /// The longest text that is looked at as a key, in bytes.
 pub const MAX_KEY: usize = 128;
-/// Keys of one file.
-const MOST: usize = 100_000;
+/// The most keys of one file, revoked ones included.
+pub const MOST: usize = 100_000;
 
 /// One key, without itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

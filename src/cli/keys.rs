@@ -13,7 +13,7 @@ use secrecy::ExposeSecret as _;
 use super::{Ended, near, out, source::Source, table::aligned};
 use crate::{
     auth::{
-        keys::{KeyFile, KeyRecord, KeyWish, create},
+        keys::{KeyFile, KeyRecord, KeyWish, MOST, create},
         spec::KeysSpec,
     },
     config,
@@ -185,6 +185,12 @@ fn make(args: &Create, spec: &KeysSpec) -> Result<(), String> {
             return Err(format!(
                 "there is a key `{}` already ({}); revoke that one, or choose another name",
                 one.name, one.id
+            ));
+        }
+        if file.keys.len() >= MOST {
+            return Err(format!(
+                "{} has {MOST} keys, revoked ones among them, and holds no more: take the records of old ones out of it",
+                spec.file.display()
             ));
         }
         file.keys.push(record.clone());
@@ -457,6 +463,18 @@ mod tests {
         revoke("ci").unwrap();
         assert!(revoke("ci").is_err());
         create("ci").unwrap();
-        assert_eq!(read(&file).unwrap().keys.len(), 2);
+        let mut keys = read(&file).unwrap();
+        assert_eq!(keys.keys.len(), 2);
+        // A file that holds more than can be read would take all keys along.
+        let one = keys.keys[0].clone();
+        let more = (2..MOST).map(|n| KeyRecord {
+            id: format!("{n:08}"),
+            ..one.clone()
+        });
+        keys.keys.extend(more);
+        replace(&file, &serde_json::to_vec(&keys).unwrap()).unwrap();
+        let full = std::fs::metadata(&file).unwrap().len();
+        assert!(create("another").unwrap_err().contains("holds no more"));
+        assert_eq!(std::fs::metadata(&file).unwrap().len(), full);
     }
 }

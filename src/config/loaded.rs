@@ -133,12 +133,28 @@ fn shown(node: &Node, hidden: bool) -> Json {
             let member = |entry: &Entry| {
                 // Nobody has to call the environment of a program a secret.
                 let hidden = hidden || matches!(entry.key.as_str(), "env" | "headers");
-                (Json::string(&entry.key), shown(&entry.node, hidden))
+                let shown = match entry.key.as_str() {
+                    "command" => command(&entry.node),
+                    _ => shown(&entry.node, hidden),
+                };
+                (Json::string(&entry.key), shown)
             };
             let members: Vec<_> = entries.iter().map(member).collect();
             object(&members)
         }
     }
+}
+
+/// A program and its arguments, of which some may be secrets.
+fn command(node: &Node) -> Json {
+    let mut before = "";
+    let words = node.items().iter().map(|word| {
+        let secret = written_out(word).is_some_and(|text| secrets::is_told_in(before, text));
+        before = word.as_text().unwrap_or_default();
+        shown(word, secret)
+    });
+    let words: Vec<Json> = words.collect();
+    Json::array(&words)
 }
 
 fn scalar(scalar: &Scalar, hidden: bool) -> Json {

@@ -253,9 +253,9 @@ impl Looker {
                     None => break None,
                 }
             },
-            Err(Error::Upstream(_) | Error::Deadline | Error::ShuttingDown) => None,
-            // It is not, or no longer, for this listener.
-            Err(_) => return (handle, Look::Gone),
+            Err(error) if is_gone(&error) => return (handle, Look::Gone),
+            // A limit, a full disk, a server that is away: what stands against one look need not stand against the next.
+            Err(_) => None,
         };
         let look = if let Some(Outcome::Complete(state)) = outcome {
             Look::State(state)
@@ -267,6 +267,22 @@ impl Looker {
         };
         (handle, look)
     }
+}
+
+/// Whether the task is not, or no longer, for this listener.
+const fn is_gone(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Unknown(_)
+            | Error::Quarantined(_)
+            | Error::NoScope
+            | Error::StateInvalid
+            | Error::NotOffered(_)
+            | Error::OnlyForApps
+            | Error::NeedsCapabilities(_)
+            | Error::InsufficientScope { .. }
+            | Error::Denied { .. }
+    )
 }
 
 fn member<'a>(state: &'a Json, key: &str) -> Option<std::borrow::Cow<'a, str>> {

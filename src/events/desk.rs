@@ -154,10 +154,12 @@ impl Desk {
             if want.stamp != wanted.stamp || want.verdict == Some(verdict) {
                 continue;
             }
-            want.verdict = Some(verdict);
-            if std::mem::take(&mut want.missed) {
+            want.missed |= want.verdict.replace(verdict) == Some(true);
+            if want.missed {
                 want.tell();
             }
+            // Until it is in force again, whoever relied on it has been told of no more than what was missed so far.
+            want.missed &= !verdict;
         }
         drop(ledger);
         self.settled.send_modify(|count| *count += 1);

@@ -316,6 +316,35 @@ async fn what_was_in_force_and_was_broken_off_is_to_be_looked_at_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_comes_back_in_force_late_is_to_be_looked_at_once_more() {
+    let hub = hub();
+    let desk = hub.desk(&up("u"));
+    desk.begin();
+    let mut listener = of_uris(&hub, &["a:1"]);
+    all_in_force(&desk);
+    assert_eq!(
+        listener
+            .settle(Instant::now() + Duration::from_secs(1))
+            .await,
+        [true]
+    );
+    let wanted = desk.wanted();
+    for broken_off in [true, false] {
+        if broken_off {
+            desk.lost();
+        }
+        desk.settle([(&wanted[0], false)]);
+        assert_eq!(heard(&mut listener), [exactly(0)], "what was promised ends");
+        desk.settle([(&wanted[0], false)]);
+        assert_eq!(heard(&mut listener), []);
+        desk.settle([(&wanted[0], true)]);
+        assert_eq!(heard(&mut listener), [exactly(0)], "nobody told meanwhile");
+        desk.settle([(&wanted[0], true)]);
+        assert_eq!(heard(&mut listener), []);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_listener_that_takes_nothing_is_let_go_of_and_others_are_not() {
     let hub = hub();
     let mut slow = of_lists(&hub, &Scope::All, &ListKind::ALL);

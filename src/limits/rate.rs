@@ -32,6 +32,17 @@ pub struct Rate {
     pub burst: u32,
 }
 
+impl Rate {
+    /// The longest that a burst may take to be earned.
+    pub const LONGEST: Duration = Duration::from_secs(3_650 * 86_400);
+
+    /// The most calls at once where one is earned in `each`.
+    pub fn most_at_once(each: Duration) -> u32 {
+        let most = Self::LONGEST.as_nanos() / each.as_nanos().max(1);
+        u32::try_from(most).unwrap_or(u32::MAX).max(1)
+    }
+}
+
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = match self.period.as_secs() {
@@ -85,7 +96,7 @@ impl Pace {
         let each = rate.period / at_least_one(rate.calls).get();
         let quota = Quota::with_period(each.max(Duration::from_nanos(1)))
             .unwrap_or(Quota::per_second(NonZeroU32::MIN))
-            .allow_burst(at_least_one(rate.burst));
+            .allow_burst(at_least_one(rate.burst.min(Rate::most_at_once(each))));
         let store = Store { book, labels };
         let limiter = RateLimiter::new(quota, store, Ticks(OnceLock::new()));
         let _unset = limiter.clock().0.set(clock);

@@ -104,6 +104,19 @@ async fn a_rate_of_50_a_second_with_a_burst_of_100_admits_what_it_says_over_60_s
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_burst_that_takes_longer_than_anybody_lives_to_be_earned_is_bounded() {
+    let limits = limits(vec![per(
+        &[Dimension::Principal],
+        rate(1, 86_400, 1_000_000),
+    )]);
+    let who = somebody("a", &[]);
+    assert_eq!(
+        admitted(&limits, Stage::Entry, &calls(&who, None), 5_000),
+        3_650
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_burst_is_let_through_to_the_last_and_the_refusal_says_when_the_next_is() {
     let limits = limits(vec![per(&[Dimension::Principal], rate(2, 1, 3))]);
     let (who, other) = (somebody("a", &[]), somebody("b", &[]));

@@ -93,6 +93,53 @@ fn every_configuration_loads_and_so_does_the_one_in_deploy() {
 }
 
 #[test]
+fn what_loads_fits_the_schema_that_editors_are_given() {
+    let schema: serde_json::Value =
+        serde_json::from_str(config::schema().as_str()).expect("the schema is JSON");
+    let schema = jsonschema::validator_for(&schema).expect("the schema is one");
+    let mut all = blocks("yaml");
+    all.retain(|yaml| !yaml.starts_with("# policies/"));
+    all.push(std::fs::read_to_string(top("deploy/usher.yaml")).expect("an example"));
+    for yaml in all {
+        // As editors read it: `off` is a word.
+        let as_written = serde_saphyr::options! { strict_booleans: true };
+        let value: serde_json::Value =
+            serde_saphyr::from_str_with_options(&yaml, as_written).expect("YAML");
+        let wrong: Vec<String> = schema
+            .iter_errors(&value)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
+        assert!(wrong.is_empty(), "{wrong:#?}\n{yaml}");
+    }
+}
+
+#[test]
+fn the_container_is_built_from_all_that_the_program_is_compiled_from() {
+    let steps = std::fs::read_to_string(top("deploy/Containerfile")).expect("it is there");
+    let mut folders = vec![top("src")];
+    let mut included = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("it is there") {
+            let path = entry.expect("it is there").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            for outside in text.split("include_str!(\"../../").skip(1) {
+                let first = outside.split('/').next().expect("a folder");
+                // One floor further up is still inside for what lies deeper.
+                if path.parent().and_then(Path::parent) == Some(top("src").as_path()) {
+                    included += 1;
+                    assert!(steps.contains(&format!("COPY {first} ")), "{first}");
+                }
+            }
+        }
+    }
+    assert!(included > 0);
+}
+
+#[test]
 fn everything_that_prometheus_and_grafana_are_given_is_there() {
     let given = std::fs::read_to_string(top("deploy/watch.yaml")).expect("it is there");
     let mut seen = 0;

@@ -39,7 +39,7 @@ Examples:
   usher audit verify /mnt/copy --key our.pub     a copy, with a key from a place of your own
   usher audit verify --checkpoint collected.log  and nothing was cut off its end: any text with checkpoints
                                                  that another sink got (its lines, or the gateway's logs)
-  usher audit verify --json | jq .faults[0]
+  usher audit verify --json | jq '[.] | flatten | .[].faults[0]'
 
 The key beside the records proves that they were not damaged. Against somebody who can write there it proves nothing: keep a
 copy of the key, and a sink for checkpoints, elsewhere.
@@ -64,7 +64,8 @@ pub(in crate::cli) struct Args {
 pub(super) fn run(args: &Args) -> Ended {
     let logs = match args.place.logs() {
         Ok(logs) => logs,
-        Err(ended) => return ended,
+        // Nobody has tampered with what is not there.
+        Err(_) => return Ended::Misused,
     };
     let Some(outside) = outside(&args.checkpoints) else {
         return Ended::Misused;

@@ -385,7 +385,7 @@ fn scopes(check: &mut Check<'_>, key: &'static str, raw: &[String]) -> Vec<Arc<s
 
 impl Check<'_> {
     /// A path of the file that names it: relative ones begin where that file is.
-    fn beside(&self, path: &[&str], text: &str) -> PathBuf {
+    pub(super) fn beside(&self, path: &[&str], text: &str) -> PathBuf {
         let place = self.tree.place_of(path);
         let source = self.findings.sources.get(place.file);
         let directory =

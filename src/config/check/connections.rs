@@ -1,7 +1,5 @@
 //! Upstreams that people log in to: how, where what they are given is kept, and where browsers come.
 
-use std::path::PathBuf;
-
 use http::{Uri, header::AUTHORIZATION};
 use secrecy::ExposeSecret;
 
@@ -270,7 +268,7 @@ fn store(check: &mut Check<'_>, store: Option<String>, keys: Vec<Secret>) -> Opt
         }
     }
     Some(StoreSpec {
-        directory: PathBuf::from(directory),
+        directory: check.beside(&["connections", "store"], &directory),
         keys: keys.into_iter().map(|key| key.0).collect(),
     })
 }

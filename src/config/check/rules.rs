@@ -79,11 +79,19 @@ fn one(check: &mut Check<'_>, number: &str, raw: &Limit, known: &Known<'_>) -> V
     if let Some(rate) = raw.rate {
         let calls = rate.calls as usize;
         let burst = check.count(&at("burst"), raw.burst, calls, (1, 1_000_000));
-        amounts.push(Amount::Rate(Rate {
+        let rate = Rate {
             calls: rate.calls,
             period: secs(rate.seconds),
             burst: u32::try_from(burst).unwrap_or(rate.calls),
-        }));
+        };
+        if rate.burst > Rate::most_at_once(rate.period / rate.calls.max(1)) {
+            check.wrong(
+                &at("burst"),
+                format!("{burst} calls at once take more than ten years to be earned at this rate"),
+                "a smaller burst, or a higher rate",
+            );
+        }
+        amounts.push(Amount::Rate(rate));
     }
     if raw.concurrency.is_some() {
         let wait = Time::parse(WAIT).map_or(secs(2), |time| time.0);

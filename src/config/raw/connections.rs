@@ -44,7 +44,7 @@ pub(in crate::config) enum Registering {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(in crate::config) struct Connections {
-    /// A directory for encrypted files, which only the gateway may look into. Default: in memory, so that everybody logs in
+    /// A directory for encrypted files, which only the gateway may look into, relative to this file. Default: in memory, so that everybody logs in
     /// again after a restart.
     pub(in crate::config) store: Option<String>,
     /// What the files are encrypted with, each at least 32 bytes: the first encrypts, all decrypt. To change the key, put the

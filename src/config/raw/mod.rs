@@ -144,11 +144,13 @@ pub(super) struct Upstream {
     pub(super) transport: Option<Transport>,
     /// The program and its arguments; no shell is involved.
     pub(super) command: Option<Vec<String>>,
-    /// The environment of the program, beside PATH, HOME, LANG and TMPDIR.
+    /// The environment of the program, beside PATH, HOME, LANG and TMPDIR. A secret among it: `${env:NAME}` or `${file:/path}`.
+    #[schemars(with = "BTreeMap<String, String>")]
     pub(super) env: BTreeMap<String, Secret>,
     /// The working directory of the program.
     pub(super) cwd: Option<String>,
-    /// Headers sent with every request.
+    /// Headers sent with every request. A secret among them: `${env:NAME}` or `${file:/path}`.
+    #[schemars(with = "BTreeMap<String, String>")]
     pub(super) headers: BTreeMap<String, Secret>,
     /// The credential sent with every request.
     pub(super) auth: Option<Auth>,

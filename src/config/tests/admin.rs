@@ -113,13 +113,19 @@ upstreams:
   shop:
     url: http://127.0.0.1:${env:PORT}/mcp
     headers: { X-Key: \"pre-${env:TOKEN}\" }
-  run: { command: [x, --flag], env: { A: written, B: \"${env:TOKEN}\" }, concurrency: 7 }
+  run: { command: [x, --flag, --token, s3cret-marker-77aa], env: { A: written, B: \"${env:TOKEN}\" }, concurrency: 7 }
 ",
     );
     files.add("more.yaml", "page_size: { items: 9 }\n");
     let plan = files.plan();
     let shown = plan.loaded.json().as_str().to_owned();
-    for secret in ["0123456789abcdef", "t0ken-marker-9f", "9000", "written"] {
+    for secret in [
+        "0123456789abcdef",
+        "t0ken-marker-9f",
+        "9000",
+        "written",
+        "marker-77aa",
+    ] {
         assert!(!shown.contains(secret), "{secret} in {shown}");
     }
     for part in [
@@ -127,7 +133,7 @@ upstreams:
         r#""X-Key":"pre-${env:TOKEN}""#,
         r#""url":"http://127.0.0.1:${env:PORT}/mcp""#,
         r#""env":{"A":"(set)","B":"${env:TOKEN}"}"#,
-        r#""command":["x","--flag"]"#,
+        r#""command":["x","--flag","--token","(set)"]"#,
         r#""concurrency":7"#,
         r#""page_size":{"items":9}"#,
         r#""rate":"50/s""#,

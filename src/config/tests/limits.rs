@@ -75,6 +75,7 @@ limits:
   - { per: client, match: x, name: x, rate: 1/s }
   - { per: method, rate: 1/s }
   - { per: method, rate: 2/s }
+  - { per: tool, rate: 1/d, burst: 300000 }
 ";
     let found: Vec<(usize, String)> = lines(yaml)
         .into_iter()
@@ -100,6 +101,10 @@ limits:
             (
                 17,
                 "another rule before this one limits the same calls in the same way"
+            ),
+            (
+                18,
+                "300000 calls at once take more than ten years to be earned at this rate"
             ),
         ]
     );

@@ -10,7 +10,7 @@ use std::{
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use super::GuardError;
@@ -33,7 +33,7 @@ const TOLD: usize = 32;
 const MAX_BYTES: u64 = 64 << 20;
 
 /// What tells one state of the file from another.
-type Mark = Option<(SystemTime, u64, u64)>;
+type Mark = Option<[i128; 5]>;
 
 /// Reads the keys and begins to watch their file.
 pub(super) fn watch(
@@ -60,6 +60,7 @@ pub(super) fn watch(
         authenticator: authenticator.clone(),
         file: file.to_owned(),
         mark,
+        unread: None,
         written: BTreeMap::new(),
         known,
         journal: journal.clone(),
@@ -72,6 +73,8 @@ struct Watching {
     authenticator: Arc<Authenticator>,
     file: PathBuf,
     mark: Mark,
+    /// Why the file could not be read when it was read last.
+    unread: Option<String>,
     written: BTreeMap<String, u64>,
     /// The keys there are, by their ids, and whether each may still be used.
     known: BTreeMap<String, bool>,
@@ -98,6 +101,7 @@ impl Watching {
             authenticator: self.authenticator.clone(),
             file: self.file.clone(),
             mark: self.mark,
+            unread: None,
             written: BTreeMap::new(),
             known: BTreeMap::new(),
             journal: Journal::off(),
@@ -115,20 +119,27 @@ impl Watching {
 
     fn look(&mut self) {
         let mark = mark(&self.file);
-        if mark == self.mark {
+        // What could not be read is tried again, whatever it was: a key that is revoked in it must not count on.
+        if mark == self.mark && self.unread.is_none() {
             return;
         }
         self.mark = mark;
         match read(&self.file) {
             Ok(keys) => {
+                self.unread = None;
                 self.authenticator.put_api_keys(KeyTable::of(&keys));
                 self.compare(standing(&keys));
                 tracing::info!(keys = keys.keys.len(), "the file of API keys is read anew");
             }
-            Err(why) => tracing::error!(
-                file = %self.file.display(), why,
-                "the file of API keys cannot be read; the keys there were stay"
-            ),
+            Err(why) => {
+                if self.unread.as_ref() != Some(&why) {
+                    tracing::error!(
+                        file = %self.file.display(), why,
+                        "the file of API keys cannot be read; the keys there were stay"
+                    );
+                }
+                self.unread = Some(why);
+            }
         }
     }
 
@@ -179,7 +190,15 @@ fn mark(file: &Path) -> Mark {
     use std::os::unix::fs::MetadataExt as _;
 
     let metadata = std::fs::metadata(file).ok()?;
-    Some((metadata.modified().ok()?, metadata.len(), metadata.ino()))
+    let nanos = |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+    Some([
+        i128::from(metadata.dev()),
+        i128::from(metadata.ino()),
+        i128::from(metadata.len()),
+        nanos(metadata.mtime(), metadata.mtime_nsec()),
+        // Of who may read it, too.
+        nanos(metadata.ctime(), metadata.ctime_nsec()),
+    ])
 }
 
 fn read(file: &Path) -> Result<KeyFile, String> {
@@ -257,6 +276,19 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+
+    #[test]
+    fn who_may_read_the_file_is_part_of_its_state() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let file = directory.path().join("keys.json");
+        std::fs::write(&file, "{}").unwrap();
+        let before = mark(&file);
+        assert_eq!(mark(&file), before);
+        // Times of files are those of the last tick of a clock.
+        std::thread::park_timeout(Duration::from_millis(20));
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        assert_ne!(mark(&file), before);
+    }
 
     #[test]
     fn uses_of_all_replicas_are_kept_and_the_latest_counts() {

@@ -35,11 +35,13 @@ impl Ward {
         if snapshot.policy().policy().is_unrestricted() && !world.expects_own() {
             return None;
         }
-        let regranted = world.regranted();
+        let mut regranted = world.regranted();
         let view = snapshot.view(&call.identity, &call.scope);
         let unsure = if world.seen_by(&call.identity).revision == snapshot.revision {
             Lists::NONE
         } else {
+            // What was put in force while the listen settled counts as well.
+            regranted.mark_changed();
             Lists::ALL
         };
         Some(Self {

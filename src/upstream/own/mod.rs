@@ -154,10 +154,11 @@ impl Own {
         }
     }
 
-    /// Lets go of who came least lately.
+    /// Lets go of who came least lately, of those whom nobody waits for or listens for if there are any.
     fn let_one_go(&self) -> bool {
+        let held = |kept: &Arc<Kept>| Arc::strong_count(&kept.held) > 1;
         let used = |kept: &Arc<Kept>| kept.used.load(Ordering::Relaxed);
-        let oldest = self.kept.iter().min_by_key(|kept| used(kept));
+        let oldest = self.kept.iter().min_by_key(|kept| (held(kept), used(kept)));
         let Some(oldest) = oldest.map(|kept| Arc::clone(&kept)) else {
             return false;
         };
@@ -247,6 +248,23 @@ mod tests {
             ["ana", "ben", "eve", "kim"].map(is_kept),
             [true, false, true, true]
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_listens_is_kept_though_others_came_later() {
+        let own = Own::of(2);
+        let listens = own.claim(&somebody("ana"), 0, &Desk::default(), |_| {});
+        for name in ["ben", "eve"] {
+            tokio::time::advance(Duration::from_millis(5)).await;
+            drop(own.claim(&somebody(name), 0, &Desk::default(), |_| {}));
+        }
+        let is_kept = |name: &str| own.kept.contains_key(&somebody(name).grantee());
+        assert_eq!(["ana", "ben", "eve"].map(is_kept), [true, false, true]);
+        // And let go of where all are held: there are never more than that.
+        let other = own.claim(&somebody("ben"), 0, &Desk::default(), |_| {});
+        drop(own.claim(&somebody("kim"), 0, &Desk::default(), |_| {}));
+        assert_eq!(["ana", "ben", "kim"].map(is_kept), [false, true, true]);
+        drop((listens, other));
     }
 
     #[tokio::test(start_paused = true)]

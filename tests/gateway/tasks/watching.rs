@@ -8,7 +8,9 @@ use std::sync::{
 use serde_json::{Value, json};
 
 use super::{CORE, EXTENSION, MODERN, about, alone, core_at, known, modern_at, text};
-use crate::harness::{Client, Pairing, Play, Revision, Talk, Upstream, parse, quote, tool};
+use crate::harness::{
+    Client, Gateway, Pairing, Play, Revision, Talk, Upstream, parse, quote, tool,
+};
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 /// The id of the listen.
@@ -126,6 +128,35 @@ async fn a_task_that_is_over_already_is_told_of_at_once_and_too_many_are_not_in_
         let told = parse(&talk.hear().await);
         assert_eq!(told["params"]["taskId"], **handle);
     }
+}
+
+#[tokio::test]
+async fn a_watched_task_that_may_not_be_looked_at_just_now_is_looked_at_again() {
+    let done = Arc::new(AtomicBool::new(false));
+    let notes = lasting(Pairing::MODERN_MODERN, &done);
+    // Each look but one in a while is over the limit.
+    let gateway = Gateway::of()
+        .upstream("notes", &notes)
+        .setting("limits: [{ per: principal, match: { method: tasks/get }, rate: 1/s, burst: 1 }]")
+        .start()
+        .await;
+    let client = gateway.client_able(Revision::V2026_07_28, EXTENSION).await;
+    let (one, other) = (made(&client).await, made(&client).await);
+    let (mut talk, granted) = listening(&client, &[&one, &other]).await;
+    let granted: Vec<_> = granted.as_array().unwrap().iter().map(text).collect();
+    let looks = notes.heard("tasks/get").len();
+    notes.until_heard("tasks/get", looks + 2).await;
+    done.store(true, Ordering::SeqCst);
+    let mut told = Vec::new();
+    for _ in &granted {
+        let news = parse(&talk.hear().await);
+        assert_eq!(news["params"]["status"], "completed", "{news}");
+        told.push(text(&news["params"]["taskId"]));
+    }
+    told.sort();
+    let mut wanted = granted;
+    wanted.sort();
+    assert_eq!(told, wanted);
 }
 
 #[tokio::test]
