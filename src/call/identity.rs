@@ -89,6 +89,18 @@ impl Grantee {
 }
 
 impl Identity {
+    /// Whether policy sees the same in both: who it is, and what their proof says of them.
+    pub fn has_the_rights_of(&self, other: &Self) -> bool {
+        self.kind == other.kind
+            && self.name == other.name
+            && self.issuer == other.issuer
+            && self.groups == other.groups
+            && self.tenant == other.tenant
+            && self.scopes == other.scopes
+            && self.client == other.client
+            && self.owner == other.owner
+    }
+
     /// Whom upstreams are asked for on its behalf.
     pub fn grantee(&self) -> Grantee {
         Grantee {

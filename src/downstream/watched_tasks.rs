@@ -253,7 +253,7 @@ impl Looker {
                     None => break None,
                 }
             },
-            Err(error) if is_gone(&error) => return (handle, Look::Gone),
+            Err(error) if error.is_gone() => return (handle, Look::Gone),
             // A limit, a full disk, a server that is away: what stands against one look need not stand against the next.
             Err(_) => None,
         };
@@ -267,22 +267,6 @@ impl Looker {
         };
         (handle, look)
     }
-}
-
-/// Whether the task is not, or no longer, for this listener.
-const fn is_gone(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::Unknown(_)
-            | Error::Quarantined(_)
-            | Error::NoScope
-            | Error::StateInvalid
-            | Error::NotOffered(_)
-            | Error::OnlyForApps
-            | Error::NeedsCapabilities(_)
-            | Error::InsufficientScope { .. }
-            | Error::Denied { .. }
-    )
 }
 
 fn member<'a>(state: &'a Json, key: &str) -> Option<std::borrow::Cow<'a, str>> {

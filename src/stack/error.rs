@@ -141,6 +141,22 @@ pub enum Missing {
 }
 
 impl Error {
+    /// Whether what was asked for is not, or no longer, there for whoever asks: to ask again changes nothing.
+    pub const fn is_gone(&self) -> bool {
+        matches!(
+            self,
+            Self::Unknown(_)
+                | Self::Quarantined(_)
+                | Self::NoScope
+                | Self::StateInvalid
+                | Self::NotOffered(_)
+                | Self::OnlyForApps
+                | Self::NeedsCapabilities(_)
+                | Self::InsufficientScope { .. }
+                | Self::Denied { .. }
+        )
+    }
+
     /// The stable word for `data.reason`.
     pub const fn reason(&self) -> &'static str {
         match self {

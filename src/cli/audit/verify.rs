@@ -44,7 +44,7 @@ Examples:
 The key beside the records proves that they were not damaged. Against somebody who can write there it proves nothing: keep a
 copy of the key, and a sink for checkpoints, elsewhere.
 
-Exit codes: 0 whole, 1 not whole or unreadable, 2 usage, or no log is there")]
+Exit codes: 0 whole, 1 not whole, unreadable, or without any record, 2 usage, or no such directory")]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
     place: Place,
@@ -64,8 +64,7 @@ pub(in crate::cli) struct Args {
 pub(super) fn run(args: &Args) -> Ended {
     let logs = match args.place.logs() {
         Ok(logs) => logs,
-        // Nobody has tampered with what is not there.
-        Err(_) => return Ended::Misused,
+        Err(ended) => return ended,
     };
     let Some(outside) = outside(&args.checkpoints) else {
         return Ended::Misused;

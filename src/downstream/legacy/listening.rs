@@ -53,12 +53,15 @@ impl Legacy<'_> {
         let ended = session.ended.clone();
         let work = async move {
             loop {
+                let mut proved = session.proved_anew();
                 match listen(&service, &session, filter.clone(), life).await {
-                    Ok(stream) => {
-                        if forward(&session, stream).await {
+                    Ok(stream) => tokio::select! {
+                        // Who has other rights now sees other lists, and has to be told by these.
+                        _ = proved.changed() => {}
+                        meant = forward(&session, stream) => if meant {
                             return;
-                        }
-                    }
+                        },
+                    },
                     // Whoever offers no listening now never will.
                     Err(Error::NotOffered(_) | Error::NoScope | Error::ShuttingDown) => return,
                     Err(_) => {}
@@ -93,27 +96,13 @@ impl Legacy<'_> {
                 return Err(in_band(codes::OVERLOADED, text, "rate_limited"));
             }
         }
-        let filter = Arc::new(Filter {
-            subscriptions: vec![uri.clone()],
-            ..Filter::default()
-        });
-        let opening = async {
-            let life = self.door.sessions.bounds().absolute;
-            let mut stream = listen(&self.door.service, session, filter, life).await?;
-            Ok::<_, Error>((stream.next().await, stream))
-        };
-        let opened = timeout(PATIENCE, opening)
-            .await
-            .unwrap_or(Err(Error::Deadline));
-        let (first, stream) = opened.map_err(|error| refused(&error))?;
-        let confirmed = matches!(
-            &first,
-            Some(Step::Event(Event::Acknowledged(filter))) if filter.subscriptions.contains(&uri)
-        );
-        if !confirmed {
+        let life = self.door.sessions.bounds().absolute;
+        let mut proved = session.proved_anew();
+        let opened = confirmed(&self.door.service, session, &uri, life).await;
+        let Some(stream) = opened.map_err(|error| refused(&error))? else {
             let text = "this resource cannot be subscribed to";
             return Err(in_band(codes::INVALID_PARAMS, text, "not_subscribable"));
-        }
+        };
         let token = session.ended.child_token();
         {
             let mut subscriptions = session.subscriptions();
@@ -126,9 +115,28 @@ impl Legacy<'_> {
                 other.cancel();
             }
         }
-        let session = session.clone();
+        let (service, session) = (self.door.service.clone(), session.clone());
         self.door.tasks.spawn(async move {
-            let heard = token.run_until_cancelled(forward(&session, stream)).await;
+            let hearing = async {
+                let mut stream = stream;
+                loop {
+                    tokio::select! {
+                        _ = proved.changed() => {}
+                        meant = forward(&session, stream) => return meant,
+                    }
+                    // By other rights it is another subscription, if it is one still.
+                    tokio::time::sleep(AGAIN).await;
+                    proved.mark_unchanged();
+                    match confirmed(&service, &session, &uri, life).await {
+                        Ok(Some(again)) => stream = again,
+                        Ok(None) => return true,
+                        Err(error) => return error.is_gone(),
+                    }
+                    // What changed in between was not heard.
+                    session.outbox.notify(Notice::Updated(uri.clone()));
+                }
+            };
+            let heard = token.run_until_cancelled(hearing).await;
             // Ended from the other side: it is to be subscribed to anew, and worth looking at now, unless it was to end.
             if let Some(meant) = heard
                 && !session.ended.is_cancelled()
@@ -145,6 +153,32 @@ impl Legacy<'_> {
         });
         Ok(())
     }
+}
+
+/// A listen for one resource, if the acknowledgement lists it.
+async fn confirmed(
+    service: &McpService,
+    session: &Session,
+    uri: &Arc<str>,
+    life: Duration,
+) -> Result<Option<ReplyStream>, Error> {
+    let filter = Arc::new(Filter {
+        subscriptions: vec![uri.clone()],
+        ..Filter::default()
+    });
+    let opening = async {
+        let mut stream = listen(service, session, filter, life).await?;
+        Ok::<_, Error>((stream.next().await, stream))
+    };
+    let opened = timeout(PATIENCE, opening)
+        .await
+        .unwrap_or(Err(Error::Deadline));
+    let (first, stream) = opened?;
+    let confirmed = matches!(
+        &first,
+        Some(Step::Event(Event::Acknowledged(filter))) if filter.subscriptions.contains(uri)
+    );
+    Ok(confirmed.then_some(stream))
 }
 
 /// One listen of the session's.

@@ -12,7 +12,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use aws_lc_rs::digest::{SHA256, digest};
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{SessionBounds, asks::Asks, flights::Flights, outbox, outbox::Outbox};
@@ -64,6 +64,8 @@ pub(in crate::downstream) struct Session {
     pub(super) principal: Principal,
     /// Who proved to be its principal last.
     identity: ArcSwap<Identity>,
+    /// Counts up when that brings other rights.
+    proved: watch::Sender<u64>,
     /// The endpoint it was opened at.
     pub(super) scope: Scope,
     /// Cancelled when the session ends.
@@ -102,6 +104,7 @@ impl Session {
             revision: caller.revision,
             principal: caller.principal.clone(),
             identity: ArcSwap::new(identity),
+            proved: watch::Sender::new(0),
             scope,
             ended,
             outbox: Outbox::new(outboxes),
@@ -148,9 +151,18 @@ impl Session {
 
     /// Its principal has proved itself anew: what it does of its own accord, it does by this proof.
     pub(super) fn identified(&self, identity: &Arc<Identity>) {
-        if !Arc::ptr_eq(&self.identity.load(), identity) {
-            self.identity.store(identity.clone());
+        if Arc::ptr_eq(&self.identity.load(), identity) {
+            return;
         }
+        let before = self.identity.swap(identity.clone());
+        if !before.has_the_rights_of(identity) {
+            self.proved.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Tells when its principal has other rights than at this moment.
+    pub(super) fn proved_anew(&self) -> watch::Receiver<u64> {
+        self.proved.subscribe()
     }
 
     /// By what proof it does what it does of its own accord.

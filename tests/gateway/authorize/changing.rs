@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{ANA_AND_BOB, MODERN, governed, notes};
-use crate::harness::{Gateway, Pairing, eventually, parse, tool, within};
+use crate::harness::{Gateway, Pairing, Revision, eventually, parse, tool, within};
 
 const ALL: &str = "permit(principal, action, resource);";
 const ONLY_B: &str = r#"permit(principal, action, resource == Tool::"notes_b");"#;
@@ -200,6 +200,38 @@ pairings! {
             assert_eq!(refused("notes+note://a").await, unknown);
         }
     }
+}
+
+// SECURITY AUTHZ-10
+#[tokio::test]
+async fn a_session_hears_by_the_rights_that_its_user_proved_last() {
+    let notes = notes(MODERN);
+    let gateway = governed(
+        &notes,
+        r#"permit(principal, action, resource == Tool::"notes_b");
+           permit(principal in Group::"readers", action, resource in Upstream::"notes");"#,
+    )
+    .await;
+    let legacy = Revision::V2025_11_25;
+    let mut bob = gateway.client_as("bob group:readers", legacy, "{}").await;
+    let mut watch = bob.watch(&["tools"], &["notes+note://a"]).await;
+    notes.updated("note://a", "note://a").await;
+    assert_eq!(watch.resource().await, "notes+note://a");
+    // Another token of the same rights changes nothing.
+    let same = gateway.client_as("bob group:readers", MODERN, "{}").await;
+    bob.own.clone_from(&same.own);
+    assert_eq!(bob.tools().await, ["notes_a", "notes_b"]);
+    notes.updated("note://a", "note://a").await;
+    assert_eq!(watch.resource().await, "notes+note://a");
+    // One of less rights: nobody watches for it any more, and the list that it sees is told to be another.
+    let less = gateway.client_as("bob", MODERN, "{}").await;
+    bob.own.clone_from(&less.own);
+    assert_eq!(bob.tools().await, ["notes_b"]);
+    let given_up = eventually("the upstream is told", || async {
+        (!notes.is_watched("note://a")).then_some(())
+    });
+    within(LIMIT, "it is given up", given_up).await;
+    assert_eq!(watch.change().await.0, "tools/list_changed");
 }
 
 #[tokio::test]

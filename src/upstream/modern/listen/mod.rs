@@ -96,6 +96,7 @@ pub(super) async fn watch(line: &Arc<Line>, card: &ServerCard, bell: &Bell, desk
         offered,
         known: true,
         live: None,
+        taken: HashSet::new(),
         opening: None,
         parting: FuturesUnordered::new(),
         retry_at: Instant::now(),
@@ -115,6 +116,8 @@ struct Watch<'a> {
     /// Whether the server knows listens, as far as it said.
     known: bool,
     live: Option<Listening>,
+    /// What the last that was acknowledged had asked for, whether or not it is still there.
+    taken: HashSet<Arc<str>>,
     /// The one that is begun, and for what.
     opening: Option<(Vec<Wanted>, Opening)>,
     /// Old ones that are still heard; whether all was heard that they had to tell.
@@ -220,6 +223,7 @@ impl Watch<'_> {
         };
         let why = match opened {
             Ok(listening) => {
+                self.taken.clone_from(&listening.asked);
                 match self.live.replace(listening) {
                     // What happened before is not told; nobody who watched before another listened for them knows of that.
                     None => self.look_again(),
@@ -235,10 +239,14 @@ impl Watch<'_> {
             NotListening::Unknown => self.known = false,
             NotListening::Refused(error) => {
                 tracing::info!(?error, "an upstream refuses to be listened to");
-                let held = self.live.as_ref().map(|live| &live.asked);
-                let new = asked
-                    .into_iter()
-                    .filter(|wanted| held.is_none_or(|held| !held.contains(&wanted.uri)));
+                let is_new = |wanted: &Wanted| !self.taken.contains(&wanted.uri);
+                if self.live.is_none() && !asked.iter().any(is_new) {
+                    // What it took once it takes no more.
+                    self.taken.clear();
+                }
+                // What it took before is asked for again by itself: one that it does not take must not cost the others.
+                let is_new = |wanted: &Wanted| !self.taken.contains(&wanted.uri);
+                let new = asked.into_iter().filter(is_new);
                 self.refused
                     .extend(new.map(|wanted| (wanted.uri, now + AGAIN)));
             }

@@ -396,6 +396,45 @@ async fn a_server_that_knows_no_listens_is_asked_once_and_one_that_refuses_a_res
 }
 
 #[tokio::test(start_paused = true)]
+async fn after_a_break_one_that_is_refused_costs_the_others_nothing_and_what_is_taken_no_more_is_told()
+ {
+    let taken = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let takes = Arc::clone(&taken);
+    let rig = watching(BOTH, true, move |sent| {
+        let takes = takes.load(std::sync::atomic::Ordering::SeqCst);
+        if sent.params.contains("bad:") || (sent.params.contains("a:1") && !takes) {
+            Play::Error(200, -32602, "")
+        } else {
+            acknowledge(sent)
+        }
+    });
+    let (mut good, _) = rig.listener(&["a:1"]).await;
+    rig.transport.hang_up();
+    // Whoever asks for what is refused is there when another listen is begun.
+    for _ in 0..3 {
+        let (_bad, in_force) = rig.listener(&["bad:1"]).await;
+        assert_eq!(in_force, [false]);
+    }
+    assert_eq!(
+        next(&mut good).await,
+        exactly(0),
+        "something may have been missed"
+    );
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let (_also, in_force) = rig.listener(&["a:1"]).await;
+    assert_eq!(in_force, [true]);
+    rig.transport.tell_last(&updated("a:1"));
+    assert_eq!(next(&mut good).await, exactly(0));
+    // And where it is that one that is refused now, that is believed as well.
+    taken.store(false, std::sync::atomic::Ordering::SeqCst);
+    rig.transport.hang_up();
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let looks = rig.transport.sent_of("subscriptions/listen").len();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(rig.transport.sent_of("subscriptions/listen").len(), looks);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_flood_of_acknowledgements_and_strangers_changes_nothing() {
     let rig = watching(BOTH, true, acknowledge);
     let (listener, _) = rig.listener(&["a:1"]).await;
