@@ -91,14 +91,29 @@ impl Grantee {
 impl Identity {
     /// Whether policy sees the same in both: who it is, and what their proof says of them.
     pub fn has_the_rights_of(&self, other: &Self) -> bool {
-        self.kind == other.kind
-            && self.name == other.name
-            && self.issuer == other.issuer
-            && self.groups == other.groups
-            && self.tenant == other.tenant
-            && self.scopes == other.scopes
-            && self.client == other.client
-            && self.owner == other.owner
+        // Named one by one, so that whoever adds something has to say whether it counts.
+        let Self {
+            principal: _,
+            kind,
+            name,
+            issuer,
+            groups,
+            tenant,
+            scopes,
+            client,
+            owner,
+            until: _,
+            revoked: _,
+            assertion: _,
+        } = self;
+        *kind == other.kind
+            && *name == other.name
+            && *issuer == other.issuer
+            && *groups == other.groups
+            && *tenant == other.tenant
+            && *scopes == other.scopes
+            && *client == other.client
+            && *owner == other.owner
     }
 
     /// Whom upstreams are asked for on its behalf.

@@ -28,7 +28,7 @@ pub struct Rate {
     pub calls: u32,
     /// In which time; at least a nanosecond for each call.
     pub period: Duration,
-    /// At least 1.
+    /// At least 1, at most what is earned within [`Rate::LONGEST`]: more counts as that.
     pub burst: u32,
 }
 

@@ -125,11 +125,14 @@ fn the_container_is_built_from_all_that_the_program_is_compiled_from() {
                 folders.push(path);
                 continue;
             }
-            let text = std::fs::read_to_string(&path).unwrap_or_default();
-            for outside in text.split("include_str!(\"../../").skip(1) {
-                let first = outside.split('/').next().expect("a folder");
-                // One floor further up is still inside for what lies deeper.
-                if path.parent().and_then(Path::parent) == Some(top("src").as_path()) {
+            let text = std::fs::read_to_string(&path).expect("source is text");
+            let depth = path.strip_prefix(top("")).expect("it is ours");
+            let depth = depth.components().count() - 1;
+            for name in text.split("include_str!(\"").skip(1) {
+                let ups = name.split('/').take_while(|part| *part == "..").count();
+                // What goes up as far as to the top leads to another folder.
+                if ups >= depth {
+                    let first = name.split('/').nth(ups).expect("a folder");
                     included += 1;
                     assert!(steps.contains(&format!("COPY {first} ")), "{first}");
                 }

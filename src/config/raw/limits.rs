@@ -33,7 +33,7 @@ pub(in crate::config) struct Limit {
     pub(in crate::config) name: Option<String>,
     /// Calls in a time: 50/s, 30/min, 1000/h, 10000/d; 1 to 1000000.
     pub(in crate::config) rate: Option<RateText>,
-    /// With `rate`: calls at once after a pause, 1 to 1000000. Default: as many as `rate` counts.
+    /// With `rate`: calls at once after a pause, 1 to 1000000, and no more than are earned in ten years. Default: as many as `rate` counts.
     pub(in crate::config) burst: Option<usize>,
     /// Calls at once, 1 to 100000.
     pub(in crate::config) concurrency: Option<usize>,

@@ -1,6 +1,9 @@
 //! What operators see, and what comes of what they do.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use usher::config;
 
 use super::{OPERATOR, Plane, plane, problem};
 use crate::harness::{
@@ -288,4 +291,21 @@ async fn decisions_are_explained_and_policies_read_again_all_or_nothing() {
     );
     assert_ne!(explain("ana", "notes_t").await["decision"], "allow");
     assert_eq!(explain("bob", "notes_u").await["decision"], "allow");
+}
+
+#[tokio::test]
+async fn what_is_read_again_changes_limits_and_leaves_bounds_to_a_restart_as_it_says() {
+    let notes = Upstream::http(MODERN).tools([tool("t")]);
+    let plane = plane(Gateway::of().upstream("notes", &notes)).await;
+    let text = format!(
+        "bounds: {{ in_flight: {{ process: 7 }} }}\nlimits: [{{ per: principal, rate: 9/s }}]\nupstreams: {{ notes: {{ {} }} }}\n",
+        notes.place()
+    );
+    let load = move || config::of_text(&text);
+    plane.gateway.app.reloads_from(Arc::new(load));
+    let told = plane.post("/reload", "{}").await;
+    assert_eq!(told["restart_needed"], true, "{told}");
+    let limits = plane.get("/api/limits").await;
+    assert_eq!(limits["items"].as_array().unwrap().len(), 1, "{limits}");
+    assert_eq!(limits["in_flight"]["process"], 16_384, "{limits}");
 }
