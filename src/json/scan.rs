@@ -12,7 +12,7 @@ use super::{
     Span,
     node::unescape,
     notes::{Fields, Notes},
-    stops::{BLOCK, next_stop, plain, stops},
+    stops::{BLOCK, next_stop, past_plain, plain, stops},
 };
 
 /// Bounds of one message (SECURITY 6).
@@ -392,7 +392,7 @@ impl Scanner<'_> {
         'block: loop {
             let mut stops = stops(self.text, at);
             if stops == 0 {
-                at += BLOCK;
+                at = past_plain(self.text, at + BLOCK);
                 if at > long {
                     at = next_stop(self.text, at, self.plain);
                 }

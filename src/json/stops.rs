@@ -48,11 +48,33 @@ pub(super) fn next_stop(text: &[u8], mut at: usize, plain: bool) -> usize {
     text.len()
 }
 
+/// Where the next of those bytes may be: as many whole times four blocks after `at` as hold none.
+pub(super) fn past_plain(text: &[u8], mut at: usize) -> usize {
+    while let Some(blocks) = text
+        .get(at..)
+        .and_then(<[u8]>::first_chunk::<{ 4 * BLOCK }>)
+    {
+        let (blocks, _) = blocks.as_chunks::<BLOCK>();
+        let found = blocks
+            .iter()
+            .fold(u8x16::ZERO, |found, block| found | marked(block));
+        if found.to_bitmask() != 0 {
+            break;
+        }
+        at += 4 * BLOCK;
+    }
+    at
+}
+
 fn marks(block: &[u8; BLOCK]) -> u32 {
+    marked(block).to_bitmask()
+}
+
+fn marked(block: &[u8; BLOCK]) -> u8x16 {
     let bytes = u8x16::new(*block);
     let control = bytes.min(u8x16::splat(0x1F)).simd_eq(bytes);
     let mark = bytes.simd_eq(u8x16::splat(b'"')) | bytes.simd_eq(u8x16::splat(b'\\'));
-    (mark | control).to_bitmask()
+    mark | control
 }
 
 #[cfg(test)]
@@ -75,6 +97,9 @@ mod tests {
             let at = at.min(text.len());
             let first = |text: &[u8]| text[at..].iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1F)).map_or(text.len(), |found| at + found);
             prop_assert_eq!(next_stop(&text, at, false), first(&text));
+            let past = past_plain(&text, at);
+            prop_assert!((past - at).is_multiple_of(4 * BLOCK) && past <= first(&text));
+            prop_assert!(past + 4 * BLOCK > first(&text));
             let tame: Vec<u8> = text.iter().map(|byte| (*byte).max(0x20)).collect();
             prop_assert!(plain(&tame));
             prop_assert_eq!(next_stop(&tame, at, true), first(&tame));
