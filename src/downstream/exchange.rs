@@ -12,7 +12,7 @@ use std::{
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, future::BoxFuture};
 use http::StatusCode;
-use tokio::time::timeout;
+use tokio::time::timeout_at;
 use tower::Service;
 
 use super::{
@@ -33,7 +33,7 @@ use crate::{
     metrics,
     protocol::{Era, Revision, codes, meta, methods},
     stack::Error,
-    tasks::Tasks,
+    tasks::{Tasks, clock},
 };
 
 /// How long a client waits for a first byte before it gets a stream with signs of life in it.
@@ -270,7 +270,7 @@ impl Running {
                 Ended::Told(over) => self.stop(over),
             };
         }
-        match timeout(PATIENCE, poll_fn(|cx| self.poll_first(cx))).await {
+        match timeout_at(clock::now() + PATIENCE, poll_fn(|cx| self.poll_first(cx))).await {
             Ok(Some(Ended::With(outcome))) => self.end(outcome),
             Ok(Some(Ended::Told(over))) => self.stop(over),
             // An event came first, or nothing did for a while.

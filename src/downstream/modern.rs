@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, StatusCode};
-use tokio::time::Instant;
 
 use super::{
     Door, Inbound,
@@ -17,6 +16,7 @@ use crate::{
     json::{Edits, Fate, Json, Kind, Node},
     jsonrpc::{Request, RpcError},
     protocol::{ClientCapabilities, Era, Revision, codes, meta, methods, mirror, mirror::header},
+    tasks::clock,
 };
 
 /// Speaks the stateless era to clients.
@@ -132,7 +132,7 @@ impl Modern<'_> {
             address: inbound.address,
             scope: inbound.scope.clone(),
             mirrored,
-            deadline: Instant::now() + self.door.deadline,
+            deadline: clock::now() + self.door.deadline,
             trail: self.door.trail(inbound, &id, head),
         };
         let exchange = Exchange {

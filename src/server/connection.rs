@@ -41,7 +41,7 @@ use super::{
 use crate::{
     auth::Certificate,
     metrics::{Bound, reached},
-    tasks::{Tasks, quiet},
+    tasks::{Tasks, clock, quiet},
 };
 
 /// How long a client may take to notice our end of a connection that it was still sending on.
@@ -334,7 +334,7 @@ async fn drive(connection: &mut impl Connection, watch: &Watch, stop: &Stop) -> 
                 // An answer that is there already says that it is the last.
                 watch.finish();
             }
-            match connection.poll_run(cx) {
+            match clock::turn(|| connection.poll_run(cx)) {
                 Poll::Ready(Ok(())) => return Poll::Ready(End::Orderly),
                 Poll::Ready(Err(error)) => {
                     if is_abuse(&error) {

@@ -26,6 +26,7 @@ use super::{
     watch::{Flight, Phase, Turn, Watch},
 };
 use crate::metrics;
+use crate::tasks::clock;
 
 /// What all connections of a listener share.
 pub(super) struct Site {
@@ -114,7 +115,8 @@ impl Future for Serving {
             State::Refused(refusal) => refuse(*refusal),
             State::Panicked => panicked(),
             State::Running(running) => {
-                match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
+                let poll = || clock::turn(|| running.as_mut().poll(cx));
+                match catch_unwind(AssertUnwindSafe(poll)) {
                     Ok(Poll::Pending) => {
                         if this.version == Version::HTTP_2
                             && let Some(flight) = &mut this.flight

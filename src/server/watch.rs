@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use super::{framing::Violation, spec::ServerBounds};
 use crate::metrics::Bound;
+use crate::tasks::clock;
 
 /// Milliseconds an endpoint has to say that the body took too long, before the connection is cut off.
 const BODY_GRACE: u64 = 1_000;
@@ -250,7 +251,7 @@ impl Watch {
     }
 
     pub(super) fn now(&self) -> u64 {
-        millis(self.began.elapsed())
+        millis(clock::since(self.began))
     }
 
     pub(super) fn at(&self, millis: u64) -> Instant {

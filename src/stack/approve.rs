@@ -8,7 +8,6 @@
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
 use aws_lc_rs::rand;
-use tokio::time::Instant;
 
 use super::{Error, Gate, Parts};
 use crate::{
@@ -20,6 +19,7 @@ use crate::{
     resume::{Approval, Asked, Bounds, Number, Place, Ticket, arguments_digest},
     seal::{Sealer, unix_seconds},
     stage::{Consent, Permitted, Way},
+    tasks::clock,
 };
 
 /// The one field of the form.
@@ -75,7 +75,7 @@ impl Gate<Box<Permitted>> for Approve {
         if call.resume.is_some() {
             return Err(Error::StateInvalid);
         }
-        if call.deadline <= Instant::now() {
+        if call.deadline <= clock::now() {
             return Err(Error::Deadline);
         }
         if permitted.round >= self.bounds.rounds {

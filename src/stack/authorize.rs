@@ -7,8 +7,6 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use tokio::time::Instant;
-
 use super::{Error, Gate, Missing};
 use crate::{
     call::{Call, Caller, CompletionRef, Denial, Op},
@@ -18,6 +16,7 @@ use crate::{
     protocol::{ClientCapabilities, methods, methods::ListKind},
     snapshot::{Snapshot, kind_of, toolset_of},
     stage::{Consent, Passage, Permitted, Routed, Target, Watchable, Watched, Way},
+    tasks::clock,
 };
 
 /// Asks the policies of the call's snapshot.
@@ -98,10 +97,11 @@ fn judge(call: &Call, snapshot: &Snapshot, route: &Route) -> Result<Permit, Erro
     let arguments = call.params.root().member("arguments");
     let arguments = arguments.map(|arguments| call.params.slice(arguments));
     let item = Item { kind, route, asked };
-    let began = call.trail.is_read().then(Instant::now);
+    let began = call.trail.is_read().then(clock::now);
     let decided = decide(call, snapshot, action, &item, arguments.as_ref());
+    clock::passed();
     call.trail.note(|facts| {
-        facts.spent.policy += began.map(|began| began.elapsed()).unwrap_or_default();
+        facts.spent.policy += began.map(clock::since).unwrap_or_default();
         if let Err(denied) = &decided {
             facts.route = Some((route.upstream.clone(), route.local.clone()));
             facts.denied = Some(Denial {

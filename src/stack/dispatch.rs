@@ -6,7 +6,6 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
-use tokio::time::Instant;
 use tower::Service;
 
 use super::{Error, Parts, Upstreams, brought, handles::Handles, listen::Listens};
@@ -18,6 +17,7 @@ use crate::{
     seal::{Sealer, unix_seconds},
     snapshot::Snapshot,
     stage::{Permitted, Way},
+    tasks::clock,
 };
 
 /// Answers from memory, or hands the call to its upstream.
@@ -133,7 +133,7 @@ impl Dispatch {
             )
             .map_err(|_| Error::BadCursor)?,
         };
-        let (catalog, revision, now) = (&snapshot.catalog, call.caller.revision, Instant::now());
+        let (catalog, revision, now) = (&snapshot.catalog, call.caller.revision, clock::now());
         let (page, hints) = if snapshot.policy().policy().is_unrestricted() {
             let page = catalog.page(&call.scope, kind, revision, &after);
             page.zip(catalog.hints(&call.scope, kind, &after, now))

@@ -23,6 +23,7 @@ use crate::{
     call::{Call, CompletionRef, Op, Reply, ReplyStream},
     protocol::{UpstreamId, methods::ListKind},
     snapshot::World,
+    tasks::clock,
     upstream::Claim,
 };
 
@@ -151,7 +152,7 @@ impl OwnLayer {
 
 /// Waits until all were read or could not be, each for as long as a list of its upstream may take, and at most `most`.
 async fn settled(claims: &[(Claim, Duration)], deadline: Instant, most: Duration) {
-    let now = Instant::now();
+    let now = clock::now();
     let each = claims.iter().map(|(claim, patience)| async move {
         // Whoever is late is not seen this time.
         let until = deadline.min(now + most.min(*patience));

@@ -9,7 +9,6 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use tokio::time::Instant;
 
 use super::{Error, Gate, Wrap};
 use crate::{
@@ -25,7 +24,7 @@ use crate::{
         Blocked, Class, Marks, Questions, Sanitizer, Subject, Tail, Verdict, rules::Actions,
     },
     stage::Permitted,
-    tasks::look_through,
+    tasks::{clock, look_through},
 };
 
 /// Judges what goes to an upstream.
@@ -237,9 +236,10 @@ fn timed<T>(trail: &Trail, look: impl FnOnce() -> T) -> T {
     if !trail.is_read() {
         return look();
     }
-    let began = Instant::now();
+    let began = clock::now();
     let seen = look();
-    trail.note(|facts| facts.spent.sanitising += began.elapsed());
+    clock::passed();
+    trail.note(|facts| facts.spent.sanitising += clock::since(began));
     seen
 }
 

@@ -24,7 +24,10 @@ use std::{
 use tokio::{
     runtime::{Builder, Handle, Runtime},
     task::block_in_place,
+    time::sleep,
 };
+
+use super::clock;
 
 /// How many threads this process may run at once.
 static THREADS: LazyLock<usize> =
@@ -40,6 +43,11 @@ thread_local! {
 /// How long threads are kept that nobody needs. One is made with the lane, so that as a rule none has to be made to do
 /// something aside.
 const SPARE: Duration = Duration::from_secs(3_600);
+
+/// How often each lane's clock strikes, idle or not: more often than a call's deadlines are short. The runtime wakes itself, by a
+/// system call and one more look for I/O, for each timer that is set while none is due before it; while the next stroke is, calls
+/// set theirs for nothing.
+const BEAT: Duration = Duration::from_secs(2);
 
 /// All lanes of a process. A lane ends with the last of its tasks once nobody can give it more.
 #[derive(Debug, Clone)]
@@ -104,6 +112,11 @@ impl Lane {
             .enable_all()
             .build()?;
         drop(runtime.spawn_blocking(|| ()));
+        drop(runtime.spawn(async {
+            loop {
+                sleep(BEAT).await;
+            }
+        }));
         Ok(Self {
             number,
             handle: runtime.handle().clone(),
@@ -146,9 +159,15 @@ pub fn aside<T>(work: impl FnOnce() -> T) -> T {
     match busy {
         Some(busy) if !busy.swap(true, Relaxed) => {
             let _free = Free(busy);
-            block_in_place(work)
+            let done = block_in_place(work);
+            clock::passed();
+            done
         }
-        Some(_) | None => work(),
+        Some(_) | None => {
+            let done = work();
+            clock::passed();
+            done
+        }
     }
 }
 
@@ -222,7 +241,7 @@ mod tests {
     };
 
     use tokio::{
-        sync::{Semaphore, mpsc},
+        sync::{Semaphore, mpsc, oneshot},
         task::yield_now,
         time::{sleep, timeout},
     };
@@ -368,6 +387,39 @@ mod tests {
             told.send(aside(|| gone.recv_timeout(SOON))).await.unwrap();
         });
         assert_eq!(timeout(SOON, ended.recv()).await.unwrap(), Some(Ok(())));
+        tasks.finish().await;
+    }
+
+    /// What comes from outside in a while.
+    fn soon() -> oneshot::Receiver<()> {
+        let (told, coming) = oneshot::channel();
+        thread::spawn(|| {
+            thread::sleep(Duration::from_millis(1));
+            told.send(())
+        });
+        coming
+    }
+
+    #[tokio::test]
+    async fn a_deadline_that_is_set_does_not_wake_its_lane() {
+        const ROUNDS: u32 = 200;
+        let lanes = Lanes::of(1).unwrap();
+        let tasks = Tasks::over(lanes.clone());
+        let (told, mut ended) = mpsc::channel(1);
+        tasks.spread(async move {
+            let metrics = Handle::current().metrics();
+            let before = metrics.worker_park_count(0);
+            for _ in 0..ROUNDS {
+                // Between calls there is no deadline.
+                soon().await.unwrap();
+                timeout(SOON, soon()).await.unwrap().unwrap();
+            }
+            let parked = metrics.worker_park_count(0) - before;
+            told.send(parked).await.unwrap();
+        });
+        // Once for each call, once for each answer, and not for each deadline.
+        let parked = ended.recv().await.unwrap();
+        assert!(parked < u64::from(ROUNDS) * 5 / 2, "{parked}");
         tasks.finish().await;
     }
 

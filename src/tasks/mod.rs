@@ -1,12 +1,13 @@
 //! The one owner of spawned tasks: whoever starts a task holds a [`Tasks`], and nothing outlives it.
 
+pub mod clock;
 mod lanes;
 pub mod quiet;
 
 use std::future::Future;
 
 use futures_util::FutureExt as _;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::{future::FutureExt as _, sync::CancellationToken, task::TaskTracker};
 
 pub use lanes::{Lanes, PerLane, Place, aside, look_through};
 
@@ -49,14 +50,12 @@ impl Tasks {
 
     /// Runs `task` until it ends or the family is stopped, whichever is first. A stopped task is dropped at its next await.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let token = self.token.clone();
-        self.spawn_orderly(async move {
-            tokio::select! {
-                biased;
-                () = token.cancelled() => {}
-                () = task => {}
-            }
-        });
+        if self.token.is_cancelled() {
+            return;
+        }
+        // Not an async block, which would hold `task` twice: as what it was given, and as what it waits for.
+        let stopped = self.token.clone();
+        self.spawn_orderly(task.with_cancellation_token_owned(stopped).map(drop));
     }
 
     /// Runs `task` to its own end: it must watch [`Tasks::token`] itself.

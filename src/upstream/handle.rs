@@ -38,7 +38,7 @@ use crate::{
     events::{Desk, Lists},
     metrics,
     protocol::{Revision, UpstreamId},
-    tasks::Tasks,
+    tasks::{Tasks, clock},
 };
 
 /// One upstream, kept connected in the background. Dropping it ends it; [`Upstream::close`] also waits for that.
@@ -222,9 +222,9 @@ impl Upstream {
     /// # Errors
     /// Why it was not answered.
     pub async fn call(&self, call: Call, route: Route) -> Result<Reply, UpstreamError> {
-        let began = Instant::now();
+        let began = clock::now();
         let reply = self.carry(call, route).await;
-        self.shared.tally.note(began.elapsed(), reply.is_ok());
+        self.shared.tally.note(clock::since(began), reply.is_ok());
         reply
     }
 

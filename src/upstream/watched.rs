@@ -19,6 +19,7 @@ use crate::{
         trace::{self, Parent},
     },
     spans::{About, Span},
+    tasks::clock,
 };
 
 /// An exchange that is watched. Dropped before its end was told, it was given up.
@@ -70,7 +71,7 @@ impl Watched {
             } else {
                 None
             },
-            began: Instant::now(),
+            began: clock::now(),
             span,
             // Vendors' state is of the caller's trace.
             carried: carried.map(|carried| (carried, state.filter(|_| parent.is_some()))),
@@ -86,7 +87,7 @@ impl Watched {
                 revision: None,
                 upstream: upstream.clone(),
                 tool: None,
-                began: Instant::now(),
+                began: clock::now(),
                 span: None,
                 carried: None,
                 told: false,
@@ -149,7 +150,7 @@ impl Watched {
             tool: self.tool.as_ref(),
             error,
         };
-        calls::asked(&operation, self.began.elapsed());
+        calls::asked(&operation, clock::since(self.began));
         if let Some(span) = self.span.take() {
             span.end(error, code);
         }

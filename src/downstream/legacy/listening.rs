@@ -8,10 +8,10 @@ use std::{
     time::Duration,
 };
 
-use futures_util::StreamExt;
+use futures_util::{FutureExt as _, StreamExt};
 use http::StatusCode;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{future::FutureExt as _, sync::CancellationToken};
 
 use super::{
     Session,
@@ -54,7 +54,8 @@ impl Legacy<'_> {
         let work = async move {
             loop {
                 let mut proved = session.proved_anew();
-                match listen(&service, &session, filter.clone(), life).await {
+                // In a box, since there is one such task for each session, and it does this once.
+                match Box::pin(listen(&service, &session, filter.clone(), life)).await {
                     Ok(stream) => tokio::select! {
                         // Who has other rights now sees other lists, and has to be told by these.
                         _ = proved.changed() => {}
@@ -73,9 +74,9 @@ impl Legacy<'_> {
                 }
             }
         };
-        self.door.tasks.spawn(async move {
-            ended.run_until_cancelled_owned(work).await;
-        });
+        self.door
+            .tasks
+            .spawn(work.with_cancellation_token_owned(ended).map(drop));
     }
 
     /// Subscribes to one resource: confirmed when the acknowledgement lists it.
@@ -136,7 +137,7 @@ impl Legacy<'_> {
                     session.outbox.notify(Notice::Updated(uri.clone()));
                 }
             };
-            let heard = token.run_until_cancelled(hearing).await;
+            let heard = hearing.with_cancellation_token(&token).await;
             // Ended from the other side: it is to be subscribed to anew, and worth looking at now, unless it was to end.
             if let Some(meant) = heard
                 && !session.ended.is_cancelled()

@@ -21,6 +21,7 @@ use crate::{
     json::Json,
     metrics::Bound,
     protocol::{Revision, names::Scope},
+    tasks::clock,
 };
 
 /// Bytes of a digest that tell one session from another.
@@ -138,7 +139,7 @@ impl Session {
             resume: None,
             wants_progress: false,
             mirrored: None,
-            deadline: Instant::now() + time,
+            deadline: clock::now() + time,
             trail: Trail::NONE,
         }
     }
@@ -180,7 +181,7 @@ impl Session {
 
     /// It was used just now.
     pub(super) fn touch(&self) {
-        let used = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let used = u64::try_from(clock::since(self.born).as_millis()).unwrap_or(u64::MAX);
         self.used.store(used, Ordering::Relaxed);
     }
 
@@ -202,7 +203,7 @@ impl Session {
 
     /// What operators see of it.
     pub(super) fn seen(&self) -> SessionSeen {
-        let age = self.born.elapsed();
+        let age = clock::since(self.born);
         let used = Duration::from_millis(self.used.load(Ordering::Relaxed));
         let identity = self.identity();
         let subscriptions = self.subscriptions.lock();

@@ -19,6 +19,7 @@ use crate::{
     },
     call::{Decision, Op, Reply, Trail},
     stage::{Permitted, Way},
+    tasks::clock,
 };
 
 /// The layer.
@@ -89,7 +90,7 @@ where
             Err(Unavailable) => return Deciding::Refused,
         };
         let trail = permitted.call.trail.clone();
-        let began = Instant::now();
+        let began = clock::now();
         match safe.as_mut().map(FutureExt::now_or_never) {
             None | Some(Some(Ok(()))) => {
                 Deciding::Going(self.inner.call(permitted), Some((trail, began)))
@@ -167,7 +168,7 @@ fn record(auditor: &Auditor, permitted: &Permitted) -> Result<Option<Safe>, Unav
 }
 
 fn note(trail: &Trail, began: Instant) {
-    trail.note(|facts| facts.spent.upstream += began.elapsed());
+    trail.note(|facts| facts.spent.upstream += clock::since(began));
 }
 
 impl Future for Deciding {

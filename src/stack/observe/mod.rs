@@ -31,6 +31,7 @@ use crate::{
     metrics::calls,
     sanitize::Scrubber,
     spans::{Span, Spans},
+    tasks::clock,
 };
 
 pub(super) use decide::DecideLayer;
@@ -162,7 +163,7 @@ impl Drop for Watched {
 fn seen(of: &Operation, ending: &Ending<'_>, scrub: &dyn Scrub) -> CallSeen {
     let route = of.trail.route();
     let target = of.exposed.as_deref();
-    let took = of.began.instant.elapsed().as_millis();
+    let took = clock::since(of.began.instant).as_millis();
     CallSeen {
         time: SystemTime::now(),
         method: of.method.to_owned(),

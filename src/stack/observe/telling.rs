@@ -14,6 +14,7 @@ use crate::{
         names,
     },
     spans::{About, Span, Spans},
+    tasks::clock,
 };
 
 /// Begins the span of a call, where spans are made.
@@ -56,7 +57,7 @@ pub(super) fn end(of: &Operation, span: Option<Span>, ending: &Ending<'_>) {
         tool: of.exposed.as_ref().filter(|_| upstream.is_some()),
         error,
     };
-    calls::served(&operation, of.began.instant.elapsed());
+    calls::served(&operation, clock::since(of.began.instant));
     if let Some(mut span) = span {
         if let Some(upstream) = upstream {
             span.note(names::UPSTREAM, upstream.shared());

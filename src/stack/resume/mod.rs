@@ -10,7 +10,6 @@ mod tests;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use tokio::time::Instant;
 
 use super::{
     Error, Gate, Parts, Wrap,
@@ -26,6 +25,7 @@ use crate::{
     resume::{Approval, Asked, Bounds, Fault, Given, NotAgain, Place, Spent, Ticket},
     seal::{Sealer, unix_seconds},
     stage::{Consent, Passage, Permitted},
+    tasks::clock,
     upstream::{FromUpstream, UpstreamError},
 };
 
@@ -100,7 +100,7 @@ impl Gate<Box<Permitted>> for OpenResume {
                 key: bad.key.map(Into::into),
             })?;
         // A call that is held open still has to be let go of, which its peer does when it finds the deadline passed.
-        if routed.call.deadline <= Instant::now() && !matches!(ticket.state, State::Parked(_)) {
+        if routed.call.deadline <= clock::now() && !matches!(ticket.state, State::Parked(_)) {
             return Err(Error::Deadline);
         }
         if let Some(approval) = ticket.approval.filter(|approval| approval.given.is_none()) {

@@ -117,7 +117,7 @@ fn routed(op: Op, upstream: &str, local: &str) -> Box<Permitted> {
             resume: None,
             wants_progress: false,
             mirrored: None,
-            deadline: Instant::now() + Duration::from_secs(60),
+            deadline: clock::now() + Duration::from_secs(60),
             trail: Trail::NONE,
         },
         snapshot: snapshot.clone(),
@@ -216,7 +216,7 @@ fn a_call_without_time_reaches_only_an_upstream_that_holds_it_open() {
     let late = |state| {
         let text = scene.asked(tool("a", "t"), state);
         let mut call = again(tool("a", "t"), &text, None);
-        call.call.deadline = Instant::now();
+        call.call.deadline = clock::now();
         scene.open.admit(call)
     };
     assert!(matches!(late(State::Upstream(None)), Err(Error::Deadline)));

@@ -17,6 +17,7 @@ use crate::{
     catalog::Route,
     json::Json,
     protocol::{meta, methods},
+    tasks::clock,
     upstream::{
         Peer, UpstreamError,
         asking::Offer,
@@ -132,7 +133,7 @@ impl Legacy {
         plan: Plan,
         known_as: &Op,
     ) -> Result<Reply, UpstreamError> {
-        let deadline = call.deadline.min(Instant::now() + self.terms.timeouts.call);
+        let deadline = call.deadline.min(clock::now() + self.terms.timeouts.call);
         match call
             .resume
             .as_ref()
@@ -292,7 +293,7 @@ impl Legacy {
             return Err(UpstreamError::OutcomeUnknown);
         }
         // Whoever comes when time is up comes to let go of it.
-        if call.deadline <= Instant::now() {
+        if call.deadline <= clock::now() {
             if let Some(open) = self.lot.take(number, call).await {
                 open.expire().await;
             }

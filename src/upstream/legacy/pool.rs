@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use super::session::{Proposal, Session};
 use crate::{
     call::Identity,
-    tasks::Tasks,
+    tasks::{Tasks, clock},
     upstream::{
         UpstreamError,
         asking::Offer,
@@ -173,7 +173,7 @@ impl Slot {
             return Err(given_up());
         }
         if let Some((error, until)) = &guard.failed
-            && Instant::now() < *until
+            && clock::now() < *until
         {
             return Err(error.unsent(*until));
         }
@@ -310,7 +310,7 @@ impl Pool {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(clock::since(self.began).as_millis()).unwrap_or(u64::MAX)
     }
 
     /// The slot of `key`. With `ended`, the slot is given up when that fires.

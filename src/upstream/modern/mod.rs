@@ -33,6 +33,7 @@ use crate::{
         methods::ListKind,
         mirror,
     },
+    tasks::clock,
 };
 
 /// A peer of the stateless era.
@@ -178,7 +179,7 @@ impl Modern {
             .gate
             .enter(&call.caller.principal, call.deadline)
             .await?;
-        let deadline = call.deadline.min(Instant::now() + line.terms.timeouts.call);
+        let deadline = call.deadline.min(clock::now() + line.terms.timeouts.call);
         // On a pipe a log line cannot be tied to its request (PROTOCOL B6), so none are asked for.
         let log = call.caller.log_level.filter(|_| line.wire.streamable);
         let extensions = extensions::forwarded(

@@ -14,6 +14,7 @@ use hyper::client::conn::http2;
 use tokio::time::Instant;
 
 use super::{Line, One};
+use crate::tasks::clock;
 
 /// How long an idle connection is trusted.
 const IDLE: Duration = Duration::from_secs(60);
@@ -53,7 +54,7 @@ impl List {
                 Kept::One(idle) => idle.pop()?,
             };
             // Those below are older still; the sweep closes them.
-            if since.elapsed() > IDLE {
+            if clock::since(since) > IDLE {
                 return None;
             }
             if line.is_free() {
@@ -81,12 +82,12 @@ impl List {
             // The oldest lie at the bottom, where nobody takes them unless all are needed.
             if idle
                 .first()
-                .is_some_and(|oldest| oldest.since.elapsed() > IDLE)
+                .is_some_and(|oldest| clock::since(oldest.since) > IDLE)
             {
                 idle.remove(0);
             }
             if idle.len() < most {
-                let since = Instant::now();
+                let since = clock::now();
                 idle.push(Idle { line, since });
             }
         }
@@ -99,7 +100,7 @@ impl List {
             Kept::One(idle) => mem::take(idle),
             Kept::Unknown | Kept::Two(_) => return,
         };
-        sound.retain_mut(|idle| idle.since.elapsed() <= IDLE && idle.line.is_free());
+        sound.retain_mut(|idle| clock::since(idle.since) <= IDLE && idle.line.is_free());
         if let Kept::One(idle) = &mut *self.kept() {
             // What was given back in the meantime is younger, and lies above.
             sound.truncate(most.saturating_sub(idle.len()));
