@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures_util::{FutureExt, future::BoxFuture};
+use futures_util::{FutureExt, TryFutureExt as _, future::BoxFuture};
 use hashbrown::HashMap;
 
 use super::App;
@@ -112,14 +112,11 @@ impl Upstreams for Fleet {
         let route = passage.into_route();
         let name = route.upstream.clone();
         let from = |upstream, error| stack::Error::from(FromUpstream { upstream, error });
-        match self.all.get(&name).cloned() {
-            Some(upstream) => async move {
-                upstream
-                    .call(call, route)
-                    .await
-                    .map_err(|error| from(name, error))
-            }
-            .boxed(),
+        match self.all.get(&name) {
+            Some(upstream) => upstream
+                .call(call, route)
+                .map_err(move |error| from(name, error))
+                .boxed(),
             None => {
                 let gone = UpstreamError::unreached("not configured any more");
                 std::future::ready(Err(from(name, gone))).boxed()

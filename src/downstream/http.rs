@@ -119,37 +119,41 @@ impl Endpoint for NoEndpoint {
     }
 }
 
-async fn post(
+// A block, which holds what it was given once; an async function would hold it twice.
+#[expect(clippy::manual_async_fn, reason = "see above")]
+fn post(
     door: Arc<Door>,
     mut inbound: Inbound,
     body: Incoming,
     bounds: ServerBounds,
     guard: Guard,
-) -> Response<Body> {
-    if inbound.accepts.nothing() {
-        return not_acceptable(&door, inbound.address);
-    }
-    let read = match &inbound.headers {
-        Some(headers) => read_message(headers, body, &bounds).await,
-        None => Ok(Bytes::new()),
-    };
-    inbound.body = match read {
-        Ok(body) => body,
-        Err(refusal) => {
-            door.note(inbound.address, unread(refusal.status()));
-            return refusal;
+) -> impl Future<Output = Response<Body>> + Send {
+    async move {
+        if inbound.accepts.nothing() {
+            return not_acceptable(&door, inbound.address);
         }
-    };
-    let answer = door.accept(inbound).await;
-    let scopes = match &answer {
-        Answer::Frame(told) => told.scopes.clone(),
-        Answer::Accepted | Answer::Stream(_) => None,
-    };
-    let mut answer = respond(&door, answer);
-    if let Some(scopes) = scopes {
-        guard.step_up(&mut answer, &scopes);
+        let read = match &inbound.headers {
+            Some(headers) => read_message(headers, body, &bounds).await,
+            None => Ok(Bytes::new()),
+        };
+        inbound.body = match read {
+            Ok(body) => body,
+            Err(refusal) => {
+                door.note(inbound.address, unread(refusal.status()));
+                return refusal;
+            }
+        };
+        let answer = door.accept(inbound).await;
+        let scopes = match &answer {
+            Answer::Frame(told) => told.scopes.clone(),
+            Answer::Accepted | Answer::Stream(_) => None,
+        };
+        let mut answer = respond(&door, answer);
+        if let Some(scopes) = scopes {
+            guard.step_up(&mut answer, &scopes);
+        }
+        answer
     }
-    answer
 }
 
 /// The proxy that told where a request came from, where one did.

@@ -198,25 +198,20 @@ enum Next<'a> {
     Told(Answer),
     /// A call that has begun, and by what proof.
     Running(Box<Running>, Arc<Identity>),
-    /// The era that needs more than one look.
+    /// What the era with sessions does that is no call.
     Legacy(BoxFuture<'a, Answer>),
 }
 
 impl Next<'_> {
-    /// The same, noted where it is a refusal.
-    fn noted(self, door: &Door, address: Option<IpAddr>) -> Self {
-        if let Self::Told(answer) = &self {
-            door.note(address, answer.refused());
-        }
-        self
-    }
-
-    async fn answer(self) -> Answer {
-        match self {
+    /// Waits for the answer, and notes it at `door` where it is a refusal.
+    async fn answer(self, door: &Door, address: Option<IpAddr>) -> Answer {
+        let answer = match self {
             Self::Told(answer) => answer,
             Self::Running(running, identity) => running.answer().await.proved_by(&identity),
             Self::Legacy(answer) => answer.await,
-        }
+        };
+        door.note(address, answer.refused());
+        answer
     }
 }
 
@@ -229,7 +224,7 @@ impl Door {
             Ok(message) => self.take(inbound, message),
             Err(error) => Next::Told(Problem::undecodable(error).into()),
         };
-        next.noted(self, address).answer()
+        next.answer(self, address)
     }
 
     /// Notes why something never came to be a call.
@@ -246,8 +241,7 @@ impl Door {
         message: Message,
     ) -> impl Future<Output = Answer> + Send + '_ {
         let address = inbound.address;
-        let next = self.take(inbound, message);
-        next.noted(self, address).answer()
+        self.take(inbound, message).answer(self, address)
     }
 
     fn take(&self, inbound: Inbound, message: Message) -> Next<'_> {
@@ -261,13 +255,7 @@ impl Door {
                 invalid("a batch of self-describing requests").into()
             }
             Message::Batch(frames) => {
-                let answer = async move {
-                    let address = inbound.address;
-                    let answer = legacy.batch(inbound, frames).await;
-                    self.note(address, answer.refused());
-                    answer
-                };
-                return Next::Legacy(answer.boxed());
+                return Next::Legacy(legacy.batch(inbound, frames).boxed());
             }
             Message::One(Frame::Response(response)) => legacy.response(&inbound, response),
             Message::One(Frame::Notification(notification)) => {
@@ -285,15 +273,7 @@ impl Door {
                     let running = exchange.begin(self, call);
                     return Next::Running(running, inbound.identity);
                 }
-                Ok(None) => {
-                    let answer = async move {
-                        let address = inbound.address;
-                        let answer = legacy.request(inbound, request).await;
-                        self.note(address, answer.refused());
-                        answer
-                    };
-                    return Next::Legacy(answer.boxed());
-                }
+                Ok(None) => return legacy.request(inbound, request),
                 Err(problem) => problem.into(),
             },
         })

@@ -12,7 +12,7 @@ use super::{
     Span,
     node::unescape,
     notes::{Fields, Notes},
-    stops::{BLOCK, next_stop, past_plain, plain, stops},
+    stops::{BLOCK, next_stop, plain, stops, wide_stops},
 };
 
 /// Bounds of one message (SECURITY 6).
@@ -389,36 +389,36 @@ impl Scanner<'_> {
         let mut at = self.at + 1;
         let long = at + LONG;
         let mut escaped = false;
-        'block: loop {
-            let mut stops = stops(self.text, at);
+        // Most are names, and short.
+        let (mut stops, mut looked_at) = (u64::from(stops(self.text, at)), BLOCK);
+        loop {
             if stops == 0 {
-                at = past_plain(self.text, at + BLOCK);
+                at += looked_at;
                 if at > long {
                     at = next_stop(self.text, at, self.plain);
                 }
+                (stops, looked_at) = wide_stops(self.text, at);
                 continue;
             }
             // An escape in every line is common: what is known of the block is used to its end.
-            while stops != 0 {
-                let stop = at + stops.trailing_zeros() as usize;
-                match self.text.get(stop) {
-                    Some(b'"') => {
-                        self.at = stop + 1;
-                        return Ok(escaped);
-                    }
-                    Some(b'\\') => {
-                        escaped = true;
-                        let next = self.escape(stop)?;
-                        if next - at >= BLOCK {
-                            at = next;
-                            continue 'block;
-                        }
-                        stops &= u32::MAX << (next - at);
-                    }
-                    _ => return Err(ScanError::Syntax(stop)),
+            let stop = at + stops.trailing_zeros() as usize;
+            match self.text.get(stop) {
+                Some(b'"') => {
+                    self.at = stop + 1;
+                    return Ok(escaped);
                 }
+                Some(b'\\') => {
+                    escaped = true;
+                    let next = self.escape(stop)?;
+                    if next - at < looked_at {
+                        stops &= u64::MAX << (next - at);
+                    } else {
+                        at = next;
+                        (stops, looked_at) = wide_stops(self.text, at);
+                    }
+                }
+                _ => return Err(ScanError::Syntax(stop)),
             }
-            at += BLOCK;
         }
     }
 

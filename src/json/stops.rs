@@ -7,6 +7,8 @@ use wide::u8x16;
 /// Bytes looked at together.
 // No more than one vector register holds: the compiler takes the bits of two apart one by one to put them together.
 pub(super) const BLOCK: usize = 16;
+/// Bytes looked at together where there are many: as many as a word has bits for.
+pub(super) const WIDE: usize = 64;
 /// Blocks looked at here before the library is asked.
 const NEAR: usize = 8;
 
@@ -48,33 +50,25 @@ pub(super) fn next_stop(text: &[u8], mut at: usize, plain: bool) -> usize {
     text.len()
 }
 
-/// Where the next of those bytes may be: as many whole times four blocks after `at` as hold none.
-pub(super) fn past_plain(text: &[u8], mut at: usize) -> usize {
-    while let Some(blocks) = text
-        .get(at..)
-        .and_then(<[u8]>::first_chunk::<{ 4 * BLOCK }>)
-    {
-        let (blocks, _) = blocks.as_chunks::<BLOCK>();
-        let found = blocks
-            .iter()
-            .fold(u8x16::ZERO, |found, block| found | marked(block));
-        if found.to_bitmask() != 0 {
-            break;
+/// As [`stops`], of [`WIDE`] bytes, or of fewer where the text ends before; and of how many.
+pub(super) fn wide_stops(text: &[u8], at: usize) -> (u64, usize) {
+    match text.get(at..).and_then(<[u8]>::first_chunk::<WIDE>) {
+        None => (stops(text, at).into(), BLOCK),
+        Some(wide) => {
+            let (blocks, _) = wide.as_chunks::<BLOCK>();
+            let marks = blocks.iter().rev().fold(0, |marks, block| {
+                marks << BLOCK | u64::from(self::marks(block))
+            });
+            (marks, WIDE)
         }
-        at += 4 * BLOCK;
     }
-    at
 }
 
 fn marks(block: &[u8; BLOCK]) -> u32 {
-    marked(block).to_bitmask()
-}
-
-fn marked(block: &[u8; BLOCK]) -> u8x16 {
     let bytes = u8x16::new(*block);
     let control = bytes.min(u8x16::splat(0x1F)).simd_eq(bytes);
     let mark = bytes.simd_eq(u8x16::splat(b'"')) | bytes.simd_eq(u8x16::splat(b'\\'));
-    mark | control
+    (mark | control).to_bitmask()
 }
 
 #[cfg(test)]
@@ -97,12 +91,20 @@ mod tests {
             let at = at.min(text.len());
             let first = |text: &[u8]| text[at..].iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1F)).map_or(text.len(), |found| at + found);
             prop_assert_eq!(next_stop(&text, at, false), first(&text));
-            let past = past_plain(&text, at);
-            prop_assert!((past - at).is_multiple_of(4 * BLOCK) && past <= first(&text));
-            prop_assert!(past + 4 * BLOCK > first(&text));
             let tame: Vec<u8> = text.iter().map(|byte| (*byte).max(0x20)).collect();
             prop_assert!(plain(&tame));
             prop_assert_eq!(next_stop(&tame, at, true), first(&tame));
+        }
+
+        #[test]
+        fn a_wide_look_finds_what_several_narrow_ones_find(text in prop::collection::vec(any::<u8>(), 0..200), at in 0_usize..200) {
+            let at = at.min(text.len());
+            let (found, looked_at) = wide_stops(&text, at);
+            let whole = text.len() - at >= WIDE;
+            prop_assert_eq!(looked_at, if whole { WIDE } else { BLOCK });
+            for (number, from) in (at..at + looked_at).step_by(BLOCK).enumerate() {
+                prop_assert_eq!(found >> (number * BLOCK) & 0xFFFF, u64::from(stops(&text, from)));
+            }
         }
 
         #[test]

@@ -394,7 +394,7 @@ mod tests {
     fn soon() -> oneshot::Receiver<()> {
         let (told, coming) = oneshot::channel();
         thread::spawn(|| {
-            thread::sleep(Duration::from_millis(1));
+            thread::park_timeout(Duration::from_millis(1));
             told.send(())
         });
         coming

@@ -221,14 +221,26 @@ impl Upstream {
     ///
     /// # Errors
     /// Why it was not answered.
-    pub async fn call(&self, call: Call, route: Route) -> Result<Reply, UpstreamError> {
-        let began = clock::now();
-        let reply = self.carry(call, route).await;
-        self.shared.tally.note(clock::since(began), reply.is_ok());
-        reply
+    pub fn call(
+        self: &Arc<Self>,
+        call: Call,
+        route: Route,
+    ) -> impl Future<Output = Result<Reply, UpstreamError>> + Send + use<> {
+        let this = Arc::clone(self);
+        // A block, which holds what it was given once; a function would hold it twice.
+        async move {
+            let began = clock::now();
+            let reply = match this.reached(&call).await {
+                Ok(peer) => this.learned(&*peer, peer.call(call, route).await),
+                Err(error) => Err(error),
+            };
+            this.shared.tally.note(clock::since(began), reply.is_ok());
+            reply
+        }
     }
 
-    async fn carry(&self, call: Call, route: Route) -> Result<Reply, UpstreamError> {
+    /// The peer, once it is known whether there is one.
+    async fn reached(&self, call: &Call) -> Result<Arc<dyn Peer>, UpstreamError> {
         let connecting = matches!(self.shared.presence.load().state, Being::Connecting);
         if connecting {
             let until = call
@@ -239,10 +251,17 @@ impl Upstream {
                 .map_err(|_| UpstreamError::Timeout("connect"))?;
         }
         if self.shared.is_closed() {
-            self.arrived_for(&call).await;
+            Box::pin(self.arrived_for(call)).await;
         }
-        let peer = self.peer()?;
-        let reply = peer.call(call, route).await;
+        self.peer()
+    }
+
+    /// Takes note of what a reply says of the peer.
+    fn learned(
+        &self,
+        peer: &dyn Peer,
+        reply: Result<Reply, UpstreamError>,
+    ) -> Result<Reply, UpstreamError> {
         if let Err(error) = &reply
             && let Some(bound) = error.bound()
         {

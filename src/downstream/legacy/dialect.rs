@@ -3,7 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
-use futures_util::future::join_all;
+use futures_util::{FutureExt as _, future::join_all};
 use http::{HeaderValue, StatusCode};
 
 use super::{
@@ -17,7 +17,7 @@ use super::{
 use crate::{
     call::{Caller, LogLevel, Op, Outcome, Reply, ServerCard},
     downstream::{
-        Answer, Door, Inbound, Told,
+        Answer, Door, Inbound, Next, Told,
         exchange::{Exchange, Wording},
         extensions, invalid,
         problem::{Problem, problem},
@@ -31,23 +31,21 @@ use crate::{
 };
 
 /// Speaks the handshake era to clients.
+#[derive(Clone, Copy)]
 pub(in crate::downstream) struct Legacy<'a> {
     pub(in crate::downstream) door: &'a Door,
 }
 
-impl Legacy<'_> {
-    /// Answers one request.
-    pub(in crate::downstream) async fn request(
-        &self,
-        inbound: Inbound,
-        request: Request,
-    ) -> Answer {
+impl<'a> Legacy<'a> {
+    /// Begins to answer one request.
+    pub(in crate::downstream) fn request(self, inbound: Inbound, request: Request) -> Next<'a> {
         if &*request.method == methods::INITIALIZE {
-            return self.initialize(&inbound, &request).await;
+            let answer = async move { self.initialize(&inbound, &request).await };
+            return Next::Legacy(answer.boxed());
         }
         match self.session(&inbound, Some(&request.id)) {
-            Ok(session) => self.in_session(&inbound, &session, request).await,
-            Err(problem) => problem.into(),
+            Ok(session) => self.in_session(&inbound, &session, request),
+            Err(problem) => Next::Told(problem.into()),
         }
     }
 
@@ -96,11 +94,7 @@ impl Legacy<'_> {
     }
 
     /// Answers a batch together: revision 2025-03-26 alone has them (PROTOCOL B4).
-    pub(in crate::downstream) async fn batch(
-        &self,
-        inbound: Inbound,
-        frames: Vec<Frame>,
-    ) -> Answer {
+    pub(in crate::downstream) async fn batch(self, inbound: Inbound, frames: Vec<Frame>) -> Answer {
         let session = match self.session(&inbound, None) {
             Ok(session) => session,
             Err(problem) => return problem.into(),
@@ -120,7 +114,8 @@ impl Legacy<'_> {
         let requests = frames.into_iter().filter_map(|frame| match frame {
             // Of many only those are looked at that are woken themselves.
             Frame::Request(request) => {
-                let answer = self.in_session(&inbound, &session, request);
+                let next = self.in_session(&inbound, &session, request);
+                let answer = next.answer(self.door, inbound.address);
                 Some(self.door.curfew.observed_by(answer))
             }
             Frame::Notification(notification) => {
@@ -134,7 +129,6 @@ impl Legacy<'_> {
         });
         let mut segments = Vec::new();
         for answer in join_all(requests).await {
-            self.door.note(inbound.address, answer.refused());
             let Answer::Frame(told) = answer else {
                 continue;
             };
@@ -221,24 +215,21 @@ impl Legacy<'_> {
         })
     }
 
-    async fn in_session(
-        &self,
-        inbound: &Inbound,
-        session: &Arc<Session>,
-        request: Request,
-    ) -> Answer {
+    fn in_session(self, inbound: &Inbound, session: &Arc<Session>, request: Request) -> Next<'a> {
+        let done = |id: &RequestId| {
+            Answer::Frame(Told::ok(encode::result(id, &Json::empty_object()).into()))
+        };
         if &*request.method == methods::PING {
-            return Answer::Frame(Told::ok(
-                encode::result(&request.id, &Json::empty_object()).into(),
-            ));
+            return Next::Told(done(&request.id));
         }
         let flight = match Flights::enter(session, &request.id) {
             Ok(flight) => flight,
-            Err(not_now) => return refused(not_now, request.id).into(),
+            Err(not_now) => return Next::Told(refused(not_now, request.id).into()),
         };
         let params = request.params.unwrap_or(Json::empty_object());
         let refuse = |id: RequestId, error: RpcError, reason: &'static str| {
-            Answer::from(Problem::new(StatusCode::OK, Some(id), error, reason))
+            let problem = Problem::new(StatusCode::OK, Some(id), error, reason);
+            Next::Told(problem.into())
         };
         let head = match read::head(&params) {
             Ok(head) => head,
@@ -254,17 +245,20 @@ impl Legacy<'_> {
         let op = match op {
             Ok(Some(op)) => op,
             Ok(None) => {
-                let own = self.own(session, &request.method, &params);
-                return match own.await {
-                    Ok(()) => Answer::Frame(Told::ok(
-                        encode::result(&request.id, &Json::empty_object()).into(),
-                    )),
-                    Err(no) => Problem {
-                        id: Some(request.id),
-                        ..no
+                let session = Arc::clone(session);
+                let answer = async move {
+                    // It is in flight until it is answered.
+                    let _flight = flight;
+                    match self.own(&session, &request.method, &params).await {
+                        Ok(()) => done(&request.id),
+                        Err(no) => Problem {
+                            id: Some(request.id),
+                            ..no
+                        }
+                        .into(),
                     }
-                    .into(),
                 };
+                return Next::Legacy(answer.boxed());
             }
             Err(bad) => return refuse(request.id, bad.error, bad.reason),
         };
@@ -301,8 +295,7 @@ impl Legacy<'_> {
             flight: Some(flight),
             converse,
         };
-        let answer = exchange.begin(self.door, call).answer().await;
-        answer.proved_by(&inbound.identity)
+        Next::Running(exchange.begin(self.door, call), inbound.identity.clone())
     }
 
     /// The requests that only a session has, each answered with an empty result.

@@ -6,6 +6,7 @@ use std::{
 };
 
 use dashmap::DashMap;
+use hashbrown::DefaultHashBuilder;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -59,7 +60,7 @@ pub(in crate::downstream) struct Refused;
 #[derive(Debug)]
 pub struct Sessions {
     bounds: SessionBounds,
-    live: DashMap<Arc<str>, Arc<Session>>,
+    live: DashMap<Arc<str>, Arc<Session>, DefaultHashBuilder>,
     per_principal: DashMap<Principal, usize>,
     outboxes: Arc<outbox::Shared>,
 }
@@ -69,7 +70,7 @@ impl Sessions {
     pub fn new(bounds: SessionBounds, tasks: &Tasks) -> Arc<Self> {
         let sessions = Arc::new(Self {
             bounds,
-            live: DashMap::new(),
+            live: DashMap::default(),
             per_principal: DashMap::new(),
             outboxes: Arc::new(outbox::Shared::keeping(bounds.waiting)),
         });

@@ -106,15 +106,6 @@ impl Legacy {
         self.keyed.slot(&SessionKey { owner, offer }, ended)
     }
 
-    pub(super) async fn carry(&self, call: Call, route: Route) -> Result<Reply, UpstreamError> {
-        let plan = Plan::of(&call, &route, self.has_tasks);
-        if plan == Plan::None {
-            self.once(&call, &route, plan).await
-        } else {
-            self.carry_task(call, route, plan).await
-        }
-    }
-
     /// Carries one request; only what is idempotent twice.
     pub(super) async fn once(
         &self,
@@ -139,7 +130,9 @@ impl Legacy {
             .as_ref()
             .and_then(|resume| resume.state.as_ref())
         {
-            Some(State::Parked(number)) => return self.go_on(*number, call, deadline).await,
+            Some(State::Parked(number)) => {
+                return Box::pin(self.go_on(*number, call, deadline)).await;
+            }
             // Opened above, or nowhere.
             Some(State::Sealed(_) | State::Own(_)) => return Err(UpstreamError::OutcomeUnknown),
             // Nothing is held open: the request is sent again, as this era says (PROTOCOL D2d).
@@ -147,9 +140,8 @@ impl Legacy {
         }
         let offer = Offer::of(&call.caller);
         if !self.carries_all() {
-            return self
-                .on_own_pipe(call, route, (plan, known_as), offer, deadline)
-                .await;
+            let carried = self.on_own_pipe(call, route, (plan, known_as), offer, deadline);
+            return Box::pin(carried).await;
         }
         let permit = self
             .terms
@@ -197,8 +189,9 @@ impl Legacy {
         let line = &session.line;
         // Only a stream of its own ties a log line to a call (PROTOCOL D0.4).
         let log = call.caller.log_level.filter(|_| line.wire.streamable);
+        // What most calls do without is boxed: what each of them holds stays small.
         if let Some(level) = log {
-            session.heed(level).await;
+            Box::pin(session.heed(level)).await;
         }
         let wants = going.wants(session, log);
         let asks = wants.relays;
@@ -220,9 +213,9 @@ impl Legacy {
                 .map(|outcome| Attempt::Replied(Reply::Done(outcome))),
             Opened::Flowing(_) if asks => {
                 let open = OpenCall::new(call, self.beginning(exchange, session, going, None));
-                open.into_reply().await.map(Attempt::Replied)
+                Box::pin(open.into_reply()).await.map(Attempt::Replied)
             }
-            Opened::Flowing(_) => exchange.into_reply().await.map(Attempt::Replied),
+            Opened::Flowing(_) => Box::pin(exchange.into_reply()).await.map(Attempt::Replied),
             Opened::Status(head) if session.is_forgotten(&head, None) => {
                 going.permit = exchange.release();
                 Ok(Attempt::Gone)

@@ -43,6 +43,7 @@ use crate::{
 use inquiries::Inquiries;
 use park::Lot;
 use pool::{Opening, Pool, Slot};
+use tasks::Plan;
 
 pub(super) use pool::Opener;
 pub(super) use session::{NotOpened, Proposal, Session};
@@ -108,7 +109,11 @@ impl Legacy {
         behalf: Option<&Arc<Identity>>,
         deadline: Instant,
     ) -> Result<Arc<Session>, UpstreamError> {
-        timeout_at(deadline, slot.session(&self.opening, behalf))
+        if let Some(session) = slot.usable() {
+            return Ok(session);
+        }
+        let opening = slot.session(&self.opening, behalf);
+        Box::pin(timeout_at(deadline, opening))
             .await
             .map_err(|_| UpstreamError::Timeout("initialize"))?
     }
@@ -146,7 +151,13 @@ impl Peer for Legacy {
     }
 
     fn call(&self, call: Call, route: Route) -> BoxFuture<'_, Result<Reply, UpstreamError>> {
-        Box::pin(self.carry(call, route))
+        let plan = Plan::of(&call, &route, self.has_tasks);
+        if plan == Plan::None {
+            // A block, which holds what it was given once; a function would hold it twice.
+            Box::pin(async move { self.once(&call, &route, plan).await })
+        } else {
+            Box::pin(self.carry_task(call, route, plan))
+        }
     }
 
     fn carries_all(&self) -> bool {

@@ -15,6 +15,7 @@ use std::{
 use arc_swap::ArcSwapOption;
 use dashmap::{DashMap, Entry};
 use futures_util::future::join_all;
+use hashbrown::DefaultHashBuilder;
 use tokio::{
     sync::{Mutex, OwnedMutexGuard, oneshot},
     time::Instant,
@@ -251,7 +252,7 @@ impl Slot {
         }
     }
 
-    fn usable(&self) -> Option<Arc<Session>> {
+    pub(super) fn usable(&self) -> Option<Arc<Session>> {
         self.live
             .load_full()
             .filter(|session| !session.gone.is_cancelled())
@@ -273,7 +274,7 @@ impl Slot {
 
 /// The slots of keyed sessions.
 pub(super) struct Pool {
-    slots: DashMap<SessionKey, Arc<Slot>>,
+    slots: DashMap<SessionKey, Arc<Slot>, DefaultHashBuilder>,
     opening: Arc<Opening>,
     began: Instant,
     bound: usize,
@@ -290,7 +291,7 @@ impl Pool {
             HTTP_SESSIONS
         };
         let pool = Arc::new(Self {
-            slots: DashMap::new(),
+            slots: DashMap::default(),
             opening,
             began: Instant::now(),
             bound,

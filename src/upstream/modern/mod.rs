@@ -170,7 +170,7 @@ impl Modern {
         }
     }
 
-    async fn carry(&self, call: Call, route: Route) -> Result<Reply, UpstreamError> {
+    async fn carry(&self, call: &Call, route: &Route) -> Result<Reply, UpstreamError> {
         let line = &self.line;
         let resumed = call.resume.as_ref().map(round).transpose()?;
         let rounds = methods::may_ask_back(call.op.method()).then(|| Offer::of(&call.caller));
@@ -220,13 +220,13 @@ impl Modern {
         if call.wants_progress {
             own.push((meta::PROGRESS_TOKEN, Json::of(&exchange.number())));
         }
-        own.extend(exchange.watch(&call, &route, self.card.revision));
+        own.extend(exchange.watch(call, route, self.card.revision));
         let features = self.card.revision.features();
-        let mut params = params::outbound(&call, &route.local, &own, features, Wish::Drop);
+        let mut params = params::outbound(call, &route.local, &own, features, Wish::Drop);
         if let Some((responses, state)) = resumed {
             params = params::resumed(&params, responses, state);
         }
-        let headers = self.mirrored(&call, &route)?;
+        let headers = self.mirrored(call, route)?;
         let limits = line.terms.peer.json;
         let sent = exchange.send(call.op.method(), &params, headers, limits);
         match sent.await? {
@@ -401,7 +401,8 @@ impl Peer for Modern {
     }
 
     fn call(&self, call: Call, route: Route) -> BoxFuture<'_, Result<Reply, UpstreamError>> {
-        Box::pin(self.carry(call, route))
+        // A block, which holds what it was given once; a function would hold it twice.
+        Box::pin(async move { self.carry(&call, &route).await })
     }
 
     fn carries_all(&self) -> bool {

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// A call by somebody whose sessions are theirs alone.
-fn by<'a>(upstream: &'a Upstream, key: &str) -> BoxFuture<'a, Result<Reply, UpstreamError>> {
+fn by(upstream: &Arc<Upstream>, key: &str) -> BoxFuture<'static, Result<Reply, UpstreamError>> {
     let call = Call {
         caller: Arc::new(a_caller(key)),
         ..a_tool_call()

@@ -123,7 +123,7 @@ pub(super) fn started_on(
     (sink, upstream, tasks)
 }
 
-pub(super) async fn called(upstream: &Upstream) -> Result<Reply, UpstreamError> {
+pub(super) async fn called(upstream: &Arc<Upstream>) -> Result<Reply, UpstreamError> {
     upstream.call(a_tool_call(), a_route("t")).await
 }
 

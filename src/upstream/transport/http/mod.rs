@@ -11,7 +11,7 @@ mod tests;
 
 use bytes::Bytes;
 use futures_util::{
-    future::BoxFuture,
+    future::{BoxFuture, Either},
     stream::{self, StreamExt},
 };
 use http::{
@@ -97,18 +97,18 @@ impl Http {
         self
     }
 
-    async fn carry(
+    fn carry(
         &self,
         request: Outgoing,
         length: Length,
-    ) -> Result<Response<Arriving>, UpstreamError> {
+    ) -> impl Future<Output = Result<Response<Arriving>, UpstreamError>> + Send {
         let own = self
             .apart
             .as_ref()
             .and_then(|apart| apart.pool(&self.pool, &request));
         match own {
-            None => self.pool.send(request, length).await,
-            Some(pool) => Box::pin(async move { pool.send(request, length).await }).await,
+            None => Either::Left(self.pool.send(request, length)),
+            Some(pool) => Either::Right(Box::pin(async move { pool.send(request, length).await })),
         }
     }
 

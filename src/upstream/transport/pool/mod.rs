@@ -128,57 +128,60 @@ impl Pool {
     ///
     /// # Errors
     /// `Timeout` when no connection came about in time, `Unavailable` for every other failure below HTTP.
-    pub(super) async fn send(
+    #[expect(clippy::manual_async_fn, reason = "it would hold the request twice")]
+    pub(super) fn send(
         &self,
         mut request: Outgoing,
         length: Length,
-    ) -> Result<Response<Arriving>, UpstreamError> {
-        // What happens rarely is boxed: what every call holds stays small.
-        if length == Length::Long {
-            return Box::pin(self.alone(request)).await;
-        }
-        let here = self.0.lists.here();
-        let mut again = true;
-        loop {
-            let (line, used) = match self.0.lists.at(here).free() {
-                Some(line) => (line, true),
-                None => Box::pin(self.fresh(here)).await?,
-            };
-            match line {
-                Line::One(mut line) => {
-                    let absolute = relative(&mut request);
-                    match line.send(request).await {
-                        Ok(response) => {
-                            let driven = Some(Driven {
-                                pool: self.clone(),
-                                line,
-                                withheld: false,
-                            });
-                            return Ok(response.map(|body| Arriving { body, driven }));
-                        }
-                        Err(mut failed) => match failed.take_message() {
-                            // A used connection may have died while nobody looked. Each turn takes one out of the
-                            // list, so this ends.
-                            Some(mut unsent) if used => {
-                                *unsent.uri_mut() = absolute;
-                                request = unsent;
+    ) -> impl Future<Output = Result<Response<Arriving>, UpstreamError>> + Send {
+        async move {
+            // What happens rarely is boxed: what every call holds stays small.
+            if length == Length::Long {
+                return Box::pin(self.alone(request)).await;
+            }
+            let here = self.0.lists.here();
+            let mut again = true;
+            loop {
+                let (line, used) = match self.0.lists.at(here).free() {
+                    Some(line) => (line, true),
+                    None => Box::pin(self.fresh(here)).await?,
+                };
+                match line {
+                    Line::One(mut line) => {
+                        let absolute = relative(&mut request);
+                        match line.send(request).await {
+                            Ok(response) => {
+                                let driven = Some(Driven {
+                                    pool: self.clone(),
+                                    line,
+                                    withheld: false,
+                                });
+                                return Ok(response.map(|body| Arriving { body, driven }));
                             }
-                            _ => return Err(chain(&failed.into_error())),
-                        },
+                            Err(mut failed) => match failed.take_message() {
+                                // A used connection may have died while nobody looked. Each turn takes one out of the
+                                // list, so this ends.
+                                Some(mut unsent) if used => {
+                                    *unsent.uri_mut() = absolute;
+                                    request = unsent;
+                                }
+                                _ => return Err(chain(&failed.into_error())),
+                            },
+                        }
                     }
-                }
-                Line::Two(mut line) => {
-                    // The body is shared; the headers are what a copy costs.
-                    let copy = request.clone();
-                    match line.try_send_request(request).await {
-                        Ok(response) => {
-                            return Ok(response.map(|body| Arriving { body, driven: None }));
+                    Line::Two(mut line) => {
+                        // The body is shared; the headers are what a copy costs.
+                        let copy = request.clone();
+                        match line.try_send_request(request).await {
+                            Ok(response) => {
+                                return Ok(response.map(|body| Arriving { body, driven: None }));
+                            }
+                            Err(failed) if again && unread(&failed) => {
+                                again = false;
+                                request = copy;
+                            }
+                            Err(failed) => return Err(chain(&failed.into_error())),
                         }
-                        Err(failed) if again && unread(&failed) => {
-                            again = false;
-                            request = copy;
-                        }
-                        Err(failed) => return Err(chain(&failed.into_error())),
                     }
                 }
             }
