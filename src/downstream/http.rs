@@ -240,14 +240,16 @@ fn one(told: Told) -> Response<Body> {
         answer.headers_mut().insert(header::RETRY_AFTER, seconds);
     }
     if let Some(session) = told.session {
-        answer.headers_mut().insert(mirror::SESSION_ID, session);
+        answer
+            .headers_mut()
+            .insert(mirror::header::SESSION_ID, session);
     }
     answer
 }
 
 /// Small answers go out in one piece; large ones keep the shared bytes they are made of.
 fn body_of(segments: Vec<Bytes>) -> Body {
-    const SMALL: usize = 16 << 10;
+    const SMALL: usize = 4 << 10;
     if segments.iter().map(Bytes::len).sum::<usize>() > SMALL {
         return Body::pieces(segments);
     }
@@ -350,7 +352,7 @@ fn delete(door: &Door, inbound: &Inbound) -> Response<Body> {
 
 fn names_session(inbound: &Inbound) -> bool {
     let headers = inbound.headers.as_ref();
-    headers.is_some_and(|headers| headers.contains_key(mirror::SESSION_ID))
+    headers.is_some_and(|headers| headers.contains_key(&mirror::header::SESSION_ID))
 }
 
 /// The refusal of whoever takes no answer that there can be, noted.

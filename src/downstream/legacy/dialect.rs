@@ -111,21 +111,20 @@ impl<'a> Legacy<'a> {
             accepts: Accepts::JSON,
             ..inbound
         };
-        let requests = frames.into_iter().filter_map(|frame| match frame {
-            // Of many only those are looked at that are woken themselves.
-            Frame::Request(request) => {
-                let next = self.in_session(&inbound, &session, request);
-                let answer = next.answer(self.door, inbound.address);
-                Some(self.door.curfew.observed_by(answer))
+        let mut requests = Vec::new();
+        for frame in frames {
+            match frame {
+                Frame::Request(request) => requests.push(request),
+                Frame::Notification(notification) => self.noted(&session, &notification),
+                Frame::Response(response) => _ = session.asks.answer(response),
             }
-            Frame::Notification(notification) => {
-                self.noted(&session, &notification);
-                None
-            }
-            Frame::Response(response) => {
-                session.asks.answer(response);
-                None
-            }
+        }
+        // After all else: what is cancelled in a batch began before it. Of many only those are looked at that are woken
+        // themselves.
+        let requests = requests.into_iter().map(|request| {
+            let next = self.in_session(&inbound, &session, request);
+            let answer = next.answer(self.door, inbound.address);
+            self.door.curfew.observed_by(answer)
         });
         let mut segments = Vec::new();
         for answer in join_all(requests).await {
@@ -393,7 +392,7 @@ impl<'a> Legacy<'a> {
         let named = match (&inbound.session, &inbound.headers) {
             (Some(session), _) => Some(Cow::Borrowed(session.as_bytes())),
             (None, Some(headers)) => headers
-                .get(mirror::SESSION_ID)
+                .get(&mirror::header::SESSION_ID)
                 .map(|value| Cow::Borrowed(value.as_bytes())),
             (None, None) => None,
         };
@@ -418,7 +417,7 @@ impl<'a> Legacy<'a> {
             && let Some(version) = inbound
                 .headers
                 .as_ref()
-                .and_then(|headers| headers.get(mirror::PROTOCOL_VERSION))
+                .and_then(|headers| headers.get(&mirror::header::PROTOCOL_VERSION))
             && version.as_bytes().trim_ascii() != session.revision.as_str().as_bytes()
         {
             let text = "`MCP-Protocol-Version` is not the revision this session agreed on";
