@@ -12,6 +12,7 @@ mod dispatch;
 mod error;
 mod gate;
 mod handles;
+mod laned;
 mod limit;
 mod listen;
 mod login;
@@ -55,6 +56,7 @@ use approve::Approve;
 use authorize::Authorize;
 use directories::Directories;
 use handles::Handles;
+use laned::Laned;
 use limit::{RateLimit, SeatLayer};
 use login::LoginLayer;
 use mirrored::CheckMirrored;
@@ -129,5 +131,5 @@ pub fn mcp(parts: &Parts) -> McpService {
         .layer(wrap(CheckResult::new(parts))) // results fit the tool's own schema
         .layer(DecideLayer::new(parts)) // on record before anybody upstream hears of it
         .service(Dispatch::new(parts, handles)); // snapshot, hub or upstream: one match on the target
-    BoxCloneSyncService::new(stack)
+    BoxCloneSyncService::new(Laned::new(stack))
 }

@@ -201,7 +201,7 @@ pub struct Place(usize);
 impl<T: Default> PerLane<T> {
     /// One for each.
     pub fn new() -> Self {
-        Self((0..=*THREADS).map(|_| Apart::default()).collect())
+        Self::of(T::default)
     }
 
     /// A single one for all, for what there are many of and few use at once.
@@ -217,6 +217,11 @@ impl<T: Default> Default for PerLane<T> {
 }
 
 impl<T> PerLane<T> {
+    /// One for each, each made anew.
+    pub fn of(mut make: impl FnMut() -> T) -> Self {
+        Self((0..=*THREADS).map(|_| Apart(make())).collect())
+    }
+
     /// Which one belongs to this thread.
     pub fn here(&self) -> Place {
         Place(LANE.get() % self.0.len())
