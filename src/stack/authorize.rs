@@ -97,11 +97,11 @@ fn judge(call: &Call, snapshot: &Snapshot, route: &Route) -> Result<Permit, Erro
     let arguments = call.params.root().member("arguments");
     let arguments = arguments.map(|arguments| call.params.slice(arguments));
     let item = Item { kind, route, asked };
-    let began = call.trail.is_read().then(clock::now);
+    let began = call.trail.is_read().then(clock::anew);
     let decided = decide(call, snapshot, action, &item, arguments.as_ref());
-    clock::passed();
+    let took = began.map(|began| clock::anew() - began);
     call.trail.note(|facts| {
-        facts.spent.policy += began.map(clock::since).unwrap_or_default();
+        facts.spent.policy += took.unwrap_or_default();
         if let Err(denied) = &decided {
             facts.route = Some((route.upstream.clone(), route.local.clone()));
             facts.denied = Some(Denial {

@@ -236,10 +236,10 @@ fn timed<T>(trail: &Trail, look: impl FnOnce() -> T) -> T {
     if !trail.is_read() {
         return look();
     }
-    let began = clock::now();
+    let began = clock::anew();
     let seen = look();
-    clock::passed();
-    trail.note(|facts| facts.spent.sanitising += clock::since(began));
+    let took = clock::anew() - began;
+    trail.note(|facts| facts.spent.sanitising += took);
     seen
 }
 

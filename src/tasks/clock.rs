@@ -59,6 +59,12 @@ pub fn passed() {
     }
 }
 
+/// The time, asked for now: for what begins, or has just ended, and may take long.
+pub fn anew() -> Instant {
+    passed();
+    now()
+}
+
 /// The turn is over, in a panic too.
 struct End;
 
@@ -108,12 +114,15 @@ mod tests {
             passed();
             assert_eq!(since(began), 2 * HOUR);
             assert_eq!(since(began + 3 * HOUR), Duration::ZERO);
+            later();
+            assert_eq!(since(began), 2 * HOUR);
+            assert_eq!(anew() - began, 3 * HOUR);
         });
         later();
-        assert_eq!(since(began), 3 * HOUR);
+        assert_eq!(since(began), 4 * HOUR);
         later();
         passed();
-        assert_eq!(since(began), 4 * HOUR);
+        assert_eq!(since(began), 5 * HOUR);
     }
 
     #[tokio::test(start_paused = true)]

@@ -51,7 +51,8 @@ impl Tasks {
     /// Runs `task` until it ends or the family is stopped, whichever is first. A stopped task is dropped at its next await.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         if self.token.is_cancelled() {
-            return;
+            // Where it would have run: whoever spawns may hold what dropping it takes.
+            return self.spawn_orderly(async move { drop(task) });
         }
         // Not an async block, which would hold `task` twice: as what it was given, and as what it waits for.
         let stopped = self.token.clone();

@@ -211,6 +211,28 @@ async fn a_batch_of_2025_03_26_is_answered_together() {
     assert_eq!(client.post(&format!("[{told}]"), &[]).await.status, 202);
 }
 
+/// What is answered from memory is over before the next of its batch begins.
+#[tokio::test]
+async fn requests_of_a_batch_that_are_answered_at_once_are_not_at_once() {
+    let notes = Upstream::http(Revision::V2026_07_28).tools([tool("t")]);
+    let gateway = Gateway::of()
+        .setting("limits: [{ per: [], concurrency: 2 }]")
+        .upstream("notes", &notes)
+        .start()
+        .await;
+    let client = gateway.client(Revision::V2025_03_26).await;
+    let list = |id: u8| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#);
+    let batch = format!("[{},{},{}]", list(1), list(2), list(3));
+    let answer = client.post(&batch, &[]).await;
+    let answers = parse(&answer.body);
+    let lists = answers.as_array().unwrap().iter();
+    assert!(
+        lists.clone().all(|one| one["result"]["tools"].is_array()),
+        "{answers}"
+    );
+    assert_eq!(lists.count(), 3);
+}
+
 /// Feature: Batch (ML, MM)
 #[tokio::test]
 async fn a_batch_is_refused_where_there_is_none() {

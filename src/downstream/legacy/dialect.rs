@@ -119,12 +119,14 @@ impl<'a> Legacy<'a> {
                 Frame::Response(response) => _ = session.asks.answer(response),
             }
         }
-        // After all else: what is cancelled in a batch began before it. Of many only those are looked at that are woken
-        // themselves.
+        // After all else: what is cancelled in a batch began before it. Each is begun where it is first looked at, so that what
+        // is answered at once is over before the next begins; of many only those are looked at again that are woken themselves.
+        let (inbound, session) = (&inbound, &session);
         let requests = requests.into_iter().map(|request| {
-            let next = self.in_session(&inbound, &session, request);
-            let answer = next.answer(self.door, inbound.address);
-            self.door.curfew.observed_by(answer)
+            self.door.curfew.observed_by(async move {
+                let next = self.in_session(inbound, session, request);
+                next.answer(self.door, inbound.address).await
+            })
         });
         let mut segments = Vec::new();
         for answer in join_all(requests).await {

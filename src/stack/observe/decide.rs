@@ -90,7 +90,7 @@ where
             Err(Unavailable) => return Deciding::Refused,
         };
         let trail = permitted.call.trail.clone();
-        let began = clock::now();
+        let began = clock::anew();
         match safe.as_mut().map(FutureExt::now_or_never) {
             None | Some(Some(Ok(()))) => {
                 Deciding::Going(self.inner.call(permitted), Some((trail, began)))
