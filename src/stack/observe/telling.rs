@@ -57,7 +57,8 @@ pub(super) fn end(of: &Operation, span: Option<Span>, ending: &Ending<'_>) {
         tool: of.exposed.as_ref().filter(|_| upstream.is_some()),
         error,
     };
-    calls::served(&operation, clock::since(of.began.instant));
+    // Asked anew: what is answered in one turn took time too.
+    calls::served(&operation, clock::anew() - of.began.instant);
     if let Some(mut span) = span {
         if let Some(upstream) = upstream {
             span.note(names::UPSTREAM, upstream.shared());

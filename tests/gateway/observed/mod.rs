@@ -192,3 +192,31 @@ async fn without_spans_a_trace_that_a_header_tells_of_goes_on_as_a_child_of_the_
     assert_eq!((&told[..35], &told[52..]), (&CARRIER[..35], "-01"));
     assert_ne!(told, CARRIER);
 }
+
+#[tokio::test]
+async fn what_is_answered_in_one_turn_of_a_connection_took_time_too() {
+    let pair = Pairing::MODERN_MODERN;
+    let notes = pair.upstream().tools([tool("t")]);
+    let gateway = Gateway::of()
+        .upstream("notes", &notes)
+        .observed(metered().clone());
+    let gateway = gateway.start().await;
+    let client = pair.client(&gateway).await;
+    let seconds = || {
+        let text = String::from_utf8(metered().metrics_text()).unwrap();
+        let sums = text.lines().filter(|line| {
+            line.starts_with("mcp_server_operation_duration_seconds_sum")
+                && line.contains(r#"mcp_method_name="resources/templates/list""#)
+        });
+        let sums = sums.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok());
+        sums.sum::<f64>()
+    };
+    let before = seconds();
+    for _ in 0..8 {
+        assert_eq!(
+            client.ask("resources/templates/list", "{}").await.status,
+            200
+        );
+    }
+    assert!(seconds() > before);
+}
