@@ -14,7 +14,7 @@ use crate::{
 /// A call that sees one world from here on.
 #[derive(Debug)]
 pub struct Pinned {
-    call: Call,
+    call: Box<Call>,
     snapshot: Arc<Snapshot>,
 }
 
@@ -22,7 +22,7 @@ pub struct Pinned {
 #[derive(Debug)]
 pub struct Routed {
     /// The call.
-    pub call: Call,
+    pub call: Box<Call>,
     /// The world it sees.
     pub snapshot: Arc<Snapshot>,
     /// Where it goes.
@@ -33,7 +33,7 @@ pub struct Routed {
 #[derive(Debug)]
 pub struct Permitted {
     /// The call.
-    pub call: Call,
+    pub call: Box<Call>,
     /// The world it sees.
     pub snapshot: Arc<Snapshot>,
     /// Where it goes.
@@ -184,7 +184,7 @@ impl Permitted {
 
 impl Pinned {
     /// Ties a call to a world.
-    pub const fn new(call: Call, snapshot: Arc<Snapshot>) -> Self {
+    pub const fn new(call: Box<Call>, snapshot: Arc<Snapshot>) -> Self {
         Self { call, snapshot }
     }
 

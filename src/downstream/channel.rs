@@ -474,7 +474,7 @@ mod tests {
 
     /// A stack that panics when it is called, when it is looked at, or in the middle of its answer.
     fn panicking(when: u8) -> McpService {
-        BoxCloneSyncService::new(service_fn(move |_: Call| {
+        BoxCloneSyncService::new(service_fn(move |_: Box<Call>| {
             assert!(when > 0, "as the test wants");
             future::ready(()).map(move |()| {
                 assert!(when > 1, "as the test wants");
@@ -529,7 +529,7 @@ mod tests {
     // SECURITY REL-7
     #[tokio::test]
     async fn rel_7_what_comes_when_all_is_answered_is_refused_by_its_id_which_stays_free() {
-        let stack = service_fn(async |_: Call| Err(Error::Deadline));
+        let stack = service_fn(async |_: Box<Call>| Err(Error::Deadline));
         let (channel, _lines) = piped(BoxCloneSyncService::new(stack));
         channel.settle().await;
         for _ in 0..2 {
@@ -543,7 +543,7 @@ mod tests {
     // SECURITY REL-7
     #[tokio::test]
     async fn rel_7_what_comes_when_the_gateway_stops_is_refused() {
-        let stack = service_fn(async |_: Call| Err(Error::Deadline));
+        let stack = service_fn(async |_: Box<Call>| Err(Error::Deadline));
         let (channel, _lines) = piped(BoxCloneSyncService::new(stack));
         channel.door.closing.cancel();
         let refused = channel.take(&channel.identity, CALL.into()).await;

@@ -115,7 +115,7 @@ impl From<Rest> for Source {
 
 impl Exchange {
     /// Begins the call. It lies where it will stay, so that it is not moved while it runs.
-    pub(super) fn begin(mut self, door: &Door, call: Call) -> Box<Running> {
+    pub(super) fn begin(mut self, door: &Door, call: Box<Call>) -> Box<Running> {
         let finish = (self.wording.era() == Era::Legacy).then(|| door.tasks.clone());
         Box::new(Running {
             source: Source::Call(match &mut self.converse {

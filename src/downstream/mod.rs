@@ -308,7 +308,7 @@ impl Door {
         &self,
         inbound: &Inbound,
         request: &Request,
-    ) -> Result<Option<(Exchange, Call)>, Problem> {
+    ) -> Result<Option<(Exchange, Box<Call>)>, Problem> {
         let params = request.params.clone().unwrap_or(Json::empty_object());
         match read::head(&params) {
             Ok(head) => match choose(request, Some(&head), inbound)? {

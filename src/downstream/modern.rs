@@ -35,7 +35,7 @@ impl Modern<'_> {
         request: &Request,
         params: &Json,
         head: &Head<'_>,
-    ) -> Result<(Exchange, Call), Problem> {
+    ) -> Result<(Exchange, Box<Call>), Problem> {
         let refuse = |bad: BadParams| {
             Problem::new(
                 StatusCode::BAD_REQUEST,
@@ -121,7 +121,7 @@ impl Modern<'_> {
                 ended: None,
             },
         };
-        let call = Call {
+        let call = Box::new(Call {
             id: CallId::new(),
             op: op.clone(),
             resume,
@@ -134,7 +134,7 @@ impl Modern<'_> {
             mirrored,
             deadline: clock::now() + self.door.deadline,
             trail: self.door.trail(inbound, &id, head),
-        };
+        });
         let exchange = Exchange {
             wording: &Words,
             id,

@@ -60,7 +60,7 @@ type Told = [Option<Box<str>>; 3];
 #[derive(Clone)]
 struct Looker {
     service: McpService,
-    listen: Call,
+    listen: Box<Call>,
 }
 
 enum Look {
@@ -78,7 +78,7 @@ pub(super) fn named_in(op: &Op) -> bool {
 }
 
 /// Begins a listen that names tasks.
-pub(super) async fn listen(mut service: McpService, call: Call) -> Result<Reply, Error> {
+pub(super) async fn listen(mut service: McpService, call: Box<Call>) -> Result<Reply, Error> {
     let Op::Listen(asked) = &call.op else {
         return tower::Service::call(&mut service, call).await;
     };
@@ -242,9 +242,9 @@ impl Looker {
             wants_progress: false,
             mirrored: None,
             deadline: Instant::now() + LOOK,
-            ..self.listen
+            ..*self.listen
         };
-        let outcome = match tower::Service::call(&mut self.service, call).await {
+        let outcome = match tower::Service::call(&mut self.service, Box::new(call)).await {
             Ok(Reply::Done(outcome)) => Some(outcome),
             Ok(Reply::Stream(mut steps)) => loop {
                 match steps.next().await {

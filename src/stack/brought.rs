@@ -22,12 +22,12 @@ use crate::{
 /// As [`Upstreams::call`].
 pub(super) async fn call(
     upstreams: Arc<dyn Upstreams>,
-    call: Call,
+    call: Box<Call>,
     passage: Passage,
     brought: Json,
     bounds: Bounds,
 ) -> Result<Reply, Error> {
-    let reply = upstreams.call(call.clone(), passage.clone()).await?;
+    let reply = upstreams.call((*call).clone(), passage.clone()).await?;
     let Some(responses) = fitting(&reply, &call.caller.capabilities, &brought, &bounds) else {
         return Ok(reply);
     };
@@ -38,7 +38,7 @@ pub(super) async fn call(
     };
     let again = Call {
         resume: Some(resume),
-        ..call
+        ..*call
     };
     upstreams.call(again, passage).await
 }

@@ -68,7 +68,7 @@ impl Service<Box<Permitted>> for Dispatch {
             }
             // The upstream keeps the call's deadline: one place, one timer.
             Way::Upstream(passage) => match routed.brought {
-                None => self.upstreams.call(routed.call, passage),
+                None => self.upstreams.call(*routed.call, passage),
                 Some(brought) => {
                     let upstreams = self.upstreams.clone();
                     brought::call(upstreams, routed.call, passage, brought, self.asking).boxed()

@@ -98,8 +98,8 @@ pub struct Parts {
     pub closing: CancellationToken,
 }
 
-/// The whole stack as one service; cloning is cheap.
-pub type McpService = BoxCloneSyncService<Call, Reply, Error>;
+/// The whole stack as one service; cloning is cheap. A call is boxed: it is handed on some twenty times.
+pub type McpService = BoxCloneSyncService<Box<Call>, Reply, Error>;
 
 /// A call goes down this list and its reply comes back up it.
 pub fn mcp(parts: &Parts) -> McpService {

@@ -64,9 +64,9 @@ pub(super) struct Own<S> {
     inner: S,
 }
 
-impl<S> Service<Call> for Own<S>
+impl<S> Service<Box<Call>> for Own<S>
 where
-    S: Service<Call, Response = Reply, Error = Error> + Clone + Send + 'static,
+    S: Service<Box<Call>, Response = Reply, Error = Error> + Clone + Send + 'static,
     S::Future: Unpin + Send + 'static,
 {
     type Response = Reply;
@@ -77,7 +77,7 @@ where
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, call: Call) -> Self::Future {
+    fn call(&mut self, call: Box<Call>) -> Self::Future {
         if !self.layer.world.expects_own() {
             return Either::Left(self.inner.call(call));
         }

@@ -19,10 +19,10 @@ impl Pin {
     }
 }
 
-impl Gate<Call> for Pin {
+impl Gate<Box<Call>> for Pin {
     type Pass = Pinned;
 
-    fn admit(&self, call: Call) -> Result<Pinned, Error> {
+    fn admit(&self, call: Box<Call>) -> Result<Pinned, Error> {
         let snapshot = self.world.seen_by(&call.identity);
         Ok(Pinned::new(call, snapshot))
     }

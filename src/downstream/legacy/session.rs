@@ -127,8 +127,8 @@ impl Session {
         op: Op,
         params: Json,
         time: Duration,
-    ) -> Call {
-        Call {
+    ) -> Box<Call> {
+        Box::new(Call {
             id: CallId::new(),
             op,
             params,
@@ -141,7 +141,7 @@ impl Session {
             mirrored: None,
             deadline: clock::now() + time,
             trail: Trail::NONE,
-        }
+        })
     }
 
     /// Whether its client can send somebody to a page, by its revision and by what it declared.

@@ -5,6 +5,7 @@
 //! other protocol, but for an offer of h2c, which nobody takes.
 
 use memchr::memchr;
+use wide::u8x16;
 
 use super::{HeadBounds, Violation};
 
@@ -124,7 +125,7 @@ impl Head {
         let (method, rest) = line.split_at(space);
         if !method.first().is_some_and(u8::is_ascii_uppercase)
             || method.len() > METHOD_BYTES
-            || !method.iter().all(|b| is(*b, TOKEN))
+            || !all(method, TOKEN)
         {
             return Err(Violation::Malformed);
         }
@@ -142,7 +143,7 @@ impl Head {
         if target.len() > bounds.target {
             return Err(Violation::TargetTooLong);
         }
-        if target.is_empty() || !target.iter().all(|b| is(*b, TARGET)) {
+        if target.is_empty() || !all(target, TARGET) {
             return Err(Violation::Malformed);
         }
         match method {
@@ -203,17 +204,36 @@ impl Head {
 
 /// Name and value of a field line, blanks around the value cut off; `None` if either holds a byte it may not.
 pub(super) fn split_field(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let colon = line.iter().position(|byte| !is(*byte, TOKEN))?;
-    let (name, value) = line.split_at(colon);
+    let (name, value) = line.split_at(memchr(b':', line)?);
     let value = value.strip_prefix(b":")?;
-    // No early end: so the compiler can look at many bytes at once.
-    let unfit = |unfit: u8, byte: &u8| {
-        unfit | u8::from((*byte < b' ') & (*byte != b'\t')) | u8::from(*byte == 0x7F)
-    };
-    if name.is_empty() || value.iter().fold(0, unfit) != 0 {
+    if name.is_empty() || !all(name, TOKEN) || !is_fit(value) {
         return None;
     }
     Some((name, value.trim_ascii()))
+}
+
+/// Whether no control byte but tabs is in a value.
+fn is_fit(value: &[u8]) -> bool {
+    const BLOCK: usize = 16;
+    let unfit = |block: &[u8; BLOCK]| {
+        let block = u8x16::new(*block);
+        let control = block.min(u8x16::splat(0x1F)).simd_eq(block);
+        control & !block.simd_eq(u8x16::splat(b'\t')) | block.simd_eq(u8x16::splat(0x7F))
+    };
+    let (blocks, rest) = value.as_chunks::<BLOCK>();
+    let last = match value.last_chunk::<BLOCK>() {
+        // Most of it may have been looked at.
+        Some(last) => *last,
+        None => {
+            let mut last = [b' '; BLOCK];
+            last[..rest.len()].copy_from_slice(rest);
+            last
+        }
+    };
+    let all = blocks
+        .iter()
+        .fold(unfit(&last), |all, block| all | unfit(block));
+    all.to_bitmask() == 0
 }
 
 /// Equal but for case, and for `_` in place of `-`.
@@ -281,6 +301,11 @@ const CLASS: [u8; 256] = {
     class
 };
 
-const fn is(byte: u8, class: u8) -> bool {
-    CLASS[byte as usize] & class != 0
+/// Whether all of these are of that class.
+// No early end, which would cost more than it saves.
+fn all(bytes: &[u8], class: u8) -> bool {
+    bytes
+        .iter()
+        .fold(class, |all, byte| all & CLASS[usize::from(*byte)])
+        == class
 }

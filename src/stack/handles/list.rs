@@ -35,7 +35,7 @@ impl Handles {
     pub(in crate::stack) async fn list(
         self,
         upstreams: Arc<dyn Upstreams>,
-        call: Call,
+        call: Box<Call>,
         snapshot: Arc<Snapshot>,
         cursor: Option<String>,
     ) -> Result<Reply, Error> {

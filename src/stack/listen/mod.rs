@@ -60,7 +60,7 @@ impl Listens {
     /// Begins a listen; its reply begins with the acknowledgement.
     pub(super) async fn open(
         self,
-        call: Call,
+        call: Box<Call>,
         snapshot: &Snapshot,
         watched: Vec<Watched>,
     ) -> Result<Reply, Error> {

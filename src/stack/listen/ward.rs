@@ -21,7 +21,7 @@ use crate::{
 /// What a listen goes by while it lasts.
 pub(super) struct Ward {
     world: Arc<World>,
-    call: Call,
+    call: Box<Call>,
     /// What was seen when each of the lists was told of last: tools, prompts, resources.
     seen: [Option<Arc<View>>; 3],
     /// Lists to be looked at without news: the world was another one already when the listen began.
@@ -31,7 +31,7 @@ pub(super) struct Ward {
 
 impl Ward {
     /// The ward of a call that listens, pinned to `snapshot`; `None` where everybody sees the same.
-    pub(super) fn of(call: Call, snapshot: &Snapshot, world: &Arc<World>) -> Option<Self> {
+    pub(super) fn of(call: Box<Call>, snapshot: &Snapshot, world: &Arc<World>) -> Option<Self> {
         if snapshot.policy().policy().is_unrestricted() && !world.expects_own() {
             return None;
         }

@@ -67,10 +67,10 @@ impl Observe {
     }
 }
 
-impl Wrap<Call> for Observe {
+impl Wrap<Box<Call>> for Observe {
     type Mark = Option<Box<Watched>>;
 
-    fn enter(&self, call: &mut Call) -> Self::Mark {
+    fn enter(&self, call: &mut Box<Call>) -> Self::Mark {
         let watched = self.spans.are_made() || calls::are_read();
         // Who begins to look in the middle of a call has not missed it, unless nobody else has looked.
         if self.told.auditor.is_none() && !watched && !self.told.feed.is_watched() {

@@ -35,9 +35,9 @@ impl<S> Layer<S> for ScopeLayer {
     }
 }
 
-impl<S> Service<Call> for Scope<S>
+impl<S> Service<Box<Call>> for Scope<S>
 where
-    S: Service<Call>,
+    S: Service<Box<Call>>,
     S::Future: Unpin,
 {
     type Response = S::Response;
@@ -48,7 +48,7 @@ where
         self.0.poll_ready(cx)
     }
 
-    fn call(&mut self, call: Call) -> Self::Future {
+    fn call(&mut self, call: Box<Call>) -> Self::Future {
         let lead = call.trail.lead().cloned();
         let within = within(lead.as_ref());
         let inner = self.0.call(call);

@@ -106,7 +106,7 @@ fn routed(op: Op, upstream: &str, local: &str) -> Box<Permitted> {
     };
     let snapshot = World::new(nothing, Hub::new(Default::default())).load();
     Box::new(Permitted {
-        call: Call {
+        call: Box::new(Call {
             id: CallId::new(),
             op,
             params: json(r#"{"name":"t"}"#),
@@ -119,7 +119,7 @@ fn routed(op: Op, upstream: &str, local: &str) -> Box<Permitted> {
             mirrored: None,
             deadline: clock::now() + Duration::from_secs(60),
             trail: Trail::NONE,
-        },
+        }),
         snapshot: snapshot.clone(),
         way: Way::Upstream(Passage::new(
             Route {

@@ -30,7 +30,7 @@ impl Routes for One {
 }
 
 /// A stack that knows nothing but that calls of tools need two scopes.
-async fn answer(call: Call) -> Result<Reply, Error> {
+async fn answer(call: Box<Call>) -> Result<Reply, Error> {
     if call.op != Op::Discover {
         assert!(call.address.is_some(), "where it came from is known");
         return Err(Error::InsufficientScope {

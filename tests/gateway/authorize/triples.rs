@@ -180,8 +180,8 @@ fn world(random: &mut Dice) -> Arc<World> {
     world
 }
 
-fn call(who: &Arc<Identity>, op: Op, params: String) -> Call {
-    Call {
+fn call(who: &Arc<Identity>, op: Op, params: String) -> Box<Call> {
+    Box::new(Call {
         id: CallId::new(),
         op,
         params: json(params),
@@ -203,7 +203,7 @@ fn call(who: &Arc<Identity>, op: Op, params: String) -> Call {
         mirrored: None,
         deadline: Instant::now() + Duration::from_secs(60),
         trail: Trail::NONE,
-    }
+    })
 }
 
 async fn listed(service: &mut McpService, who: &Arc<Identity>) -> HashSet<String> {

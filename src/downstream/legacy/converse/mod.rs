@@ -190,7 +190,7 @@ impl Talking {
                             self.phase = Phase::Telling(notices, next);
                         }
                         Next::Call(call) => {
-                            let call = self.unrolled.service.call(call.clone());
+                            let call = self.unrolled.service.call(Box::new(call.clone()));
                             self.phase = Phase::Calling(call);
                         }
                         Next::End => return Turn::End(Err(Error::InputRefused)),

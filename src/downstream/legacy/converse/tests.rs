@@ -47,8 +47,8 @@ impl Scene {
         let calls = Arc::<Mutex<Vec<Call>>>::default();
         let then = Arc::new(Mutex::new(then.into_iter()));
         let noted = calls.clone();
-        let service = BoxCloneSyncService::new(tower::service_fn(move |call: Call| {
-            noted.lock().unwrap().push(call);
+        let service = BoxCloneSyncService::new(tower::service_fn(move |call: Box<Call>| {
+            noted.lock().unwrap().push(*call);
             let outcome = then.lock().unwrap().next();
             std::future::ready(Ok(Reply::Done(
                 outcome.unwrap_or_else(|| Outcome::Complete(Json::empty_object())),
