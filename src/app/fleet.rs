@@ -128,6 +128,10 @@ impl Upstreams for Fleet {
         self.all.get(upstream).map(|upstream| upstream.time())
     }
 
+    fn absence(&self, upstream: &UpstreamId) -> Option<UpstreamError> {
+        self.all.get(upstream)?.absence()
+    }
+
     fn claim(
         &self,
         identity: &Arc<Identity>,

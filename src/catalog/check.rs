@@ -12,7 +12,6 @@ use super::{
     template::Template,
 };
 use crate::{
-    glob,
     json::{Json, Kind, Node},
     protocol::{meta::META, methods::ListKind, mirror},
     schema::Gap,
@@ -76,10 +75,7 @@ impl Checker<'_> {
             return Err(Reason::NotAnObject);
         }
         let local = self.key(root)?;
-        if self.kind == ListKind::Tools
-            && (!glob::any(&self.naming.tools.allow, &local)
-                || glob::any(&self.naming.tools.deny, &local))
-        {
+        if self.kind == ListKind::Tools && !self.naming.tools.takes(&local) {
             return Ok(None);
         }
         self.types(root)?;

@@ -98,7 +98,11 @@ impl Catalog {
         let listed = own.and_then(|view| view.lists[kind as usize].item(&route.local));
         let name = match (listed, kind) {
             (Some(item), _) => Some(Cow::Borrowed(&*item.exposed)),
-            (None, ListKind::Tools | ListKind::Prompts) => None,
+            (None, ListKind::Tools | ListKind::Prompts) => {
+                return self
+                    .unread_name(kind, route)
+                    .unwrap_or_else(|| Cow::Owned(apart(&route.upstream, &route.local)));
+            }
             (None, ListKind::Resources | ListKind::Templates | ListKind::Skills) => {
                 let part = self.parts.iter().find(|part| *part.id() == route.upstream);
                 part.map(|part| match part.namespace.outward_uri(&route.local) {

@@ -29,6 +29,7 @@ mod template;
 mod terms;
 #[cfg(test)]
 mod tests;
+mod unread;
 mod view;
 mod withheld;
 

@@ -79,6 +79,18 @@ impl Namespace {
         }
     }
 
+    /// What stands after the prefix in an outward name; `None` for what is no outward name of this namespace. Where the name
+    /// had to be shortened, that is not what its upstream calls it.
+    pub(super) fn inward_name<'a>(&self, outward: &'a str) -> Option<&'a str> {
+        if self.names.is_some_and(|rules| !allowed(outward, rules)) {
+            return None;
+        }
+        if self.prefix.is_empty() {
+            return Some(outward);
+        }
+        outward.strip_prefix(&*self.prefix)?.strip_prefix('_')
+    }
+
     /// The outward form of a URI; `None` when it is the same.
     pub fn outward_uri(&self, uri: &str) -> Option<String> {
         if self.prefix.is_empty() {

@@ -41,6 +41,18 @@ pub struct NamingRules {
     pub validation: ValidationRules,
 }
 
+impl NamingRules {
+    /// What the upstream calls the tool that is shown as `shown`, if it could have one.
+    pub(super) fn original<'a>(&'a self, shown: &'a str) -> Option<&'a str> {
+        let given = self.rename.iter().find(|(_, given)| *given == shown);
+        match given {
+            Some((original, _)) => Some(original),
+            // That one is shown under another name.
+            None => (!self.rename.contains_key(shown)).then_some(shown),
+        }
+    }
+}
+
 /// Whether the calls of an upstream's tools are held to their schemas.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ValidationRules {
@@ -111,6 +123,13 @@ pub struct Selection {
     pub allow: Vec<String>,
     /// And none of these. Default: none.
     pub deny: Vec<String>,
+}
+
+impl Selection {
+    /// Whether it takes what its upstream calls so.
+    pub(super) fn takes(&self, local: &str) -> bool {
+        glob::any(&self.allow, local) && !glob::any(&self.deny, local)
+    }
 }
 
 impl Default for Selection {

@@ -191,9 +191,28 @@ impl ScopeView {
 
     /// Whether an item of the upstream at `rank` would be listed here if it were not withheld.
     pub(super) fn would_list(&self, rank: usize, kind: ListKind, item: &Item) -> bool {
+        self.would_take(rank, &item.route.upstream, kind, &item.exposed)
+    }
+
+    /// The one upstream that it serves under original names, by rank, if it is such a scope.
+    pub(super) const fn only(&self) -> Option<usize> {
+        match self.extent {
+            Extent::Upstream { rank, .. } => Some(rank),
+            Extent::All | Extent::Toolset(_) => None,
+        }
+    }
+
+    /// Whether an item of this outward name would be listed here if the upstream at `rank` had it.
+    pub(super) fn would_take(
+        &self,
+        rank: usize,
+        id: &UpstreamId,
+        kind: ListKind,
+        outward: &str,
+    ) -> bool {
         match &self.extent {
             Extent::All => true,
-            Extent::Toolset(set) => selects(set, kind, item),
+            Extent::Toolset(set) => takes(set, id, kind, outward),
             Extent::Upstream { rank: own, .. } => rank == *own,
         }
     }
@@ -371,7 +390,12 @@ impl Extent {
 }
 
 fn selects(set: &ToolsetRules, kind: ListKind, item: &Item) -> bool {
-    set.upstreams.contains(&item.route.upstream) || glob::any(globs(set, kind), &item.exposed)
+    takes(set, &item.route.upstream, kind, &item.exposed)
+}
+
+/// Whether the set takes an item of this upstream and this outward name.
+fn takes(set: &ToolsetRules, upstream: &UpstreamId, kind: ListKind, outward: &str) -> bool {
+    set.upstreams.contains(upstream) || glob::any(globs(set, kind), outward)
 }
 
 fn globs(set: &ToolsetRules, kind: ListKind) -> &[String] {

@@ -77,6 +77,17 @@ impl Gate<Routed> for Authorize {
     }
 }
 
+/// Whether a call might go along a route that nobody is known to offer.
+///
+/// # Errors
+/// As for one that somebody offers.
+pub(super) fn may(call: &Call, snapshot: &Snapshot, route: &Route) -> Result<(), Error> {
+    if snapshot.policy().unasked().is_none() {
+        judge(call, snapshot, route)?;
+    }
+    Ok(())
+}
+
 /// Whether a call may go along a route.
 fn judge(call: &Call, snapshot: &Snapshot, route: &Route) -> Result<Permit, Error> {
     let Some((action, kind, asked)) = wanted(&call.op) else {

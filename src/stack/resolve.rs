@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
-use super::{Error, Gate, Missing, Parts, authorize, handles::Handles};
+use super::{Error, Gate, Missing, Parts, Upstreams, authorize, handles::Handles};
 use crate::{
     call::{CompletionRef, Filter, Op},
     catalog::Offered,
     metrics::{Bound, reached},
     protocol::methods::ListKind,
     stage::{Pinned, Routed, Target, Watchable},
+    upstream::FromUpstream,
 };
 
 /// Finds the way of a call in its snapshot.
-#[derive(Debug)]
 pub(super) struct Resolve {
     handles: Handles,
+    /// They know why nothing is known of one of them.
+    upstreams: Arc<dyn Upstreams>,
     /// How many resources one listen may name.
     addresses: usize,
 }
@@ -24,6 +26,7 @@ impl Resolve {
     pub(super) fn new(parts: &Parts, handles: &Handles) -> Self {
         Self {
             handles: handles.clone(),
+            upstreams: parts.upstreams.clone(),
             addresses: parts.world.hub().bounds().addresses,
         }
     }
@@ -39,16 +42,50 @@ impl Gate<Pinned> for Resolve {
         if !offers_extension(&call) {
             return Err(Error::NotOffered(call.op().method().into()));
         }
-        let target = self.find(&call).inspect_err(|error| {
-            if matches!(error, Error::Unknown(_)) {
+        let target = self.find(&call).map_err(|error| match error {
+            Error::Unknown(missing) => self.absent(&call).unwrap_or_else(|| {
                 authorize::linger(call.call(), call.snapshot());
-            }
+                Error::Unknown(missing)
+            }),
+            error => error,
         })?;
         Ok(call.into_routed(target))
     }
 }
 
 impl Resolve {
+    /// What is said of a name that nobody is known to have, but that is spelled as one of an upstream that is not there and of
+    /// which nothing is known. To whoever could not use it there it is as unknown as any, and judging that takes as long as
+    /// lingering (SECURITY AUTHZ-7).
+    fn absent(&self, call: &Pinned) -> Option<Error> {
+        let (kind, name) = match call.op() {
+            Op::CallTool(name) => (ListKind::Tools, name),
+            Op::GetPrompt(name) | Op::Complete(CompletionRef::Prompt(name)) => {
+                (ListKind::Prompts, name)
+            }
+            // Whose they are is known by their spelling alone, and their upstreams say that they are away.
+            Op::ReadResource(_)
+            | Op::ReadDirectory(..)
+            | Op::Complete(CompletionRef::Resource(_))
+            | Op::GetSkill(_)
+            | Op::Discover
+            | Op::List(..)
+            | Op::Task(..)
+            | Op::ListTasks(_)
+            | Op::Listen(_) => return None,
+        };
+        let (call, snapshot) = (call.call(), call.snapshot());
+        let route = snapshot.catalog.unread(&call.scope, kind, name)?;
+        let upstream = route.upstream.clone();
+        let error = self.upstreams.absence(&upstream)?;
+        if let Err(denied) = authorize::may(call, snapshot, &route) {
+            return Some(denied);
+        }
+        call.trail
+            .note(|facts| facts.route = Some((route.upstream, route.local)));
+        Some(FromUpstream { upstream, error }.into())
+    }
+
     /// Where a call leads.
     fn find(&self, call: &Pinned) -> Result<Target, Error> {
         let catalog = &call.snapshot().catalog;

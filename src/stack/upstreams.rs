@@ -9,7 +9,7 @@ use crate::{
     call::{Call, Identity, Reply},
     protocol::UpstreamId,
     stage::Passage,
-    upstream::Claim,
+    upstream::{Claim, UpstreamError},
 };
 
 /// The way to the upstreams.
@@ -19,6 +19,11 @@ pub trait Upstreams: Send + Sync + 'static {
 
     /// How long a call of this upstream may take, where less than the call itself says.
     fn time(&self, _upstream: &UpstreamId) -> Option<Duration> {
+        None
+    }
+
+    /// Why nothing is known of what an upstream offers; `None` where that is as it should be.
+    fn absence(&self, _upstream: &UpstreamId) -> Option<UpstreamError> {
         None
     }
 

@@ -41,6 +41,9 @@ use crate::{
     tasks::{Tasks, clock},
 };
 
+/// When to try again what is about to be there.
+const SOON: Duration = Duration::from_secs(1);
+
 /// One upstream, kept connected in the background. Dropping it ends it; [`Upstream::close`] also waits for that.
 pub struct Upstream {
     shared: Arc<Shared>,
@@ -187,6 +190,23 @@ impl Upstream {
                 status: None,
                 reached: Reached::Unsent,
             }),
+        }
+    }
+
+    /// Why nothing is known of what it offers, before it was reached for the first time or long after it was for the last.
+    /// `None` where that is as it should be: an operator does not want it used, or it offers each principal their own.
+    pub fn absence(&self) -> Option<UpstreamError> {
+        if self.offers_each_their_own() {
+            return None;
+        }
+        match self.shared.presence.load().state {
+            Being::Disabled => None,
+            Being::Away { .. } => self.peer().err(),
+            // It is being reached, or its lists are being read.
+            Being::Connecting | Being::Ready(_) => {
+                let soon = clock::now() + SOON;
+                Some(UpstreamError::unreached("not connected yet").unsent(soon))
+            }
         }
     }
 

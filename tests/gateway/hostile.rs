@@ -72,6 +72,31 @@ impl Pair {
         .await
     }
 
+    /// None of the hostile server's names was ever known, and whoever uses one learns at once that the server is away, when to
+    /// try again, and that a name of nobody's is something else.
+    async fn says_that_it_is_away(&self) {
+        let call = self.call_bad().await;
+        assert_eq!(told(&call), "upstream_unavailable");
+        assert!(call.text().contains("is not available"), "{call:?}");
+        let again = &call.value()["_meta"]["dev.usher/retryAfterMs"];
+        assert!(again.as_u64().is_some(), "{call:?}");
+        let get = self.client.ask("prompts/get", r#"{"name":"bad_p"}"#).await;
+        assert_eq!(
+            get.refusal(),
+            (-31001, "upstream_unavailable".to_owned()),
+            "{get:?}"
+        );
+        let told = get.error()["message"].as_str().unwrap().to_owned();
+        assert!(
+            told.starts_with("the server `bad` is not available"),
+            "{told}"
+        );
+        for nobodys in ["other_t", "badt", "t"] {
+            let unknown = self.client.call(nobodys, "{}").await;
+            assert_eq!(unknown.refusal(), (-32602, "unknown_name".to_owned()));
+        }
+    }
+
     async fn ready(&self) {
         eventually("the hostile server is there", || async {
             self.gateway.offers("bad").then_some(())
@@ -133,8 +158,7 @@ pairings! {
             bad.down();
             let scene = Pair::of(pair.client, &bad, Gateway::of()).await;
             assert_eq!(scene.client.tools().await, ["good_t"]);
-            // Nothing is known of its names yet.
-            assert_eq!(scene.call_bad().await.refusal().0, -32602);
+            scene.says_that_it_is_away().await;
             scene.is_unharmed().await;
             bad.up();
             scene.returns().await;
@@ -198,7 +222,11 @@ pairings! {
             let scene = Pair::of(pair.client, &bad, Gateway::of()).await;
             scene.is_unharmed().await;
             assert_eq!(scene.client.tools().await, ["good_t"]);
-            scene.call_bad().await;
+            // Now that it is being reached for the first time, and when that was given up.
+            scene.says_that_it_is_away().await;
+            eventually("its opening takes too long", || async { (scene.gateway.state("bad") == "away").then_some(()) }).await;
+            scene.says_that_it_is_away().await;
+            scene.is_unharmed().await;
             bad.as_usual(opening);
             scene.returns().await;
         }).await;
@@ -295,8 +323,7 @@ pairings! {
             })
             .await;
             assert_eq!(scene.client.tools().await, ["good_t"], "{babble}");
-            // None of its names was ever known.
-            assert_eq!(scene.call_bad().await.refusal().0, -32602, "{babble}");
+            scene.says_that_it_is_away().await;
             bad.as_usual(opening);
             scene.returns().await;
         })))

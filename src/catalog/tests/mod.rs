@@ -7,6 +7,7 @@ mod items;
 mod lists;
 mod names;
 mod routes;
+mod unread;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

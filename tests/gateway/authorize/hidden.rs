@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use super::{LEGACY, MODERN, governed, notes};
-use crate::harness::{Answer, Gateway, Pairing, Revision, Upstream, parse, resource, tool};
+use crate::harness::{
+    Answer, Gateway, Pairing, Revision, Upstream, eventually, parse, resource, tool,
+};
 
 const BOB: &str = r#"
 permit(principal == User::"bob", action, resource == Tool::"notes_b");
@@ -191,4 +193,66 @@ async fn a_page_of_a_hidden_directory_or_skill_is_as_unknown_as_any() {
         }
     }
     assert!(notes.heard("resources/directory/read").is_empty());
+}
+
+pairings! {
+    /// SECURITY AUTHZ-7
+    async fn who_may_not_use_a_server_does_not_learn_that_it_is_away(pair: Pairing) {
+        let (away, good) = (pair.upstream(), pair.upstream().tools([tool("t")]).prompts(&["t"]));
+        away.down();
+        let gateway = Gateway::of()
+            .upstream("away", &away)
+            .upstream("good", &good)
+            .toolset("some", r#"tools: ["away_x*"]"#)
+            .policies(
+                r#"permit(principal == User::"ana", action, resource);
+                   permit(principal == User::"bob", action, resource in Upstream::"good");
+                   permit(principal == User::"eve", action, resource == Tool::"away_xq");"#,
+            )
+            .unsettled()
+            .start()
+            .await;
+        assert_eq!(gateway.app.policy_problems(), []);
+        eventually("one is there and one is not", || async {
+            (gateway.offers("good") && gateway.state("away") == "away").then_some(())
+        })
+        .await;
+        let calls = |name: &str| {
+            let mut all = requests(pair.client, name, "none");
+            all.retain(|(_, _, asked)| asked == name);
+            all
+        };
+        let ask = async |who: &str, path: &str, name: &str| {
+            let client = gateway.client_as_at(path, who, pair.client, "{}").await.unwrap();
+            let mut answers = Vec::new();
+            for (method, params, _) in calls(name) {
+                answers.push(comparable(&client.ask(method, &params).await, name));
+            }
+            answers
+        };
+        let bodies = |answers: &[(u16, Vec<String>, String)], reason: &str| {
+            answers.iter().filter(|(_, _, body)| body.contains(reason)).count()
+        };
+        let count = calls("xq").len();
+        let told = ask("ana", "/mcp", "away_xq").await;
+        assert_eq!(bodies(&told, "upstream_unavailable"), count, "{told:?}");
+        let told = ask("ana", "/mcp/u/away", "xq").await;
+        // No endpoint of its own offers completions that nothing is known of.
+        assert_eq!(bodies(&told, "upstream_unavailable"), count - 1, "{told:?}");
+        for (who, path, hidden, unknown) in [
+            ("bob", "/mcp", "away_xq", "none_xq"),
+            ("eve", "/mcp", "away_yq", "none_yq"),
+            // What the endpoint would not serve if it were there is unknown to everybody.
+            ("ana", "/mcp/some", "away_yq", "none_yq"),
+        ] {
+            let (hidden, unknown) = (ask(who, path, hidden).await, ask(who, path, unknown).await);
+            assert_eq!(hidden, unknown, "{who} {path}");
+            assert_eq!(bodies(&hidden, "away"), 0, "{hidden:?}");
+        }
+        // Under the name that it will have, whatever it is called by.
+        for (path, name) in [("/mcp", "away_xq"), ("/mcp/u/away", "xq"), ("/mcp/some", "away_xq")] {
+            let eve = gateway.client_as_at(path, "eve", pair.client, "{}").await.unwrap();
+            assert_eq!(eve.call(name, "{}").await.tool_error(), "upstream_unavailable", "{path}");
+        }
+    }
 }

@@ -67,7 +67,7 @@ impl Piped {
         let asking = async {
             loop {
                 let answer = self.ask(line).await;
-                if !answer.contains("unknown_name") {
+                if !answer.contains("upstream_unavailable") {
                     return answer;
                 }
             }
