@@ -275,38 +275,17 @@ pairings! {
     async fn a_flood_is_cut_off(pair: Pairing) {
         both_ways(async |piped| {
             let bad = server(pair, piped).on("tools/call", |_| Play::Flood);
-            let scene = Pair::of(pair.client, &bad, Gateway::of()).await;
+            // Less than there is by default, so that it is over before the deadline of the call.
+            let builder = Gateway::of().setting("bounds: { upstream: { message: 1MiB }, stdio: { line: 1MiB } }");
+            let scene = Pair::of(pair.client, &bad, builder).await;
             scene.ready().await;
-            let (answer, ()) = tokio::join!(scene.call_bad(), async {
-                assert_eq!(scene.client.call("good_t", "{}").await.text(), "called t");
-            });
-            let reason = told(&answer);
-            assert_ne!(reason, "", "{answer:?}");
+            let (answer, ()) = tokio::join!(scene.call_bad(), scene.answers_within(LIMIT));
+            // A process goes on in the middle of a line that never ends: it is lost whole, and not this answer alone.
+            let reason = if piped { "upstream_unavailable" } else { "upstream_too_large" };
+            assert_eq!(told(&answer), reason);
             bad.as_usual("tools/call");
             scene.returns().await;
         }).await;
-    }
-}
-
-pairings! {
-    async fn a_process_that_floods_unasked_harms_nobody_else_and_comes_back(pair: Pairing) {
-        // One line without an end, lines that are no messages, and messages that answer nothing.
-        let line = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"again"}}"#;
-        for piece in ["x".repeat(8192), "noise\n".repeat(1_000), format!("{line}\n").repeat(80)] {
-            let bad = server(pair, true);
-            let scene = Pair::of(pair.client, &bad, Gateway::of()).await;
-            scene.ready().await;
-            bad.flood(piece);
-            // The noise is made by the same thread that runs everything else here.
-            scene.answers_within(LIMIT).await;
-            let answer = scene.call_bad().await;
-            assert!(answer.text() == "called t" || !told(&answer).is_empty(), "{answer:?}");
-            scene.answers_within(LIMIT).await;
-            // A server that tells too much but stays a server may go on; it must not take the others with it.
-            bad.down();
-            bad.up();
-            scene.returns().await;
-        }
     }
 }
 

@@ -22,6 +22,7 @@ mod commands;
 mod connect;
 mod egress;
 mod extensions;
+mod floods;
 mod hostile;
 mod http_edge;
 mod limits;

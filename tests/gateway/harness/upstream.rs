@@ -5,7 +5,6 @@ use std::{
     sync::{Arc, MutexGuard},
 };
 
-use bytes::Bytes;
 use usher::tasks::Tasks;
 
 use super::{
@@ -176,22 +175,6 @@ impl Upstream {
         for outlet in self.stage.outlets() {
             let frame = Out::Frame(self.stage.scripted(message.to_owned()));
             outlet.out.send(frame).await.unwrap();
-        }
-    }
-
-    /// Writes this four thousand times, on every pipe and stream that is open and without having been asked, or until
-    /// nobody takes it any more.
-    pub(crate) fn flood(&self, piece: impl Into<Bytes>) {
-        let piece = piece.into();
-        for outlet in self.stage.outlets() {
-            let piece = piece.clone();
-            self.tasks.spawn(async move {
-                for _ in 0..4_000 {
-                    if outlet.out.send(Out::Noise(piece.clone())).await.is_err() {
-                        return;
-                    }
-                }
-            });
         }
     }
 
