@@ -20,6 +20,7 @@ mod bounds;
 mod catalog_limits;
 mod commands;
 mod connect;
+mod duplicates;
 mod egress;
 mod extensions;
 mod floods;
