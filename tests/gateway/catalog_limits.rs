@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use crate::harness::{Gateway, Pairing, Play, Revision, Upstream, eventually, tool};
+use crate::harness::{Gateway, Pairing, Play, Revision, Upstream, eventually, metered, tool};
 
 pairings! {
     async fn cat_1_a_later_server_never_takes_over_a_name(pair: Pairing) {
@@ -37,6 +37,45 @@ pairings! {
         let (gateway, client) = pair.alone(&notes).await;
         assert_eq!(client.tools().await, ["notes_pay"]);
         assert_eq!(gateway.reports("notes").len(), fools.len() + 1, "{:?}", gateway.reports("notes"));
+    }
+}
+
+/// What metrics say of how much of an upstream is left out or doubtful.
+fn told_of(key: &str) -> Option<u64> {
+    let text = String::from_utf8(metered().metrics_text()).unwrap();
+    let upstream = format!("\"{key}\"");
+    let mut lines = text.lines();
+    let line = lines
+        .find(|line| line.starts_with("usher_catalog_reports{") && line.contains(&upstream))?;
+    line.rsplit_once(' ')?.1.parse().ok()
+}
+
+pairings! {
+    async fn cat_1_what_is_left_out_is_counted(pair: Pairing) {
+        let era = |modern: bool| if modern { "modern" } else { "legacy" };
+        // Every gateway of this process is in the same metrics.
+        let key = |name: &str| format!("{name}-{}-{}", era(pair.client_is_modern()), era(pair.upstream_is_modern()));
+        let (holder, later) = (key("holder"), key("later"));
+        let first = pair.upstream().tools([tool("b"), tool("c")]);
+        let second = pair.upstream();
+        let gateway = Gateway::of()
+            .upstream_with(&holder, &first, "prefix: a")
+            .upstream_with(&later, &second, "prefix: \"\"")
+            .observed(metered().clone())
+            .polling(Duration::from_millis(20))
+            .start()
+            .await;
+        let client = pair.client(&gateway).await;
+        assert_eq!((told_of(&holder), told_of(&later)), (Some(0), Some(0)));
+        // Two that clash, two that fool, one twice, and one that is as it should be.
+        second.offer(0, [tool("a_b"), tool("a_c"), tool("pay\u{200b}"), tool("p\u{430}y"), tool("own"), tool("own")]);
+        eventually("the new list is there", || async { (client.tools().await.len() == 3).then_some(()) }).await;
+        assert_eq!(client.tools().await, ["a_b", "a_c", "own"]);
+        assert_eq!(gateway.reports(&later).len(), 5);
+        eventually("five are counted", || async { (told_of(&later) == Some(5)).then_some(()) }).await;
+        assert_eq!(told_of(&holder), Some(0));
+        second.offer(0, [tool("own"), tool("a_b")]);
+        eventually("it mends its ways", || async { (told_of(&later) == Some(1)).then_some(()) }).await;
     }
 }
 
@@ -84,9 +123,31 @@ pairings! {
         assert_eq!(client.tools().await, ["notes_first", "notes_local-ref", "notes_nested", "notes_header", "notes_mail"]);
         assert_eq!(client.call("notes_mail", r#"{"a":"x@y.z"}"#).await.text(), "called mail");
         let reports = gateway.reports("notes");
-        for name in ["header-blank", "header-crlf", "header-array", "remote", "file", "pattern", "seven", "deep", "wide", "large", "wordy", "untyped"] {
-            assert!(reports.iter().any(|report| report.contains(&format!("`{name}`"))), "{name}: {reports:#?}");
-            assert_eq!(client.call(&format!("notes_{name}"), "{}").await.refusal().0, -32602);
+        for (name, reason) in [
+            ("header-blank", "`x-mcp-header` is not a header name"),
+            ("header-space", "`x-mcp-header` is not a header name"),
+            ("header-crlf", "`x-mcp-header` is not a header name"),
+            ("header-number", "`x-mcp-header: A` is on a property that is no string, integer or boolean"),
+            ("header-array", "`x-mcp-header` is not reachable through `properties` alone"),
+            ("header-twice", "`x-mcp-header: a` is used twice"),
+            ("remote", "its schema refers to something outside itself"),
+            ("file", "its schema refers to something outside itself"),
+            ("pattern", "its schema has a pattern of more than 512 characters"),
+            ("seven", "its schema is no JSON Schema: "),
+            ("deep", "its schema nests deeper than 32"),
+            ("wide", "its schema has more than 1000 subschemas"),
+            ("large", "is larger than 262144 bytes"),
+            ("wordy", "has a description of more than 16384 bytes"),
+            ("untyped", "has a `inputSchema` of the wrong type"),
+            ("bare", "has no `inputSchema`"),
+            ("", "has no `name`"),
+            ("", "is not an object"),
+        ] {
+            let report = format!("tools `{name}`: {reason}");
+            assert!(reports.iter().any(|told| told.starts_with(&report)), "{report}: {reports:#?}");
+            if !name.is_empty() {
+                assert_eq!(client.call(&format!("notes_{name}"), "{}").await.refusal().0, -32602);
+            }
         }
         assert!(reports.iter().any(|report| report.contains("`mail`: is offered, although")), "{reports:#?}");
         assert_eq!(reports.len(), bad.len() + 1, "{reports:#?}");

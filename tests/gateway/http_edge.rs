@@ -1,8 +1,8 @@
-//! Methods and media types of the endpoint (SECURITY HTTP-5, HTTP-6); the rest of HTTP is tested in `tests/edge`.
+//! Paths, methods and media types of the endpoints (SECURITY HTTP-4 to HTTP-6); the rest of HTTP is tested in `tests/edge`.
 
 use http::Method;
 
-use crate::harness::{Client, Gateway, Revision, Upstream, tool};
+use crate::harness::{Client, Gateway, Revision, Upstream, exchange, tool};
 
 async fn scene() -> (Upstream, Gateway, [Client; 2]) {
     let notes = Upstream::http(Revision::V2026_07_28).tools([tool("t")]);
@@ -12,6 +12,97 @@ async fn scene() -> (Upstream, Gateway, [Client; 2]) {
         gateway.client(Revision::V2026_07_28).await,
     ];
     (notes, gateway, clients)
+}
+
+#[tokio::test]
+async fn http_4_only_the_exact_raw_path_of_an_endpoint_leads_to_it() {
+    let notes = Upstream::http(Revision::V2026_07_28).tools([tool("t")]);
+    let gateway = Gateway::of()
+        .upstream("notes", &notes)
+        .toolset("some", r#"tools: ["*"]"#)
+        .start()
+        .await;
+    let sound = [
+        ("/mcp", "notes_t"),
+        ("/mcp/some", "notes_t"),
+        ("/mcp/u/notes", "t"),
+    ];
+    let handshake = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+    for path in [
+        "/",
+        "//",
+        "/.",
+        "/mcp/",
+        "//mcp",
+        "/./mcp",
+        "/mcp/.",
+        "/mcp/..",
+        "/x/../mcp",
+        "/..;/mcp",
+        "/%2e/mcp",
+        "/%6dcp",
+        "/MCP",
+        "/mcp;a=b",
+        "/mcp;",
+        "/mcp%00",
+        "/mcp%20",
+        "/mcp%2f",
+        "/mcp%2fsome",
+        "/mcp%2Fu%2Fnotes",
+        "/mcp//some",
+        "/mcp/some/",
+        "/mcp/./some",
+        "/mcp/some/.",
+        "/mcp/some/..",
+        "/mcp/x/../some",
+        "/mcp/some;a=b",
+        "/mcp;a=b/some",
+        "/mcp/%73ome",
+        "/mcp/Some",
+        "/mcp/u",
+        "/mcp/u/",
+        "/mcp//u/notes",
+        "/mcp/u//notes",
+        "/mcp/u/notes/",
+        "/mcp/u/./notes",
+        "/mcp/u/../u/notes",
+        "/mcp/some/../u/notes",
+        "/mcp/some/%2e%2e/u/notes",
+        "/mcp/some/..%2fu/notes",
+        "/mcp/u%2fnotes",
+        "/mcp/u/%6eotes",
+        "/mcp/u;a=b/notes",
+        "/mcp/u/notes;a=b",
+        "/mcp/U/notes",
+        "/mcp/u/Notes",
+    ] {
+        for name in ["notes_t", "t"] {
+            let client = gateway.client_at(path, Revision::V2026_07_28).await;
+            let answer = client.call(name, "{}").await;
+            assert_eq!(answer.status, 404, "{path}: {answer:?}");
+        }
+        let headers = [
+            ("content-type", "application/json"),
+            ("accept", "application/json, text/event-stream"),
+        ];
+        for (method, body) in [
+            (Method::POST, handshake),
+            (Method::GET, ""),
+            (Method::DELETE, ""),
+        ] {
+            let body = body.as_bytes();
+            let answer = exchange(gateway.address, method, path, &headers, body).await;
+            assert_eq!(answer.status, 404, "{path}: {answer:?}");
+            assert!(!answer.headers.contains_key("mcp-session-id"), "{path}");
+        }
+    }
+    assert_eq!(notes.heard("tools/call").len(), 0);
+    for (path, name) in sound {
+        for path in [path.to_owned(), format!("{path}?a=/../b")] {
+            let client = gateway.client_at(&path, Revision::V2026_07_28).await;
+            assert_eq!(client.call(name, "{}").await.text(), "called t", "{path}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -108,6 +199,6 @@ async fn http_6_a_client_that_takes_neither_kind_of_answer_is_406() {
         ("accept", "application/json"),
         ("mcp-session-id", legacy.session.as_deref().unwrap()),
     ];
-    let answer = crate::harness::exchange(legacy.address, Method::GET, "/mcp", &headers, b"").await;
+    let answer = exchange(legacy.address, Method::GET, "/mcp", &headers, b"").await;
     assert_eq!(answer.status, 406);
 }

@@ -22,6 +22,7 @@ mod commands;
 mod connect;
 mod duplicates;
 mod egress;
+mod envelope;
 mod extensions;
 mod floods;
 mod hostile;
