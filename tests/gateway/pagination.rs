@@ -1,11 +1,19 @@
 //! Every client reads every item exactly once, whatever the pages are (acceptance 5, SECURITY STATE-1).
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::Value;
 
 use crate::harness::{
-    Client, Gateway, GatewayBuilder, Pairing, Revision, Upstream, eventually, names, resource, tool,
+    Client, Gateway, GatewayBuilder, Heard, Pairing, Play, Revision, Upstream, eventually, names,
+    resource, tool,
 };
 
 const UPSTREAMS: usize = 10;
@@ -132,6 +140,139 @@ pairings! {
             for n in 100..140 {
                 assert!(once.contains(&format!("u{server}_t{n}")), "u{server}_t{n} was missed");
             }
+        }
+    }
+}
+
+/// What a server lists beside what stays, and without every fourth tool: guests at both ends and in the middle.
+fn churned() -> Vec<String> {
+    let stays = |n: &usize| n % 4 != 3;
+    let middle = TOOLS / 2;
+    named(300..305)
+        .into_iter()
+        .chain((0..middle).filter(stays).map(|n| tool(&format!("t{n:03}"))))
+        .chain(named(400..411))
+        .chain(
+            (middle..TOOLS)
+                .filter(stays)
+                .map(|n| tool(&format!("t{n:03}"))),
+        )
+        .chain(named(500..506))
+        .collect()
+}
+
+pairings! {
+    /// Acceptance 5, at its size.
+    async fn of_two_thousand_tools_those_that_stay_are_read_once_while_others_come_and_go_between_pages(pair: Pairing) {
+        // Half of the servers begin with all their tools, half with guests and some tools away.
+        let list = |whole: bool| if whole { named(0..TOOLS) } else { churned() };
+        let mut whole: Vec<_> = (0..UPSTREAMS).map(|n| n < UPSTREAMS / 2).collect();
+        let servers: Vec<_> =
+            whole.iter().map(|whole| pair.upstream().telling().tools(list(*whole)).paged(7)).collect();
+        let gateway = before(&servers, pages_of(50)).start().await;
+        let client = pair.client(&gateway).await;
+        let (mut told, mut next, mut changes) = (Vec::new(), None, [0, 0]);
+        for round in 0.. {
+            let (names, cursor) = page(&client, next.as_deref()).await;
+            assert!(names.len() <= 50);
+            told.extend(names);
+            next = cursor;
+            if next.is_none() {
+                break;
+            }
+            // Between any two pages one server loses tools and another gets them back, and guests the other way round.
+            for at in [round % UPSTREAMS, (round + UPSTREAMS / 2) % UPSTREAMS] {
+                whole[at] = !whole[at];
+                changes[usize::from(whole[at])] += 1;
+                let tools = list(whole[at]);
+                let count = tools.len();
+                servers[at].offer(0, tools);
+                servers[at].announce("tools").await;
+                eventually("the change is listed", || async {
+                    (gateway.app.statuses()[at].counts[0] == count).then_some(())
+                })
+                .await;
+            }
+        }
+        assert!(changes.iter().all(|count| *count > 20), "{changes:?}");
+        let once: BTreeSet<_> = told.iter().collect();
+        assert_eq!(once.len(), told.len(), "something came twice");
+        // And all of it in order, whatever came in between.
+        let stays = |server: usize| (0..TOOLS).filter(|n| n % 4 != 3).map(move |n| format!("u{server}_t{n:03}"));
+        let wanted: Vec<_> = (0..UPSTREAMS).flat_map(stays).collect();
+        assert_eq!(wanted.len(), 1_500);
+        let lasting: BTreeSet<_> = wanted.iter().collect();
+        told.retain(|name| lasting.contains(name));
+        assert_eq!(told, wanted);
+    }
+}
+
+/// How a server goes on with its list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GoesOn {
+    /// After the name that it told last, whatever is there by then.
+    AfterName,
+    /// At a number, which may be another tool's by then.
+    AtNumber,
+}
+
+/// Lists two hundred tools in pages of seven, and at each page others beside them, until it is calm.
+fn shifting(goes_on: GoesOn, calm: &Arc<AtomicBool>) -> impl Fn(&Heard) -> Play + use<> {
+    let (calm, turn) = (Arc::clone(calm), AtomicUsize::new(0));
+    move |heard| {
+        let turn = turn.fetch_add(1, Ordering::SeqCst);
+        let full = turn % 2 == 1 && !calm.load(Ordering::SeqCst);
+        let guests = |n: usize| full && n % 5 == turn % 5;
+        let mut names: Vec<_> = if full {
+            vec![format!("s{turn}")]
+        } else {
+            Vec::new()
+        };
+        for n in 0..TOOLS {
+            names.push(format!("t{n:03}"));
+            names.extend(guests(n).then(|| format!("t{n:03}x")));
+        }
+        let start = heard.text("cursor").map_or(0, |cursor| match goes_on {
+            GoesOn::AfterName => names.partition_point(|name| *name <= cursor),
+            GoesOn::AtNumber => cursor.parse().unwrap(),
+        });
+        let end = names.len().min(start + 7);
+        let shown = names.get(start..end).unwrap_or_default();
+        let next = match (shown.last(), goes_on) {
+            (Some(last), GoesOn::AfterName) if end < names.len() => {
+                format!(r#","nextCursor":"{last}""#)
+            }
+            (Some(_), GoesOn::AtNumber) if end < names.len() => format!(r#","nextCursor":"{end}""#),
+            _ => String::new(),
+        };
+        let tools: Vec<_> = shown.iter().map(|name| tool(name)).collect();
+        Play::Result(format!(r#"{{"tools":[{}]{next}}}"#, tools.join(",")))
+    }
+}
+
+pairings! {
+    async fn a_server_that_changes_between_its_own_pages_is_read_as_it_says(pair: Pairing) {
+        for goes_on in [GoesOn::AfterName, GoesOn::AtNumber] {
+            let calm = Arc::default();
+            let notes = pair.upstream().on("tools/list", shifting(goes_on, &calm));
+            let gateway = pages_of(50).upstream("notes", &notes).polling(Duration::from_millis(20)).start().await;
+            let client = pair.client(&gateway).await;
+            let wanted: Vec<_> = (0..TOOLS).map(|n| format!("notes_t{n:03}")).collect();
+            for _ in 0..5 {
+                let told = client.tools().await;
+                let once: BTreeSet<_> = told.iter().collect();
+                assert_eq!(once.len(), told.len(), "something came twice: {goes_on:?}");
+                // At a number something may slip through between two pages, of which nobody can know.
+                let stays: Vec<_> = told.iter().filter(|name| wanted.contains(name)).collect();
+                match goes_on {
+                    GoesOn::AfterName => assert!(stays.into_iter().eq(&wanted), "{told:?}"),
+                    GoesOn::AtNumber => assert!(stays.len() > TOOLS / 2, "{told:?}"),
+                }
+                let heard = notes.heard("tools/list").len();
+                notes.until_heard("tools/list", heard + 40).await;
+            }
+            calm.store(true, Ordering::SeqCst);
+            eventually("the list is whole", || async { (client.tools().await == wanted).then_some(()) }).await;
         }
     }
 }
