@@ -12,13 +12,16 @@ use proptest::{
 };
 use tokio::runtime::Runtime;
 
-use crate::harness::{Client, Gateway, Pairing, Play, Upstream, member, members, tool};
+use crate::harness::{Client, Gateway, Pairing, Play, Revision, Upstream, member, members, tool};
 
 /// Nothing is looked for in content.
 const UNSEEN: &str = "sanitize: { classes: { hidden_unicode: off, terminal_control: off, own_credential: off, secret: off, weak_secret: off, personal_checked: off, active_content: off, injection: off, media: off } }";
 
 /// Random payloads of each property on each pairing.
 const CASES: u32 = 48;
+
+/// Random payloads where a property is looked at once more, on another way.
+const FEWER: u32 = 24;
 
 /// Characters, each with a choice of how it is spelled.
 type Spelled = Vec<(char, u8)>;
@@ -105,6 +108,11 @@ fn text() -> impl Strategy<Value = Spelled> {
 }
 
 fn tree() -> impl Strategy<Value = Tree> {
+    tree_of(text().boxed())
+}
+
+/// Payloads whose texts and names are of this kind.
+fn tree_of(text: BoxedStrategy<Spelled>) -> impl Strategy<Value = Tree> {
     let number = prop_oneof![
         prop::sample::select(&NUMBERS[..]).prop_map(str::to_owned),
         "-?[1-9][0-9]{0,29}(\\.[0-9]{1,30})?([eE][+-]?[0-9]{1,4})?",
@@ -113,18 +121,21 @@ fn tree() -> impl Strategy<Value = Tree> {
         prop::sample::select(&["null", "true", "false"][..])
             .prop_map(|word| Tree::Plain(word.to_owned())),
         number.prop_map(Tree::Plain),
-        text().prop_map(Tree::Text),
+        text.clone().prop_map(Tree::Text),
     ];
-    leaf.prop_recursive(24, 120, 6, |inner| {
+    leaf.prop_recursive(24, 120, 6, move |inner| {
         prop_oneof![
             prop::collection::vec((inner.clone(), any::<u8>()), 0..6).prop_map(Tree::List),
-            object_of(inner),
+            object_of(text.clone(), inner),
         ]
     })
 }
 
-fn object_of(inner: impl Strategy<Value = Tree>) -> impl Strategy<Value = Tree> {
-    prop::collection::vec((text(), inner, any::<u8>()), 0..6).prop_map(|members| {
+fn object_of(
+    text: impl Strategy<Value = Spelled>,
+    inner: impl Strategy<Value = Tree>,
+) -> impl Strategy<Value = Tree> {
+    prop::collection::vec((text, inner, any::<u8>()), 0..6).prop_map(|members| {
         let mut seen = BTreeSet::new();
         let name = |key: &[(char, u8)]| key.iter().map(|(c, _)| *c).collect::<String>();
         Tree::Object(
@@ -138,11 +149,13 @@ fn object_of(inner: impl Strategy<Value = Tree>) -> impl Strategy<Value = Tree> 
 
 /// The text of an object, with white space of every kind inside.
 fn object() -> impl Strategy<Value = String> {
-    object_of(tree()).prop_map(|tree| {
-        let mut out = String::new();
-        spell(&tree, &mut out);
-        out
-    })
+    object_of(text(), tree()).prop_map(|tree| spelled(&tree))
+}
+
+fn spelled(tree: &Tree) -> String {
+    let mut out = String::new();
+    spell(tree, &mut out);
+    out
 }
 
 fn spell(tree: &Tree, out: &mut String) {
@@ -215,17 +228,81 @@ fn spell_text(text: &[(char, u8)], out: &mut String) {
     out.push('"');
 }
 
+/// Texts in which nobody finds anything, in several scripts.
+const WORDS: [&str; 20] = [
+    "plain",
+    "Über den Wolken",
+    "größer als 3",
+    "naïve café",
+    "夏の夜",
+    "письмо",
+    "שלום",
+    "नमस्ते",
+    "👍",
+    "a/b\\c",
+    "\"quoted\"",
+    "two\nlines\tand a tab",
+    "{\"json\":[1]}",
+    "x < y && y > z",
+    "50 %",
+    "it's",
+    "snake_case-kebab.dot",
+    "$100",
+    "",
+    " ",
+];
+
+/// A text of such words, each character plain or escaped.
+fn clean_text() -> impl Strategy<Value = Spelled> {
+    let words = prop::sample::select([&NAMES[..], &WORDS].concat());
+    (prop::collection::vec(words, 0..4), any::<u8>()).prop_map(|(words, seed)| {
+        let text = words.join(" ");
+        let spell = |(at, c)| {
+            let at = u8::try_from(at % 256).unwrap();
+            (c, seed.wrapping_mul(31).wrapping_add(at))
+        };
+        text.chars().enumerate().map(spell).collect()
+    })
+}
+
+/// A payload in which no detector has anything to find, as text.
+fn clean_object() -> impl Strategy<Value = String> {
+    object_of(clean_text(), tree_of(clean_text().boxed())).prop_map(|tree| spelled(&tree))
+}
+
+/// How a gateway and its one server are set up.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    pair: Pairing,
+    wire: Wire,
+    /// Whether the server answers on an event stream, with a notification first.
+    streams: bool,
+    /// Whether content is looked at as it is by default.
+    looks: bool,
+    cases: u32,
+}
+
+/// How the server is reached.
+#[derive(Debug, Clone, Copy)]
+enum Wire {
+    Http,
+    Pipe,
+    /// The two endpoints of 2024-11-05.
+    Sse,
+}
+
 /// A gateway whose one tool answers what the test wants.
 struct Echo {
     runtime: Runtime,
     notes: Upstream,
     client: Client,
     answer: Arc<Mutex<String>>,
+    streams: bool,
     _gateway: Gateway,
 }
 
 impl Echo {
-    fn new(pair: Pairing) -> Self {
+    fn new(way: Way) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -233,14 +310,27 @@ impl Echo {
         let answer = Arc::new(Mutex::new(String::new()));
         let said = Arc::clone(&answer);
         let (notes, gateway, client) = runtime.block_on(async {
-            let notes = pair.upstream().tools([tool("t")]);
+            let notes = match way.wire {
+                Wire::Http => way.pair.upstream(),
+                Wire::Pipe => Upstream::pipe(way.pair.upstream),
+                Wire::Sse => Upstream::sse(),
+            };
+            let notes = notes.tools([tool("t")]);
             notes.now_on("tools/call", move |_| {
-                Play::Result(said.lock().unwrap().clone())
+                let result = Play::Result(said.lock().unwrap().clone());
+                if way.streams {
+                    Play::Events(vec![PROGRESS.to_owned()], Box::new(result))
+                } else {
+                    result
+                }
             });
-            // Any text at all: what holds control characters, or looks like a secret, would be stopped.
-            let gateway = Gateway::of().upstream("notes", &notes).setting(UNSEEN);
+            let mut gateway = Gateway::of().upstream("notes", &notes);
+            if !way.looks {
+                // Any text at all: what holds control characters, or looks like a secret, would be stopped.
+                gateway = gateway.setting(UNSEEN);
+            }
             let gateway = gateway.start().await;
-            let client = pair.client(&gateway).await;
+            let client = way.pair.client(&gateway).await;
             (notes, gateway, client)
         });
         Self {
@@ -248,6 +338,7 @@ impl Echo {
             notes,
             client,
             answer,
+            streams: way.streams,
             _gateway: gateway,
         }
     }
@@ -255,25 +346,38 @@ impl Echo {
     /// Sends arguments, gets a result; says what arrived on either side.
     fn exchange(&self, arguments: &str, result: &str) -> (String, String) {
         result.clone_into(&mut self.answer.lock().unwrap());
+        let token = if self.streams {
+            r#""progressToken":"p""#
+        } else {
+            ""
+        };
         let answer = self
             .runtime
-            .block_on(async { self.client.call("notes_t", arguments).await });
+            .block_on(async { self.client.call("notes_t", arguments).meta(token).await });
         assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(
+            answer.events().len(),
+            usize::from(self.streams),
+            "{answer:?}"
+        );
         (self.notes.last("tools/call").arguments(), answer.result())
     }
 }
 
-fn runner() -> TestRunner {
+const PROGRESS: &str = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$token,"progress":1}}"#;
+
+fn runner(cases: u32) -> TestRunner {
     TestRunner::new(Config {
-        cases: CASES,
+        cases,
         failure_persistence: None,
         ..Config::default()
     })
 }
 
-fn payloads_arrive_byte_for_byte(pair: Pairing) {
-    let echo = Echo::new(pair);
-    let run = runner().run(&(object(), object(), object()), |(arguments, structured, unknown)| {
+fn arrive_byte_for_byte(way: Way, payload: BoxedStrategy<String>) {
+    let echo = Echo::new(way);
+    let payloads = (payload.clone(), payload.clone(), payload);
+    let run = runner(way.cases).run(&payloads, |(arguments, structured, unknown)| {
         let result = format!(
             r#"{{"x-first":{unknown},"content":[ {{"type":"text","text":"t","x":{unknown}}} ] ,"structuredContent":{structured},"isError":false}}"#
         );
@@ -285,6 +389,82 @@ fn payloads_arrive_byte_for_byte(pair: Pairing) {
         Ok(())
     });
     run.unwrap();
+}
+
+fn payloads_arrive_byte_for_byte(pair: Pairing) {
+    let way = Way {
+        pair,
+        wire: Wire::Http,
+        streams: false,
+        looks: false,
+        cases: CASES,
+    };
+    arrive_byte_for_byte(way, object().boxed());
+}
+
+/// Every test of this macro is one way, on each pairing.
+macro_rules! ways {
+    ($($name:ident: $way:expr, $payload:expr;)+) => {
+        $(mod $name {
+            use super::*;
+
+            fn behaviour(pair: Pairing) {
+                let way: fn(Pairing) -> Way = $way;
+                arrive_byte_for_byte(way(pair), $payload.boxed());
+            }
+
+            #[test]
+            fn legacy_client_legacy_server() {
+                behaviour(Pairing::LEGACY_LEGACY);
+            }
+
+            #[test]
+            fn legacy_client_modern_server() {
+                behaviour(Pairing::LEGACY_MODERN);
+            }
+
+            #[test]
+            fn modern_client_legacy_server() {
+                behaviour(Pairing::MODERN_LEGACY);
+            }
+
+            #[test]
+            fn modern_client_modern_server() {
+                behaviour(Pairing::MODERN_MODERN);
+            }
+        })+
+    };
+}
+
+ways! {
+    clean_payloads_arrive_byte_for_byte_where_content_is_looked_at:
+        |pair| Way { pair, wire: Wire::Http, streams: false, looks: true, cases: CASES }, clean_object();
+    clean_payloads_arrive_byte_for_byte_on_a_stream_where_content_is_looked_at:
+        |pair| Way { pair, wire: Wire::Http, streams: true, looks: true, cases: FEWER }, clean_object();
+    payloads_arrive_byte_for_byte_on_a_stream:
+        |pair| Way { pair, wire: Wire::Http, streams: true, looks: false, cases: FEWER }, object();
+    payloads_arrive_byte_for_byte_from_and_to_a_program:
+        |pair| Way { pair, wire: Wire::Pipe, streams: false, looks: false, cases: FEWER }, object();
+    payloads_arrive_byte_for_byte_from_and_to_a_program_that_tells_of_progress:
+        |pair| Way { pair, wire: Wire::Pipe, streams: true, looks: true, cases: FEWER }, clean_object();
+}
+
+/// The two-endpoint transport of 2024-11-05, to clients of either era.
+#[test]
+fn payloads_arrive_byte_for_byte_over_two_endpoints() {
+    for client in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        for streams in [false, true] {
+            let way = |looks| Way {
+                pair: Pairing::of(client, Revision::V2024_11_05),
+                wire: Wire::Sse,
+                streams,
+                looks,
+                cases: FEWER,
+            };
+            arrive_byte_for_byte(way(false), object().boxed());
+            arrive_byte_for_byte(way(true), clean_object().boxed());
+        }
+    }
 }
 
 #[test]
