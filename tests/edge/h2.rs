@@ -1,19 +1,24 @@
 //! HTTP/2 on the same port, under the same rules (SECURITY HTTP-2 to HTTP-9).
 
-use std::time::Duration;
+use std::{collections::BTreeMap, convert::Infallible, time::Duration};
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Full};
+use futures_util::stream;
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header::AUTHORIZATION,
+};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite},
     task::JoinSet,
+    time::timeout,
 };
 
 use crate::{
-    harness::{Edge, until},
+    harness::{Edge, PATIENCE, Raw, until},
     limits::until_counted,
     meter::reached,
 };
@@ -246,6 +251,195 @@ async fn abuse(edge: &Edge, frames: impl IntoIterator<Item = Vec<u8>>) -> Option
     let code = goaway(&raw.rest_bytes().await);
     until_counted("http.h2", before).await;
     code
+}
+
+/// A field that is in no table: its name, and its value.
+fn field(name: &str, value: &str) -> Vec<u8> {
+    let mut bytes = vec![0];
+    for text in [name, value] {
+        bytes.push(u8::try_from(text.len()).unwrap());
+        bytes.extend(text.bytes());
+    }
+    bytes
+}
+
+/// What the server said to one stream first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    /// An answer of this status.
+    Status(u16),
+    /// A reset with this code.
+    Reset(u32),
+}
+
+/// What is said to each of so many streams.
+async fn said(
+    raw: &mut Raw<impl AsyncRead + AsyncWrite + Unpin>,
+    streams: usize,
+) -> BTreeMap<u32, Said> {
+    let mut bytes = Vec::new();
+    loop {
+        let said = said_in(&bytes);
+        if said.len() == streams {
+            return said;
+        }
+        let more = timeout(PATIENCE, raw.stream.read_buf(&mut bytes)).await;
+        assert!(matches!(more, Ok(Ok(1..))), "not said to all: {said:?}");
+    }
+}
+
+fn said_in(mut bytes: &[u8]) -> BTreeMap<u32, Said> {
+    let mut said = BTreeMap::new();
+    while let [a, b, c, kind, _, stream @ ..] = bytes {
+        let length = u32::from_be_bytes([0, *a, *b, *c]) as usize;
+        let Some((stream, rest)) = stream.split_first_chunk() else {
+            break;
+        };
+        let Some((payload, next)) = rest.split_at_checked(length) else {
+            break;
+        };
+        let heard = match (*kind, payload) {
+            // The statuses of the static table, and the one other that is asked for here.
+            (1, [0x88, ..]) => Some(Said::Status(200)),
+            (1, [0x8c, ..]) => Some(Said::Status(400)),
+            (1, [0x8d, ..]) => Some(Said::Status(404)),
+            (1, [0x08 | 0x48, 0x83, 0x68, 0x0c, 0xff, ..]) => Some(Said::Status(403)),
+            (1, other) => panic!("a status that this test does not read: {other:x?}"),
+            (3, code) => Some(Said::Reset(u32::from_be_bytes(code.try_into().unwrap()))),
+            _ => None,
+        };
+        if let Some(heard) = heard {
+            said.entry(u32::from_be_bytes(*stream)).or_insert(heard);
+        }
+        bytes = next;
+    }
+    said
+}
+
+const PROTOCOL_ERROR: u32 = 1;
+
+/// SECURITY HTTP-2. What is no authority at all the library takes for a malformed request and resets, as RFC 9113, 8.1.1, has
+/// it; what it lets pass is a bad request.
+#[tokio::test]
+async fn http_2_a_missing_repeated_or_malformed_authority_is_refused() {
+    let edge = Edge::start();
+    let named = |authorities: &[&str], hosts: &[&str]| {
+        // POST, http.
+        let mut head = vec![0x83, 0x86];
+        let pseudo = authorities.iter().map(|it| field(":authority", it));
+        head.extend(pseudo.flatten());
+        head.extend(field(":path", "/mcp"));
+        head.extend(hosts.iter().flat_map(|it| field("host", it)));
+        head
+    };
+    let one = |authority| named(&[authority], &[]);
+    let refused = Said::Status(400);
+    let reset = Said::Reset(PROTOCOL_ERROR);
+    let cases = [
+        ("sound", one("localhost"), Said::Status(200)),
+        ("missing", named(&[], &[]), refused),
+        ("empty", one(""), reset),
+        ("userinfo", one("user@localhost"), refused),
+        ("a path", one("localhost/mcp"), reset),
+        ("a query", one("localhost?x"), reset),
+        ("a fragment", one("localhost#x"), reset),
+        ("no port", one("localhost:"), refused),
+        ("half a port", one("localhost:80a"), refused),
+        ("a long port", one("localhost:123456"), refused),
+        ("a blank", one("local host"), reset),
+        ("an open bracket", one("[::1"), reset),
+        ("a name in brackets", one("[localhost]"), refused),
+        ("bare IPv6", one("::1"), reset),
+        ("two in one", one("localhost, evil.example"), reset),
+        ("a URL", one("http://localhost"), reset),
+        ("repeated", named(&["localhost", "localhost"], &[]), reset),
+        ("another", named(&["localhost", "evil.example"], &[]), reset),
+        (
+            "another host",
+            named(&["localhost"], &["evil.example"]),
+            refused,
+        ),
+        (
+            "hosts",
+            named(&["localhost"], &["localhost", "localhost"]),
+            refused,
+        ),
+        (
+            "hosts alone",
+            named(&[], &["localhost", "localhost"]),
+            refused,
+        ),
+        ("sound again", one("localhost"), Said::Status(200)),
+    ];
+    let ids = || (1_u32..).step_by(2);
+    let mut raw = edge.connect().await;
+    let mut all = [PREFACE, &frame(4, 0, 0, &[])].concat();
+    for (id, (_, head, _)) in ids().zip(&cases) {
+        all.extend(frame(1, 5, id, head));
+    }
+    raw.send(all).await;
+    let heard = said(&mut raw, cases.len()).await;
+    let told: Vec<_> = ids()
+        .zip(&cases)
+        .map(|(id, (what, ..))| (*what, heard[&id]))
+        .collect();
+    let wanted: Vec<_> = cases
+        .iter()
+        .map(|(what, _, wanted)| (*what, *wanted))
+        .collect();
+    assert_eq!(told, wanted);
+    assert_eq!(edge.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn http_3_an_authority_that_is_not_configured_is_403_before_the_body_is_read() {
+    let edge = Edge::start();
+    let mut head = vec![0x83, 0x86];
+    for (name, value) in [(":authority", "evil.example"), (":path", "/mcp")] {
+        head.extend(field(name, value));
+    }
+    let mut raw = edge.connect().await;
+    // The stream stays open: its body never comes.
+    let frames = [frame(4, 0, 0, &[]), frame(1, 4, 1, &head)].concat();
+    raw.send([PREFACE, &frames].concat()).await;
+    let heard = said(&mut raw, 1).await;
+    assert_eq!(heard.get(&1), Some(&Said::Status(403)));
+    assert_eq!(edge.seen(), []);
+}
+
+#[tokio::test]
+async fn http_7_trailers_are_dropped_and_never_become_headers() {
+    let edge = Edge::start();
+    let socket = TokioIo::new(edge.connect().await.stream);
+    let (mut client, connection) = handshake(TokioExecutor::new(), socket).await.unwrap();
+    edge.tasks.spawn(async move {
+        let _ = connection.await;
+    });
+    let trailers = HeaderMap::from_iter([
+        (AUTHORIZATION, HeaderValue::from_static("Bearer x")),
+        (
+            HeaderName::from_static("mcp-name"),
+            HeaderValue::from_static("x"),
+        ),
+    ]);
+    for trailers in [Some(trailers), None] {
+        let pieces = [
+            Some(Frame::data(Bytes::from("ab"))),
+            trailers.map(Frame::trailers),
+        ];
+        let pieces = pieces.into_iter().flatten().map(Ok::<_, Infallible>);
+        let body = StreamBody::new(stream::iter(pieces));
+        let request = post("http://localhost/mcp").body(body).unwrap();
+        let answer: Response<_> = client.send_request(request).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK);
+        let told = answer.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(told, "echo:ab");
+        let names = edge.seen().pop().unwrap().headers;
+        for trailer in ["authorization", "mcp-name"] {
+            assert!(!names.contains(&trailer.to_owned()), "{names:?}");
+        }
+    }
+    assert_eq!(edge.bodies(), ["ab", "ab"]);
 }
 
 #[tokio::test]

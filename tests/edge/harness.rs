@@ -33,7 +33,7 @@ use usher::{
 use crate::meter::metered;
 
 /// Nothing here takes this long unless it hangs.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A running server.
 pub(crate) struct Edge {

@@ -97,6 +97,21 @@ async fn http_3_a_host_that_is_not_configured_is_403() {
 }
 
 #[tokio::test]
+async fn http_3_a_host_that_is_not_configured_is_403_before_the_body_is_read() {
+    let edge = Edge::start();
+    for host in ["evil.example", "localhost.evil.example", "127.0.0.2"] {
+        for length in ["Content-Length: 9", "Transfer-Encoding: chunked"] {
+            // The body never comes: an answer proves that nobody waited for it.
+            let head = format!("POST /mcp HTTP/1.1\r\nHost: {host}\r\n{length}\r\n\r\n");
+            let mut raw = edge.connect().await;
+            raw.send(head).await;
+            assert_eq!(raw.answer().await.status, 403, "{host} {length}");
+        }
+    }
+    assert_eq!(edge.seen(), []);
+}
+
+#[tokio::test]
 async fn http_3_loopback_names_are_not_allowed_on_another_bind() {
     let edge = Edge::with(|spec| spec.address = "0.0.0.0:0".parse().unwrap());
     assert_eq!(edge.status(get("Host: localhost\r\n")).await, 403);
