@@ -146,7 +146,7 @@ pairings! {
             assert_eq!(client.tools().await, good);
             let one = tool("x");
             for (what, first, second) in [
-                ("in a definition", format!(r#"{{"tools":[{{{TWICE},{}],"nextCursor":"2"}}"#, &one[1..]), "{}".to_owned()),
+                ("in a definition", format!(r#"{{"tools":[{{{TWICE},{}],"nextCursor":"2"}}"#, &one[1..]), r#"{"tools":[]}"#.to_owned()),
                 ("beside them", format!(r#"{{"tools":[{one}],"tools":[]}}"#), "{}".to_owned()),
                 ("on the second page", format!(r#"{{"tools":[{one}],"nextCursor":"2"}}"#), format!(r#"{{"tools":[],{TWICE}}}"#)),
             ] {
