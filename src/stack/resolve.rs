@@ -42,12 +42,14 @@ impl Gate<Pinned> for Resolve {
         if !offers_extension(&call) {
             return Err(Error::NotOffered(call.op().method().into()));
         }
-        let target = self.find(&call).map_err(|error| match error {
-            Error::Unknown(missing) => self.absent(&call).unwrap_or_else(|| {
+        let target = self.find(&call).map_err(|error| {
+            if !matches!(error, Error::Unknown(_)) {
+                return error;
+            }
+            self.absent(&call).unwrap_or_else(|| {
                 authorize::linger(call.call(), call.snapshot());
-                Error::Unknown(missing)
-            }),
-            error => error,
+                error
+            })
         })?;
         Ok(call.into_routed(target))
     }
