@@ -1,5 +1,6 @@
-//! What does it cost to look at content? Budget for C1 to C6 and C8 together, on one core: 1.5 ms per MiB of clean text and 10 ms
-//! per MiB of dirty text; linear in the text whatever it holds; clean content is not copied. `all` is with C9, too.
+//! What does it cost to look at content?
+//! Budget for C1 to C6 and C8 together, on one core: 1.5 ms per MiB of clean text and 10 ms per MiB of dirty text; linear in
+//! the text whatever it holds; clean content is not copied. `all` is with C9, too.
 //!
 //! `cargo bench --bench sanitize -- clean` for the first of these. A value is a `tools/call` result; lengths are those of its
 //! JSON. The content is made up by `content`: each line another, with UUIDs, times and addresses where servers have them.

@@ -163,15 +163,20 @@ fn no_file_is_longer_than_a_person_can_hold_in_mind() {
 }
 
 #[test]
-fn every_file_opens_with_what_it_is_for() {
+fn every_file_opens_with_a_sentence_that_says_what_it_is_for() {
     let mut broken = Broken::default();
     for file in rust("") {
         let first = file.text.lines().next().unwrap_or_default();
-        if first
-            .strip_prefix("//! ")
-            .is_none_or(|line| line.trim().len() < 10)
-        {
-            broken.say(&file.path, 1, "does not open with a `//!` line");
+        match first.strip_prefix("//! ").map(str::trim) {
+            Some(line) if line.len() < 10 => {
+                broken.say(&file.path, 1, "does not open with what it is for");
+            }
+            // Whoever reads the line alone, as in a list of files, is not left in the middle.
+            Some(line) if !line.ends_with(['.', '?', '!']) => {
+                broken.say(&file.path, 1, "its first line does not end a sentence");
+            }
+            Some(_) => {}
+            None => broken.say(&file.path, 1, "does not open with a `//!` line"),
         }
     }
     broken.end();

@@ -1,5 +1,5 @@
-//! The one way in: which operation a request means, whether it may come from where it comes from, who it is from, and what it
-//! says, in this order; only then something is done.
+//! The one way in: what a request means, whether it may come from there, who it is from, and what it says, in this order.
+//! Only then something is done.
 //!
 //! Guarantees: what a page of another site sends is refused before anything else is looked at; what is under `/api` is refused
 //! without a credential whether or not it is there; too many wrong credentials of one address are answered `429`; every

@@ -1,5 +1,5 @@
-//! The document of the API, OpenAPI 3.1: made from the table of operations and from the types that are served, so that it
-//! cannot say anything else.
+//! The document of the API, OpenAPI 3.1, made from the table of operations and from the types that are served.
+//! So it cannot say anything else.
 
 use std::collections::BTreeMap;
 

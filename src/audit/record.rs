@@ -1,5 +1,5 @@
-//! The two records of an operation: the decision, written before any upstream hears of it, and the outcome, written when its
-//! answer is complete. What never came to a decision has one record, of both stages at once.
+//! The two records of an operation: the decision, before an upstream hears of it, and the outcome, when its answer is complete.
+//! What never came to a decision has one record, of both stages at once.
 //!
 //! Guarantees: both name the same call, by the reference that its client is told; what a client wrote is bounded and escaped
 //! (SECURITY AUD-6); arguments are told by size and keyed digest alone, unless a rule says more; no credential is ever

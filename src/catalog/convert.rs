@@ -1,5 +1,5 @@
-//! Definitions as each revision knows them, and as they look from outside (PROTOCOL D6, E): the upstream's bytes with
-//! edits spliced in. Members nobody knows survive byte for byte.
+//! Definitions as each revision knows them, and as they look from outside (PROTOCOL D6, E).
+//! They are the upstream's bytes with edits spliced in: members nobody knows survive byte for byte.
 
 use super::{check::Item, namespace::Namespace, skills};
 use crate::{

@@ -1,5 +1,6 @@
-//! The only place that writes to the terminal. Colours are written always and removed by the stream where nobody sees
-//! them; a reader that went away is no error, and any other reason why a result was not written is kept, for how it all ends.
+//! The only place that writes to the terminal.
+//! Colours are written always and removed by the stream where nobody sees them; a reader that went away is no error, and any
+//! other reason why a result was not written is kept, for how it all ends.
 
 use std::{
     io::{self, IsTerminal, Write},

@@ -1,5 +1,4 @@
-//! The configuration as it stands in its file, for operators to look at: with references where references stand, and nothing
-//! in the place of what may be a secret.
+//! The configuration for operators to look at: as it stands in its file, with references, and without what may be a secret.
 //!
 //! Guarantees: no value that a reference led to is in it (SECURITY 10). Deliberately absent: defaults, which nobody wrote.
 

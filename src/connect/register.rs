@@ -1,5 +1,5 @@
-//! Who we are at an authorization server: a client that was given, a metadata document of our own, or one that we register
-//! (RFC 7591). Registrations are kept by issuer and never shown to another server (PROTOCOL F6).
+//! Who we are at an authorization server: a given client, a metadata document of ours, or one that we register (RFC 7591).
+//! Registrations are kept by issuer and never shown to another server (PROTOCOL F6).
 
 use bytes::Bytes;
 use secrecy::SecretString;

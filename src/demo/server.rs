@@ -1,5 +1,5 @@
-//! What a demo server is, and the methods that all of them answer alike in every revision: the lists, `tools/call`,
-//! `prompts/get`, `resources/read` and `completion/complete`.
+//! What a demo server is, and the methods that all of them answer alike in every revision.
+//! They are the lists, `tools/call`, `prompts/get`, `resources/read` and `completion/complete`.
 //!
 //! Guarantees that a server sees only calls of items it lists, with arguments that fit their schema. Writes no envelope and
 //! knows no transport: that is for [`super::legacy`] and [`super::modern`].

@@ -1,5 +1,5 @@
-//! Canonical text of a value (RFC 8785): equal for equal values, whatever the order of members and the spelling of strings
-//! and numbers, and for no others.
+//! Canonical text of a value (RFC 8785): the same for equal values, and for no others.
+//! Neither the order of members nor the spelling of strings and numbers makes values differ.
 //!
 //! Numbers are not rounded to doubles first, as the RFC has it: two numbers that a double cannot tell apart stay two. For all
 //! others the text is that of the RFC. Recursion is as deep as the value, which its scan has bounded.

@@ -1,5 +1,6 @@
-//! Looking inside a well-formed value: kinds, members, elements, strings. Nothing here can fail on a valid value,
-//! nothing allocates except to unescape, and every position is relative to the value looked into.
+//! Looking inside a well-formed value: kinds, members, elements, strings.
+//! Nothing here can fail on a valid value, nothing allocates except to unescape, and every position is relative to the value
+//! looked into.
 
 use std::borrow::Cow;
 

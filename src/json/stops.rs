@@ -1,6 +1,6 @@
-//! Finding the bytes that matter inside a string, a block at a time: most strings are names or hold an escape in every line,
-//! and starting a vectored search from a library for each piece costs more than finding its end. Long runs go on with the
-//! library.
+//! Finding the bytes that matter inside a string, a block at a time.
+//! Most strings are names or hold an escape in every line, and starting a vectored search from a library for each piece costs
+//! more than finding its end. Long runs go on with the library.
 
 use wide::u8x16;
 

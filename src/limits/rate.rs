@@ -1,5 +1,5 @@
-//! Rates: so many in a period, and so many at once after a pause. `governor` decides; what it remembers is in a book of ours,
-//! which is bounded and outlives a change of the rate.
+//! Rates: so many in a period, and so many at once after a pause.
+//! `governor` decides; what it remembers is in a book of ours, which is bounded and outlives a change of the rate.
 
 use std::{
     fmt,

@@ -1,5 +1,5 @@
-//! Going on with a call that asked for input: what a client may be asked, what it may answer, and the sealed state that ties
-//! an answer to its question (PROTOCOL D2, SECURITY STATE-2, STATE-3).
+//! Going on with a call that asked for input: what may be asked and answered, and the sealed state that ties the two together.
+//! See PROTOCOL D2, SECURITY STATE-2, STATE-3.
 //!
 //! Guarantees: state opened by another principal, at another endpoint, for another call or other arguments, or late, is refused
 //! like state that was never ours; an upstream asks only for what the caller declared, within bounds; an answer that was not

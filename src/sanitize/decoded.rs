@@ -1,5 +1,5 @@
-//! Decoded forms: what stands in a text in Base64, hexadecimal, percent form, as `\u` escapes or in look-alike letters, and may
-//! be what a rule looks for.
+//! Decoded forms of what a text holds encoded or disguised, which may be what a rule looks for.
+//! A form is Base64, hexadecimal, percent form, `\u` escapes, or look-alike letters.
 //!
 //! Guarantees: linear in the text; text that holds no such form costs nothing beside the pass that all detectors share.
 //! Deliberately absent: what cannot be seen in a run of its own alphabet, such as Base64 of fewer than 20 characters.

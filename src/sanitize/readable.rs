@@ -1,5 +1,5 @@
-//! Whether readable text may come out of a run of Base64 or hexadecimal digits, and where, before anything is decoded: names,
-//! numbers and digests are such runs, too, and there are many.
+//! Whether readable text may come out of a run of Base64 or hexadecimal digits, and where, before anything is decoded.
+//! Names, numbers and digests are such runs, too, and there are many.
 //!
 //! Guarantees: exact, however long a run is, but for runs of hexadecimal digits with `-` or `_` in them, which are names; one pass for all places where what was encoded may begin; nothing is allocated.
 //! Deliberately absent: decoding (`decoded.rs`).

@@ -1,5 +1,5 @@
-//! Whence a request comes where proxies stand in front: by `X-Forwarded-For`, as far as trusted proxies wrote it (SECURITY
-//! HTTP-12).
+//! Whence a request comes where proxies stand in front: `X-Forwarded-For`, as far as trusted proxies wrote it.
+//! See SECURITY HTTP-12.
 //!
 //! Guarantees: without a trusted proxy at the other end of the connection the header decides nothing; what stands to the left of
 //! an address that is no trusted proxy was written by anybody, and is not read. Deliberately absent: `Forwarded`, `X-Real-IP`

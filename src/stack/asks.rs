@@ -1,5 +1,5 @@
-//! What an upstream's questions look like to a client: it is told whose they are, and nothing of them reaches another server
-//! (PROTOCOL E, F17, F18).
+//! What an upstream's questions look like to a client: it is told whose they are (PROTOCOL E, F17, F18).
+//! Nothing of them reaches another server.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! A stack for each lane: a call goes down the one of its lane, and not down a copy made for it, which would touch what the
-//! copies of all calls are counted by, of every layer.
+//! A stack for each lane: a call goes down the one of its lane, and not down a copy made for it.
+//! A copy would touch what the copies of all calls are counted by, of every layer.
 //!
 //! Guarantees: nobody waits for a stack. Where one is in use, since something in it is done aside, the call gets a copy.
 

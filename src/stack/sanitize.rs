@@ -1,5 +1,4 @@
-//! Sanitize: what goes to an upstream holds nothing that must not leave, and what comes back nothing that must not come through
-//! (SECURITY 7).
+//! Sanitize: no upstream is sent what must not leave, and no client what must not come through (SECURITY 7).
 //!
 //! Guarantees: arguments and answers to questions are refused or sent as they came, never altered (SECURITY I1), and the
 //! upstream of a refused call is not contacted; everything an upstream says within a call is looked at before anything above

@@ -1,5 +1,5 @@
-//! Validate: arguments before a call leaves and results before they return are held to the tool's own schemas (PRODUCT 11,
-//! SECURITY MSG-12).
+//! Validate: arguments before a call leaves and results before they return are held to the tool's own schemas.
+//! See PRODUCT 11, SECURITY MSG-12.
 //!
 //! Guarantees: what is judged is the very text that policies saw and that the upstream is sent, and the very text that it sent;
 //! a call whose arguments do not fit reaches nobody, and whoever made it is told the places and what is wanted there, never a

@@ -1,5 +1,5 @@
-//! What a server may ask of a caller, said in the caller's name and held against what the server then asks (PROTOCOL D0.2,
-//! D2).
+//! What a server may ask of a caller: said in the caller's name, and held against what the server then asks.
+//! See PROTOCOL D0.2, D2.
 //!
 //! Guarantees: nothing is declared that the caller did not declare or that does not get through to it; a question that was
 //! not offered, or is none, reaches nobody (SECURITY STATE-3); no server gets the context of another (PROTOCOL F18).

@@ -1,5 +1,5 @@
-//! The floors of the content rules, held over the corpus: all samples, and of the ordinary text a fixed part that is read
-//! within a minute without optimisation. `cargo run --profile perf --example corpus` reads all of it.
+//! The floors of the content rules, held over the corpus: all samples, and a fixed part of the ordinary text.
+//! The part is read within a minute without optimisation. `cargo run --profile perf --example corpus` reads all of it.
 #![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
 
 mod active;

@@ -1,5 +1,5 @@
-//! Servers of the handshake era that ask, behind clients of both eras: whose question it is, what is said to the server, and
-//! that no call is made twice (PROTOCOL D0, D2c, D2d, D7).
+//! Servers of the handshake era that ask, behind clients of both eras.
+//! Whose question it is, what is said to the server, and that no call is made twice (PROTOCOL D0, D2c, D2d, D7).
 
 use http::Method;
 use serde_json::Value;

@@ -1,6 +1,6 @@
-//! The official SDKs call an upstream that people log in to: found through its own metadata, registered at, logged in to with
-//! PKCE at a real authorization server by whoever was sent to the connect page, and each token after that renewed
-//! (PRODUCT 7, PROTOCOL D2, F6).
+//! The official SDKs call an upstream that people log in to (PRODUCT 7, PROTOCOL D2, F6).
+//! It is found through its own metadata, registered at, logged in to with PKCE at a real authorization server by whoever was
+//! sent to the connect page, and each token after that is renewed.
 
 use std::{fs, process::Stdio, time::Duration};
 

@@ -1,5 +1,5 @@
-//! Credentials to an upstream from real authorization servers, judged by an upstream that checks whose they are and whom they
-//! are for.
+//! Credentials to an upstream from real authorization servers.
+//! They are judged by an upstream that checks whose they are and whom they are for.
 
 use std::{process::Stdio, sync::Arc, time::Duration};
 

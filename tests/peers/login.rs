@@ -1,6 +1,7 @@
-//! The official SDKs log in: a real authorization server, found through metadata, with PKCE; then a tool call with a token
-//! that lacks a scope, the challenge, a second login, and the call succeeds (PROTOCOL F1, F4, F5). The scope is one that
-//! everything needs by configuration, or one that a policy asks for.
+//! The official SDKs log in (PROTOCOL F1, F4, F5).
+//! A real authorization server, found through metadata, with PKCE; then a tool call with a token that lacks a scope, the
+//! challenge, a second login, and the call succeeds. The scope is one that everything needs by configuration, or one that a
+//! policy asks for.
 
 use std::{
     fs,

@@ -1,5 +1,5 @@
-//! Usher between a client and servers of Python's `mcp` 2.x, all of them watched: one trace over all hops, and metrics that a
-//! parser of Prometheus' own reads (issue 6, acceptance 4 and 6).
+//! Usher between a client and servers of Python's `mcp` 2.x, all of them watched (issue 6, acceptance 4 and 6).
+//! One trace over all hops, and metrics that a parser of Prometheus' own reads.
 //!
 //! The receiver of OTLP is made of the published protobufs, in Python too: nothing here decodes with what encoded.
 

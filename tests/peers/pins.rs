@@ -1,5 +1,5 @@
-//! A server of the Rust SDK that is taken over: its description, a schema, a hint and a `_meta` are not what they were (issue 5,
-//! acceptance 6).
+//! A server of the Rust SDK that is taken over (issue 5, acceptance 6).
+//! Its description, a schema, a hint and a `_meta` are not what they were.
 //!
 //! Seen by notification, by poll, on reconnect and after Usher's restart, under either setting; Usher and its commands are run as
 //! programs.

@@ -1,5 +1,6 @@
-//! What `deploy/` has for Prometheus, in a real one: its configuration, its alerts, and every query of the board for Grafana (issue
-//! 6). Grafana itself is not here: that the board looks well nobody has tried.
+//! What `deploy/` has for Prometheus, in a real one (issue 6).
+//! Its configuration, its alerts, and every query of the board for Grafana. Grafana itself is not here: that the board looks
+//! well nobody has tried.
 
 use std::{
     fs,

@@ -1,5 +1,5 @@
-//! Servers that talk back, behind one Usher: real servers of both eras ask real clients of both eras, log, report progress
-//! and tell of changes.
+//! Servers that talk back, behind one Usher.
+//! Real servers of both eras ask real clients of both eras, log, report progress and tell of changes.
 //!
 //! Legacy is `server-everything` and modern the fixture made with `rmcp`; each of the four pairings has a test. Every step is
 //! held against what the server makes of the answer, and what the client heard against what the server was to say.

@@ -1,5 +1,5 @@
-//! Bounds of messages, of questions and of proofs, and their ranges (SECURITY 6): a bound may be moved within reason, never
-//! switched off. Deliberately absent: those of listeners, sessions, catalogs and calls in flight (`limits`).
+//! Bounds of messages, of questions and of proofs, and the ranges within which they may be moved (SECURITY 6).
+//! None is ever switched off. Deliberately absent: those of listeners, sessions, catalogs and calls in flight (`limits`).
 
 use std::time::Duration;
 

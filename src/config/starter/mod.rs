@@ -1,5 +1,5 @@
-//! What `usher init` writes: a file that runs as it is and shows by comments where to go on, and policies that permit nobody
-//! but the operator (SECURITY 9).
+//! What `usher init` writes: a file that runs as it is, and policies that permit nobody but the operator (SECURITY 9).
+//! Comments in the file show where to go on.
 
 use std::{
     fs::OpenOptions,

@@ -1,5 +1,5 @@
-//! The admin listener: what it needs where others reach it, what its tokens look like; and what operators are shown of a
-//! configuration.
+//! The admin listener's part of a configuration, and what operators are shown of a configuration.
+//! The listener needs more where others reach it, and its tokens have a form.
 
 use super::*;
 

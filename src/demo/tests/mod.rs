@@ -1,5 +1,5 @@
-//! The demo servers, driven from outside over their own transports, each feature once. Golden frames are literal and follow
-//! the schema of each server's revision.
+//! The demo servers, driven from outside over their own transports, each feature once.
+//! Golden frames are literal and follow the schema of each server's revision.
 #![expect(
     clippy::disallowed_types,
     reason = "tests compare messages as documents"

@@ -1,5 +1,4 @@
-//! Questions in the words of an older revision: the params of the request that a client of the handshake era is sent
-//! (PROTOCOL A8, A9, D6).
+//! The params of a request that asks a client of the handshake era, in the words of its revision (PROTOCOL A8, A9, D6).
 
 use crate::{
     json::{Edits, Fate, Json, Kind, Node},

@@ -1,5 +1,5 @@
-//! What a condition may come to when the context is not known: true, false, an error, or several of these. And what it comes
-//! to when it is.
+//! What a condition may come to while the context is not known, and what it comes to once it is.
+//! It is true, false, an error, or several of these.
 //!
 //! Never too little: if some context brings an outcome about, that outcome is among those told
 //! (`tests::properties` compares with Cedar over all contexts of small worlds). Sometimes too much: conditions are not solved,

@@ -1,5 +1,5 @@
-//! Values that what stands right beside them gives away: the signature of an address, the second half of a pair of keys, a
-//! password in front of a host.
+//! Values that are given away by what stands right beside them.
+//! Such are the signature of an address, the second half of a pair of keys, a password in front of a host.
 //!
 //! Guarantees: looks no farther than a bound around the value. Deliberately absent: values with a name (`context.rs`).
 

@@ -1,5 +1,5 @@
-//! Whose a value is that has a name which says no more than that it is secret: what stands over its own name, such as a
-//! mapping or a section, or what stands before.
+//! Whose a value is if its own name says no more than that it is secret.
+//! That is told by what stands over the name, such as a mapping or a section, or by what stands before it.
 //!
 //! Guarantees: looks back no farther than [`BACK`] bytes. Deliberately absent: mappings that are farther up, and what a name
 //! says (`context.rs`).

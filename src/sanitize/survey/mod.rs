@@ -1,5 +1,5 @@
-//! One pass over a text for all detectors: sixty-four bytes at a time, the places are found that some of them want to see
-//! closer. Each of them goes through its own list, and reads nothing between.
+//! One pass over a text, sixty-four bytes at a time, which finds for all detectors the places that some want to see closer.
+//! Each of them goes through its own list, and reads nothing between.
 //!
 //! Guarantees: every place of each kind is told, in rising order, and no other (the tests compare with plain loops); linear;
 //! the lists hold less than five times the bytes of the text, and their memory is kept from one text to the next up to a bound.

@@ -1,5 +1,5 @@
-//! What holds for any content: one valid value of the same shape comes out, or nothing; twice is once; what has nothing to
-//! find in it goes through as it is.
+//! What holds for any content: one valid value of the same shape comes out, or nothing, and twice is once.
+//! What has nothing to find in it goes through as it is.
 #![expect(clippy::disallowed_types, reason = "values are made up as trees")]
 
 use std::sync::LazyLock;

@@ -1,5 +1,4 @@
-//! Wards: a listen goes on under the policies that hold when something happens, not those that held when it began
-//! (SECURITY AUTHZ-10).
+//! Wards: a listen goes on under the policies of the moment, not under those that held when it began (SECURITY AUTHZ-10).
 //!
 //! Guarantees: a list is told of only when what its listener sees of it is another; a resource only while its listener may
 //! hear of it. Where no policy is configured and everybody sees the same there is no ward.

@@ -1,5 +1,5 @@
-//! Decide: the permission of a call is on record before anybody upstream hears of it (SECURITY AUD-1), and without a record
-//! nobody does (AUD-2).
+//! Decide: the permission of a call is on record before anybody upstream hears of it (SECURITY AUD-1).
+//! Without a record nobody does (AUD-2).
 
 use std::{
     pin::Pin,

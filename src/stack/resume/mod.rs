@@ -1,5 +1,5 @@
-//! OpenResume and SealResume: a client can only return what it was given, where it was given it (PROTOCOL D2, SECURITY STATE-2,
-//! STATE-3).
+//! OpenResume and SealResume: a client can only return what it was given, where it was given it.
+//! See PROTOCOL D2, SECURITY STATE-2, STATE-3.
 //!
 //! What an upstream asks is held to what the caller declared before it goes out, and its state is sealed; what comes back is
 //! opened and checked before the upstream hears of it. A call that neither goes on nor asks passes both unread.

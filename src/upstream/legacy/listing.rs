@@ -1,5 +1,5 @@
-//! What a server of the handshake era offers, to all or to one: each list walked on one session, and again on another if that
-//! was forgotten.
+//! What a server of the handshake era offers, to all or to one.
+//! Each list is walked on one session, and again on another if that was forgotten.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! A call under way to a server that may ask its caller: read on until it ends or asks, held while the caller is asked
-//! (PROTOCOL D2c).
+//! A call under way to a server that may ask its caller: read until it ends or asks, and held while it asks (PROTOCOL D2c).
 //!
 //! Guarantees: the request is sent once, whatever happens afterwards; a question is put only to the caller whose call it came
 //! on, and only if it was declared; each answer goes back under the id of its question; dropped before its end, the server is

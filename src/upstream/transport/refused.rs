@@ -1,5 +1,5 @@
-//! What no upstream may answer, whatever comes with it: the one place where a redirect (SECURITY EGR-3) and a refused credential
-//! (EGR-6) are refused, for every transport over HTTP.
+//! What no upstream over HTTP may answer: a redirect (SECURITY EGR-3), or that it refuses our credential (EGR-6).
+//! This is the one place where they are refused, whatever comes with them.
 //!
 //! Guarantees: of such an answer nothing is looked at but its status and, of a 403, whether it names scopes that the token
 //! lacks: no frame of it, and no address. Deliberately absent: what other statuses mean, which the peers know.

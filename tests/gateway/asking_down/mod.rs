@@ -1,5 +1,5 @@
-//! Servers that ask, as clients of both eras see it: who is asked for what, what the answers must be, and what goes on
-//! (PROTOCOL D2, SECURITY STATE-2, STATE-3).
+//! Servers that ask, as clients of both eras see it: who is asked for what, what the answers must be, and what goes on.
+//! See PROTOCOL D2, SECURITY STATE-2, STATE-3.
 
 mod answers;
 mod held_open;

@@ -1,5 +1,5 @@
-//! What is recorded beside calls: what never came to be one, what was read again, which keys there are, and through which proxy
-//! a call came (SECURITY 8).
+//! What is recorded beside calls (SECURITY 8).
+//! What never came to be one, what was read again, which keys there are, and through which proxy a call came.
 
 use std::{path::Path, sync::Arc};
 

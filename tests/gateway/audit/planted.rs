@@ -1,5 +1,6 @@
-//! Values planted in every slot for a secret and wherever a call holds something, and a search for them in all that a gateway
-//! writes, sends and serves: records, logs, metrics, traces, the admin API and its feeds (issue 6, acceptance 6; SECURITY 10).
+//! Values planted wherever a call or a configuration may hold a secret, and a search for them in all that a gateway puts out.
+//! That is what it writes, sends and serves: records, logs, metrics, traces, the admin API and its feeds (issue 6, acceptance
+//! 6; SECURITY 10).
 
 use std::{
     fmt::Write as _,

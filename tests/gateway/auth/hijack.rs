@@ -1,5 +1,6 @@
-//! Session hijacking, as PROTOCOL F10 tells of it: who has the id of somebody else's session, and a valid token of their own, can
-//! neither speak in it, nor answer in it, nor listen to it, nor end it; and the session goes on as if nobody had tried.
+//! Session hijacking, as PROTOCOL F10 tells of it.
+//! Who has the id of somebody else's session, and a valid token of their own, can neither speak in it, nor answer in it, nor
+//! listen to it, nor end it; and the session goes on as if nobody had tried.
 
 use http::Method;
 

@@ -1,5 +1,5 @@
-//! Who calls: what is let in, what is refused and how, and that nothing of one somebody is another's (SECURITY AUTHN-1 to
-//! AUTHN-9, PROTOCOL F).
+//! Who calls: what is let in, what is refused and how, and that nothing of one somebody is another's.
+//! See SECURITY AUTHN-1 to AUTHN-9, PROTOCOL F.
 
 mod certificates;
 mod hijack;

@@ -1,5 +1,5 @@
-//! Two people at one gateway: what belongs to one is to the other as if it did not exist (SECURITY STATE-1, 2, 6, 7,
-//! PROTOCOL F7, F10, F11).
+//! Two people at one gateway: what belongs to one is to the other as if it did not exist.
+//! See SECURITY STATE-1, 2, 6, 7, PROTOCOL F7, F10, F11.
 
 use http::Method;
 

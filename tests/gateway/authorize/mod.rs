@@ -1,5 +1,5 @@
-//! Who may do what, as clients see it: lists and calls under policies, what is hidden, what changes, what a person must agree to
-//! (SECURITY 5.4, PRODUCT 9).
+//! Who may do what, as clients see it (SECURITY 5.4, PRODUCT 9).
+//! Lists and calls under policies, what is hidden, what changes, what a person must agree to.
 
 mod approvals;
 mod asking_back;

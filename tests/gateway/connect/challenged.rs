@@ -1,5 +1,5 @@
-//! A server that says by itself where people log in, what for, and when that is not enough: its challenges are followed, and
-//! relayed to nobody (PROTOCOL F3, F6, SECURITY EGR-6).
+//! A server that says by itself where people log in, what for, and when that is not enough.
+//! Its challenges are followed, and relayed to nobody (PROTOCOL F3, F6, SECURITY EGR-6).
 
 use std::{
     collections::HashMap,

@@ -1,6 +1,7 @@
-//! The confused deputy, as PROTOCOL F7 tells of it: Usher has one client id at somebody else's authorization server, which remembers
-//! that a person agreed once and asks no more. Whoever lures that person then gets nothing: a browser with which they logged in
-//! before is refused, and any other shows whose login it is before it begins.
+//! The confused deputy, as PROTOCOL F7 tells of it.
+//! Usher has one client id at somebody else's authorization server, which remembers that a person agreed once and asks no more.
+//! Whoever lures that person then gets nothing: a browser with which they logged in before is refused, and any other shows
+//! whose login it is before it begins.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,6 @@
-//! Values planted in every secret slot of a login, and a search for them in all that comes out: answers to clients, logs, what
-//! operators see, files (SECURITY 10). Pages are the browser's own, and hold what the browser has to bring back.
+//! Values planted in every secret slot of a login, and a search for them in all that comes out (SECURITY 10).
+//! That is answers to clients, logs, what operators see, files. Pages are the browser's own, and hold what the browser has to
+//! bring back.
 
 use super::*;
 use crate::{

@@ -1,5 +1,6 @@
-//! Upstreams that people log in to with accounts of their own: asked in every era, finished in a browser, refused in every way
-//! in which it must be (PRODUCT 7, PROTOCOL F6, F7, F10, SECURITY EGR-5).
+//! Upstreams that people log in to with accounts of their own.
+//! They are asked in every era, finish in a browser, and are refused in every way in which they must be (PRODUCT 7, PROTOCOL
+//! F6, F7, F10, SECURITY EGR-5).
 
 mod browser;
 mod challenged;

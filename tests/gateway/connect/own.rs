@@ -1,5 +1,5 @@
-//! Two people at a server that people log in to: what one was shown there the other never sees (SECURITY STATE-5, PROTOCOL F9,
-//! F11).
+//! Two people at a server that people log in to: what one was shown there the other never sees.
+//! See SECURITY STATE-5, PROTOCOL F9, F11.
 
 use super::*;
 use crate::harness::Authority;

@@ -1,5 +1,5 @@
-//! Logins that must come to nothing: the wrong browser, the wrong state, twice, too late, another server's answer
-//! (PROTOCOL F6, F7, F10, SECURITY EGR-5).
+//! Logins that must come to nothing: the wrong browser, the wrong state, twice, too late, another server's answer.
+//! See PROTOCOL F6, F7, F10, SECURITY EGR-5.
 
 use http::Method;
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! Lists that differ from user to user: read with each user's token, shown to them and to nobody else (SECURITY STATE-1, STATE-5,
-//! AUTHZ-7, PROTOCOL D4, D5).
+//! Lists that differ from user to user: read with each user's token, shown to them and to nobody else.
+//! See SECURITY STATE-1, STATE-5, AUTHZ-7, PROTOCOL D4, D5.
 
 use std::{
     collections::BTreeMap,

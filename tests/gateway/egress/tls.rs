@@ -1,5 +1,5 @@
-//! EGR-9: an upstream over https is who it says it is, or nothing is said to it; without https it must be this machine, or
-//! written down.
+//! EGR-9: an upstream over https is who it says it is, or nothing is said to it.
+//! Without https it must be this machine, or written down.
 
 use std::sync::{
     Arc,

@@ -1,5 +1,5 @@
-//! Definitions that change after they were approved (PRODUCT 11, SECURITY CAT-2, CAT-3): seen by every way that a change comes,
-//! under either setting.
+//! Definitions that change after they were approved (PRODUCT 11, SECURITY CAT-2, CAT-3).
+//! Each is seen by every way that a change comes, under either setting.
 
 mod rug_pull;
 mod withheld;

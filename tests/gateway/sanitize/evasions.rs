@@ -1,5 +1,5 @@
-//! Nothing is hidden well enough: every way in which a secret is written so that a plain search misses it, found by the
-//! built-in rules in both eras (SECURITY 7).
+//! Nothing is hidden well enough: the built-in rules find what a plain search misses (SECURITY 7).
+//! Every way in which a secret is written so is tried, in both eras.
 //!
 //! Deliberately absent: secrets. What looks like one is put together when a test runs and belongs to nobody.
 

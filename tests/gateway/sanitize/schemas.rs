@@ -1,5 +1,5 @@
-//! What is taken out of a result never leaves one that its tool does not give: it fits the declared output schema, or it does
-//! not come (SECURITY 7).
+//! What is taken out of a result never leaves one that its tool does not give (SECURITY 7).
+//! It fits the declared output schema, or it does not come.
 
 use std::collections::BTreeMap;
 

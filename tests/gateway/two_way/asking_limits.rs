@@ -1,5 +1,5 @@
-//! What cannot be asked, and the honest answer: of clients that cannot, of servers that may not, of state that is not ours
-//! (PROTOCOL D7, SECURITY STATE-2, STATE-3).
+//! What cannot be asked, and the honest answer: of clients that cannot, of servers that may not, of state that is not ours.
+//! See PROTOCOL D7, SECURITY STATE-2, STATE-3.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What a child says beside the protocol: kept, bounded, made printable, logged (SECURITY OPS-3), without what it was told
-//! in confidence and without what is a secret by its form (AUD-8).
+//! What a child says beside the protocol: kept, bounded, made printable, logged (SECURITY OPS-3).
+//! What it was told in confidence and what is a secret by its form is taken out (AUD-8).
 
 use std::{
     collections::{BTreeMap, VecDeque},
