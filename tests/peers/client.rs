@@ -94,6 +94,12 @@ impl Client {
         self.completes || step["op"] != "complete"
     }
 
+    /// Whether it speaks 2025-11-25 with an Usher: the one revision in which a tool says how it is executed (PROTOCOL D6).
+    pub(crate) fn knows_execution(&self) -> bool {
+        // Without a word all that come here speak the newest revision with sessions.
+        matches!(self.era, None | Some("legacy"))
+    }
+
     /// Performs the steps; one result for each.
     pub(crate) async fn run(&self, connection: &Connection, steps: &[Value]) -> Vec<Value> {
         let mut command = Command::new(&self.command[0]);

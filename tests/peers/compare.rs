@@ -1,15 +1,19 @@
 //! What Usher documents to rewrite, done and undone, and what is left after that.
 //!
 //! Rewritten are names (`{prefix}_{name}`), URIs (`{prefix}+{uri}`, `http:` and `https:` excepted) and what belongs to one hop:
-//! `resultType`, `ttlMs`, `cacheScope`, the protocol's own `_meta` keys, and a tool's `execution`, which is withheld with the
-//! tasks it speaks of. Everything else has to be equal; members of objects may come in any order, since some clients
+//! `resultType`, `ttlMs`, `cacheScope` and the protocol's own `_meta` keys. A tool's `execution` has to be there or not as both
+//! ends of the hop speak of tasks. Everything else has to be equal; members of objects may come in any order, since some clients
 //! sort them.
 
 use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use crate::{Answers, servers::Server};
+use crate::{
+    Answers, LISTS,
+    client::Client,
+    servers::{Server, TIMED},
+};
 
 /// The step that asks Usher for what `step` asks the server with this prefix.
 pub(crate) fn exposed(step: &Value, prefix: &str) -> Value {
@@ -57,16 +61,62 @@ pub(crate) fn by_server(servers: &[Server], lists: Lists) -> Vec<Lists> {
     sorted
 }
 
-/// Describes every difference between what servers answer directly and through Usher.
-pub(crate) fn all(servers: &[Server], direct: &[Answers], through: &[Answers]) -> Vec<String> {
+/// The kinds of items that a server lists and that none of the calls ask for, by the operation that lists them.
+pub(crate) fn not_asked_for(answers: &Answers) -> Vec<&'static str> {
+    let is_listed = |list: &str, wanted: &Value| {
+        let mut items = answers.items(list).iter();
+        items.any(|item| key(list, item) == wanted)
+    };
+    let is_templated = |uri: &Value| {
+        let uri = uri.as_str().unwrap_or_default();
+        let mut items = answers.items("list_templates").iter();
+        items.any(|item| {
+            let template = key("list_templates", item);
+            let fixed = template.split('{').next().unwrap_or_default();
+            uri.len() > fixed.len() && uri.starts_with(fixed)
+        })
+    };
+    let asks_for = |list: &str, step: &Value| match (list, step["op"].as_str()) {
+        ("list_tools", Some("call")) | ("list_prompts", Some("get_prompt")) => {
+            is_listed(list, &step["name"])
+        }
+        ("list_resources", Some("read")) => is_listed(list, &step["uri"]),
+        ("list_templates", Some("read")) => {
+            !is_listed("list_resources", &step["uri"]) && is_templated(&step["uri"])
+        }
+        _ => false,
+    };
+    let mut lists = LISTS.to_vec();
+    lists.retain(|list| {
+        let mut steps = answers.calls.iter().map(|(step, _)| step);
+        !answers.items(list).is_empty() && !steps.any(|step| asks_for(list, step))
+    });
+    lists
+}
+
+/// Describes every difference between what servers answer directly and through Usher, which `client` asked.
+pub(crate) fn all(
+    servers: &[Server],
+    direct: &[Answers],
+    client: &Client,
+    through: &[Answers],
+) -> Vec<String> {
     let mut found = Vec::new();
     for (server, (direct, through)) in servers.iter().zip(direct.iter().zip(through)) {
-        answers(server, direct, through, &mut found);
+        let executes = server.tasks && client.knows_execution();
+        answers(server, executes, direct, through, &mut found);
     }
     found
 }
 
-fn answers(server: &Server, direct: &Answers, through: &Answers, found: &mut Vec<String>) {
+/// `executes` says whether tools are to tell how they are executed.
+fn answers(
+    server: &Server,
+    executes: bool,
+    direct: &Answers,
+    through: &Answers,
+    found: &mut Vec<String>,
+) {
     let prefix = server.prefix;
     for ((list, direct), (_, through)) in direct.lists.iter().zip(&through.lists) {
         let undone = through.iter().map(|item| {
@@ -79,7 +129,17 @@ fn answers(server: &Server, direct: &Answers, through: &Answers, found: &mut Vec
             }
             item
         });
-        let direct = direct.iter().map(without_hops).collect::<Vec<_>>();
+        let direct = direct.iter().map(|item| {
+            let mut item = without_hops(item);
+            if let Some(members) = item.as_object_mut()
+                && *list == "list_tools"
+                && !executes
+            {
+                members.shift_remove("execution");
+            }
+            item
+        });
+        let direct = direct.collect::<Vec<_>>();
         let undone = undone.collect::<Vec<_>>();
         differ(
             &format!("{prefix} {list}"),
@@ -90,7 +150,9 @@ fn answers(server: &Server, direct: &Answers, through: &Answers, found: &mut Vec
     }
     for ((step, direct), (_, through)) in direct.calls.iter().zip(&through.calls) {
         let what = format!("{prefix} {step}");
-        differ(&what, &without_hops(direct), &undo(through, prefix), found);
+        let [direct, through] = [without_hops(direct), undo(through, prefix)]
+            .map(|result| without_time_of_day(step, result));
+        differ(&what, &direct, &through, found);
     }
 }
 
@@ -123,7 +185,7 @@ fn undo(value: &Value, prefix: &str) -> Value {
 fn without_hops(value: &Value) -> Value {
     let mut value = value.clone();
     walk(&mut value, &mut |members| {
-        for hop in ["resultType", "ttlMs", "cacheScope", "execution"] {
+        for hop in ["resultType", "ttlMs", "cacheScope"] {
             members.shift_remove(hop);
         }
         if let Some(Value::Object(meta)) = members.get_mut("_meta") {
@@ -134,6 +196,26 @@ fn without_hops(value: &Value) -> Value {
         }
     });
     value
+}
+
+/// The same with no time in a text that says when it was made, where the step asks for one that does.
+fn without_time_of_day(step: &Value, mut result: Value) -> Value {
+    let uri = step["uri"].as_str().unwrap_or_default();
+    if !uri.starts_with(TIMED) {
+        return result;
+    }
+    let contents = result["ok"]["contents"].as_array_mut();
+    for content in contents.into_iter().flatten() {
+        if let Value::String(text) = &mut content["text"]
+            && let Some((made, time)) = text.split_once(" created at ")
+            // As the machine's language has it: `10:33:11`, `10:33:11 AM`.
+            && time.starts_with(|first: char| first.is_ascii_digit())
+            && time.matches(':').count() == 2
+        {
+            *text = format!("{made} created at some time");
+        }
+    }
+    result
 }
 
 /// Visits every object that is the protocol's own, and none that only travels in it.

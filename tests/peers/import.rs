@@ -49,7 +49,7 @@ async fn files_of_claude_desktop_vs_code_and_cursor_are_imported_checked_and_ser
     usher.wait_until_it_lists(lengths(&direct)).await;
     let through = ask_through(&client, usher.connection(), &servers).await;
     usher.stop().await;
-    let differences = compare::all(&servers, &direct, &through);
+    let differences = compare::all(&servers, &direct, &client, &through);
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 

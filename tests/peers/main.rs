@@ -118,7 +118,7 @@ async fn differences_between(reference: &Client, client: &Client) -> Vec<String>
     usher.wait_until_it_lists(lengths(&direct)).await;
     let through = ask_through(client, usher.connection(), &servers).await;
     usher.stop().await;
-    compare::all(&servers, &direct, &through)
+    compare::all(&servers, &direct, client, &through)
 }
 
 /// How many items the lists of all servers hold together.
@@ -155,10 +155,16 @@ async fn ask_directly(reference: &Client, server: &Server, client: &Client) -> A
         );
     }
     let lists = LISTS.into_iter().zip(results.into_iter().map(items));
-    Answers {
+    let answers = Answers {
         lists: lists.collect(),
         calls: calls.into_iter().zip(called).collect(),
-    }
+    };
+    let (prefix, missed) = (server.prefix, compare::not_asked_for(&answers));
+    assert!(
+        missed.is_empty(),
+        "{prefix} lists what nothing asks for: {missed:?}"
+    );
+    answers
 }
 
 async fn ask_through(client: &Client, connection: &Connection, servers: &[Server]) -> Vec<Answers> {

@@ -32,6 +32,6 @@ async fn compare_launched(reference: &Client, client: &Client) {
     let usher = env!("CARGO_BIN_EXE_usher");
     let command = Connection::Command(format!("'{usher}' stdio -c '{file}'"));
     let through = ask_through(client, &command, &servers).await;
-    let differences = compare::all(&servers, &direct, &through);
+    let differences = compare::all(&servers, &direct, client, &through);
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }

@@ -1,7 +1,7 @@
 //! The servers, what they work on, and the calls they are asked for.
 //!
-//! Every call answers the same whenever it is made (the time server's on the same day), changes nothing, and works on files
-//! that are made for one test.
+//! Every call answers the same whenever it is made (the time server's on the same day, and but for the time of day in what is
+//! [`TIMED`]), changes nothing, and works on files that are made for one test.
 
 use std::{
     fs,
@@ -30,6 +30,8 @@ pub(crate) struct Server {
     pub(crate) connection: Connection,
     /// The newer of the eras it speaks.
     pub(crate) era: &'static str,
+    /// Whether it takes tasks of 2025-11-25, without which what its tools say of them is void.
+    pub(crate) tasks: bool,
     /// What else its upstream entry says.
     pub(crate) configuration: Value,
     /// One call of each kind that it offers.
@@ -96,10 +98,13 @@ impl World {
         let memory = package("server-memory/dist/index.js");
         let files = self.path("files");
         let repository = self.path("repository");
+        // The only ones that take tasks are the two of this name.
+        let tasks = |prefix| ["everything", "web"].contains(&prefix);
         let stdio = |prefix, era, command, calls| Server {
             prefix,
             connection: Connection::Command(command),
             era,
+            tasks: tasks(prefix),
             // Several tests start all of them at once, and an interpreter takes its time then.
             // What they say themselves of arguments that do not fit is compared, too.
             configuration: json!({"timeout": {"connect": "30s"}, "validate": {"arguments": "off"}}),
@@ -109,6 +114,7 @@ impl World {
             prefix,
             connection: Connection::Url(url.to_owned()),
             era,
+            tasks: tasks(prefix),
             configuration,
             calls,
         };
@@ -194,6 +200,9 @@ impl World {
     }
 }
 
+/// What the everything server makes when it is read: the text ends with the time of day.
+pub(crate) const TIMED: &str = "demo://resource/dynamic/";
+
 fn everything_calls() -> Vec<Value> {
     let template = "demo://resource/dynamic/text/{resourceId}";
     vec![
@@ -209,6 +218,7 @@ fn everything_calls() -> Vec<Value> {
         json!({"op": "get_prompt", "name": "simple-prompt"}),
         prompt("args-prompt", json!({"city": "Paris", "state": "Texas"})),
         json!({"op": "read", "uri": "demo://resource/static/document/features.md"}),
+        json!({"op": "read", "uri": format!("{TIMED}text/7")}),
         json!({
             "op": "complete",
             "ref": {"type": "ref/prompt", "name": "completable-prompt"},
