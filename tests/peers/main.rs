@@ -22,6 +22,7 @@ mod exchange;
 mod import;
 mod login;
 mod observed;
+mod paging;
 mod pins;
 mod pipe;
 mod prometheus;

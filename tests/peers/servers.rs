@@ -59,7 +59,7 @@ impl World {
         fs::write(root.join("memory.jsonl"), MEMORY).expect("likewise");
         git_repository(&root.join("repository")).await;
         let (everything, first) = start_everything().await;
-        let (fixture, second) = start_fixture().await;
+        let (fixture, second) = start_fixture(&[]).await;
         Self {
             directory,
             everything,
@@ -325,10 +325,12 @@ async fn start_everything() -> (String, Child) {
     (format!("http://127.0.0.1:{port}/mcp"), child)
 }
 
-async fn start_fixture() -> (String, Child) {
+/// The fixture over Streamable HTTP, told this, too.
+pub(crate) async fn start_fixture(more: &[&str]) -> (String, Child) {
     let mut command = Command::new(example("fixture"));
     command
         .args(["--listen", "127.0.0.1:0"])
+        .args(more)
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
     let mut child = command.kill_on_drop(true).spawn().expect("it starts");

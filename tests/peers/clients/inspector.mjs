@@ -2,14 +2,17 @@
 // Its default is the legacy era. It hands over complete lists and says error codes in words of its own.
 
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
 import { run, target } from "./steps.mjs";
 
-const cli = join(import.meta.dirname, "../node_modules/@modelcontextprotocol/inspector/clients/cli/build/index.js");
+// Under another path than its real one it does nothing and says nothing: the packages may be linked to.
+const cli = realpathSync(
+  join(import.meta.dirname, "../node_modules/@modelcontextprotocol/inspector/clients/cli/build/index.js"),
+);
 const scratch = mkdtempSync(join(tmpdir(), "usher-inspector-"));
 const config = join(scratch, "mcp.json");
 const server = target.stdio ?? { type: "streamable-http", url: target.url.href };

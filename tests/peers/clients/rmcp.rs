@@ -125,6 +125,8 @@ async fn perform(client: &Client, step: &Value) -> Result<Value, ServiceError> {
         "list_prompts" => list("prompts", client.list_all_prompts()).await,
         "list_resources" => list("resources", client.list_all_resources()).await,
         "list_templates" => list("resourceTemplates", client.list_all_resource_templates()).await,
+        // What the SDK asks for when nobody follows cursors for it; no other client has this operation.
+        "first_page" => plain(client.list_tools(None).await?),
         "call" => plain(client.call_tool(params(step)).await?),
         "get_prompt" => plain(client.get_prompt(params(step)).await?),
         "read" => plain(client.read_resource(params(step)).await?),
