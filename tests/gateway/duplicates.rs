@@ -1,5 +1,6 @@
-//! A member name that stands twice in what an upstream says is refused wherever it stands, and read neither as the first nor as
-//! the last of the two (SECURITY MSG-2, EGR-11).
+//! A member name that stands twice in what an upstream says is refused, wherever it stands (SECURITY MSG-2, EGR-11).
+//!
+//! It is read neither as the first nor as the last of the two.
 
 use std::time::Duration;
 

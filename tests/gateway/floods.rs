@@ -1,7 +1,6 @@
-//! A program that floods its standard output: its callers are told, nobody else is held up, and it is started again without
-//! anybody's help (acceptance 8, SECURITY OPS-3, REL-2).
+//! A program that floods its standard output is ended, and started again without anybody's help (SECURITY OPS-3, REL-2).
 //!
-//! The program is a real one: it makes its noise beside the test, as fast as it can and until it is ended.
+//! Its callers are told, and nobody else is held up (issue 2, acceptance 8). The program is a real one: it makes its noise beside the test, as fast as it can and until it is ended.
 
 use std::{cell::Cell, fs, path::PathBuf};
 
