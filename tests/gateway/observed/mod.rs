@@ -48,6 +48,18 @@ async fn between(notes: &Upstream, pair: Pairing) -> (Gateway, Client, InMemoryS
     (gateway, client, exporter)
 }
 
+/// Calls are counted, and nobody gets spans.
+async fn without_spans() -> (Gateway, Client, Upstream) {
+    let pair = Pairing::MODERN_MODERN;
+    let notes = pair.upstream().tools([tool("t")]);
+    let gateway = Gateway::of()
+        .upstream("notes", &notes)
+        .observed(metered().clone());
+    let gateway = gateway.start().await;
+    let client = pair.client(&gateway).await;
+    (gateway, client, notes)
+}
+
 pairings! {
     /// Issue 6, acceptance 4; SECURITY EGR-8; STYLE 3.16
     async fn a_call_is_a_server_span_of_the_callers_trace_and_a_client_span_that_the_upstream_hears_of(pair: Pairing) {
@@ -178,13 +190,7 @@ async fn a_call_that_its_client_gives_up_is_told_as_cancelled_once_on_either_sid
 
 #[tokio::test]
 async fn without_spans_a_trace_that_a_header_tells_of_goes_on_as_a_child_of_the_callers_own() {
-    let pair = Pairing::MODERN_MODERN;
-    let notes = pair.upstream().tools([tool("t")]);
-    let gateway = Gateway::of()
-        .upstream("notes", &notes)
-        .observed(metered().clone());
-    let gateway = gateway.start().await;
-    let client = pair.client(&gateway).await;
+    let (_gateway, client, notes) = without_spans().await;
     let asked = client.call("notes_t", "{}").header("traceparent", CARRIER);
     assert_eq!(asked.await.text(), "called t");
     let told = notes.last("tools/call");
@@ -195,13 +201,7 @@ async fn without_spans_a_trace_that_a_header_tells_of_goes_on_as_a_child_of_the_
 
 #[tokio::test]
 async fn what_is_answered_in_one_turn_of_a_connection_took_time_too() {
-    let pair = Pairing::MODERN_MODERN;
-    let notes = pair.upstream().tools([tool("t")]);
-    let gateway = Gateway::of()
-        .upstream("notes", &notes)
-        .observed(metered().clone());
-    let gateway = gateway.start().await;
-    let client = pair.client(&gateway).await;
+    let (_gateway, client, _notes) = without_spans().await;
     let seconds = || {
         let text = String::from_utf8(metered().metrics_text()).unwrap();
         let sums = text.lines().filter(|line| {
