@@ -33,9 +33,13 @@ use crate::{
     call::{Call, Identity, Listener, Op, Origin, Page, Trail},
     json::{Json, Limits, Node},
     jsonrpc::{
-        DecodeError, Frame, Message, Request, RequestId, RpcError, decode, decode::Fault, encode,
+        DecodeError, Frame, Message, Notification, Request, RequestId, RpcError, decode,
+        decode::Fault, encode,
     },
-    protocol::{Era, Revision, codes, meta, methods, mirror, names::Scope, trace, trace::Parent},
+    protocol::{
+        Era, Revision, codes, members, members::Alike, meta, methods, mirror, names::Scope, trace,
+        trace::Parent,
+    },
     stack::McpService,
     tasks::Tasks,
 };
@@ -53,7 +57,7 @@ use exchange::Exchange;
 use legacy::dialect::Legacy;
 use modern::Modern;
 use problem::Problem;
-use read::Head;
+use read::{BadParams, Head};
 
 /// Everything the dialects share; one for the process.
 pub struct Door {
@@ -254,8 +258,15 @@ impl Door {
             Message::Batch(frames) if frames.iter().any(claims) => {
                 invalid("a batch of self-describing requests").into()
             }
-            Message::Batch(frames) => {
-                return Next::Legacy(legacy.batch(inbound, frames).boxed());
+            Message::Batch(frames) => match frames.iter().try_for_each(named) {
+                Ok(()) => return Next::Legacy(legacy.batch(inbound, frames).boxed()),
+                Err(alike) => BadParams::from(alike).problem(None).into(),
+            },
+            // A request's names are looked at where its params are read.
+            Message::One(frame @ (Frame::Response(_) | Frame::Notification(_)))
+                if let Err(alike) = named(&frame) =>
+            {
+                BadParams::from(alike).problem(None).into()
             }
             Message::One(Frame::Response(response)) => legacy.response(&inbound, response),
             Message::One(Frame::Notification(notification)) => {
@@ -317,13 +328,9 @@ impl Door {
                     .map(Some),
                 Era::Legacy => Ok(None),
             },
+            Err(bad) if bad.is_alike() => Err(bad.problem(Some(request.id.clone()))),
             Err(bad) => match choose(request, None, inbound)? {
-                Era::Modern => Err(Problem::new(
-                    StatusCode::BAD_REQUEST,
-                    Some(request.id.clone()),
-                    bad.error,
-                    bad.reason,
-                )),
+                Era::Modern => Err(bad.problem(Some(request.id.clone()))),
                 Era::Legacy => Ok(None),
             },
         }
@@ -396,6 +403,21 @@ fn has_session(inbound: &Inbound) -> bool {
 /// Whether a frame is a request that wants no answer: it would be executed as a side effect (SECURITY MSG-8).
 fn lacks_id(frame: &Frame) -> bool {
     matches!(frame, Frame::Notification(notification) if !methods::is_notification(&notification.method))
+}
+
+/// Whether the names in a frame are the protocol's where they look so (SECURITY MSG-3).
+fn named(frame: &Frame) -> Result<(), Alike> {
+    match frame {
+        Frame::Request(Request { params, .. })
+        | Frame::Notification(Notification { params, .. }) => match params {
+            Some(params) => members::PARAMS.check(params.root()),
+            None => Ok(()),
+        },
+        Frame::Response(response) => match &response.body {
+            Ok(result) => members::answer(result.root()),
+            Err(_) => Ok(()),
+        },
+    }
 }
 
 fn claims(frame: &Frame) -> bool {

@@ -36,14 +36,7 @@ impl Modern<'_> {
         params: &Json,
         head: &Head<'_>,
     ) -> Result<(Exchange, Box<Call>), Problem> {
-        let refuse = |bad: BadParams| {
-            Problem::new(
-                StatusCode::BAD_REQUEST,
-                Some(request.id.clone()),
-                bad.error,
-                bad.reason,
-            )
-        };
+        let refuse = |bad: BadParams| bad.problem(Some(request.id.clone()));
         let described = describe(head, params).map_err(|text| {
             Problem::new(
                 StatusCode::BAD_REQUEST,

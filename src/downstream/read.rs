@@ -2,11 +2,14 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use http::StatusCode;
+
+use super::problem::Problem;
 use crate::{
     call::{CompletionRef, Op, Resume, State},
     json::{Json, Kind, Node},
-    jsonrpc::{RpcError, decode::confusable},
-    protocol::{codes, meta, methods, methods::ListKind},
+    jsonrpc::{RequestId, RpcError, decode::Fault},
+    protocol::{codes, members, members::Alike, meta, methods, methods::ListKind},
 };
 
 /// The members of params that routing reads, found in one walk.
@@ -62,6 +65,15 @@ pub(super) struct BadParams {
     pub(super) reason: &'static str,
 }
 
+impl From<Alike> for BadParams {
+    fn from(alike: Alike) -> Self {
+        Self {
+            error: RpcError::new(codes::INVALID_REQUEST, alike.to_string()),
+            reason: ALIKE,
+        }
+    }
+}
+
 impl BadParams {
     fn new(text: impl Into<String>) -> Self {
         Self {
@@ -69,22 +81,19 @@ impl BadParams {
             reason: "invalid_params",
         }
     }
+
+    /// Whether a name only looks like the protocol's: then there is no message, in either era.
+    pub(super) fn is_alike(&self) -> bool {
+        self.reason == ALIKE
+    }
+
+    /// The refusal of the whole message.
+    pub(super) fn problem(self, id: Option<RequestId>) -> Problem {
+        Problem::new(StatusCode::BAD_REQUEST, id, self.error, self.reason)
+    }
 }
 
-const KNOWN: [&str; 11] = [
-    "name",
-    "arguments",
-    "uri",
-    "taskId",
-    "cursor",
-    "ref",
-    "argument",
-    "context",
-    RESPONSES,
-    STATE,
-    meta::META,
-];
-
+const ALIKE: &str = Fault::Confusable.reason();
 const RESPONSES: &str = "inputResponses";
 const STATE: &str = "requestState";
 // As names are compared.
@@ -104,20 +113,19 @@ pub(super) fn head(params: &Json) -> Result<Head<'_>, BadParams> {
             b"uri" => head.uri = Some(member.value),
             b"taskId" => head.task_id = Some(member.value),
             b"cursor" => head.cursor = Some(member.value),
-            b"ref" => head.reference = Some(member.value),
-            RESPONSES_BYTES => head.responses = Some(member.value),
-            STATE_BYTES => head.state = Some(member.value),
-            META if member.value.kind() == Kind::Object => head.meta = Some(member.value),
-            META => return Err(BadParams::new("`_meta` is not an object")),
-            b"arguments" | b"argument" | b"context" => {}
-            other if confusable(other, &KNOWN) => {
-                let text = "a member of `params` only looks like a protocol name";
-                return Err(BadParams {
-                    error: RpcError::new(codes::INVALID_REQUEST, text),
-                    reason: "confusable_member",
-                });
+            b"arguments" => {}
+            other => {
+                // What more of the protocol's stands in it is looked at too.
+                members::PARAMS.member(other, member.value)?;
+                match other {
+                    b"ref" => head.reference = Some(member.value),
+                    RESPONSES_BYTES => head.responses = Some(member.value),
+                    STATE_BYTES => head.state = Some(member.value),
+                    META if member.value.kind() == Kind::Object => head.meta = Some(member.value),
+                    META => return Err(BadParams::new("`_meta` is not an object")),
+                    _ => {}
+                }
             }
-            _ => {}
         }
     }
     Ok(head)

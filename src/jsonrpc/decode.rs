@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Frame, Notification, Request, RequestId, Response, RpcError};
+use super::{Frame, Notification, Request, RequestId, Response, RpcError, alike::alike};
 use crate::json::{Json, Kind, Limits, Node, ScanError};
 
 /// The most frames in one batch (2025-03-26). A bound of ours; the specification names none.
@@ -94,6 +94,9 @@ const fn envelope(what: &'static str, id: Option<RequestId>) -> DecodeError {
     }
 }
 
+/// What an envelope's members are called.
+const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+
 /// The members of an envelope, found in one walk.
 #[derive(Default)]
 struct Envelope<'a> {
@@ -118,10 +121,7 @@ fn frame(json: &Json, root: Node<'_>) -> Result<Frame, DecodeError> {
             b"result" => found.result = value,
             b"error" => found.error = value,
             other => {
-                found.confusable |= confusable(
-                    other,
-                    &["jsonrpc", "id", "method", "params", "result", "error"],
-                )
+                found.confusable |= alike(other, MEMBERS).is_some();
             }
         }
     }
@@ -186,6 +186,15 @@ fn response(
 }
 
 fn rpc_error(json: &Json, error: Node<'_>) -> Result<RpcError, DecodeError> {
+    if error
+        .fields()
+        .any(|field| alike(&field.name(), ["code", "message", "data"]).is_some())
+    {
+        return Err(DecodeError {
+            fault: Fault::Confusable,
+            id: None,
+        });
+    }
     let code = error
         .member("code")
         .and_then(Node::as_i64)
@@ -215,24 +224,6 @@ fn request_id(json: &Json, id: Node<'_>) -> Result<Option<RequestId>, DecodeErro
             Err(envelope("`id` is neither a string nor an integer", None))
         }
     }
-}
-
-/// Whether `name` equals one of `known` only after folding case and compatibility forms (SECURITY MSG-3).
-pub fn confusable(name: &[u8], known: &[&str]) -> bool {
-    if name.is_ascii() {
-        return known.iter().any(|known| {
-            let known = known.as_bytes();
-            name != known && name.eq_ignore_ascii_case(known)
-        });
-    }
-    let name = std::str::from_utf8(name).unwrap_or_default();
-    // No protocol name folds to more than its own length in characters.
-    if name.chars().count() > 64 {
-        return false;
-    }
-    use unicode_normalization::UnicodeNormalization;
-    let folded: String = name.nfkc().flat_map(char::to_lowercase).collect();
-    known.iter().any(|known| folded == known.to_lowercase())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Guarantees: the envelope is read once and strictly; a valid id is echoed exactly as it was spelled; only
 //! [`encode`] writes an envelope. Batches exist because revision 2025-03-26 has them; who may use them is decided above.
 
+pub mod alike;
 pub mod decode;
 pub mod encode;
 pub mod sse;

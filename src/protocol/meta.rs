@@ -22,6 +22,8 @@ pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 pub const IMMEDIATE_RESPONSE: &str = "io.modelcontextprotocol/model-immediate-response";
 /// Asks for progress; minted anew on each hop.
 pub const PROGRESS_TOKEN: &str = "progressToken";
+/// What callers tell each other along a trace; ends at every hop (SECURITY EGR-8).
+pub const BAGGAGE: &str = "baggage";
 /// Where our own keys live.
 pub const OWN_PREFIX: &str = "dev.usher/";
 /// The question whether a person agrees to a call; in the result of such a call the reference of the approval.
@@ -48,7 +50,7 @@ pub fn crosses(key: &str) -> bool {
     // First what nearly every key of a modern request is.
     !key.starts_with("io.modelcontextprotocol/")
         && key != PROGRESS_TOKEN
-        && key != "baggage"
+        && key != BAGGAGE
         && !key.starts_with(OWN_PREFIX)
         && (!is_reserved(key) || key.starts_with("io.modelcontextprotocol.skills/"))
 }

@@ -5,6 +5,7 @@
 pub mod capability;
 pub mod codes;
 pub mod extensions;
+pub mod members;
 pub mod meta;
 pub mod methods;
 pub mod mirror;

@@ -29,6 +29,7 @@ mod hostile;
 mod http_edge;
 mod limits;
 mod listening;
+mod lookalikes;
 mod messages;
 mod namespacing;
 mod observed;

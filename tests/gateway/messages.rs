@@ -194,21 +194,6 @@ async fn msg_3_names_that_only_look_like_protocol_names_are_refused() {
             .refuses(text.as_bytes(), -32600, "confusable_member")
             .await;
     }
-    for client in &scene.clients {
-        let status = if client.session.is_some() { 200 } else { 400 };
-        for member in ["Name", "NAME", "Arguments", "_META", "ｎame"] {
-            let params = format!(r#"{{"name":"notes_t","arguments":{{}},"{member}":"x"}}"#);
-            let (body, _) = client.spelled("tools/call", &params);
-            let answer = scene.bytes(client, body.as_bytes()).await;
-            assert_eq!(
-                answer.refusal(),
-                (-32600, "confusable_member".to_owned()),
-                "{member}"
-            );
-            // In a session the message was sound, so the refusal is in-band.
-            assert_eq!(answer.status, status, "{member}");
-        }
-    }
     scene.nothing_went_on();
     // Arguments are data: their names may be anything.
     for client in &scene.clients {
