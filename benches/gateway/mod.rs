@@ -19,7 +19,7 @@ use usher::{
             ValidationRules,
         },
     },
-    downstream::{Accepts, Answer, Door, Inbound, SessionBounds, Sessions, Told},
+    downstream::{Accepts, Answer, Door, Inbound, Named, SessionBounds, Sessions, Told},
     events::{self, Hub},
     findings::Findings,
     json::{Json, Limits},
@@ -103,6 +103,7 @@ impl Gateway {
     pub(crate) async fn ask(&self, headers: &HeaderMap, body: &Bytes) -> Told {
         let inbound = Inbound {
             body: body.clone(),
+            named: Named::read(headers),
             headers: Some(headers.clone()),
             accepts: Accepts::BOTH,
             identity: Identity::anonymous(),

@@ -28,7 +28,7 @@ use crate::{
     catalog::{Contribution, Position},
     config::Plan,
     connect::{Connections, OpenError},
-    downstream::{Accepts, Answer, Curfew, Door, Inbound, Sessions, serve_stdio},
+    downstream::{Accepts, Answer, Curfew, Door, Inbound, Named, Sessions, serve_stdio},
     events::Hub,
     feed::Feed,
     fetch::Fetcher,
@@ -380,6 +380,7 @@ impl App {
         let inbound = Inbound {
             body,
             headers: None,
+            named: Named::Nothing,
             accepts: Accepts::BOTH,
             identity: Identity::anonymous(),
             address: None,

@@ -23,6 +23,7 @@ use crate::{
     findings::{Finding, Scrub},
     json::Json,
     protocol::{UpstreamId, methods, names::Scope},
+    tasks::clock,
 };
 
 /// The version of the members below.
@@ -52,23 +53,23 @@ pub struct Operation {
     /// What it learns on its way.
     pub trail: Trail,
     /// When it came.
-    pub began: Began,
+    pub began: Instant,
     /// The bytes of its params.
     pub bytes: usize,
 }
 
-/// When something began, by both clocks.
+/// A moment by both clocks.
 #[derive(Debug, Clone, Copy)]
-pub struct Began {
+struct Moment {
     /// By the calendar.
-    pub at: SystemTime,
+    at: SystemTime,
     /// By the clock that only goes forward.
-    pub instant: Instant,
+    instant: Instant,
 }
 
-impl Began {
+impl Moment {
     /// Now.
-    pub fn now() -> Self {
+    fn now() -> Self {
         Self {
             at: SystemTime::now(),
             instant: Instant::now(),
@@ -176,7 +177,7 @@ impl Operation {
             address: call.address,
             scope: call.scope.clone(),
             trail: call.trail.clone(),
-            began: Began::now(),
+            began: clock::now(),
             bytes: call.params.len(),
         }
     }
@@ -222,7 +223,7 @@ impl Frame<'_> {
 
 /// The record of a permission.
 pub(super) fn decision(frame: &Frame<'_>, of: View<'_>, permission: &Permission<'_>) -> Event {
-    let now = Began::now();
+    let now = Moment::now();
     let arguments = permission.params.root().member("arguments");
     let arguments = arguments.map(|arguments| permission.params.slice(arguments));
     build(|record| {
@@ -288,7 +289,7 @@ pub(super) fn outcome(
     ending: &Ending<'_>,
 ) -> Event {
     let (remembered, of) = (of, of.view());
-    let now = Began::now();
+    let now = Moment::now();
     // What was never decided is told whole here.
     let whole = facts.decision != Decision::Recorded;
     let denied = facts.denied.as_ref();
@@ -361,7 +362,7 @@ pub(super) fn outcome(
                 .number("policy_us", micros(told.policy))
                 .number("queued_us", micros(told.queued))
                 .number("sanitising_us", micros(told.sanitising))
-                .number("total_us", micros(now.instant - remembered.began.instant))
+                .number("total_us", micros(now.instant - remembered.began))
                 .number("upstream_us", micros(told.upstream));
         });
         record.text("stage", if whole { "both" } else { "outcome" });

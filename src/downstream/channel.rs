@@ -18,7 +18,7 @@ use http::{HeaderMap, StatusCode};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::{Accepts, Answer, Door, Inbound, Running, Told, claims, problem::Problem};
+use super::{Accepts, Answer, Door, Inbound, Named, Running, Told, claims, problem::Problem};
 use crate::{
     call::Identity,
     jsonrpc::{Frame, Message, Request, RequestId, RpcError, decode},
@@ -300,6 +300,7 @@ impl Channel {
             body: Bytes::new(),
             accepts: Accepts::BOTH,
             headers: (!self.piped).then(HeaderMap::new),
+            named: Named::Nothing,
             identity: identity.clone(),
             address: self.address,
             proxy: None,

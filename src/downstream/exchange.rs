@@ -51,8 +51,8 @@ pub(super) trait Wording: Sync {
     fn input_required(&self, required: &InputRequired) -> Option<Json>;
     /// An upstream's own error.
     fn failure(&self, op: &Op, error: RpcError) -> RpcError;
-    /// What follows the items of a list page, from the comma on, the closing brace included.
-    fn page_tail(&self, page: &Page) -> Vec<u8>;
+    /// What follows the items of a list page, from the comma on, to the end of the frame.
+    fn page_tail(&self, page: &Page) -> Bytes;
     /// What an endpoint offers.
     fn card(&self, card: &ServerCard, revision: Revision) -> Json;
 }
@@ -169,11 +169,9 @@ impl Exchange {
             }
             Outcome::Card(card) => self.result(&self.wording.card(&card, self.revision)),
             Outcome::Listed(page) => vec![
-                encode::result_head(&self.id),
-                Bytes::from(format!("{{\"{}\":", page.kind.member())),
+                encode::result_head(&self.id, &[b"{\"", page.kind.member().as_bytes(), b"\":"]),
                 page.items.clone(),
-                Bytes::from(self.wording.page_tail(&page)),
-                Bytes::from_static(b"}"),
+                self.wording.page_tail(&page),
             ],
             Outcome::Task(task) => self.result(&self.wording.task(task)),
             Outcome::InputRequired(required) => match self.wording.input_required(&required) {

@@ -16,7 +16,7 @@ use hyper::body::Incoming;
 use tokio::time::{Instant, interval_at};
 
 use super::{
-    Accepts, Answer, Door, Inbound, Running, Told,
+    Accepts, Answer, Door, Inbound, Named, Running, Told,
     legacy::{CannotResume, dialect::Legacy},
     problem::{self, Problem},
     proof::while_proved,
@@ -84,6 +84,7 @@ impl McpEndpoint {
         let inbound = Inbound {
             body: Bytes::new(),
             accepts: Accepts::read(&head.headers),
+            named: Named::read(&head.headers),
             headers: Some(head.headers),
             identity,
             address: Some(peer.client),
@@ -242,7 +243,7 @@ fn one(told: Told) -> Response<Body> {
     if let Some(session) = told.session {
         answer
             .headers_mut()
-            .insert(mirror::header::SESSION_ID, session);
+            .insert(&mirror::header::SESSION_ID, session);
     }
     answer
 }
@@ -373,6 +374,10 @@ pub(super) fn wrong_method(door: &Door, peer: Peer, allow: &'static str) -> Resp
 
 /// `application/json`, perhaps with `charset=utf-8`.
 fn is_json(value: &[u8]) -> bool {
+    // As nearly every client writes it.
+    if value == b"application/json" {
+        return true;
+    }
     let Ok(text) = std::str::from_utf8(value) else {
         return false;
     };

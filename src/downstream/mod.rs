@@ -13,6 +13,7 @@ mod http;
 mod legacy;
 mod listen;
 mod modern;
+mod named;
 mod problem;
 mod proof;
 mod read;
@@ -23,7 +24,7 @@ mod watched_tasks;
 
 use std::{borrow::Cow, net::IpAddr, sync::Arc, time::Duration};
 
-use ::http::{HeaderMap, HeaderValue, StatusCode};
+use ::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use bytes::Bytes;
 use futures_util::{FutureExt, future::BoxFuture};
 use tokio_util::sync::CancellationToken;
@@ -37,7 +38,7 @@ use crate::{
         decode::Fault, encode,
     },
     protocol::{
-        Era, Revision, codes, members, members::Alike, meta, methods, mirror, names::Scope, trace,
+        Era, codes, members, members::Alike, meta, methods, mirror, names::Scope, trace,
         trace::Parent,
     },
     stack::McpService,
@@ -49,6 +50,7 @@ pub use curfew::Curfew;
 pub use exchange::Running;
 pub use http::{McpEndpoint, NoEndpoint};
 pub use legacy::{SessionBounds, SessionSeen, Sessions};
+pub use named::Named;
 pub use stdio::serve as serve_stdio;
 pub use two_endpoints::{EventsEndpoint, Lines, MessagesEndpoint};
 pub use wants::Accepts;
@@ -110,6 +112,8 @@ pub struct Inbound {
     pub body: Bytes,
     /// The HTTP headers; `None` on a pipe, where nothing is mirrored.
     pub headers: Option<HeaderMap>,
+    /// The revision that they name.
+    pub named: Named,
     /// What kinds of answer are taken.
     pub accepts: Accepts,
     /// Who sent it.
@@ -270,7 +274,7 @@ impl Door {
             }
             Message::One(Frame::Response(response)) => legacy.response(&inbound, response),
             Message::One(Frame::Notification(notification)) => {
-                match (&notification.params, names_modern(inbound.headers.as_ref())) {
+                match (&notification.params, inbound.named.is_modern()) {
                     (Some(params), false) if !meta::claims_revision(params.root()) => {
                         legacy.notification(&inbound, &notification)
                     }
@@ -279,14 +283,20 @@ impl Door {
                     _ => Answer::Accepted,
                 }
             }
-            Message::One(Frame::Request(request)) => match self.approach(&inbound, &request) {
-                Ok(Some((exchange, call))) => {
-                    let running = exchange.begin(self, call);
-                    return Next::Running(running, inbound.identity);
+            Message::One(Frame::Request(request)) => {
+                let params = request.params.clone().unwrap_or(Json::empty_object());
+                let head = read::head(&params);
+                match self.approach(&inbound, &request, &params, head) {
+                    Ok(Approach::Modern(exchange, call)) => {
+                        let running = exchange.begin(self, call);
+                        return Next::Running(running, inbound.identity);
+                    }
+                    Ok(Approach::Legacy(head)) => {
+                        return legacy.request(inbound, request, &params, head);
+                    }
+                    Err(problem) => problem.into(),
                 }
-                Ok(None) => return legacy.request(inbound, request),
-                Err(problem) => problem.into(),
-            },
+            }
         })
     }
 
@@ -297,9 +307,14 @@ impl Door {
         }
         let headers = inbound.headers.as_ref();
         let in_meta = |key| head.meta.and_then(|meta| meta.member(key)?.as_str());
-        let in_headers = |key| Some(headers?.get(key)?.to_str().ok()?.into());
+        let in_headers =
+            |name: &HeaderName| Some(Cow::Borrowed(headers?.get(name)?.to_str().ok()?));
         // What stands in the body is of this message; a header is of whatever carried it (PROTOCOL A7).
-        let told = told_by(&in_meta).or_else(|| told_by(&in_headers));
+        let told = told_by(in_meta(trace::PARENT), || in_meta(trace::STATE)).or_else(|| {
+            told_by(in_headers(&trace::header::PARENT), || {
+                in_headers(&trace::header::STATE)
+            })
+        });
         let (parent, state) = told.map_or((None, None), |(parent, state)| (Some(parent), state));
         Trail::of(Origin {
             request: Some(request.clone()),
@@ -314,32 +329,42 @@ impl Door {
         })
     }
 
-    /// Looks at the head of a request once: a modern one is read, `None` means that it is a legacy one.
-    fn approach(
+    /// Chooses the era of a request whose params were looked at, and reads a modern one.
+    fn approach<'a>(
         &self,
         inbound: &Inbound,
         request: &Request,
-    ) -> Result<Option<(Exchange, Box<Call>)>, Problem> {
-        let params = request.params.clone().unwrap_or(Json::empty_object());
-        match read::head(&params) {
-            Ok(head) => match choose(request, Some(&head), inbound)? {
-                Era::Modern => Modern { door: self }
-                    .read(inbound, request, &params, &head)
-                    .map(Some),
-                Era::Legacy => Ok(None),
-            },
+        params: &Json,
+        head: Result<Head<'a>, BadParams>,
+    ) -> Result<Approach<'a>, Problem> {
+        match head {
             Err(bad) if bad.is_alike() => Err(bad.problem(Some(request.id.clone()))),
             Err(bad) => match choose(request, None, inbound)? {
                 Era::Modern => Err(bad.problem(Some(request.id.clone()))),
-                Era::Legacy => Ok(None),
+                Era::Legacy => Ok(Approach::Legacy(Err(bad))),
+            },
+            Ok(head) => match choose(request, Some(&head), inbound)? {
+                Era::Modern => {
+                    let modern = Modern { door: self };
+                    let (exchange, call) = modern.read(inbound, request, params, &head)?;
+                    Ok(Approach::Modern(exchange, call))
+                }
+                Era::Legacy => Ok(Approach::Legacy(Ok(head))),
             },
         }
     }
 }
 
+/// In which era a request speaks.
+enum Approach<'a> {
+    /// The one without sessions: the call is read.
+    Modern(Exchange, Box<Call>),
+    /// The one with sessions: what is wrong with the params is said in the session.
+    Legacy(Result<Head<'a>, BadParams>),
+}
+
 /// Steps 5 to 9 of the ladder.
 fn choose(request: &Request, head: Option<&Head<'_>>, inbound: &Inbound) -> Result<Era, Problem> {
-    let headers = inbound.headers.as_ref();
     let claims = match head {
         Some(head) => head
             .meta
@@ -362,7 +387,7 @@ fn choose(request: &Request, head: Option<&Head<'_>>, inbound: &Inbound) -> Resu
         Problem::new(StatusCode::BAD_REQUEST, id(), error, "missing_meta")
     };
     match &*request.method {
-        methods::INITIALIZE if names_modern(headers) => {
+        methods::INITIALIZE if inbound.named.is_modern() => {
             let text = "`initialize` does not exist in the revision that the header names";
             Err(Problem::new(
                 StatusCode::BAD_REQUEST,
@@ -372,7 +397,7 @@ fn choose(request: &Request, head: Option<&Head<'_>>, inbound: &Inbound) -> Resu
             ))
         }
         methods::INITIALIZE => Ok(Era::Legacy),
-        _ if names_modern(headers) => Err(missing(
+        _ if inbound.named.is_modern() => Err(missing(
             "the header names a revision whose requests describe themselves",
         )),
         methods::DISCOVER if !has_session(inbound) => {
@@ -380,16 +405,6 @@ fn choose(request: &Request, head: Option<&Head<'_>>, inbound: &Inbound) -> Resu
         }
         _ => Ok(Era::Legacy),
     }
-}
-
-/// Whether `MCP-Protocol-Version` names a modern revision.
-fn names_modern(headers: Option<&HeaderMap>) -> bool {
-    let version = headers
-        .and_then(|headers| headers.get(&mirror::header::PROTOCOL_VERSION))
-        .and_then(|value| value.to_str().ok());
-    version
-        .and_then(|version| Revision::parse(version.trim()))
-        .is_some_and(|revision| revision.era() == Era::Modern)
 }
 
 fn has_session(inbound: &Inbound) -> bool {
@@ -500,9 +515,10 @@ fn hop_local(op: &Op, mut error: RpcError, era: Era) -> RpcError {
 
 /// The span that a request belongs to, and vendors' state of its trace, where both stand in the same place.
 fn told_by<'a>(
-    place: &dyn Fn(&'static str) -> Option<Cow<'a, str>>,
+    parent: Option<Cow<'a, str>>,
+    state: impl FnOnce() -> Option<Cow<'a, str>>,
 ) -> Option<(Parent, Option<Box<str>>)> {
-    let parent = Parent::parse(&place(trace::PARENT)?)?;
-    let state = place(trace::STATE).filter(|state| !state.is_empty() && trace::is_state(state));
+    let parent = Parent::parse(&parent?)?;
+    let state = state().filter(|state| !state.is_empty() && trace::is_state(state));
     Some((parent, state.map(|state| state.as_ref().into())))
 }

@@ -1,11 +1,12 @@
 //! The dialect of the stateless era: every request describes itself, headers mirror the body (PROTOCOL B1 to B3).
 
-use std::sync::Arc;
+use std::{io::Write as _, sync::Arc};
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, StatusCode};
 
 use super::{
-    Door, Inbound,
+    Door, Inbound, Named,
     exchange::{Exchange, Wording},
     extensions, listen,
     problem::{Problem, resource_not_found},
@@ -46,12 +47,15 @@ impl Modern<'_> {
             )
         })?;
         let headers = inbound.headers.as_ref();
-        if let Some(headers) = headers {
+        let revision =
+            Revision::parse(&described.claimed).filter(|revision| revision.era() == Era::Modern);
+        if let Some(headers) = headers
+            // What was looked up already agrees as a rule.
+            && revision.is_none_or(|revision| inbound.named != Named::Revision(revision))
+        {
             agree(headers, &header::PROTOCOL_VERSION, Some(&described.claimed))
                 .map_err(|header| mismatch(request, &header))?;
         }
-        let revision =
-            Revision::parse(&described.claimed).filter(|revision| revision.era() == Era::Modern);
         let Some(revision) = revision else {
             return Err(unsupported(request, &described.claimed));
         };
@@ -413,22 +417,27 @@ impl Wording for Words {
         super::hop_local(op, error, Era::Modern)
     }
 
-    fn page_tail(&self, page: &Page) -> Vec<u8> {
+    fn page_tail(&self, page: &Page) -> Bytes {
         let mut out = Vec::with_capacity(256);
         super::push_cursor(&mut out, page);
         out.extend_from_slice(b",\"resultType\":\"complete\",\"ttlMs\":");
-        out.extend_from_slice(page.ttl_millis.to_string().as_bytes());
+        // Writing to memory does not fail.
+        _ = write!(out, "{}", page.ttl_millis);
         out.extend_from_slice(if page.public {
             b",\"cacheScope\":\"public\"".as_slice()
         } else {
             b",\"cacheScope\":\"private\""
         });
-        let mut own = own_meta().to_vec();
-        own.extend(super::away(page));
         out.extend_from_slice(b",\"_meta\":");
-        out.extend_from_slice(meta::object_of(&own).bytes());
-        out.push(b'}');
-        out
+        match super::away(page) {
+            None => out.extend_from_slice(OWN_META.as_bytes()),
+            Some(away) => {
+                let [own] = own_meta();
+                out.extend_from_slice(meta::object_of(&[own, away]).bytes());
+            }
+        }
+        out.extend_from_slice(b"}}");
+        out.into()
     }
 
     fn card(&self, card: &ServerCard, _: Revision) -> Json {

@@ -8,6 +8,8 @@ use super::Span;
 
 /// Values shorter than this are walked past as fast as they are looked up.
 const LONG: usize = 48;
+/// Texts shorter than this are walked: notes take more room than one would like to fill for a few members.
+const SHORT: usize = 96;
 /// Values inside more containers than this are not noted: nobody looks that deep.
 const DEEP: usize = 5;
 /// The most long values noted.
@@ -91,7 +93,7 @@ impl Notes {
 
     /// Whether a text is too short, or too long, for notes to be of use.
     pub(super) const fn are_idle_for(length: usize) -> bool {
-        length < LONG || length > u32::MAX as usize
+        length < SHORT || length > u32::MAX as usize
     }
 
     /// Notes a value inside `depth` containers, if it is worth it.

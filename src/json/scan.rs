@@ -140,7 +140,7 @@ pub(super) fn scan_noting(
         open: SmallVec::new(),
         keys: SmallVec::new(),
         notes: notes.as_mut().and_then(Arc::get_mut),
-        plain: plain(text),
+        plain: text.len() > LONG && plain(text),
     }
     .run()?;
     Ok((span, notes))
@@ -177,7 +177,7 @@ struct Scanner<'a> {
     keys: SmallVec<[Key; 16]>,
     /// Where notes are taken, if they are.
     notes: Option<&'a mut Notes>,
-    /// Whether no control byte stands anywhere, so that long strings need not be searched for them.
+    /// Whether it is known that no control byte stands anywhere, so that long strings need not be searched for them.
     plain: bool,
 }
 

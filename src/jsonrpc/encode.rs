@@ -48,20 +48,25 @@ fn method_and_params(out: &mut Vec<u8>, method: &str, params: Option<&Json>) {
 /// A result frame as segments: the envelope's head, the result's own bytes uncopied, the envelope's tail.
 pub fn result(id: &RequestId, result: &Json) -> [Bytes; 3] {
     [
-        result_head(id),
+        result_head(id, &[]),
         result.bytes().clone(),
         Bytes::from_static(b"}"),
     ]
 }
 
-/// What stands before a result: for results that are themselves made of segments. Close with `}`.
-pub fn result_head(id: &RequestId) -> Bytes {
+/// What stands before a result that is itself made of segments, with the first bytes of it that are already known. Close
+/// with `}`.
+pub fn result_head(id: &RequestId, first: &[&[u8]]) -> Bytes {
     const HEAD: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":";
     const RESULT: &[u8] = b",\"result\":";
-    let mut out = Vec::with_capacity(HEAD.len() + id.bytes().len() + RESULT.len());
+    let known: usize = first.iter().map(|part| part.len()).sum();
+    let mut out = Vec::with_capacity(HEAD.len() + id.bytes().len() + RESULT.len() + known);
     out.extend_from_slice(HEAD);
     out.extend_from_slice(id.bytes());
     out.extend_from_slice(RESULT);
+    for part in first {
+        out.extend_from_slice(part);
+    }
     out.into()
 }
 

@@ -22,18 +22,18 @@ pub const SESSION_ID: &str = "mcp-session-id";
 /// Where to resume a legacy stream.
 pub const LAST_EVENT_ID: &str = "last-event-id";
 
-/// The same, as transports look them up in every request.
+/// The same, as transports look them up in every request. Statics: a constant would be made and dropped at each look.
 pub mod header {
     use super::HeaderName;
 
     /// [`super::PROTOCOL_VERSION`]
-    pub const PROTOCOL_VERSION: HeaderName = HeaderName::from_static(super::PROTOCOL_VERSION);
+    pub static PROTOCOL_VERSION: HeaderName = HeaderName::from_static(super::PROTOCOL_VERSION);
     /// [`super::METHOD`]
-    pub const METHOD: HeaderName = HeaderName::from_static(super::METHOD);
+    pub static METHOD: HeaderName = HeaderName::from_static(super::METHOD);
     /// [`super::NAME`]
-    pub const NAME: HeaderName = HeaderName::from_static(super::NAME);
+    pub static NAME: HeaderName = HeaderName::from_static(super::NAME);
     /// [`super::SESSION_ID`]
-    pub const SESSION_ID: HeaderName = HeaderName::from_static(super::SESSION_ID);
+    pub static SESSION_ID: HeaderName = HeaderName::from_static(super::SESSION_ID);
 }
 
 const OPEN: &str = "=?base64?";

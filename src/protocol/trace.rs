@@ -11,6 +11,16 @@ pub const PARENT: &str = "traceparent";
 /// Vendors' own state of the trace; means nothing without [`PARENT`].
 pub const STATE: &str = "tracestate";
 
+/// The same, as transports look them up in every request.
+pub mod header {
+    use http::HeaderName;
+
+    /// [`super::PARENT`]
+    pub static PARENT: HeaderName = HeaderName::from_static(super::PARENT);
+    /// [`super::STATE`]
+    pub static STATE: HeaderName = HeaderName::from_static(super::STATE);
+}
+
 /// Bytes of a `traceparent` of version 00.
 const PARENT_BYTES: usize = 55;
 /// The most bytes of a `tracestate`: what everybody must be able to carry.

@@ -345,7 +345,8 @@ fn host_of(authority: &str) -> Option<&str> {
         }
         end
     } else {
-        let end = authority.find(':').unwrap_or(authority.len());
+        let colon = authority.bytes().position(|byte| byte == b':');
+        let end = colon.unwrap_or(authority.len());
         let name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
         if end == 0 || !authority.bytes().take(end).all(name) {
             return None;

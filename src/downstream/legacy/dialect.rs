@@ -21,7 +21,7 @@ use crate::{
         exchange::{Exchange, Wording},
         extensions, invalid,
         problem::{Problem, problem},
-        read,
+        read::{self, BadParams, Head},
         wants::{Accepts, progress_token},
     },
     json::{Json, Node},
@@ -38,13 +38,19 @@ pub(in crate::downstream) struct Legacy<'a> {
 
 impl<'a> Legacy<'a> {
     /// Begins to answer one request.
-    pub(in crate::downstream) fn request(self, inbound: Inbound, request: Request) -> Next<'a> {
+    pub(in crate::downstream) fn request(
+        self,
+        inbound: Inbound,
+        request: Request,
+        params: &Json,
+        head: Result<Head<'_>, BadParams>,
+    ) -> Next<'a> {
         if &*request.method == methods::INITIALIZE {
             let answer = async move { self.initialize(&inbound, &request).await };
             return Next::Legacy(answer.boxed());
         }
         match self.session(&inbound, Some(&request.id)) {
-            Ok(session) => self.in_session(&inbound, &session, request),
+            Ok(session) => self.in_session(&inbound, &session, request, params, head),
             Err(problem) => Next::Told(problem.into()),
         }
     }
@@ -124,7 +130,9 @@ impl<'a> Legacy<'a> {
         let (inbound, session) = (&inbound, &session);
         let requests = requests.into_iter().map(|request| {
             self.door.curfew.observed_by(async move {
-                let next = self.in_session(inbound, session, request);
+                let params = request.params.clone().unwrap_or(Json::empty_object());
+                let head = read::head(&params);
+                let next = self.in_session(inbound, session, request, &params, head);
                 next.answer(self.door, inbound.address).await
             })
         });
@@ -216,7 +224,14 @@ impl<'a> Legacy<'a> {
         })
     }
 
-    fn in_session(self, inbound: &Inbound, session: &Arc<Session>, request: Request) -> Next<'a> {
+    fn in_session(
+        self,
+        inbound: &Inbound,
+        session: &Arc<Session>,
+        request: Request,
+        params: &Json,
+        head: Result<Head<'_>, BadParams>,
+    ) -> Next<'a> {
         let done = |id: &RequestId| {
             Answer::Frame(Told::ok(encode::result(id, &Json::empty_object()).into()))
         };
@@ -227,12 +242,11 @@ impl<'a> Legacy<'a> {
             Ok(flight) => flight,
             Err(not_now) => return Next::Told(refused(not_now, request.id).into()),
         };
-        let params = request.params.unwrap_or(Json::empty_object());
         let refuse = |id: RequestId, error: RpcError, reason: &'static str| {
             let problem = Problem::new(StatusCode::OK, Some(id), error, reason);
             Next::Told(problem.into())
         };
-        let head = match read::head(&params) {
+        let head = match head {
             Ok(head) => head,
             Err(bad) => return refuse(request.id, bad.error, bad.reason),
         };
@@ -246,7 +260,7 @@ impl<'a> Legacy<'a> {
         let op = match op {
             Ok(Some(op)) => op,
             Ok(None) => {
-                let session = Arc::clone(session);
+                let (session, params) = (Arc::clone(session), params.clone());
                 let answer = async move {
                     // It is in flight until it is answered.
                     let _flight = flight;
@@ -263,7 +277,7 @@ impl<'a> Legacy<'a> {
             }
             Err(bad) => return refuse(request.id, bad.error, bad.reason),
         };
-        let progress_token = progress_token(&params, &head);
+        let progress_token = progress_token(params, &head);
         let streams = inbound.accepts.stream;
         let mut call = session.call(
             &inbound.identity,
@@ -416,11 +430,7 @@ impl<'a> Legacy<'a> {
             return Err(Problem::session_unknown(id.cloned()));
         };
         if session.revision.features().version_header
-            && let Some(version) = inbound
-                .headers
-                .as_ref()
-                .and_then(|headers| headers.get(&mirror::header::PROTOCOL_VERSION))
-            && version.as_bytes().trim_ascii() != session.revision.as_str().as_bytes()
+            && inbound.named.differs_from(session.revision)
         {
             let text = "`MCP-Protocol-Version` is not the revision this session agreed on";
             return refuse(

@@ -4,7 +4,6 @@
 //! request costs one small allocation and two short locks that only its own session takes.
 
 use std::{
-    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU8, Ordering},
@@ -14,6 +13,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
+use hashbrown::{HashMap, hash_map::Entry};
 
 use super::Session;
 use crate::{
@@ -87,8 +87,8 @@ impl Flights {
             return Err(NotNow::TooMany);
         }
         match table.running.entry(key.clone()) {
-            std::collections::hash_map::Entry::Occupied(_) => return Err(NotNow::Duplicate),
-            std::collections::hash_map::Entry::Vacant(place) => place.insert(signal.clone()),
+            Entry::Occupied(_) => return Err(NotNow::Duplicate),
+            Entry::Vacant(place) => place.insert(signal.clone()),
         };
         drop(table);
         Ok(Flight {

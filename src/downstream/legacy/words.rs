@@ -1,5 +1,7 @@
 //! How the handshake era words what the canonical model says.
 
+use bytes::Bytes;
+
 use super::{convert, tasks};
 use crate::{
     call::{InputRequired, Op, Page, ServerCard, TaskOp},
@@ -59,15 +61,19 @@ impl Wording for Words {
         hop_local(op, error, Era::Legacy)
     }
 
-    fn page_tail(&self, page: &Page) -> Vec<u8> {
+    fn page_tail(&self, page: &Page) -> Bytes {
+        // Of most pages there is nothing more to say.
+        if page.next.is_none() && page.away.is_empty() {
+            return Bytes::from_static(b"}}");
+        }
         let mut out = Vec::with_capacity(160);
         push_cursor(&mut out, page);
         if let Some(away) = away(page) {
             out.extend_from_slice(b",\"_meta\":");
             out.extend_from_slice(meta::object_of(&[away]).bytes());
         }
-        out.push(b'}');
-        out
+        out.extend_from_slice(b"}}");
+        out.into()
     }
 
     fn card(&self, card: &ServerCard, revision: Revision) -> Json {

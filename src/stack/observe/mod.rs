@@ -163,7 +163,7 @@ impl Drop for Watched {
 fn seen(of: &Operation, ending: &Ending<'_>, scrub: &dyn Scrub) -> CallSeen {
     let route = of.trail.route();
     let target = of.exposed.as_deref();
-    let took = clock::since(of.began.instant).as_millis();
+    let took = clock::since(of.began).as_millis();
     CallSeen {
         time: SystemTime::now(),
         method: of.method.to_owned(),

@@ -58,7 +58,7 @@ pub(super) fn end(of: &Operation, span: Option<Span>, ending: &Ending<'_>) {
         error,
     };
     // Asked anew: what is answered in one turn took time too.
-    calls::served(&operation, clock::anew() - of.began.instant);
+    calls::served(&operation, clock::anew() - of.began);
     if let Some(mut span) = span {
         if let Some(upstream) = upstream {
             span.note(names::UPSTREAM, upstream.shared());

@@ -156,7 +156,7 @@ impl Modern {
         let mut named = HeaderMap::new();
         if line.wire.streamable {
             named.clone_from(&line.headers);
-            for name in [mirror::header::METHOD, mirror::header::NAME] {
+            for name in [&mirror::header::METHOD, &mirror::header::NAME] {
                 named.insert(name, HeaderValue::from_static(""));
             }
         }
@@ -251,12 +251,12 @@ impl Modern {
         let method = call.op.method();
         let mut headers = if methods::mirrored_member(method).is_some() {
             let mut headers = self.named.clone();
-            headers.insert(mirror::header::NAME, value(&route.local)?);
+            headers.insert(&mirror::header::NAME, value(&route.local)?);
             headers
         } else {
             self.line.headers.clone()
         };
-        headers.insert(mirror::header::METHOD, HeaderValue::from_static(method));
+        headers.insert(&mirror::header::METHOD, HeaderValue::from_static(method));
         if let Op::CallTool(_) = &call.op
             && !route.headers.is_empty()
             && let Some(arguments) = call.params.root().member("arguments")
