@@ -18,7 +18,9 @@ use http::{HeaderMap, StatusCode};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::{Accepts, Answer, Door, Inbound, Named, Running, Told, claims, problem::Problem};
+use super::{
+    Accepts, Answer, Door, Inbound, Named, Running, Told, claims, named, problem::Problem,
+};
 use crate::{
     call::Identity,
     jsonrpc::{Frame, Message, Request, RequestId, RpcError, decode},
@@ -109,6 +111,12 @@ impl Channel {
             return Err(super::invalid(
                 "a request that describes itself, which belongs to the other endpoint",
             ));
+        }
+        // Before anything of it is done. A response ends its question all the same, which is for its session to say.
+        match &message {
+            Message::One(Frame::Response(_)) => {}
+            Message::One(frame) => named(frame)?,
+            Message::Batch(frames) => frames.iter().try_for_each(named)?,
         }
         // Notifications and responses may be what a running request waits for.
         if let Message::One(Frame::Request(Request { id, .. })) = &message
@@ -525,6 +533,22 @@ mod tests {
             "{line}"
         );
         assert!(lines.try_recv().is_err());
+    }
+
+    // SECURITY MSG-3
+    #[tokio::test]
+    async fn msg_3_what_is_refused_for_a_name_is_not_carried_out() {
+        let stack = service_fn(async |_: Box<Call>| {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            Err(Error::Deadline)
+        });
+        let (channel, mut lines) = piped(BoxCloneSyncService::new(stack));
+        channel.take(&channel.identity, CALL.into()).await.unwrap();
+        let told = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"RequestId":2}}"#;
+        let refused = channel.take(&channel.identity, told.into()).await;
+        assert_eq!(refused.unwrap_err().early, Some("confusable_member"));
+        // It runs on, and is answered.
+        answer(&mut lines).await;
     }
 
     // SECURITY REL-7

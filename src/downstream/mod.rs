@@ -34,13 +34,10 @@ use crate::{
     call::{Call, Identity, Listener, Op, Origin, Page, Trail},
     json::{Json, Limits, Node},
     jsonrpc::{
-        DecodeError, Frame, Message, Notification, Request, RequestId, RpcError, decode,
+        DecodeError, Frame, Message, Notification, Request, RequestId, Response, RpcError, decode,
         decode::Fault, encode,
     },
-    protocol::{
-        Era, codes, members, members::Alike, meta, methods, mirror, names::Scope, trace,
-        trace::Parent,
-    },
+    protocol::{Era, codes, members, meta, methods, mirror, names::Scope, trace, trace::Parent},
     stack::McpService,
     tasks::Tasks,
 };
@@ -264,13 +261,11 @@ impl Door {
             }
             Message::Batch(frames) => match frames.iter().try_for_each(named) {
                 Ok(()) => return Next::Legacy(legacy.batch(inbound, frames).boxed()),
-                Err(alike) => BadParams::from(alike).problem(None).into(),
+                Err(problem) => problem.into(),
             },
             // A request's names are looked at where its params are read.
-            Message::One(frame @ (Frame::Response(_) | Frame::Notification(_)))
-                if let Err(alike) = named(&frame) =>
-            {
-                BadParams::from(alike).problem(None).into()
+            Message::One(frame @ Frame::Notification(_)) if let Err(problem) = named(&frame) => {
+                problem.into()
             }
             Message::One(Frame::Response(response)) => legacy.response(&inbound, response),
             Message::One(Frame::Notification(notification)) => {
@@ -285,7 +280,7 @@ impl Door {
             }
             Message::One(Frame::Request(request)) => {
                 let params = request.params.clone().unwrap_or(Json::empty_object());
-                let head = read::head(&params);
+                let head = read::head(&request.method, &params);
                 match self.approach(&inbound, &request, &params, head) {
                     Ok(Approach::Modern(exchange, call)) => {
                         let running = exchange.begin(self, call);
@@ -421,18 +416,23 @@ fn lacks_id(frame: &Frame) -> bool {
 }
 
 /// Whether the names in a frame are the protocol's where they look so (SECURITY MSG-3).
-fn named(frame: &Frame) -> Result<(), Alike> {
-    match frame {
-        Frame::Request(Request { params, .. })
-        | Frame::Notification(Notification { params, .. }) => match params {
-            Some(params) => members::PARAMS.check(params.root()),
-            None => Ok(()),
-        },
-        Frame::Response(response) => match &response.body {
-            Ok(result) => members::answer(result.root()),
-            Err(_) => Ok(()),
-        },
-    }
+fn named(frame: &Frame) -> Result<(), Problem> {
+    let (id, method, params) = match frame {
+        Frame::Request(request) => (Some(&request.id), &request.method, &request.params),
+        Frame::Notification(Notification { method, params }) => (None, method, params),
+        Frame::Response(response) => return named_in_answer(response),
+    };
+    let Some(params) = params else { return Ok(()) };
+    members::params(method, params.root())
+        .map_err(|alike| BadParams::from(alike).problem(id.cloned()))
+}
+
+/// The same of an answer. Of an error nothing goes on but what is called as it should be.
+fn named_in_answer(response: &Response) -> Result<(), Problem> {
+    let Ok(result) = &response.body else {
+        return Ok(());
+    };
+    members::answer(result.root()).map_err(|alike| BadParams::from(alike).problem(None))
 }
 
 fn claims(frame: &Frame) -> bool {

@@ -101,12 +101,13 @@ const RESPONSES_BYTES: &[u8] = RESPONSES.as_bytes();
 const STATE_BYTES: &[u8] = STATE.as_bytes();
 const META: &[u8] = meta::META.as_bytes();
 
-/// Looks at params once.
+/// Looks at the params of `method` once.
 ///
 /// # Errors
 /// For a `_meta` that is no object, and for names that only look like protocol names (SECURITY MSG-3).
-pub(super) fn head(params: &Json) -> Result<Head<'_>, BadParams> {
+pub(super) fn head<'a>(method: &str, params: &'a Json) -> Result<Head<'a>, BadParams> {
     let mut head = Head::default();
+    let mut bad = None;
     for member in params.root().fields() {
         match &*member.name() {
             b"name" => head.name = Some(member.value),
@@ -116,19 +117,20 @@ pub(super) fn head(params: &Json) -> Result<Head<'_>, BadParams> {
             b"arguments" => {}
             other => {
                 // What more of the protocol's stands in it is looked at too.
-                members::PARAMS.member(other, member.value)?;
+                members::param(method, other, member.value)?;
                 match other {
                     b"ref" => head.reference = Some(member.value),
                     RESPONSES_BYTES => head.responses = Some(member.value),
                     STATE_BYTES => head.state = Some(member.value),
                     META if member.value.kind() == Kind::Object => head.meta = Some(member.value),
-                    META => return Err(BadParams::new("`_meta` is not an object")),
+                    // A name that is none is told of before a value that is none.
+                    META => bad = Some(BadParams::new("`_meta` is not an object")),
                     _ => {}
                 }
             }
         }
     }
-    Ok(head)
+    bad.map_or(Ok(head), Err)
 }
 
 /// The operation that `method` asks for; `None` if it is no method that both eras have.

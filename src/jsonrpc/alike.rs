@@ -19,6 +19,63 @@ pub fn alike<'k>(name: &[u8], known: impl IntoIterator<Item = &'k str>) -> Optio
     if name.chars().count() > LONG {
         return None;
     }
-    let folded: String = name.nfkc().flat_map(char::to_lowercase).collect();
+    let folded = fold(name);
     known.find(|known| folded.eq_ignore_ascii_case(known))
+}
+
+/// As the most generous of readers compare: without case, compatibility forms and what is not seen.
+fn fold(name: &str) -> String {
+    let mut folded = String::with_capacity(name.len());
+    for c in name.nfkc().flat_map(char::to_lowercase) {
+        match c {
+            '\u{df}' => folded.push_str("ss"),
+            '\u{131}' => folded.push('i'),
+            // The dot that İ leaves above its i is one that an i has.
+            '\u{307}' => {}
+            c if is_unseen(c) => {}
+            c => folded.push(c),
+        }
+    }
+    folded
+}
+
+/// Whether a reader may drop a character from a name: it has no form of its own (Unicode's `Default_Ignorable_Code_Point`).
+const fn is_unseen(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}'
+        | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_some_reader_takes_for_a_name_is_alike_and_the_name_itself_is_not() {
+        let known = ["uri", "message", "_meta", "progressToken"];
+        for (name, like) in [
+            ("URI", Some("uri")),
+            ("ur\u{131}", Some("uri")),
+            ("UR\u{130}", Some("uri")),
+            ("me\u{df}age", Some("message")),
+            ("ME\u{1e9e}AGE", Some("message")),
+            ("me\u{17f}sage", Some("message")),
+            ("u\u{ad}ri", Some("uri")),
+            ("u\u{200b}ri", Some("uri")),
+            ("\u{feff}_meta", Some("_meta")),
+            ("uri\u{e0041}", Some("uri")),
+            ("\u{ff3f}meta", Some("_meta")),
+            ("progressTo\u{212a}en", Some("progressToken")),
+            ("uri", None),
+            ("urn", None),
+            ("ür\u{131}", None),
+            ("", None),
+        ] {
+            assert_eq!(alike(name.as_bytes(), known), like, "{name}");
+        }
+        let long = format!("uri{}", "\u{200b}".repeat(LONG));
+        assert_eq!(alike(long.as_bytes(), known), None);
+    }
 }

@@ -186,15 +186,6 @@ fn response(
 }
 
 fn rpc_error(json: &Json, error: Node<'_>) -> Result<RpcError, DecodeError> {
-    if error
-        .fields()
-        .any(|field| alike(&field.name(), ["code", "message", "data"]).is_some())
-    {
-        return Err(DecodeError {
-            fault: Fault::Confusable,
-            id: None,
-        });
-    }
     let code = error
         .member("code")
         .and_then(Node::as_i64)

@@ -3,7 +3,7 @@
 //! Serves one purpose: a name that a careless server would take for one of these is refused before it gets there (SECURITY
 //! MSG-3). What belongs to tools, forms, extensions and vendors is data; its names may be anything.
 
-use super::{meta, trace};
+use super::{extensions, meta, methods, trace};
 use crate::{
     json::{Kind, Node},
     jsonrpc::alike::alike,
@@ -11,7 +11,7 @@ use crate::{
 
 /// An object of the protocol: its members and what each holds.
 #[derive(Debug)]
-pub struct Shape(&'static [(&'static str, Inside)]);
+struct Shape(&'static [(&'static str, Inside)]);
 
 /// What a member holds, as far as names go.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +32,7 @@ use Inside::{Answers, Data, Of};
 pub struct Alike(pub &'static str);
 
 /// Params of requests and notifications of clients.
-pub static PARAMS: Shape = Shape(&[
+static PARAMS: Shape = Shape(&[
     ("name", Data),
     ("arguments", Data),
     (meta::META, Of(&REQUEST_META)),
@@ -119,8 +119,14 @@ static CAPABILITIES: Shape = Shape(&[
     ("sampling", Of(&SAMPLING_CAPABILITY)),
     ("elicitation", Of(&ELICITATION_CAPABILITY)),
     ("tasks", Of(&TASKS_CAPABILITY)),
-    ("extensions", Data),
+    (extensions::MEMBER, Of(&EXTENSIONS)),
     ("experimental", Data),
+]);
+/// Those that mean something here; what each is told is its own.
+static EXTENSIONS: Shape = Shape(&[
+    (extensions::TASKS, Data),
+    (extensions::APPS, Data),
+    (extensions::SKILLS, Data),
 ]);
 static ROOTS_CAPABILITY: Shape = Shape(&[("listChanged", Data)]);
 static SAMPLING_CAPABILITY: Shape = Shape(&[("context", Data), ("tools", Data)]);
@@ -152,14 +158,7 @@ static ICON: Shape = Shape(&[
     ("theme", Data),
 ]);
 
-/// What a person filled into a form: all but the frame around it is data.
-static ELICITED: Shape = Shape(&[
-    ("action", Data),
-    ("content", Data),
-    ("resultType", Data),
-    (meta::META, Of(&REQUEST_META)),
-]);
-/// What a client answers to any other question.
+/// What a client answers to a question.
 static ANSWER: Shape = Shape(&[
     ("role", Data),
     ("content", Of(&CONTENT)),
@@ -214,10 +213,7 @@ static RESOURCE: Shape = Shape(&[
 
 impl Shape {
     /// Looks at the names of `object`, and of the protocol's objects in it. What is no object is somebody else's to refuse.
-    ///
-    /// # Errors
-    /// For the first name that only looks like one of the protocol's.
-    pub fn check(&self, object: Node<'_>) -> Result<(), Alike> {
+    fn check(&self, object: Node<'_>) -> Result<(), Alike> {
         for field in object.fields() {
             self.member(&field.name(), field.value)?;
         }
@@ -225,10 +221,7 @@ impl Shape {
     }
 
     /// The same for one member.
-    ///
-    /// # Errors
-    /// As [`Self::check`].
-    pub fn member(&self, name: &[u8], value: Node<'_>) -> Result<(), Alike> {
+    fn member(&self, name: &[u8], value: Node<'_>) -> Result<(), Alike> {
         let known = self.0.iter().find(|(known, _)| known.as_bytes() == name);
         match known {
             Some((_, Data)) => Ok(()),
@@ -247,17 +240,42 @@ impl Shape {
     }
 }
 
-/// The same for what a client answers to a question of a server. What a form was filled with is data.
+/// Looks at one member of the params of `method`. Of methods that are not the protocol's all but `_meta` is data.
 ///
 /// # Errors
-/// As [`Shape::check`].
+/// For a name that only looks like one of the protocol's, here or in the protocol's objects inside.
+pub fn param(method: &str, name: &[u8], value: Node<'_>) -> Result<(), Alike> {
+    match PARAMS.member(name, value) {
+        Err(alike) if methods::is_of_clients(method) || alike.0 == meta::META || name == META => {
+            Err(alike)
+        }
+        Err(_) | Ok(()) => Ok(()),
+    }
+}
+
+const META: &[u8] = meta::META.as_bytes();
+
+/// Looks at all params of `method`.
+///
+/// # Errors
+/// As [`param`].
+pub fn params(method: &str, params: Node<'_>) -> Result<(), Alike> {
+    params
+        .fields()
+        .try_for_each(|field| param(method, &field.name(), field.value))
+}
+
+/// Looks at what a client answers to a question. What a form was filled with is data.
+///
+/// # Errors
+/// As [`param`].
 pub fn answer(result: Node<'_>) -> Result<(), Alike> {
-    let shape = if result.member("action").is_some() {
-        &ELICITED
-    } else {
-        &ANSWER
-    };
-    shape.check(result)
+    let has = |name| result.member(name).is_some();
+    let form = has("action") && !["role", "model", "roots"].into_iter().any(has);
+    result
+        .fields()
+        .filter(|field| !(form && &*field.name() == b"content"))
+        .try_for_each(|field| ANSWER.member(&field.name(), field.value))
 }
 
 #[cfg(test)]
@@ -300,8 +318,96 @@ mod tests {
                 "text",
             ),
         ] {
-            assert_eq!(PARAMS.check(json(text).root()), Err(Alike(like)), "{text}");
+            assert_eq!(
+                params("tools/call", json(text).root()),
+                Err(Alike(like)),
+                "{text}"
+            );
         }
+    }
+
+    #[test]
+    fn every_object_of_the_protocol_has_names_that_are_looked_at() {
+        for (text, like) in [
+            (r#"{"task":{"Ttl":1}}"#, "ttl"),
+            (r#"{"_meta":{"TraceState":1}}"#, "tracestate"),
+            (
+                r#"{"_meta":{"io.modelcontextprotocol/related-task":{"TaskId":1}}}"#,
+                "taskId",
+            ),
+            (
+                r#"{"_meta":{"io.modelcontextprotocol/SubscriptionId":1}}"#,
+                "io.modelcontextprotocol/subscriptionId",
+            ),
+            (
+                r#"{"capabilities":{"roots":{"ListChanged":1}}}"#,
+                "listChanged",
+            ),
+            (r#"{"capabilities":{"sampling":{"Tools":1}}}"#, "tools"),
+            (r#"{"capabilities":{"elicitation":{"URL":1}}}"#, "url"),
+            (r#"{"capabilities":{"tasks":{"List":1}}}"#, "list"),
+            (
+                r#"{"capabilities":{"tasks":{"requests":{"elicitation":{"Create":1}}}}}"#,
+                "create",
+            ),
+            (
+                r#"{"capabilities":{"extensions":{"io.modelcontextprotocol/Tasks":{}}}}"#,
+                "io.modelcontextprotocol/tasks",
+            ),
+            (
+                r#"{"inputResponses":{"a":{"roots":[{"uri":"a","URI":"b"}]}}}"#,
+                "uri",
+            ),
+            (
+                r#"{"inputResponses":{"a":{"content":{"annotations":{"Audience":[]}}}}}"#,
+                "audience",
+            ),
+            (
+                r#"{"inputResponses":{"a":{"content":{"resource":{"Blob":""}}}}}"#,
+                "blob",
+            ),
+            (
+                r#"{"inputResponses":{"a":{"content":[{"type":"tool_result","content":[{"Type":"text"}]}]}}}"#,
+                "type",
+            ),
+            // Who answers two questions at once has no form whose content could be data.
+            (
+                r#"{"inputResponses":{"a":{"action":"x","role":"user","content":{"Text":"b"}}}}"#,
+                "text",
+            ),
+            (
+                r#"{"inputResponses":{"a":{"action":"x","Role":"user"}}}"#,
+                "role",
+            ),
+            (
+                r#"{"inputResponses":{"a":{"action":1,"roots":[{"Uri":"b"}]}}}"#,
+                "uri",
+            ),
+        ] {
+            assert_eq!(
+                params("tools/call", json(text).root()),
+                Err(Alike(like)),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn of_a_method_that_is_not_the_protocols_only_meta_is() {
+        let vendor = |text| params("com.example/x", json(text).root());
+        assert_eq!(vendor(r#"{"Level":1,"Name":{},"ref":{"Name":1}}"#), Ok(()));
+        assert_eq!(vendor(r#"{"_Meta":{}}"#), Err(Alike("_meta")));
+        assert_eq!(
+            vendor(r#"{"_meta":{"Traceparent":1}}"#),
+            Err(Alike("traceparent"))
+        );
+        assert_eq!(
+            params(
+                "notifications/com.example/x",
+                json(r#"{"Status":1}"#).root()
+            ),
+            Ok(())
+        );
     }
 
     #[test]
@@ -311,12 +417,12 @@ mod tests {
             r#"{"arguments":{"Name":1,"_META":{}}}"#,
             r#"{"context":{"arguments":{"Arguments":1}}}"#,
             r#"{"_meta":{"com.example/progressToken":1,"com.example/x":{"Name":1}}}"#,
-            r#"{"capabilities":{"experimental":{"Roots":{}},"extensions":{"Tasks":{}}}}"#,
+            r#"{"capabilities":{"experimental":{"Roots":{}},"extensions":{"Tasks":{},"io.modelcontextprotocol/ui":{"MimeTypes":[]}}}}"#,
             r#"{"inputResponses":{"Action":{"action":"accept","content":{"Text":1,"Action":2}}}}"#,
             r#"{"inputResponses":{"a":{"content":{"type":"tool_use","input":{"Type":1}}}}}"#,
             r#"{"ref":7,"argument":[1],"_meta":"x"}"#,
         ] {
-            assert_eq!(PARAMS.check(json(text).root()), Ok(()), "{text}");
+            assert_eq!(params("tools/call", json(text).root()), Ok(()), "{text}");
         }
     }
 }

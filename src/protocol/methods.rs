@@ -53,6 +53,10 @@ pub const TASKS_CANCEL: &str = "tasks/cancel";
 pub const TASKS_LIST: &str = "tasks/list";
 /// `notifications/cancelled`.
 pub const CANCELLED: &str = "notifications/cancelled";
+/// `notifications/roots/list_changed` (legacy, of clients).
+pub const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
+/// `notifications/tasks/status` (2025-11-25, of either side).
+pub const TASK_STATUS: &str = "notifications/tasks/status";
 /// `notifications/progress`.
 pub const PROGRESS: &str = "notifications/progress";
 /// `notifications/message`.
@@ -164,6 +168,41 @@ impl ListKind {
             Self::Templates => "uriTemplate",
         }
     }
+}
+
+/// Whether clients have a method of this name in any revision, extensions included (PROTOCOL A2, A4).
+pub fn is_of_clients(method: &str) -> bool {
+    matches!(
+        method,
+        INITIALIZE
+            | INITIALIZED
+            | PING
+            | DISCOVER
+            | TOOLS_LIST
+            | TOOLS_CALL
+            | PROMPTS_LIST
+            | PROMPTS_GET
+            | RESOURCES_LIST
+            | TEMPLATES_LIST
+            | RESOURCES_READ
+            | COMPLETE
+            | SET_LEVEL
+            | LISTEN
+            | SUBSCRIBE
+            | UNSUBSCRIBE
+            | TASKS_GET
+            | TASKS_RESULT
+            | TASKS_UPDATE
+            | TASKS_CANCEL
+            | TASKS_LIST
+            | SKILLS_LIST
+            | SKILLS_GET
+            | DIRECTORY_READ
+            | CANCELLED
+            | PROGRESS
+            | TASK_STATUS
+            | ROOTS_CHANGED
+    )
 }
 
 /// Whether a frame of this method may come without an id: in every revision exactly the notifications' names begin so

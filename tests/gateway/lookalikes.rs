@@ -65,6 +65,11 @@ fn confused(answer: &Answer, what: &Value) {
     assert_eq!(answer.status, 400, "{what}: {answer:?}");
     let refusal = answer.refusal();
     assert_eq!(refusal, (-32600, "confusable_member".to_owned()), "{what}");
+    // Only a request has an id that an answer can name; of a batch it is that of the one.
+    if what.is_object() {
+        let id = what.get("method").and(what.get("id"));
+        assert_eq!(answer.id(), id.map(Value::to_string), "{what}");
+    }
 }
 
 #[tokio::test]
@@ -190,12 +195,17 @@ async fn msg_3_in_initialize_in_notifications_and_in_answers() {
         let body = open(&params);
         confused(&scene.post(legacy, &body).await, &body);
     }
+    // A value that is none hides no name that is none.
+    let mut params = sound.clone();
+    params["_meta"] = json!(null);
+    params["ProtocolVersion"] = json!("2024-11-05");
+    let body = open(&params);
+    confused(&scene.post(legacy, &body).await, &body);
     assert_eq!(scene.post(legacy, &open(&sound)).await.status, 200);
     for body in [
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1, "RequestId": 2}}),
         json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "Progress": 2}}),
         json!({"jsonrpc": "2.0", "id": "x", "result": {"Action": "accept"}}),
-        json!({"jsonrpc": "2.0", "id": "x", "error": {"code": 1, "message": "m", "Message": "n"}}),
     ] {
         confused(&scene.post(legacy, &body).await, &body);
     }
@@ -207,7 +217,29 @@ async fn msg_3_in_initialize_in_notifications_and_in_answers() {
     other["params"]["Name"] = json!("x");
     let batch = json!([call, other]);
     confused(&scene.post(&old, &batch).await, &batch);
+    let told =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"RequestId": 1}});
+    let batch = json!([call, told]);
+    confused(&scene.post(&old, &batch).await, &batch);
     assert!(scene.notes.heard("tools/call").is_empty());
+}
+
+#[tokio::test]
+async fn msg_3_what_vendors_say_in_messages_of_their_own_is_data() {
+    let scene = Scene::new().await;
+    let [legacy, _] = &scene.clients;
+    let told = json!({"jsonrpc": "2.0", "method": "notifications/com.example/x", "params": {"Status": "x"}});
+    assert_eq!(scene.post(legacy, &told).await.status, 202);
+    let asked =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "com.example/x", "params": {"Level": 1}});
+    let answer = scene.post(legacy, &asked).await;
+    assert_eq!(
+        (answer.status, answer.error()["code"].as_i64()),
+        (200, Some(-32601))
+    );
+    // But what every message has is the protocol's in theirs, too.
+    let traced = json!({"jsonrpc": "2.0", "id": 1, "method": "com.example/x", "params": {"_meta": {"Traceparent": "x"}}});
+    confused(&scene.post(legacy, &traced).await, &traced);
 }
 
 #[tokio::test]

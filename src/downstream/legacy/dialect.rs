@@ -19,7 +19,7 @@ use crate::{
     downstream::{
         Answer, Door, Inbound, Next, Told,
         exchange::{Exchange, Wording},
-        extensions, invalid,
+        extensions, invalid, named_in_answer,
         problem::{Problem, problem},
         read::{self, BadParams, Head},
         wants::{Accepts, progress_token},
@@ -84,9 +84,19 @@ impl<'a> Legacy<'a> {
         }
     }
 
-    /// A response must answer a request of ours that is open in its session (PROTOCOL C1.4).
+    /// A response must answer a request of ours that is open in its session (PROTOCOL C1.4). One that is no answer, for the
+    /// names in it, ends the question all the same: nobody sends a response twice.
     pub(in crate::downstream) fn response(&self, inbound: &Inbound, response: Response) -> Answer {
-        match self.session(inbound, None) {
+        let session = self.session(inbound, None);
+        if let Err(problem) = named_in_answer(&response) {
+            if let Ok(session) = session {
+                let Response { id, .. } = response;
+                let body = Err((*problem.error).clone());
+                session.asks.answer(Response { id, body });
+            }
+            return problem.into();
+        }
+        match session {
             Ok(session) if session.asks.answer(response) => Answer::Accepted,
             Ok(_) => {
                 let error = RpcError::new(
@@ -131,7 +141,7 @@ impl<'a> Legacy<'a> {
         let requests = requests.into_iter().map(|request| {
             self.door.curfew.observed_by(async move {
                 let params = request.params.clone().unwrap_or(Json::empty_object());
-                let head = read::head(&params);
+                let head = read::head(&request.method, &params);
                 let next = self.in_session(inbound, session, request, &params, head);
                 next.answer(self.door, inbound.address).await
             })

@@ -7,7 +7,8 @@ use super::{
     state_of, usual,
 };
 use crate::harness::{
-    Gateway, Pairing, Play, Says, Turn, Upstream, again, member, members, parse, text_result, tool,
+    Gateway, Pairing, Play, Revision, Says, Turn, Upstream, again, member, members, parse,
+    text_result, tool,
 };
 
 /// What the server got, as its tool tells it.
@@ -346,4 +347,31 @@ async fn that_an_elicitation_is_complete_is_told_to_its_own_client_by_our_id() {
     assert_eq!(told.len(), 1, "{talk:?}");
     assert_eq!(&told[0]["params"]["elicitationId"], id);
     assert_eq!(talk.answer.text(), "done");
+}
+
+#[tokio::test]
+async fn msg_3_an_answer_that_is_refused_for_a_name_ends_its_question() {
+    for upstream in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let pair = Pairing::of(Revision::V2025_11_25, upstream);
+        let notes = asking(pair, &[FORM]);
+        let (_gateway, client) = pair.able(&notes, ALL).await;
+        let mut talk = client.call("notes_ask", "{}").begin().await;
+        let question = talk.hear().await;
+        let said = r#"{"action":"accept","content":{"name":"Ada"},"_Meta":{}}"#;
+        let refused = client.reply(&question, ("result", said)).await;
+        assert_eq!(refused.status, 400);
+        assert_eq!(refused.refusal(), (-32600, "confusable_member".to_owned()));
+        // Nobody sends a response twice, so nobody waits for one.
+        let answer = talk.rest().await;
+        assert!(!answer.message().contains("Ada"), "{answer:?}");
+        // What a form holds is data.
+        let talk = client.call("notes_ask", "{}").answering(|_, _| {
+            Says::Result(r#"{"action":"accept","content":{"name":"Ada","Name":"Bob"}}"#.to_owned())
+        });
+        let told = talk.await.answer.text();
+        assert!(
+            told.contains("Ada") && !told.contains("confusable"),
+            "{told}"
+        );
+    }
 }
