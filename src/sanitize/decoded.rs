@@ -10,8 +10,10 @@ use fearless_simd::{Level, Simd, dispatch, prelude::*};
 use unicode_normalization::UnicodeNormalization;
 
 use super::{
+    hidden::may_be_unseen,
     readable::{self, TEXT, is_text},
     survey::{BLOCK, Encoded, Form, Found, Marks, Survey, all_places, bits, places},
+    terminal::between,
     work::looked,
 };
 
@@ -45,8 +47,9 @@ impl Decoded {
         self.clear();
         let bytes = text.as_bytes();
         for encoded in &survey.encoded {
-            self.run(bytes, encoded);
+            self.run(&bytes[encoded.run.clone()], encoded.form, &encoded.run);
         }
+        self.wrapped(bytes, &survey.encoded);
         tokens(bytes, &survey.percent, is_hex_pair, |token| {
             self.percent(bytes, token);
         });
@@ -70,9 +73,52 @@ impl Decoded {
         self.text.push('\n');
     }
 
+    /// The same, and once more without what is not seen and what only a terminal sees, which may be what splits a key.
+    fn add_escaped(&mut self, text: &str, source: &Range<usize>) {
+        self.add(text, source);
+        let mut seen = String::new();
+        between(text, |part| {
+            seen.extend(part.chars().filter(|ch| !may_be_unseen(*ch)))
+        });
+        if seen.len() < text.len() {
+            self.add(&seen, source);
+        }
+    }
+
+    /// Runs of Base64 that are the lines of one text, as programs wrap it: all of one length, but for the last.
+    fn wrapped(&mut self, text: &[u8], all: &[Encoded]) {
+        let mut rest = all;
+        while let [first, after @ ..] = rest {
+            let follows = |(one, two): &(&Encoded, &Encoded)| {
+                let width = first.run.len();
+                let between = &text[one.run.end..two.run.start];
+                matches!(between, b"\n" | b"\r\n")
+                    && one.run.len() == width
+                    && two.run.len() <= width
+            };
+            let lines = 1 + rest.iter().zip(after).take_while(follows).count();
+            let mut source = first.run.start..rest[lines - 1].run.end;
+            let last = last_line(&text[source.end..], first.run.len());
+            // A single line is one of several where it is as long as programs make them.
+            if lines > 1 || (last > 0 && first.run.len() >= WIDTH) {
+                source.end += last;
+                let joined: Vec<u8> = text[source.clone()]
+                    .iter()
+                    .filter(|byte| !matches!(byte, b'\r' | b'\n'))
+                    .copied()
+                    .collect();
+                let form = match first.form {
+                    Form::Hexadecimal => Form::Either,
+                    form => form,
+                };
+                self.run(&joined, form, &source);
+            }
+            rest = &rest[lines..];
+        }
+    }
+
     /// A run of characters of Base64, which are hexadecimal digits too, perhaps.
-    fn run(&mut self, text: &[u8], Encoded { run, form }: &Encoded) {
-        let piece = &text[run.clone()];
+    fn run(&mut self, piece: &[u8], form: Form, source: &Range<usize>) {
         looked(piece.len());
         let hexadecimal = match form {
             Form::Hexadecimal => true,
@@ -85,7 +131,7 @@ impl Decoded {
                 let pairs = piece.chunks_exact(2);
                 self.bytes
                     .extend(pairs.map(|pair| nibble(pair[0]) << 4 | nibble(pair[1])));
-                self.printed(run);
+                self.printed(source);
             }
             // Nothing comes of them as Base64.
             return;
@@ -110,7 +156,7 @@ impl Decoded {
             last[..rest.len()].copy_from_slice(rest);
             self.bytes
                 .extend_from_slice(&three(&last)[..(rest.len() * 3 / 4).min(3)]);
-            self.printed(run);
+            self.printed(source);
         }
     }
 
@@ -174,7 +220,7 @@ impl Decoded {
                 at += 1;
             }
         }
-        self.add(&String::from_utf8_lossy(&bytes), &token);
+        self.add_escaped(&String::from_utf8_lossy(&bytes), &token);
         self.bytes = bytes;
     }
 
@@ -183,17 +229,22 @@ impl Decoded {
         looked(piece.len());
         let mut plain = String::with_capacity(piece.len());
         let mut rest = piece;
+        // Of a pair of surrogates the first.
+        let mut high = None;
         while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
             plain.push_str(&rest[..at]);
             rest = &rest[at + 1..];
             if is_unicode_escape(rest.as_bytes()) {
-                let unit = u32::from_str_radix(&rest[1..5], 16).unwrap_or(0);
-                plain.extend(char::from_u32(unit));
+                let unit = u16::from_str_radix(&rest[1..5], 16).unwrap_or(0);
+                let before = high.take().filter(|_| at == 0);
+                let units = before.into_iter().chain([unit]);
+                plain.extend(char::decode_utf16(units).flatten());
+                high = Some(unit).filter(|unit| matches!(unit, 0xD800..=0xDBFF));
                 rest = &rest[5..];
             }
         }
         plain.push_str(rest);
-        self.add(&plain, &token);
+        self.add_escaped(&plain, &token);
     }
 
     /// Letters and digits in forms that read as others: full width, mathematical, circled (NFKC).
@@ -220,6 +271,26 @@ impl Decoded {
                 self.add(&plain, &(start..end));
             }
         }
+    }
+}
+
+/// The least width to which programs wrap Base64.
+const WIDTH: usize = 60;
+
+/// How long the last line is of what is wrapped to this width, with the line end before it, where it is too short to be a run.
+fn last_line(text: &[u8], width: usize) -> usize {
+    let end = match text {
+        [b'\n', ..] => 1,
+        [b'\r', b'\n', ..] => 2,
+        _ => return 0,
+    };
+    let part =
+        |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_');
+    let line = text[end..].iter().take(width).take_while(part).count();
+    if line == 0 || line == width {
+        0
+    } else {
+        end + line
     }
 }
 
@@ -382,6 +453,54 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn what_is_not_seen_in_a_form_splits_nothing() {
+        for form in [
+            "AKIAIOSF\\u200bODNN7EXAMPLX",
+            "AKIAIOSF\\u001b[31mODNN7EXAMPLX",
+            "AKIAIOSF\\u0008ODNN7EXAMPLX",
+            "AKIAIOSF\\udb40\\udc41ODNN7EXAMPLX",
+            "AKIAIOSF%E2%80%8BODNN7EXAMPLX",
+            "AKIAIOSF%1B[31mODNN7EXAMPLX",
+            "AKIAIOSF%C2%9B31mODNN7EXAMPLX",
+            // What no sequence takes away is kept as it stands.
+            "\\u001b]AKIAIOSFODNN7EXAMPLX",
+            "\\u001b[31mAKIAIOSFODNN7EXAMPLX",
+        ] {
+            let read = decoded(&format!("see {form} there"));
+            assert!(read.text.contains(KEY), "{form}: {:?}", read.text);
+        }
+        // Pairs are one character, and half a pair is none.
+        let pair = decoded("\\ud835\\udc00\\ud835x\\udc00\\u0041");
+        assert_eq!(pair.text, "\u{1d400}xA\n");
+    }
+
+    #[test]
+    fn base64_is_read_across_its_lines() {
+        let text = format!(
+            "{}{KEY} and so on",
+            "a line that is long enough. ".repeat(2)
+        );
+        let one = general_purpose::STANDARD.encode(&text);
+        for (width, end) in [(76, "\n"), (64, "\r\n"), (24, "\n"), (88, "\n")] {
+            let lines: Vec<_> = one
+                .as_bytes()
+                .chunks(width)
+                .map(|line| std::str::from_utf8(line).unwrap())
+                .collect();
+            let wrapped = lines.join(end);
+            let text = format!("see:\n{wrapped}\nand more");
+            let read = decoded(&text);
+            let at = read.text.find(KEY);
+            let at = at.unwrap_or_else(|| panic!("{text}: {:?}", read.text));
+            let source = read.source(at);
+            assert!(wrapped.contains(&text[source.clone()]), "{source:?}");
+        }
+        // Words and numbers that stand in lines are no text of one width.
+        let lines = "aGVsbG8gd29ybGQgaGVsbG8\nd29ybGQgaGVsbG8gd29ybGQgaGVsbG8";
+        assert_eq!(decoded(lines).pieces.len(), 2);
     }
 
     #[test]

@@ -90,6 +90,11 @@ impl Detector for Hidden {
     }
 }
 
+/// Whether a character may be one that is not seen, whatever stands beside it.
+pub(super) fn may_be_unseen(ch: char) -> bool {
+    tables::kind(ch).is_some()
+}
+
 /// Which rule finds that kind.
 fn rule(kind: Kind) -> usize {
     match kind {

@@ -98,3 +98,17 @@ impl Detector for Terminal {
         }
     }
 }
+
+/// Tells what stands between control characters, and between the sequences of colours and cursors that some of them introduce.
+pub(super) fn between(text: &str, mut each: impl FnMut(&str)) {
+    let mut from = 0;
+    while let Some(at) = search::next(text.as_bytes(), from) {
+        each(&text[from..at]);
+        from = match sequence::read(text, at) {
+            (Family::Csi, end) => end,
+            // What else a terminal takes along need not be what was split.
+            _ => at + text[at..].chars().next().map_or(1, char::len_utf8),
+        };
+    }
+    each(&text[from..]);
+}

@@ -167,7 +167,17 @@ fn decoded_forms_are_replaced_as_a_whole() {
     let percent = "KEY%31%32345678";
     let wide = "ＫＥＹ12345678";
     let escaped = r"\\u004bEY12345678";
+    let line = STANDARD.encode(format!(
+        "{}{KEY}",
+        "a line of fifty-one characters, for all of it to be "
+    ));
+    let (first, last) = line.split_at(76);
+    let wrapped = format!(r"{first}\n{}", last.trim_end_matches('='));
     for form in [
+        &wrapped,
+        r"KEY12\\u200b345678",
+        r"KEY12\\u001b[31m345678",
+        "KEY12%E2%80%8B345678",
         once.trim_end_matches('='),
         twice.trim_end_matches('='),
         percent,
