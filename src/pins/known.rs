@@ -3,7 +3,7 @@
 use aws_lc_rs::digest::{SHA256, digest};
 
 use crate::{
-    json::{Edits, Fate, Json, canonical},
+    json::{Edits, Fate, Json, Node, canonical},
     protocol::methods::ListKind,
 };
 
@@ -26,7 +26,7 @@ impl Known {
             return Self::of(raw);
         }
         let mut edits = Edits::new();
-        let fate = |key: &str, _: crate::json::Node<'_>| match key {
+        let fate = |key: &str, _: Node<'_>| match key {
             "size" => Fate::Remove,
             _ => Fate::Keep,
         };
@@ -34,8 +34,8 @@ impl Known {
         let sized = raw.splice(&edits);
         let mut edits = Edits::new();
         if let Some(annotations) = sized.root().member("annotations") {
-            let fate = |key: &str, _: crate::json::Node<'_>| match key {
-                "lastModified" => Fate::Remove,
+            let fate = |key: &str, value: Node<'_>| match key {
+                "lastModified" if is_time(value) => Fate::Remove,
                 _ => Fate::Keep,
             };
             edits.members(annotations, fate, &[]);
@@ -57,4 +57,13 @@ impl Known {
             text: (text.len() <= KEPT).then(|| Json::composed(text.into())),
         }
     }
+}
+
+/// Whether a value is a date, or a time of one, and has no room for anything else: whatever more it said nobody would notice.
+fn is_time(value: Node<'_>) -> bool {
+    let text = value.as_str().unwrap_or_default();
+    let in_brackets = text.contains('[');
+    let is_moment = text.parse::<jiff::Timestamp>().is_ok();
+    // Servers leave out the zone, and the time of day.
+    !in_brackets && (is_moment || text.parse::<jiff::civil::DateTime>().is_ok())
 }
