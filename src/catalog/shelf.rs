@@ -70,8 +70,11 @@ impl Shelf {
                 Some(item) => Ok(Some((*item).clone())),
                 None => checker.check(raw).map(|item| item.map(Arc::new)),
             };
+            // A name is its first definition's, broken or not: that is the one which is pinned (CAT-2).
+            let name = raw.root().member(kind.key()).and_then(Node::as_str);
+            let is_first = name.is_none_or(|name| seen.insert(name));
             match checked {
-                Ok(Some(item)) if seen.insert(item.route.local.clone()) => {
+                Ok(Some(item)) if is_first => {
                     if let Some(doubt) = item.doubt {
                         reports.add_raw(raw, Reason::Doubt(doubt));
                     }

@@ -376,7 +376,7 @@ impl Now {
                 };
                 kept.insert(raw.clone(), known.clone());
                 let key = (kind.member(), Arc::from(&*name));
-                // Of two of one name the first is offered.
+                // Of two of one name the first is offered, or none.
                 now.items.entry(key).or_insert(known);
             }
         }

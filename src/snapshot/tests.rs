@@ -369,6 +369,23 @@ async fn cat_2_what_is_approved_reaches_the_lists_that_are_one_principals_own() 
     assert!(!leads(&world.seen_by(&ben), "a_z"));
 }
 
+#[tokio::test(start_paused = true)]
+async fn cat_2_what_stands_behind_a_broken_definition_of_its_name_never_takes_its_place() {
+    let (world, _ledger) = pinned(None);
+    let broken = r#"{"name":"x","inputSchema":[]}"#;
+    let broken = Json::parse(Bytes::from(broken), &Limits::LIST).unwrap();
+    let offered = ["old", "new"].map(|says| {
+        let mut contribution = saying(&[("x", says), ("y", "old")]);
+        let behind = contribution.tools.items.iter().cloned();
+        contribution.tools.items = std::iter::once(broken.clone()).chain(behind).collect();
+        world.publish(&id(), contribution);
+        let now = world.load();
+        (leads(&now, "a_x"), leads(&now, "a_y"))
+    });
+    // The first is what was pinned, so that nobody would notice what becomes of the second.
+    assert_eq!(offered, [(false, true); 2]);
+}
+
 #[test]
 fn cat_2_whose_lists_are_just_being_judged_is_found_when_all_are_judged_again() {
     let world = Arc::new(world());
