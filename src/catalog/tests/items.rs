@@ -28,6 +28,25 @@ fn with_schema(name: &str, members: &str) -> String {
 }
 
 #[test]
+fn cat_2_a_name_is_its_first_definitions_broken_or_not() {
+    let good = with_schema("t", "");
+    let other = with_schema("t", r#","title":"another""#);
+    let broken = r#"{"name":"t","inputSchema":[]}"#.to_owned();
+    let wrong = Reason::WrongType("inputSchema");
+    let bounds = CatalogBounds::default;
+    for (definitions, names, reasons) in [
+        ([&good, &good], &["t"][..], [Reason::Repeated].to_vec()),
+        ([&good, &other], &["t"], [Reason::Repeated].to_vec()),
+        ([&good, &broken], &["t"], [wrong.clone()].to_vec()),
+        ([&broken, &good], &[], [wrong, Reason::Repeated].to_vec()),
+    ] {
+        let offered = offered(bounds(), &definitions.map(String::clone));
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        assert_eq!(offered, (names, reasons), "{definitions:?}");
+    }
+}
+
+#[test]
 fn cat_5_a_bad_definition_is_left_out_and_the_others_stay() {
     let bad = [
         (
