@@ -360,8 +360,8 @@ impl Log {
         self.storage.usage(&self.directory)
     }
 
-    /// Removes segments whose last change is older than is kept; that they are gone is recorded before they are. The one that
-    /// is written to stays, and the one before it.
+    /// Removes segments whose last change is older than is kept; that they are gone is recorded, and signed, before they
+    /// are: anybody who can write the files could say so. The one that is written to stays, and the one before it.
     fn retire(&mut self) -> io::Result<()> {
         if !self.storage.keeps_files() {
             return Ok(());
@@ -386,6 +386,7 @@ impl Log {
         let event = retention_event(&old, &last);
         self.write(std::slice::from_ref(&event))?;
         self.unsynced.push_back(event);
+        self.sign()?;
         if let Some(syncing) = self.syncing() {
             let result = syncing.wait();
             self.synced(&syncing, &result)?;

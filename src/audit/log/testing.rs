@@ -9,10 +9,10 @@ use std::{
         atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
     thread,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
-use super::{Appender, Event, Storage, Usage, event};
+use super::{Appender, Event, Storage, Usage, event, segments};
 use crate::audit::chain::Origin;
 
 /// A disk that fails when told to.
@@ -136,6 +136,14 @@ pub(in crate::audit) fn origin() -> Origin {
         node: "node".to_owned(),
         boot: "boot".to_owned(),
     }
+}
+
+/// Makes the oldest segment one that is kept too long; where it is.
+pub(in crate::audit) fn age_oldest(directory: &Path) -> PathBuf {
+    let oldest = segments(directory).unwrap().remove(0).path;
+    let file = OpenOptions::new().write(true).open(&oldest).unwrap();
+    file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    oldest
 }
 
 pub(in crate::audit) fn happened(n: usize) -> Event {

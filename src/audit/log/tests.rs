@@ -3,7 +3,7 @@
 use std::{fs, sync::atomic::Ordering::Relaxed, thread};
 
 use super::{
-    testing::{Faulty, Shared, happened, origin},
+    testing::{Faulty, Shared, age_oldest, happened, origin},
     *,
 };
 use crate::audit::chain::{Hash, Line};
@@ -242,4 +242,26 @@ fn whole_segments_are_removed_after_their_time_and_that_is_recorded() {
     let text = fs::read_to_string(&left[1].path).unwrap();
     assert!(text.contains(r#""event":"retention""#), "{text}");
     assert!(text.contains(r#""last_hash":""#), "{text}");
+}
+
+/// SECURITY AUD-10: else nobody could tell retention from somebody who can write the files.
+#[test]
+fn no_segment_is_removed_before_the_record_of_it_is_signed() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let (mut log, _) = open(&disk, directory.path(), Cuts::default());
+    for n in 0..2 {
+        log.append(vec![happened(n)]).unwrap();
+        log.rotate().unwrap();
+    }
+    let oldest = age_oldest(directory.path());
+    log.tidy().unwrap();
+    assert!(!oldest.exists());
+    let newest = segments(directory.path()).unwrap().pop().unwrap().path;
+    let text = fs::read_to_string(newest).unwrap();
+    let last = text
+        .lines()
+        .map(|line| Line::parse(line.as_bytes()).unwrap());
+    assert!(last.last().unwrap().event.starts_with(CHECKPOINT), "{text}");
+    assert_eq!(log.durable(), log.written());
 }

@@ -35,6 +35,13 @@ pub enum Kind {
         /// The last of them.
         to: u64,
     },
+    /// Records that are not there, and a record of their removal that no checkpoint covers.
+    RemovalNotSigned {
+        /// The last of them.
+        to: u64,
+        /// The record that says so.
+        by: u64,
+    },
     /// It does not come after the one before: moved, doubled, or put in.
     OutOfOrder {
         /// The number of the one before.
@@ -88,6 +95,7 @@ impl Kind {
             Self::Changed => "changed",
             Self::Broken => "broken_chain",
             Self::Missing { .. } => "missing",
+            Self::RemovalNotSigned { .. } => "removal_not_signed",
             Self::OutOfOrder { .. } => "out_of_order",
             Self::Foreign => "foreign_process",
             Self::NotAgain => "not_written_again",
@@ -116,6 +124,10 @@ impl fmt::Display for Kind {
             ),
             Self::Missing { from, to } if from == to => write!(f, "record {from} is missing"),
             Self::Missing { from, to } => write!(f, "records {from} to {to} are missing"),
+            Self::RemovalNotSigned { to, by } => write!(
+                f,
+                "the records up to {to} are missing, and no checkpoint covers record {by}, which says that they were kept long enough"
+            ),
             Self::OutOfOrder { after } => write!(
                 f,
                 "this record stands after record {after}: it was moved, doubled or put in"

@@ -92,6 +92,8 @@ struct Verifier<'a> {
     tree: Option<Tree>,
     /// What the first record of all names as the one before, where that is not there any more.
     removed: Option<Place>,
+    /// The record that says that it was removed. It counts once a checkpoint covers it: who can write the file could write it.
+    retained: Option<u64>,
     /// Events that have to come again, in this order, since the segment they stood in was given up.
     again: VecDeque<Vec<u8>>,
     /// The segment before.
@@ -124,6 +126,7 @@ impl<'a> Verifier<'a> {
             boot: String::new(),
             tree: None,
             removed: None,
+            retained: None,
             again: VecDeque::new(),
             before: None,
             file: PathBuf::new(),
@@ -289,6 +292,7 @@ impl<'a> Verifier<'a> {
             self.fault(Some(line.seq), Kind::Broken);
             return;
         }
+        self.retained = self.retained.filter(|seq| *seq <= from);
         // What is written again may be as was kept elsewhere, where what was given up is not; and what was is no record now.
         self.report.outside = self.report.outside.map(|seq| seq.min(from));
         let faults = &mut self.report.faults;
@@ -357,6 +361,10 @@ impl<'a> Verifier<'a> {
         }
         self.report.checkpoints += 1;
         self.report.signed = told.last;
+        // One that a gateway only went on from is chained to what it signed, and not signed.
+        if self.retained.is_some_and(|seq| seq >= checkpoint.first) {
+            self.removed = None;
+        }
     }
 
     fn retention(&mut self, line: &Line<'_>) {
@@ -365,7 +373,7 @@ impl<'a> Verifier<'a> {
             && told.last == removed.seq
             && Hash::parse(told.last_hash.as_bytes()) == Some(removed.hash)
         {
-            self.removed = None;
+            self.retained = Some(line.seq);
         }
     }
 
@@ -386,13 +394,14 @@ impl<'a> Verifier<'a> {
     fn end(mut self) -> Report {
         let last = self.last.unwrap_or(Place::START);
         if let Some(removed) = self.removed {
-            self.fault(
-                None,
-                Kind::Missing {
-                    from: 1,
-                    to: removed.seq,
-                },
-            );
+            let to = removed.seq;
+            let kind =
+                self.retained
+                    .map_or(Kind::Missing { from: 1, to }, |by| Kind::RemovalNotSigned {
+                        to,
+                        by,
+                    });
+            self.fault(None, kind);
         }
         if !self.again.is_empty() {
             self.fault(None, Kind::NotAgain);

@@ -237,6 +237,56 @@ fn whole_segments_that_are_gone_are_missed_unless_their_removal_was_recorded() {
     assert_eq!(report.faults, []);
 }
 
+/// SECURITY AUD-3, AUD-10: anybody who can write the files can say that it was retention.
+#[test]
+fn a_removal_counts_only_where_the_record_of_it_is_signed() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_, text) = SigningKey::generate();
+    let key = || SigningKey::parse(&text).unwrap();
+    let open = || {
+        let disk = Arc::new(Shared(Arc::new(Faulty::default())));
+        let cuts = Cuts {
+            segment: 2_000,
+            ..Cuts::default()
+        };
+        Log::open(disk, directory.path(), origin(), key(), cuts)
+            .unwrap()
+            .0
+    };
+    let mut log = open();
+    for n in 0..30 {
+        log.append(vec![happened(n)]).unwrap();
+    }
+    log.sign().unwrap();
+    sync(&mut log);
+    let outside: Vec<Signed> = std::iter::from_fn(|| log.take_checkpoint()).collect();
+    let all = segments(directory.path()).unwrap();
+    fs::remove_file(&all[0].path).unwrap();
+    let first = fs::read_to_string(&all[1].path).unwrap();
+    let first = Line::parse(first.lines().next().unwrap().as_bytes()).unwrap();
+    let (to, hash) = (first.seq - 1, first.prev);
+    let forged = format!(
+        r#"{{"event":"retention","retention":{{"last":{to},"last_hash":"{hash}","segments":[]}},"v":1}}"#
+    );
+    let newest = &all.last().unwrap().path;
+    let mut text = fs::read(newest).unwrap();
+    let place = link(&mut text, forged.as_bytes(), &log.written(), &origin());
+    drop(log);
+    fs::write(newest, text).unwrap();
+    let kinds = || {
+        let report = verify(directory.path(), &[key().public()], &outside, |_| {}).unwrap();
+        let faults = report.faults.into_iter();
+        faults.map(|fault| fault.kind).collect::<Vec<_>>()
+    };
+    let not_signed = Kind::RemovalNotSigned { to, by: place.seq };
+    assert_eq!(kinds(), [not_signed]);
+    // Nor is it signed by a gateway that goes on after it: what that signs begins with its own records.
+    let mut log = open();
+    log.append(vec![happened(30)]).unwrap();
+    log.sign().unwrap();
+    assert_eq!(kinds(), [not_signed]);
+}
+
 /// SECURITY AUD-7
 #[test]
 fn a_segment_that_was_given_up_is_whole_if_its_records_come_again() {
