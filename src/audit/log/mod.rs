@@ -28,7 +28,7 @@ pub(in crate::audit) use segment::INDEX;
 pub use segment::{EXTENSION, Segment, segments};
 pub(in crate::audit) use told::event;
 pub(crate) use told::is_of_the_log;
-pub(super) use told::{CHECKPOINT, SEGMENT};
+pub(super) use told::{CHECKPOINT, RETENTION, SEGMENT, is_void_unless_durable};
 
 use disk::Awaited;
 use told::{Begin, checkpoint_event, retention_event, segment_event};
@@ -408,14 +408,14 @@ impl Log {
             return Ok(());
         }
         // As if nothing after the last durable record had been: it is written again, as what follows. Checkpoints and
-        // beginnings spoke of hashes that are no more.
+        // beginnings spoke of hashes that are no more, and nothing was removed yet of what was to be.
         self.written = self.synced;
         self.tree = Tree::default();
         let durable = self.synced.seq;
         self.checkpoints
             .retain(|signed| signed.checkpoint.last.seq <= durable);
         let mut again: Vec<Event> = mem::take(&mut self.unsynced).into();
-        again.retain(|event| !is_of_the_log(event));
+        again.retain(|event| !is_void_unless_durable(event));
         let given_up = Some(self.synced);
         let begun = self.begin(Begin {
             opens: false,

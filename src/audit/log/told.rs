@@ -87,10 +87,19 @@ pub(crate) fn is_of_the_log(event: &[u8]) -> bool {
     event.starts_with(CHECKPOINT) || event.starts_with(SEGMENT)
 }
 
+/// Whether an event is not written again after a sync that failed: it spoke of hashes that are no more, or of a removal that
+/// waited for that sync.
+pub(in crate::audit) fn is_void_unless_durable(event: &[u8]) -> bool {
+    is_of_the_log(event) || event.starts_with(RETENTION)
+}
+
 /// How the event of a checkpoint begins, and no other.
 pub(in crate::audit) const CHECKPOINT: &[u8] = b"{\"checkpoint\":{";
 /// How the event of a segment's beginning begins, and no other.
 pub(in crate::audit) const SEGMENT: &[u8] = b"{\"event\":\"segment\",\"segment\":{";
+
+/// How the event of removed segments begins, and no other.
+pub(in crate::audit) const RETENTION: &[u8] = b"{\"event\":\"retention\",\"retention\":{";
 
 pub(in crate::audit) fn event(fill: impl FnOnce(&mut Object<'_>)) -> Event {
     let mut text = String::with_capacity(512);

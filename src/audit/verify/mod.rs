@@ -26,7 +26,7 @@ use super::{
     chain::{Hash, Line, Place, Tree},
     entry::Entry,
     key::{Checkpoint, VerifyingKey},
-    log::{CHECKPOINT, SEGMENT, Segment, Signed, is_of_the_log, segments},
+    log::{CHECKPOINT, RETENTION, SEGMENT, Segment, Signed, is_void_unless_durable, segments},
 };
 use reading::{Hashed, Piece};
 
@@ -283,7 +283,7 @@ impl<'a> Verifier<'a> {
             goes_on |= here;
             if old.seq > from {
                 self.report.records -= 1;
-                if !is_of_the_log(old.event) {
+                if !is_void_unless_durable(old.event) {
                     again.push_back(old.event.to_vec());
                 }
             }
@@ -446,8 +446,6 @@ impl<'a> Verifier<'a> {
     }
 }
 
-/// How the event of removed segments begins, and no other.
-const RETENTION: &[u8] = b"{\"event\":\"retention\",\"retention\":{";
 /// The reasons of a segment over which checkpoints do not reach back.
 const ANEW: [&str; 4] = [GIVEN_UP, "first", "recovery", "opened"];
 /// The reason of a segment that begins since the one before was given up.

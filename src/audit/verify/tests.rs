@@ -8,7 +8,7 @@ use crate::audit::{
     key::SigningKey,
     log::{
         Cuts, Log,
-        testing::{Faulty, Shared, happened, origin},
+        testing::{Faulty, Shared, age_oldest, happened, origin},
     },
 };
 
@@ -368,6 +368,35 @@ fn the_removal_of_a_segment_that_was_given_up_is_recorded_by_where_the_next_goes
     let report = verify(directory.path(), &[public], &[], |_| {}).unwrap();
     assert_eq!((report.first, report.segments), (7, 2));
     assert_eq!(report.faults, []);
+}
+
+/// SECURITY AUD-7, AUD-10: what was not removed after all is removed later, and told then.
+#[test]
+fn a_log_is_whole_where_the_sync_of_a_removal_has_failed() {
+    use std::sync::atomic::Ordering::Relaxed;
+    let directory = tempfile::tempdir().unwrap();
+    let (key, _) = SigningKey::generate();
+    let public = key.public();
+    let faulty = Arc::new(Faulty::default());
+    let disk = Arc::new(Shared(faulty.clone()));
+    let (mut log, _) = Log::open(disk, directory.path(), origin(), key, Cuts::default()).unwrap();
+    faulty.keeps.store(true, Relaxed);
+    for n in 0..2 {
+        log.append(vec![happened(n)]).unwrap();
+        log.rotate().unwrap();
+    }
+    sync(&mut log);
+    let oldest = age_oldest(directory.path());
+    log.append(vec![happened(2)]).unwrap();
+    faulty.lying.store(1, Relaxed);
+    log.tidy().unwrap_err();
+    log.append(vec![happened(3)]).unwrap();
+    let report = || verify(directory.path(), &[public], &[], |_| {}).unwrap();
+    assert_eq!((report().first, report().faults), (1, vec![]));
+    assert!(oldest.exists());
+    log.tidy().unwrap();
+    assert!(!oldest.exists());
+    assert_eq!(report().faults, []);
 }
 
 #[test]
