@@ -9,6 +9,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::Response;
+use serde::Serialize;
 use tokio::{sync::mpsc, time::interval};
 
 use super::{asked::Bench, problem::Problem, reply};
@@ -55,6 +56,16 @@ pub(super) fn events(bench: &Bench, mut source: impl Source) -> Result<Response<
         }
     });
     Ok(reply::events(Body::channel(events, ())))
+}
+
+/// The event that tells of so many that are passed over, since the reader was too slow for them.
+pub(super) fn missed(missed: u64) -> Bytes {
+    event("missed", &Json::of(&Missed { missed }))
+}
+
+#[derive(Serialize)]
+struct Missed {
+    missed: u64,
 }
 
 /// One event of this name.

@@ -68,7 +68,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     Operation::get("search_audit", "/api/audit", Told::Json(describe::<audit::List>), audit::search, "Records of the audit log, the newest first.")
         .with(audit::SEARCH)
         .failing(&[404, 503]),
-    Operation::get("follow_audit", "/api/audit/follow", Told::Events(describe::<audit::Record>), audit::follow, "Records of the audit log as they are written, as events named `record`.")
+    Operation::get("follow_audit", "/api/audit/follow", Told::Events(describe::<audit::Record>), audit::follow, "Records of the audit log as they are written, as events named `record`; `missed` where retention was faster than whoever looks.")
         .with(audit::FOLLOW)
         .failing(&[404, 503]),
     Operation::get("follow_calls", "/api/calls/follow", Told::Events(describe::<live::Call>), live::follow, "Calls as they end, as events named `call`; `missed` where whoever looks was too slow.")

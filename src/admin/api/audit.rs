@@ -224,7 +224,9 @@ impl Source for Records {
                         return None;
                     }
                 };
-                let events: Vec<_> = batch.lines().filter_map(|line| self.told(line)).collect();
+                let missed = (batch.missed > 0).then(|| follow::missed(batch.missed));
+                let told = batch.lines().filter_map(|line| self.told(line));
+                let events: Vec<_> = missed.into_iter().chain(told).collect();
                 if !events.is_empty() {
                     return Some(events);
                 }
@@ -277,6 +279,33 @@ mod tests {
         assert_eq!((last(directory.path()).unwrap(), end.seq), (3, 3));
         let none = directory.path().join("none");
         assert!(Records::from_now_on(&none, &Filter::default()).is_err());
+    }
+
+    #[tokio::test]
+    async fn who_is_slower_than_retention_is_told_how_many_records_it_missed() {
+        let directory = tempfile::tempdir().unwrap();
+        let filter = Filter {
+            event: Some("call".to_owned()),
+            ..Filter::default()
+        };
+        let mut records = Records::from_now_on(directory.path(), &filter).unwrap();
+        let (text, _) = lines(&[
+            r#"{"event":"start"}"#,
+            r#"{"event":"call"}"#,
+            r#"{"event":"call"}"#,
+        ]);
+        // The first of them was in a segment that is gone.
+        let begin = memchr::memchr(b'\n', &text).unwrap() + 1;
+        let name = format!("{:020}-0000.jsonl", 2);
+        std::fs::write(directory.path().join(name), &text[begin..]).unwrap();
+        let told = records.next().await.unwrap();
+        assert_eq!(told[0], "event: missed\ndata: {\"missed\":1}\n\n");
+        assert_eq!(told.len(), 3);
+        assert!(
+            told[1..]
+                .iter()
+                .all(|event| event.starts_with(b"event: record\n"))
+        );
     }
 
     #[test]

@@ -37,12 +37,6 @@ pub(in crate::admin) struct Call<'a> {
     millis: u64,
 }
 
-/// So many calls were passed over.
-#[derive(Debug, Serialize)]
-struct Missed {
-    missed: u64,
-}
-
 pub(in crate::admin) fn follow(asked: Asked) -> Answer {
     let calls = Calls(asked.gateway.feed.watch());
     std::future::ready(follow::events(&asked.bench, calls)).boxed()
@@ -55,7 +49,7 @@ impl Source for Calls {
         async {
             let told = match self.0.next().await? {
                 Seen::Call(call) => event("call", &Json::of(&Call::of(&call))),
-                Seen::Missed(missed) => event("missed", &Json::of(&Missed { missed })),
+                Seen::Missed(missed) => follow::missed(missed),
             };
             Some(vec![told])
         }
