@@ -108,8 +108,8 @@ impl Decoded {
                     .copied()
                     .collect();
                 let form = match first.form {
-                    Form::Hexadecimal => Form::Either,
-                    form => form,
+                    Form::Hexadecimal | Form::Either => Form::Either,
+                    Form::Base64 => Form::Base64,
                 };
                 self.run(&joined, form, &source);
             }
