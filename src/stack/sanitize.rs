@@ -326,10 +326,7 @@ impl Watch {
     fn outcome(&self, outcome: Outcome, tail: Option<&mut Tail>) -> Result<Outcome, Error> {
         Ok(match outcome {
             Outcome::Complete(result) => Outcome::Complete(self.result(result, tail)?),
-            Outcome::Task(state) => {
-                let (state, _) = self.value(state, None, Reading::TASK)?;
-                Outcome::Task(state)
-            }
+            Outcome::Task(state) => Outcome::Task(self.fitting(state, None, Reading::TASK)?.0),
             Outcome::Failed(error) => Outcome::Failed(self.failed(error, tail)?),
             Outcome::InputRequired(asked) => {
                 let requests = match self.look(&asked.requests, None, Reading::REQUESTS) {
@@ -359,16 +356,27 @@ impl Watch {
     }
 
     fn result(&self, result: Json, tail: Option<&mut Tail>) -> Result<Json, Error> {
-        let before = self.terms.as_ref().map(|terms| (terms, result.clone()));
-        let (result, marks) = self.value(result, tail, self.result)?;
-        // What is taken out must not leave a result that its tool never gives (SECURITY 7).
+        let (result, marks) = self.fitting(result, tail, self.result)?;
+        Ok(marked(result, &marks))
+    }
+
+    /// A value that still fits its tool's schema: what is taken out must not leave a result that the tool never gives
+    /// (SECURITY 7).
+    fn fitting(
+        &self,
+        value: Json,
+        tail: Option<&mut Tail>,
+        reading: Reading,
+    ) -> Result<(Json, Marks), Error> {
+        let before = self.terms.as_ref().map(|terms| (terms, value.clone()));
+        let (value, marks) = self.value(value, tail, reading)?;
         if let Some((terms, before)) = before.filter(|_| !marks.is_empty())
             && fits(terms, &before)
-            && !fits(terms, &result)
+            && !fits(terms, &value)
         {
             return Err(Error::Blocked(Box::new(Blocked::whole("output_schema"))));
         }
-        Ok(marked(result, &marks))
+        Ok((value, marks))
     }
 
     fn failed(&self, error: RpcError, tail: Option<&mut Tail>) -> Result<RpcError, Error> {
@@ -392,9 +400,11 @@ impl Watch {
     }
 }
 
-/// Whether the structured content of a result, if it has any, is as its tool says.
+/// Whether the structured content of a result, or of the one inside the state of a task, is as its tool says, if there is any.
 fn fits(terms: &Terms, result: &Json) -> bool {
-    let structured = result.root().member("structuredContent");
+    let root = result.root();
+    let inside = || root.member("result")?.member("structuredContent");
+    let structured = root.member("structuredContent").or_else(inside);
     structured.is_none_or(|structured| look_through(result.len(), || terms.conforms(structured)))
 }
 

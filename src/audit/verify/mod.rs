@@ -369,11 +369,14 @@ impl<'a> Verifier<'a> {
 
     fn retention(&mut self, line: &Line<'_>) {
         let told = parse::<Retention>(line.event).map(|told| told.retention);
-        if let (Some(removed), Some(told)) = (self.removed, told)
-            && told.last == removed.seq
-            && Hash::parse(told.last_hash.as_bytes()) == Some(removed.hash)
-        {
-            self.retained = Some(line.seq);
+        if let (Some(removed), Some(told)) = (self.removed, told) {
+            // Of several segments that were to go some may be there yet: whoever removed them was stopped on the way.
+            let halfway = removed.seq < told.last;
+            let whole = told.last == removed.seq
+                && Hash::parse(told.last_hash.as_bytes()) == Some(removed.hash);
+            if halfway || whole {
+                self.retained = Some(line.seq);
+            }
         }
     }
 

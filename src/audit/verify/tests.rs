@@ -237,6 +237,35 @@ fn whole_segments_that_are_gone_are_missed_unless_their_removal_was_recorded() {
     assert_eq!(report.faults, []);
 }
 
+/// SECURITY AUD-10: who was killed while it removed segments leaves a log that is whole.
+#[test]
+fn a_removal_that_was_stopped_halfway_is_no_tampering() {
+    let directory = tempfile::tempdir().unwrap();
+    let (key, _) = SigningKey::generate();
+    let public = key.public();
+    let cuts = Cuts {
+        segment: 1,
+        ..Cuts::default()
+    };
+    let disk = Arc::new(Shared(Arc::new(Faulty::default())));
+    let (mut log, _) = Log::open(disk, directory.path(), origin(), key, cuts).unwrap();
+    for n in 0..6 {
+        log.append(vec![happened(n)]).unwrap();
+    }
+    let old = segments(directory.path()).unwrap();
+    for segment in &old[..3] {
+        let file = fs::OpenOptions::new().write(true).open(&segment.path);
+        let long_ago = std::time::SystemTime::UNIX_EPOCH;
+        file.unwrap().set_modified(long_ago).unwrap();
+    }
+    let third = fs::read(&old[2].path).unwrap();
+    log.tidy().unwrap();
+    assert!(old[..3].iter().all(|segment| !segment.path.exists()));
+    fs::write(&old[2].path, third).unwrap();
+    let report = verify(directory.path(), &[public], &[], |_| {}).unwrap();
+    assert_eq!((report.first, report.faults), (old[2].first, vec![]));
+}
+
 /// SECURITY AUD-3, AUD-10: anybody who can write the files can say that it was retention.
 #[test]
 fn a_removal_counts_only_where_the_record_of_it_is_signed() {

@@ -132,3 +132,41 @@ pairings! {
         assert!(counts.len() == 4 && counts.iter().all(|count| *count >= 5), "{came:?}");
     }
 }
+
+/// Issue 5, acceptance 4: the result of a task, too.
+#[tokio::test]
+async fn the_result_inside_a_task_fits_the_schema_or_does_not_come() {
+    const TASKS: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+    for (wants, comes) in [("falcon", false), ("", true)] {
+        let schema = format!(
+            r#"{{"type":"object","properties":{{"note":{{"type":"string","pattern":"{wants}"}}}}}}"#
+        );
+        let slow = format!(
+            r#"{{"name":"slow","inputSchema":{{"type":"object"}},"outputSchema":{schema}}}"#
+        );
+        let notes = Upstream::http(Revision::V2026_07_28)
+            .capabilities(r#"{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#)
+            .tools([slow])
+            .on("tools/call", |_| Play::Raw(
+                r#"{"jsonrpc":"2.0","id":$id,"result":{"resultType":"task","taskId":"local-7","status":"working","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttlMs":null,"pollIntervalMs":5}}"#.into(),
+            ))
+            .on("tasks/get", |_| Play::Result(format!(
+                r#"{{"taskId":"local-7","status":"completed","createdAt":"c","lastUpdatedAt":"l","ttlMs":60000,"result":{{"content":[],"structuredContent":{{"note":"{SECRET}"}}}}}}"#
+            )));
+        let gateway = Gateway::of()
+            .setting(RULE)
+            .upstream("notes", &notes)
+            .start()
+            .await;
+        let client = gateway.client_able(Revision::V2026_07_28, TASKS).await;
+        let made = client.call("notes_slow", "{}").await.value();
+        let asked = json!({"taskId": made["taskId"]}).to_string();
+        let answer = client.ask("tasks/get", &asked).await;
+        assert!(!answer.message().contains(SECRET), "{answer:?}");
+        if comes {
+            assert_eq!(answer.value()["result"]["structuredContent"]["note"], GONE);
+        } else {
+            assert_eq!(answer.refusal().1, "content_blocked", "{answer:?}");
+        }
+    }
+}
