@@ -221,7 +221,7 @@ impl Index {
             name,
             method,
             outcome,
-            decision,
+            decision: _,
             reason,
             finding,
             event,
@@ -234,7 +234,7 @@ impl Index {
             && self.names.may_hold(name.as_ref())
             && self.methods.may_hold(method.as_ref())
             && self.outcomes.may_hold(outcome.as_ref())
-            && self.decisions.may_hold(decision.as_ref())
+            && self.decisions.may_hold(filter.decision_told())
             && self.reasons.may_hold(reason.as_ref())
             && self.findings.may_hold(finding.as_ref())
             && self.events.may_hold(event.as_ref())

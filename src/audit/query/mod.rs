@@ -159,6 +159,9 @@ pub struct Scanned {
     pub bytes: u64,
 }
 
+/// The decision on whatever was let through.
+const PERMIT: &str = "permit";
+
 impl Filter {
     /// The same with each text as records have it: what a terminal would act upon is replaced there, and what is too long cut.
     pub fn as_written(&self) -> Self {
@@ -229,6 +232,7 @@ impl Filter {
     /// The longest text that stands in every line that matches, as it is written there.
     fn needle(&self) -> Option<Vec<u8>> {
         let mut filter = self.clone();
+        filter.decision = self.decision_told().cloned();
         let asked = filter.texts().into_iter().flatten();
         let longest = asked.max_by_key(|text| text.len())?;
         // It was cut as records cut, if it was too long.
@@ -247,6 +251,24 @@ impl Filter {
         })
     }
 
+    /// The decision on a call, by one of its records. That of its end does not repeat it, and stands for it where a call is
+    /// looked for by both: whatever has two records was permitted.
+    fn decided<'a>(&self, entry: &'a Entry) -> Option<&'a str> {
+        let ended = self.asks_how_it_ended() && entry.stage.as_deref() == Some("outcome");
+        entry.decision.as_deref().or(ended.then_some(PERMIT))
+    }
+
+    /// Whether only what tells how a call ended can match.
+    const fn asks_how_it_ended(&self) -> bool {
+        self.outcome.is_some() || self.finding.is_some() || self.reason.is_some()
+    }
+
+    /// The decision that a segment must hold a word of, if it must.
+    fn decision_told(&self) -> Option<&String> {
+        let implied = self.asks_how_it_ended() && self.decision.as_deref() == Some(PERMIT);
+        self.decision.as_ref().filter(|_| !implied)
+    }
+
     /// Whether a record is one of those that are looked for.
     pub fn matches(&self, entry: &Entry) -> bool {
         let is = |asked: &Option<String>, there: Option<&str>| {
@@ -262,7 +284,7 @@ impl Filter {
             && is(&self.upstream, entry.target.upstream.as_deref())
             && is(&self.method, entry.method.as_deref())
             && is(&self.outcome, entry.outcome.as_deref())
-            && is(&self.decision, entry.decision.as_deref())
+            && is(&self.decision, self.decided(entry))
             && is(&self.reason, entry.reason.as_deref())
             && is(&self.event, Some(&entry.event))
             && is(&self.call, entry.call.as_deref())

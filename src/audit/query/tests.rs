@@ -240,3 +240,51 @@ fn what_was_written_again_is_found_once() {
     let (oldest, _) = asked(directory.path(), &Filter::default(), Order::Oldest);
     assert_eq!(oldest, newest);
 }
+
+#[test]
+fn what_was_permitted_is_found_by_how_it_ended() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Shared(Arc::new(Faulty::default())));
+    let key = SigningKey::generate().0;
+    let (mut log, _) = Log::open(disk, directory.path(), origin(), key, Cuts::default()).unwrap();
+    let record = |n: usize, stage: &str, decision: Option<&str>, outcome: Option<&str>| {
+        event(|object| {
+            object.text("call", &format!("3f9a-{n}"));
+            object.maybe("decision", decision).text("event", "call");
+            object.maybe("outcome", outcome).text("stage", stage);
+        })
+    };
+    // A segment of its own for how they ended, in whose index there is no decision.
+    log.append(vec![
+        record(1, "decision", Some("permit"), None),
+        record(2, "decision", Some("permit"), None),
+        record(3, "both", Some("deny"), Some("denied")),
+        record(4, "both", None, Some("timeout")),
+    ])
+    .unwrap();
+    log.rotate().unwrap();
+    log.append(vec![
+        record(1, "outcome", None, Some("timeout")),
+        record(2, "outcome", None, Some("ok")),
+    ])
+    .unwrap();
+    log.rotate().unwrap();
+    for ended in log.take_ended() {
+        write_index(&ended).unwrap();
+    }
+    let some = |text: &str| Some(text.to_owned());
+    let found = |decision: &str, outcome: Option<&str>| {
+        let filter = Filter {
+            decision: some(decision),
+            outcome: outcome.and_then(some),
+            ..Filter::default()
+        };
+        asked(directory.path(), &filter, Order::Oldest).0
+    };
+    assert_eq!(found("permit", Some("timeout")), [1]);
+    assert_eq!(found("permit", Some("ok")), [2]);
+    assert_eq!(found("deny", Some("denied")), [3]);
+    assert!(found("deny", Some("timeout")).is_empty());
+    // One record for each where only the decision is asked for.
+    assert_eq!(found("permit", None), [1, 2]);
+}
