@@ -3,62 +3,40 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Client, Gateway, Revision, Upstream, exchange, tool};
+use crate::{
+    harness::{Answer, Client, Revision, exchange},
+    messages::Scene,
+};
 
-/// A server with something of each kind that takes params, and a client of each era.
-struct Scene {
-    notes: Upstream,
-    gateway: Gateway,
-    clients: [Client; 2],
-}
-
-impl Scene {
-    async fn new() -> Self {
-        let notes = Upstream::http(Revision::V2026_07_28)
-            .tools([tool("t")])
-            .prompts(&["p"]);
-        let gateway = Gateway::of().upstream("notes", &notes).start().await;
-        let clients = [
-            gateway.client(Revision::V2025_11_25).await,
-            gateway.client(Revision::V2026_07_28).await,
-        ];
-        Self {
-            notes,
-            gateway,
-            clients,
-        }
-    }
-
-    /// Posts a body as `client` would, with headers that agree with it.
-    async fn post(&self, client: &Client, body: &Value) -> Answer {
-        let method = body["method"].as_str().unwrap_or_default();
-        let mut headers = vec![
-            ("content-type", "application/json"),
-            ("accept", "application/json, text/event-stream"),
-        ];
-        match &client.session {
-            Some(session) => headers.push(("mcp-session-id", session)),
-            None => {
-                headers.push(("mcp-protocol-version", "2026-07-28"));
-                headers.push(("mcp-method", method));
-                if let Some(name) = body["params"]["name"].as_str() {
-                    headers.push(("mcp-name", name));
-                }
+/// Posts a body as `client` would, with headers that agree with it.
+async fn post(scene: &Scene, client: &Client, body: &Value) -> Answer {
+    let method = body["method"].as_str().unwrap_or_default();
+    let mut headers = vec![
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+    ];
+    match &client.session {
+        Some(session) => headers.push(("mcp-session-id", session)),
+        None => {
+            headers.push(("mcp-protocol-version", "2026-07-28"));
+            headers.push(("mcp-method", method));
+            if let Some(name) = body["params"]["name"].as_str() {
+                headers.push(("mcp-name", name));
             }
         }
-        let (to, body) = (self.gateway.address, body.to_string());
-        exchange(to, http::Method::POST, "/mcp", &headers, body.as_bytes()).await
     }
+    let (to, body) = (scene.gateway.address, body.to_string());
+    exchange(to, http::Method::POST, "/mcp", &headers, body.as_bytes()).await
+}
 
-    /// A request as `client` spells it, with `more` in its params and its `_meta`.
-    fn request(client: &Client, method: &str, params: &Value, in_meta: &Value) -> Value {
-        let (body, _) = client.spelled(method, &params.to_string());
-        let mut body: Value = serde_json::from_str(&body).unwrap();
-        for (key, value) in in_meta.as_object().unwrap() {
-            body["params"]["_meta"][key] = value.clone();
-        }
-        body
+/// A request as `client` spells it, with these params and these more members in their `_meta`.
+fn request(client: &Client, method: &str, params: &Value, in_meta: &Value) -> Value {
+    let (body, _) = client.spelled(method, &params.to_string());
+    let mut body: Value = serde_json::from_str(&body).unwrap();
+    for (key, value) in in_meta.as_object().unwrap() {
+        body["params"]["_meta"][key] = value.clone();
     }
+    body
 }
 
 fn confused(answer: &Answer, what: &Value) {
@@ -129,8 +107,8 @@ async fn msg_3_in_params_and_in_the_objects_that_stand_in_them() {
     ));
     for client in &scene.clients {
         for (method, params) in &cases {
-            let body = Scene::request(client, method, params, &json!({}));
-            confused(&scene.post(client, &body).await, &body);
+            let body = request(client, method, params, &json!({}));
+            confused(&post(&scene, client, &body).await, &body);
         }
     }
     assert!(scene.notes.heard("tools/call").is_empty());
@@ -151,8 +129,8 @@ async fn msg_3_in_meta_and_in_what_a_client_says_of_itself() {
             "io.modelcontextprotocol/ProtocolVersion",
             "io.modelcontextprotocol/clientcapabilities",
         ] {
-            let body = Scene::request(client, "tools/call", &call, &json!({ name: "x" }));
-            confused(&scene.post(client, &body).await, &body);
+            let body = request(client, "tools/call", &call, &json!({ name: "x" }));
+            confused(&post(&scene, client, &body).await, &body);
         }
         for (key, value) in [
             (
@@ -167,8 +145,8 @@ async fn msg_3_in_meta_and_in_what_a_client_says_of_itself() {
             ("clientCapabilities", json!({"sampling": {"Tools": {}}})),
         ] {
             let key = format!("io.modelcontextprotocol/{key}");
-            let body = Scene::request(client, "tools/call", &call, &json!({ key: value }));
-            confused(&scene.post(client, &body).await, &body);
+            let body = request(client, "tools/call", &call, &json!({ key: value }));
+            confused(&post(&scene, client, &body).await, &body);
         }
     }
     assert!(scene.notes.heard("tools/call").is_empty());
@@ -193,34 +171,34 @@ async fn msg_3_in_initialize_in_notifications_and_in_answers() {
         let mut params = sound.clone();
         params.pointer_mut(place).unwrap()[name] = json!({});
         let body = open(&params);
-        confused(&scene.post(legacy, &body).await, &body);
+        confused(&post(&scene, legacy, &body).await, &body);
     }
     // A value that is none hides no name that is none.
     let mut params = sound.clone();
     params["_meta"] = json!(null);
     params["ProtocolVersion"] = json!("2024-11-05");
     let body = open(&params);
-    confused(&scene.post(legacy, &body).await, &body);
-    assert_eq!(scene.post(legacy, &open(&sound)).await.status, 200);
+    confused(&post(&scene, legacy, &body).await, &body);
+    assert_eq!(post(&scene, legacy, &open(&sound)).await.status, 200);
     for body in [
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1, "RequestId": 2}}),
         json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "Progress": 2}}),
         json!({"jsonrpc": "2.0", "id": "x", "result": {"Action": "accept"}}),
     ] {
-        confused(&scene.post(legacy, &body).await, &body);
+        confused(&post(&scene, legacy, &body).await, &body);
     }
     // In a batch one such frame is no message of the batch's, and none of the others is begun.
     let old = scene.gateway.client(Revision::V2025_03_26).await;
-    let call = Scene::request(&old, "tools/call", &json!({"name": "notes_t"}), &json!({}));
+    let call = request(&old, "tools/call", &json!({"name": "notes_t"}), &json!({}));
     let mut other = call.clone();
     other["id"] = json!("other");
     other["params"]["Name"] = json!("x");
     let batch = json!([call, other]);
-    confused(&scene.post(&old, &batch).await, &batch);
+    confused(&post(&scene, &old, &batch).await, &batch);
     let told =
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"RequestId": 1}});
     let batch = json!([call, told]);
-    confused(&scene.post(&old, &batch).await, &batch);
+    confused(&post(&scene, &old, &batch).await, &batch);
     assert!(scene.notes.heard("tools/call").is_empty());
 }
 
@@ -229,17 +207,17 @@ async fn msg_3_what_vendors_say_in_messages_of_their_own_is_data() {
     let scene = Scene::new().await;
     let [legacy, _] = &scene.clients;
     let told = json!({"jsonrpc": "2.0", "method": "notifications/com.example/x", "params": {"Status": "x"}});
-    assert_eq!(scene.post(legacy, &told).await.status, 202);
+    assert_eq!(post(&scene, legacy, &told).await.status, 202);
     let asked =
         json!({"jsonrpc": "2.0", "id": 1, "method": "com.example/x", "params": {"Level": 1}});
-    let answer = scene.post(legacy, &asked).await;
+    let answer = post(&scene, legacy, &asked).await;
     assert_eq!(
         (answer.status, answer.error()["code"].as_i64()),
         (200, Some(-32601))
     );
     // But what every message has is the protocol's in theirs, too.
     let traced = json!({"jsonrpc": "2.0", "id": 1, "method": "com.example/x", "params": {"_meta": {"Traceparent": "x"}}});
-    confused(&scene.post(legacy, &traced).await, &traced);
+    confused(&post(&scene, legacy, &traced).await, &traced);
 }
 
 #[tokio::test]
@@ -249,8 +227,8 @@ async fn msg_3_data_may_be_named_anything() {
         let named = json!({"Name": 1, "METHOD": 2, "_META": 3, "ｎame": 4});
         let vendor = json!({"com.example/ProgressToken": named, "com.example/x": named});
         let params = json!({"name": "notes_t", "arguments": named});
-        let body = Scene::request(client, "tools/call", &params, &vendor);
-        let answer = scene.post(client, &body).await;
+        let body = request(client, "tools/call", &params, &vendor);
+        let answer = post(&scene, client, &body).await;
         assert_eq!(answer.text(), "called t");
         let heard = scene.notes.last("tools/call");
         assert_eq!(heard.value()["arguments"], named);
@@ -261,8 +239,8 @@ async fn msg_3_data_may_be_named_anything() {
             "argument": {"name": "Name", "value": "x"},
             "context": {"arguments": {"Value": "1", "Arguments": "2"}},
         });
-        let body = Scene::request(client, "completion/complete", &params, &json!({}));
-        assert_eq!(scene.post(client, &body).await.status, 200);
+        let body = request(client, "completion/complete", &params, &json!({}));
+        assert_eq!(post(&scene, client, &body).await.status, 200);
         let heard = scene.notes.last("completion/complete");
         assert_eq!(heard.value()["context"], params["context"]);
     }

@@ -7,16 +7,18 @@ use crate::harness::{
     parse, tool,
 };
 
-/// A server with tool `t`, and a client of each era.
-struct Scene {
-    notes: Upstream,
-    gateway: Gateway,
-    clients: [Client; 2],
+/// A server with tool `t` and prompt `p`, and a client of each era.
+pub(crate) struct Scene {
+    pub(crate) notes: Upstream,
+    pub(crate) gateway: Gateway,
+    pub(crate) clients: [Client; 2],
 }
 
 impl Scene {
-    async fn new() -> Self {
-        let notes = Upstream::http(Revision::V2026_07_28).tools([tool("t")]);
+    pub(crate) async fn new() -> Self {
+        let notes = Upstream::http(Revision::V2026_07_28)
+            .tools([tool("t")])
+            .prompts(&["p"]);
         let gateway = Gateway::of().upstream("notes", &notes).start().await;
         let clients = [
             gateway.client(Revision::V2025_11_25).await,
