@@ -17,6 +17,11 @@ use usher::{
 
 use super::{Browser, LoginServer};
 
+// Links are random: of names in them only those can be told from chance that hold a character that no link has, and that no
+// address escapes.
+const ANA: &str = "ana.example";
+const BOB: &str = "bob.example";
+
 struct Scene {
     server: LoginServer,
     connections: Connections,
@@ -70,7 +75,8 @@ impl Scene {
         let link = link.unwrap();
         let (base, id) = link.url.split_once("?login=").unwrap();
         assert_eq!(base, "https://usher.example/connect");
-        assert!(!link.url.contains(principal), "nobody is named in a link");
+        let what = "nobody is named in a link";
+        assert!(!link.url.contains(principal), "{what}: {}", link.url);
         (id.to_owned(), link.notice)
     }
 
@@ -95,16 +101,16 @@ impl Scene {
 #[tokio::test]
 async fn what_one_principal_is_given_is_no_other_principals() {
     let scene = Scene::set();
-    let (ana, bob) = (account("ana"), account("bob"));
-    let (link, notice) = scene.link("ana");
-    let (other, others) = scene.link("bob");
+    let (ana, bob) = (account(ANA), account(BOB));
+    let (link, notice) = scene.link(ANA);
+    let (other, others) = scene.link(BOB);
     assert!(link != other && notice != others);
     let back = scene.gone(&link, "anas browser").await;
     let done = scene
         .connections
         .come_back(back, Some("anas browser"))
         .await;
-    assert_eq!(&*done.unwrap().who, "ana");
+    assert_eq!(&*done.unwrap().who, ANA);
     let grant = scene.connections.grant(&ana).await.unwrap().unwrap();
     assert_eq!(grant.access.expose_secret(), &scene.server.tokens()[0]);
     assert!(scene.connections.grant(&bob).await.unwrap().is_none());
@@ -130,8 +136,8 @@ async fn what_one_principal_is_given_is_no_other_principals() {
 #[tokio::test]
 async fn the_state_of_one_login_ends_no_other() {
     let scene = Scene::set();
-    let (anas, _) = scene.link("ana");
-    let (bobs, _) = scene.link("bob");
+    let (anas, _) = scene.link(ANA);
+    let (bobs, _) = scene.link(BOB);
     let of_ana = scene.gone(&anas, "anas browser").await;
     let of_bob = scene.gone(&bobs, "bobs browser").await;
     // Bob has Ana's browser come back with his state and code, so that what she does next would be done for him; or takes her
@@ -154,7 +160,7 @@ async fn the_state_of_one_login_ends_no_other() {
         .come_back(mixed, Some("anas browser"))
         .await;
     assert!(matches!(mixed, Err(Refusal::Failed(_))), "{mixed:?}");
-    for principal in ["ana", "bob"] {
+    for principal in [ANA, BOB] {
         let grant = scene.connections.grant(&account(principal)).await;
         assert!(grant.unwrap().is_none(), "{principal}");
     }
@@ -164,7 +170,7 @@ async fn the_state_of_one_login_ends_no_other() {
 #[tokio::test]
 async fn over_https_a_cookie_is_tied_to_this_host_and_a_document_says_who_we_are() {
     let scene = Scene::set();
-    let (link, _) = scene.link("ana");
+    let (link, _) = scene.link(ANA);
     let name = scene.connections.cookie_of(&link);
     assert!(name.starts_with("__Host-usher-login-"), "{name}");
     assert!(!link.contains(&name[19..]), "nor does it name its link");
@@ -184,14 +190,14 @@ async fn over_https_a_cookie_is_tied_to_this_host_and_a_document_says_who_we_are
 #[tokio::test]
 async fn nothing_of_a_secret_shows_in_debug_output() {
     let scene = Scene::set();
-    let (link, _) = scene.link("ana");
+    let (link, _) = scene.link(ANA);
     let back = scene.gone(&link, "anas browser").await;
     scene
         .connections
         .come_back(back, Some("anas browser"))
         .await
         .unwrap();
-    let grant = scene.connections.current(&account("ana")).unwrap();
+    let grant = scene.connections.current(&account(ANA)).unwrap();
     let shown = format!(
         "{:?} {grant:?} {:?}",
         scene.connections,
