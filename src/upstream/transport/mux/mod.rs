@@ -104,7 +104,7 @@ impl Mux {
     /// Makes room for the answer to `id`; to be called before the request is written.
     ///
     /// # Errors
-    /// What ended the channel; `Overloaded` when too many wait.
+    /// `Unavailable` with what ended the channel; `Overloaded` when too many wait.
     pub(super) fn begin(&self, id: &RequestId, limits: Limits) -> Result<Exchange, UpstreamError> {
         self.enter(id, limits, false)
     }
@@ -130,7 +130,7 @@ impl Mux {
         let fault = |what| UpstreamError::unreached(format!("the request id {what}"));
         let number = id.as_minted().ok_or_else(|| fault("is no number"))?;
         match &mut *self.state() {
-            State::Dead(error) => Err(error.clone()),
+            State::Dead(error) => Err(as_told(error)),
             State::Open { waiting, .. } if waiting.len() >= MAX_WAITING => {
                 Err(UpstreamError::Overloaded)
             }
@@ -190,11 +190,7 @@ impl Mux {
 
     /// The channel is dead: every exchange learns it, and so does [`Mux::lost`]. Later calls change nothing.
     pub(super) fn end(&self, error: UpstreamError) {
-        let told = if matches!(error, UpstreamError::Unavailable { .. }) {
-            error.clone()
-        } else {
-            UpstreamError::unreached(&error)
-        };
+        let told = as_told(&error);
         let open = match &mut *self.state() {
             State::Dead(_) => return,
             state @ State::Open { .. } => mem::replace(state, State::Dead(error)),
@@ -276,6 +272,15 @@ impl Mux {
     /// A panic under the lock leaves a map that is still whole, so poison says nothing.
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What ended a channel, in words for those whose exchange it was not: to them it is away, whatever was wrong with it.
+fn as_told(error: &UpstreamError) -> UpstreamError {
+    if matches!(error, UpstreamError::Unavailable { .. }) {
+        error.clone()
+    } else {
+        UpstreamError::unreached(error)
     }
 }
 

@@ -213,7 +213,8 @@ async fn the_end_is_told_to_everyone() {
     assert!(error.to_string().contains("more than 7 bytes"));
     assert!(matches!(mux.lost().await, UpstreamError::TooLarge(7)));
     let refused = mux.begin(&id(2), Limits::UPSTREAM).err().unwrap();
-    assert_eq!(refused.reason(), "upstream_too_large");
+    assert_eq!(refused.reason(), "upstream_unavailable");
+    assert!(refused.to_string().contains("more than 7 bytes"));
     assert_eq!(frames.count().await, 0);
 }
 
