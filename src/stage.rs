@@ -8,14 +8,14 @@ use crate::{
     json::Json,
     policy::Permit,
     protocol::{ClientCapabilities, UpstreamId},
-    snapshot::Snapshot,
+    snapshot::{Seen, Snapshot},
 };
 
 /// A call that sees one world from here on.
 #[derive(Debug)]
 pub struct Pinned {
     call: Box<Call>,
-    snapshot: Arc<Snapshot>,
+    snapshot: Seen,
 }
 
 /// A call whose way is known.
@@ -24,7 +24,7 @@ pub struct Routed {
     /// The call.
     pub call: Box<Call>,
     /// The world it sees.
-    pub snapshot: Arc<Snapshot>,
+    pub snapshot: Seen,
     /// Where it goes.
     pub target: Target,
 }
@@ -35,7 +35,7 @@ pub struct Permitted {
     /// The call.
     pub call: Box<Call>,
     /// The world it sees.
-    pub snapshot: Arc<Snapshot>,
+    pub snapshot: Seen,
     /// Where it goes.
     pub way: Way,
     /// How often its caller has been asked for input already.
@@ -184,7 +184,7 @@ impl Permitted {
 
 impl Pinned {
     /// Ties a call to a world.
-    pub const fn new(call: Box<Call>, snapshot: Arc<Snapshot>) -> Self {
+    pub const fn new(call: Box<Call>, snapshot: Seen) -> Self {
         Self { call, snapshot }
     }
 

@@ -19,7 +19,7 @@ use usher::{
             ValidationRules,
         },
     },
-    downstream::{Accepts, Answer, Door, Inbound, Named, SessionBounds, Sessions, Told},
+    downstream::{Accepts, Answer, Backing, Door, Inbound, Named, SessionBounds, Sessions, Told},
     events::{self, Hub},
     findings::Findings,
     json::{Json, Limits},
@@ -29,7 +29,7 @@ use usher::{
     snapshot::World,
     stack::{self, Error, Parts, Upstreams},
     stage::Passage,
-    tasks::Tasks,
+    tasks::{PerLaneArc, Tasks},
 };
 
 /// A gateway in front of one upstream, `up`.
@@ -87,12 +87,14 @@ impl Gateway {
         Self {
             door: Door {
                 journal: usher::audit::journal::Journal::off(),
-                service: stack::mcp(&parts),
+                backing: PerLaneArc::from(Backing {
+                    service: stack::mcp(&parts),
+                    tasks: tasks.clone(),
+                    curfew: Default::default(),
+                }),
                 sessions: Sessions::new(SessionBounds::default(), &tasks),
-                tasks,
                 deadline: Duration::from_secs(60),
                 closing: CancellationToken::new(),
-                curfew: Default::default(),
                 observed: false,
                 bounds: Default::default(),
             },

@@ -99,7 +99,7 @@ impl Admin {
 }
 
 impl Routes for Site {
-    fn find(&self, _: &str) -> Option<Arc<dyn Endpoint>> {
-        Some(Arc::new(self.0.clone()))
+    fn find(&self, _: &str) -> Option<&dyn Endpoint> {
+        Some(&self.0)
     }
 }

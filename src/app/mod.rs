@@ -28,7 +28,7 @@ use crate::{
     catalog::{Contribution, Position},
     config::Plan,
     connect::{Connections, OpenError},
-    downstream::{Accepts, Answer, Curfew, Door, Inbound, Named, Sessions, serve_stdio},
+    downstream::{Accepts, Answer, Backing, Curfew, Door, Inbound, Named, Sessions, serve_stdio},
     events::Hub,
     feed::Feed,
     fetch::Fetcher,
@@ -47,7 +47,7 @@ use crate::{
     snapshot::{Snapshot, World},
     spans::Spans,
     stack,
-    tasks::Tasks,
+    tasks::{PerLaneArc, Tasks},
     telemetry::Telemetry,
     upstream::{Sink, Upstream},
 };
@@ -221,12 +221,14 @@ impl App {
             asking: plan.asking,
         };
         let door = Arc::new(Door {
-            service: stack::mcp(&parts),
+            backing: PerLaneArc::from(Backing {
+                service: stack::mcp(&parts),
+                tasks: tasks.child(),
+                curfew: Curfew::default(),
+            }),
             sessions: Sessions::new(plan.sessions, &tasks),
-            tasks: tasks.child(),
             deadline: DEADLINE,
             closing,
-            curfew: Curfew::default(),
             observed: auditor.is_some() || telemetry.is_some(),
             bounds: plan.door,
             journal: journal.clone(),
@@ -441,7 +443,7 @@ impl App {
 
     /// There is no more time: what still runs is answered with that, on pipes at once.
     pub fn conclude(&self) {
-        self.shared.door.curfew.tell();
+        self.shared.door.backing.curfew.tell();
     }
 
     /// Stops accepting, lets calls in flight end, answers those that take too long, closes upstreams, ends every task.

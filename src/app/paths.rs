@@ -13,6 +13,7 @@ use crate::{
     connect,
     downstream::{
         ConnectPage, ConnectPart, EventsEndpoint, Lines, McpEndpoint, MessagesEndpoint, NoEndpoint,
+        Place,
     },
     protocol::names::Scope,
     server::{
@@ -55,14 +56,12 @@ impl App {
                 self.two_endpoints(&mut paths, &below, &scope, &lines);
             }
             let guard = self.guard(&mut paths, &path);
-            let door = self.shared.door.clone();
-            let bounds = plan.listen.bounds;
-            let endpoint = McpEndpoint {
-                door,
+            let endpoint = McpEndpoint::new(Place {
+                door: self.shared.door.clone(),
                 scope,
-                bounds,
+                bounds: plan.listen.bounds,
                 guard,
-            };
+            });
             paths.insert(path, Arc::new(endpoint) as Arc<dyn Endpoint>);
         }
         if let Some(connections) = &self.shared.connections {
@@ -136,10 +135,10 @@ impl App {
 }
 
 impl Routes for Paths {
-    fn find(&self, raw_path: &str) -> Option<Arc<dyn Endpoint>> {
+    fn find(&self, raw_path: &str) -> Option<&dyn Endpoint> {
         let found = self.all.get(raw_path);
         let nowhere = || raw_path.starts_with(&self.below).then_some(&self.nowhere);
-        found.or_else(nowhere).cloned()
+        found.or_else(nowhere).map(|endpoint| &**endpoint)
     }
 
     fn turned_away(&self, address: IpAddr, reason: &'static str) {

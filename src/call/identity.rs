@@ -14,6 +14,7 @@ use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
 use super::Principal;
+use crate::tasks::PerLane;
 
 /// What is known of the sender of a request (PRODUCT 7).
 #[derive(Debug)]
@@ -127,22 +128,26 @@ impl Identity {
 
     /// Whoever comes in where no authentication is configured.
     pub fn anonymous() -> Arc<Self> {
-        static ANONYMOUS: LazyLock<Arc<Identity>> = LazyLock::new(|| {
-            Arc::new(Identity {
-                principal: Principal::anonymous(),
-                kind: IdentityKind::Anonymous,
-                name: "anonymous".into(),
-                issuer: None,
-                groups: BTreeSet::new(),
-                tenant: None,
-                scopes: BTreeSet::new(),
-                client: None,
-                owner: None,
-                until: None,
-                revoked: CancellationToken::new(),
-                assertion: None,
-            })
+        // One for each lane, so that calls of two count nothing together.
+        static ANONYMOUS: LazyLock<PerLane<Arc<Identity>>> = LazyLock::new(|| {
+            let anonymous = || {
+                Arc::new(Identity {
+                    principal: Principal::anonymous(),
+                    kind: IdentityKind::Anonymous,
+                    name: "anonymous".into(),
+                    issuer: None,
+                    groups: BTreeSet::new(),
+                    tenant: None,
+                    scopes: BTreeSet::new(),
+                    client: None,
+                    owner: None,
+                    until: None,
+                    revoked: CancellationToken::new(),
+                    assertion: None,
+                })
+            };
+            PerLane::of(anonymous)
         });
-        ANONYMOUS.clone()
+        ANONYMOUS.at(ANONYMOUS.here()).clone()
     }
 }

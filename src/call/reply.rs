@@ -58,8 +58,8 @@ pub struct Page {
     pub ttl_millis: u64,
     /// Whether it may be kept for everybody.
     pub public: bool,
-    /// Upstreams whose items are missing or stale; told in vendor `_meta` (PROTOCOL H11).
-    pub away: Arc<[String]>,
+    /// Upstreams whose items are missing or stale, where there are any; told in vendor `_meta` (PROTOCOL H11).
+    pub away: Option<Arc<[String]>>,
 }
 
 /// What a server offers: learned from an upstream, or merged for an endpoint.

@@ -1,5 +1,7 @@
 //! Hints: how long, and by whom, a merged list may be kept (PROTOCOL D5, SECURITY CAT-7).
 
+use std::sync::Arc;
+
 use tokio::time::Instant;
 
 use super::{moment::Moment, part::Part, rules::Selection};
@@ -80,4 +82,10 @@ fn has_a_say(part: &Part, kind: ListKind) -> bool {
 fn is_shaped(part: &Part) -> bool {
     let naming = &part.naming;
     naming.tools != Selection::default() || !naming.rename.is_empty() || !naming.describe.is_empty()
+}
+/// Which of these are away; `None` where none is.
+pub(super) fn away<'a>(parts: impl Iterator<Item = &'a Part>) -> Option<Arc<[String]>> {
+    let away = parts.filter(|part| part.is_away());
+    let names: Vec<_> = away.map(|part| part.id().to_string()).collect();
+    (!names.is_empty()).then(|| names.into())
 }

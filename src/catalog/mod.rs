@@ -93,7 +93,7 @@ pub struct Hints {
     /// Whether by everybody: only when every upstream says so and nothing was selected, renamed or described.
     pub public: bool,
     /// Upstreams whose items are missing or stale.
-    pub away: Arc<[String]>,
+    pub away: Option<Arc<[String]>>,
 }
 
 impl Catalog {

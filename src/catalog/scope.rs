@@ -10,7 +10,7 @@ use super::{
     check::Item,
     cursor::Position,
     face::{self, Face},
-    hints::Freshness,
+    hints::{self, Freshness},
     namespace::{self, Namespace},
     offered::Offered,
     part::Part,
@@ -36,7 +36,7 @@ pub(super) struct ScopeView {
     pub(super) face: Face,
     pub(super) offered: Offered,
     hints: [Freshness; ListKind::COUNT],
-    away: Arc<[String]>,
+    away: Option<Arc<[String]>>,
     extent: Extent,
     /// The upstreams that have a part in it, by rank.
     members: Vec<usize>,
@@ -84,11 +84,6 @@ impl ScopeView {
         let members: Vec<_> = (0..parts.len())
             .filter(|rank| extent.includes(parts, *rank, &lists))
             .collect();
-        let away: Arc<[String]> = members
-            .iter()
-            .filter(|rank| parts[**rank].is_away())
-            .map(|rank| parts[*rank].id().to_string())
-            .collect();
         let loose = lists[ListKind::Templates as usize]
             .items()
             .iter()
@@ -115,7 +110,7 @@ impl ScopeView {
                 Freshness::of(kind, parts, matches!(extent, Extent::Toolset(_)))
             }),
             lists,
-            away,
+            away: hints::away(members.iter().map(|rank| &parts[*rank])),
             extent,
             members,
             loose,

@@ -26,7 +26,7 @@ pub struct View {
     lists: [Arc<ListView>; ListKind::COUNT],
     face: Face,
     offered: Offered,
-    away: Arc<[String]>,
+    away: Option<Arc<[String]>>,
     /// The upstreams of which something is seen, by rank.
     members: Vec<usize>,
 }
@@ -84,10 +84,7 @@ impl Catalog {
         Some(View {
             face: face::merge(&whole.labelled(&self.parts), parts()),
             offered: Offered::of(parts()),
-            away: parts()
-                .filter(|part| part.is_away())
-                .map(|part| part.id().to_string())
-                .collect(),
+            away: hints::away(parts()),
             lists,
             members,
         })

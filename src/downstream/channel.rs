@@ -245,11 +245,11 @@ impl Channel {
         let Some(session) = sessions.find(id, &self.identity, &self.scope) else {
             return;
         };
-        let Some(mut notices) = session.notices(&self.door.tasks) else {
+        let Some(mut notices) = session.notices(&self.door.backing.tasks) else {
             return;
         };
         let (out, gone, state) = (self.out.clone(), self.gone.clone(), self.state.clone());
-        self.door.tasks.spawn(async move {
+        self.door.backing.tasks.spawn(async move {
             let hearing = async {
                 while let Some(frame) = notices.next().await {
                     if out.to.send((out.wrap)(&[frame])).await.is_err() {
@@ -300,6 +300,7 @@ impl Channel {
         };
         let (door, out, state) = (self.door.clone(), self.out.clone(), self.state.clone());
         self.door
+            .backing
             .tasks
             .spawn(answer(door, inbound, message, out, known, state, permit));
         Ok(())
@@ -338,7 +339,7 @@ async fn answer(
         Message::One(_) | Message::Batch(_) => None,
     });
     let work = async { out.tell(door.accept_decoded(inbound, message).await).await };
-    let work = caught(&out, owed, door.curfew.observed_by(work));
+    let work = caught(&out, owed, door.backing.curfew.observed_by(work));
     match known {
         Some((id, token)) => {
             tokio::select! {
@@ -436,17 +437,17 @@ mod tests {
 
     use futures_util::stream;
     use tokio::time::timeout;
-    use tower::{service_fn, util::BoxCloneSyncService};
+    use tower::service_fn;
 
     use super::*;
     use crate::{
         audit::journal::Journal,
         call::{Call, Event, LogLevel, Reply, ReplyStream, Step},
-        downstream::{Curfew, DoorBounds, SessionBounds, Sessions},
+        downstream::{Backing, Curfew, DoorBounds, SessionBounds, Sessions},
         json::Json,
         metrics::seen,
         stack::{Error, McpService},
-        tasks::Tasks,
+        tasks::{PerLaneArc, Tasks},
     };
 
     const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"debug"}}}"#;
@@ -454,12 +455,14 @@ mod tests {
     fn piped(service: McpService) -> (Channel, mpsc::Receiver<Bytes>) {
         let tasks = Tasks::new();
         let door = Door {
-            service,
+            backing: PerLaneArc::from(Backing {
+                service,
+                tasks: tasks.clone(),
+                curfew: Curfew::default(),
+            }),
             sessions: Sessions::new(SessionBounds::default(), &tasks),
-            tasks,
             deadline: Duration::from_secs(60),
             closing: CancellationToken::new(),
-            curfew: Curfew::default(),
             observed: false,
             bounds: DoorBounds::default(),
             journal: Journal::off(),
@@ -485,7 +488,7 @@ mod tests {
 
     /// A stack that panics when it is called, when it is looked at, or in the middle of its answer.
     fn panicking(when: u8) -> McpService {
-        BoxCloneSyncService::new(service_fn(move |_: Box<Call>| {
+        let stack = service_fn(move |_: Box<Call>| {
             assert!(when > 0, "as the test wants");
             future::ready(()).map(move |()| {
                 assert!(when > 1, "as the test wants");
@@ -494,7 +497,8 @@ mod tests {
                 let then = stream::once(async { panic!("as the test wants") });
                 Ok(Reply::Stream(ReplyStream::new(first.chain(then).boxed())))
             })
-        }))
+        });
+        McpService::new(|| stack)
     }
 
     // SECURITY REL-1
@@ -545,7 +549,7 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(50)).await;
             Err(Error::Deadline)
         });
-        let (channel, mut lines) = piped(BoxCloneSyncService::new(stack));
+        let (channel, mut lines) = piped(McpService::new(|| stack));
         channel.take(&channel.identity, CALL.into()).await.unwrap();
         let told = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"RequestId":2}}"#;
         let refused = channel.take(&channel.identity, told.into()).await;
@@ -561,7 +565,7 @@ mod tests {
     #[tokio::test]
     async fn rel_7_what_comes_when_all_is_answered_is_refused_by_its_id_which_stays_free() {
         let stack = service_fn(async |_: Box<Call>| Err(Error::Deadline));
-        let (channel, _lines) = piped(BoxCloneSyncService::new(stack));
+        let (channel, _lines) = piped(McpService::new(|| stack));
         channel.settle().await;
         for _ in 0..2 {
             let refused = channel.take(&channel.identity, CALL.into()).await;
@@ -575,7 +579,7 @@ mod tests {
     #[tokio::test]
     async fn rel_7_what_comes_when_the_gateway_stops_is_refused() {
         let stack = service_fn(async |_: Box<Call>| Err(Error::Deadline));
-        let (channel, _lines) = piped(BoxCloneSyncService::new(stack));
+        let (channel, _lines) = piped(McpService::new(|| stack));
         channel.door.closing.cancel();
         let refused = channel.take(&channel.identity, CALL.into()).await;
         let refused = refused.unwrap_err();

@@ -13,10 +13,9 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt, future::BoxFuture};
 use http::StatusCode;
 use tokio::time::timeout_at;
-use tower::Service;
 
 use super::{
-    Answer, Curfew, Door, Told,
+    Answer, Backing, Door, Told,
     legacy::{Converse, Flight, Kept, Over, Session, Talk, Turn},
     listen,
     problem::{self, Problem, ToolError},
@@ -33,7 +32,7 @@ use crate::{
     metrics,
     protocol::{Era, Revision, codes, meta, methods},
     stack::Error,
-    tasks::{Tasks, clock},
+    tasks::{LaneArc, clock},
 };
 
 /// How long a client waits for a first byte before it gets a stream with signs of life in it.
@@ -78,10 +77,8 @@ pub(super) struct Exchange {
 pub struct Running {
     exchange: Exchange,
     source: Source,
-    /// Set in the era in which a lost connection is no cancellation: who finishes the call then.
-    finish: Option<Tasks>,
-    /// Until when it may go on.
-    curfew: Curfew,
+    /// Until when it may go on, and who finishes it where a lost connection is no cancellation.
+    backing: LaneArc<Backing>,
     /// Ready when the proof it was asked by counts no more; only streams wait for that.
     lapse: Option<BoxFuture<'static, Lapse>>,
     /// How far it is, as its client was told; only of those who may be asked.
@@ -116,18 +113,17 @@ impl From<Rest> for Source {
 impl Exchange {
     /// Begins the call. It lies where it will stay, so that it is not moved while it runs.
     pub(super) fn begin(mut self, door: &Door, call: Box<Call>) -> Box<Running> {
-        let finish = (self.wording.era() == Era::Legacy).then(|| door.tasks.clone());
+        let backing = door.backing.here();
         Box::new(Running {
             source: Source::Call(match &mut self.converse {
-                Some(converse) => converse.service.call(call),
+                Some(converse) => converse.backing.service.call(call),
                 None if watched_tasks::named_in(&call.op) => {
-                    Box::pin(watched_tasks::listen(door.service.clone(), call))
+                    Box::pin(watched_tasks::listen(backing.service.clone(), call))
                 }
-                None => door.service.clone().call(call),
+                None => backing.service.call(call),
             }),
             exchange: self,
-            finish,
-            curfew: door.curfew.clone(),
+            backing,
             lapse: None,
             furthest: None,
         })
@@ -168,11 +164,12 @@ impl Exchange {
                 self.result(&self.wording.result(&self.op, self.revision, result))
             }
             Outcome::Card(card) => self.result(&self.wording.card(&card, self.revision)),
-            Outcome::Listed(page) => vec![
-                encode::result_head(&self.id, &[b"{\"", page.kind.member().as_bytes(), b"\":"]),
-                page.items.clone(),
-                self.wording.page_tail(&page),
-            ],
+            Outcome::Listed(page) => {
+                let head = &[b"{\"", page.kind.member().as_bytes(), b"\":"];
+                let head = encode::result_head(&self.id, head);
+                let tail = self.wording.page_tail(&page);
+                vec![head, page.items, tail]
+            }
             Outcome::Task(task) => self.result(&self.wording.task(task)),
             Outcome::InputRequired(required) => match self.wording.input_required(&required) {
                 Some(result) => {
@@ -325,7 +322,7 @@ impl Running {
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, Ended>> {
         // Who panicked is not looked at again: this is the end.
         match catch_unwind(AssertUnwindSafe(|| self.poll_source(cx))) {
-            Ok(Poll::Pending) if self.curfew.is_over() => {
+            Ok(Poll::Pending) if self.backing.curfew.is_over() => {
                 Poll::Ready(Err(Ended::With(Err(Error::ShuttingDown))))
             }
             Ok(step) => step,
@@ -481,7 +478,10 @@ impl Stream for Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let Some(tasks) = &self.finish else { return };
+        // In the other era nobody hears of it any more, and it ends here.
+        if self.exchange.wording.era() != Era::Legacy {
+            return;
+        }
         let flight = self.exchange.flight.take();
         let told = flight
             .as_ref()
@@ -491,7 +491,7 @@ impl Drop for Running {
             return;
         }
         // Goes on unheard, until its outcome or until it is told to stop.
-        tasks.spawn(async move {
+        self.backing.tasks.spawn(async move {
             let work = async {
                 match source {
                     Source::Call(call) => {

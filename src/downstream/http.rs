@@ -32,6 +32,7 @@ use crate::{
         guard::{Admission, Guard},
         spec::ServerBounds,
     },
+    tasks::{LaneArc, PerLaneArc},
 };
 
 /// How often a silent stream shows a sign of life.
@@ -41,8 +42,10 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The MCP endpoint of one scope.
-#[derive(Clone)]
-pub struct McpEndpoint {
+pub struct McpEndpoint(PerLaneArc<Place>);
+
+/// What an endpoint is made of.
+pub struct Place {
     /// What is behind it.
     pub door: Arc<Door>,
     /// What it serves.
@@ -56,14 +59,14 @@ pub struct McpEndpoint {
 impl Endpoint for McpEndpoint {
     fn serve(&self, request: Request<Incoming>, peer: Peer) -> BoxFuture<'static, Response<Body>> {
         let (mut head, body) = request.into_parts();
-        match self.guard.admit(&mut head, peer.client) {
-            Admission::In(identity) => self.admitted(head, body, peer, identity),
+        match self.0.guard.admit(&mut head, peer.client) {
+            Admission::In(identity) => admitted(self.0.here(), head, body, peer, identity),
             Admission::Out(answer) => std::future::ready(*answer).boxed(),
             Admission::Wait(wait) => {
-                let this = self.clone();
+                let place = self.0.here();
                 async move {
                     match wait.await {
-                        Ok(identity) => this.admitted(head, body, peer, identity).await,
+                        Ok(identity) => admitted(place, head, body, peer, identity).await,
                         Err(answer) => answer,
                     }
                 }
@@ -74,34 +77,39 @@ impl Endpoint for McpEndpoint {
 }
 
 impl McpEndpoint {
-    fn admitted(
-        &self,
-        head: Parts,
-        body: Incoming,
-        peer: Peer,
-        identity: Arc<Identity>,
-    ) -> BoxFuture<'static, Response<Body>> {
-        let inbound = Inbound {
-            body: Bytes::new(),
-            accepts: Accepts::read(&head.headers),
-            named: Named::read(&head.headers),
-            headers: Some(head.headers),
-            identity,
-            address: Some(peer.client),
-            proxy: proxy(peer),
-            scope: self.scope.clone(),
-            session: None,
-        };
-        let door = self.door.clone();
-        let wrong = |allow| std::future::ready(wrong_method(&door, peer, allow)).boxed();
-        match head.method {
-            // Without a session there is no stream to open and nothing to end (PROTOCOL C1.1).
-            Method::GET | Method::DELETE if !names_session(&inbound) => wrong("POST"),
-            Method::POST => post(door, inbound, body, self.bounds, self.guard.clone()).boxed(),
-            Method::GET => std::future::ready(get(&door, &inbound)).boxed(),
-            Method::DELETE => std::future::ready(delete(&door, &inbound)).boxed(),
-            _ => wrong("POST, GET, DELETE"),
-        }
+    /// Of these.
+    pub fn new(place: Place) -> Self {
+        Self(PerLaneArc::from(place))
+    }
+}
+
+fn admitted(
+    place: LaneArc<Place>,
+    head: Parts,
+    body: Incoming,
+    peer: Peer,
+    identity: Arc<Identity>,
+) -> BoxFuture<'static, Response<Body>> {
+    let inbound = Inbound {
+        body: Bytes::new(),
+        accepts: Accepts::read(&head.headers),
+        named: Named::read(&head.headers),
+        headers: Some(head.headers),
+        identity,
+        address: Some(peer.client),
+        proxy: proxy(peer),
+        scope: place.scope.clone(),
+        session: None,
+    };
+    let door = &*place.door;
+    let wrong = |allow| std::future::ready(wrong_method(door, peer, allow)).boxed();
+    match head.method {
+        // Without a session there is no stream to open and nothing to end (PROTOCOL C1.1).
+        Method::GET | Method::DELETE if !names_session(&inbound) => wrong("POST"),
+        Method::POST => post(place, inbound, body).boxed(),
+        Method::GET => std::future::ready(get(door, &inbound)).boxed(),
+        Method::DELETE => std::future::ready(delete(door, &inbound)).boxed(),
+        _ => wrong("POST, GET, DELETE"),
     }
 }
 
@@ -123,18 +131,22 @@ impl Endpoint for NoEndpoint {
 // A block, which holds what it was given once; an async function would hold it twice.
 #[expect(clippy::manual_async_fn, reason = "see above")]
 fn post(
-    door: Arc<Door>,
+    place: LaneArc<Place>,
     mut inbound: Inbound,
     body: Incoming,
-    bounds: ServerBounds,
-    guard: Guard,
 ) -> impl Future<Output = Response<Body>> + Send {
     async move {
+        let Place {
+            door,
+            bounds,
+            guard,
+            ..
+        } = &*place;
         if inbound.accepts.nothing() {
-            return not_acceptable(&door, inbound.address);
+            return not_acceptable(door, inbound.address);
         }
         let read = match &inbound.headers {
-            Some(headers) => read_message(headers, body, &bounds).await,
+            Some(headers) => read_message(headers, body, bounds).await,
             None => Ok(Bytes::new()),
         };
         inbound.body = match read {
@@ -149,7 +161,7 @@ fn post(
             Answer::Frame(told) => told.scopes.clone(),
             Answer::Accepted | Answer::Stream(_) => None,
         };
-        let mut answer = respond(&door, answer);
+        let mut answer = respond(door, answer);
         if let Some(scopes) = scopes {
             guard.step_up(&mut answer, &scopes);
         }
@@ -226,7 +238,7 @@ fn streaming(door: &Door, running: Box<Running>) -> Response<Body> {
         .cloned();
     match session {
         Some(session) => {
-            let reader = session.carry(&door.tasks, running);
+            let reader = session.carry(&door.backing.tasks, running);
             event_stream(Body::stream(with_signs_of_life(reader), ()))
         }
         None => event_stream(Body::stream(with_signs_of_life(events(running)), ())),
@@ -297,9 +309,9 @@ fn get(door: &Door, inbound: &Inbound) -> Response<Body> {
     let reader = match last {
         Some(id) if session.resumes() => {
             let id = id.to_str().unwrap_or_default();
-            session.resume(&door.tasks, id).map_err(not_resumed)
+            session.resume(&door.backing.tasks, id).map_err(not_resumed)
         }
-        Some(_) | None => session.open(&door.tasks).ok_or_else(|| {
+        Some(_) | None => session.open(&door.backing.tasks).ok_or_else(|| {
             let error = RpcError::new(codes::OVERLOADED, "too many open streams in this session");
             Problem::new(StatusCode::TOO_MANY_REQUESTS, None, error, "rate_limited")
         }),

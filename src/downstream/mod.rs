@@ -39,13 +39,13 @@ use crate::{
     },
     protocol::{Era, codes, members, meta, methods, mirror, names::Scope, trace, trace::Parent},
     stack::McpService,
-    tasks::Tasks,
+    tasks::{PerLaneArc, Tasks},
 };
 
 pub use connect::{ConnectPage, ConnectPart};
 pub use curfew::Curfew;
 pub use exchange::Running;
-pub use http::{McpEndpoint, NoEndpoint};
+pub use http::{McpEndpoint, NoEndpoint, Place};
 pub use legacy::{SessionBounds, SessionSeen, Sessions};
 pub use named::Named;
 pub use stdio::serve as serve_stdio;
@@ -60,24 +60,30 @@ use read::{BadParams, Head};
 
 /// Everything the dialects share; one for the process.
 pub struct Door {
-    /// Where calls go.
-    pub service: McpService,
+    /// What calls hold on to while they run.
+    pub backing: PerLaneArc<Backing>,
     /// Legacy sessions.
     pub sessions: Arc<Sessions>,
-    /// Owns work that outlives its connection: in the legacy era a lost connection is no cancellation.
-    pub tasks: Tasks,
     /// The most time an answer may take: 300 s.
     pub deadline: Duration,
     /// Cancelled when the gateway begins to drain: open streams that owe nothing end then.
     pub closing: CancellationToken,
-    /// Told when it has drained for long enough: what still runs is answered then, with why.
-    pub curfew: Curfew,
     /// Whether anybody reads what calls learn about themselves.
     pub observed: bool,
     /// How messages are read.
     pub bounds: DoorBounds,
     /// Where is noted what is refused before it is a call.
     pub journal: Journal,
+}
+
+/// What a call holds on to while it runs.
+pub struct Backing {
+    /// Where calls go.
+    pub service: McpService,
+    /// Owns work that outlives its connection: in the legacy era a lost connection is no cancellation.
+    pub tasks: Tasks,
+    /// Told when the gateway has drained for long enough: what still runs is answered then, with why.
+    pub curfew: Curfew,
 }
 
 /// How much a client may say at a time (SECURITY 6).
@@ -470,8 +476,13 @@ fn push_cursor(out: &mut Vec<u8>, page: &Page) {
 
 /// The vendor mark of a page that lacks upstreams (PROTOCOL H11).
 fn away(page: &Page) -> Option<(&'static str, Json)> {
-    let names: Vec<_> = page.away.iter().map(|name| Json::string(name)).collect();
-    (!names.is_empty()).then(|| ("dev.usher/away", Json::array(&names)))
+    let names: Vec<_> = page
+        .away
+        .as_ref()?
+        .iter()
+        .map(|name| Json::string(name))
+        .collect();
+    Some(("dev.usher/away", Json::array(&names)))
 }
 
 /// Whether an upstream's error says that exactly this resource is not there: its `data.uri` is the one asked for.

@@ -29,7 +29,7 @@ pub async fn serve(
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> io::Result<()> {
     let (lines, outgoing) = mpsc::channel(64);
-    let tasks = door.tasks.child();
+    let tasks = door.backing.tasks.child();
     let (done, written) = tokio::sync::oneshot::channel();
     tasks.spawn(async move {
         // The reader side notices a broken output when its channel closes.

@@ -78,12 +78,12 @@ pub(super) fn named_in(op: &Op) -> bool {
 }
 
 /// Begins a listen that names tasks.
-pub(super) async fn listen(mut service: McpService, call: Box<Call>) -> Result<Reply, Error> {
+pub(super) async fn listen(service: McpService, call: Box<Call>) -> Result<Reply, Error> {
     let Op::Listen(asked) = &call.op else {
-        return tower::Service::call(&mut service, call).await;
+        return service.call(call).await;
     };
     let asked = asked.clone();
-    let reply = tower::Service::call(&mut service, call.clone()).await?;
+    let reply = service.call(call.clone()).await?;
     let Reply::Stream(mut rest) = reply else {
         return Ok(reply);
     };
@@ -233,7 +233,7 @@ impl Task {
 }
 
 impl Looker {
-    async fn look(mut self, handle: Arc<str>) -> (Arc<str>, Look) {
+    async fn look(self, handle: Arc<str>) -> (Arc<str>, Look) {
         let call = Call {
             id: CallId::new(),
             op: Op::Task(TaskOp::Get, handle.clone()),
@@ -244,7 +244,7 @@ impl Looker {
             deadline: Instant::now() + LOOK,
             ..*self.listen
         };
-        let outcome = match tower::Service::call(&mut self.service, Box::new(call)).await {
+        let outcome = match self.service.call(Box::new(call)).await {
             Ok(Reply::Done(outcome)) => Some(outcome),
             Ok(Reply::Stream(mut steps)) => loop {
                 match steps.next().await {

@@ -22,7 +22,9 @@ use tokio::{
 use crate::call::Principal;
 
 /// So many at once. One for each key of a rule; a handle is an `Arc` of it.
+// In this order, so that what each call changes lies beside the count of the `Arc`, which it changes too.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub struct Seats {
     taken: AtomicUsize,
     /// How many wait; written under the lock of `line`, read without.

@@ -42,7 +42,7 @@ pub trait Routes: Send + Sync + 'static {
     /// The endpoint of exactly this path, as the client spelled it: nothing was decoded, folded or collapsed, and the query
     /// was cut off. `None` is answered `404`.
     // SECURITY HTTP-4
-    fn find(&self, raw_path: &str) -> Option<Arc<dyn Endpoint>>;
+    fn find(&self, raw_path: &str) -> Option<&dyn Endpoint>;
 
     /// A request from this address got to no endpoint, for a reason from the published list. It must not wait. Default: nobody
     /// is told.

@@ -13,6 +13,7 @@ mod views;
 
 use std::{
     collections::{BTreeMap, HashSet},
+    ops::Deref,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::SystemTime,
 };
@@ -29,6 +30,7 @@ use crate::{
     pins::{Ledger, Offered, Tells},
     policy::{Item, Policy, Prepared, Problem},
     protocol::{UpstreamId, methods::ListKind, names::Scope},
+    tasks::{LaneArc, PerLaneArc},
 };
 
 pub use items::{Named, Unnamed, kind_of, list_of, toolset_of};
@@ -51,10 +53,21 @@ pub struct Snapshot {
     limits: Arc<Limits>,
 }
 
+/// The snapshot that a call sees, counted on its lane. Clones are cheap.
+#[derive(Debug, Clone)]
+pub struct Seen(LaneArc<Snapshot>);
+
+/// The current snapshot, to be seen on each lane.
+#[derive(Debug)]
+struct Current {
+    snapshot: Arc<Snapshot>,
+    of_lanes: PerLaneArc<Snapshot>,
+}
+
 /// Holds the current snapshot and makes the next one.
 #[derive(Debug)]
 pub struct World {
-    current: ArcSwap<Snapshot>,
+    current: ArcSwap<Current>,
     // Serialises writers and holds what they build from. A std mutex: never held across an await, and only upstream
     // refreshes take it, never a call.
     writer: Mutex<Writer>,
@@ -124,6 +137,29 @@ impl Snapshot {
     }
 }
 
+impl From<Arc<Snapshot>> for Seen {
+    fn from(snapshot: Arc<Snapshot>) -> Self {
+        Self(LaneArc::new(snapshot))
+    }
+}
+
+impl Deref for Seen {
+    type Target = Snapshot;
+
+    fn deref(&self) -> &Snapshot {
+        &self.0
+    }
+}
+
+impl Current {
+    fn of(snapshot: Arc<Snapshot>) -> Arc<Self> {
+        Arc::new(Self {
+            of_lanes: PerLaneArc::new(&snapshot),
+            snapshot,
+        })
+    }
+}
+
 impl World {
     /// A world in which no upstream has been reached yet, whose changes `hub` tells of, and in which everybody may use
     /// everything.
@@ -146,7 +182,7 @@ impl World {
         Self {
             known: writer.known.clone(),
             joins: Joins::default(),
-            current: ArcSwap::from_pointee(snapshot),
+            current: ArcSwap::new(Current::of(Arc::new(snapshot))),
             writer: Mutex::new(writer),
             hub,
             screen,
@@ -171,7 +207,7 @@ impl World {
 
     /// The world as it is now.
     pub fn load(&self) -> Arc<Snapshot> {
-        self.current.load_full()
+        Arc::clone(&self.current.load().snapshot)
     }
 
     /// Some upstreams offer each principal something of their own from now on. Where none does, [`World::seen_by`] is
@@ -186,12 +222,12 @@ impl World {
     }
 
     /// The world as somebody sees it now: what upstreams offer to them alone is in the place of what those offer to everybody.
-    pub fn seen_by(&self, who: &Identity) -> Arc<Snapshot> {
-        let shared = self.load();
+    pub fn seen_by(&self, who: &Identity) -> Seen {
         if !self.joins.are_expected() {
-            return shared;
+            return Seen(self.current.load().of_lanes.here());
         }
-        self.joins.seen(&who.grantee(), shared, &self.known)
+        let seen = self.joins.seen(&who.grantee(), self.load(), &self.known);
+        seen.into()
     }
 
     /// Takes in what an upstream offers to one principal now, or that it offers them nothing of their own any more. Whoever
@@ -303,7 +339,7 @@ impl World {
         writer
             .contributions
             .insert(upstream.clone(), Arc::new(contribution));
-        let before = self.current.load_full();
+        let before = self.load();
         let catalog = writer.build(Some(&before.catalog));
         let policy = if before.policy.policy().is_unrestricted() {
             before.policy.clone()
@@ -319,7 +355,7 @@ impl World {
             before.limits.clone(),
         );
         let after = Arc::new(after);
-        self.current.store(Arc::clone(&after));
+        self.current.store(Current::of(Arc::clone(&after)));
         self.note_excluded(&before.catalog, &after.catalog);
         // Still under the lock: those who listen hear of changes in the order in which they happened.
         self.tell(&before.catalog, &after.catalog);
@@ -332,7 +368,7 @@ impl World {
     /// When they do not fit what is offered; then those before stay in force.
     pub fn govern(&self, policy: &Policy) -> Result<(), Vec<Problem>> {
         let writer = self.writer();
-        let before = self.current.load_full();
+        let before = self.load();
         let policy = policy.prepare(items::of(&before.catalog), Some(&before.policy));
         if !policy.problems().is_empty() {
             return Err(policy.problems().to_vec());
@@ -340,7 +376,7 @@ impl World {
         let revision = before.revision + 1;
         let (catalog, limits) = (before.catalog.clone(), before.limits.clone());
         let after = Snapshot::new(revision, catalog, policy, &writer.known, limits);
-        self.current.store(Arc::new(after));
+        self.current.store(Current::of(Arc::new(after)));
         self.regranted.send_modify(|count| *count += 1);
         // Who sees another list now, each listener finds out for itself.
         for scope in before.catalog.scopes() {
@@ -352,7 +388,7 @@ impl World {
     /// Puts other limits in force, for calls that begin from now on; what was metered by rules that stay counts on.
     pub fn limit(&self, rules: LimitRules) {
         let writer = self.writer();
-        let before = self.current.load_full();
+        let before = self.load();
         let limits = Arc::new(before.limits.swapped(rules));
         let after = Snapshot::new(
             before.revision + 1,
@@ -361,7 +397,7 @@ impl World {
             &writer.known,
             limits,
         );
-        self.current.store(Arc::new(after));
+        self.current.store(Current::of(Arc::new(after)));
     }
 
     /// Tells when other policies are in force.
@@ -380,7 +416,7 @@ impl World {
         };
         // The lists are shared, so this copies little; the next build goes by it.
         Arc::make_mut(known).read_at = Some(read_at);
-        self.current.load().catalog.confirm(upstream, read_at);
+        self.load().catalog.confirm(upstream, read_at);
         self.joins.each(|snapshot| {
             if !snapshot.is_own(upstream) {
                 snapshot.catalog.confirm(upstream, read_at);

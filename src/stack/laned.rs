@@ -3,63 +3,33 @@
 //!
 //! Guarantees: nobody waits for a stack. Where one is in use, since something in it is done aside, the call gets a copy.
 
-use std::{
-    sync::{Arc, Mutex, TryLockError},
-    task::{Context, Poll},
-};
-
-use tower::Service;
+use std::sync::{Mutex, TryLockError};
 
 use crate::tasks::PerLane;
 
-/// Clones share their stacks.
-pub(super) struct Laned<S>(Arc<Stacks<S>>);
-
-struct Stacks<S> {
+/// The stacks.
+pub(super) struct Laned<S> {
     own: PerLane<Mutex<S>>,
     spare: S,
 }
 
 impl<S: Clone> Laned<S> {
-    /// Copies of `stack`.
-    pub(super) fn new(stack: S) -> Self {
-        Self(Arc::new(Stacks {
-            own: PerLane::of(|| Mutex::new(stack.clone())),
-            spare: stack,
-        }))
+    /// Each made anew.
+    pub(super) fn new(mut make: impl FnMut() -> S) -> Self {
+        Self {
+            own: PerLane::of(|| Mutex::new(make())),
+            spare: make(),
+        }
     }
 
-    fn with<T>(&self, go: impl FnOnce(&mut S) -> T) -> T {
-        let Stacks { own, spare } = &*self.0;
-        match own.at(own.here()).try_lock() {
+    /// Goes down the one of this lane.
+    pub(super) fn with<T>(&self, go: impl FnOnce(&mut S) -> T) -> T {
+        match self.own.at(self.own.here()).try_lock() {
             Ok(mut stack) => go(&mut stack),
             // A stack is whole, whatever panicked in it.
             Err(TryLockError::Poisoned(stack)) => go(&mut stack.into_inner()),
-            Err(TryLockError::WouldBlock) => go(&mut spare.clone()),
+            Err(TryLockError::WouldBlock) => go(&mut self.spare.clone()),
         }
-    }
-}
-
-impl<S> Clone for Laned<S> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<S, Req> Service<Req> for Laned<S>
-where
-    S: Service<Req> + Clone,
-{
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = S::Future;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.with(|stack| stack.poll_ready(cx))
-    }
-
-    fn call(&mut self, request: Req) -> S::Future {
-        self.with(|stack| stack.call(request))
     }
 }
 
@@ -69,10 +39,15 @@ mod tests {
         convert::Infallible,
         future::{Ready, ready},
         panic::{AssertUnwindSafe, catch_unwind},
-        sync::atomic::{AtomicUsize, Ordering::Relaxed},
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering::Relaxed},
+        },
+        task::{Context, Poll},
     };
 
     use futures_util::FutureExt as _;
+    use tower::Service;
 
     use super::*;
 
@@ -101,18 +76,19 @@ mod tests {
     }
 
     fn called(laned: &Laned<Counted>, what: impl FnOnce() -> u8 + 'static) -> Option<u8> {
-        laned.clone().call(Box::new(what)).now_or_never()?.ok()
+        let done = laned.with(|stack| stack.call(Box::new(what)));
+        done.now_or_never()?.ok()
     }
 
     #[test]
     fn a_call_copies_nothing_unless_the_stack_is_in_use() {
         let copies = Arc::<AtomicUsize>::default();
-        let laned = Laned::new(Counted(copies.clone()));
+        let laned = Arc::new(Laned::new(|| Counted(copies.clone())));
         let before = copies.load(Relaxed);
         assert_eq!(called(&laned, || 1), Some(1));
         assert_eq!(called(&laned, || 2), Some(2));
         assert_eq!(copies.load(Relaxed), before);
-        let inside = laned.clone();
+        let inside = Arc::clone(&laned);
         assert_eq!(
             called(&laned, move || called(&inside, || 3).unwrap()),
             Some(3)
@@ -123,7 +99,7 @@ mod tests {
     #[test]
     fn a_call_that_panics_takes_no_stack_from_others() {
         let copies = Arc::<AtomicUsize>::default();
-        let laned = Laned::new(Counted(copies.clone()));
+        let laned = Arc::new(Laned::new(|| Counted(copies.clone())));
         let before = copies.load(Relaxed);
         let panics = || called(&laned, || panic!("as the test wants"));
         assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());

@@ -24,6 +24,7 @@ mod relabel;
 mod resolve;
 mod resume;
 mod sanitize;
+mod service;
 mod upstreams;
 mod validate;
 mod wrap;
@@ -31,11 +32,10 @@ mod wrap;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
-use tower::{ServiceBuilder, util::BoxCloneSyncService};
+use tower::ServiceBuilder;
 
 use crate::{
     audit::Auditor,
-    call::{Call, Reply},
     connect::Connections,
     feed::Feed,
     findings::Findings,
@@ -49,6 +49,7 @@ use crate::{
 pub use dispatch::Dispatch;
 pub use error::{Error, LoginNeeded, Missing};
 pub use gate::{Gate, gate};
+pub use service::McpService;
 pub use upstreams::Upstreams;
 pub use wrap::{Wrap, wrap};
 
@@ -56,7 +57,6 @@ use approve::Approve;
 use authorize::Authorize;
 use directories::Directories;
 use handles::Handles;
-use laned::Laned;
 use limit::{RateLimit, SeatLayer};
 use login::LoginLayer;
 use mirrored::CheckMirrored;
@@ -98,14 +98,11 @@ pub struct Parts {
     pub closing: CancellationToken,
 }
 
-/// The whole stack as one service; cloning is cheap. A call is boxed: it is handed on some twenty times.
-pub type McpService = BoxCloneSyncService<Box<Call>, Reply, Error>;
-
 /// A call goes down this list and its reply comes back up it.
 pub fn mcp(parts: &Parts) -> McpService {
     let handles = Handles::new(parts);
     let directories = Directories::new(&parts.sealer);
-    let stack = ServiceBuilder::new()
+    let layers = ServiceBuilder::new()
         .layer(wrap(Observe::new(parts))) // tells of every call when it is over: refused and given up ones included
         .layer(ScopeLayer) // what is logged from here on is the call's own, where it has a span
         .layer(OwnLayer::new(parts)) // what upstreams offer to the caller alone is there before the call looks
@@ -129,7 +126,7 @@ pub fn mcp(parts: &Parts) -> McpService {
         .layer(wrap(Relabel)) // inward URIs in what comes back become outward ones
         .layer(wrap(Sanitize(parts.sanitizer.clone()))) // all above see what the client will see
         .layer(wrap(CheckResult::new(parts))) // results fit the tool's own schema
-        .layer(DecideLayer::new(parts)) // on record before anybody upstream hears of it
-        .service(Dispatch::new(parts, handles)); // snapshot, hub or upstream: one match on the target
-    BoxCloneSyncService::new(Laned::new(stack))
+        .layer(DecideLayer::new(parts)); // on record before anybody upstream hears of it
+    let dispatch = Dispatch::new(parts, handles); // snapshot, hub or upstream: one match on the target
+    McpService::new(|| layers.service(dispatch.clone()))
 }

@@ -20,7 +20,7 @@ use crate::{
     metrics::{self, Bound, Side},
     protocol::{UpstreamId, codes, meta},
     schema::{Problem, Verdict},
-    snapshot::Snapshot,
+    snapshot::Seen,
     stage::{Passage, Permitted},
     tasks::look_through,
 };
@@ -93,7 +93,7 @@ impl Gate<Box<Permitted>> for CheckArguments {
 #[derive(Debug)]
 pub(super) struct Mark {
     terms: Arc<Terms>,
-    snapshot: Arc<Snapshot>,
+    snapshot: Seen,
     findings: Findings,
     about: About,
     /// Whether the result is inside the state of a task.

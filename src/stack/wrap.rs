@@ -9,7 +9,7 @@ use std::{
 use tower::{Layer, Service};
 
 use super::Error;
-use crate::call::Reply;
+use crate::{call::Reply, tasks::LaneArc};
 
 /// Sees a request go in and its reply come out. `leave` may move its mark into the reply, so a mark dropped unfinished,
 /// before the reply or in the middle of it, means that the caller went away.
@@ -29,19 +29,20 @@ pub trait Wrap<Req>: Send + Sync + 'static {
 
 /// The layer of a wrap.
 pub fn wrap<W>(wrap: W) -> WrapLayer<W> {
-    WrapLayer(Arc::new(wrap))
+    WrapLayer(LaneArc::new(Arc::new(wrap)))
 }
 
 /// See [`wrap`].
 #[derive(Debug)]
-pub struct WrapLayer<W>(Arc<W>);
+pub struct WrapLayer<W>(LaneArc<W>);
 
 impl<W, S> Layer<S> for WrapLayer<W> {
     type Service = Wrapped<W, S>;
 
     fn layer(&self, inner: S) -> Wrapped<W, S> {
         Wrapped {
-            wrap: self.0.clone(),
+            // Each stack is one lane's, and calls of two lanes count nothing together.
+            wrap: self.0.apart(),
             inner,
         }
     }
@@ -50,7 +51,7 @@ impl<W, S> Layer<S> for WrapLayer<W> {
 /// A service inside a wrap.
 #[derive(Debug)]
 pub struct Wrapped<W, S> {
-    wrap: Arc<W>,
+    wrap: LaneArc<W>,
     inner: S,
 }
 
@@ -90,7 +91,7 @@ where
 /// The future of a wrapped call. What is below a wrap is boxed already, so this needs no box of its own.
 #[derive(Debug)]
 pub struct Leaving<Req, W: Wrap<Req>, F> {
-    wrap: Arc<W>,
+    wrap: LaneArc<W>,
     mark: Option<W::Mark>,
     inner: F,
 }

@@ -1,6 +1,7 @@
 //! The one owner of spawned tasks: whoever starts a task holds a [`Tasks`], and nothing outlives it.
 
 pub mod clock;
+mod counted;
 mod lanes;
 pub mod quiet;
 
@@ -9,6 +10,7 @@ use std::future::Future;
 use futures_util::FutureExt as _;
 use tokio_util::{future::FutureExt as _, sync::CancellationToken, task::TaskTracker};
 
+pub use counted::{LaneArc, PerLaneArc};
 pub use lanes::{Lanes, PerLane, Place, aside, look_through};
 
 /// A family of tasks with one stop signal. Clones belong to the same family; [`Tasks::child`] begins a smaller one that

@@ -121,7 +121,8 @@ impl Edge {
         });
         // As the program does it, on any machine.
         let tasks = Tasks::over(Lanes::of(2).unwrap());
-        let routes = Arc::new(Table(Arc::clone(&site)));
+        let all = PATHS.into_iter().map(|path| At(Arc::clone(&site), path));
+        let routes = Arc::new(Table(all.collect()));
         let server = Server::bind(spec, routes, &tasks)?;
         Ok(Self {
             server,
@@ -158,12 +159,12 @@ impl Edge {
     }
 }
 
-struct Table(Arc<Site>);
+struct Table(Vec<At>);
 
 impl Routes for Table {
-    fn find(&self, raw_path: &str) -> Option<Arc<dyn Endpoint>> {
-        let path = PATHS.into_iter().find(|path| *path == raw_path)?;
-        Some(Arc::new(At(Arc::clone(&self.0), path)))
+    fn find(&self, raw_path: &str) -> Option<&dyn Endpoint> {
+        let found = self.0.iter().find(|at| at.1 == raw_path);
+        found.map(|at| at as &dyn Endpoint)
     }
 }
 

@@ -125,7 +125,11 @@ fn hints(
     now: Instant,
 ) -> (u64, bool, Vec<String>) {
     let hints = catalog.hints(scope, kind, &Position::start(), now).unwrap();
-    (hints.ttl_millis, hints.public, hints.away.to_vec())
+    (
+        hints.ttl_millis,
+        hints.public,
+        hints.away.as_deref().unwrap_or_default().to_vec(),
+    )
 }
 
 #[tokio::test(start_paused = true)]

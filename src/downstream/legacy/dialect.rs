@@ -139,7 +139,7 @@ impl<'a> Legacy<'a> {
         // is answered at once is over before the next begins; of many only those are looked at again that are woken themselves.
         let (inbound, session) = (&inbound, &session);
         let requests = requests.into_iter().map(|request| {
-            self.door.curfew.observed_by(async move {
+            self.door.backing.curfew.observed_by(async move {
                 let params = request.params.clone().unwrap_or(Json::empty_object());
                 let head = read::head(&request.method, &params);
                 let next = self.in_session(inbound, session, request, &params, head);
@@ -307,7 +307,7 @@ impl<'a> Legacy<'a> {
         }
         let converse = methods::may_ask_back(op.method()).then(|| {
             let door = self.door;
-            Converse::new(door.service.clone(), door.bounds.patience, session, &call)
+            Converse::new(door.backing.here(), door.bounds.patience, session, &call)
         });
         let exchange = Exchange {
             wording: &Words,
@@ -384,7 +384,7 @@ impl<'a> Legacy<'a> {
             self.door.deadline,
         );
         let number = call.id;
-        match tower::Service::call(&mut self.door.service.clone(), call).await {
+        match self.door.backing.service.call(call).await {
             Ok(Reply::Done(Outcome::Card(card))) => Ok(card),
             Err(error @ Error::OverLimit(_)) => {
                 let refused = problem(&error, Era::Legacy, RequestId::minted(0), number);

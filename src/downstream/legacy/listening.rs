@@ -48,7 +48,7 @@ impl Legacy<'_> {
             resources: true,
             ..Filter::default()
         });
-        let (service, session) = (self.door.service.clone(), session.clone());
+        let (service, session) = (self.door.backing.service.clone(), session.clone());
         let life = self.door.sessions.bounds().absolute;
         let ended = session.ended.clone();
         let work = async move {
@@ -75,6 +75,7 @@ impl Legacy<'_> {
             }
         };
         self.door
+            .backing
             .tasks
             .spawn(work.with_cancellation_token_owned(ended).map(drop));
     }
@@ -99,7 +100,7 @@ impl Legacy<'_> {
         }
         let life = self.door.sessions.bounds().absolute;
         let mut proved = session.proved_anew();
-        let opened = confirmed(&self.door.service, session, &uri, life).await;
+        let opened = confirmed(&self.door.backing.service, session, &uri, life).await;
         let Some(stream) = opened.map_err(|error| refused(&error))? else {
             let text = "this resource cannot be subscribed to";
             return Err(in_band(codes::INVALID_PARAMS, text, "not_subscribable"));
@@ -116,8 +117,8 @@ impl Legacy<'_> {
                 other.cancel();
             }
         }
-        let (service, session) = (self.door.service.clone(), session.clone());
-        self.door.tasks.spawn(async move {
+        let (service, session) = (self.door.backing.service.clone(), session.clone());
+        self.door.backing.tasks.spawn(async move {
             let hearing = async {
                 let mut stream = stream;
                 loop {
@@ -195,7 +196,7 @@ async fn listen(
         Json::empty_object(),
         life,
     );
-    match tower::Service::call(&mut service.clone(), call).await? {
+    match service.call(call).await? {
         Reply::Stream(stream) => Ok(stream),
         Reply::Done(_) => Err(Error::NotOffered(methods::LISTEN.into())),
     }

@@ -65,12 +65,16 @@ pub struct Sessions {
     outboxes: Arc<outbox::Shared>,
 }
 
+/// Into how many parts the table of sessions is divided, each with a lock that whoever looks at it changes: so many that calls of
+/// two lanes seldom meet at one.
+const SHARDS: usize = 128;
+
 impl Sessions {
     /// No sessions yet. A task in `tasks` ends those that are idle or old.
     pub fn new(bounds: SessionBounds, tasks: &Tasks) -> Arc<Self> {
         let sessions = Arc::new(Self {
             bounds,
-            live: DashMap::default(),
+            live: DashMap::with_hasher_and_shard_amount(DefaultHashBuilder::default(), SHARDS),
             per_principal: DashMap::new(),
             outboxes: Arc::new(outbox::Shared::keeping(bounds.waiting)),
         });

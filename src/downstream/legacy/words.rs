@@ -63,7 +63,7 @@ impl Wording for Words {
 
     fn page_tail(&self, page: &Page) -> Bytes {
         // Of most pages there is nothing more to say.
-        if page.next.is_none() && page.away.is_empty() {
+        if page.next.is_none() && page.away.is_none() {
             return Bytes::from_static(b"}}");
         }
         let mut out = Vec::with_capacity(160);

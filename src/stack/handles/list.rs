@@ -16,7 +16,7 @@ use crate::{
     json::Json,
     protocol::{codes, meta},
     seal::unix_seconds,
-    snapshot::Snapshot,
+    snapshot::{Seen, Snapshot},
     stack::{Error, Upstreams, authorize},
     stage::Passage,
 };
@@ -36,7 +36,7 @@ impl Handles {
         self,
         upstreams: Arc<dyn Upstreams>,
         call: Box<Call>,
-        snapshot: Arc<Snapshot>,
+        snapshot: Seen,
         cursor: Option<String>,
     ) -> Result<Reply, Error> {
         let owner = Owner::of(&call.caller, &call.scope);

@@ -12,7 +12,6 @@ mod telling;
 
 use std::{
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll},
     time::SystemTime,
 };
@@ -31,7 +30,7 @@ use crate::{
     metrics::calls,
     sanitize::Scrubber,
     spans::{Span, Spans},
-    tasks::clock,
+    tasks::{LaneArc, PerLaneArc, clock},
 };
 
 pub(super) use decide::DecideLayer;
@@ -40,7 +39,7 @@ pub(super) use scope::ScopeLayer;
 /// Tells of calls that are over.
 #[derive(Debug)]
 pub(super) struct Observe {
-    told: Arc<Told>,
+    told: PerLaneArc<Told>,
     spans: Spans,
 }
 
@@ -56,7 +55,7 @@ struct Told {
 impl Observe {
     pub(super) fn new(parts: &Parts) -> Self {
         Self {
-            told: Arc::new(Told {
+            told: PerLaneArc::from(Told {
                 auditor: parts.auditor.clone(),
                 findings: parts.findings.clone(),
                 feed: parts.feed.clone(),
@@ -88,7 +87,7 @@ impl Wrap<Box<Call>> for Observe {
             tool: matches!(call.op, Op::CallTool(_)),
             span: watched.then(|| telling::begin(&self.spans, call)),
             of: Operation::of(call),
-            those: self.told.clone(),
+            those: self.told.here(),
             told: false,
         }))
     }
@@ -122,7 +121,7 @@ impl Wrap<Box<Call>> for Observe {
 pub(super) struct Watched {
     of: Operation,
     tool: bool,
-    those: Arc<Told>,
+    those: LaneArc<Told>,
     /// Its span, where it is told to metrics and there are spans.
     span: Option<Option<Span>>,
     told: bool,

@@ -120,7 +120,7 @@ fn routed(op: Op, upstream: &str, local: &str) -> Box<Permitted> {
             deadline: clock::now() + Duration::from_secs(60),
             trail: Trail::NONE,
         }),
-        snapshot: snapshot.clone(),
+        snapshot: snapshot.clone().into(),
         way: Way::Upstream(Passage::new(
             Route {
                 upstream: UpstreamId::parse(upstream).unwrap(),

@@ -3,10 +3,10 @@
 use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
-use tower::{service_fn, util::BoxCloneSyncService};
+use tower::service_fn;
 use usher::{
     call::{Call, Op, Outcome, Reply, ServerCard},
-    downstream::{Curfew, Door, DoorBounds, McpEndpoint, SessionBounds, Sessions},
+    downstream::{Backing, Curfew, Door, DoorBounds, McpEndpoint, Place, SessionBounds, Sessions},
     json::{Json, Limits},
     protocol::names::Scope,
     server::{
@@ -14,8 +14,8 @@ use usher::{
         guard::Gatekeeper,
         spec::{ListenSpec, ServerBounds},
     },
-    stack::Error,
-    tasks::Tasks,
+    stack::{Error, McpService},
+    tasks::{PerLaneArc, Tasks},
 };
 
 use super::challenge;
@@ -24,8 +24,8 @@ use crate::harness::{Authority, Client, RESOURCE, Revision};
 struct One(HashMap<&'static str, Arc<dyn Endpoint>>);
 
 impl Routes for One {
-    fn find(&self, raw_path: &str) -> Option<Arc<dyn Endpoint>> {
-        self.0.get(raw_path).cloned()
+    fn find(&self, raw_path: &str) -> Option<&dyn Endpoint> {
+        self.0.get(raw_path).map(|endpoint| &**endpoint)
     }
 }
 
@@ -55,21 +55,23 @@ async fn a_call_that_needs_more_scopes_is_403_and_names_all_of_them_in_every_rev
     let guards = Gatekeeper::start(spec, &tasks).unwrap();
     let door = Door {
         journal: usher::audit::journal::Journal::off(),
-        service: BoxCloneSyncService::new(service_fn(answer)),
+        backing: PerLaneArc::from(Backing {
+            service: McpService::new(|| service_fn(answer)),
+            tasks: tasks.clone(),
+            curfew: Curfew::default(),
+        }),
         sessions: Sessions::new(SessionBounds::default(), &tasks),
-        tasks: tasks.clone(),
         deadline: Duration::from_secs(60),
         closing: CancellationToken::new(),
-        curfew: Curfew::default(),
         observed: false,
         bounds: DoorBounds::default(),
     };
-    let endpoint = McpEndpoint {
+    let endpoint = McpEndpoint::new(Place {
         door: Arc::new(door),
         scope: Scope::All,
         bounds: ServerBounds::default(),
         guard: guards.guard("/mcp", "/mcp"),
-    };
+    });
     let listen = ListenSpec {
         address: SocketAddr::from(([127, 0, 0, 1], 0)),
         hosts: Vec::new(),

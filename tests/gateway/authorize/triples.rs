@@ -16,7 +16,6 @@ use bytes::Bytes;
 use futures_util::{FutureExt as _, future::BoxFuture};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tower::Service as _;
 use usher::{
     call::{
         Affinity, Call, CallId, Caller, Identity, IdentityKind, Op, Outcome, Principal, Reply,

@@ -18,7 +18,6 @@ use futures_util::{
     stream::{self, BoxStream, FuturesUnordered},
 };
 use tokio::time::{Instant, sleep, sleep_until};
-use tower::Service;
 
 use super::{Session, asks, questions};
 use crate::{
@@ -26,10 +25,12 @@ use crate::{
         Call, CallId, Caller, Event, Identity, InputRequired, Op, Outcome, Reply, ReplyStream,
         Resume, Step, Trail,
     },
+    downstream::Backing,
     json::{Json, Node},
     jsonrpc::encode,
     protocol::{meta, methods},
-    stack::{Error, McpService},
+    stack::Error,
+    tasks::LaneArc,
 };
 
 use round::Round;
@@ -41,8 +42,8 @@ const PACE_MAX: Duration = Duration::from_secs(2);
 
 /// What is kept of a call of a client that can be asked, beside what its exchange keeps anyway.
 pub(in crate::downstream) struct Converse {
-    /// Where calls go.
-    pub(in crate::downstream) service: McpService,
+    /// Where calls go, among what it holds on to.
+    pub(in crate::downstream) backing: LaneArc<Backing>,
     session: Arc<Session>,
     caller: Arc<Caller>,
     identity: Arc<Identity>,
@@ -75,15 +76,15 @@ pub(in crate::downstream) enum Turn {
 pub(in crate::downstream) type Talk = BoxStream<'static, Turn>;
 
 impl Converse {
-    /// A call of `session`'s client, about to be made through `service`; a person has `patience` for one round.
+    /// A call of `session`'s client, about to be made through this; a person has `patience` for one round.
     pub(in crate::downstream) fn new(
-        service: McpService,
+        backing: LaneArc<Backing>,
         patience: Duration,
         session: &Arc<Session>,
         call: &Call,
     ) -> Self {
         Self {
-            service,
+            backing,
             session: Arc::clone(session),
             caller: call.caller.clone(),
             identity: call.identity.clone(),
@@ -113,7 +114,7 @@ impl Converse {
         };
         let talk = Talking {
             unrolled: Unrolled {
-                service: self.service,
+                backing: self.backing,
                 session: self.session,
                 call,
                 patience: self.patience,
@@ -139,7 +140,7 @@ struct Talking {
 
 /// The call, and what it takes to make it again.
 struct Unrolled {
-    service: McpService,
+    backing: LaneArc<Backing>,
     session: Arc<Session>,
     call: Call,
     /// Rounds that brought nothing but state.
@@ -190,7 +191,7 @@ impl Talking {
                             self.phase = Phase::Telling(notices, next);
                         }
                         Next::Call(call) => {
-                            let call = self.unrolled.service.call(Box::new(call.clone()));
+                            let call = self.unrolled.backing.service.call(Box::new(call.clone()));
                             self.phase = Phase::Calling(call);
                         }
                         Next::End => return Turn::End(Err(Error::InputRefused)),

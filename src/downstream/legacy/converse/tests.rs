@@ -3,13 +3,15 @@
 use std::sync::Mutex;
 
 use tokio_util::sync::CancellationToken;
-use tower::util::BoxCloneSyncService;
 
 use super::*;
 use crate::{
     call::{Hold, Identity, State},
+    downstream::Curfew,
     json::Limits,
     jsonrpc::{Frame, Message, Request, Response, RpcError, decode},
+    stack::McpService,
+    tasks::Tasks,
 };
 
 fn json(text: &str) -> Json {
@@ -47,13 +49,19 @@ impl Scene {
         let calls = Arc::<Mutex<Vec<Call>>>::default();
         let then = Arc::new(Mutex::new(then.into_iter()));
         let noted = calls.clone();
-        let service = BoxCloneSyncService::new(tower::service_fn(move |call: Box<Call>| {
+        let service = tower::service_fn(move |call: Box<Call>| {
             noted.lock().unwrap().push(*call);
             let outcome = then.lock().unwrap().next();
             std::future::ready(Ok(Reply::Done(
                 outcome.unwrap_or_else(|| Outcome::Complete(Json::empty_object())),
             )))
-        }));
+        });
+        let backing = Backing {
+            service: McpService::new(|| service.clone()),
+            tasks: Tasks::new(),
+            curfew: Curfew::default(),
+        };
+        let backing = LaneArc::new(Arc::new(backing));
         let session = Session::for_tests();
         let call = session.call(
             &Identity::anonymous(),
@@ -66,7 +74,7 @@ impl Scene {
             op: call.op.clone(),
             wants_progress: false,
         };
-        let talk = Converse::new(service, PATIENCE, &session, &call).go_on(kept, first);
+        let talk = Converse::new(backing, PATIENCE, &session, &call).go_on(kept, first);
         Self {
             session,
             calls,

@@ -1,0 +1,50 @@
+//! The whole stack as one service.
+
+use std::{fmt, sync::Arc};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use tower::Service;
+
+use super::{Error, laned::Laned};
+use crate::call::{Call, Reply};
+
+/// The whole stack. Clones share it, and whoever calls it needs none. A call is boxed: it is handed on some twenty times.
+#[derive(Clone)]
+pub struct McpService(Arc<dyn Answers>);
+
+/// What a call is given to.
+trait Answers: Send + Sync {
+    fn answer(&self, call: Box<Call>) -> BoxFuture<'static, Result<Reply, Error>>;
+}
+
+impl McpService {
+    /// Of stacks that are made so, one for each lane. Each is always ready.
+    pub fn new<S>(make: impl FnMut() -> S) -> Self
+    where
+        S: Service<Box<Call>, Response = Reply, Error = Error> + Clone + Send + Sync + 'static,
+        S::Future: Send + 'static,
+    {
+        Self(Arc::new(Laned::new(make)))
+    }
+
+    /// Gives it a call.
+    pub fn call(&self, call: Box<Call>) -> BoxFuture<'static, Result<Reply, Error>> {
+        self.0.answer(call)
+    }
+}
+
+impl<S> Answers for Laned<S>
+where
+    S: Service<Box<Call>, Response = Reply, Error = Error> + Clone + Send + Sync,
+    S::Future: Send + 'static,
+{
+    fn answer(&self, call: Box<Call>) -> BoxFuture<'static, Result<Reply, Error>> {
+        self.with(|stack| stack.call(call).boxed())
+    }
+}
+
+impl fmt::Debug for McpService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("McpService")
+    }
+}
