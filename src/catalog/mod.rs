@@ -304,6 +304,13 @@ impl Catalog {
             .then_some(route)
     }
 
+    /// Whether what an upstream calls so is a file of a skill, by its spelling or by what the upstream lists: then whoever reads it
+    /// compares it with a digest (PROTOCOL E).
+    pub fn is_of_a_skill(&self, upstream: &UpstreamId, local: &str) -> bool {
+        let part = self.parts.iter().find(|part| part.id() == upstream);
+        part.is_some_and(|part| part.skill_files.hold(local))
+    }
+
     /// The revision that an upstream speaks, if it is known.
     pub fn revision_of(&self, upstream: &UpstreamId) -> Option<Revision> {
         let part = self.parts.iter().find(|part| part.id() == upstream)?;

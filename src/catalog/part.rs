@@ -12,6 +12,7 @@ use super::{
     report::{Reason, Report},
     rules::{CatalogRules, NamingRules},
     shelf::Shelf,
+    skills,
 };
 use crate::protocol::{UpstreamId, extensions::Offers, methods::ListKind};
 
@@ -29,6 +30,8 @@ pub(super) struct Part {
     /// When its lists were last known to be so.
     pub(super) read_at: Moment,
     pub(super) shelves: [Arc<Shelf>; ListKind::COUNT],
+    /// Which resources are files of its skills.
+    pub(super) skill_files: Arc<skills::Files>,
     /// What of the shelves is kept: served at the upstream's own endpoint.
     pub(super) kept: [Vec<Arc<Item>>; ListKind::COUNT],
     /// What of that has its outward name: served with all others.
@@ -53,7 +56,14 @@ impl Part {
             let before = before.map(|part| &part.shelves[kind as usize]);
             Shelf::stock(rules, naming, namespace, kind, lists.listing(kind), before)
         });
+        let at = ListKind::Skills as usize;
+        let same = before.filter(|part| Arc::ptr_eq(&part.shelves[at], &shelves[at]));
+        let skill_files = match same {
+            Some(part) => part.skill_files.clone(),
+            None => Arc::new(skills::Files::of(&lists.skills.items)),
+        };
         Self {
+            skill_files,
             naming: naming.clone(),
             namespace: namespace.clone(),
             offers: offers(contribution.as_deref()),

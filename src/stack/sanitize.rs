@@ -191,6 +191,7 @@ impl Wrap<Box<Permitted>> for Sanitize {
         let tool = matches!(call.op, Op::CallTool(_)).then_some(&*route.local);
         let mut actions = *self.0.rules().actions(Some(&route.upstream), tool);
         let read = matches!(call.op, Op::ReadResource(_));
+        let catalog = &permitted.snapshot.catalog;
         if read && route.local.starts_with("ui://") {
             // An app is active content, by its nature; its host shuts it in (PROTOCOL G16).
             actions.set_all(Class::Active, None);
@@ -203,8 +204,7 @@ impl Wrap<Box<Permitted>> for Sanitize {
             call: call.id,
             trail: call.trail.clone(),
             result: result_of(&call.op),
-            // Whoever reads a skill compares its files with digests that it was told (PROTOCOL E).
-            sealed: read && route.local.starts_with("skill://"),
+            sealed: read && catalog.is_of_a_skill(&route.upstream, &route.local),
             terms: route.terms.clone(),
         }))
     }

@@ -327,6 +327,9 @@ async fn credentials_of_the_gateway_come_back_to_nobody() {
     }
 }
 
+/// Skills that do not lie below `skill://`: one with its files, one without.
+const ELSEWHERE: &str = r#"{"uri":"git://r/a/SKILL.md","frontmatter":{"name":"a","description":"d"},"resources":[{"uri":"git://r/a/SKILL.md","digest":"sha256:aa","size":1},{"uri":"git://r/a/sub/help.md","digest":"sha256:bb","size":1}]},{"uri":"git://r/b/SKILL.md","frontmatter":{"name":"b","description":"d"},"resources":"dynamic"}"#;
+
 #[tokio::test]
 async fn skills_keep_their_bytes_or_are_not_read_and_apps_keep_their_scripts() {
     let page = "<html><script>let a = 1;</script><img src='https://x.example/p.png'></html>";
@@ -336,6 +339,9 @@ async fn skills_keep_their_bytes_or_are_not_read_and_apps_keep_their_scripts() {
         )
         .tools([tool("t")])
         .resources([crate::harness::resource("skill://a/SKILL.md")])
+        .on("skills/list", |_| {
+            Play::Result(format!(r#"{{"skills":[{ELSEWHERE}]}}"#))
+        })
         .on("resources/read", move |heard: &Heard| {
             let uri = heard.text("uri").unwrap();
             let text = match uri.as_str() {
@@ -361,4 +367,19 @@ async fn skills_keep_their_bytes_or_are_not_read_and_apps_keep_their_scripts() {
     );
     let (_, reason) = client.read("skill://notes/b/SKILL.md").await.refusal();
     assert_eq!(reason, "content_blocked");
+    // Skills may lie elsewhere: what of them is listed, or lies beside one that lists nothing, is held to its digests too.
+    for uri in [
+        "git://r/a/SKILL.md",
+        "git://r/a/sub/help.md",
+        "git://r/b/SKILL.md",
+        "git://r/b/any/thing.md",
+    ] {
+        let (_, reason) = client.read(&format!("notes+{uri}")).await.refusal();
+        assert_eq!(reason, "content_blocked", "{uri}");
+    }
+    for uri in ["git://r/a/other.md", "git://r/bb/SKILL.md"] {
+        let read = client.read(&format!("notes+{uri}")).await.value();
+        let text = read["contents"][0]["text"].as_str().unwrap();
+        assert!(text.contains("[redacted:"), "{uri}: {text}");
+    }
 }
