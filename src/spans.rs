@@ -95,11 +95,15 @@ impl Lead {
 
     /// What happens on this thread until the guard is dropped happens in the span: [`current`] tells whoever writes logs.
     pub fn within(&self) -> Within {
-        let own = (
+        Within(CURRENT.replace(Some(self.ids())))
+    }
+
+    /// The trace and the span.
+    pub fn ids(&self) -> (u128, u64) {
+        (
             u128::from_be_bytes(self.context.trace_id().to_bytes()),
             u64::from_be_bytes(self.context.span_id().to_bytes()),
-        );
-        Within(CURRENT.replace(Some(own)))
+        )
     }
 }
 

@@ -50,8 +50,10 @@ pub struct Entry {
 pub struct Trace {
     /// Its id, in 32 hexadecimal digits.
     pub trace: Option<String>,
-    /// The span that the call was made in, in 16.
+    /// The span that the client says it called in, in 16.
     pub parent: Option<String>,
+    /// The call's own span, in 16.
+    pub span: Option<String>,
 }
 
 /// Who, in a record.

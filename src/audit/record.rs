@@ -17,12 +17,12 @@ use tokio::time::Instant;
 use super::{End, Level, canonical::Object, log::Event, stamp, words};
 use crate::{
     call::{
-        Approved, Call, CallId, Caller, Decision, Denial, Facts, Identity, IdentityKind, Origin,
-        Trail,
+        Approved, Call, CallId, Caller, Decision, Denial, Facts, Identity, IdentityKind, Trail,
     },
     findings::{Finding, Scrub},
     json::Json,
     protocol::{UpstreamId, methods, names::Scope},
+    spans::Lead,
     tasks::clock,
 };
 
@@ -372,9 +372,7 @@ pub(super) fn outcome(
         let route = facts.route.as_ref().map(|(id, name)| (id, &**name));
         record.object("target", |to| target(to, frame, of, facts, route));
         record.text("time", &stamp(now.at));
-        if whole {
-            trace(record, of);
-        }
+        trace(record, of);
         record.number("v", VERSION);
     })
 }
@@ -423,17 +421,20 @@ fn request(record: &mut Object<'_>, frame: &Frame<'_>, of: View<'_>) {
     record.maybe("request", request.as_deref());
 }
 
+/// The call's own span, where it has one, and the one that its client told.
 fn trace(record: &mut Object<'_>, of: View<'_>) {
-    if let Some(Origin {
-        parent: Some(parent),
-        ..
-    }) = of.trail.origin()
-    {
-        record.object("trace", |told| {
-            told.text("parent", &format!("{:016x}", parent.span))
-                .text("trace", &format!("{:032x}", parent.trace));
-        });
-    }
+    let parent = of.trail.origin().and_then(|origin| origin.parent.as_ref());
+    let own = of.trail.lead().map(Lead::ids);
+    let trace = own.map(|(trace, _)| trace);
+    let Some(trace) = trace.or(parent.map(|parent| parent.trace)) else {
+        return;
+    };
+    let id = |span: u64| format!("{span:016x}");
+    record.object("trace", |told| {
+        told.maybe("parent", parent.map(|parent| id(parent.span)).as_deref())
+            .maybe("span", own.map(|(_, span)| id(span)).as_deref())
+            .text("trace", &format!("{trace:032x}"));
+    });
 }
 
 fn principal(who: &mut Object<'_>, frame: &Frame<'_>, of: View<'_>) {

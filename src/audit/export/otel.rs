@@ -141,7 +141,7 @@ impl Record {
             body: Value::Text(message(&entry)),
             attributes: attributes(&parsed, &entry, line, failed),
             trace_id: entry.trace.trace.filter(|id| is_hex(id, 32)),
-            span_id: entry.trace.parent.filter(|id| is_hex(id, 16)),
+            span_id: (entry.trace.span.or(entry.trace.parent)).filter(|id| is_hex(id, 16)),
         })
     }
 }

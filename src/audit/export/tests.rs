@@ -43,7 +43,8 @@ fn lines() -> Vec<Vec<u8>> {
                 .text("time", "2026-11-21T12:00:00.123456789Z")
                 .object("trace", |trace| {
                     trace
-                        .text("parent", "00f067aa0ba902b7")
+                        .text("parent", "b7ad6b7169203331")
+                        .text("span", "00f067aa0ba902b7")
                         .text("trace", "4bf92f3577b34da6a3ce929d0e0e4736");
                 })
                 .number("v", 1);

@@ -7,7 +7,10 @@ use opentelemetry::trace::{SpanKind, Status};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 use usher::telemetry::Telemetry;
 
-use crate::harness::*;
+use crate::{
+    audit::{recording, records},
+    harness::*,
+};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 /// The caller's span, in `_meta`.
@@ -98,6 +101,33 @@ pairings! {
         assert_eq!(heard.header("tracestate"), Some("a=1"));
         assert_eq!((heard.meta("baggage"), heard.header("baggage")), (None, None));
         assert_eq!(heard.params.matches("traceparent").count(), 1, "{}", heard.params);
+    }
+}
+
+pairings! {
+    /// SECURITY 8
+    async fn both_records_of_a_call_name_its_trace_and_its_span(pair: Pairing) {
+        let (directory, (telemetry, exporter)) = (tempfile::tempdir().unwrap(), watched());
+        let notes = pair.upstream().tools([tool("t")]);
+        let gateway = recording(directory.path(), &notes).observed(telemetry).start().await;
+        let client = pair.client(&gateway).await;
+        client.call("notes_t", "{}").meta(&format!(r#""traceparent":"00-{TRACE}-{OWN}-01""#)).await;
+        client.call("notes_t", "{}").await;
+        let [server, _] = spans(&exporter, "tools/call");
+        gateway.app.clone().shutdown().await;
+        let told = records(directory.path(), "tools/call");
+        assert_eq!((server.len(), told.len()), (2, 4), "{told:#?}");
+        for record in &told {
+            let span = record["trace"]["span"].as_str().unwrap();
+            let own = server.iter().find(|own| own.span_context.span_id().to_string() == span).unwrap();
+            let trace = own.span_context.trace_id().to_string();
+            assert_eq!(record["trace"]["trace"], *trace);
+            assert_eq!(record["trace"]["parent"].as_str(), (trace == TRACE).then_some(OWN));
+        }
+        let stages: Vec<_> = told.iter().map(|record| &record["stage"]).collect();
+        assert_eq!(stages, ["decision", "outcome", "decision", "outcome"]);
+        assert_eq!(told[0]["trace"], told[1]["trace"]);
+        assert_ne!(told[1]["trace"], told[2]["trace"]);
     }
 }
 
