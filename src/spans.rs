@@ -1,7 +1,7 @@
 //! The spans of calls: made here, ended by whoever holds them, told by whoever exports.
 //!
 //! Guarantees: where nothing is exported a span costs a branch and no memory; a span that nobody ends is ended when it is let
-//! go of; names and attributes hold methods, names of tools and prompts, configured keys and fixed words, and never an
+//! go of; names and attributes hold methods, names of tools and prompts, ids of requests, configured keys and fixed words, and never an
 //! argument, a URI or a credential (STYLE 3.16). Deliberately absent: exporters (`telemetry`), and how trace context is
 //! spelled (`protocol::trace`).
 
@@ -38,6 +38,8 @@ pub struct About<'a> {
     pub upstream: Option<&'a str>,
     /// Whether the hop is a pipe, where that is known.
     pub pipe: Option<bool>,
+    /// The id that the request has on this hop.
+    pub request: Option<Cow<'a, str>>,
 }
 
 /// A span that has begun. It ends when it is told to, or is let go of.
@@ -187,7 +189,7 @@ impl fmt::Debug for Span {
 
 fn begun(maker: &Arc<SdkTracer>, kind: SpanKind, about: &About<'_>, parent: &Context) -> Span {
     let mut name = Cow::Borrowed(about.method);
-    let mut attributes = Vec::with_capacity(8);
+    let mut attributes = Vec::with_capacity(9);
     attributes.push(KeyValue::new(names::METHOD, about.method));
     if about.method == methods::TOOLS_CALL {
         attributes.push(KeyValue::new(names::OPERATION, "execute_tool"));
@@ -203,6 +205,9 @@ fn begun(maker: &Arc<SdkTracer>, kind: SpanKind, about: &About<'_>, parent: &Con
     }
     if let Some(upstream) = about.upstream {
         attributes.push(KeyValue::new(names::UPSTREAM, upstream.to_owned()));
+    }
+    if let Some(id) = &about.request {
+        attributes.push(KeyValue::new(names::REQUEST, id.clone().into_owned()));
     }
     if let Some(pipe) = about.pipe {
         let transport = if pipe { "pipe" } else { "tcp" };

@@ -8,13 +8,21 @@ pub mod decode;
 pub mod encode;
 pub mod sse;
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use bytes::Bytes;
 
 use crate::json::Json;
 
 pub use decode::{DecodeError, Message, decode};
+
+/// An id as conventions of telemetry have it: a string without its quotes and escapes, anything else as it is spelled.
+pub fn id_in_words(spelled: &str) -> Cow<'_, str> {
+    if !spelled.starts_with('"') {
+        return spelled.into();
+    }
+    serde_json::from_str::<String>(spelled).map_or_else(|_| spelled.into(), Into::into)
+}
 
 /// The id of a request, exactly as spelled: a JSON string or an integer, at most 256 bytes (SECURITY MSG-7).
 // INVARIANT: holds a JSON string or an integer without fraction and exponent.

@@ -10,6 +10,8 @@ pub const REVISION: &str = "mcp.protocol.version";
 pub const TOOL: &str = "gen_ai.tool.name";
 /// The prompt.
 pub const PROMPT: &str = "gen_ai.prompt.name";
+/// The id of a request, on the hop of its span.
+pub const REQUEST: &str = "jsonrpc.request.id";
 /// `execute_tool`, on calls of tools.
 pub const OPERATION: &str = "gen_ai.operation.name";
 /// The class of what went wrong; not there where nothing did.

@@ -36,12 +36,12 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// An exchange on behalf of `call`, at `revision`, over a pipe or not; `None` where it need not be watched.
+    /// An exchange on behalf of `call`, at `revision`, of this number, over a pipe or not; `None` where it need not be watched.
     pub(super) fn of(
         call: &Call,
         route: &Route,
         revision: Revision,
-        pipe: bool,
+        (number, pipe): (u64, bool),
     ) -> Option<Box<Self>> {
         let lead = call.trail.lead();
         let origin = call.trail.origin();
@@ -57,6 +57,7 @@ impl Watched {
                 revision: Some(revision.as_str()),
                 upstream: Some(route.upstream.as_str()),
                 pipe: Some(pipe),
+                request: Some(number.to_string().into()),
             })
         });
         let own = span.as_ref().map(Span::told);

@@ -12,6 +12,8 @@ use super::{
 use crate::{
     audit::{chain::Line, entry::Entry},
     json::Json,
+    jsonrpc,
+    metrics::names,
 };
 
 /// Who sends.
@@ -165,6 +167,7 @@ fn attributes(parsed: &Line<'_>, entry: &Entry, line: &[u8], failed: bool) -> Ve
         Some("tool_error") => "tool_error",
         _ => entry.reason.as_deref().unwrap_or("_OTHER"),
     });
+    let request = entry.request.as_deref().map(jsonrpc::id_in_words);
     let who = &entry.principal;
     let name = Some(who.name.as_str()).filter(|name| !name.is_empty());
     let original = String::from_utf8_lossy(line);
@@ -172,7 +175,7 @@ fn attributes(parsed: &Line<'_>, entry: &Entry, line: &[u8], failed: bool) -> Ve
     let texts = [
         ("mcp.method.name", method),
         ("mcp.protocol.version", entry.revision.as_deref()),
-        ("jsonrpc.request.id", entry.request.as_deref()),
+        (names::REQUEST, request.as_deref()),
         (named.unwrap_or_default(), named.and(exposed)),
         ("gen_ai.operation.name", tool),
         ("error.type", error),

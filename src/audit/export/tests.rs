@@ -36,7 +36,7 @@ fn lines() -> Vec<Vec<u8>> {
             fill(object);
             object
                 .object("principal", who)
-                .text("request", "42")
+                .text("request", r#""request-7""#)
                 .text("revision", "2026-07-28")
                 .text("stage", stage)
                 .object("target", to)
@@ -177,7 +177,7 @@ fn every_record_is_a_log_record_with_the_attributes_of_the_conventions() {
     for (key, value) in [
         ("mcp.method.name", "tools/call"),
         ("mcp.protocol.version", "2026-07-28"),
-        ("jsonrpc.request.id", "42"),
+        ("jsonrpc.request.id", "request-7"),
         ("gen_ai.tool.name", "notes_read"),
         ("gen_ai.operation.name", "execute_tool"),
         ("client.address", "192.0.2.7"),

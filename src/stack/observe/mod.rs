@@ -85,7 +85,7 @@ impl Wrap<Box<Call>> for Observe {
         let watched = watched && telling::is_told(&call.op);
         Some(Box::new(Watched {
             tool: matches!(call.op, Op::CallTool(_)),
-            span: watched.then(|| telling::begin(&self.spans, call)),
+            span: watched.then(|| telling::begin(&self.spans, call, &self.told.scrub)),
             of: Operation::of(call),
             those: self.told.here(),
             told: false,

@@ -8,6 +8,8 @@ use crate::{
         record::{Ending, Operation},
     },
     call::{Call, Listener, Op, Principal},
+    findings::Scrub,
+    jsonrpc::id_in_words,
     metrics::{
         self,
         calls::{self, class_of},
@@ -18,12 +20,14 @@ use crate::{
 };
 
 /// Begins the span of a call, where spans are made.
-pub(super) fn begin(spans: &Spans, call: &Call) -> Option<Span> {
+pub(super) fn begin(spans: &Spans, call: &Call, scrub: &dyn Scrub) -> Option<Span> {
     if !spans.are_made() {
         return None;
     }
     let origin = call.trail.origin();
     let listener = origin.map_or(Listener::Own, |origin| origin.listener);
+    let id = origin.and_then(|origin| origin.request.as_ref());
+    let id = id.map(|id| scrub.id(id.as_str()));
     let about = About {
         method: call.op.method(),
         revision: Some(call.caller.revision.as_str()),
@@ -32,6 +36,8 @@ pub(super) fn begin(spans: &Spans, call: &Call) -> Option<Span> {
             Listener::Stdio => Some(true),
             Listener::Own => None,
         },
+        // Clients make them of what they like.
+        request: id.as_deref().map(id_in_words),
         ..About::default()
     };
     let mut span = spans.served(&about, origin.and_then(|origin| origin.parent.as_ref()))?;

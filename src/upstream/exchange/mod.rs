@@ -127,7 +127,8 @@ impl Exchange {
         route: &Route,
         revision: Revision,
     ) -> impl Iterator<Item = (&'static str, Json)> + use<'_> {
-        self.watched = Watched::of(call, route, revision, !self.line.wire.streamable);
+        let hop = (self.number, !self.line.wire.streamable);
+        self.watched = Watched::of(call, route, revision, hop);
         self.watched.iter().flat_map(|watched| watched.stamps())
     }
 
