@@ -32,7 +32,7 @@ pub struct Entry {
     pub findings: Vec<Found>,
     /// The address that the request came from, as trusted proxies tell it.
     pub address: Option<String>,
-    /// The JSON-RPC id, as it was written.
+    /// The JSON-RPC id as it was written, without secrets.
     pub request: Option<String>,
     /// The protocol revision.
     pub revision: Option<String>,

@@ -126,6 +126,12 @@ impl Identity {
         }
     }
 
+    /// Whether two are one proof. Nobody proves to be anonymous, so that is one however often it is held.
+    pub fn is_proof_of(self: &Arc<Self>, other: &Arc<Self>) -> bool {
+        let anonymous = |of: &Self| of.kind == IdentityKind::Anonymous;
+        Arc::ptr_eq(self, other) || anonymous(self) && anonymous(other)
+    }
+
     /// Whoever comes in where no authentication is configured.
     pub fn anonymous() -> Arc<Self> {
         // One for each lane, so that calls of two count nothing together.

@@ -93,6 +93,12 @@ impl CallId {
         Self(id)
     }
 
+    /// The one of this number, which may be another call's too.
+    #[cfg(test)]
+    pub(crate) const fn numbered(number: u64) -> Self {
+        Self(number)
+    }
+
     /// Its number among the calls of this process, from 1. What is later may have a smaller one.
     pub const fn number(self) -> u64 {
         self.0

@@ -83,6 +83,7 @@ fn is_shaped(part: &Part) -> bool {
     let naming = &part.naming;
     naming.tools != Selection::default() || !naming.rename.is_empty() || !naming.describe.is_empty()
 }
+
 /// Which of these are away; `None` where none is.
 pub(super) fn away<'a>(parts: impl Iterator<Item = &'a Part>) -> Option<Arc<[String]>> {
     let away = parts.filter(|part| part.is_away());

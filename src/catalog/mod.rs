@@ -308,7 +308,7 @@ impl Catalog {
     /// compares it with a digest (PROTOCOL E).
     pub fn is_of_a_skill(&self, upstream: &UpstreamId, local: &str) -> bool {
         let part = self.parts.iter().find(|part| part.id() == upstream);
-        part.is_some_and(|part| part.skill_files.hold(local))
+        skills::says_so(local) || part.is_some_and(|part| part.skill_files.hold(local))
     }
 
     /// The revision that an upstream speaks, if it is known.

@@ -58,10 +58,11 @@ impl Part {
         });
         let at = ListKind::Skills as usize;
         let same = before.filter(|part| Arc::ptr_eq(&part.shelves[at], &shelves[at]));
-        let skill_files = match same {
-            Some(part) => part.skill_files.clone(),
-            None => Arc::new(skills::Files::of(&lists.skills.items)),
+        let read = || {
+            let (entries, bounds) = (&lists.skills.items, &rules.bounds);
+            skills::Files::of(entries, bounds.items, bounds.definition_bytes).into()
         };
+        let skill_files = same.map_or_else(read, |part| part.skill_files.clone());
         Self {
             skill_files,
             naming: naming.clone(),

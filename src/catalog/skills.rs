@@ -62,19 +62,27 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Those of a list's entries, sound or not: who reads the list itself goes by it.
-    pub(super) fn of(entries: &[Json]) -> Self {
+    /// Those of the first `most` entries of a list that are no longer than `bytes`, sound or not: who reads the list elsewhere goes
+    /// by it.
+    pub(super) fn of(entries: &[Json], most: usize, bytes: usize) -> Self {
         let mut all = Self::default();
-        for entry in entries.iter().map(Json::root) {
+        let entries = entries.iter().take(most);
+        let entries = entries.filter(|entry| entry.bytes().len() <= bytes);
+        for entry in entries.map(Json::root) {
             let dynamic = entry.member("resources").map(Node::kind) == Some(Kind::String);
             let own = entry.member("uri").and_then(Node::as_str);
             let own = own.filter(|uri| !says_so(uri));
-            if let Some((directory, _)) = own.as_deref().and_then(|uri| uri.rsplit_once('/'))
+            let path = own
+                .as_deref()
+                .map(|uri| &uri[..uri.find(['?', '#']).unwrap_or(uri.len())]);
+            if let Some((directory, _)) = path.and_then(|path| path.rsplit_once('/'))
                 && dynamic
             {
                 all.below.push(format!("{directory}/").into());
             }
-            let listed = files(entry).filter_map(|file| file.member("uri")?.as_str());
+            // A skill with more files is loaded by no host.
+            let listed = files(entry).take(FILES);
+            let listed = listed.filter_map(|file| file.member("uri")?.as_str());
             let listed = listed.filter(|uri| !says_so(uri));
             all.listed
                 .extend(own.into_iter().chain(listed).map(Box::from));
@@ -82,17 +90,15 @@ impl Files {
         all
     }
 
-    /// Whether this is one: whoever reads it holds it against a digest (PROTOCOL E).
+    /// Whether this is one.
     pub(super) fn hold(&self, local: &str) -> bool {
         let mut below = self.below.iter();
-        says_so(local)
-            || self.listed.contains(local)
-            || below.any(|directory| local.starts_with(&**directory))
+        self.listed.contains(local) || below.any(|directory| local.starts_with(&**directory))
     }
 }
 
 /// Whether a URI is that of a skill's file by its spelling.
-fn says_so(uri: &str) -> bool {
+pub(super) fn says_so(uri: &str) -> bool {
     uri.starts_with("skill://")
 }
 
@@ -102,5 +108,48 @@ pub(super) fn outward(entry: Node<'_>, namespace: &Namespace, edits: &mut Edits)
         if let Some(outward) = uri.as_str().and_then(|local| namespace.outward_uri(&local)) {
             edits.replace(uri, Json::string(&outward));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Limits;
+
+    fn files_of(entries: &[&str], most: usize, bytes: usize) -> Files {
+        let read = |text: &&str| Json::parse(text.to_string().into(), &Limits::LIST).unwrap();
+        let entries: Vec<_> = entries.iter().map(read).collect();
+        Files::of(&entries, most, bytes)
+    }
+
+    const DYNAMIC: &str = r#"{"uri":"git://r/b/SKILL.md?ref=x/y","resources":"dynamic"}"#;
+    const LISTED: &str = r#"{"uri":"git://r/a/SKILL.md","resources":[{"uri":"git://r/a/b.md"},{"uri":"skill://c"},{"uri":7}]}"#;
+
+    #[test]
+    fn what_is_listed_and_what_lies_beside_what_lists_nothing_is_of_a_skill() {
+        let files = files_of(&[DYNAMIC, LISTED, r#"{"uri":7}"#, "1"], 10, 1_000);
+        for (local, is_one) in [
+            ("git://r/a/SKILL.md", true),
+            ("git://r/a/b.md", true),
+            ("git://r/a/c.md", false),
+            ("git://r/b/SKILL.md?ref=x/y", true),
+            ("git://r/b/any/thing.md", true),
+            ("git://r/bc", false),
+        ] {
+            assert_eq!(files.hold(local), is_one, "{local}");
+        }
+        assert_eq!(files.listed.len(), 3, "what says so is not kept");
+    }
+
+    #[test]
+    fn no_more_is_kept_than_a_list_may_hold() {
+        assert!(files_of(&[DYNAMIC, LISTED], 1, 1_000).listed.len() == 1);
+        assert!(!files_of(&[LISTED], 1, LISTED.len() - 1).hold("git://r/a/b.md"));
+        assert!(files_of(&[LISTED], 1, LISTED.len()).hold("git://r/a/b.md"));
+        let many: Vec<_> = (0..=FILES)
+            .map(|n| format!(r#"{{"uri":"git://f/{n}"}}"#))
+            .collect();
+        let many = format!(r#"{{"resources":[{}]}}"#, many.join(","));
+        assert_eq!(files_of(&[&many], 1, many.len()).listed.len(), FILES);
     }
 }

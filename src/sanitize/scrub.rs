@@ -104,9 +104,15 @@ impl Scrub for Scrubber {
 
     fn id<'a>(&self, id: &'a str) -> Cow<'a, str> {
         if is_ordinary(id) {
-            id.into()
-        } else {
-            self.name(id)
+            return id.into();
+        }
+        // What is read of it later is its text, in which nothing is escaped.
+        let Ok(text) = serde_json::from_str::<String>(id) else {
+            return self.name(id);
+        };
+        match self.name(&text) {
+            kept if kept == text => id.into(),
+            kept => Json::string(&kept).as_str().to_owned().into(),
         }
     }
 }
@@ -209,7 +215,7 @@ mod tests {
 
     fn scrubber(rules: Rules) -> Scrubber {
         let own = OwnCredentials::new();
-        own.hold(["planted-own-credential-31"]);
+        own.hold(["planted-own-credential-31", "hunter2/pass"]);
         Scrubber::of(&Sanitizer::standard(rules, Findings::new(), own))
     }
 
@@ -304,6 +310,12 @@ mod tests {
         let told = scrubber.name(TOKEN);
         assert!(told.starts_with("[redacted:"), "{told}");
         assert_eq!(scrubber.id(&format!("\"{TOKEN}\"")).find(TOKEN), None);
+        // What only reads as a secret once it is unescaped.
+        for id in [r#""\u0068unter2/pass""#, r#""hunter2\/pass""#] {
+            let told = scrubber.id(id);
+            let text: String = serde_json::from_str(&told).unwrap();
+            assert_eq!(text, "[redacted:own_credential]", "{id}");
+        }
         for id in ["7", "\"7\"", "\"6f9619ff-8b86-d011-b42d-00cf4fc964ff\""] {
             assert_eq!(scrubber.id(id), id);
         }

@@ -41,7 +41,7 @@ impl<W, S> Layer<S> for WrapLayer<W> {
 
     fn layer(&self, inner: S) -> Wrapped<W, S> {
         Wrapped {
-            // Each stack is one lane's, and calls of two lanes count nothing together.
+            // Each stack is one lane's, and its calls hold on to the wrap, which calls of two lanes are not to count together.
             wrap: self.0.apart(),
             inner,
         }

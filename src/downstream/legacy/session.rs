@@ -152,7 +152,7 @@ impl Session {
 
     /// Its principal has proved itself anew: what it does of its own accord, it does by this proof.
     pub(super) fn identified(&self, identity: &Arc<Identity>) {
-        if Arc::ptr_eq(&self.identity.load(), identity) {
+        if self.identity.load().is_proof_of(identity) {
             return;
         }
         let before = self.identity.swap(identity.clone());

@@ -142,7 +142,7 @@ impl Own {
             begin(Arc::clone(&kept));
             kept
         });
-        if !Arc::ptr_eq(&kept.identity.load(), identity) {
+        if !kept.identity.load().is_proof_of(identity) {
             kept.identity.store(Arc::clone(identity));
         }
         kept.used.store(self.now(), Ordering::Relaxed);

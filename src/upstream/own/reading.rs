@@ -142,7 +142,7 @@ impl Shared {
                             return;
                         }
                         // With the token that they came with last.
-                        if !Arc::ptr_eq(&identity, &kept.identity.load()) {
+                        if !identity.is_proof_of(&kept.identity.load()) {
                             break;
                         }
                     }

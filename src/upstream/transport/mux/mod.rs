@@ -26,7 +26,7 @@ use crate::{
     json::Limits,
     jsonrpc::{Frame, RequestId},
     protocol::UpstreamId,
-    upstream::UpstreamError,
+    upstream::{Reached, UpstreamError},
 };
 
 pub(super) use exchange::{Exchange, Slot};
@@ -130,7 +130,7 @@ impl Mux {
         let fault = |what| UpstreamError::unreached(format!("the request id {what}"));
         let number = id.as_minted().ok_or_else(|| fault("is no number"))?;
         match &mut *self.state() {
-            State::Dead(error) => Err(as_told(error)),
+            State::Dead(error) => Err(unsent(error)),
             State::Open { waiting, .. } if waiting.len() >= MAX_WAITING => {
                 Err(UpstreamError::Overloaded)
             }
@@ -190,7 +190,11 @@ impl Mux {
 
     /// The channel is dead: every exchange learns it, and so does [`Mux::lost`]. Later calls change nothing.
     pub(super) fn end(&self, error: UpstreamError) {
-        let told = as_told(&error);
+        let told = if matches!(error, UpstreamError::Unavailable { .. }) {
+            error.clone()
+        } else {
+            UpstreamError::unreached(&error)
+        };
         let open = match &mut *self.state() {
             State::Dead(_) => return,
             state @ State::Open { .. } => mem::replace(state, State::Dead(error)),
@@ -275,12 +279,18 @@ impl Mux {
     }
 }
 
-/// What ended a channel, in words for those whose exchange it was not: to them it is away, whatever was wrong with it.
-fn as_told(error: &UpstreamError) -> UpstreamError {
-    if matches!(error, UpstreamError::Unavailable { .. }) {
-        error.clone()
+/// What ended a channel, for those of whom nothing was sent: to them the server is away, whatever was wrong with it.
+pub(super) fn unsent(ended_by: &UpstreamError) -> UpstreamError {
+    let cause = if let UpstreamError::Unavailable { cause, .. } = ended_by {
+        cause.clone()
     } else {
-        UpstreamError::unreached(error)
+        ended_by.to_string()
+    };
+    UpstreamError::Unavailable {
+        cause,
+        retry_at: None,
+        status: None,
+        reached: Reached::Unsent,
     }
 }
 

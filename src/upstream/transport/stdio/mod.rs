@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use self::{launch::Group, lines::Lines, stderr::Stderr};
 use super::{
     Answer, Frames, Head, Outbound, Transport,
-    mux::{Inbox, Mux, Slot},
+    mux::{Inbox, Mux, Slot, unsent},
 };
 use crate::{
     protocol::UpstreamId,
@@ -144,7 +144,7 @@ impl Stdio {
         if self.outgoing.send(line).await.is_err() {
             // The writer ends only when the child takes no more, and then the end is near.
             return Err(match timeout(GRACE * 3, self.mux.lost()).await {
-                Ok(error) => error,
+                Ok(ended_by) => unsent(&ended_by),
                 Err(_elapsed) => UpstreamError::unreached("takes no more input"),
             });
         }
