@@ -87,7 +87,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for PerLaneArc<T> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::sync::mpsc;
+    use tokio::sync::{Barrier, mpsc};
 
     use super::*;
     use crate::tasks::{Lanes, Tasks};
@@ -99,9 +99,12 @@ mod tests {
         let before = Arc::strong_count(&it);
         let tasks = Tasks::over(Lanes::of(2).unwrap());
         let (told, mut heard) = mpsc::channel(2);
+        // Whoever comes next is seated beside nobody only while the first is there.
+        let both = Arc::new(Barrier::new(2));
         for _ in 0..2 {
-            let (shared, told) = (Arc::clone(&shared), told.clone());
+            let (shared, told, both) = (Arc::clone(&shared), told.clone(), Arc::clone(&both));
             tasks.spread(async move {
+                both.wait().await;
                 let (one, two) = (shared.here(), shared.here());
                 assert!(Arc::ptr_eq(&one.0, &two.0), "one count");
                 told.send(one.clone()).await.unwrap();
