@@ -1,9 +1,9 @@
 //! The spans of calls: made here, ended by whoever holds them, told by whoever exports.
 //!
 //! Guarantees: where nothing is exported a span costs a branch and no memory; a span that nobody ends is ended when it is let
-//! go of; names and attributes hold methods, names of tools and prompts, ids of requests, configured keys and fixed words, and never an
-//! argument, a URI or a credential (STYLE 3.16). Deliberately absent: exporters (`telemetry`), and how trace context is
-//! spelled (`protocol::trace`).
+//! go of; names and attributes hold methods, names of tools and prompts, ids of requests, configured keys and fixed words,
+//! and never an argument, a URI or a credential (STYLE 3.16): whoever begins a span gives no id that was not scrubbed.
+//! Deliberately absent: exporters (`telemetry`), and how trace context is spelled (`protocol::trace`).
 
 use std::{borrow::Cow, cell::Cell, fmt, sync::Arc, time::SystemTime};
 

@@ -157,3 +157,44 @@ impl Identity {
         ANONYMOUS.at(ANONYMOUS.here()).clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::{Barrier, mpsc};
+
+    use super::*;
+    use crate::{
+        call::CallId,
+        tasks::{Lanes, Tasks},
+    };
+
+    /// On each of two lanes: whoever is anonymous there, and the ids of some calls.
+    async fn of_two_lanes() -> Vec<(Arc<Identity>, Vec<CallId>)> {
+        let tasks = Tasks::over(Lanes::of(2).unwrap());
+        let (told, mut heard) = mpsc::channel(2);
+        // Whoever comes next is seated beside nobody only while the first is there.
+        let together = Arc::new(Barrier::new(2));
+        for _ in 0..2 {
+            let (told, together) = (told.clone(), Arc::clone(&together));
+            tasks.spread(async move {
+                together.wait().await;
+                let ids = (0..600).map(|_| CallId::new()).collect();
+                told.send((Identity::anonymous(), ids)).await.unwrap();
+            });
+        }
+        let both = vec![heard.recv().await.unwrap(), heard.recv().await.unwrap()];
+        tasks.finish().await;
+        both
+    }
+
+    #[tokio::test]
+    async fn nobody_in_particular_is_the_same_on_every_lane_and_no_call_is() {
+        let [(one, its), (other, others)] = &of_two_lanes().await[..] else {
+            panic!("two lanes");
+        };
+        assert!(!Arc::ptr_eq(one, other), "each lane counts its own");
+        assert!(one.is_proof_of(other));
+        let ids: std::collections::HashSet<_> = its.iter().chain(others).collect();
+        assert_eq!(ids.len(), 1_200);
+    }
+}

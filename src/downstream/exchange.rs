@@ -112,15 +112,13 @@ impl From<Rest> for Source {
 
 impl Exchange {
     /// Begins the call. It lies where it will stay, so that it is not moved while it runs.
-    pub(super) fn begin(mut self, door: &Door, call: Box<Call>) -> Box<Running> {
+    pub(super) fn begin(self, door: &Door, call: Box<Call>) -> Box<Running> {
         let backing = door.backing.here();
         Box::new(Running {
-            source: Source::Call(match &mut self.converse {
-                Some(converse) => converse.backing.service.call(call),
-                None if watched_tasks::named_in(&call.op) => {
-                    Box::pin(watched_tasks::listen(backing.service.clone(), call))
-                }
-                None => backing.service.call(call),
+            source: Source::Call(if watched_tasks::named_in(&call.op) {
+                Box::pin(watched_tasks::listen(backing.service.clone(), call))
+            } else {
+                backing.service.call(call)
             }),
             exchange: self,
             backing,
@@ -415,7 +413,7 @@ impl Running {
             op: self.exchange.op.clone(),
             wants_progress: self.exchange.progress_token.is_some(),
         };
-        self.source = Source::Talk(converse.go_on(kept, required));
+        self.source = Source::Talk(converse.go_on(self.backing.clone(), kept, required));
         None
     }
 

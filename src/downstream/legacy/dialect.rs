@@ -305,10 +305,8 @@ impl<'a> Legacy<'a> {
             };
             call.caller = Arc::new(caller);
         }
-        let converse = methods::may_ask_back(op.method()).then(|| {
-            let door = self.door;
-            Converse::new(door.backing.here(), door.bounds.patience, session, &call)
-        });
+        let converse = methods::may_ask_back(op.method())
+            .then(|| Converse::new(self.door.bounds.patience, session, &call));
         let exchange = Exchange {
             wording: &Words,
             id: request.id,

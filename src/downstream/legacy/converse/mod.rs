@@ -42,8 +42,6 @@ const PACE_MAX: Duration = Duration::from_secs(2);
 
 /// What is kept of a call of a client that can be asked, beside what its exchange keeps anyway.
 pub(in crate::downstream) struct Converse {
-    /// Where calls go, among what it holds on to.
-    pub(in crate::downstream) backing: LaneArc<Backing>,
     session: Arc<Session>,
     caller: Arc<Caller>,
     identity: Arc<Identity>,
@@ -76,15 +74,13 @@ pub(in crate::downstream) enum Turn {
 pub(in crate::downstream) type Talk = BoxStream<'static, Turn>;
 
 impl Converse {
-    /// A call of `session`'s client, about to be made through this; a person has `patience` for one round.
+    /// A call of `session`'s client, about to be made; a person has `patience` for one round.
     pub(in crate::downstream) fn new(
-        backing: LaneArc<Backing>,
         patience: Duration,
         session: &Arc<Session>,
         call: &Call,
     ) -> Self {
         Self {
-            backing,
             session: Arc::clone(session),
             caller: call.caller.clone(),
             identity: call.identity.clone(),
@@ -96,8 +92,13 @@ impl Converse {
         }
     }
 
-    /// Goes on where the call has asked for input.
-    pub(in crate::downstream) fn go_on(self, kept: Kept, required: InputRequired) -> Talk {
+    /// Goes on where the call has asked for input; it is made again through this.
+    pub(in crate::downstream) fn go_on(
+        self,
+        backing: LaneArc<Backing>,
+        kept: Kept,
+        required: InputRequired,
+    ) -> Talk {
         let call = Call {
             id: kept.id,
             op: kept.op,
@@ -114,7 +115,7 @@ impl Converse {
         };
         let talk = Talking {
             unrolled: Unrolled {
-                backing: self.backing,
+                backing,
                 session: self.session,
                 call,
                 patience: self.patience,

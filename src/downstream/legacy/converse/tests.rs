@@ -74,7 +74,7 @@ impl Scene {
             op: call.op.clone(),
             wants_progress: false,
         };
-        let talk = Converse::new(backing, PATIENCE, &session, &call).go_on(kept, first);
+        let talk = Converse::new(PATIENCE, &session, &call).go_on(backing, kept, first);
         Self {
             session,
             calls,
