@@ -9,6 +9,8 @@
 
 mod address;
 mod challenge;
+#[cfg(feature = "grpc")]
+mod dialing;
 mod metadata;
 mod reach;
 mod roots;
@@ -34,6 +36,8 @@ use wire::Special;
 
 pub use address::{Address, Trust};
 pub use challenge::Challenge;
+#[cfg(feature = "grpc")]
+pub(crate) use dialing::Dialer;
 pub(crate) use metadata::texts;
 pub use metadata::{Metadata, MetadataError};
 pub use roots::roots;
@@ -70,21 +74,12 @@ impl Fetcher {
     /// # Errors
     /// [`FetchError::Unusable`] when the PEM holds no root.
     pub fn new(ca: Option<&[u8]>) -> Result<Self, FetchError> {
-        Self::over(
-            ca,
-            Box::new(|host, port| {
-                Box::pin(async move {
-                    Ok(tokio::net::lookup_host((host, port))
-                        .await?
-                        .collect::<Vec<_>>())
-                })
-            }),
-        )
+        Self::over(ca, Box::new(look_up))
     }
 
     /// The same over any lookup.
     fn over(ca: Option<&[u8]>, lookup: Lookup) -> Result<Self, FetchError> {
-        let tls = roots::client(ca).map_err(FetchError::Unusable)?;
+        let tls = roots::client(ca, b"http/1.1").map_err(FetchError::Unusable)?;
         Ok(Self(Arc::new(Shared { tls, lookup })))
     }
 
@@ -212,14 +207,19 @@ impl Fetcher {
         max: usize,
     ) -> Result<Document, FetchError> {
         let fetching = async {
-            let stream = tokio::time::timeout(Self::CONNECT, self.reach(at))
-                .await
-                .map_err(|_| FetchError::Timeout("connect"))??;
+            let stream = self.connected(at).await?;
             wire::exchange(stream, request, max).await
         };
         tokio::time::timeout(Self::LIMIT, fetching)
             .await
             .map_err(|_| FetchError::Timeout("answer"))?
+    }
+
+    /// A connection within [`Fetcher::CONNECT`].
+    async fn connected(&self, at: &Address) -> Result<wire::Stream, FetchError> {
+        tokio::time::timeout(Self::CONNECT, self.reach(at))
+            .await
+            .map_err(|_| FetchError::Timeout("connect"))?
     }
 
     /// A connection to one of the addresses of `at`, all of which were checked.
@@ -233,9 +233,14 @@ impl Fetcher {
         if at.is_encrypted() {
             wire::encrypt(tcp, at.host(), &self.0.tls).await
         } else {
-            Ok(wire::Stream::Plain(tcp))
+            Ok(Box::new(tcp))
         }
     }
+}
+
+/// The addresses that the system knows of a host.
+fn look_up(host: String, port: u16) -> BoxFuture<'static, std::io::Result<Vec<SocketAddr>>> {
+    Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
 }
 
 /// A form, cleared when it is dropped; it is never copied while it grows.

@@ -31,14 +31,17 @@ pub fn roots(ca: Option<&[u8]>) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// A client of HTTP/1.1 that trusts them.
-pub(super) fn client(ca: Option<&[u8]>) -> Result<Arc<ClientConfig>, String> {
+/// A client that trusts them and speaks this protocol, by its name in ALPN (RFC 7301 6).
+pub(super) fn client(
+    ca: Option<&[u8]>,
+    protocol: &'static [u8],
+) -> Result<Arc<ClientConfig>, String> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .with_root_certificates(roots(ca)?)
         .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![protocol.to_vec()];
     Ok(Arc::new(config))
 }

@@ -20,16 +20,18 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
 };
-use tokio_rustls::{TlsConnector, client::TlsStream};
+use tokio_rustls::TlsConnector;
 use zeroize::Zeroizing;
 
 use super::{Address, Challenge, Document, FetchError};
 
-/// An open connection.
-pub(super) enum Stream {
-    Plain(TcpStream),
-    Encrypted(Box<TlsStream<TcpStream>>),
-}
+/// An open connection, encrypted or not.
+pub(crate) type Stream = Box<dyn Io>;
+
+/// What bytes go over in both directions.
+pub(crate) trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
 
 /// Connects to the first of these that answers.
 pub(super) async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, FetchError> {
@@ -51,7 +53,7 @@ pub(super) async fn encrypt(
         .connect(name, tcp)
         .await
         .map_err(FetchError::unavailable)?;
-    Ok(Stream::Encrypted(Box::new(stream)))
+    Ok(Box::new(stream))
 }
 
 /// What differs from one request to another.
@@ -110,21 +112,10 @@ pub(super) fn request(
     request
 }
 
-/// Sends it and reads the whole answer.
+/// Sends it and reads the whole answer. The connection is driven from in here, so that nothing is spawned and nothing of it is
+/// left.
 pub(super) async fn exchange(
     stream: Stream,
-    request: Request<Full<Bytes>>,
-    max: usize,
-) -> Result<Document, FetchError> {
-    match stream {
-        Stream::Plain(stream) => over(stream, request, max).await,
-        Stream::Encrypted(stream) => over(*stream, request, max).await,
-    }
-}
-
-/// The connection is driven from in here, so that nothing is spawned and nothing of it is left.
-async fn over(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Full<Bytes>>,
     max: usize,
 ) -> Result<Document, FetchError> {

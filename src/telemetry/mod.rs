@@ -21,19 +21,18 @@ use opentelemetry::{
     metrics::{Meter, MeterProvider as _},
     trace::TracerProvider as _,
 };
-use opentelemetry_otlp::{MetricExporter, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::{
     Resource,
     metrics::{Instrument, PeriodicReader, SdkMeterProvider, Stream},
-    trace::{BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracerProvider},
+    trace::{BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracerProvider, SpanExporter},
 };
 use prometheus::{Encoder, Registry, TextEncoder};
 use tokio::sync::oneshot;
 
 use crate::{fetch::FetchError, metrics, spans::Spans};
 
-use otlp::Post;
-use spec::{OtlpSpec, TelemetrySpec};
+use otlp::Senders;
+use spec::TelemetrySpec;
 
 /// The exporters of this process. Clones share everything.
 #[derive(Clone)]
@@ -108,26 +107,21 @@ impl Telemetry {
             .with_resource(resource.clone())
             .with_view(move |_: &Instrument| bounded(sets))
             .with_reader(prometheus);
-        let post = spec.otlp.as_ref().map(Post::new).transpose()?;
-        if let (Some(otlp), Some(post)) = (&spec.otlp, &post) {
-            let exporter = MetricExporter::builder()
-                .with_http()
-                .with_http_client(post.clone())
-                .with_endpoint(post.path_of("/v1/metrics"))
-                .with_timeout(Self::FLUSH)
-                .build()
-                .map_err(unusable)?;
-            let reader = PeriodicReader::builder(exporter)
+        let mut sending = None;
+        if let Some(otlp) = &spec.otlp {
+            let senders = Senders::to(otlp)?;
+            let reader = PeriodicReader::builder(senders.metrics)
                 .with_interval(otlp.interval)
                 .build();
             meters = meters.with_reader(reader);
+            sending = Some((otlp, senders.spans));
         }
         let meters = meters.build();
         install(&meters);
-        let tracers = match (&spec.otlp, post) {
-            (Some(otlp), Some(post)) => Some(sending(otlp, post, resource)?),
-            _ => None,
-        };
+        let tracers = sending.map(|(otlp, spans)| {
+            let spans = spans.counted(&meters.meter("usher"));
+            sent_by(spans, otlp.sample, resource)
+        });
         let spans = tracers.as_ref().map_or_else(Spans::none, |provider| {
             Spans::made_by(provider.tracer("usher"))
         });
@@ -222,18 +216,11 @@ fn bounded(sets: usize) -> Option<Stream> {
     Stream::builder().with_cardinality_limit(sets).build().ok()
 }
 
-fn sending(
-    otlp: &OtlpSpec,
-    post: Post,
+fn sent_by(
+    exporter: impl SpanExporter + 'static,
+    sample: f64,
     resource: Resource,
-) -> Result<SdkTracerProvider, TelemetryError> {
-    let exporter = SpanExporter::builder()
-        .with_http()
-        .with_endpoint(post.path_of("/v1/traces"))
-        .with_http_client(post)
-        .with_timeout(Telemetry::FLUSH)
-        .build()
-        .map_err(unusable)?;
+) -> SdkTracerProvider {
     let batches = BatchConfigBuilder::default()
         .with_max_queue_size(SPANS)
         .with_max_export_batch_size(BATCH)
@@ -242,11 +229,11 @@ fn sending(
     let processor = BatchSpanProcessor::builder(exporter)
         .with_batch_config(batches)
         .build();
-    Ok(SdkTracerProvider::builder()
+    SdkTracerProvider::builder()
         .with_resource(resource)
-        .with_sampler(sampler(otlp.sample))
+        .with_sampler(sampler(sample))
         .with_span_processor(processor)
-        .build())
+        .build()
 }
 
 /// What a caller records is recorded here; of traces that begin here this share.
@@ -290,6 +277,51 @@ mod tests {
             .unwrap();
         let (_, rest) = rest.rsplit_once(' ').unwrap();
         assert!(rest.parse::<u64>().unwrap() >= 4_900, "{rest}");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn spans_that_no_receiver_takes_are_counted_by_why() {
+        use crate::{
+            fetch::Address,
+            spans::About,
+            telemetry::spec::{OtlpSpec, Protocol},
+        };
+
+        // Bound and never listened at: whoever dials it is refused.
+        let nobody = tokio::net::TcpSocket::new_v4().unwrap();
+        nobody.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = format!("http://{}", nobody.local_addr().unwrap());
+        for protocol in [
+            Protocol::HttpProtobuf,
+            #[cfg(feature = "grpc")]
+            Protocol::Grpc,
+        ] {
+            let telemetry = Telemetry::new(&TelemetrySpec {
+                otlp: Some(OtlpSpec {
+                    address: Address::configured(&address, false).unwrap(),
+                    protocol,
+                    headers: Vec::new(),
+                    ca: None,
+                    interval: Duration::from_secs(3_600),
+                    sample: 1.0,
+                }),
+                ..TelemetrySpec::default()
+            });
+            let telemetry = telemetry.unwrap();
+            let about = About {
+                method: "tools/list",
+                ..About::default()
+            };
+            for _ in 0..3 {
+                let span = telemetry.spans().served(&about, None).unwrap();
+                span.end(None, None);
+            }
+            let tracers = telemetry.0.tracers.as_ref().unwrap();
+            assert!(tokio::task::block_in_place(|| tracers.force_flush()).is_err());
+            let text = String::from_utf8(telemetry.metrics_text()).unwrap();
+            let lost = r#"otel_sdk_exporter_span_exported_total{error_type="not_sent"} 3"#;
+            assert!(text.contains(lost), "{protocol:?}: {text}");
+        }
     }
 
     #[test]

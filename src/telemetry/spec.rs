@@ -20,11 +20,13 @@ pub struct TelemetrySpec {
     pub label_sets: usize,
 }
 
-/// A receiver of OTLP over HTTP.
+/// A receiver of OTLP.
 #[derive(Debug, Clone)]
 pub struct OtlpSpec {
-    /// Its address, to which the path of each signal is added.
+    /// Its address; over HTTP the path of each signal is added to it.
     pub address: Address,
+    /// What it speaks. Default: `http/protobuf`.
+    pub protocol: Protocol,
     /// What is sent with every request, beside what the protocol says.
     pub headers: Vec<(HeaderName, SecretString)>,
     /// Roots to trust instead of the system's, in PEM.
@@ -33,6 +35,17 @@ pub struct OtlpSpec {
     pub interval: Duration,
     /// Which share of the traces that begin here is recorded, 0 to 1. Default: 1.
     pub sample: f64,
+}
+
+/// How OTLP is carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Protocol {
+    /// Protobuf over HTTP/1.1, at 4318 where nobody says otherwise.
+    #[default]
+    HttpProtobuf,
+    /// gRPC, at 4317 where nobody says otherwise.
+    #[cfg(feature = "grpc")]
+    Grpc,
 }
 
 impl Default for TelemetrySpec {

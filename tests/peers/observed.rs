@@ -32,11 +32,42 @@ const UPSTREAMS: [(&str, &str, bool); 4] = [
 
 #[tokio::test]
 async fn one_trace_joins_client_gateway_and_server_in_either_era_and_parsers_read_the_metrics() {
+    watched("http").await;
+}
+
+/// Issue 6: gRPC as a feature. Only what the gateway itself sends goes another way.
+#[cfg(feature = "grpc")]
+#[tokio::test]
+async fn the_same_is_told_to_a_receiver_that_speaks_grpc() {
+    watched("grpc").await;
+}
+
+#[cfg(feature = "grpc")]
+#[tokio::test]
+async fn the_same_is_told_to_a_receiver_that_speaks_grpc_over_tls() {
+    watched("grpcs").await;
+}
+
+/// `carrier`: how the gateway itself tells the receiver.
+async fn watched(carrier: &str) {
     let world = World::new().await;
-    let (receiver, _receiving) = receiver().await;
+    let issued = rcgen::generate_simple_self_signed(vec!["localhost".into()]).expect("issued");
+    fs::write(world.path("receiver.pem"), issued.cert.pem()).expect("written");
+    let key = issued.signing_key.serialize_pem();
+    fs::write(world.path("receiver.key"), key).expect("written");
+    let (addresses, _receiving) = receiver(&world).await;
+    let receiver = addresses["http"].as_str().expect("text").to_owned();
     let (server, _serving) = server(&receiver).await;
     let (port, admin) = (free_port(), free_port());
-    let file = configure(&world, &receiver, &server, port, admin);
+    let telemetry = match carrier {
+        "http" => json!({"otlp": receiver}),
+        "grpc" => json!({"otlp": addresses[carrier], "protocol": "grpc"}),
+        _ => {
+            let ca = format!("${{file:{}}}", world.path("receiver.pem"));
+            json!({"otlp": addresses[carrier], "protocol": "grpc", "ca": ca})
+        }
+    };
+    let file = configure(&world, telemetry, &server, port, admin);
     let variables = [("OTLP_TOKEN", TOKEN), ("OTLP_RECEIVER", receiver.as_str())];
     let usher = Usher::serve(&world, &file, port, &variables).await;
     usher.wait_until_it_lists([12, 4, 0, 0]).await;
@@ -219,6 +250,9 @@ fn conventional(read: &Value, told: &Value) {
         }
     }
     assert_eq!(told["resources"][0]["service.name"], "usher");
+    let taken = &read["families"]["otel_sdk_exporter_span_exported"]["samples"][0];
+    assert!(taken["value"].as_f64().expect("a number") > 60.0, "{taken}");
+    assert!(taken["labels"].get("error_type").is_none(), "{taken}");
     let sent = &read["families"]["otel_sdk_processor_span_processed"]["samples"];
     let sent = sent.as_array().expect("spans are counted").iter();
     let dropped = sent
@@ -245,7 +279,9 @@ fn conventional(read: &Value, told: &Value) {
     }
 }
 
-fn configure(world: &World, receiver: &str, server: &str, port: u16, admin: u16) -> String {
+fn configure(world: &World, mut telemetry: Value, server: &str, port: u16, admin: u16) -> String {
+    telemetry["interval"] = json!("1s");
+    telemetry["headers"] = json!({"authorization": "Bearer ${env:OTLP_TOKEN}"});
     let program = peers().join("observed/server.py");
     let upstreams = UPSTREAMS.map(|(key, revision, http)| {
         let mut upstream = json!({"protocol": revision, "timeout": {"connect": "30s"}});
@@ -261,11 +297,7 @@ fn configure(world: &World, receiver: &str, server: &str, port: u16, admin: u16)
         "listen": {"address": format!("127.0.0.1:{port}")},
         "admin": {"address": format!("127.0.0.1:{admin}")},
         "audit": "off",
-        "telemetry": {
-            "otlp": receiver,
-            "interval": "1s",
-            "headers": {"authorization": "Bearer ${env:OTLP_TOKEN}"},
-        },
+        "telemetry": telemetry,
         "upstreams": upstreams.into_iter().collect::<serde_json::Map<_, _>>(),
     });
     let file = world.path("observed.yaml");
@@ -274,9 +306,12 @@ fn configure(world: &World, receiver: &str, server: &str, port: u16, admin: u16)
     file
 }
 
-async fn receiver() -> (String, Child) {
+/// A receiver, and its addresses by how it is spoken to there.
+async fn receiver(world: &World) -> (Value, Child) {
     let mut command = Command::new(venv("python"));
-    command.arg(peers().join("observed/receiver.py"));
+    command
+        .arg(peers().join("observed/receiver.py"))
+        .args(["receiver.pem", "receiver.key"].map(|file| world.path(file)));
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -288,7 +323,7 @@ async fn receiver() -> (String, Child) {
     let read = BufReader::new(output).read_line(&mut line).await;
     read.expect("it says its address");
     let ready: Value = serde_json::from_str(&line).expect("in JSON");
-    (ready["url"].as_str().expect("text").to_owned(), child)
+    (ready, child)
 }
 
 async fn server(receiver: &str) -> (String, Child) {

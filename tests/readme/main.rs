@@ -42,6 +42,19 @@ fn every_command_of_ours_is_one() {
                 assert!(include_str!("../../Cargo.toml").contains("[profile.dist]"));
                 continue;
             }
+            [
+                "cargo",
+                "build",
+                "--locked",
+                "--profile",
+                "dist",
+                "--features",
+                feature,
+            ] => {
+                let feature = format!("\n{feature} = [");
+                assert!(include_str!("../../Cargo.toml").contains(&feature));
+                continue;
+            }
             ["cargo", "run", "--profile", "perf", "--example", "corpus"] => {
                 assert!(include_str!("../../Cargo.toml").contains("name = \"corpus\""));
                 continue;

@@ -5,9 +5,9 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{Check, pem, secs, upstream::documented};
 use crate::{
-    config::raw::{TELEMETRY_INTERVAL, TELEMETRY_SERVICE_NAME, Telemetry},
+    config::raw::{OtlpProtocol, TELEMETRY_INTERVAL, TELEMETRY_SERVICE_NAME, Telemetry},
     fetch::{Address, FetchError},
-    telemetry::spec::{OtlpSpec, TelemetrySpec},
+    telemetry::spec::{OtlpSpec, Protocol, TelemetrySpec},
 };
 
 /// The most characters of a service's name.
@@ -50,6 +50,7 @@ pub(super) fn telemetry(check: &mut Check<'_>, raw: Telemetry) -> TelemetrySpec 
     // What is said about sending means nothing where nothing is sent.
     if raw.otlp.is_none() && !check.was_struck(&["telemetry", "otlp"]) {
         for (key, given) in [
+            ("protocol", raw.protocol.is_some()),
             ("headers", !headers.is_empty()),
             ("ca", ca.is_some()),
             ("plain_http", raw.plain_http),
@@ -67,8 +68,18 @@ pub(super) fn telemetry(check: &mut Check<'_>, raw: Telemetry) -> TelemetrySpec 
     }
     let otlp = raw.otlp.and_then(|text| {
         let address = receiver(check, &text, raw.plain_http)?;
+        let Some(protocol) = raw.protocol.map_or(Some(Protocol::default()), spoken) else {
+            check.wrong(
+                &["telemetry", "protocol"],
+                "this usher speaks no gRPC",
+                "build it with `--features grpc`, or leave this out and give the receiver's port for HTTP, which is 4318",
+            );
+            return None;
+        };
+        placed(check, &address, protocol);
         Some(OtlpSpec {
             address,
+            protocol,
             headers,
             ca,
             interval,
@@ -93,6 +104,58 @@ pub(super) fn telemetry(check: &mut Check<'_>, raw: Telemetry) -> TelemetrySpec 
     }
 }
 
+/// What this build speaks of what may be asked for.
+const fn spoken(protocol: OtlpProtocol) -> Option<Protocol> {
+    match protocol {
+        OtlpProtocol::HttpProtobuf => Some(Protocol::HttpProtobuf),
+        #[cfg(feature = "grpc")]
+        OtlpProtocol::Grpc => Some(Protocol::Grpc),
+        #[cfg(not(feature = "grpc"))]
+        OtlpProtocol::Grpc => None,
+    }
+}
+
+/// Whether the address can be one of a receiver of this protocol.
+fn placed(check: &mut Check<'_>, address: &Address, protocol: Protocol) {
+    let path = ["telemetry", "otlp"];
+    let uri = address.uri();
+    match protocol {
+        Protocol::HttpProtobuf => {
+            if ["/v1/traces", "/v1/metrics"].contains(&uri.path()) {
+                check.wrong(
+                    &path,
+                    "the address of one signal",
+                    "without its path: `/v1/traces` and `/v1/metrics` are added",
+                );
+            }
+            if uri.port_u16() == Some(4317) {
+                check.wrong(
+                    &path,
+                    "4317 is the port of OTLP over gRPC",
+                    "OTLP over HTTP is at 4318; or add `protocol: grpc`",
+                );
+            }
+        }
+        #[cfg(feature = "grpc")]
+        Protocol::Grpc => {
+            if uri.path() != "/" {
+                check.wrong(
+                    &path,
+                    "gRPC knows no path of an address",
+                    "host and port alone, such as `http://127.0.0.1:4317`",
+                );
+            }
+            if uri.port_u16() == Some(4318) {
+                check.wrong(
+                    &path,
+                    "4318 is the port of OTLP over HTTP",
+                    "OTLP over gRPC is at 4317; or leave `protocol` out",
+                );
+            }
+        }
+    }
+}
+
 fn receiver(check: &mut Check<'_>, text: &str, plain_http: bool) -> Option<Address> {
     let path = ["telemetry", "otlp"];
     match Address::configured(text, plain_http) {
@@ -100,23 +163,7 @@ fn receiver(check: &mut Check<'_>, text: &str, plain_http: bool) -> Option<Addre
             check.wrong(&path, "an address with a query", "leave it out");
             None
         }
-        Ok(address) => {
-            if ["/v1/traces", "/v1/metrics"].contains(&address.uri().path()) {
-                check.wrong(
-                    &path,
-                    "the address of one signal",
-                    "without its path: `/v1/traces` and `/v1/metrics` are added",
-                );
-            }
-            if address.uri().port_u16() == Some(4317) {
-                check.wrong(
-                    &path,
-                    "4317 is the port of OTLP over gRPC",
-                    "OTLP over HTTP is at 4318",
-                );
-            }
-            Some(address)
-        }
+        Ok(address) => Some(address),
         Err(FetchError::Address(what)) if what.starts_with("http to") => {
             check.wrong(
                 &path,

@@ -34,7 +34,7 @@ pub(super) use definitions::{Arguments, Definitions, Pin, Results, UpstreamValid
 pub(super) use grants::{ClientProof, ListReader, SubjectToken, TokenGrant};
 pub(super) use policy::{DIR as POLICY_DIR, Policy};
 pub(super) use telemetry::{
-    INTERVAL as TELEMETRY_INTERVAL, SERVICE_NAME as TELEMETRY_SERVICE_NAME, Telemetry,
+    INTERVAL as TELEMETRY_INTERVAL, OtlpProtocol, SERVICE_NAME as TELEMETRY_SERVICE_NAME, Telemetry,
 };
 
 use policy::{Annotations, Tags};

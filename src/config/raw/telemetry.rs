@@ -19,9 +19,11 @@ pub(in crate::config) const INTERVAL: &str = "30s";
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(in crate::config) struct Telemetry {
-    /// An OpenTelemetry receiver of OTLP over HTTP, such as http://127.0.0.1:4318; traces go to its /v1/traces, metrics to its
+    /// An OpenTelemetry receiver of OTLP, such as http://127.0.0.1:4318; over HTTP traces go to its /v1/traces, metrics to its
     /// /v1/metrics. Default: nothing is sent, and no spans are made.
     pub(in crate::config) otlp: Option<String>,
+    /// What the receiver speaks: http/protobuf or, in a build with the feature `grpc`, grpc. Default: http/protobuf.
+    pub(in crate::config) protocol: Option<OtlpProtocol>,
     /// Headers sent with everything, such as a credential: { authorization: "${env:OTLP_TOKEN}" }.
     pub(in crate::config) headers: BTreeMap<String, Secret>,
     /// Roots to trust at the receiver instead of the system's, in PEM: "${file:/path}".
@@ -40,6 +42,17 @@ pub(in crate::config) struct Telemetry {
     pub(in crate::config) tools: Option<usize>,
     /// The most sets of labels of one metric; what comes beyond is counted together. Default: 2000.
     pub(in crate::config) label_sets: Option<usize>,
+}
+
+/// How OTLP is carried, in the words of OTEL_EXPORTER_OTLP_PROTOCOL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+pub(in crate::config) enum OtlpProtocol {
+    /// Protobuf over HTTP.
+    #[serde(rename = "http/protobuf")]
+    HttpProtobuf,
+    /// gRPC, in a build with the feature `grpc`.
+    #[serde(rename = "grpc")]
+    Grpc,
 }
 
 /// A share of all: a number and `%`, kept in millionths.

@@ -42,6 +42,8 @@ fn nothing_said_sends_nothing_and_everything_can_be_said() {
             (1.0, std::time::Duration::from_secs(30))
         );
     }
+    let said = "otlp: \"http://127.0.0.1:4318\", protocol: http/protobuf";
+    assert!(Files::with(&with(said)).plan().telemetry.otlp.is_some());
     let far = "otlp: http://collector:4318, plain_http: true";
     assert!(Files::with(&with(far)).plan().telemetry.otlp.is_some());
 }
@@ -83,6 +85,12 @@ fn what_is_wrong_with_it_is_said_where_it_stands() {
             "ca",
             "no certificate",
         ),
+        ("protocol: grpc", "protocol", "means nothing without"),
+        (
+            "otlp: \"http://127.0.0.1:4318\", protocol: http/json",
+            "protocol",
+            "http/json",
+        ),
         ("sample: 10%", "sample", "means nothing without"),
         (
             "headers: { x: \"${env:TOKEN}\" }",
@@ -103,5 +111,30 @@ fn what_is_wrong_with_it_is_said_where_it_stands() {
         );
         assert_eq!(problem.line, 2, "{block}");
         assert!(problem.hint.is_some() || path == "headers", "{block}");
+    }
+}
+
+#[cfg(not(feature = "grpc"))]
+#[test]
+fn a_build_without_grpc_says_so_and_how_to_get_it() {
+    let problem = only(&with("otlp: \"http://127.0.0.1:4317\", protocol: grpc"));
+    assert!(problem.path.contains("protocol"), "{}", problem.path);
+    assert!(problem.hint.unwrap().contains("--features grpc"));
+}
+
+#[cfg(feature = "grpc")]
+#[test]
+fn a_receiver_that_speaks_grpc_has_a_host_and_a_port_of_its_own() {
+    let spec = Files::with(&with("otlp: \"http://127.0.0.1:4317\", protocol: grpc")).plan();
+    let protocol = spec.telemetry.otlp.unwrap().protocol;
+    assert_eq!(protocol, crate::telemetry::spec::Protocol::Grpc);
+    for (otlp, message) in [
+        ("http://127.0.0.1:4318", "4318"),
+        ("http://127.0.0.1:4317/in", "no path"),
+    ] {
+        let problem = only(&with(&format!("otlp: \"{otlp}\", protocol: grpc")));
+        assert!(problem.path.contains("otlp"), "{}", problem.path);
+        assert!(problem.message.contains(message), "{}", problem.message);
+        assert!(problem.hint.is_some());
     }
 }

@@ -1,11 +1,16 @@
-"""A receiver of OTLP over HTTP, made of the published protobufs. Says its address, then tells what it was sent: GET /told."""
+"""A receiver of OTLP over HTTP and over gRPC, made of the published protobufs. Says its addresses, then tells what it was
+sent: GET /told at that of HTTP. Its arguments are the files of a certificate and of its key, for gRPC over TLS."""
 
+import concurrent.futures
 import http.server
 import json
+import pathlib
+import sys
 import threading
 
-from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
-from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
+import grpc
+from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metrics_service_pb2_grpc
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
 from opentelemetry.proto.metrics.v1 import metrics_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
 
@@ -22,8 +27,8 @@ def plain(attributes):
     return told
 
 
-def traces(body):
-    for of_resource in trace_service_pb2.ExportTraceServiceRequest.FromString(body).resource_spans:
+def traces(sent):
+    for of_resource in sent.resource_spans:
         resource = plain(of_resource.resource.attributes)
         for of_scope in of_resource.scope_spans:
             for span in of_scope.spans:
@@ -44,8 +49,8 @@ def traces(body):
                 }
 
 
-def metrics(body):
-    for of_resource in metrics_service_pb2.ExportMetricsServiceRequest.FromString(body).resource_metrics:
+def metrics(sent):
+    for of_resource in sent.resource_metrics:
         RESOURCES.append(plain(of_resource.resource.attributes))
         for of_scope in of_resource.scope_metrics:
             for metric in of_scope.metrics:
@@ -77,9 +82,9 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         with LOCK:
             HEADERS.append({name.lower(): value for name, value in self.headers.items()})
             if self.path == "/v1/traces":
-                SPANS.extend(traces(body))
+                SPANS.extend(traces(trace_service_pb2.ExportTraceServiceRequest.FromString(body)))
             elif self.path == "/v1/metrics":
-                METRICS.update(metrics(body))
+                METRICS.update(metrics(metrics_service_pb2.ExportMetricsServiceRequest.FromString(body)))
             else:
                 return self.answer(404, b"")
         # An empty message of either kind: everything was taken.
@@ -100,6 +105,34 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Traces(trace_service_pb2_grpc.TraceServiceServicer):
+    def Export(self, sent, context):
+        with LOCK:
+            HEADERS.append(dict(context.invocation_metadata()))
+            SPANS.extend(traces(sent))
+        return trace_service_pb2.ExportTraceServiceResponse()
+
+
+class Metrics(metrics_service_pb2_grpc.MetricsServiceServicer):
+    def Export(self, sent, context):
+        with LOCK:
+            HEADERS.append(dict(context.invocation_metadata()))
+            METRICS.update(metrics(sent))
+        return metrics_service_pb2.ExportMetricsServiceResponse()
+
+
+called = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=4))
+trace_service_pb2_grpc.add_TraceServiceServicer_to_server(Traces(), called)
+metrics_service_pb2_grpc.add_MetricsServiceServicer_to_server(Metrics(), called)
+certificate, key = (pathlib.Path(file).read_bytes() for file in sys.argv[1:])
+secure_port = called.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([(key, certificate)]))
+plain_port = called.add_insecure_port("127.0.0.1:0")
+called.start()
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
-print(json.dumps({"url": f"http://127.0.0.1:{server.server_port}"}), flush=True)
+addresses = {
+    "http": f"http://127.0.0.1:{server.server_port}",
+    "grpc": f"http://127.0.0.1:{plain_port}",
+    "grpcs": f"https://localhost:{secure_port}",
+}
+print(json.dumps(addresses), flush=True)
 server.serve_forever()
