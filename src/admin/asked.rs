@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Gateway, Role, paging::Query};
+use super::{Gateway, Role, paging::Query, search::Searches};
 use crate::{json::Json, tasks::Tasks};
 
 /// One request, as operations see it.
@@ -23,8 +23,8 @@ pub(super) struct Asked {
 /// What is shared by requests that take long.
 pub(super) struct Bench {
     pub(super) tasks: Tasks,
-    /// Searches of the audit log at once.
-    pub(super) searches: Arc<tokio::sync::Semaphore>,
+    /// Searches of the audit log.
+    pub(super) searches: Searches,
     /// Event streams at once.
     pub(super) streams: Arc<tokio::sync::Semaphore>,
 }

@@ -22,6 +22,7 @@ use super::{
     operations::OPERATIONS,
     paging::Query,
     problem::Problem,
+    search::Searches,
 };
 use crate::{
     json::{Json, Kind, Limits},
@@ -31,8 +32,7 @@ use crate::{
 
 /// Wrong credentials of one address in a minute (SECURITY 6).
 const FAILURES: u32 = 10;
-/// Searches of the audit log at once, and event streams.
-const SEARCHES: usize = 2;
+/// Event streams at once.
 const STREAMS: usize = 64;
 
 /// See the module.
@@ -60,8 +60,8 @@ impl Entry {
             private,
             bounds,
             bench: Arc::new(Bench {
+                searches: Searches::new(tasks.token().clone()),
                 tasks,
-                searches: Arc::new(Semaphore::new(SEARCHES)),
                 streams: Arc::new(Semaphore::new(STREAMS)),
             }),
         }

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::Role;
 use crate::{
-    audit::query::{self, Filter, Order},
+    audit::query::{self, Filter, Hit, Reach},
     downstream::Sessions,
     feed::Feed,
     findings::Findings,
@@ -174,15 +174,17 @@ impl Phase {
 
 /// Reads an audit log. Blocks: it is called where that may be.
 pub trait AuditReader: Send + Sync + 'static {
-    /// Gives `found` every record that matches, with its number, the newest first, until it breaks off.
+    /// Gives `found` every record within `reach` that matches, with its number, the newest first, until it breaks off. What
+    /// comes back is the number before which nothing was looked at, where that was [enough](Reach::enough).
     ///
     /// # Errors
     /// When the log cannot be read.
     fn query(
         &self,
         filter: &Filter,
+        reach: &Reach<'_>,
         found: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> io::Result<()>;
+    ) -> io::Result<Option<u64>>;
 
     /// The directory of its segments, to follow what is written.
     fn directory(&self) -> &Path;
@@ -196,12 +198,11 @@ impl AuditReader for LogDirectory {
     fn query(
         &self,
         filter: &Filter,
+        reach: &Reach<'_>,
         found: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> io::Result<()> {
-        query::query(&self.0, filter, Order::Newest, |hit| {
-            found(hit.seq, hit.event)
-        })?;
-        Ok(())
+    ) -> io::Result<Option<u64>> {
+        let each = |hit: Hit<'_>| found(hit.seq, hit.event);
+        Ok(query::newest(&self.0, filter, reach, each)?.stopped)
     }
 
     fn directory(&self) -> &Path {

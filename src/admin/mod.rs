@@ -19,6 +19,7 @@ mod paging;
 mod probes;
 mod problem;
 mod reply;
+mod search;
 mod spec;
 
 use std::{io, net::SocketAddr, sync::Arc};

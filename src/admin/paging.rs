@@ -202,9 +202,14 @@ impl<T> Page<T> {
         let more = items.len() > limit;
         items.truncate(limit);
         let last = items.last().filter(|_| more);
-        let next_cursor = last.map(|last| URL_SAFE_NO_PAD.encode(key(last)));
+        let next_cursor = last.map(|last| cursor(&key(last)));
         Self { items, next_cursor }
     }
+}
+
+/// The cursor of a page that begins after this place.
+pub(super) fn cursor(place: &str) -> String {
+    URL_SAFE_NO_PAD.encode(place)
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ impl Problem {
         )
     }
 
-    pub(super) fn busy(detail: &str) -> Self {
+    pub(super) fn busy(detail: impl Into<String>) -> Self {
         Self {
             retry: Some(5),
             ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail)

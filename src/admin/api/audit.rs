@@ -22,10 +22,17 @@ use crate::{
         AuditReader,
         asked::Asked,
         follow::{self, Source, event},
-        paging::{CURSOR, LIMIT, Page, Parameter, Query, Shape},
+        paging::{CURSOR, LIMIT, Parameter, Query, Shape, cursor},
         problem::Problem,
+        search::{Search, Waiting},
     },
-    audit::{chain::Line, entry::Entry, follow::Follower, log::segments, query::Filter},
+    audit::{
+        chain::Line,
+        entry::Entry,
+        follow::Follower,
+        log::segments,
+        query::{Filter, Reach},
+    },
     json::{Json, Limits},
 };
 
@@ -94,7 +101,21 @@ const CALL: Parameter = Parameter::named(
     "Only records of this call: the reference that its client was told.",
 );
 
-pub(in crate::admin) type List = Page<Record>;
+/// Records that were found, the newest first.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "AuditRecordPage")]
+pub(in crate::admin) struct List {
+    /// The items.
+    items: Vec<Record>,
+    /// What `cursor` is to be for the next page; null when the whole log was looked at.
+    next_cursor: Option<String>,
+    /// Null, unless the search took longer than it may, 10 s: then the records before this number were not looked at yet, and the
+    /// page may have fewer items than there are, or none. `next_cursor` goes on there.
+    unsearched_before: Option<u64>,
+}
+
+/// The name of the event that tells of a record.
+pub(in crate::admin) const RECORD: &str = "record";
 
 /// One record.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -108,26 +129,62 @@ pub(in crate::admin) struct Record {
 
 pub(in crate::admin) fn search(asked: Asked) -> Answer {
     let started = reader(&asked).and_then(|reader| {
-        let seat = asked.bench.searches.clone().try_acquire_owned();
-        let seat = seat.map_err(|_| Problem::busy("the log is being searched for others"))?;
-        Ok((reader, seat, asked.query.after_number()?))
+        let before = asked.query.after_number()?.unwrap_or(u64::MAX);
+        Ok((asked.bench.searches.begin(asked.role)?, reader, before))
     });
-    aside(move || {
-        let (reader, _seat, before) = started?;
-        let (filter, limit) = (filter(&asked.query), asked.query.limit());
-        let mut found = Vec::new();
-        let searched = reader.query(&filter, &mut |seq, event| {
-            if before.is_none_or(|before| seq < before) {
-                found.extend(Record::of(seq, event));
-            }
-            if found.len() > limit {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        });
-        searched.map_err(|error| unreadable(&error))?;
-        Ok(Page::of(found, limit, |record| record.seq.to_string()))
+    match started {
+        Ok((begun, reader, before)) => {
+            let (filter, limit) = (filter(&asked.query), asked.query.limit());
+            searched(begun, reader, filter, limit, before)
+        }
+        Err(problem) => std::future::ready(Err(problem)).boxed(),
+    }
+}
+
+fn searched(
+    (search, waiting): (Search, Waiting),
+    reader: Arc<dyn AuditReader>,
+    filter: Filter,
+    limit: usize,
+    before: u64,
+) -> Answer {
+    let found = aside(move || {
+        let is_over = || search.is_over();
+        let enough = &is_over;
+        found(&*reader, &filter, limit, &Reach { before, enough })
+    });
+    async move {
+        // Dropped with the request: then nobody waits, and the search ends.
+        let _waiting = waiting;
+        found.await
+    }
+    .boxed()
+}
+
+/// The newest records within `reach` that match, at most `limit`.
+fn found(
+    reader: &dyn AuditReader,
+    filter: &Filter,
+    limit: usize,
+    reach: &Reach<'_>,
+) -> Result<List, Problem> {
+    let mut items = Vec::new();
+    let mut more = None;
+    let searched = reader.query(filter, reach, &mut |seq, event| {
+        if items.len() == limit {
+            more = Some(seq);
+            return ControlFlow::Break(());
+        }
+        items.extend(Record::of(seq, event));
+        ControlFlow::Continue(())
+    });
+    let stopped = searched.map_err(|error| unreadable(&error))?;
+    // One more was found: the next page begins with it, and what lies between was looked at.
+    let next = more.map(|seq| seq.saturating_add(1)).or(stopped);
+    Ok(List {
+        items,
+        next_cursor: next.map(|next| cursor(&next.to_string())),
+        unsearched_before: stopped,
     })
 }
 
@@ -208,7 +265,7 @@ impl Records {
         let entry = Entry::parse(line.event)?;
         let wanted = self.filter.matches(&entry);
         let record = wanted.then(|| Record::of(line.seq, line.event)).flatten()?;
-        Some(event("record", &Json::of(&record)))
+        Some(event(RECORD, &Json::of(&record)))
     }
 }
 
@@ -254,8 +311,18 @@ fn last(directory: &Path) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::{self, TrySendError};
+
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
-    use crate::audit::chain::{Origin, Place, link};
+    use crate::{
+        admin::{
+            Role,
+            search::{Searches, TIME},
+        },
+        audit::chain::{Origin, Place, link},
+    };
 
     fn lines(events: &[&str]) -> (Vec<u8>, Place) {
         let origin = Origin {
@@ -267,6 +334,81 @@ mod tests {
             last = link(&mut text, event.as_bytes(), &last, &origin);
         }
         (text, last)
+    }
+
+    /// A log that is never through, and holds a record at each number that it comes to.
+    struct Endless {
+        begun: mpsc::SyncSender<()>,
+        ended: mpsc::Sender<()>,
+    }
+
+    impl AuditReader for Endless {
+        fn query(
+            &self,
+            _: &Filter,
+            reach: &Reach<'_>,
+            found: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+        ) -> io::Result<Option<u64>> {
+            _ = found(7, br#"{"v":1}"#);
+            while !(reach.enough)() {
+                // A test that has failed waits for nobody.
+                if let Err(TrySendError::Disconnected(())) = self.begun.try_send(()) {
+                    break;
+                }
+                std::thread::yield_now();
+            }
+            _ = self.ended.send(());
+            Ok(Some(5))
+        }
+
+        fn directory(&self) -> &Path {
+            Path::new("/")
+        }
+    }
+
+    fn endless() -> (Arc<Endless>, [mpsc::Receiver<()>; 2]) {
+        let ((begun, begins), (ended, ends)) = (mpsc::sync_channel(1), mpsc::channel());
+        (Arc::new(Endless { begun, ended }), [begins, ends])
+    }
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_search_that_nobody_waits_for_ends_and_gives_its_seat_back() {
+        let searches = Searches::new(CancellationToken::new());
+        let (log, [begins, ends]) = endless();
+        let mut left = Vec::new();
+        while let Ok(begun) = searches.begin(Some(Role::Auditor)) {
+            left.push(searched(begun, log.clone(), Filter::default(), 9, 99));
+            begins.recv_timeout(PATIENCE).unwrap();
+        }
+        assert!(!left.is_empty());
+        // Their time does not pass here.
+        for answer in left {
+            drop(answer);
+            ends.recv_timeout(PATIENCE).unwrap();
+        }
+        while searches.begin(Some(Role::Auditor)).is_err() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_search_that_takes_too_long_says_what_it_did_not_look_at_and_where_to_go_on() {
+        let searches = Searches::new(CancellationToken::new());
+        let begun = searches.begin(Some(Role::Auditor)).unwrap();
+        let (log, [begins, _ends]) = endless();
+        let answer = searched(begun, log, Filter::default(), 9, u64::MAX);
+        begins.recv_timeout(PATIENCE).unwrap();
+        tokio::time::advance(TIME).await;
+        let body = answer.await.unwrap().into_body();
+        let body = http_body_util::BodyExt::collect(body).await.unwrap();
+        let told = String::from_utf8(body.to_bytes().to_vec()).unwrap();
+        let next = cursor("5");
+        let expected = format!(
+            r#"{{"items":[{{"seq":7,"record":{{"v":1}}}}],"next_cursor":"{next}","unsearched_before":5}}"#
+        );
+        assert_eq!(told, expected);
     }
 
     #[test]

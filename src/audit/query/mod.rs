@@ -1,20 +1,23 @@
 //! Looking records up, segment by segment, the newest or the oldest first.
 //!
 //! Guarantees: what matches is found, and once, whatever an index says of its segment, since an index only ever rules segments
-//! out that certainly hold nothing. Cost: a segment that is ruled out costs nothing but its small index; in the others a line is
-//! only taken apart when the rarest text that is asked for stands in it. Deliberately absent: proof. That is what
-//! [`verify`](super::verify) is for.
+//! out that certainly hold nothing; whoever asks [for the newest](newest) may end it at any time, is told how far it came, and
+//! goes on there without anything being read again. Cost: a segment that is ruled out costs nothing but its small index; in the
+//! others a line is only taken apart when the rarest text that is asked for stands in it; memory is bounded. Deliberately
+//! absent: proof. That is what [`verify`](super::verify) is for.
 
 mod index;
+mod pieces;
 
 #[cfg(test)]
 mod tests;
 
-use std::{fs, io, ops::ControlFlow, path::Path};
+use std::{fs::File, io, ops::ControlFlow, path::Path};
 
 use memchr::memmem::Finder;
 
 use index::Index;
+use pieces::Pieces;
 
 use super::{
     canonical,
@@ -74,6 +77,22 @@ pub struct Hit<'a> {
     pub entry: Entry,
 }
 
+/// Which part of the log a query for the newest is about, and how long it goes on.
+pub struct Reach<'a> {
+    /// Only records before this number.
+    pub before: u64,
+    /// Asked after each piece of the log that was looked at, of at most a few MiB: whether that is to be all.
+    pub enough: &'a dyn Fn() -> bool,
+}
+
+impl Reach<'_> {
+    /// All of it, to its end.
+    pub const ALL: Self = Self {
+        before: u64::MAX,
+        enough: &|| false,
+    };
+}
+
 /// Gives `found` every record that matches, until it breaks off.
 ///
 /// # Errors
@@ -82,6 +101,29 @@ pub fn query(
     directory: &Path,
     filter: &Filter,
     order: Order,
+    found: impl FnMut(Hit<'_>) -> ControlFlow<()>,
+) -> io::Result<Scanned> {
+    through(directory, filter, order, &Reach::ALL, found)
+}
+
+/// Gives `found` every record within `reach` that matches, the newest first, until it breaks off.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn newest(
+    directory: &Path,
+    filter: &Filter,
+    reach: &Reach<'_>,
+    found: impl FnMut(Hit<'_>) -> ControlFlow<()>,
+) -> io::Result<Scanned> {
+    through(directory, filter, Order::Newest, reach, found)
+}
+
+fn through(
+    directory: &Path,
+    filter: &Filter,
+    order: Order,
+    reach: &Reach<'_>,
     mut found: impl FnMut(Hit<'_>) -> ControlFlow<()>,
 ) -> io::Result<Scanned> {
     let filter = &filter.as_written();
@@ -90,30 +132,63 @@ pub fn query(
     if order == Order::Newest {
         all.reverse();
     }
+    let mut reached = reach.before;
     for (segment, end) in &all {
-        if Index::beside(segment).is_some_and(|index| !index.may_hold(filter)) {
-            scanned.skipped += 1;
+        let limit = reach.before.min(*end);
+        if segment.first >= limit {
             continue;
         }
-        let text = match fs::read(&segment.path) {
+        if Index::beside(segment).is_some_and(|index| !index.may_hold(filter)) {
+            scanned.skipped += 1;
+            reached = reached.min(segment.first);
+            if (reach.enough)() {
+                scanned.stopped = Some(reached);
+                return Ok(scanned);
+            }
+            continue;
+        }
+        let file = match File::open(&segment.path) {
             // Retention may take it away meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            text => text?,
+            file => file?,
         };
         scanned.read += 1;
-        scanned.bytes += text.len() as u64;
+        let mut pieces = Pieces::of(&file)?;
+        if reach.before < *end {
+            pieces.end_before(limit)?;
+        }
         let mut counts = |hit: Hit<'_>| {
-            if hit.seq < *end {
+            if hit.seq < limit {
                 found(hit)
             } else {
                 ControlFlow::Continue(())
             }
         };
-        if filter.scan(&text, order, &mut counts).is_break() {
-            break;
+        let before = scanned.bytes;
+        while let Some(text) = match order {
+            Order::Oldest => pieces.towards_the_end()?,
+            Order::Newest => pieces.towards_the_beginning()?,
+        } {
+            let ended = filter.scan(text, order, &mut counts).is_break();
+            reached = reached.min(first_of(text).unwrap_or(u64::MAX));
+            scanned.bytes = before + pieces.read();
+            if ended {
+                return Ok(scanned);
+            }
+            if (reach.enough)() {
+                scanned.stopped = Some(reached);
+                return Ok(scanned);
+            }
         }
+        scanned.bytes = before + pieces.read();
     }
     Ok(scanned)
+}
+
+/// The number of the first record of these lines.
+fn first_of(text: &[u8]) -> Option<u64> {
+    let mut lines = text.split(|byte| *byte == b'\n');
+    lines.find_map(|line| Some(Line::parse(line)?.seq))
 }
 
 /// Writes the index of a segment that has ended, for queries; where it is missing, they read the segment.
@@ -157,6 +232,8 @@ pub struct Scanned {
     pub skipped: u64,
     /// Bytes that were read.
     pub bytes: u64,
+    /// Where it was ended because that was [enough](Reach::enough): of the records, those before this number were not looked at.
+    pub stopped: Option<u64>,
 }
 
 /// The decision on whatever was let through.

@@ -1,6 +1,9 @@
 //! What is found is what matches, with an index and without.
 
-use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::{
+    fs,
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
 
 use super::*;
 use crate::audit::{
@@ -212,6 +215,108 @@ fn a_query_stops_when_it_has_enough() {
         }
     });
     assert_eq!((count, scanned.unwrap().read), (3, 1));
+}
+
+/// What a page of `count` records before `before` holds, and where the next one begins.
+fn page(directory: &Path, before: u64, count: usize) -> (Vec<u64>, Scanned) {
+    let mut all = Vec::new();
+    let reach = Reach {
+        before,
+        ..Reach::ALL
+    };
+    let scanned = newest(directory, &Filter::default(), &reach, |hit| {
+        all.push(hit.seq);
+        if all.len() == count {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    (all, scanned.unwrap())
+}
+
+#[test]
+fn whoever_goes_on_finds_the_rest_and_reads_nothing_again() {
+    // Records of 1 KB in segments of 6 MB: many pieces each.
+    let directory = tempfile::tempdir().unwrap();
+    let cuts = Cuts {
+        segment: 6 << 20,
+        ..Cuts::default()
+    };
+    let disk = Arc::new(Shared(Arc::new(Faulty::default())));
+    let key = SigningKey::generate().0;
+    let (mut log, _) = Log::open(disk, directory.path(), origin(), key, cuts).unwrap();
+    let text = "x".repeat(1_000);
+    for _ in 0..120 {
+        let some = (0..80).map(|_| event(|object| _ = object.text("text", &text)));
+        log.append(some.collect()).unwrap();
+    }
+    let last = log.written().seq;
+    assert!(segments(directory.path()).unwrap().len() > 2);
+    let (mut all, mut before) = (Vec::new(), u64::MAX);
+    let (mut bytes, mut pages) = (0, 0);
+    loop {
+        let (found, scanned) = page(directory.path(), before, 200);
+        assert!(scanned.read <= 2, "{scanned:?}");
+        bytes += scanned.bytes;
+        pages += 1;
+        let Some(least) = found.last() else { break };
+        before = *least;
+        all.extend(found);
+    }
+    assert_eq!(all, (1..=last).rev().collect::<Vec<_>>());
+    // Each page finds its place by a few looks, and may read a piece further than it needs.
+    let length: u64 = segments(directory.path())
+        .unwrap()
+        .iter()
+        .map(|segment| fs::metadata(&segment.path).unwrap().len())
+        .sum();
+    assert!(bytes < length + pages * 3 * pieces::PIECE, "{bytes}");
+}
+
+#[test]
+fn a_query_that_is_ended_says_how_far_it_came_and_goes_on_there() {
+    let directory = written();
+    let filters = [
+        Filter::default(),
+        Filter {
+            name: Some("tool3".to_owned()),
+            ..Filter::default()
+        },
+        Filter {
+            name: Some("nothing".to_owned()),
+            ..Filter::default()
+        },
+    ];
+    for filter in filters {
+        let (mut all, mut before, mut turns) = (Vec::new(), u64::MAX, 0);
+        loop {
+            let reach = Reach {
+                before,
+                enough: &|| true,
+            };
+            let scanned = newest(directory.path(), &filter, &reach, |hit| {
+                all.extend(hit.entry.call.map(|_| hit.seq));
+                ControlFlow::Continue(())
+            });
+            let scanned = scanned.unwrap();
+            assert!(scanned.read + scanned.skipped <= 1, "{scanned:?}");
+            let Some(stopped) = scanned.stopped else {
+                break;
+            };
+            assert!(stopped < before, "it goes on");
+            assert!(all.last().is_none_or(|last| *last >= stopped));
+            before = stopped;
+            turns += 1;
+        }
+        assert!(turns > 3, "{turns}");
+        let mut wanted = Vec::new();
+        let found = query(directory.path(), &filter, Order::Newest, |hit| {
+            wanted.extend(hit.entry.call.map(|_| hit.seq));
+            ControlFlow::Continue(())
+        });
+        assert_eq!((all, found.unwrap().stopped), (wanted, None));
+    }
 }
 
 /// SECURITY AUD-7: what stood in a segment that was given up stands in the next one.

@@ -16,8 +16,10 @@ use usher::{
     feed::{CallSeen, HELD},
 };
 
-use super::{AUDITOR, OPERATOR, Plane, plane};
-use crate::harness::{EventStream, Gateway, Pairing, Revision, Upstream, eventually, parse, tool};
+use super::{AUDITOR, OPERATOR, Plane, plane, problem};
+use crate::harness::{
+    EventStream, Gateway, PATIENCE, Pairing, Revision, Upstream, eventually, parse, tool, within,
+};
 
 const MODERN: Revision = Revision::V2026_07_28;
 
@@ -244,4 +246,48 @@ pairings! {
         assert_eq!((&told[0]["outcome"], &told[0]["principal"]), (&json!("ok"), &json!("anonymous")));
         assert_eq!((&told[1]["outcome"], &told[1]["upstream"]), (&json!("denied"), &json!(null)));
     }
+}
+
+#[tokio::test]
+async fn who_leaves_in_the_midst_of_a_search_keeps_nobody_else_from_searching() {
+    let records = tempfile::tempdir().unwrap();
+    let notes = Upstream::http(MODERN).tools([tool("t")]);
+    let audit = format!("audit: {{ dir: '{}' }}", records.path().display());
+    let plane = plane(Gateway::of().upstream("notes", &notes).setting(&audit)).await;
+    // A segment before all others that takes very long to read: a hole, which takes no room.
+    let before = records.path().join(format!("{:020}-0000.jsonl", 0));
+    let hole = std::fs::File::create(before).unwrap();
+    hole.set_len(1 << 40).unwrap();
+    let search = async || {
+        let mut client = TcpStream::connect(plane.address).await.unwrap();
+        let request = format!(
+            "GET /api/audit?name=nowhere HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {AUDITOR}\r\n\r\n",
+            plane.address
+        );
+        client.write_all(request.as_bytes()).await.unwrap();
+        client
+    };
+    let mut searching = Vec::new();
+    let refused = async {
+        loop {
+            searching.push(search().await);
+            let answer = plane.seen(AUDITOR, "/api/audit?limit=1").await;
+            if answer.status == 503 {
+                break answer;
+            }
+        }
+    };
+    let refused = within(PATIENCE, "there are too many", refused).await;
+    assert_eq!(problem(&refused), (503, "overloaded".into()));
+    assert_eq!(refused.headers["retry-after"], "5");
+    assert!(refused.body.contains("try again"), "{}", refused.body);
+    // Operators have seats of their own.
+    let found = plane.get("/api/audit?limit=1").await;
+    assert_eq!(found["items"].as_array().unwrap().len(), 1);
+    drop(searching);
+    eventually("they may search again", async || {
+        let answer = plane.seen(AUDITOR, "/api/audit?limit=1").await;
+        (answer.status == 200).then_some(())
+    })
+    .await;
 }
