@@ -9,6 +9,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::Response;
+use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::{sync::mpsc, time::interval};
 
@@ -19,6 +20,9 @@ use crate::{json::Json, server::Body};
 const WAITING: usize = 16;
 /// How long a stream may be silent.
 const SILENCE: Duration = Duration::from_secs(15);
+/// The name of the event that tells of others that are passed over.
+pub(super) const MISSED: &str = "missed";
+
 /// Where events come from.
 pub(super) trait Source: Send + 'static {
     /// The next ones, worded; `None` when there will be no more. Dropping the future loses none.
@@ -60,11 +64,13 @@ pub(super) fn events(bench: &Bench, mut source: impl Source) -> Result<Response<
 
 /// The event that tells of so many that are passed over, since the reader was too slow for them.
 pub(super) fn missed(missed: u64) -> Bytes {
-    event("missed", &Json::of(&Missed { missed }))
+    event(MISSED, &Json::of(&Missed { missed }))
 }
 
-#[derive(Serialize)]
-struct Missed {
+/// What is passed over, since whoever reads was too slow for it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Missed {
+    /// How many events.
     missed: u64,
 }
 

@@ -7,7 +7,7 @@ use schemars::{Schema, SchemaGenerator, generate::SchemaSettings, json_schema};
 use serde::Serialize;
 
 use super::{
-    Role,
+    Role, follow,
     operation::{Operation, Told, Verb, Who},
     paging::{Parameter, Shape},
     problem,
@@ -50,7 +50,8 @@ struct Described {
     id: &'static str,
     tags: [&'static str; 1],
     description: String,
-    security: Vec<BTreeMap<&'static str, [(); 0]>>,
+    /// For each way in, the role that it needs, where any credential will not do.
+    security: Vec<BTreeMap<&'static str, Vec<&'static str>>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     parameters: Vec<Place>,
     #[serde(rename = "requestBody", skip_serializing_if = "Option::is_none")]
@@ -77,7 +78,16 @@ struct Sent {
 #[derive(Serialize)]
 struct Answered {
     description: &'static str,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    headers: BTreeMap<&'static str, Header>,
     content: BTreeMap<&'static str, Media>,
+}
+
+#[derive(Serialize)]
+struct Header {
+    description: &'static str,
+    required: bool,
+    schema: Schema,
 }
 
 #[derive(Serialize)]
@@ -159,7 +169,11 @@ fn described(operation: &Operation, generator: &mut SchemaGenerator) -> Describe
         Who::Having(Role::Operator) => " For operators.",
         Who::Having(Role::Auditor) | Who::Anybody | Who::Neighbours => "",
     };
-    let credential = BTreeMap::from([("bearer", [])]);
+    let needed = match operation.who {
+        Who::Having(Role::Operator) => vec![Role::Operator.word()],
+        Who::Having(Role::Auditor) | Who::Anybody | Who::Neighbours => Vec::new(),
+    };
+    let credential = BTreeMap::from([("bearer", needed)]);
     Described {
         id: operation.id,
         tags: [tag],
@@ -179,15 +193,20 @@ fn responses(operation: &Operation, generator: &mut SchemaGenerator) -> BTreeMap
         Told::Json(describe) | Told::Verdict(describe) => ("application/json", describe(generator)),
         Told::Document => ("application/json", json_schema!({ "type": "object" })),
         Told::Text(media) => (media, json_schema!({ "type": "string" })),
-        Told::Events(describe) => {
-            // The data of each event is described; the stream of them is text.
+        Told::Events(name, describe) => {
+            // The data of each event is described, by its name; the stream of them is text.
             let data = describe(generator);
-            let stream = json_schema!({ "type": "string", "x-event-data": data });
+            let missed = generator.subschema_for::<follow::Missed>();
+            let stream = json_schema!({
+                "type": "string",
+                "x-events": { name: data, (follow::MISSED): missed },
+            });
             ("text/event-stream", stream)
         }
     };
     let answered = |description, media, schema| Answered {
         description,
+        headers: BTreeMap::new(),
         content: BTreeMap::from([(media, Media { schema })]),
     };
     let mut all = BTreeMap::new();
@@ -216,10 +235,55 @@ fn responses(operation: &Operation, generator: &mut SchemaGenerator) -> BTreeMap
         .chain(operation.problems)
     {
         let schema = generator.subschema_for::<problem::Told<'_>>();
-        let told = answered("What went wrong.", "application/problem+json", schema);
+        let mut told = Answered {
+            headers: headers(*status),
+            ..answered(went_wrong(*status), "application/problem+json", schema)
+        };
+        if *status == 403 {
+            // What HTTP itself refuses: an origin or a host that is none of ours.
+            let schema = json_schema!({ "type": "string" });
+            told.content
+                .insert("text/plain; charset=utf-8", Media { schema });
+        }
         all.insert(status.to_string(), told);
     }
     all
+}
+
+/// What a problem with this status is, as far as the status says.
+const fn went_wrong(status: u16) -> &'static str {
+    match status {
+        401 => "The credential is missing, or none of this listener.",
+        403 => {
+            "A page of another origin sent this, or it is for operators and the credential is an auditor's."
+        }
+        429 => "Too many wrong credentials came from this address.",
+        503 => "Too many do this at once, or what it takes cannot be had now.",
+        _ => "What went wrong.",
+    }
+}
+
+/// What the head of a problem with this status says beside.
+fn headers(status: u16) -> BTreeMap<&'static str, Header> {
+    let wait = |required| Header {
+        description: "After how many seconds to try again.",
+        required,
+        schema: json_schema!({ "type": "integer", "minimum": 1 }),
+    };
+    match status {
+        401 => BTreeMap::from([(
+            "WWW-Authenticate",
+            Header {
+                description: "What to come with.",
+                required: true,
+                schema: json_schema!({ "type": "string", "const": "Bearer" }),
+            },
+        )]),
+        429 => BTreeMap::from([("Retry-After", wait(true))]),
+        // Not where nobody knows when it can be had again.
+        503 => BTreeMap::from([("Retry-After", wait(false))]),
+        _ => BTreeMap::new(),
+    }
 }
 
 fn in_path(name: &str) -> Place {

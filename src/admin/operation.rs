@@ -59,8 +59,8 @@ pub(super) enum Told {
     Document,
     /// Text of this sort.
     Text(&'static str),
-    /// Events, each with data of this type.
-    Events(Describe),
+    /// Events of this name, each with data of this type; and [`missed`](super::follow::MISSED) ones.
+    Events(&'static str, Describe),
     /// Whether it is so in the status too: `503` where it is not.
     Verdict(Describe),
 }

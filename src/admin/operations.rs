@@ -65,13 +65,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .by(Who::Having(Role::Auditor))
         .of(describe::<policy::Question>)
         .failing(&[404]),
-    Operation::get("search_audit", "/api/audit", Told::Json(describe::<audit::List>), audit::search, "Records of the audit log, the newest first.")
+    Operation::get("search_audit", "/api/audit", Told::Json(describe::<audit::List>), audit::search, "Records of the audit log, the newest first. Two searches at once for each role; one that takes longer than 10 s says how far it came.")
         .with(audit::SEARCH)
         .failing(&[404, 503]),
-    Operation::get("follow_audit", "/api/audit/follow", Told::Events(describe::<audit::Record>), audit::follow, "Records of the audit log as they are written, as events named `record`; `missed` where retention was faster than whoever looks.")
+    Operation::get("follow_audit", "/api/audit/follow", Told::Events(audit::RECORD, describe::<audit::Record>), audit::follow, "Records of the audit log as they are written, as events named `record`; `missed` where retention was faster than whoever looks.")
         .with(audit::FOLLOW)
         .failing(&[404, 503]),
-    Operation::get("follow_calls", "/api/calls/follow", Told::Events(describe::<live::Call>), live::follow, "Calls as they end, as events named `call`; `missed` where whoever looks was too slow.")
+    Operation::get("follow_calls", "/api/calls/follow", Told::Events(live::CALL, describe::<live::Call>), live::follow, "Calls as they end, as events named `call`; `missed` where whoever looks was too slow.")
         .failing(&[503]),
     Operation::get("show_configuration", "/api/configuration", Told::Json(describe::<configuration::Shown>), configuration::show, "The configuration in force as its file says it: with references where references stand, and no secrets."),
     Operation::post("reload", "/reload", Told::Json(describe::<super::Reloaded>), configuration::reload, "Reads policies and the limits of the configuration again: all or nothing.")

@@ -17,6 +17,9 @@ use crate::{
     json::Json,
 };
 
+/// The name of its event.
+pub(in crate::admin) const CALL: &str = "call";
+
 /// A call that has ended.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "EndedCall")]
@@ -48,7 +51,7 @@ impl Source for Calls {
     fn next(&mut self) -> BoxFuture<'_, Option<Vec<Bytes>>> {
         async {
             let told = match self.0.next().await? {
-                Seen::Call(call) => event("call", &Json::of(&Call::of(&call))),
+                Seen::Call(call) => event(CALL, &Json::of(&Call::of(&call))),
                 Seen::Missed(missed) => follow::missed(missed),
             };
             Some(vec![told])

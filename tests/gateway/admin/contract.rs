@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use http::Method;
+use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use usher::{admin::document, tasks::Tasks};
 
@@ -12,7 +13,7 @@ use crate::harness::{
 };
 
 /// What each operation is asked with, in an order that leaves something for the next: identifier, path, body.
-const ASKED: &[(&str, &str, &str)] = &[
+pub(super) const ASKED: &[(&str, &str, &str)] = &[
     ("healthz", "/healthz", ""),
     ("readyz", "/readyz", ""),
     ("metrics", "/metrics", ""),
@@ -171,7 +172,7 @@ async fn what_goes_wrong_is_told_as_the_document_says() {
 }
 
 /// The path, with what there is to be ended in it.
-async fn filled(plane: &Plane, path: &str) -> String {
+pub(super) async fn filled(plane: &Plane, path: &str) -> String {
     let mut path = path.to_owned();
     if path.contains("SESSION") {
         let sessions = plane.get("/api/sessions").await;
@@ -186,44 +187,71 @@ async fn filled(plane: &Plane, path: &str) -> String {
 }
 
 async fn answered(plane: &Plane, verb: &str, path: &str, body: &str) -> Answer {
+    asked(plane, verb, path, body, Some(OPERATOR), None).await
+}
+
+/// What comes of a request with this token, if any, and this header beside. Of a stream that is open it is the head: it has no
+/// end.
+pub(super) async fn asked(
+    plane: &Plane,
+    verb: &str,
+    path: &str,
+    body: &str,
+    token: Option<&str>,
+    more: Option<(&str, &str)>,
+) -> Answer {
+    let method: Method = verb.to_uppercase().parse().unwrap();
+    let bearer = token.map(|token| format!("Bearer {token}"));
+    let mut headers = Vec::from_iter(more);
+    headers.extend(bearer.as_ref().map(|it| ("authorization", it.as_str())));
+    if method == Method::POST {
+        headers.push(("content-type", "application/json"));
+    }
     if !path.ends_with("/follow") {
-        return match verb {
-            "get" => plane.seen(OPERATOR, path).await,
-            _ => plane.done(OPERATOR, path, body).await,
-        };
+        return plane.raw(method, path, &headers, body).await;
     }
-    // It has no end: its head says what there is to say, unless it is refused.
-    let (tasks, bearer) = (Tasks::new(), format!("Bearer {OPERATOR}"));
-    let headers = [("authorization", bearer.as_str())];
-    let opening = open(&tasks, plane.address, Method::GET, path, &headers, b"");
-    let head = within(PATIENCE, "a head", opening).await.into_parts().0;
-    tasks.stop();
+    let tasks = Tasks::new();
+    let opening = open(&tasks, plane.address, method, path, &headers, b"");
+    let (head, body) = within(PATIENCE, "a head", opening).await.into_parts();
+    let mut told = String::new();
     if head.status != 200 {
-        return plane.seen(OPERATOR, path).await;
+        let body = within(PATIENCE, "a body", body.collect()).await.unwrap();
+        told = String::from_utf8(body.to_bytes().to_vec()).unwrap();
     }
+    tasks.stop();
     Answer {
         status: head.status.as_u16(),
         headers: head.headers,
-        body: String::new(),
+        body: told,
         frames: Vec::new(),
     }
 }
 
-fn operation<'a>(document: &'a Value, id: &str) -> (String, &'a Value) {
+pub(super) fn operation<'a>(document: &'a Value, id: &str) -> (String, &'a Value) {
     let paths = document["paths"].as_object().unwrap();
     let mut all = paths.values().flat_map(|verbs| verbs.as_object().unwrap());
     let (verb, operation) = all.find(|(_, it)| it["operationId"] == id).unwrap();
     (verb.clone(), operation)
 }
 
-/// Checks status, media type and body against what the document says.
-fn fits(document: &Value, operation: &Value, id: &str, answer: &Answer) {
+/// Checks status, media type, headers and body against what the document says.
+pub(super) fn fits(document: &Value, operation: &Value, id: &str, answer: &Answer) {
     let described = &operation["responses"][answer.status.to_string()];
     assert!(
         described.is_object(),
         "{id}: {} is not told of",
         answer.status
     );
+    for (name, header) in described["headers"].as_object().into_iter().flatten() {
+        let there = answer.headers.get(name);
+        let needed = header["required"] == true;
+        assert!(there.is_some() || !needed, "{id}: no {name}");
+        if let Some(text) = there.map(|value| value.to_str().unwrap()) {
+            let number = header["schema"]["type"] == "integer";
+            let value = if number { parse(text) } else { json!(text) };
+            valid(document, &header["schema"], &value, id);
+        }
+    }
     let media = answer.headers["content-type"].to_str().unwrap();
     let content = described["content"].as_object().unwrap();
     let (_, described) = content
@@ -233,26 +261,30 @@ fn fits(document: &Value, operation: &Value, id: &str, answer: &Answer) {
     if !media.ends_with("json") {
         return;
     }
+    valid(document, &described["schema"], &parse(&answer.body), id);
+}
+
+/// Checks a value against a schema of the document, and that nothing is in it that the schema does not describe.
+pub(super) fn valid(document: &Value, described: &Value, value: &Value, id: &str) {
     let schema = json!({
-        "allOf": [described["schema"]],
+        "allOf": [described],
         "components": document["components"],
     });
     let validator = jsonschema::validator_for(&schema).unwrap();
-    let body = parse(&answer.body);
     let faults: Vec<_> = validator
-        .iter_errors(&body)
+        .iter_errors(value)
         .map(|error| format!("{}: {error}", error.instance_path()))
         .collect();
-    assert!(faults.is_empty(), "{id}: {faults:?} in {body:#}");
+    assert!(faults.is_empty(), "{id}: {faults:?} in {value:#}");
     // What is told is described: schemas that took anything would fit as well.
-    let resolved = described["schema"]["$ref"].as_str().map(|name| {
+    let resolved = described["$ref"].as_str().map(|name| {
         let name = name.rsplit('/').next().unwrap();
         document["components"]["schemas"][name]["properties"]
             .as_object()
             .unwrap()
     });
     if let Some(properties) = resolved {
-        for member in body.as_object().unwrap().keys() {
+        for member in value.as_object().unwrap().keys() {
             assert!(
                 properties.contains_key(member),
                 "{id}: `{member}` is not described"

@@ -3,6 +3,7 @@
 mod contract;
 mod entry;
 mod follow;
+mod tried;
 mod views;
 
 use std::net::SocketAddr;
