@@ -37,6 +37,7 @@ pub(crate) struct GatewayBuilder {
     admin: Option<AdminSpec>,
     telemetry: Option<Telemetry>,
     disk: Option<Arc<dyn Storage>>,
+    segment: Option<u64>,
 }
 
 /// What holds where a scenario is about who calls, and says nothing of what they may do.
@@ -106,6 +107,12 @@ impl GatewayBuilder {
     /// Writes its records to this instead of the file system; `audit:` has to say where.
     pub(crate) fn disk(mut self, disk: Arc<dyn Storage>) -> Self {
         self.disk = Some(disk);
+        self
+    }
+
+    /// Ends a segment of its records at so many bytes: sooner than a configuration may ask for.
+    pub(crate) const fn segments(mut self, bytes: u64) -> Self {
+        self.segment = Some(bytes);
         self
     }
 
@@ -190,6 +197,9 @@ impl GatewayBuilder {
         }
         if let (Some(disk), Some(audit)) = (self.disk, &mut plan.audit) {
             audit.storage = disk;
+        }
+        if let (Some(segment), Some(audit)) = (self.segment, &mut plan.audit) {
+            audit.cuts.segment = segment;
         }
         if let Some(poll) = self.poll {
             plan.upstreams
