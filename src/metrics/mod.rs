@@ -5,24 +5,12 @@
 //! beforehand, builds none. Labels hold configured names and fixed words only: never a principal, an address, an argument.
 //! Deliberately absent: exporters and readers (`telemetry`), and what is measured but not counted here (spans).
 //!
-//! | metric | labels | counts |
-//! |---|---|---|
-//! | `mcp.server.operation.duration` | see [`calls`] | seconds that requests of clients took |
-//! | `mcp.client.operation.duration` | see [`calls`] | seconds that requests to upstreams took |
-//! | `usher.limits.refused` | `usher.rule`, `usher.reason` | calls that a configured rule refused |
-//! | `usher.limits.wait` | `usher.rule` | seconds that admitted calls stood in a rule's queue |
-//! | `usher.limits.overflowed` | `usher.rule` | calls met by the shared meter, where there was no room for one of their own |
-//! | `usher.bounds.reached` | `usher.bound` | what a fixed bound (SECURITY 6) kept out |
-//! | `usher.requests.panicked` | | requests in whose answer something panicked: each is a defect (SECURITY REL-1) |
-//! | `usher.findings` | `usher.class`, `usher.rule`, `usher.action` | findings in content |
-//! | `usher.validation.failed` | `usher.side`, `usher.action` | arguments and results that do not fit their schema |
-//! | `usher.definitions.changed` | `gateway.upstream`, `usher.action` | definitions that are not what was pinned |
-//!
-//! Beside these the gauges of [`state`].
+//! What there is stands in [`table`]: instruments are made from it.
 
 pub mod calls;
 pub mod names;
 pub mod state;
+pub mod table;
 
 use std::{borrow::Cow, sync::LazyLock};
 
@@ -161,52 +149,16 @@ const RULE: &str = "usher.rule";
 impl Instruments {
     /// Made from this meter; [`instruments`] has those of the process.
     pub fn new(meter: &Meter) -> Self {
-        let counter = |name: &'static str, unit: &'static str, about: &'static str| {
-            meter
-                .u64_counter(name)
-                .with_unit(unit)
-                .with_description(about)
-                .build()
-        };
         Self {
             calls: calls::Calls::new(meter),
-            refused: counter(
-                "usher.limits.refused",
-                "{call}",
-                "Calls that a configured rule refused.",
-            ),
-            waited: meter
-                .f64_histogram("usher.limits.wait")
-                .with_unit("s")
-                .with_description("Time that admitted calls stood in a rule's queue.")
-                .with_boundaries(calls::SECONDS.to_vec())
-                .build(),
-            overflowed: counter(
-                "usher.limits.overflowed",
-                "{call}",
-                "Calls met by a rule's shared meter, where there was no room for one of their own.",
-            ),
-            reached: counter(
-                "usher.bounds.reached",
-                "{event}",
-                "What a fixed bound kept out.",
-            ),
-            panicked: counter(
-                "usher.requests.panicked",
-                "{request}",
-                "Requests in whose answer something panicked.",
-            ),
-            findings: counter("usher.findings", "{finding}", "Findings in content."),
-            invalid: counter(
-                "usher.validation.failed",
-                "{message}",
-                "Arguments and results that do not fit their schema.",
-            ),
-            changed: counter(
-                "usher.definitions.changed",
-                "{definition}",
-                "Definitions that are not what was pinned.",
-            ),
+            refused: table::LIMITS_REFUSED.counter(meter),
+            waited: table::LIMITS_WAIT.histogram(meter),
+            overflowed: table::LIMITS_OVERFLOWED.counter(meter),
+            reached: table::BOUNDS_REACHED.counter(meter),
+            panicked: table::REQUESTS_PANICKED.counter(meter),
+            findings: table::FINDINGS.counter(meter),
+            invalid: table::VALIDATION_FAILED.counter(meter),
+            changed: table::DEFINITIONS_CHANGED.counter(meter),
             bounds: Bound::ALL
                 .iter()
                 .map(|(_, word)| [KeyValue::new("usher.bound", *word)])

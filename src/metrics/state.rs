@@ -14,7 +14,10 @@ use opentelemetry::{
 };
 use tokio::time::Instant;
 
-use super::{RULE, names};
+use super::{
+    RULE, names,
+    table::{self, Metric},
+};
 
 /// The gateway at one moment.
 #[derive(Debug, Clone, Default)]
@@ -112,19 +115,17 @@ pub fn observe(meter: &Meter, look: impl Fn() -> Option<Moment> + Send + Sync + 
         look: Box::new(look),
         last: Mutex::default(),
     });
-    for (name, unit, about, read) in GAUGES {
+    for (metric, read) in GAUGES {
         let eye = Arc::clone(&eye);
-        let gauge = meter.u64_observable_gauge(name).with_unit(unit);
-        let gauge = gauge.with_description(about);
+        let gauge = metric.described(meter.u64_observable_gauge(metric.name));
         // The meter keeps it.
         let _kept = gauge
             .with_callback(move |seen| eye.tell(seen, read))
             .build();
     }
-    for (name, unit, about, read) in COUNTERS {
+    for (metric, read) in COUNTERS {
         let eye = Arc::clone(&eye);
-        let counter = meter.u64_observable_counter(name).with_unit(unit);
-        let counter = counter.with_description(about);
+        let counter = metric.described(meter.u64_observable_counter(metric.name));
         let _kept = counter
             .with_callback(move |seen| eye.tell(seen, read))
             .build();
@@ -133,212 +134,116 @@ pub fn observe(meter: &Meter, look: impl Fn() -> Option<Moment> + Send + Sync + 
 
 type Seen<'a> = &'a dyn AsyncInstrument<u64>;
 type Read = fn(&Moment, Seen<'_>);
-type Row = (&'static str, &'static str, &'static str, Read);
+type Row = (Metric, Read);
 
 const GAUGES: [Row; 18] = [
-    (
-        "usher.sessions",
-        "{session}",
-        "Legacy sessions of clients.",
-        |at, seen| {
-            seen.observe(at.sessions, &[]);
-        },
-    ),
-    (
-        "usher.subscriptions",
-        "{stream}",
-        "Streams of principals that listen for changes.",
-        |at, seen| seen.observe(at.subscriptions, &[]),
-    ),
-    (
-        "usher.connections",
-        "{connection}",
-        "Connections to the listener.",
-        |at, seen| {
-            seen.observe(at.connections, &[]);
-        },
-    ),
-    (
-        "usher.in_flight",
-        "{request}",
-        "Requests in flight.",
-        |at, seen| {
-            seen.observe(at.in_flight, &[]);
-        },
-    ),
-    (
-        "usher.policy.problems",
-        "{problem}",
-        "Faults of the policies that were read last.",
-        |at, seen| seen.observe(at.policy_problems, &[]),
-    ),
-    (
-        "usher.upstream.state",
-        "{upstream}",
-        "1 for the state that an upstream is in, 0 for the others.",
-        |at, seen| {
-            for upstream in &at.upstreams {
-                for state in STATES {
-                    let labels = [of(upstream), KeyValue::new("usher.state", state)];
-                    seen.observe(u64::from(upstream.state == state), &labels);
-                }
+    (table::SESSIONS, |at, seen| {
+        seen.observe(at.sessions, &[]);
+    }),
+    (table::SUBSCRIPTIONS, |at, seen| {
+        seen.observe(at.subscriptions, &[])
+    }),
+    (table::CONNECTIONS, |at, seen| {
+        seen.observe(at.connections, &[]);
+    }),
+    (table::IN_FLIGHT, |at, seen| {
+        seen.observe(at.in_flight, &[]);
+    }),
+    (table::POLICY_PROBLEMS, |at, seen| {
+        seen.observe(at.policy_problems, &[])
+    }),
+    (table::UPSTREAM_STATE, |at, seen| {
+        for upstream in &at.upstreams {
+            for state in STATES {
+                let labels = [of(upstream), KeyValue::new("usher.state", state)];
+                seen.observe(u64::from(upstream.state == state), &labels);
             }
-        },
-    ),
-    (
-        "usher.upstream.breaker",
-        "{upstream}",
-        "1 while calls to an upstream fail at once, 0 while they reach it.",
-        |at, seen| each(at, seen, |upstream| u64::from(upstream.state == "away")),
-    ),
-    (
-        "usher.upstream.failures",
-        "{connection}",
-        "Connections in a row that failed under calls; five trip the breaker.",
-        |at, seen| each(at, seen, |upstream| upstream.failures),
-    ),
-    (
-        "usher.upstream.in_flight",
-        "{call}",
-        "Calls in flight to an upstream.",
-        |at, seen| {
-            each(at, seen, |upstream| upstream.calls[0]);
-        },
-    ),
-    (
-        "usher.upstream.queued",
-        "{call}",
-        "Calls that wait for their turn at an upstream.",
-        |at, seen| each(at, seen, |upstream| upstream.calls[1]),
-    ),
-    (
-        "usher.upstream.concurrency",
-        "{call}",
-        "Calls that may be in flight to an upstream at once.",
-        |at, seen| each(at, seen, |upstream| upstream.calls[2]),
-    ),
-    (
-        "usher.catalog.items",
-        "{item}",
-        "Entries of the catalog.",
-        |at, seen| {
-            for upstream in &at.upstreams {
-                for (kind, count) in &upstream.items {
-                    let labels = [of(upstream), KeyValue::new("usher.kind", *kind)];
-                    seen.observe(*count, &labels);
-                }
+        }
+    }),
+    (table::UPSTREAM_BREAKER, |at, seen| {
+        each(at, seen, |upstream| u64::from(upstream.state == "away"))
+    }),
+    (table::UPSTREAM_FAILURES, |at, seen| {
+        each(at, seen, |upstream| upstream.failures)
+    }),
+    (table::UPSTREAM_IN_FLIGHT, |at, seen| {
+        each(at, seen, |upstream| upstream.calls[0]);
+    }),
+    (table::UPSTREAM_QUEUED, |at, seen| {
+        each(at, seen, |upstream| upstream.calls[1])
+    }),
+    (table::UPSTREAM_CONCURRENCY, |at, seen| {
+        each(at, seen, |upstream| upstream.calls[2])
+    }),
+    (table::CATALOG_ITEMS, |at, seen| {
+        for upstream in &at.upstreams {
+            for (kind, count) in &upstream.items {
+                let labels = [of(upstream), KeyValue::new("usher.kind", *kind)];
+                seen.observe(*count, &labels);
             }
-        },
-    ),
-    (
-        "usher.catalog.reports",
-        "{item}",
-        "Entries that were left out of the catalog, or are doubtful.",
-        |at, seen| each(at, seen, |upstream| upstream.reports),
-    ),
-    (
-        "usher.limits.keys",
-        "{key}",
-        "Keys that a rule keeps meters for.",
-        |at, seen| {
-            for rule in &at.rules {
-                seen.observe(rule.keys, &[KeyValue::new(RULE, Arc::clone(&rule.name))]);
-            }
-        },
-    ),
-    (
-        "usher.audit.lag",
-        "{record}",
-        "Audit records that are not safe yet.",
-        |at, seen| {
-            if let Some(audit) = &at.audit {
-                seen.observe(audit.lag, &[]);
-            }
-        },
-    ),
-    (
-        "usher.audit.failing",
-        "{log}",
-        "1 while calls are refused because they cannot be recorded.",
-        |at, seen| {
-            if let Some(audit) = &at.audit {
-                seen.observe(u64::from(audit.failing), &[]);
-            }
-        },
-    ),
-    (
-        "usher.audit.sink.lag",
-        "{record}",
-        "Audit records that were not delivered to a sink yet; the file has them.",
-        |at, seen| each_sink(at, seen, |sink| sink.lag),
-    ),
-    (
-        "usher.audit.sink.failing",
-        "{sink}",
-        "1 while audit records cannot be delivered to a sink.",
-        |at, seen| each_sink(at, seen, |sink| u64::from(sink.failing)),
-    ),
+        }
+    }),
+    (table::CATALOG_REPORTS, |at, seen| {
+        each(at, seen, |upstream| upstream.reports)
+    }),
+    (table::LIMITS_KEYS, |at, seen| {
+        for rule in &at.rules {
+            seen.observe(rule.keys, &[KeyValue::new(RULE, Arc::clone(&rule.name))]);
+        }
+    }),
+    (table::AUDIT_LAG, |at, seen| {
+        if let Some(audit) = &at.audit {
+            seen.observe(audit.lag, &[]);
+        }
+    }),
+    (table::AUDIT_FAILING, |at, seen| {
+        if let Some(audit) = &at.audit {
+            seen.observe(u64::from(audit.failing), &[]);
+        }
+    }),
+    (table::AUDIT_SINK_LAG, |at, seen| {
+        each_sink(at, seen, |sink| sink.lag)
+    }),
+    (table::AUDIT_SINK_FAILING, |at, seen| {
+        each_sink(at, seen, |sink| u64::from(sink.failing))
+    }),
 ];
 
 const COUNTERS: [Row; 6] = [
-    (
-        "usher.slow_consumers",
-        "{stream}",
-        "Event streams that were cut off because their clients did not keep up.",
-        |at, seen| seen.observe(at.slow_consumers, &[]),
-    ),
-    (
-        "usher.upstream.restarts",
-        "{attempt}",
-        "Attempts to connect to an upstream after the first.",
-        |at, seen| each(at, seen, |upstream| upstream.restarts),
-    ),
-    (
-        "usher.upstream.dropped_frames",
-        "{frame}",
-        "Frames of an upstream that belonged to nothing.",
-        |at, seen| each(at, seen, |upstream| upstream.dropped_frames),
-    ),
-    (
-        "usher.catalog.refreshes",
-        "{read}",
-        "How often an upstream's lists were read, and whether all of them could be.",
-        |at, seen| {
-            for upstream in &at.upstreams {
-                for (outcome, count) in ["ok", "failed"].into_iter().zip(upstream.refreshes) {
-                    let labels = [of(upstream), KeyValue::new("usher.outcome", outcome)];
-                    seen.observe(count, &labels);
-                }
+    (table::SLOW_CONSUMERS, |at, seen| {
+        seen.observe(at.slow_consumers, &[])
+    }),
+    (table::UPSTREAM_RESTARTS, |at, seen| {
+        each(at, seen, |upstream| upstream.restarts)
+    }),
+    (table::UPSTREAM_DROPPED_FRAMES, |at, seen| {
+        each(at, seen, |upstream| upstream.dropped_frames)
+    }),
+    (table::CATALOG_REFRESHES, |at, seen| {
+        for upstream in &at.upstreams {
+            for (outcome, count) in ["ok", "failed"].into_iter().zip(upstream.refreshes) {
+                let labels = [of(upstream), KeyValue::new("usher.outcome", outcome)];
+                seen.observe(count, &labels);
             }
-        },
-    ),
-    (
-        "usher.audit.sink.lost",
-        "{record}",
-        "Audit records that a sink never got, by why not; the file had them, or has them.",
-        |at, seen| {
-            for sink in at.audit.iter().flat_map(|audit| &audit.sinks) {
-                for (outcome, count) in ["removed", "refused"].into_iter().zip(sink.lost) {
-                    let labels = [
-                        KeyValue::new(SINK, Arc::clone(&sink.name)),
-                        KeyValue::new("usher.outcome", outcome),
-                    ];
-                    seen.observe(count, &labels);
-                }
+        }
+    }),
+    (table::AUDIT_SINK_LOST, |at, seen| {
+        for sink in at.audit.iter().flat_map(|audit| &audit.sinks) {
+            for (outcome, count) in ["removed", "refused"].into_iter().zip(sink.lost) {
+                let labels = [
+                    KeyValue::new(SINK, Arc::clone(&sink.name)),
+                    KeyValue::new("usher.outcome", outcome),
+                ];
+                seen.observe(count, &labels);
             }
-        },
-    ),
-    (
-        "usher.limits.admitted",
-        "{call}",
-        "Calls that a configured rule let through.",
-        |at, seen| {
-            for rule in &at.rules {
-                let name = Arc::clone(&rule.name);
-                seen.observe(rule.admitted, &[KeyValue::new(RULE, name)]);
-            }
-        },
-    ),
+        }
+    }),
+    (table::LIMITS_ADMITTED, |at, seen| {
+        for rule in &at.rules {
+            let name = Arc::clone(&rule.name);
+            seen.observe(rule.admitted, &[KeyValue::new(RULE, name)]);
+        }
+    }),
 ];
 
 fn of(upstream: &UpstreamMoment) -> KeyValue {
