@@ -237,10 +237,10 @@ fn page(directory: &Path, before: u64, count: usize) -> (Vec<u64>, Scanned) {
 
 #[test]
 fn whoever_goes_on_finds_the_rest_and_reads_nothing_again() {
-    // Records of 1 KB in segments of 6 MB: many pieces each.
+    // Records of 1 KB in segments of 3 MB: many pieces each.
     let directory = tempfile::tempdir().unwrap();
     let cuts = Cuts {
-        segment: 6 << 20,
+        segment: 3 << 20,
         ..Cuts::default()
     };
     let disk = Arc::new(Shared(Arc::new(Faulty::default())));
