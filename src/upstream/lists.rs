@@ -208,6 +208,43 @@ mod tests {
         }
     }
 
+    /// SECURITY 6: items, bytes and pages of a list.
+    #[tokio::test]
+    async fn a_list_may_have_its_bounds_and_no_more() {
+        // Three pages of two items of six bytes.
+        let list = |cursor: Option<&str>| match cursor.map_or(0, |cursor| cursor.len()) {
+            2 => r#"{"tools":["aaaa","bbbb"]}"#.to_owned(),
+            n => format!(
+                r#"{{"tools":["aaaa","bbbb"],"nextCursor":"{}"}}"#,
+                "c".repeat(n + 1)
+            ),
+        };
+        let bounds = CatalogBounds::default();
+        let pages = |pages| CatalogBounds { pages, ..bounds };
+        let items = |items| CatalogBounds { items, ..bounds };
+        let bytes = |total_bytes| CatalogBounds {
+            total_bytes,
+            ..bounds
+        };
+        for (bounds, want, noted) in [
+            (pages(4), 6, None),
+            (pages(3), 6, None),
+            (pages(2), 4, Some(Bound::CatalogPages)),
+            (items(7), 6, None),
+            (items(6), 6, None),
+            (items(5), 5, Some(Bound::CatalogItems)),
+            (bytes(37), 6, None),
+            (bytes(36), 6, None),
+            (bytes(35), 5, Some(Bound::CatalogTotal)),
+        ] {
+            seen::take();
+            let listing = drained(bounds, list).await.unwrap();
+            assert_eq!(listing.items.len(), want, "{bounds:?}");
+            assert_eq!(listing.truncated, noted.is_some(), "{bounds:?}");
+            assert_eq!(seen::take(), Vec::from_iter(noted), "{bounds:?}");
+        }
+    }
+
     #[tokio::test]
     async fn a_cursor_may_have_its_bound_and_no_byte_more() {
         let bounds = CatalogBounds {

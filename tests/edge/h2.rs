@@ -317,6 +317,7 @@ fn said_in(mut bytes: &[u8]) -> BTreeMap<u32, Said> {
 }
 
 const PROTOCOL_ERROR: u32 = 1;
+const REFUSED_STREAM: u32 = 7;
 
 /// SECURITY HTTP-2. What is no authority at all the library takes for a malformed request and resets, as RFC 9113, 8.1.1, has
 /// it; what it lets pass is a bad request.
@@ -501,6 +502,27 @@ async fn a_quiet_stream_is_not_taken_for_one_that_is_not_read() {
     assert_eq!(edge.site.gone.available_permits(), 0);
     let (status, _) = send(&mut client, post("http://localhost/mcp"), "").await;
     assert_eq!(status, StatusCode::OK);
+}
+
+/// SECURITY 6: streams of one connection.
+#[tokio::test]
+async fn http_9_as_many_streams_are_open_as_may_and_the_next_is_refused() {
+    let edge = Edge::with(|spec| spec.bounds.h2_streams = 3);
+    let mut head = vec![0x83, 0x86];
+    for (name, value) in [(":authority", "localhost"), (":path", "/mcp")] {
+        head.extend(field(name, value));
+    }
+    let open = |stream| frame(1, 4, stream, &head);
+    let mut raw = edge.connect().await;
+    raw.send([PREFACE, &frame(4, 0, 0, &[])].concat()).await;
+    // None is over before the last begins; each of the others is answered when its body has come.
+    let opened = [1, 3, 5, 7].map(open).concat();
+    let ended = [1, 3, 5].map(|stream| frame(0, 1, stream, b"x")).concat();
+    raw.send([opened, ended].concat()).await;
+    let ok = |stream| (stream, Said::Status(200));
+    let mut wanted = BTreeMap::from([1, 3, 5].map(ok));
+    wanted.insert(7, Said::Reset(REFUSED_STREAM));
+    assert_eq!(said(&mut raw, 4).await, wanted);
 }
 
 #[tokio::test]

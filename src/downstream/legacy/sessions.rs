@@ -242,6 +242,7 @@ mod tests {
         downstream::legacy::{flights::Flights, outbox::Form},
         json::{Json, Limits},
         jsonrpc::RequestId,
+        metrics::seen,
     };
 
     fn sessions(bounds: SessionBounds) -> Arc<Sessions> {
@@ -382,6 +383,55 @@ mod tests {
         assert!(open(&sessions).is_err());
         sessions.end(&first);
         assert!(open(&sessions).is_ok());
+    }
+
+    /// SECURITY 6: legacy sessions of all principals together.
+    #[tokio::test]
+    async fn as_many_sessions_are_open_as_may_whosever_they_are_and_not_one_more() {
+        let sessions = sessions(SessionBounds {
+            total: 3,
+            per_principal: 2,
+            ..SessionBounds::default()
+        });
+        let of = |who: &str| {
+            sessions.open(
+                proved(who),
+                Scope::All,
+                Revision::V2025_11_25,
+                ClientCapabilities::NONE,
+                false,
+            )
+        };
+        let mut open = Vec::new();
+        for who in ["ana", "ana", "bob"] {
+            open.push(of(who).unwrap());
+        }
+        seen::take();
+        assert!(of("bob").is_err());
+        assert_eq!(seen::take(), [Bound::SessionsProcess]);
+        sessions.end(&open[0]);
+        assert!(of("bob").is_ok());
+    }
+
+    /// SECURITY 6: how long a legacy session is kept that nobody uses, and how long any.
+    #[tokio::test(start_paused = true)]
+    async fn a_session_lives_as_long_as_it_may_and_not_a_moment_longer() {
+        const MOMENT: Duration = Duration::from_millis(1);
+        let bounds = SessionBounds::default();
+        for (life, is_read, noted) in [
+            (bounds.idle, false, Bound::SessionIdle),
+            (bounds.absolute, true, Bound::SessionAbsolute),
+        ] {
+            for (age, ends) in [(life - MOMENT, false), (life, true), (life + MOMENT, true)] {
+                let sessions = Sessions::new(bounds, &Tasks::new());
+                let session = open(&sessions).unwrap();
+                let _stream = is_read.then(|| session.outbox.open(Form::Events).unwrap());
+                seen::take();
+                sessions.sweep(Instant::now() + age);
+                assert_eq!(session.ended.is_cancelled(), ends, "{life:?} {age:?}");
+                assert_eq!(seen::take(), Vec::from_iter(ends.then_some(noted)));
+            }
+        }
     }
 
     #[tokio::test(start_paused = true)]

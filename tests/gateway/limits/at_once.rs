@@ -5,7 +5,7 @@ use tokio::task::JoinHandle;
 use super::refused;
 use crate::harness::{
     Answer, Client, Gate, Gateway, Heard, Pairing, Play, Revision, Upstream, call_result,
-    eventually, parse, tool,
+    eventually, parse, reached, tool,
 };
 
 const PROGRESS: &str = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$token,"progress":1}}"#;
@@ -234,5 +234,53 @@ async fn fixed_bounds_of_requests_in_flight_hold_at_the_limit_and_one_more() {
             second.await.unwrap().result();
             assert_eq!(ana.call("notes_free", "{}").await.text(), "called free");
         }
+    }
+}
+
+/// SECURITY 6: requests in flight to one upstream, whoever makes them, and those that wait for it among them.
+#[tokio::test]
+async fn requests_in_flight_to_one_server_are_as_many_as_were_set_and_no_more() {
+    // How many of three are under way; the others wait.
+    for at_once in [3, 1] {
+        let gate = Gate::new();
+        let notes = gated(Revision::V2026_07_28, &gate);
+        let other = Upstream::http(Revision::V2026_07_28).tools([tool("t")]);
+        let gateway = Gateway::of()
+            .upstream_with("notes", &notes, &format!("concurrency: {at_once}"))
+            .upstream("other", &other)
+            .policies("permit(principal, action, resource);")
+            .setting("bounds: { in_flight: { upstream: 3 }, queue: { time: 60s } }")
+            .start()
+            .await;
+        let mut clients = Vec::new();
+        for who in ["ana", "bob", "eve", "zoe"] {
+            clients.push(gateway.client_as(who, Revision::V2026_07_28, "{}").await);
+        }
+        let before = reached("in_flight.upstream");
+        let mut calls = Vec::new();
+        for (number, client) in clients.iter().enumerate() {
+            calls.push(begin(client));
+            notes
+                .until_heard("tools/call", at_once.min(number + 1))
+                .await;
+        }
+        // One less and just as many have room; of four it is whoever comes last that has none.
+        let (over, _, calls) = futures_util::future::select_all(calls).await;
+        assert_eq!(over.unwrap().tool_error(), "overloaded");
+        assert!(reached("in_flight.upstream") > before);
+        assert_eq!(notes.heard("tools/call").len(), at_once);
+        // Of another server nothing is in flight.
+        assert_eq!(clients[0].call("other_t", "{}").await.text(), "called t");
+        for _ in &calls {
+            gate.open();
+        }
+        for call in calls {
+            assert_eq!(call.await.unwrap().text(), "called t");
+        }
+        assert_eq!(notes.heard("tools/call").len(), 3);
+        assert_eq!(
+            clients[0].call("notes_free", "{}").await.text(),
+            "called free"
+        );
     }
 }
