@@ -98,6 +98,33 @@ fn spellings(key: &str) -> Vec<(&'static str, String)> {
     ]
 }
 
+/// One thing inside another: how the outer is written of the inner.
+type Coding = (&'static str, fn(&str) -> String);
+
+const CODINGS: [Coding; 4] = [
+    ("base64", |text| STANDARD.encode(text)),
+    ("percent", |text| {
+        each(text, |ch| format!("%{:02X}", ch as u32))
+    }),
+    ("hexadecimal", |text| {
+        each(text, |ch| format!("{:02x}", ch as u32))
+    }),
+    ("escapes", |text| {
+        each(text, |ch| format!("\\u{:04x}", ch as u32))
+    }),
+];
+
+/// Every way of putting as many codings into one another.
+fn codings(depth: usize) -> Vec<Vec<Coding>> {
+    (0..depth).fold(vec![Vec::new()], |all, _| {
+        let longer = |one: &Vec<Coding>| {
+            let one = one.clone();
+            CODINGS.map(|next| [&one[..], &[next]].concat())
+        };
+        all.iter().flat_map(longer).collect()
+    })
+}
+
 /// Every spelling of every key.
 fn all() -> Vec<(String, &'static str, String)> {
     keys(20_261_121)
@@ -149,6 +176,39 @@ pairings! {
             lacks(text, key, written, way);
             assert!(text.contains("[redacted:"), "{way}: {text}");
             tells_of_a_secret(&value, way);
+        }
+    }
+}
+
+/// SECURITY 6: sanitising, decode depth 2.
+#[tokio::test]
+async fn a_secret_is_looked_for_in_two_codings_whichever_they_are_and_no_deeper() {
+    let [_, key] = keys(2);
+    let ways: Vec<_> = (1..=3).flat_map(codings).collect();
+    let written = |way: &Vec<Coding>| {
+        let written = way.iter().fold(key.clone(), |text, (_, code)| code(&text));
+        format!("before {written} after")
+    };
+    let answers = ways
+        .iter()
+        .map(|way| crate::harness::text_result(&written(way)));
+    let notes = answering(Pairing::MODERN_MODERN, answers.collect());
+    let (_gateway, client) = Pairing::MODERN_MODERN.alone(&notes).await;
+    for (n, way) in ways.iter().enumerate() {
+        let value = client
+            .call("notes_t", &format!(r#"{{"n":{n}}}"#))
+            .await
+            .value();
+        let text = value["content"][0]["text"].as_str().unwrap();
+        let names: Vec<_> = way.iter().map(|(name, _)| *name).collect();
+        if way.len() <= 2 {
+            assert!(
+                text.starts_with("before [redacted:") && text.ends_with(" after"),
+                "{names:?}: {text}"
+            );
+            tells_of_a_secret(&value, &names.join(" in "));
+        } else {
+            assert_eq!(text, written(way), "{names:?}");
         }
     }
 }
