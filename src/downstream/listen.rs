@@ -184,7 +184,12 @@ fn task(id: &RequestId, state: &Json) -> Bytes {
         }
         _ => Fate::Keep,
     };
-    edits.members(state.root(), fate, &[(meta::META, of_listen(id))]);
+    let mut own = vec![(meta::SUBSCRIPTION_ID, id.json().clone())];
+    // What was done to it here, as the answer would have told it.
+    let marks = state.root().member(meta::META);
+    let marks = marks.and_then(|all| all.member(meta::CONTENT));
+    own.extend(marks.map(|marks| (meta::CONTENT, state.slice(marks))));
+    edits.members(state.root(), fate, &[(meta::META, meta::object_of(&own))]);
     encode::notification(methods::TASK, Some(&state.splice(&edits)))
 }
 

@@ -112,6 +112,80 @@ pairings! {
     }
 }
 
+/// A server whose task ends with this result, where its tool promises a number `n`.
+fn promising(pair: Pairing, done: &Arc<AtomicBool>, result: &'static str) -> Upstream {
+    const SLOW: &str = r#"{"name":"slow","inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]},"execution":{"taskSupport":"required"}}"#;
+    let (done, modern) = (Arc::clone(done), pair.upstream_is_modern());
+    let notes = lasting(pair, &done).tools([SLOW]);
+    // The older revision gives it apart from the state.
+    let notes = notes.on("tasks/result", move |heard| known(heard, result));
+    notes.on("tasks/get", move |heard| {
+        let status = if done.load(Ordering::SeqCst) { "completed" } else { "working" };
+        let inside = if modern && status == "completed" {
+            format!(r#","result":{result}"#)
+        } else {
+            String::new()
+        };
+        known(heard, &format!(r#"{{"taskId":"local-7","status":"{status}","createdAt":"c","lastUpdatedAt":"l","ttl":1,"ttlMs":1,"pollInterval":200,"pollIntervalMs":200{inside}}}"#))
+    })
+}
+
+pairings! {
+    only [
+        modern_client_legacy_server = MODERN_LEGACY,
+        modern_client_modern_server = MODERN_MODERN,
+    ] because "only modern clients listen: to the others nothing is told that could hold a result";
+    /// PRODUCT 11. A push is a look like `tasks/get`, and nothing that a server pushes itself is handed on.
+    async fn what_a_push_holds_is_sanitized_and_marked_as_the_answer_is(pair: Pairing) {
+        const RESULT: &str = r#"{"content":[{"type":"text","text":"a\u200bb"}],"structuredContent":{"n":1},"_meta":{"dev.usher/content":"forged","com.example/own":1}}"#;
+        let done = Arc::new(AtomicBool::new(false));
+        let notes = promising(pair, &done, RESULT);
+        let (_gateway, client) = alone(&notes, pair.client, EXTENSION).await;
+        let handle = made(&client).await;
+        let (mut talk, granted) = listening(&client, &[&handle]).await;
+        assert_eq!(granted, json!([handle]));
+        done.store(true, Ordering::SeqCst);
+        let told = talk.hear().await;
+        assert!(!told.contains("\u{200B}") && !told.contains("forged"), "{told}");
+        let state = parse(&told)["params"].take();
+        let asked = about(&client, "tasks/get", &handle).await.value();
+        assert_eq!(state["result"]["structuredContent"], json!({"n": 1}));
+        assert_eq!(state["result"]["_meta"]["com.example/own"], 1);
+        assert_eq!(state["result"]["content"], asked["result"]["content"]);
+        let marks = &state["_meta"]["dev.usher/content"];
+        assert!(marks.is_array(), "{state}");
+        assert_eq!(marks, &asked["_meta"]["dev.usher/content"]);
+        assert_eq!(state["_meta"][SUBSCRIPTION], parse(LISTEN));
+    }
+}
+
+pairings! {
+    only [
+        modern_client_legacy_server = MODERN_LEGACY,
+        modern_client_modern_server = MODERN_MODERN,
+    ] because "only modern clients listen: to the others nothing is told that could hold a result";
+    /// PRODUCT 11. Whoever asks is told why; a push has no words for it.
+    async fn a_result_that_does_not_fit_its_tools_schema_is_not_pushed(pair: Pairing) {
+        let done = Arc::new(AtomicBool::new(false));
+        let notes = promising(pair, &done, r#"{"content":[],"structuredContent":{"n":"planted"}}"#);
+        let (_gateway, client) = alone(&notes, pair.client, EXTENSION).await;
+        let handle = made(&client).await;
+        let (mut talk, granted) = listening(&client, &[&handle]).await;
+        assert_eq!(granted, json!([handle]));
+        done.store(true, Ordering::SeqCst);
+        let answer = about(&client, "tasks/get", &handle).await;
+        assert_eq!(answer.refusal().1, "invalid_result");
+        assert!(!answer.body.contains("planted"), "{}", answer.body);
+        // It is looked at again, and then something else is the next that is heard.
+        let looks = notes.heard("tasks/get").len();
+        notes.until_heard("tasks/get", looks + 2).await;
+        notes.offer(0, [tool("b")]);
+        notes.announce("tools").await;
+        let change = talk.hear().await;
+        assert!(change.contains("notifications/tools/list_changed"), "{change}");
+    }
+}
+
 #[tokio::test]
 async fn a_task_that_is_over_already_is_told_of_at_once_and_too_many_are_not_in_force() {
     let done = Arc::new(AtomicBool::new(true));
