@@ -57,6 +57,7 @@ pub use report::{Reason, Report};
 pub use schema::SchemaFault;
 pub use screen::{Content, Look, Screen, Screened};
 pub use seen::View;
+pub use skills::Files as SkillFiles;
 pub use spelling::{Offence, is_hidden, is_twisted};
 pub use terms::Terms;
 pub use withheld::{Withheld, WithheldNames};

@@ -53,12 +53,15 @@ pub(super) fn files(entry: Node<'_>) -> impl Iterator<Item = Node<'_>> {
     resources.into_iter().flat_map(Node::elements)
 }
 
-/// What of an upstream's resources are files of its skills, beside those whose URIs say so.
+/// What of an upstream's resources are files of its skills, beside those whose URIs say so. Of a list that is cut here the rest
+/// is not known: nobody is shown an entry of it either.
 #[derive(Debug, Default)]
-pub(super) struct Files {
+pub struct Files {
     listed: HashSet<Box<str>>,
     /// Directories of skills whose files are not listed.
-    below: Vec<Box<str>>,
+    below: HashSet<Box<str>>,
+    /// Of all of these.
+    bytes: usize,
 }
 
 impl Files {
@@ -68,32 +71,67 @@ impl Files {
         let mut all = Self::default();
         let entries = entries.iter().take(most);
         let entries = entries.filter(|entry| entry.bytes().len() <= bytes);
-        for entry in entries.map(Json::root) {
-            let dynamic = entry.member("resources").map(Node::kind) == Some(Kind::String);
-            let own = entry.member("uri").and_then(Node::as_str);
-            let own = own.filter(|uri| !says_so(uri));
-            let path = own
-                .as_deref()
-                .map(|uri| &uri[..uri.find(['?', '#']).unwrap_or(uri.len())]);
-            if let Some((directory, _)) = path.and_then(|path| path.rsplit_once('/'))
-                && dynamic
-            {
-                all.below.push(format!("{directory}/").into());
-            }
-            // A skill with more files is loaded by no host.
-            let listed = files(entry).take(FILES);
-            let listed = listed.filter_map(|file| file.member("uri")?.as_str());
-            let listed = listed.filter(|uri| !says_so(uri));
-            all.listed
-                .extend(own.into_iter().chain(listed).map(Box::from));
-        }
+        entries.for_each(|entry| all.add(entry.root()));
         all
     }
 
+    /// Takes in those of one entry.
+    pub fn add(&mut self, entry: Node<'_>) {
+        let dynamic = entry.member("resources").map(Node::kind) == Some(Kind::String);
+        let own = entry.member("uri").and_then(Node::as_str);
+        let own = own.filter(|uri| !says_so(uri));
+        let path = own
+            .as_deref()
+            .map(|uri| &uri[..uri.find(['?', '#']).unwrap_or(uri.len())]);
+        if let Some((directory, _)) = path.and_then(|path| path.rsplit_once('/'))
+            && dynamic
+        {
+            keep(
+                &mut self.below,
+                format!("{directory}/").into(),
+                &mut self.bytes,
+            );
+        }
+        // A skill with more files is loaded by no host.
+        let listed = files(entry).take(FILES);
+        let listed = listed.filter_map(|file| file.member("uri")?.as_str());
+        let listed = listed.filter(|uri| !says_so(uri));
+        for uri in own.into_iter().chain(listed) {
+            keep(&mut self.listed, uri.into(), &mut self.bytes);
+        }
+    }
+
+    /// Takes in those of other entries.
+    pub fn extend(&mut self, other: Self) {
+        for directory in other.below {
+            keep(&mut self.below, directory, &mut self.bytes);
+        }
+        for uri in other.listed {
+            keep(&mut self.listed, uri, &mut self.bytes);
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.listed.is_empty() && self.below.is_empty()
+    }
+
+    /// Whether there are no more names than this, of no more bytes together.
+    pub fn are_within(&self, (names, bytes): (usize, usize)) -> bool {
+        self.listed.len() + self.below.len() <= names && self.bytes <= bytes
+    }
+
     /// Whether this is one.
-    pub(super) fn hold(&self, local: &str) -> bool {
+    pub fn hold(&self, local: &str) -> bool {
         let mut below = self.below.iter();
         self.listed.contains(local) || below.any(|directory| local.starts_with(&**directory))
+    }
+}
+
+fn keep(names: &mut HashSet<Box<str>>, name: Box<str>, bytes: &mut usize) {
+    let length = name.len();
+    if names.insert(name) {
+        *bytes += length;
     }
 }
 

@@ -25,6 +25,7 @@ mod resolve;
 mod resume;
 mod sanitize;
 mod service;
+mod skills;
 mod upstreams;
 mod validate;
 mod wrap;
@@ -124,7 +125,7 @@ pub fn mcp(parts: &Parts) -> McpService {
         .layer(wrap(handles.clone())) // upstreams' tasks become handles of ours
         .layer(wrap(directories)) // upstreams' cursors of directories are sealed
         .layer(wrap(Relabel)) // inward URIs in what comes back become outward ones
-        .layer(wrap(Sanitize(parts.sanitizer.clone()))) // all above see what the client will see
+        .layer(wrap(Sanitize::new(parts.sanitizer.clone()))) // all above see what the client will see
         .layer(wrap(CheckResult::new(parts))) // results fit the tool's own schema
         .layer(DecideLayer::new(parts)); // on record before anybody upstream hears of it
     let dispatch = Dispatch::new(parts, handles); // snapshot, hub or upstream: one match on the target

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 
-use super::{Error, Gate, Wrap};
+use super::{Error, Gate, Wrap, skills::Named};
 use crate::{
     call::{
         CallId, Change, Event, InputRequired, Op, Outcome, Reply, ReplyStream, Step, TaskOp, Trail,
@@ -32,7 +32,20 @@ pub(super) struct CheckContent(pub(super) Arc<Sanitizer>);
 
 /// Judges what comes back.
 #[derive(Debug)]
-pub(super) struct Sanitize(pub(super) Arc<Sanitizer>);
+pub(super) struct Sanitize {
+    sanitizer: Arc<Sanitizer>,
+    /// What is held to a digest by an answer that came through here.
+    named: Arc<Named>,
+}
+
+impl Sanitize {
+    pub(super) fn new(sanitizer: Arc<Sanitizer>) -> Self {
+        Self {
+            sanitizer,
+            named: Arc::default(),
+        }
+    }
+}
 
 /// What is remembered of a call.
 #[derive(Debug)]
@@ -45,8 +58,10 @@ pub(super) struct Watch {
     trail: Trail,
     /// How a result is read; what else comes back is read as what it is.
     result: Reading,
-    /// Whether the reader of the result knows its digest.
+    /// Whether the reader of the result may know its digest.
     sealed: bool,
+    /// Where it is kept what the result names with digests, if it does.
+    names: Option<Arc<Named>>,
     /// What such content is held to.
     terms: Option<Arc<Terms>>,
 }
@@ -175,36 +190,43 @@ impl Wrap<Box<Permitted>> for Sanitize {
             // Of what is answered here only tasks come from upstreams: lists of them, and changes of their states.
             return matches!(call.op, Op::ListTasks(_) | Op::Listen(_)).then(|| {
                 Box::new(Watch {
-                    sanitizer: self.0.clone(),
-                    actions: self.0.rules().actions,
+                    sanitizer: self.sanitizer.clone(),
+                    actions: self.sanitizer.rules().actions,
                     upstream: None,
                     item: None,
                     call: call.id,
                     trail: call.trail.clone(),
                     result: result_of(&call.op),
                     sealed: false,
+                    names: None,
                     terms: None,
                 })
             });
         };
         let route = passage.route();
         let tool = matches!(call.op, Op::CallTool(_)).then_some(&*route.local);
-        let mut actions = *self.0.rules().actions(Some(&route.upstream), tool);
+        let mut actions = *self.sanitizer.rules().actions(Some(&route.upstream), tool);
         let read = matches!(call.op, Op::ReadResource(_));
         let catalog = &permitted.snapshot.catalog;
         if read && route.local.starts_with("ui://") {
             // An app is active content, by its nature; its host shuts it in (PROTOCOL G16).
             actions.set_all(Class::Active, None);
         }
+        let is_held = || {
+            catalog.is_of_a_skill(&route.upstream, &route.local)
+                || self.named.hold(&route.upstream, &route.local)
+        };
+        let names = matches!(call.op, Op::GetSkill(_)).then(|| self.named.clone());
         Some(Box::new(Watch {
-            sanitizer: self.0.clone(),
+            sanitizer: self.sanitizer.clone(),
             actions,
             upstream: Some(route.upstream.clone()),
             item: Some(route.local.clone()),
             call: call.id,
             trail: call.trail.clone(),
             result: result_of(&call.op),
-            sealed: read && catalog.is_of_a_skill(&route.upstream, &route.local),
+            sealed: read && is_held(),
+            names,
             terms: route.terms.clone(),
         }))
     }
@@ -357,6 +379,9 @@ impl Watch {
 
     fn result(&self, result: Json, tail: Option<&mut Tail>) -> Result<Json, Error> {
         let (result, marks) = self.fitting(result, tail, self.result)?;
+        if let (Some(named), Some(upstream)) = (&self.names, &self.upstream) {
+            named.take(upstream, &result);
+        }
         Ok(marked(result, &marks))
     }
 
@@ -487,6 +512,7 @@ mod tests {
             trail: Trail::NONE,
             result: Reading::PLAIN,
             sealed: false,
+            names: None,
             terms: None,
         }
     }

@@ -383,3 +383,79 @@ async fn skills_keep_their_bytes_or_are_not_read_and_apps_keep_their_scripts() {
         assert!(text.contains("[redacted:"), "{uri}: {text}");
     }
 }
+
+/// PROTOCOL G17. Which files have digests, whoever reads them may know of an answer alone.
+#[tokio::test]
+async fn a_skill_that_no_list_shows_keeps_its_bytes_once_somebody_got_it() {
+    let entry = |name: &str, files: &str| {
+        format!(
+            r#"{{"uri":"git://r/{name}/SKILL.md","frontmatter":{{"name":"{name}","description":"d"}},"resources":{files}}}"#
+        )
+    };
+    let with_files = move |name: &str| {
+        let file = |path: &str| {
+            format!(r#"{{"uri":"git://r/{name}/{path}","digest":"sha256:aa","size":1}}"#)
+        };
+        let (skill, help) = (file("SKILL.md"), file("sub/help.md"));
+        entry(name, &format!("[{skill},{help}]"))
+    };
+    let listed = ["first", "second"].map(with_files).join(",");
+    let notes = Upstream::http(Revision::V2026_07_28)
+        .capabilities(
+            r#"{"tools":{},"resources":{},"extensions":{"io.modelcontextprotocol/skills":{}}}"#,
+        )
+        .on(
+            "skills/list",
+            result(&format!(r#"{{"skills":[{listed}]}}"#)),
+        )
+        .on("skills/get", move |heard: &Heard| {
+            let uri = heard.text("uri").unwrap();
+            let name = uri.split('/').nth(3).unwrap();
+            let skill = match name {
+                "dynamic" => entry(name, r#""dynamic""#),
+                _ => with_files(name),
+            };
+            Play::Result(format!(r#"{{"skill":{skill}}}"#))
+        })
+        .on("resources/read", |heard: &Heard| {
+            let uri = quote(&heard.text("uri").unwrap());
+            Play::Result(format!(
+                r#"{{"contents":[{{"uri":{uri},"text":"it holds {SECRET}"}}]}}"#
+            ))
+        });
+    let gateway = Gateway::of()
+        .setting(RULE)
+        // The second is beyond what is shown.
+        .setting("bounds: { catalog: { items: 1 } }")
+        .upstream("notes", &notes)
+        .start()
+        .await;
+    let client = gateway.client(Revision::V2026_07_28).await;
+    let is_blocked = async |local: &str| {
+        let answer = client.read(&format!("notes+git://r/{local}")).await;
+        assert!(!answer.body.contains(SECRET), "{}", answer.body);
+        let is_edited = answer.body.contains(GONE);
+        if !is_edited {
+            assert_eq!(answer.refusal().1, "content_blocked", "{local}");
+        }
+        !is_edited
+    };
+    assert!(is_blocked("first/sub/help.md").await);
+    for (skill, files) in [
+        ("second", ["SKILL.md", "sub/help.md"]),
+        ("unlisted", ["SKILL.md", "sub/help.md"]),
+        ("dynamic", ["SKILL.md", "whatever/there/is.md"]),
+    ] {
+        // Nobody was told a digest of it.
+        for file in files {
+            assert!(!is_blocked(&format!("{skill}/{file}")).await, "{skill}");
+        }
+        let params = format!(r#"{{"uri":"notes+git://r/{skill}/SKILL.md"}}"#);
+        client.ask("skills/get", &params).await.result();
+        for file in files {
+            assert!(is_blocked(&format!("{skill}/{file}")).await, "{skill}");
+        }
+    }
+    assert!(!is_blocked("second/other.md").await);
+    assert!(!is_blocked("elsewhere/SKILL.md").await);
+}
