@@ -1,4 +1,4 @@
-//! How long operations take, on either side: the two histograms of the MCP conventions.
+//! How long operations and sessions take, on either side: the four histograms of the MCP conventions.
 //!
 //! Guarantees: no principal, no argument, no URI and no name that is not in the catalog becomes a label; tools are told apart
 //! up to a bound, first come first named; before [`begin`] and without it, an operation costs one branch.
@@ -77,6 +77,20 @@ pub fn asked(operation: &Operation<'_>, took: Duration) {
     }
 }
 
+/// A session of a client is over, which was open for so long.
+pub fn session_served(revision: Revision, open: Duration) {
+    if are_read() {
+        instruments().calls.session_served(revision, open);
+    }
+}
+
+/// A session with an upstream is over, which was open for so long.
+pub fn session_held(upstream: &UpstreamId, revision: Revision, open: Duration) {
+    if are_read() {
+        instruments().calls.session_held(upstream, revision, open);
+    }
+}
+
 /// The class of an error by its code: the code itself where it is one that is known, since peers may send any number.
 pub const fn class_of(code: i64) -> &'static str {
     match code {
@@ -96,11 +110,13 @@ pub const fn class_of(code: i64) -> &'static str {
     }
 }
 
-/// The two histograms.
+/// The four histograms.
 #[derive(Debug)]
 pub(super) struct Calls {
     served: Series,
     asked: Series,
+    sessions_served: Histogram<f64>,
+    sessions_held: Histogram<f64>,
 }
 
 /// A histogram, and those of its series that were noted before.
@@ -189,7 +205,29 @@ impl Calls {
         Self {
             served: series(table::SERVED),
             asked: series(table::ASKED),
+            sessions_served: table::SESSIONS_SERVED.histogram(meter),
+            sessions_held: table::SESSIONS_HELD.histogram(meter),
         }
+    }
+
+    fn session_served(&self, revision: Revision, open: Duration) {
+        let revision = KeyValue::new(names::REVISION, revision.as_str());
+        self.sessions_served.record(open.as_secs_f64(), &[revision]);
+    }
+
+    fn session_held(&self, upstream: &UpstreamId, revision: Revision, open: Duration) {
+        let upstream = KeyValue::new(names::UPSTREAM, upstream.shared());
+        let revision = KeyValue::new(names::REVISION, revision.as_str());
+        let labels = [upstream, revision];
+        self.sessions_held.record(open.as_secs_f64(), &labels);
+    }
+
+    /// Notes sessions on both sides, whether or not anybody reads.
+    #[cfg(test)]
+    pub(super) fn note_sessions(&self) {
+        let upstream = UpstreamId::parse("x").unwrap();
+        self.session_served(Revision::V2025_11_25, Duration::ZERO);
+        self.session_held(&upstream, Revision::V2025_11_25, Duration::ZERO);
     }
 
     /// Notes an operation on both sides, whether or not anybody reads.

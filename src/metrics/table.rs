@@ -74,9 +74,11 @@ impl Metric {
 }
 
 /// All of them.
-pub const ALL: [Metric; 34] = [
+pub const ALL: [Metric; 36] = [
     SERVED,
     ASKED,
+    SESSIONS_SERVED,
+    SESSIONS_HELD,
     LIMITS_REFUSED,
     LIMITS_WAIT,
     LIMITS_OVERFLOWED,
@@ -124,6 +126,20 @@ pub(super) const ASKED: Metric = Metric::new(
     "mcp.client.operation.duration",
     "s",
     "How long requests to upstreams took, from sending to the end of the answer.",
+);
+/// By the revision.
+pub(super) const SESSIONS_SERVED: Metric = Metric::new(
+    Kind::Histogram,
+    "mcp.server.session.duration",
+    "s",
+    "How long sessions of clients were open that are over.",
+);
+/// By the upstream, the revision.
+pub(super) const SESSIONS_HELD: Metric = Metric::new(
+    Kind::Histogram,
+    "mcp.client.session.duration",
+    "s",
+    "How long sessions with upstreams were open that are over.",
 );
 /// By `usher.rule`, `usher.reason`.
 pub(super) const LIMITS_REFUSED: Metric = Metric::new(
@@ -426,6 +442,7 @@ mod tests {
             tool: None,
             error: None,
         });
+        all.calls.note_sessions();
         all.refused(&rule, Refusal::Rate);
         all.waited(&rule, 0.5);
         all.overflowed(&rule);

@@ -14,11 +14,7 @@ use std::{
     },
 };
 
-use crate::{
-    catalog::SkillFiles,
-    json::{Json, Node},
-    protocol::UpstreamId,
-};
+use crate::{catalog::SkillFiles, json::Json, protocol::UpstreamId};
 
 /// The most names that are kept of one upstream, and the most bytes of them: eight thousand files are sixteen skills as large
 /// as hosts must take.
@@ -44,11 +40,9 @@ impl Named {
     /// Takes in what an answer to `skills/get` names.
     pub(super) fn take(&self, upstream: &UpstreamId, answer: &Json) {
         let mut files = SkillFiles::default();
-        answer
-            .root()
-            .member("skill")
-            .into_iter()
-            .for_each(|entry: Node<'_>| files.add(entry));
+        if let Some(entry) = answer.root().member("skill") {
+            files.add(entry);
+        }
         if files.is_empty() {
             return;
         }

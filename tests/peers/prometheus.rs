@@ -78,7 +78,10 @@ async fn usher(home: &Path, clients: u16, operators: u16) -> Child {
             {"per": "tool", "match": "changing_late", "concurrency": 1, "queue": 8},
             {"per": "address", "daily": 1_000_000},
         ],
-        "upstreams": {"changing": {"command": [venv("python"), program]}},
+        "upstreams": {
+            "changing": {"command": [venv("python"), program]},
+            "apart": {"command": [venv("python"), program], "isolation": "session"},
+        },
     });
     // JSON is YAML.
     fs::write(&file, configuration.to_string()).expect("written");

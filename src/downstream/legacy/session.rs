@@ -181,8 +181,13 @@ impl Session {
 
     /// It was used just now.
     pub(super) fn touch(&self) {
-        let used = u64::try_from(clock::since(self.born).as_millis()).unwrap_or(u64::MAX);
+        let used = u64::try_from(self.age().as_millis()).unwrap_or(u64::MAX);
         self.used.store(used, Ordering::Relaxed);
+    }
+
+    /// For how long it is open.
+    pub(super) fn age(&self) -> Duration {
+        clock::since(self.born)
     }
 
     /// Whether its time has come: too old, or idle for too long with nothing running and nobody reading.
@@ -203,7 +208,7 @@ impl Session {
 
     /// What operators see of it.
     pub(super) fn seen(&self) -> SessionSeen {
-        let age = clock::since(self.born);
+        let age = self.age();
         let used = Duration::from_millis(self.used.load(Ordering::Relaxed));
         let identity = self.identity();
         let subscriptions = self.subscriptions.lock();

@@ -198,6 +198,7 @@ impl Sessions {
             return;
         }
         session.end();
+        metrics::calls::session_served(session.revision, session.age());
         let principal = &session.principal;
         if let Some(mut count) = self.per_principal.get_mut(principal) {
             *count = count.saturating_sub(1);

@@ -22,8 +22,9 @@ use crate::{
     call::{Identity, LogLevel, ServerCard},
     json::{Json, Kind, Node},
     jsonrpc::{Frame, RpcError, encode},
+    metrics,
     protocol::{Era, Revision, meta, methods, mirror},
-    tasks::Tasks,
+    tasks::{Tasks, clock},
     upstream::{
         UpstreamError,
         asking::Offer,
@@ -63,6 +64,7 @@ pub(in crate::upstream) struct Session {
     levelling: tokio::sync::Mutex<()>,
     /// Whether an HTTP session id names it.
     named: bool,
+    opened: Instant,
     tasks: Tasks,
 }
 
@@ -200,6 +202,7 @@ impl Session {
             level: AtomicU8::new(NO_LEVEL),
             levelling: tokio::sync::Mutex::default(),
             named: session.is_some() && wire.streamable,
+            opened: Instant::now(),
             tasks,
         })
     }
@@ -275,6 +278,8 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.gone.cancel();
         self.tasks.stop();
+        let open = clock::since(self.opened);
+        metrics::calls::session_held(&self.line.terms.id, self.card.revision, open);
     }
 }
 

@@ -177,6 +177,8 @@ fn exposition() -> BTreeMap<String, BTreeSet<String>> {
         calls::served(&operation, std::time::Duration::ZERO);
         calls::asked(&operation, std::time::Duration::ZERO);
     }
+    calls::session_served(Revision::V2025_11_25, std::time::Duration::ZERO);
+    calls::session_held(&upstream, Revision::V2025_11_25, std::time::Duration::ZERO);
     let all = instruments();
     let rule = RuleLabels::of("a rule");
     all.refused(&rule, Refusal::Rate);
