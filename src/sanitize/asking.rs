@@ -15,7 +15,7 @@ pub enum Questions {
     Requests,
     /// In its member `inputRequests`, as in the state of a task.
     State,
-    /// In its member `elicitations`, of addresses to visit: it is the data of an error -32042 of 2025-11-25.
+    /// In the member `elicitations` of its `data`, of addresses to visit: it is an error -32042 of 2025-11-25.
     Visits,
 }
 
@@ -26,7 +26,10 @@ fn questions(value: &Json, of: Questions) -> impl Iterator<Item = (bool, Node<'_
         Questions::None => (None, None),
         Questions::Requests => (Some(root), None),
         Questions::State => (root.member("inputRequests"), None),
-        Questions::Visits => (None, root.member("elicitations")),
+        Questions::Visits => {
+            let data = root.member("data");
+            (None, data.and_then(|data| data.member("elicitations")))
+        }
     };
     let requests = requests.into_iter().flat_map(Node::members);
     let visits = visits.into_iter().flat_map(Node::elements);
@@ -59,7 +62,7 @@ pub(super) fn fault(value: &Json, of: Questions) -> Option<Blocked> {
                     match of {
                         Questions::None | Questions::Requests => "/*/params/url".to_owned(),
                         Questions::State => "/inputRequests/*/params/url".to_owned(),
-                        Questions::Visits => "/elicitations/*/url".to_owned(),
+                        Questions::Visits => "/data/elicitations/*/url".to_owned(),
                     }
                 } else {
                     // Keys are the upstream's own and may be anything; the field is named by what made it one.

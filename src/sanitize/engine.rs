@@ -13,7 +13,7 @@ use std::{
 };
 
 use super::{
-    Blocked, Class, Detector, Found, Hit, Marks, Scrubber, Subject, Survey, Verdict, asking,
+    Blocked, Class, Detector, Found, Hit, Marks, Scrubber, Subject, Survey, Tail, Verdict, asking,
     look::{Count, Look},
     media,
     placeholder::is_telling,
@@ -43,10 +43,6 @@ pub struct Sanitizer {
     // Boxed: it holds a sanitizer itself.
     scrubber: OnceLock<Box<Scrubber>>,
 }
-
-/// The end of the text of an earlier event of the same answer: nothing hides in the seam. At most 512 bytes.
-#[derive(Debug, Default, Clone)]
-pub struct Tail(String);
 
 /// What is kept from one value to the next, by each thread.
 #[derive(Default)]
@@ -187,7 +183,7 @@ impl Sanitizer {
         &self,
         value: &Json,
         subject: &Subject<'_>,
-        mut tail: Option<&mut Tail>,
+        tail: Option<&mut Tail>,
         scratch: &mut Scratch,
     ) -> Verdict {
         let for_questions = subject.actions.of(Class::Elicitation, subject.direction);
@@ -214,7 +210,7 @@ impl Sanitizer {
                 Err(blocked) => return Verdict::Blocked(self.noted(blocked, subject)),
             };
             marks.join(media.marks());
-            let before = tail.as_deref().map(|tail| tail.0.as_str());
+            let before = tail.as_deref();
             let exempt = media.exempt();
             if self
                 .pass(&now, subject, before, exempt, scratch, &mut work)
@@ -271,11 +267,8 @@ impl Sanitizer {
         if composed && !is_one_value(&now) {
             return Verdict::Blocked(self.noted(Blocked::whole("integrity"), subject));
         }
-        if let Some(tail) = &mut tail
-            && let Some(end) = scratch.views.tail(now.as_str())
-        {
-            tail.0.clear();
-            tail.0.push_str(end);
+        if let Some(tail) = tail {
+            scratch.views.end_in(now.as_str(), tail);
         }
         match now {
             Cow::Owned(now) => Verdict::Changed(now, marks),
@@ -289,7 +282,7 @@ impl Sanitizer {
         &self,
         value: &Json,
         subject: &Subject<'_>,
-        before: Option<&str>,
+        before: Option<&Tail>,
         exempt: &[Span],
         scratch: &mut Scratch,
         work: &mut Work,
@@ -305,7 +298,7 @@ impl Sanitizer {
         names.found.clear();
         names.unseen = true;
         let text = value.as_str();
-        views.read(text, value.texts(), exempt, before);
+        views.read(text, value.texts(), exempt, (before, subject.blocks));
         let Views {
             joined,
             long,

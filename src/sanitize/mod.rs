@@ -27,6 +27,7 @@ mod scrub;
 pub mod secrets;
 mod spot;
 mod survey;
+mod tail;
 pub mod terminal;
 #[cfg(test)]
 mod tests;
@@ -36,9 +37,10 @@ mod work;
 
 pub use asking::{Questions, host_of};
 pub use class::Class;
-pub use engine::{Sanitizer, Tail};
+pub use engine::Sanitizer;
 pub use hit::{Detector, Hit};
 pub use own::OwnCredentials;
 pub use scrub::{Scrubber, without_secrets};
 pub use survey::Survey;
-pub use verdict::{Blocked, Found, Marks, Subject, Verdict};
+pub use tail::Tail;
+pub use verdict::{Blocked, Blocks, Found, Marks, Subject, Verdict};

@@ -28,6 +28,8 @@ pub struct Subject<'a> {
     pub skip: &'a [&'a str],
     /// Where questions stand in the value, whose addresses nobody edits (C11).
     pub questions: Questions,
+    /// Which of its strings are read as one text.
+    pub blocks: Blocks,
     /// Whether a changed value is as good as none: the reader knows its digest (PROTOCOL E, skills).
     pub sealed: bool,
 }
@@ -43,9 +45,19 @@ impl<'a> Subject<'a> {
             actions,
             skip: &[],
             questions: Questions::None,
+            blocks: Blocks::Named,
             sealed: false,
         }
     }
+}
+
+/// Which strings of a value are blocks of text: they are read as one, too, and nothing hides where they meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blocks {
+    /// Members of the names that blocks of text have: `text`, `message` and `data`.
+    Named,
+    /// All but the names of members: the value is one thing that is said.
+    All,
 }
 
 /// What comes of looking.

@@ -11,6 +11,7 @@ use std::{
 use fearless_simd::{Level, Simd, dispatch};
 
 use super::{
+    Blocks, Tail,
     decoded::{Decoded, KEEP},
     work::looked,
 };
@@ -32,7 +33,7 @@ pub(super) struct Segment {
     at: usize,
     /// Its length, unescaped.
     length: usize,
-    /// Where the inside of its string begins in the value; [`BEFORE`] for what came before the value.
+    /// Where the inside of its string begins in the value; [`BEFORE`] or [`EARLIER`] for what came before the value.
     pub(super) string: usize,
     /// Where in the unescaped string it begins.
     skip: usize,
@@ -40,8 +41,10 @@ pub(super) struct Segment {
     pub(super) name: bool,
 }
 
-/// Stands for the end of an earlier event.
+/// Stands for the end of the event before.
 pub(super) const BEFORE: usize = usize::MAX;
+/// Stands for the ends of those before that.
+pub(super) const EARLIER: usize = BEFORE - 1;
 
 /// Part of a string: where its inside begins in the value, and from where to where in its unescaped text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +78,7 @@ pub(super) struct Views {
     pub(super) seam: View,
     /// Decoded forms: of a text, and of those.
     pub(super) decoded: [Decoded; 2],
-    /// Blocks of text, in order, as segments of `joined`, or of the value itself.
+    /// Blocks of text with something in them, in order, as segments of `joined`, or of the value itself.
     blocks: Vec<(Text, Option<usize>)>,
 }
 
@@ -118,6 +121,17 @@ impl View {
 }
 
 impl View {
+    /// A string, as it reads: of the value itself, or this segment.
+    fn plain<'a>(&'a self, text: &'a str, string: Text, segment: Option<usize>) -> &'a str {
+        match segment {
+            Some(segment) => {
+                let segment = &self.segments[segment];
+                &self.text[segment.at..segment.at + segment.length]
+            }
+            None => &text[string.inside.start..string.inside.end],
+        }
+    }
+
     /// The first segment that ends behind a place. Most places lie a little behind the last that was asked about.
     fn first_beyond(&self, place: usize) -> usize {
         let ends = self.ends.get_or_init(|| {
@@ -144,21 +158,21 @@ impl View {
 }
 
 impl Views {
-    /// Reads the strings of a value, but those whose insides begin in one of `exempt`, which rise. `before` is the end of what
-    /// came before, where the first block of text goes on from there.
+    /// Reads the strings of a value, but those whose insides begin in one of `exempt`, which rise. The first of its blocks of
+    /// text goes on from where what came before it ends.
     pub(super) fn read(
         &mut self,
         text: &str,
         strings: impl Iterator<Item = Text>,
         exempt: &[Span],
-        before: Option<&str>,
+        (before, blocks): (Option<&Tail>, Blocks),
     ) {
         self.joined.clear();
         self.seam.clear();
         self.long.clear();
         self.blocks.clear();
         // For registers as wide as the machine has, and what else it can do with single bits.
-        dispatch!(Level::new(), simd => self.strings(simd, text, strings, exempt));
+        dispatch!(Level::new(), simd => self.strings(simd, text, strings, (exempt, blocks)));
         looked(self.joined.text.len());
         self.seams(text, before);
         looked(self.seam.text.len());
@@ -170,11 +184,11 @@ impl Views {
         simd: S,
         text: &str,
         strings: impl Iterator<Item = Text>,
-        exempt: &[Span],
+        (mut exempt, blocks): (&[Span], Blocks),
     ) {
-        let mut exempt = exempt;
+        let all = blocks == Blocks::All;
         // Whether the last string was a name that a block of text has.
-        let mut named = false;
+        let mut named = all;
         let bytes = text.as_bytes();
         let View {
             text: joined,
@@ -193,13 +207,14 @@ impl Views {
                 continue;
             }
             let length = end.wrapping_sub(start);
-            let block = !string.name && named;
-            named = string.name
-                && if string.escaped {
-                    is_spelled_of_block(&bytes[start..end])
-                } else {
-                    matches!(length, 4 | 7) && is_of_block(&bytes[start..end])
-                };
+            let block = !string.name && named && length > 0;
+            named = all
+                || string.name
+                    && if string.escaped {
+                        is_spelled_of_block(&bytes[start..end])
+                    } else {
+                        matches!(length, 4 | 7) && is_of_block(&bytes[start..end])
+                    };
             if !string.escaped && length >= LONG {
                 self.long.push(string);
                 if block {
@@ -233,23 +248,22 @@ impl Views {
     }
 
     /// Puts blocks of text beside one another, without what lies far from their ends.
-    fn seams(&mut self, text: &str, before: Option<&str>) {
+    fn seams(&mut self, text: &str, before: Option<&Tail>) {
         let before = before.filter(|before| !before.is_empty());
         if self.blocks.len() + usize::from(before.is_some()) < 2 {
             return;
         }
         if let Some(before) = before {
-            self.seam.add(before, BEFORE, 0);
+            // Apart, for the last to be paired with what follows it.
+            let (earlier, last) = before.pieces();
+            if !earlier.is_empty() {
+                self.seam.add(earlier, EARLIER, 0);
+            }
+            self.seam.add(last, BEFORE, 0);
         }
         for (block, joined) in &self.blocks {
             let string = block.inside.start;
-            let plain = match joined {
-                Some(segment) => {
-                    let segment = &self.joined.segments[*segment];
-                    &self.joined.text[segment.at..segment.at + segment.length]
-                }
-                None => &text[string..block.inside.end],
-            };
+            let plain = self.joined.plain(text, *block, *joined);
             if plain.len() <= 2 * SEAM {
                 self.seam.add(plain, string, 0);
                 continue;
@@ -303,17 +317,18 @@ impl Views {
         }
     }
 
-    /// The end of the last block of text, for what comes next.
-    pub(super) fn tail<'a>(&'a self, text: &'a str) -> Option<&'a str> {
-        let (block, joined) = self.blocks.last()?;
-        let plain = match joined {
-            Some(segment) => {
-                let segment = &self.joined.segments[*segment];
-                &self.joined.text[segment.at..segment.at + segment.length]
-            }
-            None => &text[block.inside.start..block.inside.end],
-        };
-        Some(&plain[plain.ceil_char_boundary(plain.len().saturating_sub(SEAM))..])
+    /// Lets a tail go on with the ends of these blocks of text.
+    pub(super) fn end_in(&self, text: &str, tail: &mut Tail) {
+        let plain =
+            |(block, joined): &(Text, Option<usize>)| self.joined.plain(text, *block, *joined);
+        let mut kept = 0;
+        let far = self.blocks.iter().rposition(|block| {
+            kept += plain(block).len();
+            kept >= SEAM
+        });
+        for block in &self.blocks[far.unwrap_or(0)..] {
+            tail.add(plain(block));
+        }
     }
 }
 
@@ -339,8 +354,11 @@ mod tests {
 
     fn read(text: &str, exempt: &[Span], before: Option<&str>) -> (Json, Views) {
         let json = Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::UPSTREAM).unwrap();
+        let mut tail = Tail::default();
+        tail.add(before.unwrap_or_default());
         let mut views = Views::default();
-        views.read(json.as_str(), json.texts(), exempt, before);
+        let blocks = (Some(&tail), Blocks::Named);
+        views.read(json.as_str(), json.texts(), exempt, blocks);
         (json, views)
     }
 

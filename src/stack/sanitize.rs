@@ -20,7 +20,7 @@ use crate::{
     jsonrpc::RpcError,
     protocol::{UpstreamId, codes, meta},
     sanitize::{
-        Blocked, Class, Marks, Questions, Sanitizer, Subject, Tail, Verdict, rules::Actions,
+        Blocked, Blocks, Class, Marks, Questions, Sanitizer, Subject, Tail, Verdict, rules::Actions,
     },
     stage::Permitted,
     tasks::{clock, look_through},
@@ -66,11 +66,12 @@ pub(super) struct Watch {
     terms: Option<Arc<Terms>>,
 }
 
-/// How a value is read: which of its own members are handles, and where in it people are asked.
+/// How a value is read: which of its own members are handles, where in it people are asked, and what of it is one text.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     handles: &'static [&'static str],
     questions: Questions,
+    blocks: Blocks,
 }
 
 impl Reading {
@@ -79,16 +80,26 @@ impl Reading {
     const TASK: Self = Self {
         handles: &["taskId"],
         questions: Questions::State,
+        blocks: Blocks::Named,
     };
     /// Questions, whose keys are whatever who asks calls them.
     const REQUESTS: Self = Self::asking(Questions::Requests);
-    /// The data of an error that sends people to addresses.
-    const VISITS: Self = Self::asking(Questions::Visits);
+    /// An error: its message and whatever is in its data.
+    const ERROR: Self = Self {
+        blocks: Blocks::All,
+        ..Self::PLAIN
+    };
+    /// One that sends people to addresses.
+    const VISITS: Self = Self {
+        questions: Questions::Visits,
+        ..Self::ERROR
+    };
 
     const fn with(handles: &'static [&'static str]) -> Self {
         Self {
             handles,
             questions: Questions::None,
+            blocks: Blocks::Named,
         }
     }
 
@@ -96,6 +107,7 @@ impl Reading {
         Self {
             handles: &[],
             questions,
+            blocks: Blocks::Named,
         }
     }
 }
@@ -150,6 +162,7 @@ impl Gate<Box<Permitted>> for CheckContent {
             actions: self.0.rules().actions(Some(&route.upstream), tool),
             skip: ours(&call.op),
             questions: Questions::None,
+            blocks: Blocks::Named,
             sealed: false,
         };
         // Their keys are whatever who asked called them.
@@ -282,6 +295,7 @@ impl Watch {
             actions: &self.actions,
             skip: reading.handles,
             questions: reading.questions,
+            blocks: reading.blocks,
             sealed: self.sealed,
         };
         timed(&self.trail, || {
@@ -404,24 +418,31 @@ impl Watch {
         Ok((value, marks))
     }
 
+    /// An error is read as one: what is cut in two may begin in its message and end in its data.
     fn failed(&self, error: RpcError, tail: Option<&mut Tail>) -> Result<RpcError, Error> {
-        let (message, _) = self.value(Json::string(&error.message), tail, Reading::PLAIN)?;
+        let mut members = vec![("message", Json::string(&error.message))];
+        members.extend(error.data.clone().map(|data| ("data", data)));
         let reading = match error.code {
             codes::URL_ELICITATION_REQUIRED => Reading::VISITS,
-            _ => Reading::PLAIN,
+            _ => Reading::ERROR,
         };
-        let data = match error.data {
-            Some(data) => Some(self.value(data, None, reading)?.0),
-            None => None,
+        let said = match self.look(&meta::object_of(&members), tail, reading) {
+            Verdict::Clean | Verdict::Flagged(_) => return Ok(error),
+            Verdict::Changed(said, _) => said,
+            Verdict::Blocked(blocked) => return Err(Error::Blocked(Box::new(blocked))),
         };
-        Ok(RpcError {
-            code: error.code,
-            message: message
-                .root()
-                .as_str()
-                .map_or(error.message, std::borrow::Cow::into_owned),
-            data,
-        })
+        // By their order: a rule of the operator's own may match the names.
+        let mut values = said.root().members().map(|member| member.value);
+        let message = values.next().and_then(Node::as_str);
+        let data = values.next().map(|data| said.slice(data));
+        match message {
+            Some(message) if data.is_some() == error.data.is_some() => Ok(RpcError {
+                code: error.code,
+                message: message.into_owned(),
+                data,
+            }),
+            _ => Err(Error::Blocked(Box::new(Blocked::whole("integrity")))),
+        }
     }
 }
 
@@ -549,6 +570,83 @@ mod tests {
             .as_str()
             .replace("inputRequests", "input\u{200B}Requests");
         assert!(told(json(hiding)).contains("[blocked:elicitation]"));
+    }
+
+    #[test]
+    fn an_error_is_read_as_one_and_what_came_before_it_too() {
+        let error = |message: &str, data: &str| RpcError {
+            data: (!data.is_empty()).then(|| json(data.to_owned())),
+            ..RpcError::new(-32000, message.to_owned())
+        };
+        let gone = "[redacted:project]";
+        for (before, message, data, expected) in [
+            (
+                "",
+                "no falcon-1",
+                r#"{"why":"23456 x"}"#,
+                (format!("no {gone}"), format!(r#"{{"why":"{gone} x"}}"#)),
+            ),
+            (
+                "",
+                "no",
+                r#"{"why":["falcon-1","","23456 x"]}"#,
+                (
+                    "no".into(),
+                    format!(r#"{{"why":["{gone}","","{gone} x"]}}"#),
+                ),
+            ),
+            (
+                "",
+                "no",
+                r#"["falcon-",1,{"a":"123","b":["456 x"]}]"#,
+                (
+                    "no".into(),
+                    format!(r#"["{gone}",1,{{"a":"{gone}","b":["{gone} x"]}}]"#),
+                ),
+            ),
+            (
+                "",
+                "no falcon-12345",
+                r#""6 x""#,
+                (format!("no {gone}"), format!(r#""{gone} x""#)),
+            ),
+            (
+                "so falcon-1",
+                "23456 x",
+                r#"{"a":1.50}"#,
+                (format!("{gone} x"), r#"{"a":1.50}"#.into()),
+            ),
+            (
+                "so falcon-1",
+                "23456 x",
+                "",
+                (format!("{gone} x"), String::new()),
+            ),
+            (
+                "",
+                "no message",
+                r#"{"data":"message"}"#,
+                ("no message".into(), r#"{"data":"message"}"#.into()),
+            ),
+        ] {
+            let mut tails = Tails::default();
+            let event = json(format!(r#"{{"progress":1,"message":"{before}"}}"#));
+            watch().event(Event::Progress(event), &mut tails);
+            let told = watch()
+                .failed(error(message, data), Some(&mut tails.last))
+                .unwrap();
+            let told = (
+                told.message,
+                told.data
+                    .map_or_else(String::new, |data| data.as_str().to_owned()),
+            );
+            assert_eq!(told, expected, "{message} {data}");
+        }
+        // What is clean goes on as it came.
+        let clean = error("no such thing", r#"{ "at" : "row 7" }"#);
+        let came = clean.data.as_ref().unwrap().bytes().as_ptr();
+        let went = watch().failed(clean, None).unwrap();
+        assert_eq!(went.data.unwrap().bytes().as_ptr(), came);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod linear;
 mod media;
 mod properties;
+mod seams;
 
 use std::sync::Arc;
 
