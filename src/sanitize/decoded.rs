@@ -2,7 +2,7 @@
 //! A form is Base64, hexadecimal, percent form, `\u` escapes, or look-alike letters.
 //!
 //! Guarantees: linear in the text; text that holds no such form costs nothing beside the pass that all detectors share.
-//! Deliberately absent: what cannot be seen in a run of its own alphabet, such as Base64 of fewer than 20 characters.
+//! Deliberately absent: what cannot be seen in a run or lines of its own alphabet, such as Base64 of fewer than 20 characters.
 
 use std::ops::Range;
 
@@ -10,10 +10,12 @@ use fearless_simd::{Level, Simd, dispatch, prelude::*};
 use unicode_normalization::UnicodeNormalization;
 
 use super::{
+    folded::{break_at, folded},
     hidden::may_be_unseen,
-    readable::{self, TEXT, is_text},
-    survey::{BLOCK, Encoded, Form, Found, Marks, Survey, all_places, bits, places},
+    readable::{self, Stretches, TEXT, is_text, is_written},
+    survey::{BLOCK, Encoded, Form, Found, Marks, Survey, all_places, bits, is_word, places},
     terminal::between,
+    views::SEAM,
     work::looked,
 };
 
@@ -24,12 +26,15 @@ pub(super) struct Decoded {
     /// Where each begins, and the piece that it was decoded from.
     pieces: Vec<(usize, Range<usize>)>,
     bytes: Vec<u8>,
+    /// Where text is in a run, wherever in its first four characters it begins.
+    stretches: [Stretches; 4],
 }
 
-/// The longest token in percent form or look-alike letters.
+/// How much of a token in escapes, percent form or look-alike letters is decoded at once, to each side.
 const TOKEN: usize = 8 << 10;
-/// The longest run that is decoded at every alignment, in case something stands before what was encoded.
-const SHIFTED: usize = 4 << 10;
+/// How much of what was decoded is decoded once more with what goes on: nothing hides where a token was cut. Of the longest
+/// form, six bytes each, it is as much as of blocks is read together.
+const AGAIN: usize = 6 * SEAM;
 
 impl Decoded {
     /// Forgets everything, and gives back more memory than is worth keeping.
@@ -40,6 +45,10 @@ impl Decoded {
         self.text.shrink_to(KEEP);
         self.bytes.shrink_to(KEEP);
         self.pieces.shrink_to(KEEP / 32);
+        for stretches in &mut self.stretches {
+            stretches.clear();
+            stretches.shrink_to(KEEP / 64);
+        }
     }
 
     /// Decodes what can be decoded in `text`.
@@ -50,6 +59,9 @@ impl Decoded {
             self.run(&bytes[encoded.run.clone()], encoded.form, &encoded.run);
         }
         self.wrapped(bytes, &survey.encoded);
+        folded(bytes, &survey.lines, |lines| {
+            self.lines(bytes, Form::Either, lines)
+        });
         tokens(bytes, &survey.percent, is_hex_pair, |token| {
             self.percent(bytes, token);
         });
@@ -102,19 +114,22 @@ impl Decoded {
             // A single line is one of several where it is as long as programs make them.
             if lines > 1 || (last > 0 && first.run.len() >= WIDTH) {
                 source.end += last;
-                let joined: Vec<u8> = text[source.clone()]
-                    .iter()
-                    .filter(|byte| !matches!(byte, b'\r' | b'\n'))
-                    .copied()
-                    .collect();
                 let form = match first.form {
                     Form::Hexadecimal | Form::Either => Form::Either,
                     Form::Base64 => Form::Base64,
                 };
-                self.run(&joined, form, &source);
+                self.lines(text, form, source);
             }
             rest = &rest[lines..];
         }
+    }
+
+    /// A run that is broken into lines.
+    fn lines(&mut self, text: &[u8], form: Form, source: Range<usize>) {
+        let lines = text[source.clone()].iter();
+        let joined = lines.filter(|byte| !matches!(byte, b'\r' | b'\n'));
+        let joined: Vec<u8> = joined.copied().collect();
+        self.run(&joined, form, &source);
     }
 
     /// A run of characters of Base64, which are hexadecimal digits too, perhaps.
@@ -136,9 +151,12 @@ impl Decoded {
             // Nothing comes of them as Base64.
             return;
         }
-        let shifts = if piece.len() <= SHIFTED { 4 } else { 1 };
-        let texts = readable::base64(piece);
-        for (shift, text) in (0..shifts).zip(texts).filter(|(_, text)| !text.is_empty()) {
+        let mut stretches = std::mem::take(&mut self.stretches);
+        readable::base64(piece, &mut stretches);
+        let all = stretches.iter().enumerate();
+        for (shift, text) in
+            all.flat_map(|(shift, texts)| texts.iter().map(move |text| (shift, text)))
+        {
             // Whole fours, and with what ends the text: no stretch goes on beyond them.
             let fours = |characters: usize| shift + characters.saturating_sub(shift) / 4 * 4;
             let end = piece.len().min(fours(text.end) + 4);
@@ -158,17 +176,18 @@ impl Decoded {
                 .extend_from_slice(&three(&last)[..(rest.len() * 3 / 4).min(3)]);
             self.printed(source);
         }
+        self.stretches = stretches;
     }
 
     /// Takes the stretches of readable text from what was decoded to bytes.
     fn printed(&mut self, source: &Range<usize>) {
         let bytes = std::mem::take(&mut self.bytes);
-        dispatch!(Level::new(), simd => self.stretches(simd, &bytes, source));
+        dispatch!(Level::new(), simd => self.each_stretch(simd, &bytes, source));
         self.bytes = bytes;
     }
 
     #[inline(always)]
-    fn stretches<S: Simd>(&mut self, simd: S, bytes: &[u8], source: &Range<usize>) {
+    fn each_stretch<S: Simd>(&mut self, simd: S, bytes: &[u8], source: &Range<usize>) {
         let (mut from, mut beyond) = (0, false);
         for at in (0..bytes.len()).step_by(BLOCK) {
             let marks = Marks::at(simd, bytes, at);
@@ -196,9 +215,13 @@ impl Decoded {
 
     #[inline(never)]
     fn plain_of(&mut self, stretch: &[u8], source: &Range<usize>) {
-        // Characters beyond ASCII may be what splits a key: they stay out of it.
         let plain = || stretch.iter().filter(|byte| byte.is_ascii());
-        if is_text(plain().count(), stretch.len()) {
+        let count = plain().count();
+        if is_written(count, stretch.len(), readable::odd(stretch)) {
+            self.add_escaped(&String::from_utf8_lossy(stretch), source);
+        }
+        // Characters beyond ASCII may be what splits a key: they stay out of it.
+        if is_text(count, stretch.len()) {
             self.pieces.push((self.text.len(), source.clone()));
             self.text.extend(plain().map(|byte| char::from(*byte)));
             self.text.push('\n');
@@ -260,7 +283,9 @@ impl Decoded {
                     || matches!(character, '＿' | '－' | '＋' | '／' | '＝' | '．' | '：')
                     || is_other_form(character.encode_utf8(&mut [0; 4]).as_bytes())
             };
-            let before = text[from..at].chars().rev().take(TOKEN).take_while(part);
+            let farthest = text.floor_char_boundary(from.saturating_sub(AGAIN));
+            let before = text[farthest..at].chars().rev();
+            let before = before.take(TOKEN).take_while(part);
             let start = at - before.map(char::len_utf8).sum::<usize>();
             let after = text[at..].chars().take(TOKEN).take_while(part);
             let end = at + after.map(char::len_utf8).sum::<usize>();
@@ -279,15 +304,10 @@ const WIDTH: usize = 60;
 
 /// How long the last line is of what is wrapped to this width, with the line end before it, where it is too short to be a run.
 fn last_line(text: &[u8], width: usize) -> usize {
-    let end = match text {
-        [b'\n', ..] => 1,
-        [b'\r', b'\n', ..] => 2,
-        _ => return 0,
-    };
-    let part =
-        |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_');
-    let line = text[end..].iter().take(width).take_while(part).count();
-    if line == 0 || line == width {
+    let end = break_at(text);
+    let line = text[end..].iter().take(width);
+    let line = line.take_while(|byte| is_word(byte)).count();
+    if end == 0 || line == 0 || line == width {
         0
     } else {
         end + line
@@ -310,7 +330,7 @@ fn tokens(
         if at < done || !goes_on(&text[at + 1..]) {
             continue;
         }
-        let before = text[done..at]
+        let before = text[done.saturating_sub(AGAIN)..at]
             .iter()
             .rev()
             .take(TOKEN)

@@ -1,5 +1,6 @@
 //! The engine with detectors of its own: what they find is where the rules say, and nothing else changes.
 
+mod encoded;
 mod linear;
 mod media;
 mod properties;

@@ -1,0 +1,119 @@
+//! Encoded forms that are long, folded, or of texts in any script: what is in them is found wherever it stands.
+
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, STANDARD_NO_PAD},
+};
+
+use super::*;
+
+/// What becomes of one text.
+fn told(text: &str) -> String {
+    let value = Json::string(text);
+    let value = result(&format!("[{}]", value.as_str()));
+    value.trim_matches(&['[', ']', '"'][..]).to_owned()
+}
+
+fn gone(text: &str, why: &str) {
+    let told = told(text);
+    assert!(told.contains("redacted:test_key"), "{why}: {told}");
+}
+
+/// Sentences with little ASCII in them, or none, but for what is put into them.
+const SENTENCES: [&str; 6] = [
+    "这是生产环境的访问密钥{}请务必妥善保管不要告诉任何人谢谢",
+    "Это ключ доступа к рабочей среде {} пожалуйста никому его не показывайте",
+    "これは本番環境のアクセスキー「{}」です。大切に保管してください。",
+    "이것은 운영 환경의 액세스 키 {} 입니다. 아무에게도 알려주지 마십시오",
+    "यह उत्पादन परिवेश की कुंजी है {} कृपया इसे किसी को न बताएं",
+    "🔑🔑🔑🔑🔑🔑🔑🔑🔑🔑🔑🔑🔑{}🔑🔑🔑🔑🔑🔑🔑🔑🔑",
+];
+
+#[test]
+fn base64_of_a_sentence_in_any_script_is_read() {
+    for sentence in SENTENCES {
+        for key in [KEY, "KEY12\u{200B}34\u{200B}5678"] {
+            let plain = sentence.replace("{}", key);
+            let once = STANDARD.encode(&plain);
+            gone(&once, &plain);
+            gone(&STANDARD.encode(&once), &plain);
+            gone(&format!("xy{once}"), &plain);
+            let long = STANDARD.encode(format!("{}{plain}", plain.replace("KEY", "no")));
+            gone(&long, &plain);
+            let hex: String = plain.bytes().map(|byte| format!("{byte:02x}")).collect();
+            gone(&hex, &plain);
+        }
+    }
+}
+
+#[test]
+fn base64_in_lines_of_any_width_is_read() {
+    for (plain, least) in [
+        (format!("the key is {KEY}, keep it"), 4),
+        (format!("{KEY} ABCD"), 4),
+        (format!("{KEY} and more of it behind the key"), 4),
+    ] {
+        let once = STANDARD.encode(&plain);
+        let bare = STANDARD_NO_PAD.encode(&plain);
+        for encoded in [&once, &bare] {
+            for width in least..20 {
+                for end in ["\n", "\r\n"] {
+                    let lines: Vec<_> = encoded.as_bytes().chunks(width).collect();
+                    let lines = lines.iter().map(|line| std::str::from_utf8(line).unwrap());
+                    let folded = lines.collect::<Vec<_>>().join(end);
+                    for text in [
+                        folded.clone(),
+                        format!("see:{end}{folded}{end}and more"),
+                        format!("data={folded}{end}"),
+                        format!("{}{end}{folded}", "a line. ".repeat(11)),
+                    ] {
+                        gone(&text, &format!("{width} of {encoded}"));
+                    }
+                }
+            }
+        }
+    }
+    let hex: String = KEY.bytes().map(|byte| format!("{byte:02x}")).collect();
+    gone(&format!("{}\n{}\n", &hex[..12], &hex[12..]), "hexadecimal");
+    // Words in lines of one width are words.
+    let words = "Once\nupon\nThat\ntime\nWhen\nKeys\nwere\n".repeat(20);
+    assert_eq!(told(&words), words.replace('\n', "\\n"));
+}
+
+#[test]
+fn a_long_run_of_base64_is_read_at_every_alignment() {
+    let line = "a line of ordinary text that says nothing at all. ";
+    for before in 0..4 {
+        let text = format!("{}{KEY}{}", line.repeat(100), line.repeat(60));
+        let run = format!("{}{}", &"xYz1"[..before], STANDARD.encode(&text));
+        gone(&run, &format!("{before} characters before"));
+        // The same in bytes that are no text.
+        let mut bytes: Vec<u8> = (0..6_000_u32).map(|n| (n * 7 % 31) as u8).collect();
+        bytes.splice(3_000..3_000, KEY.bytes());
+        let run = format!("{}{}", &"xYz1"[..before], STANDARD.encode(&bytes));
+        gone(&run, &format!("{before} characters before bytes"));
+    }
+}
+
+#[test]
+fn what_lies_across_the_windows_of_a_long_token_is_found() {
+    let percent = |text: &str| -> String { text.bytes().map(|b| format!("%{b:02X}")).collect() };
+    let escapes = |text: &str| -> String { text.bytes().map(|b| format!("\\u{b:04x}")).collect() };
+    let wide = |text: &str| -> String {
+        let wide = |ch: char| char::from_u32(ch as u32 + 0xFEE0).unwrap();
+        text.chars().map(wide).collect()
+    };
+    for (name, form, each) in [
+        ("percent", &percent as &dyn Fn(&str) -> String, 3),
+        ("escapes", &escapes, 6),
+        ("wide", &wide, 1),
+    ] {
+        for windows in 1..=2 {
+            let edge = (8 << 10) * windows / each;
+            for back in (0..24).step_by(3) {
+                let text = format!("{}{KEY}{}", "a".repeat(edge - back), "b".repeat(3_000));
+                gone(&form(&text), &format!("{name}, {back} before {edge}"));
+            }
+        }
+    }
+}
