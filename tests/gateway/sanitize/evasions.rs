@@ -49,6 +49,11 @@ fn each(key: &str, spell: impl Fn(char) -> String) -> String {
 fn spellings(key: &str) -> Vec<(&'static str, String)> {
     let sentence = format!("the key is {key}, keep it");
     let once = STANDARD.encode(&sentence);
+    let lines: Vec<_> = once
+        .as_bytes()
+        .chunks(12)
+        .map(String::from_utf8_lossy)
+        .collect();
     let full_width = |letter: char| {
         let wide = u32::from(letter) + 0xFEE0;
         char::from_u32(wide).unwrap().to_string()
@@ -74,6 +79,16 @@ fn spellings(key: &str) -> Vec<(&'static str, String)> {
         ("base64 for addresses", URL_SAFE_NO_PAD.encode(&sentence)),
         ("base64 in base64", STANDARD.encode(&once)),
         ("base64 in a sentence", format!("see data={once} for more")),
+        ("base64 in short lines", lines.join("\n")),
+        ("base64 behind a letter", format!("x{once}")),
+        (
+            "base64 of a Chinese sentence",
+            STANDARD.encode(format!("生产环境的访问密钥是{key}请妥善保管不要告诉别人")),
+        ),
+        (
+            "base64 of a Russian sentence",
+            STANDARD.encode(format!("Ключ доступа: {key}, никому его не показывайте")),
+        ),
         (
             "percent signs",
             each(key, |letter| format!("%{:02X}", letter as u32)),
@@ -153,6 +168,30 @@ fn tells_of_a_secret(value: &Value, way: &str) {
     assert!(marks.iter().any(|mark| secret(&mark)), "{way}: {value}");
 }
 
+/// A message of progress; what it says is JSON.
+fn progress(step: u8, text: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":$token,"progress":{step},"message":{text}}}}}"#
+    )
+}
+
+/// A line of a log; what it says is JSON.
+fn log(data: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"error","data":{data}}}}}"#
+    )
+}
+
+/// What a call of this client has in its `_meta` to be told of progress and of every line of the log.
+async fn listening(client: &Client) -> &'static str {
+    if client.session.is_none() {
+        return r#""progressToken":"p","io.modelcontextprotocol/logLevel":"debug""#;
+    }
+    let set = client.ask("logging/setLevel", r#"{"level":"debug"}"#).await;
+    assert_eq!(set.result(), "{}");
+    r#""progressToken":"p""#
+}
+
 /// A server whose tool answers as its argument `n` says.
 fn answering(pair: Pairing, answers: Vec<String>) -> Upstream {
     pair.upstream()
@@ -209,6 +248,46 @@ async fn a_secret_is_looked_for_in_two_codings_whichever_they_are_and_no_deeper(
             tells_of_a_secret(&value, &names.join(" in "));
         } else {
             assert_eq!(text, written(way), "{names:?}");
+        }
+    }
+}
+
+pairings! {
+    async fn a_secret_is_found_however_it_is_spelled_in_errors_progress_and_logs(pair: Pairing) {
+        let all = all();
+        let said = all.clone();
+        let notes = pair
+            .upstream()
+            .tools([tool("t")])
+            .capabilities(r#"{"tools":{},"logging":{}}"#)
+            .on("tools/call", move |heard: &Heard| {
+                let n = heard.value()["arguments"]["n"].as_u64().unwrap();
+                let text = quote(&said[n as usize].2);
+                let error = format!(r#"{{"code":-32000,"message":{text},"data":{{"why":[{text}],{text}:1}}}}"#);
+                Play::Events(vec![progress(1, &text), log(&text), log(&format!(r#"{{"what":{text}}}"#))], Box::new(Play::Error(error)))
+            });
+        let (_gateway, client) = pair.alone(&notes).await;
+        let meta = listening(&client).await;
+        for (n, (key, way, written)) in all.iter().enumerate() {
+            let answer = client.call("notes_t", &format!(r#"{{"n":{n}}}"#)).meta(meta).await;
+            let events: Vec<Value> = answer.events().iter().map(|event| parse(event)).collect();
+            assert_eq!(events.len(), 3, "{way}: {events:?}");
+            let error = answer.error();
+            let told = [
+                &events[0]["params"]["message"],
+                &events[1]["params"]["data"],
+                &events[2]["params"]["data"]["what"],
+                &error["message"],
+                &error["data"]["why"][0],
+            ];
+            for text in told {
+                let text = text.as_str().unwrap();
+                lacks(text, key, written, way);
+                assert!(text.contains("[redacted:"), "{way}: {text}");
+            }
+            let named = error["data"].as_object().unwrap().keys().find(|name| *name != "why");
+            lacks(named.unwrap(), key, written, way);
+            lacks(&format!("{events:?} {error}"), key, written, way);
         }
     }
 }
@@ -286,13 +365,10 @@ pairings! {
 pairings! {
     async fn a_secret_in_two_blocks_or_two_events_is_found(pair: Pairing) {
         let [key, other] = keys(11);
-        let progress = |step: u8, text: &str| {
-            format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":$token,"progress":{step},"message":{}}}}}"#, quote(text))
-        };
         let events = vec![
-            progress(1, &format!("first {other}")),
-            progress(2, &format!("then {}", &key[..9])),
-            progress(3, &format!("{} and on", &key[9..])),
+            progress(1, &quote(&format!("first {other}"))),
+            progress(2, &quote(&format!("then {}", &key[..9]))),
+            progress(3, &quote(&format!("{} and on", &key[9..]))),
         ];
         let split = format!(
             r#"{{"content":[{{"type":"text","text":"a {}"}},{{"type":"text","text":"{} b"}},{{"type":"text","text":"{}"}},{{"type":"text","text":"{}"}}]}}"#,
@@ -319,6 +395,42 @@ pairings! {
         }
         assert!(text(0).starts_with("a [redacted:") && text(1).ends_with(" b"), "{value}");
         tells_of_a_secret(&value, "two blocks");
+    }
+}
+
+pairings! {
+    async fn a_secret_in_many_pieces_is_found(pair: Pairing) {
+        let [key, other] = keys(13);
+        let (one, two, three) = (&key[..7], &key[7..13], &key[13..]);
+        let pieces = [format!("see {one}"), String::new(), two.to_owned(), format!("{three} there")];
+        let mut events: Vec<_> = (1..).zip(&pieces).map(|(step, piece)| progress(step, &quote(piece))).collect();
+        events.extend(pieces.iter().map(|piece| log(&quote(piece))));
+        // The last line goes on in the message of the error, and that in its data.
+        let (begin, rest) = other.split_at(12);
+        let (middle, end) = rest.split_at(12);
+        events.push(log(&quote(&format!("see {begin}"))));
+        let error = format!(r#"{{"code":-32000,"message":"{middle}","data":{{"why":["","{end} there"]}}}}"#);
+        let notes = pair
+            .upstream()
+            .tools([tool("t")])
+            .capabilities(r#"{"tools":{},"logging":{}}"#)
+            .on("tools/call", move |_: &Heard| Play::Events(events.clone(), Box::new(Play::Error(error.clone()))));
+        let (_gateway, client) = pair.alone(&notes).await;
+        let meta = listening(&client).await;
+        let answer = client.call("notes_t", "{}").meta(meta).await;
+        let told: Vec<Value> = answer.events().iter().map(|event| parse(event)).collect();
+        assert_eq!(told.len(), 9, "{told:?}");
+        for (last, member) in [(3, "message"), (7, "data")] {
+            // What has gone out cannot be taken back; the rest of it does not come.
+            let text = told[last]["params"][member].as_str().unwrap();
+            assert!(text.starts_with("[redacted:") && text.ends_with(" there"), "{told:?}");
+            assert!(!text.contains(three), "{told:?}");
+        }
+        let error = answer.error();
+        assert!(error["message"].as_str().unwrap().starts_with("[redacted:"), "{error}");
+        let why = error["data"]["why"][1].as_str().unwrap();
+        assert!(why.starts_with("[redacted:") && why.ends_with(" there"), "{error}");
+        assert!(!error.to_string().contains(middle) && !error.to_string().contains(end), "{error}");
     }
 }
 
