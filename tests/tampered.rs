@@ -30,7 +30,7 @@ const ROUNDS: usize = 4;
 // One test, for writing a million records takes longer than verifying them.
 #[test]
 fn every_way_to_tamper_with_a_million_records_is_found_and_where_it_is() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let log = Written::of(directory.path(), RECORDS);
     let all = segments(directory.path()).unwrap();
     assert!(all.len() >= 12, "{} segments", all.len());
@@ -62,8 +62,10 @@ fn bytes_changed(log: &Written, all: &[Segment]) {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut changed = Vec::new();
     for segment in all {
-        let length = fs::metadata(&segment.path).unwrap().len();
-        let (at, bit) = (random.u64(..length), 1 << random.u8(..8));
+        // But its last line: what follows that is in the next segment, and told there.
+        let text = fs::read(&segment.path).unwrap();
+        let last = memchr::memrchr(b'\n', &text[..text.len() - 1]).unwrap() + 1;
+        let (at, bit) = (random.u64(..last as u64), 1 << random.u8(..8));
         flip(&segment.path, at, bit);
         changed.push((segment, at, bit));
     }
@@ -91,7 +93,10 @@ fn flip(path: &Path, at: u64, bit: u8) {
 
 /// Records removed, put in, swapped and doubled, in segments of their own; and two swapped across segments.
 fn records_moved(log: &Written, all: &[Segment]) {
-    let kept: Vec<Vec<u8>> = all.iter().map(|of| fs::read(&of.path).unwrap()).collect();
+    let kept: Vec<Vec<u8>> = all[..=10]
+        .iter()
+        .map(|of| fs::read(&of.path).unwrap())
+        .collect();
     let mut wanted: Vec<(&str, usize, u64)> = Vec::new();
     let put = |n: usize, parts: &[&[u8]]| fs::write(&all[n].path, parts.concat()).unwrap();
 

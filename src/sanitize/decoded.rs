@@ -2,7 +2,8 @@
 //! A form is Base64, hexadecimal, percent form, `\u` escapes, or look-alike letters.
 //!
 //! Guarantees: linear in the text; text that holds no such form costs nothing beside the pass that all detectors share.
-//! Deliberately absent: what cannot be seen in a run or lines of its own alphabet, such as Base64 of fewer than 20 characters.
+//! Deliberately absent: what cannot be seen in a run of its own alphabet, such as Base64 of fewer than 20 characters, or in
+//! lines of fewer.
 
 use std::ops::Range;
 
@@ -10,10 +11,9 @@ use fearless_simd::{Level, Simd, dispatch, prelude::*};
 use unicode_normalization::UnicodeNormalization;
 
 use super::{
-    folded::{break_at, folded},
     hidden::may_be_unseen,
     readable::{self, Stretches, TEXT, is_text, is_written},
-    survey::{BLOCK, Encoded, Form, Found, Marks, Survey, all_places, bits, is_word, places},
+    survey::{BLOCK, Encoded, Form, Found, Marks, Survey, all_places, bits, places},
     terminal::between,
     views::SEAM,
     work::looked,
@@ -59,9 +59,6 @@ impl Decoded {
             self.run(&bytes[encoded.run.clone()], encoded.form, &encoded.run);
         }
         self.wrapped(bytes, &survey.encoded);
-        folded(bytes, &survey.lines, |lines| {
-            self.lines(bytes, Form::Either, lines)
-        });
         tokens(bytes, &survey.percent, is_hex_pair, |token| {
             self.percent(bytes, token);
         });
@@ -304,10 +301,15 @@ const WIDTH: usize = 60;
 
 /// How long the last line is of what is wrapped to this width, with the line end before it, where it is too short to be a run.
 fn last_line(text: &[u8], width: usize) -> usize {
-    let end = break_at(text);
-    let line = text[end..].iter().take(width);
-    let line = line.take_while(|byte| is_word(byte)).count();
-    if end == 0 || line == 0 || line == width {
+    let end = match text {
+        [b'\n', ..] => 1,
+        [b'\r', b'\n', ..] => 2,
+        _ => return 0,
+    };
+    let part =
+        |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_');
+    let line = text[end..].iter().take(width).take_while(part).count();
+    if line == 0 || line == width {
         0
     } else {
         end + line

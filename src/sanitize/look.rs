@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::{
-    Class, Detector, Hit, Sanitizer, Subject, Survey,
+    Blocks, Class, Detector, Hit, Sanitizer, Subject, Survey,
     decoded::Decoded,
     engine::TOLD,
     placeholder::is_placeholder,
@@ -221,8 +221,10 @@ impl<'a, 'b> Look<'a, 'b> {
         if count == Count::Across && !across {
             return Ok(());
         }
-        // Numbers that count up from event to event come to one with check digits by chance.
-        let far = parts.iter().any(|part| part.string == EARLIER);
+        // Numbers that count up, from event to event or from one member of an error to the next, come to one with check digits
+        // by chance.
+        let far = parts.iter().any(|part| part.string == EARLIER)
+            || across && self.subject.blocks == Blocks::All;
         if far && class == Some(Class::PersonalChecked) {
             return Ok(());
         }

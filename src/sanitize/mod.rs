@@ -13,7 +13,6 @@ mod built_in;
 mod class;
 mod decoded;
 mod engine;
-mod folded;
 pub mod hidden;
 mod hit;
 pub mod injection;

@@ -8,7 +8,7 @@
 //! told apart), everything else one. Principals, arguments and addresses are no labels, so their number is that of the
 //! configuration: ten thousand principals on five thousand tools of one upstream make less than 10,000 series. Whatever
 //! happens, a metric has no more than `label_sets` sets (2,000) and counts the rest together, as `otel_metric_overflow`:
-//! less than 125,000 series in all.
+//! less than 250,000 series in all.
 //! Deliberately absent: the instruments (`metrics`), the spans (`spans`), and the listener that serves the text.
 
 mod otlp;

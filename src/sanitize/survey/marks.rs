@@ -134,12 +134,6 @@ impl<S: Simd> Marks<S> {
         Self(self.0 & other.0)
     }
 
-    /// Line ends, and what is one to some.
-    #[inline(always)]
-    pub(super) fn breaks(self) -> Held<S> {
-        self.within(b'\n', 4)
-    }
-
     #[inline(always)]
     pub(super) fn letter(self) -> Held<S> {
         self.with(0x20).within(b'a', 26)

@@ -53,8 +53,6 @@ pub struct Survey {
     /// Control characters that no text needs, in one byte or two.
     pub(super) controls: Vec<Found>,
     pub(super) encoded: Vec<Encoded>,
-    /// Behind the one word, of the alphabets of Base64, that a line is or that stands before a `=` in it.
-    pub(super) lines: Vec<Found>,
     /// `%` and a hexadecimal digit.
     pub(super) percent: Vec<Found>,
     /// A backslash and `u`.
@@ -170,10 +168,6 @@ struct Before {
     named: u64,
     /// For how many blocks more a flag for a user is near.
     flag: u8,
-    /// Line ends.
-    breaks: u64,
-    /// Whether the block ends within the first word of a line: one, or nothing.
-    open: u64,
 }
 
 impl Survey {
@@ -208,7 +202,6 @@ impl Survey {
         emptied(&mut self.hidden);
         emptied(&mut self.controls);
         emptied(&mut self.encoded);
-        emptied(&mut self.lines);
         emptied(&mut self.percent);
         emptied(&mut self.unicode);
         emptied(&mut self.forms);
@@ -217,10 +210,7 @@ impl Survey {
 
     #[inline(always)]
     fn blocks<S: Simd>(&mut self, simd: S, text: &[u8]) {
-        let mut before = Before {
-            breaks: u64::MAX,
-            ..Before::default()
-        };
+        let mut before = Before::default();
         let mut at = 0;
         while at < text.len() {
             let marks = Marks::at(simd, text, at);
@@ -234,14 +224,12 @@ impl Survey {
             }
 
             let kinds = Kinds::of(marks);
-            let mut now = Before {
+            let now = Before {
                 kinds,
                 words: eroded(before.kinds.word, kinds.word, &[1, 2, 4, 6]),
                 flag: before.flag.saturating_sub(1),
-                breaks: bits(marks.breaks()),
                 ..Before::default()
             };
-            found(&mut self.lines, at, now.lines(&before, marks));
             before = if now.words == 0 && !marks.tells().any_true() {
                 now
             } else {
@@ -366,20 +354,6 @@ impl Survey {
 }
 
 impl Before {
-    /// Behind the first words of lines, where they are all of the line, or a `=` follows.
-    #[inline(always)]
-    fn lines<S: Simd>(&mut self, before: &Self, marks: Marks<S>) -> u64 {
-        let first = behind(before.breaks, self.breaks, 1) & self.kinds.word | before.open;
-        // What is added to the first character of a word comes out behind its last.
-        let (sums, open) = self.kinds.word.overflowing_add(first);
-        self.open = u64::from(open);
-        let ends = sums & !self.kinds.word;
-        if ends & self.breaks == ends {
-            return ends;
-        }
-        ends & (self.breaks | bits(marks.is(b'=')))
-    }
-
     /// Where a row of digits has come to its seventh byte.
     #[inline(always)]
     fn rows<S: Simd>(&mut self, before: &Self, marks: Marks<S>, next: u8) -> u64 {
@@ -478,7 +452,7 @@ fn encoded<S: Simd>(simd: S, text: &[u8], start: usize) -> Option<Encoded> {
 }
 
 /// Whether it is of either alphabet of Base64.
-pub(super) const fn is_word(byte: &u8) -> bool {
+const fn is_word(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'+' | b'/')
 }
 

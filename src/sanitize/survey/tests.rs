@@ -164,14 +164,6 @@ fn check_survey(text: &str, survey: &Survey) {
         }));
     }
     assert_eq!(survey.encoded, worth_it, "{text:?}");
-    let line_end = |at: usize| (b'\n'..=b'\r').contains(&bytes[at]);
-    let line = |end: usize| {
-        let word = bytes[..end].iter().rev().take_while(|byte| is_word(byte));
-        let start = end - word.count();
-        let first = start == 0 || line_end(start - 1);
-        first && start < end && (line_end(end) || is(end, b"="))
-    };
-    assert_eq!(found(&survey.lines), every(&line), "{text:?}");
     let hex = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_hexdigit);
     let percent = |at: usize| is(at, b"%") && hex(at + 1);
     assert_eq!(found(&survey.percent), every(&percent), "{text:?}");
@@ -196,7 +188,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn the_pass_tells_what_plain_loops_tell(text in "([0-9]{1,8}[ ./\u{a0}–’-]{0,2}|[A-Za-z]{2}[0-9]{2}|[a-zA-Z0-9]{1,40}|[_+/-]{1,7}|-u|-----|([rwnsuot'\"][desnh]|[RWNSUOT][DESNH])[ \"]{0,1}[=:]|%[0-9a-fA-F%]|\\\\u|[ =:;~%\"'\\\\<!?(\\[\\]\n]{1,3}|é|[Ａｚ𝐀ⓐ，\u{85}]|\u{7f}|[\u{0}-\u{20}]|[a-z ]{1,80}|(\r?\n[a-zA-Z0-9+/]{1,70}){1,4}[=\n]?){0,40}") {
+    fn the_pass_tells_what_plain_loops_tell(text in "([0-9]{1,8}[ ./\u{a0}–’-]{0,2}|[A-Za-z]{2}[0-9]{2}|[a-zA-Z0-9]{1,40}|[_+/-]{1,7}|-u|-----|([rwnsuot'\"][desnh]|[RWNSUOT][DESNH])[ \"]{0,1}[=:]|%[0-9a-fA-F%]|\\\\u|[ =:;~%\"'\\\\<!?(\\[\\]\n]{1,3}|é|[Ａｚ𝐀ⓐ，\u{85}]|\u{7f}|[\u{0}-\u{20}]|[a-z ]{1,80}){0,40}") {
         check(&text);
     }
 

@@ -1,9 +1,6 @@
-//! Encoded forms that are long, folded, or of texts in any script: what is in them is found wherever it stands.
+//! Encoded forms that are long, or of texts in any script: what is in them is found wherever it stands.
 
-use base64::{
-    Engine,
-    engine::general_purpose::{STANDARD, STANDARD_NO_PAD},
-};
+use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::*;
 
@@ -44,40 +41,6 @@ fn base64_of_a_sentence_in_any_script_is_read() {
             gone(&hex, &plain);
         }
     }
-}
-
-#[test]
-fn base64_in_lines_of_any_width_is_read() {
-    for (plain, least) in [
-        (format!("the key is {KEY}, keep it"), 4),
-        (format!("{KEY} ABCD"), 4),
-        (format!("{KEY} and more of it behind the key"), 4),
-    ] {
-        let once = STANDARD.encode(&plain);
-        let bare = STANDARD_NO_PAD.encode(&plain);
-        for encoded in [&once, &bare] {
-            for width in least..20 {
-                for end in ["\n", "\r\n"] {
-                    let lines: Vec<_> = encoded.as_bytes().chunks(width).collect();
-                    let lines = lines.iter().map(|line| std::str::from_utf8(line).unwrap());
-                    let folded = lines.collect::<Vec<_>>().join(end);
-                    for text in [
-                        folded.clone(),
-                        format!("see:{end}{folded}{end}and more"),
-                        format!("data={folded}{end}"),
-                        format!("{}{end}{folded}", "a line. ".repeat(11)),
-                    ] {
-                        gone(&text, &format!("{width} of {encoded}"));
-                    }
-                }
-            }
-        }
-    }
-    let hex: String = KEY.bytes().map(|byte| format!("{byte:02x}")).collect();
-    gone(&format!("{}\n{}\n", &hex[..12], &hex[12..]), "hexadecimal");
-    // Words in lines of one width are words.
-    let words = "Once\nupon\nThat\ntime\nWhen\nKeys\nwere\n".repeat(20);
-    assert_eq!(told(&words), words.replace('\n', "\\n"));
 }
 
 #[test]

@@ -61,7 +61,9 @@ impl Carried<opentelemetry_otlp::SpanExporter> {
         let counter = meter
             .u64_counter("otel.sdk.exporter.span.exported")
             .with_unit("{span}")
-            .with_description("Spans that a receiver was sent, by why it did not take them.");
+            .with_description(
+                "Spans that were sent, and by error.type those of requests that failed.",
+            );
         self.sent = Some(counter.build());
         self
     }

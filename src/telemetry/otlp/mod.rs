@@ -23,7 +23,7 @@ use super::{
 pub(super) use carried::Carried;
 use news::News;
 
-/// How long one request may take, and what is tried again after it.
+/// How long one request may take.
 const TIME: Duration = Telemetry::FLUSH;
 
 /// What sends to one receiver.

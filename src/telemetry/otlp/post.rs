@@ -72,7 +72,10 @@ impl Post {
         let at = self.0.address.at_path(parts.uri.path())?;
         let mut headers = parts.headers;
         headers.extend(self.0.headers.clone());
-        let document = self.0.fetcher.post(&at, headers, body, ANSWER).await?;
+        let posting = self.0.fetcher.post(&at, headers, body, ANSWER);
+        let document = tokio::time::timeout(TIME, posting)
+            .await
+            .map_err(|_| FetchError::Timeout("answer"))??;
         let mut response = Response::new(document.body);
         *response.status_mut() = document.status;
         Ok(response)

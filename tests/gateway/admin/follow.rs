@@ -257,7 +257,7 @@ async fn who_leaves_in_the_midst_of_a_search_keeps_nobody_else_from_searching() 
     // A segment before all others that takes very long to read: a hole, which takes no room.
     let before = records.path().join(format!("{:020}-0000.jsonl", 0));
     let hole = std::fs::File::create(before).unwrap();
-    hole.set_len(1 << 40).unwrap();
+    hole.set_len(1 << 38).unwrap();
     let search = async || {
         let mut client = TcpStream::connect(plane.address).await.unwrap();
         let request = format!(
