@@ -478,18 +478,6 @@ mod tests {
         assert_eq!(found, table);
     }
 
-    /// As README and `telemetry` say: 17 series for each set of labels of a histogram, one for each of anything else.
-    #[test]
-    fn all_metrics_together_have_no_more_series_than_is_said() {
-        let each = |metric: &Metric| match metric.kind {
-            Kind::Histogram => 17,
-            Kind::Counter | Kind::Gauge => 1,
-        };
-        let sets = crate::telemetry::spec::TelemetrySpec::default().label_sets;
-        let most = ALL.iter().map(each).sum::<usize>() * sets;
-        assert!(most < 250_000, "{most}");
-    }
-
     #[test]
     fn names_and_units_are_as_the_conventions_or_the_rule_of_the_house_say() {
         for metric in ALL {

@@ -279,6 +279,19 @@ mod tests {
         assert!(rest.parse::<u64>().unwrap() >= 4_900, "{rest}");
     }
 
+    /// As is said above, and in README: 17 series for each set of labels of a histogram, one for each of anything else.
+    #[test]
+    fn all_metrics_together_have_no_more_series_than_is_said() {
+        use crate::metrics::table::{ALL, Kind, Metric};
+
+        let each = |metric: &Metric| match metric.kind {
+            Kind::Histogram => 17,
+            Kind::Counter | Kind::Gauge => 1,
+        };
+        let most = ALL.iter().map(each).sum::<usize>() * TelemetrySpec::default().label_sets;
+        assert!(most < 250_000, "{most}");
+    }
+
     #[tokio::test(flavor = "multi_thread")]
     async fn spans_that_no_receiver_takes_are_counted_by_why() {
         use crate::{
