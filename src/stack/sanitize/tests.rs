@@ -1,0 +1,176 @@
+//! What comes back, judged: errors, events, results and their marks.
+
+use bytes::Bytes;
+
+use super::*;
+use crate::{
+    findings::{Action, Findings},
+    json::Limits,
+    sanitize::{
+        OwnCredentials,
+        rules::{OwnRule, Rules},
+    },
+};
+
+fn watch() -> Watch {
+    let rules = Rules {
+        own: vec![OwnRule {
+            name: "project".into(),
+            pattern: regex::Regex::new("falcon-[0-9]{6}").unwrap(),
+            action: Action::Redact,
+        }],
+        ..Rules::default()
+    };
+    Watch {
+        actions: rules.actions,
+        sanitizer: Arc::new(Sanitizer::standard(
+            rules,
+            Findings::new(),
+            OwnCredentials::new(),
+        )),
+        upstream: None,
+        item: None,
+        call: CallId::new(),
+        trail: Trail::NONE,
+        result: Reading::PLAIN,
+        sealed: false,
+        names: None,
+        terms: None,
+    }
+}
+
+fn json(text: String) -> Json {
+    Json::parse(Bytes::from(text), &Limits::UPSTREAM).unwrap()
+}
+
+#[test]
+fn a_task_that_changes_asks_as_a_call_may_and_its_address_is_not_edited() {
+    let state = |url: &str| {
+        json(format!(
+            r#"{{"taskId":"falcon-123456","status":"input_required","inputRequests":{{"taskId":{{"method":"elicitation/create","params":{{"mode":"url","message":"falcon-654321","url":"{url}"}}}}}}}}"#
+        ))
+    };
+    let told = |state: Json| {
+        let event = Event::Changed(Change::Task(state));
+        let Event::Changed(Change::Task(state)) = watch().event(event, &mut Tails::default())
+        else {
+            panic!()
+        };
+        state.as_str().to_owned()
+    };
+    let good = state("https://a.example/?state=falcon-123456");
+    let edited = good.as_str().replace("falcon-654321", "[redacted:project]");
+    assert_eq!(told(good), edited);
+    assert_eq!(
+        told(state("http://a.example/")),
+        r#"{"taskId":"falcon-123456","status":"input_required","statusMessage":"[blocked:elicitation]"}"#
+    );
+    // What is a question only when what hides in it is gone is one.
+    let hiding = state("http://a.example/");
+    let hiding = hiding
+        .as_str()
+        .replace("inputRequests", "input\u{200B}Requests");
+    assert!(told(json(hiding)).contains("[blocked:elicitation]"));
+}
+
+#[test]
+fn an_error_is_read_as_one_and_what_came_before_it_too() {
+    let error = |message: &str, data: &str| RpcError {
+        data: (!data.is_empty()).then(|| json(data.to_owned())),
+        ..RpcError::new(-32000, message.to_owned())
+    };
+    let gone = "[redacted:project]";
+    for (before, message, data, expected) in [
+        (
+            "",
+            "no falcon-1",
+            r#"{"why":"23456 x"}"#,
+            (format!("no {gone}"), format!(r#"{{"why":"{gone} x"}}"#)),
+        ),
+        (
+            "",
+            "no",
+            r#"{"why":["falcon-1","","23456 x"]}"#,
+            (
+                "no".into(),
+                format!(r#"{{"why":["{gone}","","{gone} x"]}}"#),
+            ),
+        ),
+        (
+            "",
+            "no",
+            r#"["falcon-",1,{"a":"123","b":["456 x"]}]"#,
+            (
+                "no".into(),
+                format!(r#"["{gone}",1,{{"a":"{gone}","b":["{gone} x"]}}]"#),
+            ),
+        ),
+        (
+            "",
+            "no falcon-12345",
+            r#""6 x""#,
+            (format!("no {gone}"), format!(r#""{gone} x""#)),
+        ),
+        (
+            "so falcon-1",
+            "23456 x",
+            r#"{"a":1.50}"#,
+            (format!("{gone} x"), r#"{"a":1.50}"#.into()),
+        ),
+        (
+            "so falcon-1",
+            "23456 x",
+            "",
+            (format!("{gone} x"), String::new()),
+        ),
+        (
+            "",
+            "no message",
+            r#"{"data":"message"}"#,
+            ("no message".into(), r#"{"data":"message"}"#.into()),
+        ),
+    ] {
+        let mut tails = Tails::default();
+        let event = json(format!(r#"{{"progress":1,"message":"{before}"}}"#));
+        watch().event(Event::Progress(event), &mut tails);
+        let told = watch()
+            .failed(error(message, data), Some(&mut tails.last))
+            .unwrap();
+        let told = (
+            told.message,
+            told.data
+                .map_or_else(String::new, |data| data.as_str().to_owned()),
+        );
+        assert_eq!(told, expected, "{message} {data}");
+    }
+    // What is clean goes on as it came.
+    let clean = error("no such thing", r#"{ "at" : "row 7" }"#);
+    let came = clean.data.as_ref().unwrap().bytes().as_ptr();
+    let went = watch().failed(clean, None).unwrap();
+    assert_eq!(went.data.unwrap().bytes().as_ptr(), came);
+}
+
+#[test]
+fn a_clean_result_goes_on_in_the_bytes_in_which_it_came() {
+    let watch = watch();
+    let text = |text: &str| {
+        let inside = Json::string(text);
+        let result = format!(
+            r#"{{"content":[{{"type":"text","text":{0}}}],"structuredContent":{{"rows":[{0},1.5,{{"naïve":"日本語"}}]}}}}"#,
+            inside.as_str()
+        );
+        json(result)
+    };
+    for clean in [
+        "one line\n\"two\"\n",
+        &"a long text, with a line\n".repeat(9_000),
+    ] {
+        let result = text(clean);
+        let came = result.bytes().as_ptr();
+        let went = watch.result(result, Some(&mut Tail::default())).unwrap();
+        assert_eq!(went.bytes().as_ptr(), came);
+    }
+    let dirty = text("a \u{1B}[31mred\u{1B}[0m word");
+    let came = dirty.bytes().as_ptr();
+    assert_ne!(watch.result(dirty, None).unwrap().bytes().as_ptr(), came);
+}
