@@ -124,6 +124,12 @@ impl Scan<'_> {
         }
         looked(end - start);
         let left = self.text[..start].chars().next_back();
+        // A flag is whole before what only hides behind it.
+        if let Some(flag) = others.flag(left, &self.text[start..end], start)
+            && self.text[start + flag..end].contains(is_tag)
+        {
+            return start + flag;
+        }
         let right = self.char_at(end);
         let marks_stay = marks == 0 || (marks <= MARKS && self.marks_stay(left, right));
         let others_stay =
@@ -319,16 +325,22 @@ impl Others {
                     && tables::pictograph(left)
                     && right.is_some_and(tables::pictograph)
             }
-            (Kind::Tag, _, _) => {
-                at == start && left == '\u{1F3F4}' && {
-                    let tags =
-                        run.trim_end_matches(|ch| !matches!(tables::kind(ch), Some(Kind::Tag)));
-                    tables::flag(tags)
-                }
-            }
+            (Kind::Tag, _, _) => self.flag(Some(left), run, start).is_some(),
             _ => false,
         }
     }
+
+    /// Where in `run`, which begins at `start`, the tags end that say whose the black flag before it is.
+    fn flag(&self, left: Option<char>, run: &str, start: usize) -> Option<usize> {
+        let tagged = matches!(self.first, Some((Kind::Tag, _, at)) if at == start);
+        (tagged && left == Some('\u{1F3F4}'))
+            .then(|| tables::flag(run))
+            .flatten()
+    }
+}
+
+fn is_tag(ch: char) -> bool {
+    matches!(tables::kind(ch), Some(Kind::Tag))
 }
 
 /// Whether a joiner between these two says how letters, a conjunct or an emoji are drawn.

@@ -156,24 +156,23 @@ pub(super) fn varies(base: char, selector: char) -> bool {
     }
 }
 
-/// Whether these tags, after a black flag, are a flag of a part of a country: England, Scotland, Wales and Northern Ireland,
-/// and the states of the United States and provinces of Canada, which some vendors draw.
-pub(super) fn flag(tags: &str) -> bool {
+/// The end of the tags with which a text begins, if they make a black flag that of a part of a country: England, Scotland, Wales
+/// and Northern Ireland, and the states of the United States and provinces of Canada, which some vendors draw.
+pub(super) fn flag(text: &str) -> Option<usize> {
     let mut region = [0; 5];
     let mut length = 0;
-    let mut ended = false;
-    let mut tags = tags.chars();
-    for tag in tags.by_ref() {
+    let mut end = None;
+    for (at, tag) in text.char_indices() {
         match tag {
             '\u{E0061}'..='\u{E007A}' if length < region.len() => {
                 region[length] = (u32::from(tag) & 0x7F) as u8;
                 length += 1;
             }
             '\u{E007F}' => {
-                ended = true;
+                end = Some(at + tag.len_utf8());
                 break;
             }
-            _ => return false,
+            _ => return None,
         }
     }
     let known = match region.get(..length).unwrap_or_default() {
@@ -181,5 +180,5 @@ pub(super) fn flag(tags: &str) -> bool {
         [b'u', b's', _, _] | [b'c', b'a', _, _] => true,
         _ => false,
     };
-    known && ended && tags.next().is_none()
+    end.filter(|_| known)
 }

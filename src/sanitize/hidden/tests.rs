@@ -71,6 +71,19 @@ fn what_has_no_place_is_found() {
         ("i\u{AD}g\u{AD}n", "ign"),
         ("می\u{200C}\u{200B}\u{200C}خواهم", "میخواهم"),
         ("\u{200B}\u{FEFF}x", "x"),
+        // A flag stays, whatever hides behind it.
+        (
+            "\u{1F3F4}\u{E0067}\u{E0062}\u{E0073}\u{E0063}\u{E0074}\u{E007F}\u{E0069}\u{E0067} wins",
+            "\u{1F3F4}\u{E0067}\u{E0062}\u{E0073}\u{E0063}\u{E0074}\u{E007F} wins",
+        ),
+        (
+            "\u{1F3F4}\u{E0067}\u{E0062}\u{E0073}\u{E0063}\u{E0074}\u{E007F}\u{FE0F}\u{E0069}",
+            "\u{1F3F4}\u{E0067}\u{E0062}\u{E0073}\u{E0063}\u{E0074}\u{E007F}",
+        ),
+        (
+            "\u{1F3F4}\u{E0067}\u{E0062}\u{E0069}\u{E007F}x",
+            "\u{1F3F4}x",
+        ),
     ] {
         assert_eq!(cleaned(text), clean);
     }
