@@ -144,7 +144,8 @@ impl Sanitizer {
         };
         let mut scratch = SCRATCH.take().unwrap_or_default();
         let mut work = Work::new(value.len(), self.rules.budget);
-        let done = self.pass(value, &subject, None, &[], &mut scratch, &mut work);
+        scratch.views.read(value, &[], (None, subject.blocks));
+        let done = self.pass(value, &subject, &mut scratch, &mut work);
         let mut found = Vec::new();
         if done.is_err() {
             found.push(Found {
@@ -205,17 +206,18 @@ impl Sanitizer {
                     return Verdict::Blocked(blocked);
                 }
             }
-            let media = match media::of(self, &now, subject, &mut known, &mut work) {
-                Ok(media) => media,
-                Err(blocked) => return Verdict::Blocked(self.noted(blocked, subject)),
-            };
+            let before = (tail.as_deref(), subject.blocks);
+            let mut media = media::none(&now, subject);
+            scratch.views.read(&now, media.exempt(), before);
+            if scratch.views.may_have_media() {
+                media = match media::of(media, (self, &now, subject), &mut known, &mut work) {
+                    Ok(media) => media,
+                    Err(blocked) => return Verdict::Blocked(self.noted(blocked, subject)),
+                };
+                scratch.views.read(&now, media.exempt(), before);
+            }
             marks.join(media.marks());
-            let before = tail.as_deref();
-            let exempt = media.exempt();
-            if self
-                .pass(&now, subject, before, exempt, scratch, &mut work)
-                .is_err()
-            {
+            if self.pass(&now, subject, scratch, &mut work).is_err() {
                 return Verdict::Blocked(self.noted(Blocked::budget(), subject));
             }
             let (spots, names) = (&mut scratch.spots, &scratch.names);
@@ -277,13 +279,11 @@ impl Sanitizer {
         }
     }
 
-    /// Looks at every text of a value once; what is found is in `scratch.spots`.
+    /// Looks once at every text of a value that was read into views; what is found is in `scratch.spots`.
     fn pass(
         &self,
         value: &Json,
         subject: &Subject<'_>,
-        before: Option<&Tail>,
-        exempt: &[Span],
         scratch: &mut Scratch,
         work: &mut Work,
     ) -> Result<(), Exhausted> {
@@ -298,7 +298,6 @@ impl Sanitizer {
         names.found.clear();
         names.unseen = true;
         let text = value.as_str();
-        views.read(text, value.texts(), exempt, (before, subject.blocks));
         let Views {
             joined,
             long,

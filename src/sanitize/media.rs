@@ -6,10 +6,9 @@
 //! Guarantees: nothing goes unread because of what it is called: only what is Base64 and begins as its type does is left out of
 //! the look at texts, and text that was read by itself. Deliberately absent: whether a picture does harm to whoever decodes it.
 
-use std::{borrow::Cow, collections::HashSet, hash::BuildHasher, sync::LazyLock, time::SystemTime};
+use std::{borrow::Cow, collections::HashSet, hash::BuildHasher, time::SystemTime};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use memchr::memmem::Finder;
 
 use super::{
     Blocked, Class, Marks, Sanitizer, Subject, Verdict, asking,
@@ -21,12 +20,6 @@ use crate::{
     findings::{Action, Direction, Finding},
     json::{Edits, Json, Kind, Mark, Node, Span, Text, unquote},
 };
-
-/// Finds what every item of media has: nearly all values have none.
-// Made once: making it costs as much as a search in a kilobyte.
-static MEDIA_TYPE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"mimeType\""));
-/// Finds escapes, which that name may be spelled with.
-static ESCAPE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\\u00"));
 
 /// What an item takes beside the bytes of its data.
 const EACH: usize = 256;
@@ -99,17 +92,8 @@ enum Name {
     Uri,
 }
 
-/// Finds the media of a value, and reads what is text in them and was not read before.
-///
-/// # Errors
-/// When something in them blocks the whole, or reading them takes too long.
-pub(super) fn of(
-    sanitizer: &Sanitizer,
-    value: &Json,
-    subject: &Subject<'_>,
-    known: &mut Known,
-    work: &mut Work,
-) -> Result<Media, Blocked> {
+/// Of a value without media: what no detector has to read.
+pub(super) fn none(value: &Json, subject: &Subject<'_>) -> Media {
     let mut media = Media::default();
     for name in subject.skip {
         let handle = value.root().member(name);
@@ -118,9 +102,19 @@ pub(super) fn of(
     }
     asking::addresses(value, subject.questions, &mut media.exempt);
     media.exempt.sort_unstable();
-    if !may_be_in(value.bytes()) {
-        return Ok(media);
-    }
+    media
+}
+
+/// Finds the media of a value, and reads what is text in them and was not read before; `media` is [`none`] of it.
+///
+/// # Errors
+/// When something in them blocks the whole, or reading them takes too long.
+pub(super) fn of(
+    mut media: Media,
+    (sanitizer, value, subject): (&Sanitizer, &Json, &Subject<'_>),
+    known: &mut Known,
+    work: &mut Work,
+) -> Result<Media, Blocked> {
     known.before.extend(known.now.drain(..));
     let text = value.as_str();
     let plain = |string: Text| {
@@ -198,12 +192,6 @@ pub(super) fn of(
     media.tell(sanitizer, subject, value);
     media.exempt.sort_unstable();
     Ok(media)
-}
-
-/// Whether there may be any: the name that all have, or one with a letter that is escaped.
-fn may_be_in(bytes: &[u8]) -> bool {
-    let letter = |at: usize| matches!(bytes.get(at + 4), Some(b'4'..=b'7'));
-    MEDIA_TYPE.find(bytes).is_some() || ESCAPE.find_iter(bytes).any(letter)
 }
 
 /// One of them.

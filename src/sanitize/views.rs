@@ -15,7 +15,7 @@ use super::{
     decoded::{Decoded, KEEP},
     work::looked,
 };
-use crate::json::{Behind, Pieces, Span, Text, unquote};
+use crate::json::{Behind, Json, Pieces, Span, Text, unquote};
 
 /// Strings of at least this many bytes are texts of their own.
 const LONG: usize = 1 << 10;
@@ -80,6 +80,8 @@ pub(super) struct Views {
     pub(super) decoded: [Decoded; 2],
     /// Blocks of text with something in them, in order, as segments of `joined`, or of the value itself.
     blocks: Vec<(Text, Option<usize>)>,
+    /// Whether a name may be the one that all media have.
+    media: bool,
 }
 
 impl View {
@@ -162,11 +164,11 @@ impl Views {
     /// text goes on from where what came before it ends.
     pub(super) fn read(
         &mut self,
-        text: &str,
-        strings: impl Iterator<Item = Text>,
+        value: &Json,
         exempt: &[Span],
         (before, blocks): (Option<&Tail>, Blocks),
     ) {
+        let (text, strings) = (value.as_str(), value.texts());
         self.joined.clear();
         self.seam.clear();
         self.long.clear();
@@ -176,6 +178,11 @@ impl Views {
         looked(self.joined.text.len());
         self.seams(text, before);
         looked(self.seam.text.len());
+    }
+
+    /// Whether there may be media in what was read: a member has the name that all of them have, or one with an escape in it.
+    pub(super) const fn may_have_media(&self) -> bool {
+        self.media
     }
 
     #[inline(always)]
@@ -196,6 +203,7 @@ impl Views {
             ..
         } = &mut self.joined;
         let mut joined = Pieces::onto(joined);
+        let mut media = false;
         for string in strings {
             let Span { start, end } = string.inside;
             while let [first, rest @ ..] = exempt
@@ -208,6 +216,8 @@ impl Views {
             }
             let length = end.wrapping_sub(start);
             let block = !string.name && named && length > 0;
+            media |=
+                string.name && (string.escaped || length == 8 && &bytes[start..end] == b"mimeType");
             named = all
                 || string.name
                     && if string.escaped {
@@ -245,6 +255,7 @@ impl Views {
             });
         }
         joined.finish();
+        self.media = media;
     }
 
     /// Puts blocks of text beside one another, without what lies far from their ends.
@@ -350,7 +361,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::json::{Json, Limits};
+    use crate::json::Limits;
 
     fn read(text: &str, exempt: &[Span], before: Option<&str>) -> (Json, Views) {
         let json = Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::UPSTREAM).unwrap();
@@ -358,7 +369,7 @@ mod tests {
         tail.add(before.unwrap_or_default());
         let mut views = Views::default();
         let blocks = (Some(&tail), Blocks::Named);
-        views.read(json.as_str(), json.texts(), exempt, blocks);
+        views.read(&json, exempt, blocks);
         (json, views)
     }
 
@@ -416,6 +427,19 @@ mod tests {
             views.long[0].inside.start,
             json.as_str().find(&long).unwrap()
         );
+    }
+
+    #[test]
+    fn media_are_known_by_the_name_that_all_of_them_have_however_it_is_spelled() {
+        for (text, may) in [
+            (r#"{"mimeType":"a/b"}"#, true),
+            (r#"[{"x":{"mime\u0054ype":1}}]"#, true),
+            (r#"{"mimetype":"a/b","x":"mimeType","mimeTyp":1}"#, false),
+            (r#""mimeType""#, false),
+        ] {
+            let (_, views) = read(text, &[], None);
+            assert_eq!(views.may_have_media(), may, "{text}");
+        }
     }
 
     #[test]
