@@ -15,6 +15,7 @@ mod personal;
 mod sample;
 mod secrets;
 mod subjects;
+mod taxpayers;
 mod terminal;
 
 /// Of the files of a part, every so manieth is read here.

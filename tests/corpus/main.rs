@@ -22,6 +22,7 @@ mod personal;
 mod sample;
 mod secrets;
 mod subjects;
+mod taxpayers;
 mod terminal;
 
 use std::process::ExitCode;

@@ -10,6 +10,7 @@ use super::{
     draw::Draw,
     national::NATIONAL,
     sample::Sample,
+    taxpayers::TAXPAYERS,
 };
 
 const CLASS: Class = Class::PersonalChecked;
@@ -156,7 +157,7 @@ pub(crate) fn positives() -> Vec<Sample> {
             all.push(placed("iban", nth, label, &text));
         }
     }
-    for (family, label, make) in NATIONAL {
+    for (family, label, make) in NATIONAL.iter().chain(TAXPAYERS) {
         for nth in 0..EACH {
             // As a field of a record has it.
             let label = match nth % 3 {
@@ -216,7 +217,7 @@ pub(crate) fn negatives() -> Vec<Sample> {
         ] {
             add("digits", draw.form(form));
         }
-        for (family, label, make) in NATIONAL {
+        for (family, label, make) in NATIONAL.iter().chain(TAXPAYERS) {
             // One digit off.
             let number = make(&mut draw, nth);
             let at = number
@@ -227,7 +228,9 @@ pub(crate) fn negatives() -> Vec<Sample> {
             let wrong = format!("{}{}{}", &number[..at], (digit + 1) % 10, &number[at + 1..]);
             let unchecked = ["us_ssn", "us_itin", "gb_nino"];
             let checked = !family.starts_with("it_") && !unchecked.contains(family);
-            if nth < 2 && checked {
+            // What these end with is a count of offices or of companies.
+            let counted = ["ec_ruc", "id_npwp", "nl_btw"].contains(family);
+            if nth < 2 && checked && !counted {
                 add("national_one_off", format!("{label}: {wrong}"));
             }
         }

@@ -74,7 +74,7 @@ const TRIALS: [u32; 22] = [
 ];
 
 /// Says that a card is meant.
-const WORDS: [&[u8]; 33] = [
+const WORDS: [&[u8]; 49] = [
     b"card",
     b"visa",
     b"master",
@@ -106,7 +106,23 @@ const WORDS: [&[u8]; 33] = [
     b"\xe3\x82\xab\xe3\x83\xbc\xe3\x83\x89", // the word in Japanese, Chinese and Korean
     b"\xe5\x8d\xa1",
     b"\xec\xb9\xb4\xeb\x93\x9c",
-    b"\xd8\xa8\xd8\xb7\xd8\xa7\xd9\x82\xd8\xa9", // Arabic
+    b"karta",
+    b"karty",
+    b"kart\xc4\x99", // Polish
+    b"kart\xc4\x85",
+    b"kartu",
+    b"kart\xc4\xb1",   // Turkish
+    b"k\xc3\xa1rtya",  // Hungarian
+    b"th\xe1\xba\xbb", // Vietnamese
+    b"\xd0\x9a\xd0\xb0\xd1\x80\xd1\x82",
+    b"\xce\xac\xcf\x81\xcf\x84\xce\xb1",         // Greek
+    b"\xd7\x9b\xd7\xa8\xd7\x98\xd7\x99\xd7\xa1", // Hebrew
+    b"\xd7\x90\xd7\xa9\xd7\xa8\xd7\x90\xd7\x99",
+    b"\xe0\xb8\x9a\xe0\xb8\xb1\xe0\xb8\x95\xe0\xb8\xa3", // Thai
+    b"\xda\xa9\xd8\xa7\xd8\xb1\xd8\xaa",                 // Persian
+    b"\xda\xa9\xd8\xa7\xd8\xb1\xda\x88",                 // Urdu
+    b"kad kredit",                                       // Malay
+    b"\xd8\xa8\xd8\xb7\xd8\xa7\xd9\x82\xd8\xa9",         // Arabic
     b"\xe0\xa4\x95\xe0\xa4\xbe\xe0\xa4\xb0\xe0\xa5\x8d\xe0\xa4\xa1", // Hindi
 ];
 
@@ -228,9 +244,32 @@ pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
     None
 }
 
-/// Whether it stands where the first track of a card has it: `%B...^NAME^`.
+/// Whether it stands where a track of a card has it: `%B...^NAME^` or `;...=2712...`.
 fn on_track(text: &[u8], span: &Range<usize>) -> bool {
-    text[..span.start].ends_with(b"%B") && text.get(span.end) == Some(&b'^')
+    let (before, after) = (&text[..span.start], &text[span.end..]);
+    let second = || {
+        // The month until which it is valid, and a code, stand behind it.
+        let rest = after
+            .get(1..8)
+            .is_some_and(|rest| rest.iter().all(u8::is_ascii_digit));
+        before.ends_with(b";") && after.starts_with(b"=") && rest
+    };
+    before.ends_with(b"%B") && after.starts_with(b"^") || second()
+}
+
+/// Whether it is the second field of a message between banks: `F2=...`, `DE002: ...`.
+fn in_message(text: &[u8], span: &Range<usize>) -> bool {
+    let from = span.start.saturating_sub(8);
+    let before = text[from..span.start].trim_ascii_end();
+    let Some(name) = before.strip_suffix(b"=").or(before.strip_suffix(b":")) else {
+        return false;
+    };
+    let name = name.trim_ascii_end();
+    let names: [&[u8]; 6] = [b"F2", b"F02", b"F002", b"DE2", b"DE02", b"DE002"];
+    names.into_iter().any(|known| {
+        name.strip_suffix(known)
+            .is_some_and(|rest| rest.last().is_none_or(|byte| !byte.is_ascii_alphanumeric()))
+    })
 }
 
 /// Whether groups of four hexadecimal digits go before or after: a table of codes.
@@ -349,12 +388,12 @@ fn is_card(digits: &[u8], count: usize, grouped: bool, text: &[u8], span: &Range
     if !needs_word && !trial {
         return true;
     }
-    if says_card(text, span) {
+    if on_track(text, span) || in_message(text, span) || says_card(text, span) {
         return true;
     }
     // A number of thirteen digits is that of an article, too.
     let expires = || expires(text, span);
-    let known = || !needs_word || count >= 15 && expires();
+    let known = || !needs_word || count >= 14 && expires();
     let meant = || !trial || is_all(text, span) || expires();
     known() && meant()
 }

@@ -94,6 +94,8 @@ pub(super) const EUROPE: &[Rule] = &[
             "num\u{e9}ro bis",
             "bis-num",
             "bis num",
+            "bisnum",
+            "bisnummer",
         ],
         |d| {
             let rest = number(&d[9..]);
@@ -180,6 +182,8 @@ pub(super) const EUROPE: &[Rule] = &[
         |d| {
             (11 - weighed(d, &[3, 2, 7, 6, 5, 4, 3, 2]) % 11) % 11 == i32::from(d[8])
                 && is_day(number(&d[2..4]), number(&d[..2]) % 40)
+                // The last says the century.
+                && matches!(d[9], 0 | 8 | 9)
         },
     ),
     rule(
@@ -227,7 +231,7 @@ pub(super) const EUROPE: &[Rule] = &[
         "ch_ahv",
         &["13"],
         &["3.4.4.2"],
-        &["ahv", "avs", "svn", "social", "sozialversicherung"],
+        &["ahv", "ahvn", "avs", "svn", "social", "sozialversicherung"],
         |d| {
             d.starts_with(&[7, 5, 6])
                 && (10 - weighed(d, &[1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3]) % 10) % 10
@@ -277,6 +281,7 @@ pub(super) const EUROPE: &[Rule] = &[
             "egn",
             "\u{435}\u{433}\u{43d}",
             "\u{415}\u{413}\u{41d}",
+            "\u{435}\u{434}\u{438}\u{43d}\u{435}\u{43d} \u{433}\u{440}\u{430}\u{436}\u{434}\u{430}\u{43d}\u{441}\u{43a}",
             "bulgarian",
         ],
         |d| {
@@ -293,6 +298,7 @@ pub(super) const EUROPE: &[Rule] = &[
             "rodn\u{e9}",
             "rodne",
             "r\u{10d}",
+            "r. \u{10d}",
             "rod. \u{10d}",
             "birth number",
             "czech",
@@ -330,6 +336,9 @@ pub(super) const EUROPE: &[Rule] = &[
             "mati\u{10d}ni broj",
             "\u{458}\u{43c}\u{431}\u{433}",
             "\u{43c}\u{430}\u{442}\u{438}\u{447}",
+            "embg",
+            "\u{435}\u{43c}\u{431}\u{433}",
+            "\u{43c}\u{430}\u{442}\u{438}\u{447}\u{435}\u{43d} \u{431}\u{440}\u{43e}\u{458}",
         ],
         |d| {
             let rest = weighed(d, &[7, 6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11;
@@ -343,6 +352,8 @@ pub(super) const EUROPE: &[Rule] = &[
         &[
             "isikukood",
             "asmens kod",
+            "a. k.",
+            "a.k.",
             "personal code",
             "personal identification code",
             "estonian",
@@ -380,7 +391,14 @@ pub(super) const EUROPE: &[Rule] = &[
         "pt_nif",
         &["9", "3 3 3", "3.3.3"],
         &[],
-        &["nif", "contribuinte", "nipc", "portug", "tax number"],
+        &[
+            "nif",
+            "contribuinte",
+            "identifica\u{e7}\u{e3}o fiscal",
+            "nipc",
+            "portug",
+            "tax number",
+        ],
         |d| {
             let rest = weighed(d, &[9, 8, 7, 6, 5, 4, 3, 2]) % 11;
             d[0] > 0 && (if rest < 2 { 0 } else { 11 - rest }) == i32::from(d[8])
@@ -394,6 +412,7 @@ pub(super) const EUROPE: &[Rule] = &[
             "amka",
             "\u{391}\u{39c}\u{39a}\u{391}",
             "\u{3b1}\u{3bc}\u{3ba}\u{3b1}",
+            "\u{3b1}\u{3c3}\u{3c6}\u{3ac}\u{3bb}\u{3b9}\u{3c3}\u{3b7}\u{3c2}",
         ],
         |d| luhn(d) && is_day(number(&d[2..4]), number(&d[..2])),
     ),
@@ -406,6 +425,8 @@ pub(super) const EUROPE: &[Rule] = &[
             "\u{3b1}.\u{3c6}.\u{3bc}.",
             "\u{391}\u{3a6}\u{39c}",
             "\u{3b1}\u{3c6}\u{3bc}",
+            "\u{3c6}\u{3bf}\u{3c1}\u{3bf}\u{3bb}\u{3bf}\u{3b3}\u{3b9}\u{3ba}\u{3bf}\u{3cd} \u{3bc}\u{3b7}\u{3c4}\u{3c1}",
+            "\u{3c6}\u{3bf}\u{3c1}\u{3bf}\u{3bb}\u{3bf}\u{3b3}\u{3b9}\u{3ba}\u{3bf}",
         ],
         |d| !same(d) && weighed(d, &[256, 128, 64, 32, 16, 8, 4, 2]) % 11 % 10 == i32::from(d[8]),
     ),
@@ -433,6 +454,7 @@ pub(super) const EUROPE: &[Rule] = &[
             "snils",
             "\u{441}\u{43d}\u{438}\u{43b}\u{441}",
             "\u{421}\u{41d}\u{418}\u{41b}\u{421}",
+            "\u{441}\u{442}\u{440}\u{430}\u{445}\u{43e}\u{432}\u{43e}\u{439} \u{43d}\u{43e}\u{43c}\u{435}\u{440}",
         ],
         |d| {
             let sum = weighed(d, &[9, 8, 7, 6, 5, 4, 3, 2, 1]) % 101 % 100;
@@ -443,7 +465,12 @@ pub(super) const EUROPE: &[Rule] = &[
         "ru_inn",
         &["12", "10"],
         &[],
-        &["inn", "\u{438}\u{43d}\u{43d}", "\u{418}\u{41d}\u{41d}"],
+        &[
+            "inn",
+            "\u{438}\u{43d}\u{43d}",
+            "\u{418}\u{41d}\u{41d}",
+            "\u{43d}\u{43e}\u{43c}\u{435}\u{440} \u{43d}\u{430}\u{43b}\u{43e}\u{433}\u{43e}\u{43f}\u{43b}\u{430}\u{442}\u{435}\u{43b}\u{44c}\u{449}\u{438}\u{43a}\u{430}",
+        ],
         |d| {
             let check =
                 |weights: &[i32], at: usize| weighed(d, weights) % 11 % 10 == i32::from(d[at]);
@@ -499,7 +526,14 @@ pub(super) const EUROPE: &[Rule] = &[
         "bg_foreigner_number",
         &["10", "4 3 3"],
         &[],
-        &["\u{43b}\u{43d}\u{447}", "lnch", "lnc"],
+        &[
+            "\u{43b}\u{43d}\u{447}",
+            "lnch",
+            "\u{43b}\u{438}\u{447}\u{435}\u{43d} \u{43d}\u{43e}\u{43c}\u{435}\u{440}",
+            "\u{447}\u{443}\u{436}\u{434}\u{435}\u{43d}\u{435}\u{446}",
+            "bulgarian",
+            "lnc",
+        ],
         |d| weighed(d, &[21, 19, 17, 13, 11, 9, 7, 3, 1]) % 10 == i32::from(d[9]),
     ),
     // The number of a bank account.

@@ -40,19 +40,25 @@ pub(super) const FURTHER: &[Rule] = &[
             holds(prefix) && holds(&rest[..10]) && BANKS.contains(&bank)
         },
     ),
-    rule("pe_cui", &["8-1"], &[], &["cui", "dni"], |d| {
+    rule("pe_cui", &["8-1", "9"], &[], &["cui", "dni"], |d| {
         let rest = weighed(d, &[3, 2, 7, 6, 5, 4, 3, 2]) % 11;
         [6, 5, 4, 3, 2, 1, 1, 0, 9, 8, 7][rest as usize] == d[8]
     }),
-    rule("sv_nit", &["4-6-3-1"], &[], &["nit"], |d| {
-        let old = (d[10], d[11], d[12]) <= (1, 0, 0);
-        let check = if old {
-            weighed(d, &[14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2]) % 11 % 10
-        } else {
-            (11 - weighed(d, &[2, 7, 6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11) % 11 % 10
-        };
-        check == i32::from(d[13])
-    }),
+    rule(
+        "sv_nit",
+        &["4-6-3-1", "14"],
+        &[],
+        &["nit", "identificaci\u{f3}n tributaria"],
+        |d| {
+            let old = (d[10], d[11], d[12]) <= (1, 0, 0);
+            let check = if old {
+                weighed(d, &[14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2]) % 11 % 10
+            } else {
+                (11 - weighed(d, &[2, 7, 6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11) % 11 % 10
+            };
+            check == i32::from(d[13])
+        },
+    ),
 ];
 
 /// The numbers of Czech banks: what else stands behind ten digits and a stroke is more often a year.

@@ -184,18 +184,29 @@ pub(super) fn around(text: &[u8], row: usize, taken: usize) -> Option<Range<usiz
     None
 }
 
-/// The number that begins at `start`.
+/// The number that goes on behind the name of a field of a statement: `?31DE...`.
+pub(super) fn in_field(text: &[u8], start: usize) -> Option<Range<usize>> {
+    let sign = *text.get(start.checked_sub(1)?)?;
+    let name = text.get(start..start + 2)?;
+    let field = matches!(sign, b'?' | b'~' | b'>') && name.iter().all(u8::is_ascii_digit);
+    field.then(|| read(text, start + 2)).flatten()
+}
+
+/// The number that begins at `start`, if nothing goes before it.
 pub(super) fn at(text: &[u8], start: usize) -> Option<Range<usize>> {
-    let head = text.get(start..)?.first_chunk::<4>()?;
-    let [first, second, third, fourth] = *head;
     let alone = start
         .checked_sub(1)
         .is_none_or(|at| !text[at].is_ascii_alphanumeric());
+    alone.then(|| read(text, start)).flatten()
+}
+
+fn read(text: &[u8], start: usize) -> Option<Range<usize>> {
+    let head = text.get(start..)?.first_chunk::<4>()?;
+    let [first, second, third, fourth] = *head;
     if !first.is_ascii_alphabetic()
         || !second.is_ascii_alphabetic()
         || !third.is_ascii_digit()
         || !fourth.is_ascii_digit()
-        || !alone
     {
         return None;
     }

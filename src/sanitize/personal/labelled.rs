@@ -28,8 +28,15 @@ pub(super) fn behind(text: &[u8], at: usize, countries: &Countries) -> Option<Fo
     {
         return Some((start..start + LONG, countries.called("fi_hetu")));
     }
-    let length = hongkongese(rest)?;
-    Some((start..start + length, countries.called("hk_id")))
+    if let Some(length) = hongkongese(rest) {
+        return Some((start..start + length, countries.called("hk_id")));
+    }
+    // Without brackets a digit is told with its row: `lettered.rs`.
+    let bare = rest.first_chunk().filter(|run| with_a(run))?;
+    let span = start..start + bare.len();
+    let alone = rest.get(bare.len()).is_none_or(alone);
+    (alone && countries.is_announced_in_letters("hk_id", text, &span))
+        .then(|| (span, countries.called("hk_id")))
 }
 
 /// How long the number of Hong Kong is that this begins with: a letter or two, six digits, and the check in brackets.
@@ -54,6 +61,16 @@ fn hongkongese(rest: &[u8]) -> Option<usize> {
         digit => b'0' + digit,
     };
     (check.to_ascii_uppercase() == expected).then_some(letters + 9)
+}
+
+/// A number of Hong Kong whose check is ten: a letter, six digits and `A`.
+fn with_a(run: &[u8; 8]) -> bool {
+    let [letter, digits @ .., check] = run;
+    let digits: [u8; 6] = digits.map(|byte| byte.wrapping_sub(b'0'));
+    letter.is_ascii_uppercase()
+        && *check == b'A'
+        && digits.iter().all(|digit| *digit < 10)
+        && hong_kong(&[*letter], &digits) == 10
 }
 
 /// A code of Finland with the sign of a century that is no dash: letters from 2000 on, and those that came when signs ran out.

@@ -6,108 +6,18 @@
 use std::ops::Range;
 
 use super::{
-    checks::{is_day, number as value_of, weighed},
+    checks::{is_day, luhn, number as value_of, weighed},
     letters::{
-        british, chinese, cif, codice_fiscale, corsican, curp, german_health, german_pension, hetu,
-        hong_kong, irish, is_corsica, mauritian, portuguese, rut, singapore, taiwan, venezuelan,
+        belarusian, british, chinese, cif, codice_fiscale, corsican, curp, cypriot, dutch,
+        german_health, german_pension, ghanaian, hetu, hong_kong, irish, is_corsica, mauritian,
+        portuguese, pupil, rfc, rut, singapore, taiwan, venezuelan,
     },
+    named::LETTERED,
     national::{Countries, Found, Near},
     number::Row,
+    set::Set,
     table::COUNT,
 };
-
-/// Numbers of digits and one letter or more, or with a grouping of their own: they are read by code.
-pub(super) const LETTERED: &[(&str, &[&str])] = &[
-    (
-        "es_dni",
-        &[
-            "dni",
-            "nif",
-            "nie",
-            "d.n.i.",
-            "n.i.f.",
-            "n.i.e.",
-            "documento",
-            "identidad",
-            "spanish",
-            "espa",
-        ],
-    ),
-    (
-        "es_cif",
-        &[
-            "cif",
-            "nif",
-            "identificaci\u{f3}n fiscal",
-            "identificacion fiscal",
-        ],
-    ),
-    (
-        "sg_nric",
-        &["nric", "fin", "singpass", "singapore", "identity", "ic"],
-    ),
-    (
-        "gb_nino",
-        &[
-            "nino",
-            "national insurance",
-            "ni number",
-            "ni no",
-            "insurance number",
-        ],
-    ),
-    ("ie_pps", &["pps", "ppsn", "irish", "ireland", "revenue"]),
-    ("ve_rif", &["rif", "r.i.f."]),
-    ("mu_nid", &["nic", "nid", "national id", "mauriti"]),
-    (
-        "pt_citizen_card",
-        &[
-            "cart\u{e3}o de cidad\u{e3}o",
-            "cart\u{e3}o cidad\u{e3}o",
-            "cc n",
-            "cc",
-        ],
-    ),
-    ("hk_id", &["hkid", "hong kong", "\u{8eab}\u{4efd}"]),
-    (
-        "tw_id",
-        &[
-            "taiwan",
-            "national id",
-            "\u{8eab}\u{5206}",
-            "\u{8eab}\u{4efd}",
-            "id number",
-            "roc id",
-        ],
-    ),
-    ("fi_hetu", &[]),
-    ("cl_rut", &[]),
-    ("fr_nir", &[]),
-    (
-        "de_health_insurance",
-        &[
-            "kvnr",
-            "krankenversich",
-            "versichertennummer",
-            "health insurance",
-        ],
-    ),
-    (
-        "de_pension_insurance",
-        &[
-            "rvnr",
-            "rentenversicherung",
-            "sozialversicherung",
-            "social security",
-            "svnr",
-            "vsnr",
-            "sv nummer",
-        ],
-    ),
-    ("it_codice_fiscale", &[]),
-    ("mx_curp", &[]),
-    ("cn_resident_id", &[]),
-];
 
 /// How the digits of those that are read from a row of digits are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,12 +34,14 @@ pub(super) enum Lettered {
     TwoSix,
     EightSpaced,
     EightDashed,
+    Ten,
+    Eleven,
     Twelve,
     Thirteen,
 }
 
 impl Lettered {
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 16] = [
         Self::Eight,
         Self::Dotted,
         Self::Seven,
@@ -142,6 +54,8 @@ impl Lettered {
         Self::TwoSix,
         Self::EightSpaced,
         Self::EightDashed,
+        Self::Ten,
+        Self::Eleven,
         Self::Twelve,
         Self::Thirteen,
     ];
@@ -161,6 +75,8 @@ impl Lettered {
             Self::TwoSix => "2 6",
             Self::EightSpaced => "8 1",
             Self::EightDashed => "8-1",
+            Self::Ten => "10",
+            Self::Eleven => "11",
             Self::Twelve => "12",
             Self::Thirteen => "13",
         }
@@ -191,17 +107,43 @@ impl Lettered {
                 before.is_ascii_uppercase()
                     || matches!(before, b'x'..=b'z' | b'-')
                     || after(0).is_ascii_uppercase()
+                    || after(0) == b'-' && matches!(after(1), b'K' | b'k')
             }
             Self::Nine => before.is_ascii_uppercase() || after(0).is_ascii_uppercase(),
             Self::Seventeen => matches!(after(0), b'X' | b'x'),
             Self::TwoSix => after(0) == b' ' && after(1).is_ascii_uppercase() && after(2) == b' ',
             Self::EightSpaced => after(0) == b' ' && after(3).is_ascii_digit(),
             Self::EightDashed => before == b'-',
-            Self::Twelve => before.is_ascii_uppercase() && after(0).is_ascii_uppercase(),
+            Self::Ten => matches!(before, b'C' | b'G' | b'P' | b'Q' | b'V'),
+            Self::Eleven => before.is_ascii_uppercase() && after(0).is_ascii_uppercase(),
+            Self::Twelve => before.is_ascii_uppercase() && after(0) != b'-',
             Self::Thirteen => before.is_ascii_uppercase() && !after(0).is_ascii_alphanumeric(),
             Self::SixThree => after(0).is_ascii_uppercase(),
             Self::SixFour => !before.is_ascii_alphanumeric() && !after(0).is_ascii_alphanumeric(),
         }
+    }
+}
+
+/// Whether the check of a number of Guatemala with these digits before is ten, which is written as a letter.
+fn ten(digits: &[u8]) -> bool {
+    let weights = [9, 8, 7, 6, 5, 4, 3, 2];
+    weighed(digits, &weights[8 - digits.len()..]) % 11 == 1
+}
+
+/// The number of which these seven digits are the end, behind two letters or three, and where it begins.
+fn lettered_seven(
+    text: &[u8],
+    span: &Range<usize>,
+    digits: &[u8],
+) -> Option<(&'static str, usize)> {
+    let letters = text[..span.start].iter().rev().take(4);
+    let letters = letters.take_while(|byte| byte.is_ascii_uppercase()).count();
+    let start = span.start - letters;
+    let alone = start == 0 || !text[start - 1].is_ascii_alphanumeric();
+    match letters {
+        2 if alone && belarusian([text[start], text[start + 1]], digits) => Some(("by_unp", start)),
+        3 if alone && luhn(digits) => Some(("in_epic", start)),
+        _ => None,
     }
 }
 
@@ -213,6 +155,7 @@ impl Countries {
         shape: Lettered,
         row: Row,
         span: &Range<usize>,
+        above: Set,
     ) -> Option<Found> {
         let digits = row.digits(text, span.start);
         let digits = &digits[..row.count()];
@@ -234,9 +177,10 @@ impl Countries {
         };
         let told = |name: &str, span: Range<usize>| {
             let at = nth(name);
-            (LETTERED[at - COUNT].1.is_empty() || self.announced(text, &span) >> at & 1 == 1)
-                .then(|| (span, self.names[at].clone()))
+            let free = LETTERED[at - COUNT].1.is_empty() || above.has(at);
+            (free || self.announced(text, &span).has(at)).then(|| (span, self.names[at].clone()))
         };
+        let nit = |span: &Range<usize>| self.is_announced("gt_nit", text, span);
         let spanish = |value: u64| b"TRWAGMYFPDXBNJZSQVHLCKE"[(value % 23) as usize];
         match shape {
             Lettered::Eight | Lettered::Dotted => {
@@ -261,6 +205,15 @@ impl Countries {
                     let chilean = letter == b'K' && rut(digits) == 10;
                     if chilean && after(0) != b' ' && self.is_announced("cl_rut", text, &span) {
                         return told("cl_rut", span);
+                    }
+                    if letter == b'K' && after(0) != b' ' && ten(digits) && nit(&span) {
+                        return told("gt_nit", span);
+                    }
+                    if joint == 0
+                        && cypriot(digits, letter)
+                        && let Some(found) = told("cy_tic", span)
+                    {
+                        return Some(found);
                     }
                 }
                 if begins(0)
@@ -330,6 +283,22 @@ impl Countries {
                         return told("ie_pps", span.start..span.end + length);
                     }
                 }
+                let k = joint + 1;
+                if begins(0) && letter == b'K' && ends(k) && ten(digits) {
+                    let span = span.start..span.end + k;
+                    return nit(&span).then(|| told("gt_nit", span)).flatten();
+                }
+                if ends(0)
+                    && before.is_ascii_uppercase()
+                    && let Some(found) = lettered_seven(text, span, digits)
+                {
+                    let (name, start) = found;
+                    let span = start..span.end;
+                    let said = name != "by_unp" || self.is_announced(name, text, &span);
+                    if said && let Some(found) = told(name, span) {
+                        return Some(found);
+                    }
+                }
                 // The check digit of Hong Kong is the seventh when no brackets stand around it.
                 if before.is_ascii_uppercase()
                     && begins(1)
@@ -355,6 +324,28 @@ impl Countries {
                 if german_health(before, digits) {
                     return german();
                 }
+            }
+            Lettered::Nine if dutch(text, span) => {
+                // The country stands before it, or nothing.
+                let country = text[..span.start].ends_with(b"NL");
+                let before = if country { 2 } else { 0 };
+                if begins(before) && ends(3) {
+                    return told("nl_btw", span.start - before..span.end + 3);
+                }
+            }
+            Lettered::Nine if ghanaian(before, digits, after(0)) && begins(1) && ends(1) => {
+                return told("gh_tin", span.start - 1..span.end + 1);
+            }
+            Lettered::Ten if begins(1) && ends(0) => {
+                let (last, rest) = digits.split_last()?;
+                if ghanaian(before, rest, b'0' + last) {
+                    return told("gh_tin", span.start - 1..span.end);
+                }
+            }
+            Lettered::Eleven | Lettered::Twelve
+                if begins(1) && pupil(before, text.get(span.start..)?) =>
+            {
+                return told("gb_upn", span.start - 1..span.start + 12);
             }
             // `65 170839 J 003`
             Lettered::TwoSix if begins(0) && ends(6) => {
@@ -425,6 +416,8 @@ impl Countries {
             | Lettered::TwoSix
             | Lettered::EightSpaced
             | Lettered::EightDashed
+            | Lettered::Ten
+            | Lettered::Eleven
             | Lettered::Twelve
             | Lettered::Thirteen => {}
         }
@@ -438,7 +431,21 @@ impl Countries {
         let span = british(text, start)?;
         let at = LETTERED.iter().position(|(name, _)| *name == "gb_nino")? + COUNT;
         let announced = self.announced_near(text, &span, near) & self.announced(text, &span);
-        (announced >> at & 1 == 1).then(|| (span, self.names[at].clone()))
+        announced.has(at).then(|| (span, self.names[at].clone()))
+    }
+
+    /// The Mexican number of a person that begins at `start`: four letters, a day, and three letters or digits.
+    #[inline(never)]
+    pub(super) fn mexican(&self, text: &[u8], start: usize, near: &mut Near) -> Option<Found> {
+        let run = text.get(start..)?.first_chunk::<13>()?;
+        let span = start..start + run.len();
+        let more = text.get(span.end).is_some_and(u8::is_ascii_alphanumeric);
+        if more || !rfc(run) {
+            return None;
+        }
+        let at = LETTERED.iter().position(|(name, _)| *name == "mx_rfc")? + COUNT;
+        let announced = self.announced_near(text, &span, near) & self.announced(text, &span);
+        announced.has(at).then(|| (span, self.names[at].clone()))
     }
 
     /// Numbers that are a run of letters and digits.
@@ -477,5 +484,40 @@ impl Countries {
             _ => return None,
         };
         Some((start..start + length, self.names[nth(name)].clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{names, told};
+
+    /// Numbers made up, whose check holds and does not, and whose they are.
+    const NUMBERS: &[(&str, &str, &str)] = &[
+        ("UNP: AB2205957", "UNP: AB2205958", "by_unp"),
+        ("NIT: 2640897K", "NIT: 2640898K", "gt_nit"),
+        ("NIT: 2640897-K", "NIT: 2640898-K", "gt_nit"),
+        ("NIT: 31935847K", "NIT: 31935848K", "gt_nit"),
+        ("TIN: P0083019960", "TIN: P0083019961", "gh_tin"),
+        ("TIN: P001718004X", "TIN: P001718005X", "gh_tin"),
+        ("UPN: L330200512345", "UPN: L330200512346", "gb_upn"),
+        ("UPN: B33020058678H", "UPN: B33020058679H", "gb_upn"),
+        ("BTW: NL066452477B01", "BTW: NL066452477B02", "nl_btw"),
+        ("BTW-id: 922795389B02", "BTW-id: 922795389B03", "nl_btw"),
+        ("EPIC: HRK0969501", "EPIC: HRK0969502", "in_epic"),
+        ("Cyprus TIC: 05495239D", "Cyprus TIC: 05495239E", "cy_tic"),
+        ("RFC: GODE5612319H7", "RFC: GODE5612319H8", "mx_rfc"),
+        ("rfc VACE561231C8A", "rfc VACE561231C8B", "mx_rfc"),
+    ];
+
+    #[test]
+    fn numbers_with_letters_hold_their_check_beside_a_word() {
+        for (text, wrong, name) in NUMBERS {
+            let (_, number) = text.rsplit_once(' ').unwrap_or_default();
+            let found = told(&format!("{text}, known"));
+            assert_eq!(found, [((*name).to_owned(), number.to_owned())], "{text}");
+            assert_eq!(names(wrong), [""; 0], "{wrong}");
+            assert_eq!(names(&format!("item {number}")), [""; 0], "{number}");
+            assert_eq!(names(&format!("{text}7")), [""; 0], "longer: {text}");
+        }
     }
 }

@@ -328,3 +328,102 @@ pub(super) fn mauritian(run: &[u8]) -> bool {
 fn place(byte: u8) -> u32 {
     char::from(byte).to_digit(36).unwrap_or(0)
 }
+
+/// Two letters and seven digits of a person who pays taxes in Belarus: the second letter counts as a digit.
+pub(super) fn belarusian(letters: [u8; 2], digits: &[u8]) -> bool {
+    let second = b"ABCEHKMOPT"
+        .iter()
+        .position(|letter| *letter == letters[1]);
+    let Some(second) = second.filter(|_| b"ABCEHKM".contains(&letters[0])) else {
+        return false;
+    };
+    let first = place(letters[0]) as i32 * 29 + second as i32 * 23;
+    let sum = first + weighed(digits, &[19, 17, 13, 7, 5, 3]);
+    sum % 11 == i32::from(digits[6])
+}
+
+/// A letter that says what kind it is, two zeros, seven digits and a check, of which ten is written as a letter.
+pub(super) fn ghanaian(letter: u8, digits: &[u8], check: u8) -> bool {
+    let rest = weighed(digits, &[1, 2, 3, 4, 5, 6, 7, 8, 9]) % 11;
+    let expected = if rest == 10 { b'X' } else { b'0' + rest as u8 };
+    matches!(letter, b'C' | b'G' | b'P' | b'Q' | b'V')
+        && digits.starts_with(&[0, 0])
+        && digits.len() == 9
+        && check == expected
+}
+
+/// Whether a letter and the twelve characters behind it are the number of a pupil in England: an authority, a school, a year
+/// and a serial number, of which the last may be a letter.
+pub(super) fn pupil(check: u8, rest: &[u8]) -> bool {
+    let value = |byte: u8| {
+        let letters = b"ABCDEFGHJKLMNPQRTUVWXYZ0123456789";
+        letters.iter().position(|letter| *letter == byte)
+    };
+    let Some(all) = rest.first_chunk::<12>() else {
+        return false;
+    };
+    let sum: Option<usize> = all
+        .iter()
+        .zip(2..)
+        .map(|(byte, weight)| Some(value(*byte)? * weight))
+        .sum();
+    let more = rest.get(12).is_some_and(u8::is_ascii_alphanumeric);
+    let digits = |byte: &u8| u64::from(byte.wrapping_sub(b'0'));
+    let [a, b, c] = [&all[0], &all[1], &all[2]].map(digits);
+    let authority = matches!(a * 100 + b * 10 + c, 201..=213 | 301..=421 | 800..=943);
+    // All but the last are digits.
+    let authority = authority && all[..11].iter().all(u8::is_ascii_digit);
+    authority && !more && sum.is_some_and(|sum| value(check) == Some(sum % 23))
+}
+
+/// Nine digits, `B` and two digits of somebody who pays taxes in the Netherlands: those of a person, or all of it with the
+/// country before hold.
+pub(super) fn dutch(text: &[u8], span: &Range<usize>) -> bool {
+    let Some(&[b'B', tens, ones]) = text.get(span.end..span.end + 3) else {
+        return false;
+    };
+    let digits = &text[span.clone()];
+    if !tens.is_ascii_digit() || !ones.is_ascii_digit() || [tens, ones] == [b'0', b'0'] {
+        return false;
+    }
+    let nine: [u8; 9] = std::array::from_fn(|at| digits[at] - b'0');
+    let person = weighed(&nine, &[9, 8, 7, 6, 5, 4, 3, 2, -1]) % 11 == 0;
+    // `NL` is 2321, and `B` eleven.
+    let all = ((2_321_000_000_000 + value_of(&nine)) * 100 + 11) * 100;
+    let last = value_of(&[tens - b'0', ones - b'0']);
+    person || (all + last) % 97 == 1
+}
+
+/// Whether this letter is the check of eight digits of somebody who pays taxes in Cyprus.
+pub(super) fn cypriot(digits: &[u8], letter: u8) -> bool {
+    let odd = |digit: &u8| [1, 0, 5, 7, 9, 13, 15, 17, 19, 21][usize::from(*digit)];
+    let sum: u32 = digits.iter().step_by(2).map(odd).sum();
+    let even = digits.iter().skip(1).step_by(2);
+    let sum = sum + even.map(|digit| u32::from(*digit)).sum::<u32>();
+    !digits.starts_with(&[1, 2]) && letter == b'A' + (sum % 26) as u8
+}
+
+/// The number of a person who pays taxes in Mexico: four letters of a name, a day, two letters or digits and a check.
+pub(super) fn rfc(run: &[u8; 13]) -> bool {
+    let form = run.iter().enumerate().all(|(at, byte)| match at {
+        ..4 => byte.is_ascii_uppercase(),
+        4..10 => byte.is_ascii_digit(),
+        _ => byte.is_ascii_digit() || byte.is_ascii_uppercase(),
+    });
+    let two = |at: usize| u64::from((run[at] & 15) * 10 + (run[at + 1] & 15));
+    if !form || !is_day(two(6), two(8)) || !matches!(run[12], b'0'..=b'9' | b'A') {
+        return false;
+    }
+    // The alphabet has an ampersand after N.
+    let value = |byte: u8| match byte {
+        b'0'..=b'9' => i32::from(byte - b'0'),
+        b'A'..=b'N' => i32::from(byte - b'A') + 10,
+        _ => i32::from(byte - b'A') + 11,
+    };
+    let sum: i32 = run[..12]
+        .iter()
+        .zip((2..=13).rev())
+        .map(|(byte, weight)| value(*byte) * weight)
+        .sum();
+    (11 - sum % 11) % 11 == value(run[12])
+}

@@ -9,8 +9,10 @@
 //! United States, of Britain and the oldest of Czechia and Slovakia beside their name, and whether a number was ever issued.
 // SECURITY 7
 
+mod americas;
 mod card;
 mod checks;
+mod columns;
 mod contact;
 mod europe;
 mod further;
@@ -19,10 +21,13 @@ mod joints;
 mod labelled;
 mod lettered;
 mod letters;
+mod named;
 mod national;
 mod number;
+mod old_world;
 #[cfg(test)]
 mod plain;
+mod set;
 mod table;
 mod words;
 mod world;
@@ -122,7 +127,10 @@ fn inspect(text: &str, survey: &Survey, hits: &mut Vec<Hit>) {
     for found in &survey.numbers {
         for place in places(found.at, found.digits | found.letters | found.heads) {
             let bit = 1 << (place - found.at);
-            let head = found.heads & bit != 0 && iban::is_country(&bytes[place - 3..]);
+            let headed = found.heads & bit != 0;
+            // Before two of the letters two others stand, or none.
+            let four = headed && place >= 5 && bytes[place - 4].is_ascii_alphabetic();
+            let head = headed && !four && iban::is_country(&bytes[place - 3..]);
             if head {
                 seen.head = place - 3 + iban::BACK;
             }
@@ -133,20 +141,29 @@ fn inspect(text: &str, survey: &Survey, hits: &mut Vec<Hit>) {
             };
             // Of what begins so few end so.
             let last = bytes.get(place + 5).copied().unwrap_or_default();
-            let british =
-                found.heads & bit != 0 && matches!(last, b'A'..=b'D') && place - 3 >= seen.taken;
+            let british = headed && !four && matches!(last, b'A'..=b'D') && place - 3 >= seen.taken;
+            let day = bytes.get(place + 4).is_some_and(u8::is_ascii_digit);
+            let mexican = four && day && place - 5 >= seen.taken;
             let span = if let Some(span) = account {
                 Some((span, IBAN.clone()))
             } else if british
                 && let Some(found) = countries.british(bytes, place - 3, &mut seen.near)
             {
                 Some(found)
-            } else if found.digits & bit != 0 {
-                row(bytes, place + 1 - survey::DIGITS, countries, &mut seen)
-            } else if found.letters & bit != 0 {
-                letters(bytes, place + 1 - survey::LETTERS, countries, &seen)
+            } else if mexican
+                && let Some(found) = countries.mexican(bytes, place - 5, &mut seen.near)
+            {
+                Some(found)
             } else {
-                None
+                let found_row = (found.digits & bit != 0)
+                    .then(|| row(bytes, place + 1 - survey::DIGITS, countries, &mut seen))
+                    .flatten();
+                // Both may come to their length in one place.
+                found_row.or_else(|| {
+                    (found.letters & bit != 0)
+                        .then(|| letters(bytes, place + 1 - survey::LETTERS, countries, &seen))
+                        .flatten()
+                })
             };
             if let Some((span, rule)) = span {
                 seen.taken = span.end;
@@ -194,6 +211,7 @@ fn letters(text: &[u8], start: usize, countries: &Countries, seen: &Seen) -> Opt
         return None;
     }
     iban::at(text, start)
+        .or_else(|| iban::in_field(text, start))
         .map(|span| (span, IBAN.clone()))
         .or_else(|| countries.letters(text, start))
 }
@@ -231,7 +249,9 @@ fn number_in(
     {
         return Some((span, CARD.clone()));
     }
-    countries.number(text, start, row?, near)
+    let found = countries.number(text, start, row?, near)?;
+    near.keep(&found, countries);
+    Some(found)
 }
 
 /// The card in a row of many digits.
@@ -473,6 +493,63 @@ mod tests {
         assert_eq!(names(&block(&trial)), ["payment_card"]);
         assert_eq!(names(&block(&format!("try {trial}"))), [""; 0]);
         assert_eq!(names(&block(&format!("{trial} works"))), [""; 0]);
+    }
+
+    #[test]
+    fn an_account_stands_in_a_field_of_a_statement() {
+        let text = ":86:166?20RENT?30CREDDE2LXXX?31DE89370400440532013000?32A PERSON";
+        let account = "DE89370400440532013000";
+        assert_eq!(told(text), [("iban".to_owned(), account.to_owned())]);
+        assert_eq!(names("?31FK24PF862298957590?32"), ["iban"]);
+        assert_eq!(names("?31DE88370400440532013000?32"), [""; 0]);
+        assert_eq!(names("x31DE89370400440532013000"), [""; 0]);
+    }
+
+    #[test]
+    fn a_card_that_needs_a_word_stands_on_a_track_and_in_a_message_too() {
+        for text in [
+            ";36701210370053=27122011234567890?",
+            "F2=36701210370053 F3=000000",
+            "DE002: 36701210370053",
+            "- 36701210370053\n- 05/31\n",
+            "\u{e1a}\u{e31}\u{e15}\u{e23}36701210370053\u{e04}",
+            "\u{5db}\u{5e8}\u{5d8}\u{5d9}\u{5e1}: 36701210370053",
+        ] {
+            assert_eq!(names(text), ["payment_card"], "{text}");
+        }
+        for text in [
+            ";36701210370053=x",
+            "GF2=36701210370053 F3=000000",
+            "F3=36701210370053",
+            "item 36701210370053",
+        ] {
+            assert_eq!(names(text), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn the_last_digit_of_an_icelandic_number_says_the_century() {
+        assert_eq!(names("kennitala 120174-3399"), ["is_kennitala"]);
+        assert_eq!(names("kennitala 120174-3395"), [""; 0]);
+    }
+
+    #[test]
+    fn words_in_other_scripts_stand_as_many_letters_away() {
+        let name = "\u{447}\u{435}\u{440}\u{43d}\u{43e}\u{432}\u{430} ".repeat(5);
+        let inn = "\u{438}\u{43d}\u{43d}";
+        assert_eq!(names(&format!("{inn} {name}500100732259")), ["ru_inn"]);
+        assert_eq!(names(&format!("{inn} {name}{name}500100732259")), [""; 0]);
+        assert_eq!(
+            names("148-363-88-37 to Numer identyfikacji podatkowej"),
+            ["pl_nip"]
+        );
+    }
+
+    #[test]
+    fn a_number_of_a_device_is_nobodys_unless_a_word_says_whose() {
+        assert_eq!(names("208106363818480"), ["fr_nir"]);
+        assert_eq!(names("IMSI 208106363818480"), [""; 0]);
+        assert_eq!(names("{\"imsi\": \"208106363818480\"}"), [""; 0]);
     }
 
     #[test]

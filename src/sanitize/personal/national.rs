@@ -13,8 +13,11 @@ use std::{
 
 use super::{
     checks::same,
-    lettered::{LETTERED, Lettered},
+    columns::beneath,
+    lettered::Lettered,
+    named::LETTERED,
     number::{Row, Shape, stands_alone},
+    set::Set,
     table,
     words::Words,
 };
@@ -23,9 +26,11 @@ use crate::sanitize::placeholder::is_placeholder;
 /// Where something was found, and by what rule.
 pub(super) type Found = (Range<usize>, Arc<str>);
 
-/// How far before and after a number the word that announces it may stand, in bytes.
+/// How far before and after a number the word that announces it may stand, in characters.
 const BEFORE: usize = 72;
-const AFTER: usize = 24;
+const AFTER: usize = 32;
+/// The letters of most scripts have more than one byte: so many times as many bytes are looked at, at most.
+const WIDE: usize = 2;
 /// Numbers that stand so near each other share one look for words, in bytes.
 const DENSE: usize = 256;
 /// How far such a look goes beyond the first of them, in bytes.
@@ -48,8 +53,8 @@ pub(super) struct Countries {
 struct Known {
     shape: Shape,
     /// One bit for each rule that wants a word with it, and for each that does not.
-    worded: u128,
-    free: u128,
+    worded: Set,
+    free: Set,
     /// Where letters may stand beside it.
     lettered: Option<Lettered>,
 }
@@ -59,9 +64,28 @@ struct Known {
 pub(super) struct Near {
     /// The stretch; empty at first.
     stretch: Range<usize>,
-    announced: u128,
+    announced: Set,
     /// Where the last number ends.
     last: Option<usize>,
+    /// Where the last number stands that was told, and whose it is.
+    told: Option<(Range<usize>, usize)>,
+}
+
+impl Near {
+    /// Keeps what was told last: the numbers below it in a table are alike.
+    pub(super) fn keep(&mut self, (span, name): &Found, countries: &Countries) {
+        let at = countries.names.iter().position(|known| known == name);
+        self.told = at.map(|at| (span.clone(), at));
+    }
+
+    /// Whose the number above is, where one begins at `start`.
+    #[inline]
+    fn above(&self, text: &[u8], start: usize) -> Set {
+        match &self.told {
+            Some((above, at)) if beneath(text, above, start) => Set::of(*at),
+            _ => Set::NONE,
+        }
+    }
 }
 
 /// Words of more than one as names in source have them, words in capitals and without accents, and whose they are.
@@ -83,6 +107,8 @@ fn all() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
 const SEVEN: u32 = 1 << 7;
 /// Places for shapes: far more than there are shapes.
 const SLOTS: usize = 1 << 10;
+/// Every rule has a bit of its own.
+const _: () = assert!(table::COUNT + LETTERED.len() <= Set::MOST);
 
 impl Countries {
     pub(super) fn read() -> Self {
@@ -148,7 +174,18 @@ impl Countries {
     /// Whether a word of this rule of digits stands near.
     pub(super) fn is_announced(&self, name: &str, text: &[u8], span: &Range<usize>) -> bool {
         let at = self.names.iter().position(|known| known.as_ref() == name);
-        at.is_some_and(|at| self.announced(text, span) >> at & 1 == 1)
+        at.is_some_and(|at| self.announced(text, span).has(at))
+    }
+
+    /// Whether a word of this rule of letters and digits stands near.
+    pub(super) fn is_announced_in_letters(
+        &self,
+        name: &str,
+        text: &[u8],
+        span: &Range<usize>,
+    ) -> bool {
+        let at = LETTERED.iter().position(|(known, _)| *known == name);
+        at.is_some_and(|at| self.announced(text, span).has(table::COUNT + at))
     }
 
     pub(super) fn names(&self) -> Vec<Arc<str>> {
@@ -171,12 +208,12 @@ impl Countries {
         let span = start..start + row.length();
         if let Some(lettered) = known.lettered
             && lettered.is_beside(text, &span)
-            && let Some(found) = self.lettered(text, lettered, row, &span)
+            && let Some(found) = self.lettered(text, lettered, row, &span, near.above(text, start))
         {
             return Some(found);
         }
         // Most rows are times, addresses and versions, or parts of something.
-        if known.worded | known.free == 0 || !stands_alone(text, &span) {
+        if (known.worded | known.free).is_empty() || !stands_alone(text, &span) {
             return None;
         }
         self.held(text, known, row, span, near)
@@ -192,8 +229,10 @@ impl Countries {
         span: Range<usize>,
         near: &mut Near,
     ) -> Option<Found> {
-        let mut rules = known.free | known.worded & self.announced_near(text, &span, near);
-        if rules == 0 {
+        let above = near.above(text, span.start);
+        let announced = self.announced_near(text, &span, near) | above;
+        let rules = known.free | known.worded & announced;
+        if rules.is_empty() {
             return None;
         }
         let digits = row.digits(text, span.start);
@@ -204,38 +243,37 @@ impl Countries {
         }
         let mut announced = None;
         let mut alone = None;
-        while rules != 0 {
-            let at = rules.trailing_zeros() as usize;
-            rules &= rules - 1;
+        for at in rules.each() {
             if !(table::nth(at).holds)(digits) {
                 continue;
             }
-            let announced = *announced.get_or_insert_with(|| self.announced(text, &span));
-            if announced >> at & 1 == 1 {
+            let announced = announced.get_or_insert_with(|| self.announced(text, &span) | above);
+            if announced.has(at) {
                 return Some((span, self.names[at].clone()));
             }
-            if known.free >> at & 1 == 1 && alone.is_none() {
+            if known.free.has(at) && alone.is_none() {
                 alone = Some(at);
             }
         }
-        alone.map(|at| (span, self.names[at].clone()))
+        let at = alone.filter(|_| !is_of_device(text, &span))?;
+        Some((span, self.names[at].clone()))
     }
 
     /// One bit for each rule whose word stands near.
-    pub(super) fn announced(&self, text: &[u8], span: &Range<usize>) -> u128 {
+    pub(super) fn announced(&self, text: &[u8], span: &Range<usize>) -> Set {
         let reach = reach(text, span);
         self.said(text, reach.start..span.start) | self.said(text, span.end..reach.end)
     }
 
     /// One bit at least for each rule that a look around this number would find announced: all of them where the numbers before
     /// it are far.
-    pub(super) fn announced_near(&self, text: &[u8], span: &Range<usize>, near: &mut Near) -> u128 {
-        let reach = reach(text, span);
+    pub(super) fn announced_near(&self, text: &[u8], span: &Range<usize>, near: &mut Near) -> Set {
+        let reach = widest(text, span);
         let dense = near.last.is_some_and(|last| span.start < last + DENSE);
         near.last = Some(span.end);
         if near.stretch.start > reach.start || near.stretch.end < reach.end {
             if !dense {
-                return u128::MAX;
+                return Set::ALL;
             }
             near.stretch = reach.start..(reach.end + STRETCH).min(text.len());
             near.announced = self.said(text, near.stretch.clone());
@@ -245,12 +283,12 @@ impl Countries {
 
     /// One bit for each rule of which a word stands in a piece of a text. Whether it is a word of its own is told by what stands
     /// around it, beyond the piece as well.
-    fn said(&self, text: &[u8], piece: Range<usize>) -> u128 {
+    fn said(&self, text: &[u8], piece: Range<usize>) -> Set {
         let letter = |at: Option<usize>| {
             at.and_then(|at| text.get(at))
                 .is_some_and(u8::is_ascii_alphabetic)
         };
-        let mut all = 0;
+        let mut all = Set::NONE;
         self.words.each(&text[piece.clone()], |found, whose| {
             let found = piece.start + found.start..piece.start + found.end;
             let first = text[found.start];
@@ -271,7 +309,7 @@ impl Countries {
             let whole = (long && (begins || !several)) || begins && ends();
             // What was redacted here announces nothing.
             if whole && !is_placeholder(text, &found) {
-                all |= 1 << whose;
+                all |= Set::of(whose.into());
             }
         });
         all
@@ -290,22 +328,51 @@ const fn joint(byte: u8) -> u8 {
     1 << (byte & 3)
 }
 
+/// Names of numbers of devices: beside one of them no shape says enough by itself.
+const DEVICES: [&[u8]; 3] = [b"imsi", b"imei", b"iccid"];
+/// How far before a number such a name may stand, in bytes.
+const NAMED: usize = 16;
+
+/// Whether the name of a device's number stands before this one.
+fn is_of_device(text: &[u8], span: &Range<usize>) -> bool {
+    let before = &text[span.start.saturating_sub(NAMED)..span.start];
+    DEVICES.iter().any(|name| {
+        let mut places = before.windows(name.len());
+        places.any(|here| here.eq_ignore_ascii_case(name))
+    })
+}
+
+/// Where a word that announces a number may stand, whatever the script.
+fn widest(text: &[u8], span: &Range<usize>) -> Range<usize> {
+    let end = (span.end + WIDE * AFTER).min(text.len());
+    span.start.saturating_sub(WIDE * BEFORE)..end
+}
+
 /// Where a word that announces a number may stand.
 fn reach(text: &[u8], span: &Range<usize>) -> Range<usize> {
-    span.start.saturating_sub(BEFORE)..(span.end + AFTER).min(text.len())
+    let widest = widest(text, span);
+    let before = text[widest.start..span.start].iter().rev();
+    let after = text[span.end..widest.end].iter();
+    // The first bytes of characters; those behind the last but one of them are of the last.
+    let first = |byte: &u8| !(0x80..0xC0).contains(byte);
+    let nth = |(at, byte): (usize, &u8)| first(byte).then_some(at);
+    let start = before.enumerate().filter_map(nth).nth(BEFORE - 1);
+    let end = after.enumerate().filter_map(nth).nth(AFTER);
+    let start = start.map_or(widest.start, |back| span.start - back - 1);
+    start..end.map_or(widest.end, |ahead| span.end + ahead)
 }
 
 /// Every shape of every rule.
 fn shapes() -> Vec<Known> {
     let mut all: Vec<Known> = Vec::new();
-    let mut add = |written: &str, worded: u128, free: u128, lettered: Option<Lettered>| {
+    let mut add = |written: &str, worded: Set, free: Set, lettered: Option<Lettered>| {
         let shape = Shape::of(written);
         let at = all.iter().position(|known| known.shape == shape);
         let at = at.unwrap_or_else(|| {
             all.push(Known {
                 shape,
-                worded: 0,
-                free: 0,
+                worded: Set::NONE,
+                free: Set::NONE,
                 lettered: None,
             });
             all.len() - 1
@@ -315,16 +382,16 @@ fn shapes() -> Vec<Known> {
         known.free |= free;
         known.lettered = known.lettered.or(lettered);
     };
-    for (rule, at) in table::all().zip(0..) {
+    for (at, rule) in table::all().enumerate() {
         for shape in rule.worded {
-            add(shape, 1 << at, 0, None);
+            add(shape, Set::of(at), Set::NONE, None);
         }
         for shape in rule.alone {
-            add(shape, 0, 1 << at, None);
+            add(shape, Set::NONE, Set::of(at), None);
         }
     }
     for lettered in Lettered::ALL {
-        add(lettered.shape(), 0, 0, Some(lettered));
+        add(lettered.shape(), Set::NONE, Set::NONE, Some(lettered));
     }
     all
 }

@@ -7,9 +7,11 @@ use proptest::prelude::*;
 use super::{
     COUNTRIES,
     checks::same,
-    lettered::{LETTERED, Lettered},
+    lettered::Lettered,
+    named::LETTERED,
     national::Near,
     number::{Row, stands_alone},
+    set::Set,
     table,
 };
 
@@ -38,8 +40,21 @@ fn said(text: &[u8], piece: Range<usize>, words: &[&str]) -> bool {
 }
 
 fn announced(text: &[u8], span: &Range<usize>, words: &[&str]) -> bool {
-    said(text, span.start.saturating_sub(72)..span.start, words)
-        || said(text, span.end..(span.end + 24).min(text.len()), words)
+    let first = |at: usize| text[at] & 0xC0 != 0x80;
+    let (mut start, mut end) = (span.start, span.end);
+    let (mut before, mut after) = (0, 0);
+    while start > 0 && before < 72 && span.start - start < 144 {
+        start -= 1;
+        before += usize::from(first(start));
+    }
+    while end < text.len() && end - span.end < 64 {
+        after += usize::from(first(end));
+        if after > 32 {
+            break;
+        }
+        end += 1;
+    }
+    said(text, start..span.start, words) || said(text, span.end..end, words)
 }
 
 /// The number in the row that begins at `start`, and where the row ends.
@@ -63,7 +78,7 @@ fn plain(text: &[u8], start: usize) -> (Told, usize) {
     for lettered in Lettered::ALL {
         if lettered.shape() == shape
             && let Some(row) = Row::at(text, start)
-            && let Some((span, name)) = COUNTRIES.lettered(text, lettered, row, &span)
+            && let Some((span, name)) = COUNTRIES.lettered(text, lettered, row, &span, Set::NONE)
         {
             return (Some((span, name.to_string())), end);
         }
@@ -80,8 +95,12 @@ fn plain(text: &[u8], start: usize) -> (Told, usize) {
         .iter()
         .find(|rule| announced(text, &span, rule.words))
         .or_else(|| {
+            let before = text[span.start.saturating_sub(16)..span.start].to_ascii_lowercase();
+            let before = String::from_utf8_lossy(&before);
+            let device = ["imsi", "imei", "iccid"];
             found
                 .iter()
+                .filter(|_| !device.iter().any(|name| before.contains(name)))
                 .find(|rule| rule.alone.contains(&shape.as_str()))
         });
     (told.map(|rule| (span, rule.name.to_owned())), end)
@@ -93,6 +112,7 @@ fn piece() -> impl Strategy<Value = String> {
     let words: Vec<&str> = words.flatten().copied().collect();
     prop_oneof![
         3 => prop::sample::select(words).prop_map(str::to_owned),
+        1 => "(IMSI|imei|Iccid)[ :]{1,3}",
         2 => "[a-z ,;:_]{0,60}",
         4 => "[0-9]{7,19}",
         2 => "[A-Zx-z_./]?([0-9]{6}|[0-9]{7}|[0-9]{8}|[0-9]{9}|[0-9]{17})[- ]?[A-Zak0-9]{0,2}",

@@ -5,7 +5,9 @@
 
 use unicode_normalization::UnicodeNormalization;
 
-use super::{europe::EUROPE, further::FURTHER, world::WORLD};
+use super::{
+    americas::AMERICAS, europe::EUROPE, further::FURTHER, old_world::OLD_WORLD, world::WORLD,
+};
 
 /// One kind of number.
 pub(super) struct Rule {
@@ -80,18 +82,33 @@ fn in_other_letters(word: &str) -> Vec<String> {
     all
 }
 
+/// The rules by where they are of.
+const TABLES: [&[Rule]; 5] = [EUROPE, WORLD, FURTHER, AMERICAS, OLD_WORLD];
+
 /// Every rule, in the order of their numbers.
 pub(super) fn all() -> impl Iterator<Item = &'static Rule> {
-    EUROPE.iter().chain(WORLD).chain(FURTHER)
+    TABLES.iter().copied().flatten()
 }
 
 /// How many there are.
-pub(super) const COUNT: usize = EUROPE.len() + WORLD.len() + FURTHER.len();
+pub(super) const COUNT: usize = {
+    let (mut count, mut table) = (0, 0);
+    while table < TABLES.len() {
+        count += TABLES[table].len();
+        table += 1;
+    }
+    count
+};
 
 /// The rule of this number.
-pub(super) fn nth(at: usize) -> &'static Rule {
-    let rest = |at: usize| WORLD.get(at).unwrap_or_else(|| &FURTHER[at - WORLD.len()]);
-    EUROPE.get(at).unwrap_or_else(|| rest(at - EUROPE.len()))
+pub(super) fn nth(mut at: usize) -> &'static Rule {
+    for table in TABLES {
+        match table.get(at) {
+            Some(rule) => return rule,
+            None => at -= table.len(),
+        }
+    }
+    &EUROPE[0]
 }
 
 #[cfg(test)]

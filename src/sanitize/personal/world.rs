@@ -11,22 +11,34 @@ use super::{
 /// Numbers of digits only.
 // Forms and check digits as the issuing authorities publish them; see tests/corpus.
 pub(super) const WORLD: &[Rule] = &[
-    rule("br_cpf", &["11", "9-2"], &["3.3.3-2"], &["cpf"], |d| {
-        !same(d)
-            && two(
-                d,
-                &[10, 9, 8, 7, 6, 5, 4, 3, 2],
-                &[11, 10, 9, 8, 7, 6, 5, 4, 3, 2],
-            )
-    }),
-    rule("br_cnpj", &["14"], &["2.3.3/4-2"], &["cnpj"], |d| {
-        !same(d)
-            && two(
-                d,
-                &[5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2],
-                &[6, 5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2],
-            )
-    }),
+    rule(
+        "br_cpf",
+        &["11", "9-2"],
+        &["3.3.3-2"],
+        &["cpf", "pessoas f\u{ed}sicas", "pessoa f\u{ed}sica"],
+        |d| {
+            !same(d)
+                && two(
+                    d,
+                    &[10, 9, 8, 7, 6, 5, 4, 3, 2],
+                    &[11, 10, 9, 8, 7, 6, 5, 4, 3, 2],
+                )
+        },
+    ),
+    rule(
+        "br_cnpj",
+        &["14"],
+        &["2.3.3/4-2"],
+        &["cnpj", "pessoa jur\u{ed}dica"],
+        |d| {
+            !same(d)
+                && two(
+                    d,
+                    &[5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2],
+                    &[6, 5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2],
+                )
+        },
+    ),
     rule(
         "ca_sin",
         &["9", "3 3 3", "3-3-3"],
@@ -221,16 +233,22 @@ pub(super) const WORLD: &[Rule] = &[
                 && (odd + even + i32::from(d[9])) % 10 == i32::from(d[10])
         },
     ),
-    rule("ar_cuit", &["11"], &["2-8-1"], &["cuit", "cuil"], |d| {
-        let check = (11 - weighed(d, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11) % 11;
-        // Ten is written as nine.
-        check.min(9) == i32::from(d[10])
-    }),
+    rule(
+        "ar_cuit",
+        &["11"],
+        &["2-8-1"],
+        &["cuit", "cuil", "identificaci\u{f3}n tributaria"],
+        |d| {
+            let check = (11 - weighed(d, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11) % 11;
+            // Ten is written as nine.
+            check.min(9) == i32::from(d[10])
+        },
+    ),
     rule(
         "cl_rut",
         &["8-1", "7-1", "9", "8"],
         &["2.3.3-1", "1.3.3-1"],
-        &["rut", "run", "chile"],
+        &["rut", "run", "chile", "rol \u{fa}nico"],
         |d| {
             let (last, rest) = (i32::from(d[d.len() - 1]), &d[..d.len() - 1]);
             let sum: i32 = rest
@@ -246,16 +264,22 @@ pub(super) const WORLD: &[Rule] = &[
         "co_nit",
         &["9-1", "3.3.3-1", "10"],
         &[],
-        &["nit", "colombia"],
+        &["nit", "colombia", "identificaci\u{f3}n tributaria"],
         |d| {
             let rest = weighed(d, &[41, 37, 29, 23, 19, 17, 13, 7, 3]) % 11;
             (if rest < 2 { rest } else { 11 - rest }) == i32::from(d[9])
         },
     ),
-    rule("pe_ruc", &["11"], &[], &["ruc", "sunat"], |d| {
-        matches!(number(&d[..2]), 10 | 15 | 16 | 17 | 20)
-            && (11 - weighed(d, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11) % 10 == i32::from(d[10])
-    }),
+    rule(
+        "pe_ruc",
+        &["11"],
+        &[],
+        &["ruc", "sunat", "registro \u{fa}nico", "contribuyente"],
+        |d| {
+            matches!(number(&d[..2]), 10 | 15 | 16 | 17 | 20)
+                && (11 - weighed(d, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11) % 10 == i32::from(d[10])
+        },
+    ),
     rule(
         "ec_cedula",
         &["10", "9-1"],
@@ -333,6 +357,7 @@ pub(super) const WORLD: &[Rule] = &[
         &[
             "iin",
             "\u{438}\u{438}\u{43d}",
+            "\u{438}\u{434}\u{435}\u{43d}\u{442}\u{438}\u{444}\u{438}\u{43a}\u{430}\u{446}\u{438}\u{43e}\u{43d}\u{43d}\u{44b}\u{439} \u{43d}\u{43e}\u{43c}\u{435}\u{440}",
             "\u{418}\u{418}\u{41d}",
             "\u{436}\u{441}\u{43d}",
         ],
@@ -375,6 +400,8 @@ pub(super) const WORLD: &[Rule] = &[
         &[],
         &[
             "melli",
+            "meli",
+            "\u{634}\u{645}\u{627}\u{631}\u{647} \u{645}\u{644}\u{6cc}",
             "iranian",
             "\u{6a9}\u{62f} \u{645}\u{644}\u{6cc}",
             "\u{6a9}\u{62f}\u{645}\u{644}\u{6cc}",
@@ -462,7 +489,12 @@ pub(super) const WORLD: &[Rule] = &[
         "in_virtual_id",
         &["16", "4 4 4 4"],
         &[],
-        &["vid", "virtual id", "aadhaar"],
+        &[
+            "vid",
+            "virtual id",
+            "aadhaar",
+            "\u{906}\u{927}\u{93e}\u{930}",
+        ],
         |d| d[0] > 1 && verhoeff(d),
     ),
     rule(

@@ -96,7 +96,8 @@ pub(super) struct Numbers {
     pub(super) digits: u64,
     /// Where a run of letters and digits has come to its fifteenth.
     pub(super) letters: u64,
-    /// The second digit of two letters and two digits at the start of a word, as numbers of bank accounts begin.
+    /// The second digit of two letters and two digits at the start of a word, as numbers of bank accounts begin, or of four
+    /// letters and two digits.
     pub(super) heads: u64,
 }
 
@@ -365,15 +366,18 @@ impl Before {
         self.rows & !behind(before.rows, self.rows, 1)
     }
 
-    /// The second digits of two letters and two digits at the start of a word.
+    /// The second digits of two letters or four and two digits at the start of a word.
     #[inline(always)]
     const fn heads(&self, before: &Self) -> u64 {
         let (old, now) = (before.kinds, self.kinds);
-        now.digit
+        let heads = now.digit
             & behind(old.digit, now.digit, 1)
             & behind(old.letter, now.letter, 2)
-            & behind(old.letter, now.letter, 3)
-            & !behind(old.alnum(), now.alnum(), 4)
+            & behind(old.letter, now.letter, 3);
+        let four = behind(old.letter, now.letter, 4)
+            & behind(old.letter, now.letter, 5)
+            & !behind(old.alnum(), now.alnum(), 6);
+        heads & (four | !behind(old.alnum(), now.alnum(), 4))
     }
 
     /// Where a row of dashes has come to its fifth; and whether a flag for a user is near.

@@ -116,7 +116,8 @@ fn check_survey(text: &str, survey: &Survey) {
             && digit(at - 1)
             && letter(at - 2)
             && letter(at - 3)
-            && !(at > 3 && alnum(at - 4))
+            && (!(at > 3 && alnum(at - 4))
+                || at >= 5 && letter(at - 4) && letter(at - 5) && !(at > 5 && alnum(at - 6)))
     };
     assert_eq!(numbers(|n| n.heads), every(&head), "{text:?}");
     let active = |at: usize| {
