@@ -192,6 +192,53 @@ const WHOLE: &[(&str, &str)] = &[
         "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n|lQWG<s60>\n<s64>\n=<s4>|\n-----END PGP PRIVATE KEY BLOCK-----\n",
     ),
     (
+        "private_key_xml",
+        "<RSAKeyValue><Modulus><s171>=</Modulus><Exponent>AQAB</Exponent><P>|<s86>==|</P></RSAKeyValue>",
+    ),
+    (
+        "private_key_xml",
+        "<RSAKeyValue><Modulus><s171>=</Modulus><Exponent>AQAB</Exponent>\n <D>|<s171>=|</D>\n</RSAKeyValue>",
+    ),
+    (
+        "private_key_ssh2",
+        "---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\nComment: \"laptop\"\n|<a50><s20>\n<s70>\n<s40>|\n---- END SSH2 ENCRYPTED PRIVATE KEY ----\n",
+    ),
+    (
+        "azure_keys_listed",
+        "[\n  {\n    \"keyName\": \"key1\",\n    \"permissions\": \"FULL\",\n    \"value\": \"|<s86>==|\"\n  }\n]",
+    ),
+    (
+        "secretsmanager",
+        "{\"Name\":\"prod/db\",\"SecretString\":\"{\\\"username\\\":\\\"app\\\",\\\"password\\\":\\\"|<a12><d2><a4>|\\\"}\"}",
+    ),
+    (
+        "registry_settings",
+        "{\"auths\":{\"r.internal\":{\"username\":\"ci\",\"password\":\"|<a12><d2><a2>|\"}}}",
+    ),
+    (
+        "npmrc_password",
+        "//npm.internal/:username=ci\n//npm.internal/:_password=|<a18><d2><a4>|\n",
+    ),
+    ("sshpass", "sshpass -p |<a12><d2><a4>| ssh deploy@db-1"),
+    (
+        "mysql_joined",
+        "mysql -h db-1 -u app -p|<a12><d2><a4>| shop < a.sql",
+    ),
+    (
+        "secure_string",
+        "$p = ConvertTo-SecureString \"|<a10>!<d3>|\" -AsPlainText -Force",
+    ),
+    (
+        "sql_user",
+        "CREATE USER 'app'@'%' IDENTIFIED BY '|<a15><d2>|';",
+    ),
+    ("share", "smbclient //files/data -U deploy%|<a14><d2>|"),
+    (
+        "kubernetes_json",
+        "{\"apiVersion\":\"v1\",\"data\":{\"key\":\"|<s40>|\"},\"kind\":\"Secret\"}",
+    ),
+    ("node_address", "RPC=https://mainnet.infura.io/v3/|<h32>|\n"),
+    (
         "private_key_putty",
         "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nComment: me\nPublic-Lines: 2\n<s64>\n<s20>\nPrivate-Lines: 1\n|<s64>\n<s12>|\nPrivate-MAC: <h64>\n",
     ),
@@ -317,6 +364,39 @@ const LOOKS: &[(&str, &str)] = &[
         "\"StorageLocation\": {\"Bucket\": \"b\", \"Key\": \"Build_<a16>.zip\"}",
     ),
     ("key_id", "aws apigateway get-usage-plan-key --key-id <a40>"),
+    ("name", "cache_key_<h28> and app_live_<h32>"),
+    ("mask", "kind: Secret\ndata:\n  token: KipT|T1BTKio=\n"),
+    (
+        "manifest_words",
+        "kind: Secret\ndata:\n  password: cGFzc|3dvcmQK\n  token: bXktc2Vj|cmV0LXRva2VuCg==\n",
+    ),
+    (
+        "manifest_certificate",
+        "kind: Secret\ndata:\n  tls.crt: LS0tLS1CRUdJTiBDRVJU|SUZJQ0FURS0tLS0tCk1JSUM1R<s80>\n",
+    ),
+    (
+        "search_key",
+        "algolia: { appId: '<u10>', apiKey: '<h32>', indexName: 'docs' }",
+    ),
+    ("code", "privateKey = ssh.NewEd25519Generator()"),
+    (
+        "code",
+        "storageKey, Util.decodeFromBase64(userCertificate), 3",
+    ),
+    (
+        "key_of_code",
+        "(\"-----BEGIN PRIVATE KEY-----\\n\")\n .append(Base64.getEncoder().encodeToString(storeKey.getEncoded()))\n .append(\"-----END PRIVATE KEY-----\")",
+    ),
+    (
+        "public_key",
+        "<DSAKeyValue><P><s86>==</P><Q><s27>=</Q><G><s86>==</G></DSAKeyValue>",
+    ),
+    ("address", "G<t55> and S<t55>"),
+    (
+        "statement",
+        "CREATE USER app IDENTIFIED BY 'PasswordOfTheUser'; mysql -u app -pYourPassword1",
+    ),
+    ("flag", "mkdir -p build<l12> && cp -a <a20> /srv"),
     ("lock_file", "      \"integrity\": \"sha512-K3<a84>==\","),
     ("uuid", "request_id=<U> took 31ms"),
     ("provider_id", "postmark-message-id: <U>"),

@@ -1,11 +1,12 @@
-//! Assignments: passwords, connection strings, headers that authenticate, and secrets in manifests.
+//! Assignments: passwords, connection strings and headers that authenticate.
 //!
 //! Guarantees: looks no farther than a bound around each assignment. Deliberately absent: values that look drawn at random
-//! and are not called a password (`context.rs`).
+//! and are not called a password (`context.rs`), and manifests (`manifest.rs`).
 
 use std::ops::Range;
 
 use super::{
+    grammar::earnest,
     plausible::{holds, placeholder, plausible, random},
     scan::{Scan, is_token},
     urls::strong,
@@ -142,7 +143,18 @@ impl Scan<'_> {
             && !quoted
             && self.text[at] == b'='
             && CONNECTION.iter().any(|part| holds(around, part));
-        if connects && strong(bytes) && (!lettered || plausible(bytes)) {
+        // A whole secret as a string, the settings of a registry, and a statement about a user: there nothing else is called so.
+        let said = |parts: &[&[u8]]| parts.iter().any(|part| holds(around, part));
+        let stands = || {
+            ends_with(&self.text[..name], b"/:_")
+                || said(&[b"\"secretstring\"", b"\"auths\""])
+                || self.text[value.start - 1] == b'\''
+                    && said(&[b"create login ", b"alter login ", b"create user "])
+        };
+        if earnest(bytes) == Some(Class::Secret) && stands() {
+            let rule = &self.names.password;
+            self.hit(value, Class::Secret, rule);
+        } else if connects && strong(bytes) && (!lettered || plausible(bytes)) {
             let rule = &self.names.connection;
             self.hit(value, Class::Secret, rule);
         } else if !lettered && kinds(bytes) >= 2 && (quoted || strong(bytes)) {
@@ -230,74 +242,6 @@ impl Scan<'_> {
             };
             let rule = &self.names.basic;
             self.hit(value, class, rule);
-        }
-    }
-
-    /// `kind: Secret`, and data of a Kubernetes manifest near it.
-    fn manifest(&mut self, at: usize, end: usize) {
-        let text = self.text;
-        let rest = text[at + 1..].trim_ascii_start();
-        let rest = rest
-            .strip_prefix(b"\"")
-            .or(rest.strip_prefix(b"'"))
-            .unwrap_or(rest);
-        let is_secret =
-            rest.starts_with(b"Secret") && !rest.get(6).is_some_and(u8::is_ascii_alphanumeric);
-        if !ends_with(&text[..end], b"kind") || !is_secret {
-            return;
-        }
-        let from = end.saturating_sub(1024);
-        let from = text[from..end]
-            .windows(4)
-            .rposition(|part| part == b"\n---")
-            .map_or(from, |at| from + at);
-        let to = (at + 2048).min(text.len());
-        let to = text[at..to]
-            .windows(4)
-            .position(|part| part == b"\n---")
-            .map_or(to, |end| at + end);
-        looked(to - from);
-        let mut line = from;
-        let mut within = false;
-        while line < to {
-            let next = text[line..to]
-                .iter()
-                .position(|byte| *byte == b'\n')
-                .map_or(to, |end| line + end + 1);
-            let bytes = text[line..next].trim_ascii();
-            if bytes == b"data:" || bytes == b"stringData:" {
-                within = true;
-            } else if !matches!(text[line], b' ' | b'\t') {
-                within = false;
-            } else if within && let Some(colon) = bytes.iter().position(|byte| *byte == b':') {
-                self.manifest_value(line, &text[line..next], bytes, colon);
-            }
-            line = next;
-        }
-    }
-
-    fn manifest_value(&mut self, line: usize, whole: &[u8], bytes: &[u8], colon: usize) {
-        let value = bytes[colon + 1..].trim_ascii();
-        let inner = value
-            .strip_prefix(b"\"")
-            .and_then(|value| value.strip_suffix(b"\""))
-            .unwrap_or(value);
-        let encoded = inner
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='));
-        let offset = inner.as_ptr() as usize - whole.as_ptr() as usize;
-        if encoded
-            && inner.len() >= 12
-            && kinds(inner) >= 2
-            && inner.iter().any(u8::is_ascii_uppercase)
-            && !placeholder(inner)
-        {
-            let rule = &self.names.manifest;
-            self.hit(
-                line + offset..line + offset + inner.len(),
-                Class::Secret,
-                rule,
-            );
         }
     }
 
@@ -419,13 +363,14 @@ pub(super) fn kinds(value: &[u8]) -> usize {
 }
 
 /// Whether `text` ends with `word`, whatever its case.
-fn ends_with(text: &[u8], word: &[u8]) -> bool {
+pub(super) fn ends_with(text: &[u8], word: &[u8]) -> bool {
     text.len()
         .checked_sub(word.len())
         .is_some_and(|from| text[from..].eq_ignore_ascii_case(word))
 }
 
-fn decoded<'a>(bytes: &[u8], room: &'a mut [u8; 192]) -> Option<&'a [u8]> {
+/// What Base64 of up to 256 characters stands for.
+pub(super) fn decoded<'a>(bytes: &[u8], room: &'a mut [u8; 192]) -> Option<&'a [u8]> {
     let bytes = bytes.trim_ascii_end();
     let body = bytes
         .iter()

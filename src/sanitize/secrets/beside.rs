@@ -14,6 +14,8 @@ use crate::sanitize::{Class, work::looked};
 const SIGNED: usize = 400;
 /// How long a signature is, with escapes, in bytes.
 const SIGNATURE: std::ops::RangeInclusive<usize> = 43..=80;
+/// The same for a file in Google's storage, by a key of RSA.
+const SIGNATURE_OF_RSA: std::ops::RangeInclusive<usize> = 100..=900;
 /// How far behind the name of a key the key may stand, in bytes.
 const PAIR: usize = 12;
 /// How far before a password the scheme of a connection may stand, in bytes.
@@ -35,18 +37,28 @@ impl Scan<'_> {
         let part = |byte: &&u8| is_token(**byte) || **byte == b'%';
         let back = text[..start].iter().rev().take(64).take_while(part).count();
         let from = start - back;
-        if !text[..from].ends_with(b"sig=") {
+        let azure = text[..from].ends_with(b"sig=");
+        if !azure && !text[..from].ends_with(b"&Signature=") {
             return false;
         }
-        let more = text[end..].iter().take(64).take_while(part).count();
+        let (lengths, rule) = if azure {
+            (SIGNATURE, &self.names.signature)
+        } else {
+            (SIGNATURE_OF_RSA, &self.names.signed)
+        };
+        let most = *lengths.end();
+        let more = text[end..].iter().take(most).take_while(part).count();
         let value = from..end + more;
         let before = &text[from.saturating_sub(SIGNED)..from];
         looked(back + more + before.len());
-        let signed = holds(before, b"sv=20") && holds(before, b"se=");
-        if !signed || !SIGNATURE.contains(&value.len()) || !plausible(&text[value.clone()]) {
+        let signed = if azure {
+            holds(before, b"sv=20") && holds(before, b"se=")
+        } else {
+            holds(before, b"googleaccessid=") && holds(before, b"expires=")
+        };
+        if !signed || !lengths.contains(&value.len()) || !plausible(&text[value.clone()]) {
             return false;
         }
-        let rule = &self.names.signature;
         self.hit(value, Class::Secret, rule);
         true
     }
@@ -112,6 +124,18 @@ mod tests {
             [signature.as_str()]
         );
         assert_eq!(strong(&format!("sp=r&sig={signature}")), [""; 0]);
+    }
+
+    #[test]
+    fn a_signature_of_rsa_is_told_where_it_says_who_signed() {
+        let signature = format!("{}%2B{}%3D", body().repeat(4), body().repeat(4));
+        let url = |who: &str| {
+            format!(
+                "https://storage.googleapis.com/b/r.zip?{who}=a@p.iam&Expires=1799999999&Signature={signature}"
+            )
+        };
+        assert_eq!(strong(&url("GoogleAccessId")), [signature.as_str()]);
+        assert_eq!(strong(&url("Author")), [""; 0]);
     }
 
     #[test]

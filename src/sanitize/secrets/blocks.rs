@@ -20,6 +20,10 @@ const LINES: usize = 16;
 /// The longest part of a token, in bytes.
 const PART: usize = 1 << 13;
 
+/// How far behind the label of a key code may call something, and how long a row of Base64 is at least, in bytes.
+const CALL: usize = 160;
+const ROW: usize = 24;
+
 /// First parts that begin with the name of an algorithm, a type or a key.
 const HEADS: [&[u8]; 3] = [b"eyJhbGciOi", b"eyJ0eXAiOi", b"eyJraWQiOi"];
 
@@ -206,7 +210,11 @@ impl Scan<'_> {
         let made = self.marks.made[form].of(self.text, span.clone());
         // The shortest in the second form is of Ed25519, and is not as long as any in the first.
         let least = if form == 1 { 40 } else { 60 };
-        if made.letters < least || made.distinct < 20 || made.letters * 2 < span.len() {
+        if made.letters < least
+            || made.distinct < 20
+            || made.letters * 2 < span.len()
+            || is_code(&self.text[span.clone()])
+        {
             return false;
         }
         let (start, body) = (span.start, &self.text[span]);
@@ -321,6 +329,19 @@ fn rest_of(text: &[u8], second: usize) -> Option<Rest> {
     })
 }
 
+/// Whether what stands behind the label of a key is code that writes one: it calls something before any Base64 comes.
+fn is_code(body: &[u8]) -> bool {
+    let start = &body[..body.len().min(CALL)];
+    looked(start.len());
+    let Some(call) = memchr::memchr(b'(', start) else {
+        return false;
+    };
+    let encoded = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    !start[..call]
+        .split(|byte| !encoded(byte))
+        .any(|row| row.len() >= ROW)
+}
+
 /// Base64 of URLs, or what somebody takes for it.
 const fn is_part(byte: u8) -> bool {
     is_token(byte) || byte == b'/'
@@ -337,4 +358,21 @@ const fn is_body(byte: u8) -> bool {
             byte,
             b'+' | b'/' | b'=' | b'\n' | b'\r' | b' ' | b'\t' | b'\\' | b':' | b',' | b'-'
         )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{body, strong};
+
+    #[test]
+    fn code_that_writes_a_key_is_none() {
+        let code = "\\n\")\n  .append(Base64.getEncoder().encodeToString(storeKey.getEncoded()))\n  .append(\"\\n";
+        let block = |body: &str| {
+            format!("(\"-----BEGIN PRIVATE KEY-----{body}-----END PRIVATE KEY-----\")")
+        };
+        assert_eq!(strong(&block(code)), [""; 0]);
+        let body = body().repeat(2);
+        let told = strong(&block(&format!("\\n\" +\n \"{body}\\n")));
+        assert!(told.len() == 1 && told[0].contains(&body), "{told:?}");
+    }
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::{
     names::{is_number, letters, low, name_before, operator, quoted},
-    plausible::{is_wordy, plausible, random},
+    plausible::{holds, is_wordy, plausible, random},
     rules::{Rules, Word},
     scan::{Scan, is_token},
     section::owner,
@@ -114,6 +114,9 @@ impl Scan<'_> {
         }
         self.valued.judged = value.clone();
         looked(value.len());
+        if self.placed(&value) {
+            return;
+        }
         let Some(op) = operator(text, value.start) else {
             return;
         };
@@ -220,7 +223,12 @@ impl Scan<'_> {
                 .then_some(&context.name)
             });
         if let Some(name) = certain {
-            self.hit(value.clone(), Class::Secret, name);
+            let class = if name.as_ref() == "algolia_key" && is_of_search(self.text, value) {
+                Class::WeakSecret
+            } else {
+                Class::Secret
+            };
+            self.hit(value.clone(), class, name);
             return true;
         }
         if !said.secret {
@@ -231,7 +239,7 @@ impl Scan<'_> {
         let cut = after.starts_with(b"...") || after.starts_with("\u{2026}".as_bytes());
         if !random(bytes) {
             // Passwords of people are not drawn at random.
-            return bare && self.netrc(value, wide);
+            return bare && self.netrc(value, wide) || self.called_password(value, wide.end);
         }
         let sure = (20..=1024).contains(&bytes.len()) && !is_client(&self.text[..wide.end]);
         let short = (16..20).contains(&bytes.len())
@@ -252,6 +260,7 @@ impl Scan<'_> {
         };
         match name {
             Some(name) => self.hit(value.clone(), Class::Secret, name),
+            None if self.listed_key(value) => {}
             None => {
                 let name = &self.names.generic;
                 self.hit(value.clone(), Class::WeakSecret, name);
@@ -259,6 +268,17 @@ impl Scan<'_> {
         }
         true
     }
+}
+
+/// Whether a key of Algolia is one that pages search with: they have to say which index they search, and nobody does beside a key
+/// that may write. The publisher says that such a key is public and belongs in what a browser loads, so that it is marked only.
+fn is_of_search(text: &[u8], value: &Range<usize>) -> bool {
+    let from = value.start.saturating_sub(BACK);
+    let to = (value.end + BACK).min(text.len());
+    let (before, behind) = (&text[from..value.start], &text[value.end..to]);
+    looked(before.len() + behind.len());
+    let says = |word| holds(before, word);
+    (says(b"indexname") || holds(behind, b"indexname")) && !says(b"admin") && !says(b"write")
 }
 
 /// Whether sixteen characters and a few are a key: of one case with digits, so that they are no name.
@@ -412,4 +432,39 @@ fn ends(piece: &[u8], at: usize) -> bool {
 
 const fn is_value(byte: u8) -> bool {
     is_token(byte) || matches!(byte, b'.' | b'+' | b'/' | b'~')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{body, strong, told};
+    use crate::sanitize::Class;
+
+    #[test]
+    fn a_key_that_pages_search_with_is_public_and_one_that_may_write_is_not() {
+        let key = "9f86d081884c7d65".repeat(2);
+        let text =
+            |name: &str, rest: &str| format!("algolia: {{ appId: 'A', {name}: '{key}'{rest} }}");
+        assert_eq!(strong(&text("apiKey", "")), [key.as_str()]);
+        assert_eq!(strong(&text("apiKey", ", indexName: 'docs'")), [""; 0]);
+        let admin = text("adminApiKey", ", indexName: 'docs'");
+        assert_eq!(strong(&admin), [key.as_str()]);
+    }
+
+    #[test]
+    fn a_password_that_people_made_up_is_marked_by_its_own_name() {
+        let password = &body()[..14];
+        for text in [
+            format!("<username>deploy</username><password>{password}</password>"),
+            format!("app login --user deploy --password {password}"),
+            format!("network={{\n  psk=\"{}\"\n}}", body()),
+            format!("ADMIN_PW={}", body()),
+        ] {
+            let found = told(&text);
+            let marked = matches!(&found[..], [(Class::WeakSecret, ..)]);
+            assert!(marked, "{text}: {found:?}");
+        }
+        let cell = format!("<td>Shodan API key</td><td>{}</td>", &body()[..24]);
+        assert_eq!(strong(&cell), [&body()[..24]]);
+        assert_eq!(told("--password MyPasswordOfHere1"), []);
+    }
 }

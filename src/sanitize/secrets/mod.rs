@@ -13,7 +13,10 @@
 mod assign;
 mod beside;
 mod blocks;
+mod checksums;
 mod context;
+mod grammar;
+mod manifest;
 mod names;
 mod pattern;
 mod plausible;
@@ -102,6 +105,7 @@ struct Names {
     basic: Arc<str>,
     bearer: Arc<str>,
     webhook: Arc<str>,
+    node: Arc<str>,
     entra: Arc<str>,
     manifest: Arc<str>,
     password: Arc<str>,
@@ -110,8 +114,11 @@ struct Names {
     netrc: Arc<str>,
     header: Arc<str>,
     signature: Arc<str>,
+    signed: Arc<str>,
     pair: Arc<str>,
     service: Arc<str>,
+    exchange: Arc<str>,
+    listed: Arc<str>,
 }
 
 impl Names {
@@ -124,6 +131,7 @@ impl Names {
             basic: "basic_credentials".into(),
             bearer: "bearer_token".into(),
             webhook: "webhook_address".into(),
+            node: "node_address".into(),
             entra: "azure_client_secret".into(),
             manifest: "kubernetes_secret".into(),
             password: "password".into(),
@@ -132,12 +140,15 @@ impl Names {
             netrc: "netrc_password".into(),
             header: "key_header".into(),
             signature: "azure_signature".into(),
+            signed: "google_signature".into(),
             pair: "aws_secret_key".into(),
             service: "service_key".into(),
+            exchange: "login_exchange".into(),
+            listed: "azure_storage_key".into(),
         }
     }
 
-    fn all(&self) -> [Arc<str>; 17] {
+    fn all(&self) -> [Arc<str>; 21] {
         [
             &self.private_key,
             &self.token,
@@ -146,6 +157,7 @@ impl Names {
             &self.basic,
             &self.bearer,
             &self.webhook,
+            &self.node,
             &self.entra,
             &self.manifest,
             &self.password,
@@ -154,8 +166,11 @@ impl Names {
             &self.netrc,
             &self.header,
             &self.signature,
+            &self.signed,
             &self.pair,
             &self.service,
+            &self.exchange,
+            &self.listed,
         ]
         .map(Arc::clone)
     }
@@ -170,7 +185,7 @@ mod tests {
         weak: true,
     };
 
-    fn told(text: &str) -> Vec<(Class, String, String)> {
+    pub(super) fn told(text: &str) -> Vec<(Class, String, String)> {
         let mut hits = Vec::new();
         detector(BOTH).inspect(text, &mut hits);
         hits.iter()

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use wide::u8x16;
 
-use super::scan::is_token;
+use super::{plausible::holds, scan::is_token};
 use crate::sanitize::survey::{BLOCK, within};
 
 /// How far before a value its own name may begin, in bytes.
@@ -142,6 +142,8 @@ pub(super) fn name_before(text: &[u8], end: usize) -> Range<usize> {
     let name = &text[start..end];
     if start > from
         && text[start - 1] == b'<'
+        // `<username>a</username><password>`: it says enough by itself.
+        && !holds(name, b"passw")
         && let Some(cell) = cell_before(text, start - 1)
     {
         return cell;

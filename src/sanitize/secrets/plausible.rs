@@ -177,6 +177,9 @@ pub(super) fn random(value: &[u8]) -> bool {
     if value.contains(&b'.') && (holds(value, b"privatekey") || holds(value, b"publickey")) {
         return false;
     }
+    if is_path_of_names(value) {
+        return false;
+    }
     // Names of files.
     let end = value
         .iter()
@@ -280,6 +283,30 @@ pub(super) fn is_wordy(value: &[u8]) -> bool {
     covered * 5 >= value.len() * 3
 }
 
+/// Whether it is names with dots between, as code has them: `ssh.NewEd25519Generator`. Most of each is words, and what is drawn at
+/// random has few rows of three small letters.
+fn is_path_of_names(value: &[u8]) -> bool {
+    let named = |part: &[u8]| {
+        let rest = part.iter().all(|byte| byte.is_ascii_alphanumeric());
+        rest && part.first().is_some_and(u8::is_ascii_alphabetic)
+    };
+    if !value.contains(&b'.') || !value.split(|byte| *byte == b'.').all(named) {
+        return false;
+    }
+    let mut covered = 0;
+    let mut at = 0;
+    while at < value.len() {
+        let small = value[at..].iter();
+        let small = small.take_while(|byte| byte.is_ascii_lowercase()).count();
+        let capital = at > 0 && value[at - 1].is_ascii_uppercase();
+        if small >= 3 || capital && small == 2 {
+            covered += small + usize::from(capital);
+        }
+        at += small + 1;
+    }
+    covered * 5 >= value.len() * 3
+}
+
 /// How far around a token the Base64 is looked at that it may be a piece of, and the least of it, in bytes.
 const ENCODED: usize = 80;
 const LEAST: usize = 24;
@@ -352,33 +379,27 @@ fn encoded(piece: &[u8]) -> bool {
         && turns * 4 >= long
 }
 
-/// Whether the last six bytes are the CRC-32 of what stands between `from` and them, in base 62.
-pub(super) fn checksum_holds(token: &[u8], from: usize) -> bool {
-    let Some(end) = token.len().checked_sub(6).filter(|end| *end > from) else {
-        return false;
-    };
-    let mut crc = crc32(&token[from..end]);
-    token[end..].iter().rev().all(|byte| {
-        let digit = crc % 62;
-        crc /= 62;
-        let digit = digit as u8;
-        *byte
-            == match digit {
-                0..=9 => b'0' + digit,
-                10..=35 => b'A' + digit - 10,
-                _ => b'a' + digit - 36,
-            }
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(u32::MAX, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
-            if crc & 1 == 1 {
-                crc >> 1 ^ 0xEDB8_8320
-            } else {
-                crc >> 1
-            }
-        })
-    })
+    #[test]
+    fn names_with_dots_between_are_code() {
+        for code in [
+            "ssh.NewEd25519Generator",
+            "Util.decodeFromBase64",
+            "a1.ReadOnlyMap2",
+        ] {
+            assert!(is_path_of_names(code.as_bytes()), "{code}");
+        }
+        for other in [
+            "k3Vq9ZtLw1Xc7Rb2NhYs",
+            "k3Vq9ZtLw1.Xc7Rb2NhYs8Md4Jp6Gf",
+            "ssh.NewEd25519-Generator",
+            "ssh..NewEd25519Generator",
+            "xk7q2mzt9w.p4rb8nhy1s",
+        ] {
+            assert!(!is_path_of_names(other.as_bytes()), "{other}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
-use super::{pattern::Pattern, run};
+use super::{checksums::Proof, pattern::Pattern, run};
 
 const TOKENS: &str = include_str!("tokens.txt");
 const CONTEXTS: &str = include_str!("contexts.txt");
@@ -28,6 +28,8 @@ pub(super) struct Token {
     pub(super) checked: bool,
     /// What follows the beginning is not judged.
     pub(super) raw: bool,
+    /// What it must hold true of itself.
+    pub(super) proof: Option<Proof>,
 }
 
 /// A value that is known by its context.
@@ -84,6 +86,8 @@ const SECRET: &[&str] = &[
     "passphrase",
     "passwd",
     "pwd",
+    "pw",
+    "psk",
     "credential",
     "creds",
     "apikey",
@@ -292,6 +296,7 @@ impl Rules {
                     low: has("low"),
                     checked: has("crc"),
                     raw: has("raw"),
+                    proof: rest.split_whitespace().find_map(Proof::named),
                 });
             }
         }

@@ -8,8 +8,10 @@ use std::{ops::Range, sync::Arc};
 use super::{
     Names, Wanted,
     blocks::{Marks, Parts},
+    checksums::checksum_holds,
     context::{Valued, WORD},
-    plausible::{checksum_holds, plausible, within_base64},
+    grammar::SECURE,
+    plausible::{plausible, within_base64},
     rules::{Rules, Token},
     run::{self, Run, is_uuid},
 };
@@ -103,6 +105,9 @@ impl<'a> Scan<'a> {
         }
         let run = Run::at(text, start);
         if run.is_name() && !text[start..].starts_with(DJANGO) {
+            if run.length == SECURE.len() && text[start..].starts_with(SECURE) {
+                self.secure_string(start + SECURE.len());
+            }
             return;
         }
         let end = start + run.length;
@@ -116,7 +121,7 @@ impl<'a> Scan<'a> {
             }
         } else if before == b'\\'
             && matches!(text[start], b'n' | b'r' | b't')
-            && self.token(start + 1)
+            && self.escaped(start + 1, end)
         {
             return;
         }
@@ -142,6 +147,16 @@ impl<'a> Scan<'a> {
             return;
         }
         self.value(start, end);
+    }
+
+    /// Whether a token of any kind begins at `start`, behind the letter of an escape.
+    fn escaped(&mut self, start: usize, end: usize) -> bool {
+        if self.token(start) {
+            return true;
+        }
+        let first = self.text.get(start).copied().unwrap_or(b' ');
+        first.is_ascii_alphanumeric() && self.odd(start, run::encoded(self.text, start))
+            || self.prefixed(start, end)
     }
 
     /// Whether a token begins in what a run that begins at `start` is joined to.
@@ -413,12 +428,14 @@ impl Default for Inert {
 fn judged(token: &Token, bytes: &[u8]) -> Option<Class> {
     let value = &bytes[token.pattern.prefix().min(bytes.len())..];
     let certain = token.checked && checksum_holds(bytes, token.pattern.prefix());
+    let proved = token.proof.is_none_or(|proof| proof.holds(bytes));
     let judged = certain
-        || if token.raw {
-            !super::plausible::placeholder(value)
-        } else {
-            plausible(value)
-        };
+        || proved
+            && if token.raw {
+                !super::plausible::placeholder(value)
+            } else {
+                plausible(value)
+            };
     judged.then_some(if token.low {
         Class::WeakSecret
     } else {
@@ -484,7 +501,56 @@ const fn is_joint(byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::tests::{body, strong},
+        *,
+    };
+
+    #[test]
+    fn a_token_of_any_kind_may_stand_behind_the_letter_of_an_escape() {
+        let body = body();
+        for token in [
+            format!("{}.atlasv1.{}{}", &body[..14], body, &body[..28]),
+            format!("s-s4t2ud-{}", "9f86d081884c7d65".repeat(4)),
+            format!("sk_{}", body),
+            format!("gl{}-{}", "pat", &body[..20]),
+        ] {
+            for escape in ["\\n", "\\t", "\\r\\n"] {
+                let text = format!("{{\"out\":\"made{escape}{token}{escape}\"}}");
+                assert_eq!(strong(&text), [token.as_str()], "{text}");
+            }
+        }
+        let name = format!("{{\"a\":\"C:\\new_{}\"}}", "9f86d081884c7d65".repeat(2));
+        assert_eq!(strong(&name), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_a_token_by_itself_is_none_within_a_name() {
+        let hex = "9f86d081884c7d65".repeat(8);
+        for (begins, length) in [
+            ("live_", 32),
+            ("live_auth_", 32),
+            ("test_", 32),
+            ("key_", 28),
+            ("key_", 128),
+        ] {
+            let token = format!("{begins}{}", &hex[..length]);
+            assert_eq!(strong(&format!("see {token}.")), [token.as_str()]);
+            assert_eq!(
+                strong(&format!("see {}.", &token[..token.len() - 1])),
+                [""; 0]
+            );
+            if length < 128 {
+                assert_eq!(strong(&format!("see app_{token}.")), [""; 0], "{token}");
+            }
+        }
+        let random = [
+            "SCCKXI3S2HRRXP4J2JGORGWWIYOIC7GJ",
+            "GV2SH75MVPWDKBOGRNJKJZSA",
+        ]
+        .concat();
+        assert_eq!(strong(&random), [""; 0], "its checksum is another");
+    }
 
     #[test]
     fn a_name_is_known_by_all_its_bytes_and_the_one_before() {

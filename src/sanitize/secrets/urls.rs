@@ -6,12 +6,15 @@
 use super::{
     assign::kinds,
     plausible::{placeholder, plausible},
-    scan::Scan,
+    scan::{Scan, is_token},
 };
 use crate::sanitize::{Class, work::looked};
 
 /// How long what stands before the host may be, in bytes.
 const AUTHORITY: usize = 400;
+
+/// The longest key in an address, in bytes.
+const NODE: usize = 64;
 
 /// Passwords that documentation uses, and passwords that everybody knows.
 const KNOWN: [&[u8]; 26] = [
@@ -99,7 +102,28 @@ impl Scan<'_> {
         }
         match authority.iter().rposition(|byte| *byte == b'@') {
             Some(end) => self.userinfo(start, &authority[..end], &authority[end + 1..]),
+            None if authority.ends_with(b".infura.io") => self.node(start + length, b"/v3/"),
+            None if authority.ends_with(b".g.alchemy.com") => self.node(start + length, b"/v2/"),
+            None if authority.ends_with(b".alchemyapi.io") => self.node(start + length, b"/v2/"),
+            None if authority.ends_with(b".quiknode.pro") => self.node(start + length, b"/"),
             None => self.webhook(start, authority, length),
+        }
+    }
+
+    /// The address of a node of a chain, of which the first part of the path is a key.
+    fn node(&mut self, path: usize, before: &[u8]) {
+        let text = self.text;
+        if !text[path..].starts_with(before) {
+            return;
+        }
+        let start = path + before.len();
+        let key = text[start..].iter().take(NODE + 1);
+        let length = key.take_while(|byte| is_token(**byte)).count();
+        looked(length);
+        let key = &text[start..start + length];
+        if (30..=NODE).contains(&length) && plausible(key) {
+            let rule = &self.names.node;
+            self.hit(start..start + length, Class::Secret, rule);
         }
     }
 
@@ -220,4 +244,28 @@ fn plain(password: &[u8]) -> bool {
         letters += u32::from(first.is_ascii_lowercase());
     }
     letters < 12
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::strong;
+
+    #[test]
+    fn the_key_in_the_address_of_a_node_is_told() {
+        let key = "9f86d081884c7d65".repeat(2);
+        for address in [
+            "https://mainnet.infura.io/v3/",
+            "wss://eth-mainnet.g.alchemy.com/v2/",
+            "https://a-b-c.quiknode.pro/",
+        ] {
+            assert_eq!(strong(&format!("{address}{key}/x")), [key.as_str()]);
+        }
+        for text in [
+            "https://mainnet.infura.io/v3/YOUR-PROJECT-ID".to_owned(),
+            format!("https://mainnet.infura.io/v2/{key}"),
+            format!("https://files.example.org/v3/{key}"),
+        ] {
+            assert_eq!(strong(&text), [""; 0], "{text}");
+        }
+    }
 }

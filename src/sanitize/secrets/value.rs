@@ -29,6 +29,10 @@ impl Scan<'_> {
         if text.get(start) == Some(&b'\\') {
             start += 1;
         }
+        // `N'...'` of SQL, `b"..."` of Python.
+        if let Some([b'N' | b'b' | b'r', b'"' | b'\'']) = text.get(start..start + 2) {
+            start += 1;
+        }
         let quote = text
             .get(start)
             .copied()

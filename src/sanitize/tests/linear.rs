@@ -12,7 +12,7 @@ use super::*;
 const SHORTER: usize = 48 << 10;
 
 /// What is made to be looked at again and again, by what it begins with, what is repeated, and what it ends with.
-const MADE: [(&str, &str, &str); 72] = [
+const MADE: [(&str, &str, &str); 80] = [
     ("", "7", ""),
     ("", "4111 1111 ", ""),
     ("", "4929-1234-5678-9012-", ""),
@@ -30,6 +30,18 @@ const MADE: [(&str, &str, &str); 72] = [
     ("", "\"d\": \"", ""),
     ("", "\"auth\": \"", ""),
     ("", "kind: Secret\ndata:\n a: b\n", ""),
+    ("", "\"kind\": \"Secret\"", ""),
+    ("", "{\"data\":{\"a\":\"b\"},\"kind\":\"Secret\"}", ""),
+    ("", "-----BEGIN PRIVATE KEY-----(", "-----END "),
+    ("sshpass ", "-p aaaaaaaaaaaaa1 ", ""),
+    ("", "IDENTIFIED BY 'a!aaaaaaaaaaaaa1!", ""),
+    ("", "a:aaaaaaaaaaaaa1|chpasswd", ""),
+    (
+        "---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----",
+        "\"\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1",
+        "",
+    ),
+    ("", "ConvertTo-SecureString \"", ""),
     ("", "Authorization: Bearer a", ""),
     ("", "Authorization: Basic ", ""),
     ("", "https://a:", ""),

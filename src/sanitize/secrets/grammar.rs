@@ -1,0 +1,479 @@
+//! Places in which nothing but a credential can stand, by a grammar and not by a name.
+//! Such are the answer to a server that asks for a password, what follows `sshpass -p`, the private parts of a key in XML.
+//!
+//! Only what looks like a password in earnest is of high confidence there: manuals have words and placeholders in these places.
+//!
+//! Guarantees: looks no farther than a bound around a value, and at values only that have a run of token characters in them.
+//! Deliberately absent: passwords without such a run and without an assignment, which no closer look is taken at.
+
+use std::ops::Range;
+
+use memchr::memmem;
+
+use super::{
+    assign::{PASSWORD, decoded, ends_with, kinds},
+    plausible::{Shape, holds, is_wordy, placeholder, plausible},
+    scan::{Scan, is_token},
+    urls::strong,
+};
+use crate::sanitize::{Class, work::looked};
+
+/// What makes a password of a text, in PowerShell.
+pub(super) const SECURE: &[u8] = b"ConvertTo-SecureString";
+/// How far before a value the program may stand that it is given to, in bytes.
+const LINE: usize = 120;
+/// How far before the body of a key its label may stand, in bytes.
+const LABEL: usize = 320;
+/// The longest key that is followed to its end, in bytes.
+const KEY: usize = 1 << 14;
+const SSH2: &[u8] = b"---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----";
+
+/// How far before a run of token characters the password may begin that it is of, in bytes.
+const INSIDE: usize = 32;
+
+/// Programs, and the flag behind which they take a password; joined to it where the last says so.
+const PROGRAMS: [(&[u8], &[u8], bool); 8] = [
+    (b"sshpass", b"-p", false),
+    (b"redis-cli", b"-a", false),
+    (b"sqlcmd", b"-P", false),
+    (b"keytool", b"-storepass", false),
+    (b"keytool", b"-keypass", false),
+    (b"mysql", b"-p", true),
+    (b"mariadb", b"-p", true),
+    (b"7z", b"-p", true),
+];
+
+/// Private parts of a key in XML, and what they stand behind: in keys of DSA parts of the same names are public.
+const PARTS: [(&[u8], &[&[u8]]); 6] = [
+    (b"<P>", &[b"</Exponent>"]),
+    (b"<Q>", &[b"</P>"]),
+    (b"<DP>", &[b"</Q>"]),
+    (b"<DQ>", &[b"</DP>"]),
+    (b"<InverseQ>", &[b"</DQ>"]),
+    (b"<D>", &[b"</InverseQ>", b"</Exponent>"]),
+];
+/// The least of them, in characters of Base64: the public ones of DSA are shorter.
+const PART: usize = 64;
+
+/// Asks for a password, in Base64.
+const ASKS: &[u8] = b"UGFzc3dvcmQ6";
+
+/// Of what class a value is in the place of a password, if it may be one.
+pub(super) fn earnest(value: &[u8]) -> Option<Class> {
+    if !strong(value) || placeholder(value) {
+        return None;
+    }
+    let shape = Shape::of(value);
+    let mixed = shape.digits > 0 && (kinds(value) >= 3 || shape.turns >= 4);
+    Some(if mixed && !is_wordy(value) && plausible(value) {
+        Class::Secret
+    } else {
+        Class::WeakSecret
+    })
+}
+
+impl Scan<'_> {
+    /// Whether a value is told by where it stands.
+    pub(super) fn placed(&mut self, value: &Range<usize>) -> bool {
+        let Some(before) = value.start.checked_sub(1).map(|at| self.text[at]) else {
+            return false;
+        };
+        match before {
+            b'>' => self.part_of_key(value),
+            b'\n' => self.answer(value) || self.lines_of_ssh2(value),
+            b' ' => {
+                self.plain(value) || self.answer(value) || self.flagged(value) || self.sent(value)
+            }
+            b'%' => self.user_of_share(value),
+            b':' => self.set_for_user(value),
+            b'=' | b'/' | b'.' | b'"' | b'`' | b'(' | b'[' | b'{' | b',' | b'\\' => false,
+            _ => self.in_statement(value),
+        }
+    }
+
+    /// `<RSAKeyValue>...</Exponent><P>...</P>`
+    fn part_of_key(&mut self, value: &Range<usize>) -> bool {
+        let text = &self.text[..value.start];
+        let Some((open, behind)) = PARTS.iter().find(|(open, _)| text.ends_with(open)) else {
+            return false;
+        };
+        let last = text[..text.len() - open.len()].trim_ascii_end();
+        if value.len() < PART
+            || !behind.iter().any(|end| last.ends_with(end))
+            || !plausible(&self.text[value.clone()])
+        {
+            return false;
+        }
+        let rule = &self.names.private_key;
+        self.hit(value.clone(), Class::Secret, rule);
+        true
+    }
+
+    /// `---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----`, with four dashes.
+    fn lines_of_ssh2(&mut self, value: &Range<usize>) -> bool {
+        let text = self.text;
+        let last = text[..value.start - 1].trim_ascii_end().last();
+        if value.len() < 48 || !matches!(last, Some(b'-' | b'"')) {
+            return false;
+        }
+        let from = value.start.saturating_sub(LABEL);
+        looked(value.start - from);
+        if memmem::rfind(&text[from..value.start], SSH2).is_none() {
+            return false;
+        }
+        let rest = &text[value.start..(value.start + KEY).min(text.len())];
+        let end = memmem::find(rest, b"---- END").unwrap_or(value.len());
+        looked(end);
+        let body = rest[..end].trim_ascii_end();
+        let rule = &self.names.private_key;
+        self.hit(value.start..value.start + body.len(), Class::Secret, rule);
+        true
+    }
+
+    /// `AUTH PLAIN AGFubgBz...`: who acts for whom, and the password, each behind a zero.
+    fn plain(&mut self, value: &Range<usize>) -> bool {
+        let text = self.text;
+        if !ends_with(&text[..value.start], b" plain ") {
+            return false;
+        }
+        let mut room = [0; 192];
+        let Some(plain) = decoded(&text[value.clone()], &mut room) else {
+            return false;
+        };
+        let mut parts = plain.split(|byte| *byte == 0);
+        let (Some(_), Some(user), Some(password), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return false;
+        };
+        if user.is_empty() {
+            return false;
+        }
+        self.credential(value, password)
+    }
+
+    /// What is sent when a server asks for a password: `334 UGFzc3dvcmQ6`, and on the next line what is sent.
+    fn answer(&mut self, value: &Range<usize>) -> bool {
+        let text = self.text;
+        let from = value.start.saturating_sub(4);
+        let Some(line) = memchr::memrchr(b'\n', &text[from..value.start]) else {
+            return false;
+        };
+        if !text[..from + line].trim_ascii_end().ends_with(ASKS) {
+            return false;
+        }
+        let mut room = [0; 192];
+        match decoded(&text[value.clone()], &mut room) {
+            Some(password) => self.credential(value, password),
+            None => false,
+        }
+    }
+
+    /// Takes a value that stands for this password.
+    fn credential(&mut self, value: &Range<usize>, password: &[u8]) -> bool {
+        if password.len() < 4 || !password.iter().all(u8::is_ascii_graphic) {
+            return false;
+        }
+        let class = match strong(password) && !placeholder(password) {
+            true => Class::Secret,
+            false => Class::WeakSecret,
+        };
+        let rule = &self.names.exchange;
+        self.hit(value.clone(), class, rule);
+        true
+    }
+
+    /// `sshpass -p ...`, `mysql -p...`
+    fn flagged(&mut self, value: &Range<usize>) -> bool {
+        let text = self.text;
+        let joined = text[value.start..].starts_with(b"-p");
+        let flag = if joined {
+            &text[value.start..value.start + 2]
+        } else {
+            let before = &text[value.start.saturating_sub(16)..value.start - 1];
+            let start = memchr::memrchr(b' ', before).map_or(0, |at| at + 1);
+            &before[start..]
+        };
+        if flag.first() != Some(&b'-') {
+            return false;
+        }
+        let known = |program: &&(&[u8], &[u8], bool)| program.1 == flag && program.2 == joined;
+        if !PROGRAMS.iter().any(|program| known(&program)) {
+            return false;
+        }
+        let from = value.start.saturating_sub(LINE);
+        let line = &text[from..value.start];
+        looked(line.len());
+        let line = &line[memchr::memrchr(b'\n', line).map_or(0, |at| at + 1)..];
+        let mut programs = PROGRAMS.iter().filter(known);
+        if !programs.any(|(program, ..)| is_run(line, program)) {
+            return false;
+        }
+        self.word(value.start + usize::from(joined) * 2)
+    }
+
+    /// `AUTH default ...` of Redis, on a line of its own.
+    fn sent(&mut self, value: &Range<usize>) -> bool {
+        let before = &self.text[..value.start];
+        let commands = [&b"AUTH default "[..], b"AUTH "];
+        let command = commands.iter().find_map(|word| before.strip_suffix(*word));
+        // Behind a prompt, too, or the name of the string that it is.
+        let begins = |before: &[u8]| {
+            before.is_empty()
+                || [&b"\n"[..], b"> ", b": "]
+                    .iter()
+                    .any(|end| before.ends_with(end))
+        };
+        command.is_some_and(begins) && self.word(value.start)
+    }
+
+    /// `IDENTIFIED BY '...'`, `ALTER ROLE a PASSWORD '...'` of SQL.
+    fn in_statement(&mut self, value: &Range<usize>) -> bool {
+        let text = self.text;
+        let inside = |byte: &&u8| byte.is_ascii_graphic() && **byte != b'\'';
+        let back = text[..value.start].iter().rev().take(INSIDE);
+        let start = value.start - back.take_while(inside).count();
+        let Some(before) = text[..start].strip_suffix(b"'") else {
+            return false;
+        };
+        let from = before.len().saturating_sub(LINE);
+        let statement = before[from..].trim_ascii_end();
+        looked(before.len() - from + value.start - start);
+        let by = ends_with(statement, b" by") && holds(statement, b" identified ");
+        let said = ends_with(statement, b" password")
+            && [&b"create "[..], b"alter "]
+                .iter()
+                .any(|verb| holds(statement, verb))
+            && [&b" role "[..], b" user ", b" login "]
+                .iter()
+                .any(|whose| holds(statement, whose));
+        (by || said) && self.word(start)
+    }
+
+    /// `smbclient -U user%password`
+    fn user_of_share(&mut self, value: &Range<usize>) -> bool {
+        let before = &self.text[value.start.saturating_sub(48)..value.start - 1];
+        let user = before.iter().rev();
+        let user = user.take_while(|byte| is_token(**byte) || matches!(**byte, b'\\' | b'.'));
+        let flag = &before[..before.len() - user.count()];
+        (flag.ends_with(b" -U ") || flag.ends_with(b" --user=")) && self.word(value.start)
+    }
+
+    /// `echo 'user:password' | chpasswd`
+    fn set_for_user(&mut self, value: &Range<usize>) -> bool {
+        let text = self.text;
+        let to = (value.end + 32).min(text.len());
+        let behind = &text[value.end..to];
+        let line = memchr::memchr(b'\n', behind).unwrap_or(behind.len());
+        let piped = memchr::memchr(b'|', &behind[..line]);
+        looked(line);
+        piped.is_some_and(|pipe| holds(&behind[pipe..line], b"chpasswd")) && self.word(value.start)
+    }
+
+    /// `ConvertTo-SecureString "..." -AsPlainText`
+    pub(super) fn secure_string(&mut self, end: usize) {
+        let text = self.text;
+        let mut at = end;
+        for skipped in [&b" "[..], b"-String", b" "] {
+            at += text[at..]
+                .strip_prefix(skipped)
+                .map_or(0, |_| skipped.len());
+        }
+        if matches!(text.get(at), Some(b'"' | b'\'')) {
+            self.word(at + 1);
+        }
+    }
+
+    /// Takes the word that begins at `start`, or what stands in the quotes that it begins behind.
+    fn word(&mut self, start: usize) -> bool {
+        let text = self.text;
+        let quote = start.checked_sub(1).map(|at| text[at]);
+        let quote = quote.filter(|byte| matches!(byte, b'"' | b'\''));
+        let ends = |byte: &u8| match quote {
+            Some(quote) => *byte == quote || !byte.is_ascii_graphic(),
+            None => !byte.is_ascii_graphic() || matches!(byte, b'"' | b'\'' | b'`' | b'|' | b'\\'),
+        };
+        let rest = &text[start..(start + PASSWORD).min(text.len())];
+        let length = rest.iter().position(ends).unwrap_or(rest.len());
+        looked(length);
+        let Some(class) = earnest(&rest[..length]) else {
+            return false;
+        };
+        let rule = &self.names.password;
+        self.hit(start..start + length, class, rule);
+        true
+    }
+
+    /// Marks a value that is called a password, though people made it up.
+    pub(super) fn called_password(&mut self, value: &Range<usize>, end: usize) -> bool {
+        let name = &self.text[end.saturating_sub(24)..end];
+        let last = name.iter().rposition(u8::is_ascii_alphanumeric);
+        let name = &name[..last.map_or(0, |last| last + 1)];
+        let called = [&b"password"[..], b"passwd", b"passphrase", b"pwd", b"_pass"]
+            .iter()
+            .any(|word| ends_with(name, word));
+        if !called || earnest(&self.text[value.clone()]) != Some(Class::Secret) {
+            return false;
+        }
+        let rule = &self.names.password;
+        self.hit(value.clone(), Class::WeakSecret, rule);
+        true
+    }
+
+    /// Whether a value is a key of a storage account, as `az storage account keys list` has them: what it is called stands before it.
+    pub(super) fn listed_key(&mut self, value: &Range<usize>) -> bool {
+        let (text, long) = (self.text, value.len() == 88);
+        if !long || !text[value.clone()].ends_with(b"==") {
+            return false;
+        }
+        let before = &text[value.start.saturating_sub(LINE)..value.start];
+        looked(before.len());
+        if !holds(before, b"\"keyname\"") || !holds(before, b"\"permissions\"") {
+            return false;
+        }
+        let rule = &self.names.listed;
+        self.hit(value.clone(), Class::Secret, rule);
+        true
+    }
+}
+
+/// Whether a program is called in a line.
+fn is_run(line: &[u8], program: &[u8]) -> bool {
+    memmem::find_iter(line, program).any(|at| {
+        let before = at.checked_sub(1).map_or(b' ', |at| line[at]);
+        let after = &line[at + program.len()..];
+        let rest = after.iter().take_while(|byte| is_token(**byte)).count();
+        // `mysqldump`, `mysqladmin`
+        let whole = rest == 0 || program == b"mysql" && after[..rest].is_ascii();
+        !is_token(before) && whole && after.get(rest) == Some(&b' ')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::{Engine, prelude::BASE64_STANDARD};
+
+    use super::super::tests::{body, strong};
+
+    /// A password as people are given one.
+    fn password() -> String {
+        ["q7Rb", "2NhY", "s8Md", "4Jp6", "Gf"].concat()
+    }
+
+    #[test]
+    fn a_password_is_told_where_nothing_else_can_stand() {
+        let password = password();
+        for text in [
+            format!("sshpass -p {password} ssh a@b"),
+            format!("$ mysql -h db -u app -p{password} shop"),
+            format!("mysqldump -uapp -p{password} shop"),
+            format!("redis-cli -h db -a {password} INFO"),
+            format!("keytool -list -keystore k.jks -storepass {password}"),
+            format!("smbclient //files/data -U deploy%{password}"),
+            format!("echo 'root:{password}' | sudo chpasswd"),
+            format!("ConvertTo-SecureString \"{password}\" -AsPlainText -Force"),
+            format!("(ConvertTo-SecureString -String '{password}' -AsPlainText)"),
+            format!("CREATE USER 'app'@'%' IDENTIFIED BY '{password}';"),
+            format!("alter user a identified with sha2 by '{password}'"),
+            format!("ALTER ROLE app WITH LOGIN PASSWORD '{password}' VALID"),
+            format!("CREATE LOGIN app WITH PASSWORD = N'{password}', CHECK_POLICY = ON;"),
+            format!("AUTH default {password}\n+OK"),
+            format!("127.0.0.1:6379> AUTH {password}\nOK"),
+            format!(
+                "{{\"auths\":{{\"r.io\":{{\"username\":\"a\",\"password\":\"{password}\"}}}}}}"
+            ),
+            format!("//npm.internal/:_password={password}\n"),
+            format!(
+                "{{\"SecretString\":\"{{\\\"user\\\":\\\"a\\\",\\\"password\\\":\\\"{password}\\\"}}\"}}"
+            ),
+        ] {
+            assert_eq!(strong(&text), [password.as_str()], "{text}");
+        }
+        let signed = ["x!", &password, "*z"].concat();
+        let text = format!("GRANT ALL ON a.* TO b IDENTIFIED BY '{signed}' WITH GRANT OPTION");
+        assert_eq!(strong(&text), [signed]);
+    }
+
+    #[test]
+    fn words_and_placeholders_and_other_programs_are_let_go() {
+        let password = password();
+        for text in [
+            "sshpass -p MyPasswordForThisHost1 ssh a@b".to_owned(),
+            "sshpass -p your_password_goes_here1 ssh a@b".to_owned(),
+            "mysql -u app -p$MYSQL_ROOT_PASSWORD1 shop".to_owned(),
+            "CREATE USER a IDENTIFIED BY 'PasswordOfThisUser1'".to_owned(),
+            "ConvertTo-SecureString \"<the password of it 1>\" -AsPlainText".to_owned(),
+            "ConvertTo-SecureString $env:ADMIN_PASSWORD".to_owned(),
+            "ConvertTo-SecureString".to_owned(),
+            format!("mkdir -p {password}"),
+            format!("cp -a {password} /srv"),
+            format!("unmysql -p{password}"),
+            format!("discount -U deploy {password}"),
+            format!("root:{password} | wc"),
+            format!("SELECT a ORDER BY '{password}'"),
+            format!("the AUTH default {password}"),
+        ] {
+            assert_eq!(strong(&text), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_server_is_told_is_decoded_and_judged() {
+        let password = password();
+        let plain = BASE64_STANDARD.encode(format!("\0app\0{password}"));
+        let text = format!("C: AUTH PLAIN {plain}\nS: 235 ok");
+        assert_eq!(strong(&text), [plain]);
+        let sent = BASE64_STANDARD.encode(&password);
+        let text = format!("S: 334 UGFzc3dvcmQ6\nC: {sent}\nS: 235 ok");
+        assert_eq!(strong(&text), [sent.as_str()]);
+        let user = format!("S: 334 VXNlcm5hbWU6\nC: {sent}\n");
+        assert_eq!(strong(&user), [""; 0]);
+        let known = BASE64_STANDARD.encode("\0app\0password123");
+        assert_eq!(strong(&format!("AUTH PLAIN {known}")), [""; 0]);
+        let prose = BASE64_STANDARD.encode("it is said in plain words 1");
+        assert_eq!(strong(&format!("say it PLAIN {prose}")), [""; 0]);
+    }
+
+    #[test]
+    fn private_parts_of_a_key_in_xml_are_told_and_public_ones_are_not() {
+        let part = format!("{}/{}==", body().repeat(2), &body()[..13]);
+        let xml = |before: &str, name: &str| format!("<X>{before}<{name}>{part}</{name}></X>");
+        for (before, name) in [
+            ("<Exponent>AQAB</Exponent>", "D"),
+            ("<Exponent>AQAB</Exponent>\n  ", "P"),
+            ("<P>a</P>", "Q"),
+            ("<DQ>a</DQ>", "InverseQ"),
+        ] {
+            assert_eq!(strong(&xml(before, name)), [part.as_str()], "{name}");
+        }
+        for (before, name) in [("", "Modulus"), ("<DSAKeyValue>", "P"), ("", "D")] {
+            assert_eq!(strong(&xml(before, name)), [""; 0], "{name}");
+        }
+        let public = format!("<DSAKeyValue><P>a</P><Q>{}=</Q>", &body()[..27]);
+        assert_eq!(strong(&public), [""; 0]);
+    }
+
+    #[test]
+    fn a_key_behind_four_dashes_is_told_by_its_label() {
+        let lines = [body().repeat(2), body().repeat(2), body()].join("\n");
+        let block = |label: &str| {
+            format!(
+                "---- BEGIN SSH2 {label} KEY ----\nComment: \"a\"\n{lines}\n---- END SSH2 {label} KEY ----\n"
+            )
+        };
+        assert_eq!(strong(&block("ENCRYPTED PRIVATE")), [lines.as_str()]);
+        assert_eq!(strong(&block("PUBLIC")), [""; 0]);
+    }
+
+    #[test]
+    fn a_key_in_a_list_of_those_of_an_account_is_told() {
+        let key = format!("{}{}==", body().repeat(2), &body()[..14]);
+        let text = |name: &str| {
+            format!(
+                "[{{\n  \"{name}\": \"key1\",\n  \"permissions\": \"FULL\",\n  \"value\": \"{key}\"\n}}]"
+            )
+        };
+        assert_eq!(strong(&text("keyName")), [key.as_str()]);
+        assert_eq!(strong(&text("keyKind")), [""; 0]);
+    }
+}
