@@ -62,6 +62,8 @@ const DRAWN: [&str; 8] = [
     "textpath",
     "mpath",
 ];
+/// Elements that give other values to an attribute of the one around them: of all that it may be, those of links lead away.
+const ANIMATED: [&str; 2] = ["set", "animate"];
 /// What a `link` is for, where nothing is fetched.
 const UNFETCHED: [&str; 9] = [
     "canonical",
@@ -78,6 +80,22 @@ const UNFETCHED: [&str; 9] = [
 /// Judges the tag that begins at `at` of `text`. Takes from `budget` the bytes that it reads; a tag that cannot be read for
 /// want of it is [`Rule::Unread`].
 pub(super) fn tag(text: &str, at: usize, hosts: &Hosts, budget: &mut usize) -> Option<Rule> {
+    let mut escaped = false;
+    let found = judged(text, at, (hosts, &mut escaped), budget);
+    // A text that is JSON is read by whoever takes the strings out of it, too.
+    if found.is_none() && escaped {
+        return judged(text, at, (hosts, &mut escaped), budget);
+    }
+    found
+}
+
+/// The same; `escaped` says that backslashes before quotes belong to these, and is told whether there are any.
+fn judged(
+    text: &str,
+    at: usize,
+    (hosts, escaped): (&Hosts, &mut bool),
+    budget: &mut usize,
+) -> Option<Rule> {
     let rest = text.get(at + 1..)?;
     let mut prefixed = false;
     let end = rest
@@ -105,9 +123,12 @@ pub(super) fn tag(text: &str, at: usize, hosts: &Hosts, budget: &mut usize) -> O
     let element = |list: &[&str]| list.iter().any(|known| name.eq_ignore_ascii_case(known));
     let mut attributes = Attributes {
         rest: rest.get(end..).unwrap_or_default(),
+        through: *escaped,
+        escaped: false,
     };
     let before = attributes.rest.len();
     let frame = element(&FRAMES);
+    let animated = element(&ANIMATED);
     let drawn = element(&DRAWN);
     let sheet = element(&["?xml-stylesheet"]);
     let link = element(&["link"]);
@@ -124,7 +145,7 @@ pub(super) fn tag(text: &str, at: usize, hosts: &Hosts, budget: &mut usize) -> O
             && name.as_bytes()[2].is_ascii_alphabetic();
         found = match value {
             None => continue,
-            Some(_) if handler => Some(Rule::Handler),
+            Some(value) if handler && runs(value) => Some(Rule::Handler),
             Some(_) if frame && (is(&SOURCES) || is(&["srcdoc", "href"])) => Some(Rule::Frame),
             Some(_) if is(&["srcdoc"]) => Some(Rule::Frame),
             Some(value) if is(&SOURCES) => fetched(target::leads(value, Written::Html, hosts)),
@@ -132,6 +153,9 @@ pub(super) fn tag(text: &str, at: usize, hosts: &Hosts, budget: &mut usize) -> O
                 .split([',', ' ', '\t', '\n', '\r'])
                 .find_map(|source| fetched(target::leads(source, Written::Html, hosts))),
             Some(_) if element(&["base"]) && is(&["href"]) => Some(Rule::Base),
+            Some(value) if animated && is(&["to", "from", "by", "values"]) => value
+                .split(';')
+                .find_map(|value| fetched(target::leads(value, Written::Html, hosts))),
             Some(value) if is(&LINKS) => {
                 let leads = target::leads(value, Written::Html, hosts);
                 linked |= leads == Leads::Away;
@@ -177,6 +201,7 @@ pub(super) fn tag(text: &str, at: usize, hosts: &Hosts, budget: &mut usize) -> O
         }
     }
     let rest = attributes.rest;
+    *escaped = attributes.escaped;
     *budget = budget.saturating_sub(before - rest.len());
     let unread = !rest.is_empty() && !rest.starts_with('>') && rest.len() <= left;
     if found.is_none() && refresh {
@@ -214,6 +239,15 @@ fn quiet(name: &str) -> bool {
             | "role"
     ) || name.starts_with("data-")
         || name.starts_with("aria-")
+}
+
+/// Whether anything happens when this is run: something is called or set. A bare name, as in `online="true"`, does nothing.
+fn runs(handler: &str) -> bool {
+    let idle = |byte: u8| {
+        byte.is_ascii_alphanumeric()
+            || matches!(byte, b'_' | b'.' | b':' | b'/' | b'%' | b'#' | b'{' | b'}')
+    };
+    !handler.bytes().all(idle)
 }
 
 /// What a source that is fetched at once makes of its tag.
@@ -306,6 +340,10 @@ const HOST: usize = 280;
 /// The attributes of a tag, as HTML splits them.
 struct Attributes<'t> {
     rest: &'t str,
+    /// Whether backslashes before a quote belong to it.
+    through: bool,
+    /// Whether there were any.
+    escaped: bool,
 }
 
 impl<'t> Attributes<'t> {
@@ -331,6 +369,14 @@ impl<'t> Attributes<'t> {
             return Some((name, None));
         };
         let value = value.trim_start_matches(|ch: char| ch.is_ascii_whitespace());
+        let behind = value.trim_start_matches('\\');
+        let escaped = behind.len() < value.len() && behind.starts_with(['"', '\'']);
+        self.escaped |= escaped;
+        let value = if escaped && self.through {
+            behind
+        } else {
+            value
+        };
         let quote = value
             .bytes()
             .next()
@@ -338,9 +384,14 @@ impl<'t> Attributes<'t> {
         let (value, rest) = match quote {
             Some(quote) => {
                 let inner = &value[1..];
-                match memchr::memchr(quote, inner.as_bytes()) {
+                let (value, rest) = match memchr::memchr(quote, inner.as_bytes()) {
                     Some(end) => (&inner[..end], &inner[end + 1..]),
                     None => (inner, ""),
+                };
+                if escaped {
+                    (value.trim_end_matches('\\'), rest)
+                } else {
+                    (value, rest)
                 }
             }
             None => {

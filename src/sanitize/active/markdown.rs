@@ -51,9 +51,10 @@ impl<'t> Markdown<'t> {
             let alt = inside.get(..end).unwrap_or_default();
             let after = inside.get(end + 1..).unwrap_or_default();
             let bad = match after.bytes().next() {
-                Some(b'(') => self.away(destination(&after[1..], LONGEST)),
+                // What is no link after all is the label of a definition.
+                Some(b'(') => self.away(destination(&after[1..], LONGEST)) || self.defined(alt),
                 Some(b'[') => {
-                    let label = upto(&after[1..], [b']'; 3], LABEL);
+                    let label = label(&after[1..]);
                     self.defined(if label.trim().is_empty() { alt } else { label })
                 }
                 _ => self.defined(alt),
@@ -107,7 +108,7 @@ impl<'t> Markdown<'t> {
     }
 
     fn defined(&mut self, label: &str) -> bool {
-        if label.len() > LABEL {
+        if label.len() > LABEL || self.labels().is_empty() {
             return false;
         }
         let hash = hash(label);
@@ -224,7 +225,18 @@ fn upto(rest: &str, ends: [u8; 3], most: usize) -> &str {
     &rest[..end.unwrap_or(rest.len())]
 }
 
-/// The label that ends at the `]` at `at`, if nothing but the marks of quotes and lists stands before it on its line.
+/// The label that goes on here, up to its bracket.
+fn label(rest: &str) -> &str {
+    let within = &rest[..rest.floor_char_boundary(LABEL)];
+    let ends = memchr::memchr_iter(b']', within.as_bytes());
+    let end = ends
+        .into_iter()
+        .find(|end| !escaped(within.as_bytes(), *end));
+    &within[..end.unwrap_or(within.len())]
+}
+
+/// The label that ends at the `]` at `at`, if nothing but the marks of quotes and lists stands before it on its line, or where a
+/// line may begin for whoever reads what is in the text: a value behind its name, a string, and the escape of a line.
 fn label_before(text: &str, at: usize) -> Option<&str> {
     let bytes = text.as_bytes();
     let least = at.saturating_sub(LABEL);
@@ -243,13 +255,17 @@ fn label_before(text: &str, at: usize) -> Option<&str> {
         .iter()
         .rev()
         .take_while(|byte| **byte != b'\n' && **byte != b'\r');
-    let mut marks = line.clone();
-    let alone = marks.all(|byte| {
+    let mut before = line.skip_while(|byte| {
         matches!(
             byte,
             b' ' | b'\t' | b'>' | b'*' | b'+' | b'-' | b'.' | b')' | b'0'..=b'9'
         )
     });
+    let alone = match (before.next(), before.next()) {
+        (None | Some(b':' | b'"'), _) => true,
+        (Some(last), Some(b'\\')) => matches!(last, b'n' | b'r' | b't'),
+        _ => false,
+    };
     alone.then(|| text.get(open + 1..at)).flatten()
 }
 
@@ -265,9 +281,15 @@ pub(super) fn escaped(text: &[u8], at: usize) -> bool {
 
 /// The same for labels that Markdown takes for the same: case and white space do not count.
 fn hash(label: &str) -> u64 {
+    // There and back: capitals of one letter may be two.
+    let fold = |ch: char| {
+        ch.to_lowercase()
+            .flat_map(char::to_uppercase)
+            .flat_map(char::to_lowercase)
+    };
     let words = label
         .split_whitespace()
-        .flat_map(|word| std::iter::once(' ').chain(word.chars().flat_map(char::to_lowercase)));
+        .flat_map(|word| std::iter::once(' ').chain(word.chars().flat_map(fold)));
     // FNV-1a; two labels with one hash only make an image a link.
     words.fold(0xCBF2_9CE4_8422_2325, |hash, ch| {
         (hash ^ u64::from(u32::from(ch))).wrapping_mul(0x100_0000_01B3)

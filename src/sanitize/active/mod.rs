@@ -109,9 +109,10 @@ impl Detector for Active {
                         .or_else(|| sheet.judge(text, at, &self.hosts));
                     (rule, at, "&lt;")
                 }
-                (b'!', _) => (markdown.image(at, &mut budget), at, "\\!"),
-                (_, Some(b'(')) => (markdown.link(at, &mut budget), at + 1, "\\("),
-                _ => (markdown.definition(at, &mut budget), at + 1, "\\:"),
+                // Not by backslashes: a text that is JSON would be none any more.
+                (b'!', _) => (markdown.image(at, &mut budget), at, "&#33;"),
+                (_, Some(b'(')) => (markdown.link(at, &mut budget), at + 1, "&#40;"),
+                _ => (markdown.definition(at, &mut budget), at + 1, "&#58;"),
             };
             if let Some(rule) = rule
                 && !code.holds(at)

@@ -37,10 +37,19 @@ fn what_would_be_fetched_or_run_is_made_inert_and_stays_so() {
         "![Ref][]\n\n[ref]:\n  <https://evil.example/a>",
         "![ref]\n> [REF]: //evil.example/a",
         "![[https://evil.example/a.png]]",
+        // What is no link after all refers to a definition.
+        "![ref](not a link)\n\n[ref]: https://evil.example/a",
+        "![ref](\n\n[ref]: https://evil.example/a",
+        "![x][a\\]b]\n\n[a\\]b]: https://evil.example/a",
+        "![\u{1E9E}]\n\n[SS]: https://evil.example/a",
+        // The name of the member that it is the value of stands before it.
+        "text: [ref]: https://evil.example/a\n\n![x][ref]",
+        "text: > [ref]: javascript:alert(1)\n\n[ref]",
         "<img src=https://evil.example/a>",
         "<IMG\nalt='>' SRC = 'https://evil.example/a'>",
         "<img/src=\"&#104;ttps:&sol;/evil.example/a\"/>",
         "<img alt=\"x\"src=\"//evil.example/a\">",
+        "<img alt=\\\" src=https://evil.example/a>",
         "<img srcset='a.png 1x, https://evil.example/a 2x'>",
         "<source srcset=https://evil.example/a>",
         "<video poster=https://evil.example/a>",
@@ -60,7 +69,10 @@ fn what_would_be_fetched_or_run_is_made_inert_and_stays_so() {
         "<svg:script>x</svg:script>",
         "<svg/onload=alert(1)>",
         "<img src=x onerror = alert(1)>",
-        "<x a=\"b\"ONCLICK='y'>",
+        "<x a=\"b\"ONCLICK='y()'>",
+        "<x onclick=a=b> <x onclick=\"throw a\"> <x onclick='&#97;lert`1`'>",
+        "<svg><image><set attributeName=\"href\" to=\"https://evil.example/a\"/></image></svg>",
+        "<svg><image><animate attributeName='xlink:href' values='a;https://evil.example/a'/></image></svg>",
         "<iframe src=https://img.example.org/x>",
         "<iframe srcdoc='<p>'>",
         "<object data=x.swf>",
@@ -125,11 +137,43 @@ fn what_is_inert_already_is_left_alone() {
         "```html\n<script src=https://evil.example/a></script>\n```\n\nand `<iframe src=x>` too",
         "~~~\n![x](https://evil.example/a)\n~~~~\n",
         "<link rel=canonical href=https://ok.example/> <meta charset=utf-8> <object>",
+        "<user once=\"x\" one='1'/> <node online=\"true\"/> <Foo onChange={save} onUp=a.b>",
+        "<svg><animate attributeName=\"width\" values=\"1;2\" to='3'/></svg>",
         "the word javascript: is not a link; file:///tmp is a path; onclick = x",
         "[x](https://ok.example/a-very-long-title-of-a-page-that-goes-on-and-on-and-on-until-nobody-reads-it-any-more-and-then-some-more-words-follow)",
         "[x](https://ok.example/sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef)",
     ] {
         assert_eq!(inert(text), text);
+    }
+}
+
+#[test]
+fn what_is_made_inert_in_a_text_that_is_json_is_json_still() {
+    for text in [
+        "![a](https://evil.example/a.png)",
+        "[x](javascript:alert(1))",
+        "[r]: javascript:alert(1)",
+        "<script>alert(1)</script>",
+        "<img alt=\"x\" src=\"https://evil.example/a.png\">",
+        "<a href='javascript:alert(1)'>x</a> <a href=\"javascript:alert(1)\">x</a>",
+        "<meta http-equiv=\"refresh\" content=\"0;url=https://evil.example/\">",
+        "![a][r]\n\n[r]: https://evil.example/a",
+        "[x]\r\n\r\n[x]: javascript:alert(1)",
+    ] {
+        let json = serde_json::json!({ "body": text }).to_string();
+        // JSON of that JSON, too, as results have it that are told once more as text.
+        let twice = serde_json::json!([json]).to_string();
+        for text in [json, twice] {
+            let clean = inert(&text);
+            assert_ne!(clean, text);
+            let mut value: serde_json::Value = serde_json::from_str(&clean).expect("JSON");
+            if let Some(json) = value[0].as_str() {
+                value = serde_json::from_str(json).expect("JSON");
+            }
+            // What it holds is inert, too.
+            let body = value["body"].as_str().expect("a string");
+            assert_eq!(inert(body), body);
+        }
     }
 }
 
