@@ -145,7 +145,9 @@ fn judged(
             && name.as_bytes()[2].is_ascii_alphabetic();
         found = match value {
             None => continue,
-            Some(value) if handler && runs(value) => Some(Rule::Handler),
+            Some(value) if handler && (is_event(&name[2..], value) || runs(value)) => {
+                Some(Rule::Handler)
+            }
             Some(_) if frame && (is(&SOURCES) || is(&["srcdoc", "href"])) => Some(Rule::Frame),
             Some(_) if is(&["srcdoc"]) => Some(Rule::Frame),
             Some(value) if is(&SOURCES) => fetched(target::leads(value, Written::Html, hosts)),
@@ -239,6 +241,109 @@ fn quiet(name: &str) -> bool {
             | "role"
     ) || name.starts_with("data-")
         || name.starts_with("aria-")
+}
+
+/// What the names of events begin with that browsers know.
+const EVENTS: &[&str] = &[
+    "abort",
+    "activate",
+    "after",
+    "animation",
+    "appinstalled",
+    "auxclick",
+    "beforeunload",
+    "before",
+    "begin",
+    "blur",
+    "bounce",
+    "can",
+    "change",
+    "click",
+    "close",
+    "command",
+    "contentvis",
+    "context",
+    "control",
+    "copy",
+    "cuechange",
+    "cut",
+    "dblclick",
+    "deactivate",
+    "device",
+    "drag",
+    "drop",
+    "durationchange",
+    "emptied",
+    "end",
+    "error",
+    "filter",
+    "finish",
+    "focus",
+    "formdata",
+    "freeze",
+    "fullscreen",
+    "gesture",
+    "gotpointer",
+    "hashchange",
+    "help",
+    "input",
+    "invalid",
+    "key",
+    "language",
+    "layout",
+    "load",
+    "lostpointer",
+    "message",
+    "mouse",
+    "move",
+    "offline",
+    "online",
+    "orientation",
+    "page",
+    "paste",
+    "pause",
+    "play",
+    "pointer",
+    "popstate",
+    "progress",
+    "property",
+    "ratechange",
+    "readystate",
+    "rejection",
+    "repeat",
+    "reset",
+    "resize",
+    "scroll",
+    "search",
+    "securitypolicy",
+    "seek",
+    "select",
+    "slotchange",
+    "stalled",
+    "start",
+    "submit",
+    "suspend",
+    "timeupdate",
+    "toggle",
+    "touch",
+    "transition",
+    "unhandled",
+    "unload",
+    "volume",
+    "waiting",
+    "webkit",
+    "wheel",
+    "zoom",
+];
+
+/// Whether a browser knows this event. What stands in braces is no HTML, but a value in the source of a program: it does nothing
+/// as long as it only names something.
+fn is_event(name: &str, value: &str) -> bool {
+    let known = |event: &str| {
+        let begin = name.get(..event.len());
+        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(event))
+    };
+    !value.starts_with('{') && EVENTS.iter().any(|event| known(event))
 }
 
 /// Whether anything happens when this is run: something is called or set. A bare name, as in `online="true"`, does nothing.

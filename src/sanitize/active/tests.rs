@@ -69,7 +69,7 @@ fn what_would_be_fetched_or_run_is_made_inert_and_stays_so() {
         "<svg:script>x</svg:script>",
         "<svg/onload=alert(1)>",
         "<img src=x onerror = alert(1)>",
-        "<x a=\"b\"ONCLICK='y()'>",
+        "<x a=\"b\"ONCLICK='y'>",
         "<x onclick=a=b> <x onclick=\"throw a\"> <x onclick='&#97;lert`1`'>",
         "<svg><image><set attributeName=\"href\" to=\"https://evil.example/a\"/></image></svg>",
         "<svg><image><animate attributeName='xlink:href' values='a;https://evil.example/a'/></image></svg>",
