@@ -154,16 +154,15 @@ fn inspect(text: &str, survey: &Survey, hits: &mut Vec<Hit>) {
                 && let Some(found) = countries.mexican(bytes, place - 5, &mut seen.near)
             {
                 Some(found)
-            } else {
-                let found_row = (found.digits & bit != 0)
-                    .then(|| row(bytes, place + 1 - survey::DIGITS, countries, &mut seen))
-                    .flatten();
+            } else if found.digits & bit != 0
+                && let Some(found) = row(bytes, place + 1 - survey::DIGITS, countries, &mut seen)
+            {
+                Some(found)
+            } else if found.letters & bit != 0 {
                 // Both may come to their length in one place.
-                found_row.or_else(|| {
-                    (found.letters & bit != 0)
-                        .then(|| letters(bytes, place + 1 - survey::LETTERS, countries, &seen))
-                        .flatten()
-                })
+                letters(bytes, place + 1 - survey::LETTERS, countries, &seen)
+            } else {
+                None
             };
             if let Some((span, rule)) = span {
                 seen.taken = span.end;

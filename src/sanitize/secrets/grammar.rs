@@ -81,13 +81,29 @@ impl Scan<'_> {
         match before {
             b'>' => self.part_of_key(value),
             b'\n' => self.answer(value) || self.lines_of_ssh2(value),
-            b' ' => {
-                self.plain(value) || self.answer(value) || self.flagged(value) || self.sent(value)
-            }
+            b' ' => self.behind_a_blank(value),
             b'%' => self.user_of_share(value),
             b':' => self.set_for_user(value),
             b'=' | b'/' | b'.' | b'"' | b'`' | b'(' | b'[' | b'{' | b',' | b'\\' => false,
             _ => self.in_statement(value),
+        }
+    }
+
+    /// Behind a blank most values stand in a table or a sentence: what goes before it is looked at first.
+    fn behind_a_blank(&mut self, value: &Range<usize>) -> bool {
+        if self.text[value.start..].starts_with(b"-p") {
+            return self.flagged(value);
+        }
+        match value.start.checked_sub(2).map(|at| self.text[at]) {
+            // `AUTH PLAIN`
+            Some(b'n' | b'N') => self.plain(value),
+            // The last letters of flags.
+            Some(b'p' | b'a' | b'P' | b's') => self.flagged(value),
+            // `AUTH`, and who it is.
+            Some(b'H' | b't') => self.sent(value),
+            // The first of a line, perhaps behind what says whose it is.
+            Some(b'\n' | b' ' | b':' | b'>') => self.answer(value),
+            _ => false,
         }
     }
 
