@@ -239,6 +239,22 @@ const WHOLE: &[(&str, &str)] = &[
     ),
     ("node_address", "RPC=https://mainnet.infura.io/v3/|<h32>|\n"),
     (
+        "static_key_openvpn",
+        "<tls-auth>\n-----BEGIN OpenVPN Static key V1-----\n|<h32>\n<h32>\n<h32>\n<h32>\n<h32>\n<h32>\n<h32>\n<h32>\n<h32>\n<h32>\n<h32>\n<h32>\n<h32>\n<h32>\n<h32>\n<h32>|\n-----END OpenVPN Static key V1-----\n</tls-auth>\n",
+    ),
+    (
+        "key_json",
+        "{\"kty\":\"oct\",\"alg\":\"HS256\",\"k\":\"|<b43>|\"}",
+    ),
+    (
+        "key_json",
+        "{\n  \"kty\": \"OKP\",\n  \"crv\": \"Ed25519\",\n  \"d\": \"|<b43>|\",\n  \"x\": \"<b43>\"\n}",
+    ),
+    (
+        "key_json",
+        "{\"p\":\"|<b171>|\",\"kty\":\"RSA\",\"e\":\"AQAB\",\"n\":\"<b342>\"}",
+    ),
+    (
         "private_key_putty",
         "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nComment: me\nPublic-Lines: 2\n<s64>\n<s20>\nPrivate-Lines: 1\n|<s64>\n<s12>|\nPrivate-MAC: <h64>\n",
     ),
@@ -387,6 +403,15 @@ const LOOKS: &[(&str, &str)] = &[
         "key_of_code",
         "(\"-----BEGIN PRIVATE KEY-----\\n\")\n .append(Base64.getEncoder().encodeToString(storeKey.getEncoded()))\n .append(\"-----END PRIVATE KEY-----\")",
     ),
+    (
+        "public_key",
+        "{\"keys\":[{\"kty\":\"EC\",\"kid\":\"<b43>\",\"x\":\"<b43>\",\"y\":\"<b43>\"},{\"kty\":\"RSA\",\"e\":\"AQAB\",\"n\":\"<b342>\"}]}",
+    ),
+    (
+        "public_key",
+        "untrusted comment: minisign public key <u16>\nRWR<s53>\n",
+    ),
+    ("build", "cache/<h32>.<a16>.o and <h32>.<l16>"),
     (
         "public_key",
         "<DSAKeyValue><P><s86>==</P><Q><s27>=</Q><G><s86>==</G></DSAKeyValue>",

@@ -80,7 +80,6 @@ impl Scan<'_> {
             b"on" if text[at] == b':' => self.authorization(at, end),
             b"th" => self.registry(at, end),
             b"nd" if text[at] == b':' => self.manifest(at, end),
-            [_, b'd'] if end < at && matches!(text[end - 2], b'"' | b'\'') => self.json_web_key(at),
             _ if flagged && end == at && text[at] == b':' => self.user_of_curl(at),
             _ => {}
         }
@@ -242,21 +241,6 @@ impl Scan<'_> {
             };
             let rule = &self.names.basic;
             self.hit(value, class, rule);
-        }
-    }
-
-    /// `"d": "..."` of a private key in JSON.
-    fn json_web_key(&mut self, at: usize) {
-        let Some((value, true)) = self.value_within(at, 1024) else {
-            return;
-        };
-        let bytes = &self.text[value.clone()];
-        let around = &self.text[at.saturating_sub(1200)..(value.end + 1200).min(self.text.len())];
-        looked(bytes.len());
-        let encoded = bytes.len() >= 40 && bytes.iter().all(|byte| is_token(*byte));
-        if encoded && plausible(bytes) && holds(around, b"\"kty\"") {
-            let rule = &self.names.private_key;
-            self.hit(value, Class::Secret, rule);
         }
     }
 

@@ -24,6 +24,9 @@ const PART: usize = 1 << 13;
 const CALL: usize = 160;
 const ROW: usize = 24;
 
+/// The label of a key of OpenVPN.
+const STATIC: &[u8] = b"OpenVPN Static key V1";
+
 /// First parts that begin with the name of an algorithm, a type or a key.
 const HEADS: [&[u8]; 3] = [b"eyJhbGciOi", b"eyJ0eXAiOi", b"eyJraWQiOi"];
 
@@ -42,7 +45,7 @@ pub(super) struct Marks {
     lines: Next,
     ends: [Next; 2],
     lined: Next,
-    /// For keys in either form: what one is made of is not forgotten for the other.
+    /// For keys of PuTTY and others: what one is made of is not forgotten for the other.
     made: [Made; 2],
 }
 
@@ -85,7 +88,25 @@ impl Default for Made {
     }
 }
 
+/// What the body of a key is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Base64,
+    /// Base64 in a file of PuTTY.
+    Putty,
+    /// Hexadecimal digits: a key that both sides of a tunnel have.
+    Hex,
+}
+
 impl Made {
+    /// How many hexadecimal digits are among the letters and digits.
+    fn hexadecimal(&self) -> usize {
+        let digits = (b'0'..=b'9').chain(b'a'..=b'f').chain(b'A'..=b'F');
+        digits
+            .map(|byte| self.counts[usize::from(byte)] as usize)
+            .sum()
+    }
+
     fn of(&mut self, text: &[u8], span: Range<usize>) -> &Self {
         if span.start < self.span.start || span.start >= self.span.end || span.end < self.span.end {
             *self = Self::default();
@@ -144,12 +165,9 @@ impl Scan<'_> {
             return;
         };
         let name = label[..dashes].trim_ascii();
-        let private = [
-            &b"PRIVATE KEY"[..],
-            b"PRIVATE KEY BLOCK",
-            b"OpenVPN Static key V1",
-        ];
-        if !private.iter().any(|known| name.ends_with(known))
+        let shared = name == STATIC;
+        let private = [&b"PRIVATE KEY"[..], b"PRIVATE KEY BLOCK"];
+        if !(shared || private.iter().any(|known| name.ends_with(known)))
             || !label[dashes..].starts_with(b"-----")
             || self.is_taken(at)
         {
@@ -167,7 +185,7 @@ impl Scan<'_> {
             // Cut off: as far as it looks like a key.
             marks.body.after(text, start, not_body).min(limit)
         };
-        self.key(0, start..end);
+        self.key(if shared { Form::Hex } else { Form::Base64 }, start..end);
     }
 
     /// Whether a key in the form of PuTTY begins at `at`.
@@ -202,16 +220,22 @@ impl Scan<'_> {
         } else {
             marks.lined.after(text, body, not_body).min(limit)
         };
-        self.key(1, body..end)
+        self.key(Form::Putty, body..end)
     }
 
-    /// Takes the body of a key in the first form or the second, where it is one.
-    fn key(&mut self, form: usize, span: Range<usize>) -> bool {
-        let made = self.marks.made[form].of(self.text, span.clone());
-        // The shortest in the second form is of Ed25519, and is not as long as any in the first.
-        let least = if form == 1 { 40 } else { 60 };
+    /// Takes the body of a key of this form, where it is one.
+    fn key(&mut self, form: Form, span: Range<usize>) -> bool {
+        let made = self.marks.made[usize::from(form == Form::Putty)].of(self.text, span.clone());
+        // The shortest of PuTTY is of Ed25519, and is not as long as any in the other forms.
+        let least = if form == Form::Putty { 40 } else { 60 };
+        let drawn = if form == Form::Hex {
+            // All but the escapes of line breaks.
+            made.distinct >= 10 && made.hexadecimal() * 8 >= made.letters * 7
+        } else {
+            made.distinct >= 20
+        };
         if made.letters < least
-            || made.distinct < 20
+            || !drawn
             || made.letters * 2 < span.len()
             || is_code(&self.text[span.clone()])
         {
@@ -374,5 +398,24 @@ mod tests {
         let body = body().repeat(2);
         let told = strong(&block(&format!("\\n\" +\n \"{body}\\n")));
         assert!(told.len() == 1 && told[0].contains(&body), "{told:?}");
+    }
+
+    #[test]
+    fn a_static_key_of_openvpn_is_hexadecimal_digits_in_lines() {
+        let line = ["9f86d081884c7d65", "9a2feaa0c55ad015"].concat();
+        for joint in ["\n", "\\n", "\r\n"] {
+            let lines = vec![line.as_str(); 16].join(joint);
+            let block = |label: &str, lines: &str| {
+                format!("-----BEGIN {label}-----{joint}{lines}{joint}-----END {label}-----{joint}")
+            };
+            let label = "OpenVPN Static key V1";
+            let text = block(label, &lines);
+            assert_eq!(strong(&text), [lines.as_str()], "{text}");
+            assert_eq!(strong(&block("OpenVPN tls-crypt", &lines)), [""; 0]);
+            let words = lines.replace(&line, "here stand sixteen lines of hex!");
+            assert_eq!(strong(&block(label, &words)), [""; 0]);
+            let zeros = lines.replace(&line, &"0".repeat(32));
+            assert_eq!(strong(&block(label, &zeros)), [""; 0]);
+        }
     }
 }

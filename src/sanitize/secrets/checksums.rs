@@ -11,6 +11,8 @@ pub(super) enum Proof {
     Crc16,
     /// The beginning of a digest of all before it, in base 58.
     Base58,
+    /// No checksum: behind the last dot are letters of both cases and digits, as in no digest and in no name.
+    Mixed,
 }
 
 impl Proof {
@@ -19,6 +21,7 @@ impl Proof {
         match name {
             "crc16" => Some(Self::Crc16),
             "base58" => Some(Self::Base58),
+            "mixed" => Some(Self::Mixed),
             _ => None,
         }
     }
@@ -27,8 +30,21 @@ impl Proof {
         match self {
             Self::Crc16 => crc16_holds(token),
             Self::Base58 => base58_holds(token),
+            Self::Mixed => is_mixed(token),
         }
     }
+}
+
+/// Whether letters of both cases and digits stand behind the last dot.
+fn is_mixed(token: &[u8]) -> bool {
+    let last = token.iter().rev().take_while(|byte| **byte != b'.');
+    let (mut lower, mut upper, mut digits) = (false, false, false);
+    for byte in last {
+        lower |= byte.is_ascii_lowercase();
+        upper |= byte.is_ascii_uppercase();
+        digits |= byte.is_ascii_digit();
+    }
+    lower && upper && digits
 }
 
 /// Whether the last two of 35 bytes in base 32 are the CRC-16 (XMODEM) of the others, the lower one first.

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::{
     names::{is_number, letters, low, name_before, operator, quoted},
     plausible::{holds, is_wordy, plausible, random},
-    rules::{Rules, Word},
+    rules::{Rules, Token, Word},
     scan::{Scan, is_token},
     section::owner,
     service::names_a_service,
@@ -267,6 +267,23 @@ impl Scan<'_> {
             }
         }
         true
+    }
+}
+
+impl Scan<'_> {
+    /// Whether a word stands before `at` with which the value of a context is this token.
+    pub(super) fn is_named_near(&self, at: usize, token: &Token) -> bool {
+        let rules = self.rules;
+        let said = rules.said(self.text, at.saturating_sub(BACK)..at);
+        said.vendors
+            .iter()
+            .flatten()
+            .any(|word| match &rules.meanings[usize::from(*word)] {
+                Word::Vendor(contexts, _) => contexts
+                    .iter()
+                    .any(|context| rules.contexts[usize::from(*context)].name == token.name),
+                Word::Secret | Word::Harmless | Word::Id => false,
+            })
     }
 }
 

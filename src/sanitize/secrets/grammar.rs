@@ -84,7 +84,9 @@ impl Scan<'_> {
             b' ' => self.behind_a_blank(value),
             b'%' => self.user_of_share(value),
             b':' => self.set_for_user(value),
-            b'=' | b'/' | b'.' | b'"' | b'`' | b'(' | b'[' | b'{' | b',' | b'\\' => false,
+            b'"' => self.json_web_key(value),
+            b'\'' => self.json_web_key(value) || self.in_statement(value),
+            b'=' | b'/' | b'.' | b'`' | b'(' | b'[' | b'{' | b',' | b'\\' => false,
             _ => self.in_statement(value),
         }
     }

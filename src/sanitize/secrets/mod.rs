@@ -18,6 +18,7 @@ mod context;
 mod grammar;
 mod manifest;
 mod names;
+mod object;
 mod pattern;
 mod plausible;
 mod prefixed;

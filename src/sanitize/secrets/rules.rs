@@ -28,6 +28,8 @@ pub(super) struct Token {
     pub(super) checked: bool,
     /// What follows the beginning is not judged.
     pub(super) raw: bool,
+    /// Others have its form: without a word of the context of its name near it, of low confidence.
+    pub(super) near: bool,
     /// What it must hold true of itself.
     pub(super) proof: Option<Proof>,
 }
@@ -296,6 +298,7 @@ impl Rules {
                     low: has("low"),
                     checked: has("crc"),
                     raw: has("raw"),
+                    near: has("near"),
                     proof: rest.split_whitespace().find_map(Proof::named),
                 });
             }

@@ -11,6 +11,7 @@ use super::{
     checksums::checksum_holds,
     context::{Valued, WORD},
     grammar::SECURE,
+    object::Object,
     plausible::{plausible, within_base64},
     rules::{Rules, Token},
     run::{self, Run, is_uuid},
@@ -42,6 +43,7 @@ pub(super) struct Scan<'a> {
     pub(super) marks: Marks,
     pub(super) parts: Parts,
     pub(super) valued: Valued,
+    pub(super) object: Object,
     /// A stretch in which no value without quotes ends.
     pub(super) bare: Range<usize>,
 }
@@ -69,6 +71,7 @@ impl<'a> Scan<'a> {
             marks: Marks::default(),
             parts: Parts::default(),
             valued: Valued::default(),
+            object: Object::default(),
             bare: 0..0,
         };
         for found in &survey.secrets {
@@ -301,6 +304,13 @@ impl<'a> Scan<'a> {
         if within_base64(self.text, at, end) {
             return false;
         }
+        if token.near && !self.is_named_near(at, token) {
+            // A closer look may still tell whose it is.
+            if !is_in_path(self.text, at, end) {
+                self.hit(at..end, Class::WeakSecret, &token.name);
+            }
+            return false;
+        }
         self.hit(at..end, class, &token.name);
         true
     }
@@ -424,6 +434,13 @@ impl Default for Inert {
     }
 }
 
+/// Whether it is a piece of the name of a file or a host: two digests with a dot between are, where builds are kept.
+fn is_in_path(text: &[u8], start: usize, end: usize) -> bool {
+    let before = start.checked_sub(1).map_or(b' ', |at| text[at]);
+    let behind = text.get(end + 1).is_some_and(u8::is_ascii_alphanumeric);
+    matches!(before, b'/' | b'.' | b'-' | b'_') || text.get(end) == Some(&b'.') && behind
+}
+
 /// Of what class a token is that has its form, if it is one.
 fn judged(token: &Token, bytes: &[u8]) -> Option<Class> {
     let value = &bytes[token.pattern.prefix().min(bytes.len())..];
@@ -502,7 +519,7 @@ const fn is_joint(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::tests::{body, strong},
+        super::tests::{body, strong, told},
         *,
     };
 
@@ -564,5 +581,77 @@ mod tests {
         ] {
             assert!(!known.is(text.first_chunk().unwrap(), count), "{text:?}");
         }
+    }
+
+    #[test]
+    fn secret_keys_that_files_are_signed_with_are_told_and_public_ones_are_not() {
+        let drawn = body().repeat(6);
+        for (begins, length) in [
+            (["RWRTY", "0Iy"], 203),
+            (["RWQAA", "EIy"], 203),
+            (["RWR", "CSwAAACo"], 128),
+        ] {
+            let key = format!("{}{}=", begins.concat(), &drawn[..length]);
+            for text in [
+                format!("untrusted comment: minisign encrypted secret key\n{key}\n"),
+                format!("{{\"key\":\"untrusted comment: a\\n{key}\\n\"}}"),
+                format!("MINISIGN={key}"),
+            ] {
+                assert_eq!(strong(&text), [key.as_str()], "{text}");
+            }
+            let longer = format!("x\n{}{}=", begins.concat(), &drawn[..length + 4]);
+            assert_eq!(strong(&longer), [""; 0], "{longer}");
+        }
+        let public = format!("untrusted comment: public key\nRWRT{}\n", &drawn[..52]);
+        assert_eq!(strong(&public), [""; 0], "{public}");
+    }
+
+    #[test]
+    fn a_key_of_authress_is_told_whatever_the_length_of_its_names() {
+        let key = ["MC4CAQAwBQ", "YDK2VwBCIE", "I", &body(), "k3/q9Zt"].concat();
+        for (client, part, account) in [
+            ("k3vq9ztlw1xc7rb2", "ab1c", "q7n2x9k4mt3w5z"),
+            ("k3Vq9ZtLw1Xc7Rb2NhYs", "cMzn", "v8k2m5"),
+            ("001", "ab12", "7e1f09"),
+        ] {
+            let token = format!("sc_{client}.{part}.acc-{account}.{key}");
+            for text in [
+                format!("AUTHRESS_KEY={token}\n"),
+                format!("\"accessKey\": \"{token}\""),
+                format!("the key {token} of ours"),
+            ] {
+                assert_eq!(strong(&text), [token.as_str()], "{text}");
+            }
+            let other = format!("see sc_{client}.{part}.acc-{account}.com");
+            assert_eq!(strong(&other), [""; 0], "{other}");
+        }
+    }
+
+    #[test]
+    fn what_others_have_the_form_of_is_told_where_it_says_whose_it_is() {
+        let key = format!("{}.{}", "9f86d081884c7d65".repeat(2), &body()[..16]);
+        for text in [
+            format!("export ZHIPUAI_API_KEY={key}"),
+            format!("zhipuai.api_key = \"{key}\""),
+            format!("client of ChatGLM: connect('{key}')"),
+            format!("# bigmodel.cn, the new one is {key}, please"),
+            format!("QUIXARA_API_KEY={key}"),
+        ] {
+            assert_eq!(strong(&text), [key.as_str()], "{text}");
+        }
+        let bare = told(&format!("the new one is {key}, please"));
+        let marked = matches!(&bare[..], [(Class::WeakSecret, _, found)] if *found == key);
+        assert!(marked, "{bare:?}");
+        for text in [
+            format!("/assets/{key}.js"),
+            format!("glm {}.{}", &key[..32], "k3vq9ztlw1xc7rb2"),
+            format!("see {key}x"),
+        ] {
+            assert_eq!(told(&text), [], "{text}");
+        }
+        let besttime = format!("pri_{}", &key[..32]);
+        let text = format!("besttime: private = \"{besttime}\"");
+        assert_eq!(strong(&text), [besttime.as_str()]);
+        assert_eq!(strong(&format!("the key {besttime}")), [""; 0]);
     }
 }
