@@ -127,31 +127,8 @@ fn inspect(text: &str, survey: &Survey, hits: &mut Vec<Hit>) {
     for found in &survey.numbers {
         for place in places(found.at, found.digits | found.letters | found.heads) {
             let bit = 1 << (place - found.at);
-            let headed = found.heads & bit != 0;
-            // Before two of the letters two others stand, or none.
-            let four = headed && place >= 5 && bytes[place - 4].is_ascii_alphabetic();
-            let head = headed && !four && iban::is_country(&bytes[place - 3..]);
-            if head {
-                seen.head = place - 3 + iban::BACK;
-            }
-            let account = if head && place - 3 >= seen.taken {
-                iban::grouped(bytes, place - 3)
-            } else {
-                None
-            };
-            // Of what begins so few end so.
-            let last = bytes.get(place + 5).copied().unwrap_or_default();
-            let british = headed && !four && matches!(last, b'A'..=b'D') && place - 3 >= seen.taken;
-            let day = bytes.get(place + 4).is_some_and(u8::is_ascii_digit);
-            let mexican = four && day && place - 5 >= seen.taken;
-            let span = if let Some(span) = account {
-                Some((span, IBAN.clone()))
-            } else if british
-                && let Some(found) = countries.british(bytes, place - 3, &mut seen.near)
-            {
-                Some(found)
-            } else if mexican
-                && let Some(found) = countries.mexican(bytes, place - 5, &mut seen.near)
+            let span = if found.heads & bit != 0
+                && let Some(found) = headed(bytes, place, countries, &mut seen)
             {
                 Some(found)
             } else if found.digits & bit != 0
@@ -190,6 +167,34 @@ fn inspect(text: &str, survey: &Survey, hits: &mut Vec<Hit>) {
     if hits.len() > rows {
         hits[first..].sort_by_key(|hit| hit.span.start);
     }
+}
+
+/// What begins with two letters or four, and two digits of which the second stands at `place`.
+#[inline(never)]
+fn headed(text: &[u8], place: usize, countries: &Countries, seen: &mut Seen) -> Option<Found> {
+    // Before two of the letters two others stand, or none.
+    if place >= 5 && text[place - 4].is_ascii_alphabetic() {
+        let day = text.get(place + 4).is_some_and(u8::is_ascii_digit);
+        let fresh = place - 5 >= seen.taken;
+        return (day && fresh)
+            .then(|| countries.mexican(text, place - 5, &mut seen.near))
+            .flatten();
+    }
+    let start = place - 3;
+    if iban::is_country(&text[start..]) {
+        seen.head = start + iban::BACK;
+        if start >= seen.taken
+            && let Some(span) = iban::grouped(text, start)
+        {
+            return Some((span, IBAN.clone()));
+        }
+    }
+    // Of what begins so few end so.
+    let last = text.get(place + 5).copied().unwrap_or_default();
+    if matches!(last, b'A'..=b'D') && start >= seen.taken {
+        return countries.british(text, start, &mut seen.near);
+    }
+    None
 }
 
 /// What has been seen of a text.
