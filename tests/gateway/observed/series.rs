@@ -14,12 +14,17 @@ use opentelemetry_sdk::trace::{
 use regex::Regex;
 use serde_json::Value;
 use usher::{
+    fetch::Address,
     metrics::{
         Operation, Refusal, RuleLabels, Side, calls, instruments,
         state::{self, AuditMoment, Moment, RuleMoment, SinkMoment, UpstreamMoment},
     },
     protocol::UpstreamId,
-    telemetry::{Telemetry, spec::TelemetrySpec},
+    spans::About,
+    telemetry::{
+        Telemetry,
+        spec::{OtlpSpec, Protocol, TelemetrySpec},
+    },
 };
 
 use super::*;
@@ -108,9 +113,11 @@ fn what_a_sink_of_records_never_got_is_counted_by_why() {
     }
 }
 
-#[test]
-fn every_metric_and_label_that_the_board_and_the_alerts_name_is_in_the_exposition() {
-    let there = exposition();
+#[tokio::test(flavor = "multi_thread")]
+async fn every_metric_and_label_that_the_board_and_the_alerts_name_is_in_the_exposition() {
+    let mut texts = expositions();
+    texts.push(of_lost_spans().await);
+    let there = named_and_labelled(texts);
     let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
     let board = fs::read_to_string(deploy.join("grafana/usher.json")).unwrap();
     let board: Value = serde_json::from_str(&board).unwrap();
@@ -162,8 +169,53 @@ fn every_metric_and_label_that_the_board_and_the_alerts_name_is_in_the_expositio
     }
 }
 
-/// Every metric that there can be, with the labels that it has.
-fn exposition() -> BTreeMap<String, BTreeSet<String>> {
+/// What is said when nobody takes spans.
+async fn of_lost_spans() -> Vec<u8> {
+    // Bound and never listened at: whoever dials it is refused.
+    let nobody = tokio::net::TcpSocket::new_v4().unwrap();
+    nobody.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = format!("http://{}", nobody.local_addr().unwrap());
+    let telemetry = Telemetry::new(&TelemetrySpec {
+        otlp: Some(OtlpSpec {
+            address: Address::configured(&address, false).unwrap(),
+            protocol: Protocol::HttpProtobuf,
+            headers: Vec::new(),
+            ca: None,
+            interval: std::time::Duration::from_secs(3_600),
+            sample: 1.0,
+        }),
+        ..TelemetrySpec::default()
+    });
+    let telemetry = telemetry.unwrap();
+    let about = About {
+        method: "tools/list",
+        ..About::default()
+    };
+    // As many as are sent at once, and some.
+    for _ in 0..1_000 {
+        telemetry
+            .spans()
+            .served(&about, None)
+            .unwrap()
+            .end(None, None);
+    }
+    let said = async {
+        loop {
+            let text = telemetry.metrics_text();
+            if String::from_utf8_lossy(&text).contains("otel_sdk_exporter_span_exported_total{") {
+                return text;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    let patience = std::time::Duration::from_secs(30);
+    tokio::time::timeout(patience, said)
+        .await
+        .expect("they are counted")
+}
+
+/// What is said of everything else that there can be.
+fn expositions() -> Vec<Vec<u8>> {
     let mut texts = vec![metered().metrics_text()];
     let upstream = UpstreamId::parse("x").unwrap();
     for error in [None, Some("timeout")] {
@@ -231,6 +283,11 @@ fn exposition() -> BTreeMap<String, BTreeSet<String>> {
         })
     });
     texts.push(held.metrics_text());
+    texts
+}
+
+/// Every metric in these, with the labels that it has.
+fn named_and_labelled(texts: Vec<Vec<u8>>) -> BTreeMap<String, BTreeSet<String>> {
     let line = Regex::new(r"^([a-z_]+)(?:\{(.*)\})? \S+$").unwrap();
     let label = Regex::new(r#"([a-z_]+)=""#).unwrap();
     let mut there: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
