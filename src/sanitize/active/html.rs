@@ -3,6 +3,8 @@
 //! Guarantees: names and attributes are split as HTML splits them, with any quoting, case and separator. Deliberately absent:
 //! the tree; a tag counts wherever it stands, so that no context can be made up in which it does not.
 
+use std::borrow::Cow;
+
 use super::{
     Rule,
     target::{self, Hosts, Leads, Written},
@@ -62,7 +64,7 @@ const DRAWN: [&str; 8] = [
     "textpath",
     "mpath",
 ];
-/// Elements that give other values to an attribute of the one around them: of all that it may be, those of links lead away.
+/// Elements that give other values to an attribute of the one around them, be it what is fetched or where a link leads.
 const ANIMATED: [&str; 2] = ["set", "animate"];
 /// What a `link` is for, where nothing is fetched.
 const UNFETCHED: [&str; 9] = [
@@ -155,9 +157,7 @@ fn judged(
                 .split([',', ' ', '\t', '\n', '\r'])
                 .find_map(|source| fetched(target::leads(source, Written::Html, hosts))),
             Some(_) if element(&["base"]) && is(&["href"]) => Some(Rule::Base),
-            Some(value) if animated && is(&["to", "from", "by", "values"]) => value
-                .split(';')
-                .find_map(|value| fetched(target::leads(value, Written::Html, hosts))),
+            Some(value) if animated && is(&["to", "from", "by", "values"]) => given(value, hosts),
             Some(value) if is(&LINKS) => {
                 let leads = target::leads(value, Written::Html, hosts);
                 linked |= leads == Leads::Away;
@@ -353,6 +353,21 @@ fn runs(handler: &str) -> bool {
             || matches!(byte, b'_' | b'.' | b':' | b'/' | b'%' | b'#' | b'{' | b'}')
     };
     !handler.bytes().all(idle)
+}
+
+/// What the values that an animation gives to an attribute make of its tag. To which is not asked, so that each is a source and a
+/// link. What parts them ends entities, too, which are read before.
+fn given(values: &str, hosts: &Hosts) -> Option<Rule> {
+    let values: Cow<'_, str> = match values.contains('&') {
+        true => target::decoded(values, Written::Html).collect(),
+        false => values.into(),
+    };
+    let mut values = values.split(';');
+    values.find_map(|value| {
+        let leads = target::leads(value, Written::Html, hosts);
+        let drawing = leads == Leads::Drawing;
+        fetched(leads).or(drawing.then_some(Rule::Link))
+    })
 }
 
 /// What a source that is fetched at once makes of its tag.

@@ -80,8 +80,11 @@ impl<'t> Markdown<'t> {
 
     /// Judges the definition whose `]:` stands at `at`, if it is one.
     pub(super) fn definition(&self, at: usize, budget: &mut usize) -> Option<Rule> {
-        let rule = self.leads_to(self.text.get(at + 2..)?, budget)?;
-        label_before(self.text, at).map(|_| rule)
+        let rest = self.text.get(at + 2..)?;
+        let rule = self.leads_to(rest, budget)?;
+        // A word with a colon, as logs have it, is a scheme with nothing behind it.
+        let word = destination(rest, LONGEST).ends_with(':');
+        label_before(self.text, at).filter(|_| !word).map(|_| rule)
     }
 
     fn leads_to(&self, rest: &str, budget: &mut usize) -> Option<Rule> {
@@ -251,22 +254,37 @@ fn label_before(text: &str, at: usize) -> Option<&str> {
     if bytes[open] != b'[' {
         return None;
     }
-    let line = bytes[open.saturating_sub(LABEL)..open]
-        .iter()
-        .rev()
-        .take_while(|byte| **byte != b'\n' && **byte != b'\r');
-    let mut before = line.skip_while(|byte| {
+    let line = &bytes[open.saturating_sub(LABEL)..open];
+    let feed = memchr::memrchr2(b'\n', b'\r', line);
+    let line = &line[feed.map_or(0, |feed| feed + 1)..];
+    let before = &line[..line.len() - marks(line)];
+    let alone = match before {
+        [] | [.., b'"'] | [.., b'\\', b'n' | b'r' | b't'] => true,
+        [name @ .., b':'] => {
+            let between = &line[before.len()..];
+            between.starts_with(b" ") && !between.iter().any(u8::is_ascii_digit) && is_name(name)
+        }
+        _ => false,
+    };
+    alone.then(|| text.get(open + 1..at)).flatten()
+}
+
+/// How many bytes at the end of this piece of a line are the marks of quotes and lists, and blanks.
+fn marks(line: &[u8]) -> usize {
+    let mark = |byte: &&u8| {
         matches!(
             byte,
             b' ' | b'\t' | b'>' | b'*' | b'+' | b'-' | b'.' | b')' | b'0'..=b'9'
         )
-    });
-    let alone = match (before.next(), before.next()) {
-        (None | Some(b':' | b'"'), _) => true,
-        (Some(last), Some(b'\\')) => matches!(last, b'n' | b'r' | b't'),
-        _ => false,
     };
-    alone.then(|| text.get(open + 1..at)).flatten()
+    line.iter().rev().take_while(mark).count()
+}
+
+/// Whether what ends here is the name of a value, and no time of day nor what else a line of a log begins with.
+fn is_name(line: &[u8]) -> bool {
+    let from = memchr::memrchr(b':', line).map_or(0, |colon| colon + 1);
+    let name = line[from..].trim_ascii_start();
+    !name.is_empty() && !name[0].is_ascii_digit() && !name.contains(&b'=')
 }
 
 /// Whether a backslash takes away the meaning of what stands at `at`.

@@ -74,7 +74,7 @@ const TRIALS: [u32; 22] = [
 ];
 
 /// Says that a card is meant.
-const WORDS: [&[u8]; 49] = [
+const WORDS: [&[u8]; 47] = [
     b"card",
     b"visa",
     b"master",
@@ -106,8 +106,6 @@ const WORDS: [&[u8]; 49] = [
     b"\xe3\x82\xab\xe3\x83\xbc\xe3\x83\x89", // the word in Japanese, Chinese and Korean
     b"\xe5\x8d\xa1",
     b"\xec\xb9\xb4\xeb\x93\x9c",
-    b"karta",
-    b"karty",
     b"kart\xc4\x99", // Polish
     b"kart\xc4\x85",
     b"kartu",
@@ -126,7 +124,13 @@ const WORDS: [&[u8]; 49] = [
     b"\xe0\xa4\x95\xe0\xa4\xbe\xe0\xa4\xb0\xe0\xa5\x8d\xe0\xa4\xa1", // Hindi
 ];
 
-static SAYS: LazyLock<Words> = LazyLock::new(|| Words::of(WORDS.iter().map(|word| (*word, 0))));
+/// The same, but where they stand inside of another word, as in the name of a city.
+const WHOLE: [&[u8]; 2] = [b"karta", b"karty"];
+
+static SAYS: LazyLock<Words> = LazyLock::new(|| {
+    let words = WORDS.iter().map(|word| (*word, 0));
+    Words::of(words.chain(WHOLE.iter().map(|word| (*word, 1))))
+});
 
 /// How cards are grouped.
 const GROUPED: [&[usize]; 12] = [
@@ -449,13 +453,16 @@ fn says_card(text: &[u8], span: &Range<usize>) -> bool {
     let to = (span.end + 32).min(text.len());
     let says = |piece: &[u8]| {
         let mut said = false;
-        SAYS.each(piece, |found, _| {
+        SAYS.each(piece, |found, whole| {
             let small = |at: Option<usize>| {
                 at.and_then(|at| piece.get(at))
                     .is_some_and(u8::is_ascii_lowercase)
             };
-            said |=
-                found.len() > 3 || (!small(found.start.checked_sub(1)) && !small(Some(found.end)));
+            let begins = || !small(found.start.checked_sub(1));
+            said |= match found.len() {
+                4.. => whole == 0 || begins(),
+                _ => begins() && !small(Some(found.end)),
+            };
         });
         said
     };

@@ -34,18 +34,31 @@ pub(super) fn beneath(text: &[u8], above: &Range<usize>, start: usize) -> bool {
         None if from == 0 => before,
         None => return false,
     };
-    column(first).is_some_and(|place| column(&between[feed + 1..]) == Some(place))
+    // The first column is told by what is behind it.
+    let first_ends = between.iter().find(|byte| !is_outside(byte));
+    column(first).is_some_and(|place| {
+        column(&between[feed + 1..]) == Some(place)
+            && (place.1 > 0 || first_ends.is_some_and(|byte| *byte == b'\n' || is_joint(*byte)))
+    })
 }
 
 /// What parts the columns, and how many stand before the one that begins behind this piece of a line.
 fn column(line: &[u8]) -> Option<(u8, usize)> {
-    let outside = |byte: &u8| matches!(byte, b' ' | b'"' | b'\'');
-    let Some(last) = line.iter().rev().find(|byte| !outside(byte)) else {
+    let Some(last) = line.iter().rev().find(|byte| !is_outside(byte)) else {
         return Some((b' ', 0));
     };
-    let parts = matches!(last, b',' | b';' | b'\t' | b'|');
     let count = || line.iter().filter(|byte| *byte == last).count();
-    parts.then(|| (*last, count()))
+    is_joint(*last).then(|| (*last, count()))
+}
+
+/// Whether it parts columns.
+const fn is_joint(byte: u8) -> bool {
+    matches!(byte, b',' | b';' | b'\t' | b'|')
+}
+
+/// Whether it may stand around what is in a column.
+const fn is_outside(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\r' | b'"' | b'\'')
 }
 
 #[cfg(test)]
@@ -76,6 +89,11 @@ mod tests {
                 "1060000062\t{n}\n",
                 "5260001246\t{n}\n",
             ],
+            [
+                "{n}\t1234563218\r\n",
+                "{n}\t1060000062\r\n",
+                "{n}\t5260001246\r\n",
+            ],
         ] {
             let rows = rows.concat().replace("{n}", name);
             assert_eq!(names(&format!("nip\n{rows}")), ["pl_nip"; 3], "{rows}");
@@ -86,6 +104,7 @@ mod tests {
             "nip,{n},1234563218\n{n},{n},{n},1060000062",
             "nip,1234563218,{n},{n},1060000062",
             "nip is 1234563218\n{n} and so is 1060000062",
+            "nip\n1234563218 is of {n}\n1060000062 is of another",
             "nip,{n}\n1,1234563218,{n},{n}\n1,1060000063",
         ] {
             let rows = rows.replace("{n}", name);

@@ -50,13 +50,15 @@ pub(super) const FURTHER: &[Rule] = &[
         &[],
         &["nit", "identificaci\u{f3}n tributaria"],
         |d| {
+            // The first four are of a town or a country: they are no year of these.
+            let place = matches!(d[0], 0 | 1 | 9);
             let old = (d[10], d[11], d[12]) <= (1, 0, 0);
             let check = if old {
                 weighed(d, &[14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2]) % 11 % 10
             } else {
                 (11 - weighed(d, &[2, 7, 6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11) % 11 % 10
             };
-            check == i32::from(d[13])
+            place && check == i32::from(d[13])
         },
     ),
 ];

@@ -44,6 +44,8 @@ struct Set<const N: usize> {
 struct Word {
     bytes: &'static [u8],
     whose: u8,
+    /// Whether it counts only as it is written: an abbreviation that is a word in small letters.
+    exact: bool,
     /// Its first eight bytes in either case, and which bits of those are known.
     first: u64,
     known: u64,
@@ -53,7 +55,7 @@ struct Word {
 const EITHER: u64 = u64::from_le_bytes([31; 8]);
 
 impl Words {
-    /// Words of two bytes or more, and whose they are.
+    /// Words of two bytes or more, and whose they are. Those in capitals only are not looked for in small letters.
     pub(super) fn of(words: impl IntoIterator<Item = (&'static [u8], u8)>) -> Self {
         let words = words.into_iter().map(|(bytes, whose)| {
             let length = bytes.len().min(8) as u32;
@@ -61,6 +63,7 @@ impl Words {
             Word {
                 bytes,
                 whose,
+                exact: bytes.iter().all(u8::is_ascii_uppercase),
                 first: eight(bytes) & known,
                 known,
             }
@@ -145,7 +148,11 @@ impl<const N: usize> Set<N> {
             }
             let end = start + word.bytes.len();
             let here = piece.get(start..end);
-            if here.is_some_and(|here| here.eq_ignore_ascii_case(word.bytes)) {
+            let same = |here: &[u8]| match word.exact {
+                true => here == word.bytes,
+                false => here.eq_ignore_ascii_case(word.bytes),
+            };
+            if here.is_some_and(same) {
                 told(start..end, word.whose);
             }
         }
@@ -168,9 +175,10 @@ mod tests {
 
     use super::*;
 
-    const ALL: [&[u8]; 9] = [
+    const ALL: [&[u8]; 10] = [
         b"ic",
         b"tin",
+        b"TIN",
         b"t.c.",
         b"tax id",
         b"Tax",
@@ -201,7 +209,10 @@ mod tests {
                 for (whose, word) in ALL.iter().enumerate() {
                     let span = start..start + word.len();
                     let here = piece.get(span.clone());
-                    let same = here.is_some_and(|here| here.eq_ignore_ascii_case(word));
+                    let exact = *word == b"TIN";
+                    let same = here.is_some_and(|here| {
+                        here == *word || !exact && here.eq_ignore_ascii_case(word)
+                    });
                     if same && (word.len() > 3 || !inside(start)) {
                         plain.push((span, whose));
                     }

@@ -400,7 +400,9 @@ pub(super) const WORLD: &[Rule] = &[
         &[],
         &[
             "melli",
-            "meli",
+            "code meli",
+            "kode meli",
+            "kart meli",
             "\u{634}\u{645}\u{627}\u{631}\u{647} \u{645}\u{644}\u{6cc}",
             "iranian",
             "\u{6a9}\u{62f} \u{645}\u{644}\u{6cc}",

@@ -20,8 +20,10 @@ const LINES: usize = 16;
 /// The longest part of a token, in bytes.
 const PART: usize = 1 << 13;
 
-/// How far behind the label of a key code may call something, and how long a row of Base64 is at least, in bytes.
+/// How far behind the label of a key code may call something, and the Base64 of a key begin at the latest; and how long a row of
+/// it is at least, in bytes.
 const CALL: usize = 160;
+const BEGUN: usize = 480;
 const ROW: usize = 24;
 
 /// The label of a key of OpenVPN.
@@ -45,8 +47,22 @@ pub(super) struct Marks {
     lines: Next,
     ends: [Next; 2],
     lined: Next,
+    /// For keys of SSH2.
+    ssh2: [Next; 2],
     /// For keys of PuTTY and others: what one is made of is not forgotten for the other.
     made: [Made; 2],
+}
+
+impl Marks {
+    /// Where a key of SSH2 ends, whose body goes on through this; one that is cut off, where it does not look like one any more.
+    pub(super) fn of_ssh2(&mut self, text: &[u8], span: Range<usize>) -> usize {
+        let [end, body] = &mut self.ssh2;
+        let end = end.after(text, span.start, |rest| memmem::find(rest, b"---- END"));
+        if end < span.end {
+            return end;
+        }
+        body.after(text, span.start, not_body).min(span.end)
+    }
 }
 
 /// The next place of something, and from where it was searched.
@@ -353,17 +369,18 @@ fn rest_of(text: &[u8], second: usize) -> Option<Rest> {
     })
 }
 
-/// Whether what stands behind the label of a key is code that writes one: it calls something before any Base64 comes.
+/// Whether what stands behind the label of a key is code that writes one: it calls something, and no Base64 comes. Armour may
+/// have brackets in what it says of itself, and code may call something with the rows.
 fn is_code(body: &[u8]) -> bool {
-    let start = &body[..body.len().min(CALL)];
+    let start = &body[..body.len().min(BEGUN)];
     looked(start.len());
-    let Some(call) = memchr::memchr(b'(', start) else {
+    if memchr::memchr(b'(', &start[..start.len().min(CALL)]).is_none() {
         return false;
-    };
+    }
     let encoded = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
-    !start[..call]
-        .split(|byte| !encoded(byte))
-        .any(|row| row.len() >= ROW)
+    // Names are as long, but seldom with digits.
+    let is_row = |row: &[u8]| row.len() >= ROW && row.iter().any(u8::is_ascii_digit);
+    !start.split(|byte| !encoded(byte)).any(is_row)
 }
 
 /// Base64 of URLs, or what somebody takes for it.
@@ -396,8 +413,16 @@ mod tests {
         };
         assert_eq!(strong(&block(code)), [""; 0]);
         let body = body().repeat(2);
-        let told = strong(&block(&format!("\\n\" +\n \"{body}\\n")));
-        assert!(told.len() == 1 && told[0].contains(&body), "{told:?}");
+        for before in [
+            "\\n\" +\n \"",
+            "\\n\")\n  .append(\"",
+            "\\n\"); key.push(String::from(\"",
+            "\nVersion: GnuPG v1.4.11 (GNU/Linux)\n\n",
+        ] {
+            let told = strong(&block(&format!("{before}{body}\\n")));
+            let whole = told.len() == 1 && told[0].contains(&body);
+            assert!(whole, "{before}: {told:?}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Guarantees: linear in the token, which is short; no allocation. Deliberately absent: which tokens have one (`tokens.txt`).
 
 use aws_lc_rs::digest::{SHA256, digest};
+use memchr::memmem;
 
 /// What a token must hold true of itself, where its form alone says too little.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub(super) enum Proof {
     Base58,
     /// No checksum: behind the last dot are letters of both cases and digits, as in no digest and in no name.
     Mixed,
+    /// No checksum: Base64 of JSON with a member that is called `datakey`.
+    DataKey,
 }
 
 impl Proof {
@@ -22,6 +25,7 @@ impl Proof {
             "crc16" => Some(Self::Crc16),
             "base58" => Some(Self::Base58),
             "mixed" => Some(Self::Mixed),
+            "datakey" => Some(Self::DataKey),
             _ => None,
         }
     }
@@ -31,9 +35,15 @@ impl Proof {
             Self::Crc16 => crc16_holds(token),
             Self::Base58 => base58_holds(token),
             Self::Mixed => is_mixed(token),
+            Self::DataKey => DATA_KEY
+                .iter()
+                .any(|word| memmem::find(token, word).is_some()),
         }
     }
 }
+
+/// `datakey"` in Base64, by where in three bytes it begins; only what no neighbour has a part in.
+const DATA_KEY: [&[u8]; 3] = [b"ZGF0YWtleS", b"RhdGFrZXki", b"kYXRha2V5I"];
 
 /// Whether letters of both cases and digits stand behind the last dot.
 fn is_mixed(token: &[u8]) -> bool {
@@ -137,7 +147,12 @@ fn crc32(bytes: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::tests::strong, *};
+    use base64::{Engine, prelude::BASE64_STANDARD};
+
+    use super::{
+        super::tests::{body, strong},
+        *,
+    };
 
     /// Of thirty-two bytes that nobody has a wallet of.
     fn base32(bytes: &[u8]) -> String {
@@ -175,6 +190,22 @@ mod tests {
             let end = if key.ends_with('A') { "B" } else { "A" };
             let other = format!("I ran it with {}{end} today.", &key[..key.len() - 1]);
             assert_eq!(strong(&other), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn the_password_of_a_registry_is_json_with_its_key_and_other_json_is_none() {
+        let body = body().repeat(9);
+        for pad in 0..3 {
+            let json = |name: &str| {
+                let long = &body[..150 + pad];
+                let members = format!("\"payload\":\"{long}\",\"{name}\":\"{long}\"");
+                BASE64_STANDARD.encode(format!("{{{members},\"version\":\"2\"}}"))
+            };
+            let token = json("datakey");
+            assert_eq!(strong(&format!("it sent {token} then")), [token]);
+            let token = json("user_id");
+            assert_eq!(strong(&format!("it sent {token} then")), [""; 0]);
         }
     }
 

@@ -223,12 +223,7 @@ impl Scan<'_> {
                 .then_some(&context.name)
             });
         if let Some(name) = certain {
-            let class = if name.as_ref() == "algolia_key" && is_of_search(self.text, value) {
-                Class::WeakSecret
-            } else {
-                Class::Secret
-            };
-            self.hit(value.clone(), class, name);
+            self.hit(value.clone(), class_of(self.text, value), name);
             return true;
         }
         if !said.secret {
@@ -259,7 +254,7 @@ impl Scan<'_> {
             _ => None,
         };
         match name {
-            Some(name) => self.hit(value.clone(), Class::Secret, name),
+            Some(name) => self.hit(value.clone(), class_of(self.text, value), name),
             None if self.listed_key(value) => {}
             None => {
                 let name = &self.names.generic;
@@ -287,15 +282,39 @@ impl Scan<'_> {
     }
 }
 
-/// Whether a key of Algolia is one that pages search with: they have to say which index they search, and nobody does beside a key
-/// that may write. The publisher says that such a key is public and belongs in what a browser loads, so that it is marked only.
+/// What says of a key of Algolia that pages search with it.
+const SEARCHES: [&[u8]; 8] = [
+    b"docsearch",
+    b"instantsearch",
+    b"searchkey",
+    b"search_key",
+    b"searchonly",
+    b"search_only",
+    b"search-only",
+    b"searchapikey",
+];
+
+/// Of what class a value is that is a key by its context: one that pages search with is marked only.
+fn class_of(text: &[u8], value: &Range<usize>) -> Class {
+    match is_of_search(text, value) {
+        true => Class::WeakSecret,
+        false => Class::Secret,
+    }
+}
+
+/// Whether it is a key of Algolia that pages search with. The publisher says that such a key is public and belongs in what a
+/// browser loads, so that it is marked only. Which index is asked says nothing: those that write one name it, too.
 fn is_of_search(text: &[u8], value: &Range<usize>) -> bool {
     let from = value.start.saturating_sub(BACK);
     let to = (value.end + BACK).min(text.len());
     let (before, behind) = (&text[from..value.start], &text[value.end..to]);
     looked(before.len() + behind.len());
-    let says = |word| holds(before, word);
-    (says(b"indexname") || holds(behind, b"indexname")) && !says(b"admin") && !says(b"write")
+    let search = |word: &&[u8]| holds(before, word) || holds(behind, word);
+    let writes = [&b"admin"[..], b"write"];
+    value.len() == 32
+        && (holds(before, b"algolia") || holds(before, b"docsearch"))
+        && SEARCHES.iter().any(search)
+        && !writes.iter().any(|word| holds(before, word))
 }
 
 /// Whether sixteen characters and a few are a key: of one case with digits, so that they are no name.
@@ -461,10 +480,17 @@ mod tests {
         let key = "9f86d081884c7d65".repeat(2);
         let text =
             |name: &str, rest: &str| format!("algolia: {{ appId: 'A', {name}: '{key}'{rest} }}");
-        assert_eq!(strong(&text("apiKey", "")), [key.as_str()]);
-        assert_eq!(strong(&text("apiKey", ", indexName: 'docs'")), [""; 0]);
-        let admin = text("adminApiKey", ", indexName: 'docs'");
-        assert_eq!(strong(&admin), [key.as_str()]);
+        let index = ", indexName: 'docs'";
+        for (name, rest) in [("apiKey", ""), ("apiKey", index), ("adminApiKey", index)] {
+            assert_eq!(strong(&text(name, rest)), [key.as_str()], "{name}{rest}");
+        }
+        for name in ["searchApiKey", "searchOnlyKey", "SEARCH_KEY"] {
+            assert_eq!(strong(&text(name, "")), [""; 0], "{name}");
+        }
+        let pages = format!("docsearch({{ indexName: 'docs', apiKey: '{key}' }})");
+        assert_eq!(strong(&pages), [""; 0]);
+        let both = format!("{{ adminKey: '{key}', docsearch: true }}");
+        assert_eq!(strong(&format!("algolia {both}")), [key.as_str()]);
     }
 
     #[test]

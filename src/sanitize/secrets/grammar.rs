@@ -139,10 +139,9 @@ impl Scan<'_> {
         if memmem::rfind(&text[from..value.start], SSH2).is_none() {
             return false;
         }
-        let rest = &text[value.start..(value.start + KEY).min(text.len())];
-        let end = memmem::find(rest, b"---- END").unwrap_or(value.len());
-        looked(end);
-        let body = rest[..end].trim_ascii_end();
+        let limit = (value.start + KEY).min(text.len());
+        let end = self.marks.of_ssh2(text, value.start..limit);
+        let body = text[value.start..end].trim_ascii_end();
         let rule = &self.names.private_key;
         self.hit(value.start..value.start + body.len(), Class::Secret, rule);
         true
@@ -426,7 +425,7 @@ mod tests {
             format!("mkdir -p {password}"),
             format!("cp -a {password} /srv"),
             format!("unmysql -p{password}"),
-            format!("discount -U deploy {password}"),
+            format!("discount -X deploy%{password}"),
             format!("root:{password} | wc"),
             format!("SELECT a ORDER BY '{password}'"),
             format!("the AUTH default {password}"),
@@ -481,6 +480,9 @@ mod tests {
         };
         assert_eq!(strong(&block("ENCRYPTED PRIVATE")), [lines.as_str()]);
         assert_eq!(strong(&block("PUBLIC")), [""; 0]);
+        let block = block("ENCRYPTED PRIVATE");
+        let cut = &block[..block.find("\n---- END").expect("it has an end")];
+        assert_eq!(strong(&format!("{cut}\n\n# and so on")), [lines.as_str()]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use super::{
     assign::{decoded, ends_with, kinds},
+    grammar::earnest,
     plausible::{Shape, placeholder},
     scan::Scan,
     urls::strong,
@@ -22,14 +23,23 @@ const LEAST: usize = 12;
 /// How much of a value is decoded to see what it is, in characters of Base64.
 const SEEN: usize = 256;
 
-/// What a value of a manifest stands for.
+/// How the values are written that a manifest has under a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Holds {
-    /// Nothing that anybody keeps to himself.
-    Nothing,
-    /// Words, which may be somebody's secret.
-    Words,
-    Secret,
+enum Written {
+    /// Under `data`.
+    Base64,
+    /// Under `stringData`.
+    Plain,
+}
+
+impl Written {
+    fn under(name: &[u8]) -> Option<Self> {
+        match name {
+            b"data" => Some(Self::Base64),
+            b"stringData" => Some(Self::Plain),
+            _ => None,
+        }
+    }
 }
 
 impl Scan<'_> {
@@ -62,25 +72,28 @@ impl Scan<'_> {
             return;
         }
         let mut line = from;
-        let mut within = false;
+        let mut within = None;
         while line < to {
             let next = text[line..to]
                 .iter()
                 .position(|byte| *byte == b'\n')
                 .map_or(to, |end| line + end + 1);
             let bytes = text[line..next].trim_ascii();
-            if bytes == b"data:" || bytes == b"stringData:" {
-                within = true;
+            let named = bytes.strip_suffix(b":").and_then(Written::under);
+            if named.is_some() {
+                within = named;
             } else if !matches!(text[line], b' ' | b'\t') {
-                within = false;
-            } else if within && let Some(colon) = bytes.iter().position(|byte| *byte == b':') {
+                within = None;
+            } else if let Some(written) = within
+                && let Some(colon) = bytes.iter().position(|byte| *byte == b':')
+            {
                 let value = bytes[colon + 1..].trim_ascii();
                 let inner = value
                     .strip_prefix(b"\"")
                     .and_then(|value| value.strip_suffix(b"\""))
                     .unwrap_or(value);
                 let start = inner.as_ptr() as usize - text.as_ptr() as usize;
-                self.manifest_value(start..start + inner.len());
+                self.manifest_value(start..start + inner.len(), written);
             }
             line = next;
         }
@@ -103,11 +116,11 @@ impl Scan<'_> {
         let mut depth = 0;
         let mut from = back + usize::from(text[back] == b'{');
         // Strings of the object itself, and those of what is called its data.
-        let (mut name, mut data) = (0..0, false);
+        let (mut name, mut data) = (0..0, None);
         while from < span.end && depth >= 0 {
             match text[from] {
                 b'{' => {
-                    data = depth == 0 && matches!(&text[name.clone()], b"data" | b"stringData");
+                    data = Written::under(&text[name.clone()]).filter(|_| depth == 0);
                     depth += 1;
                 }
                 b'}' => depth -= 1,
@@ -120,8 +133,10 @@ impl Scan<'_> {
                     let behind = behind.take(4).find(|byte| !byte.is_ascii_whitespace());
                     if behind == Some(&b':') {
                         name = string.clone();
-                    } else if data && depth == 1 {
-                        self.manifest_value(string.clone());
+                    } else if let Some(written) = data
+                        && depth == 1
+                    {
+                        self.manifest_value(string.clone(), written);
                     }
                     from = string.end;
                 }
@@ -131,17 +146,21 @@ impl Scan<'_> {
         }
     }
 
-    fn manifest_value(&mut self, value: Range<usize>) {
+    fn manifest_value(&mut self, value: Range<usize>, written: Written) {
+        let bytes = &self.text[value.clone()];
+        let class = match written {
+            Written::Base64 => held(bytes),
+            Written::Plain => earnest(bytes),
+        };
         let rule = &self.names.manifest;
-        match held(&self.text[value.clone()]) {
-            Holds::Secret => self.hit(value, Class::Secret, rule),
-            Holds::Words => self.hit(value, Class::WeakSecret, rule),
-            Holds::Nothing => {}
+        if let Some(class) = class {
+            self.hit(value, class, rule);
         }
     }
 }
 
-fn held(value: &[u8]) -> Holds {
+/// Of what class a value in Base64 is by what it stands for, unless that is nothing that anybody keeps to himself.
+fn held(value: &[u8]) -> Option<Class> {
     let encoded = value
         .iter()
         .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='));
@@ -151,40 +170,39 @@ fn held(value: &[u8]) -> Holds {
         || !value.iter().any(u8::is_ascii_uppercase)
         || placeholder(value)
     {
-        return Holds::Nothing;
+        return None;
     }
     let mut room = [0; 192];
     // Where it is cut, at four characters.
     let Some(plain) = decoded(&value[..value.len().min(SEEN)], &mut room) else {
-        return Holds::Secret;
+        return Some(Class::Secret);
     };
     let plain = plain.trim_ascii();
     if plain.starts_with(b"-----BEGIN ") {
         // Certificates and public keys are for all to see.
         let label = &plain[..plain.len().min(48)];
-        return match label.windows(7).any(|word| word == b"PRIVATE") {
-            true => Holds::Secret,
-            false => Holds::Nothing,
-        };
+        let private = label.windows(7).any(|word| word == b"PRIVATE");
+        return private.then_some(Class::Secret);
     }
     // What is no text was not written by hand; but without its padding it would be no data either.
     if !plain
         .iter()
         .all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace())
     {
-        return match value.len() % 4 {
-            0 => Holds::Secret,
-            _ => Holds::Words,
-        };
+        return Some(match value.len() % 4 {
+            0 => Class::Secret,
+            _ => Class::WeakSecret,
+        });
     }
     if placeholder(plain) || is_mask(plain) {
-        return Holds::Nothing;
+        return None;
     }
     let Shape { upper, digits, .. } = Shape::of(plain);
-    match strong(plain) && upper + digits > 0 {
-        true => Holds::Secret,
-        false => Holds::Words,
-    }
+    // Words may be somebody's secret.
+    Some(match strong(plain) && upper + digits > 0 {
+        true => Class::Secret,
+        false => Class::WeakSecret,
+    })
 }
 
 /// Whether it is what SOPS and others write over a secret: a word between stars, alone or as all that an object holds.
@@ -227,6 +245,22 @@ mod tests {
             let value = BASE64_STANDARD.encode(plain);
             assert_eq!(strong(&yaml(&value)), [""; 0], "{plain}");
             assert_eq!(strong(&json(&value)), [""; 0], "{plain}");
+        }
+    }
+
+    #[test]
+    fn what_stands_under_string_data_is_the_secret_itself() {
+        for plain in [body()[..14].to_owned(), body(), "x7!Qp-2#mZ9*w".to_owned()] {
+            for text in [yaml(&plain), json(&plain)] {
+                let text = text.replace("data", "stringData");
+                assert_eq!(strong(&text), [plain.as_str()], "{text}");
+            }
+        }
+        for plain in ["postgres.internal.example", "changeme", "${DB_PASSWORD1}"] {
+            for text in [yaml(plain), json(plain)] {
+                let text = text.replace("data", "stringData");
+                assert_eq!(strong(&text), [""; 0], "{text}");
+            }
         }
     }
 

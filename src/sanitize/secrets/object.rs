@@ -1,7 +1,8 @@
 //! Private keys in JSON (RFC 7517), by the members of one object.
 //!
 //! Guarantees: looks no farther than [`OBJECT`] bytes around a member, and what kind of key an object is of is asked once for
-//! all its members. Deliberately absent: public members such as `n`, `x` and `kid`, and members behind an object within.
+//! all its members. Deliberately absent: public members such as `n`, `x` and `kid`, and of one with objects
+//! in objects the members beyond these.
 
 use std::ops::Range;
 
@@ -15,6 +16,8 @@ use crate::sanitize::{Class, work::looked};
 
 /// How far before a member and behind it its object is looked at, in bytes: a key of RSA with 4096 bits fits.
 const OBJECT: usize = 1 << 12;
+/// The most objects within one that are passed over on either side.
+const WITHIN: usize = 4;
 /// The most blanks on either side of a colon that are passed over.
 const BLANKS: usize = 16;
 
@@ -33,6 +36,7 @@ enum Kind {
 /// The object that was looked at last.
 #[derive(Default)]
 pub(super) struct Object {
+    /// What stands between two braces of it: behind others `at` may be in another.
     span: Range<usize>,
     kind: Kind,
 }
@@ -72,18 +76,37 @@ impl Scan<'_> {
         if !self.object.span.contains(&at) {
             let text = self.text;
             let from = at.saturating_sub(OBJECT);
-            let before = memchr::memrchr2(b'{', b'}', &text[from..at]);
-            let start = before.map_or(from, |brace| from + brace + 1);
+            let before = &text[from..at];
+            let inward = memchr::memrchr2_iter(b'{', b'}', before).map(|at| (at, before[at]));
+            let start = outward(inward, b'{').map(|brace| brace.map_or(from, |at| from + at + 1));
             let rest = &text[at..(at + OBJECT).min(text.len())];
-            let end = at + memchr::memchr2(b'{', b'}', rest).unwrap_or(rest.len());
-            looked(end - start);
+            let onward = memchr::memchr2_iter(b'{', b'}', rest).map(|at| (at, rest[at]));
+            let end = outward(onward, b'}').map(|brace| at + brace.unwrap_or(rest.len()));
+            looked(end[1] - start[1]);
             self.object = Object {
-                span: start..end,
-                kind: kind(&text[start..end]),
+                span: start[0]..end[0],
+                kind: kind(&text[start[1]..end[1]]),
             };
         }
         self.object.kind
     }
+}
+
+/// The nearest of these braces, and the one that leads out of the object; at most [`WITHIN`] plain objects within it are passed
+/// over, so that not much is looked at more often than once.
+fn outward(mut braces: impl Iterator<Item = (usize, u8)>, out: u8) -> [Option<usize>; 2] {
+    let mut near = None;
+    for _ in 0..=WITHIN {
+        let Some((at, brace)) = braces.next() else {
+            return [near, None];
+        };
+        near = near.or(Some(at));
+        // What goes deeper ends it, too.
+        if brace == out || braces.next().is_some_and(|(_, next)| next != out) {
+            return [near, Some(at)];
+        }
+    }
+    [near, near]
 }
 
 /// The last letters of the name that the value behind `before` is assigned to, which ends with its quote, and whether they are
@@ -149,6 +172,8 @@ mod tests {
             format!("{{\"d\":\"{value}\",\"crv\":\"P-256\",\"x\":\"{public}\",\"kty\":\"EC\"}}"),
             format!("{{'kty': 'RSA', 'n': '{public}', 'e': 'AQAB', 'dq': '{value}'}}"),
             format!("{{\"qi\":\"{value}\",\"kty\":\"RSA\"}}"),
+            format!("{{\"kty\":\"oct\",\"ext\":{{\"a\":1}},\"b\":{{}},\"k\":\"{value}\"}}"),
+            format!("{{\"k\":\"{value}\",\"ext\":{{\"a\":1}},\"kty\":\"oct\"}}"),
             format!("\"{{\\\"kty\\\":\\\"EC\\\",\\\"d\\\":\\\"{value}\\\"}}\""),
             format!(
                 "{{\"keys\":[{{\"kty\":\"EC\",\"x\":\"{public}\"}},{{\"kty\":\"oct\",\"k\":\"{value}\"}}]}}"

@@ -547,7 +547,7 @@ mod tests {
         for (begins, length) in [
             ("live_", 32),
             ("live_auth_", 32),
-            ("test_", 32),
+            ("test_auth_", 32),
             ("key_", 28),
             ("key_", 128),
         ] {
@@ -561,6 +561,10 @@ mod tests {
                 assert_eq!(strong(&format!("see app_{token}.")), [""; 0], "{token}");
             }
         }
+        let fixture = format!("test_{}", &hex[..32]);
+        assert_eq!(strong(&format!("see {fixture}.")), [""; 0]);
+        let owned = format!("ScaleAI: {fixture}");
+        assert_eq!(strong(&owned), [fixture]);
         let random = [
             "SCCKXI3S2HRRXP4J2JGORGWWIYOIC7GJ",
             "GV2SH75MVPWDKBOGRNJKJZSA",

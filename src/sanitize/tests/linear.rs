@@ -12,7 +12,7 @@ use super::*;
 const SHORTER: usize = 48 << 10;
 
 /// What is made to be looked at again and again, by what it begins with, what is repeated, and what it ends with.
-const MADE: [(&str, &str, &str); 80] = [
+const MADE: [(&str, &str, &str); 83] = [
     ("", "7", ""),
     ("", "4111 1111 ", ""),
     ("", "4929-1234-5678-9012-", ""),
@@ -41,6 +41,13 @@ const MADE: [(&str, &str, &str); 80] = [
         "\"\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1",
         "",
     ),
+    (
+        "",
+        "---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1\n",
+        "",
+    ),
+    ("", "{},\"k\":\"Zq8vT3nR6wYb1KdM5xHc0\",", ""),
+    ("", "{\"k\":\"Zq8vT3nR6wYb1KdM5xHc0\",", ""),
     ("", "ConvertTo-SecureString \"", ""),
     ("", "Authorization: Bearer a", ""),
     ("", "Authorization: Basic ", ""),
