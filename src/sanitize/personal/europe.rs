@@ -532,6 +532,7 @@ pub(super) const EUROPE: &[Rule] = &[
             "\u{43b}\u{438}\u{447}\u{435}\u{43d} \u{43d}\u{43e}\u{43c}\u{435}\u{440}",
             "\u{447}\u{443}\u{436}\u{434}\u{435}\u{43d}\u{435}\u{446}",
             "bulgarian foreigner",
+            "number of a foreigner",
             "lnc",
         ],
         |d| weighed(d, &[21, 19, 17, 13, 11, 9, 7, 3, 1]) % 10 == i32::from(d[9]),

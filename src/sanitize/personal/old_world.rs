@@ -114,7 +114,18 @@ pub(super) const OLD_WORLD: &[Rule] = &[
         "vn_tax_code",
         &["10", "10-3"],
         &[],
-        // Alone it is the name of a time zone, behind which seconds stand that are like the numbers of whole provinces.
+        &["mst", "m\u{e3} s\u{1ed1} thu\u{1ebf}", "vietnamese tax"],
+        |d| {
+            // The name of a time zone, too, behind which stand seconds of these years.
+            let second = d.len() == 10 && d[0] == 1 && matches!(d[1], 5..=8);
+            !second && vietnamese(d)
+        },
+    ),
+    // Numbers of the provinces that are like seconds.
+    rule(
+        "vn_tax_code",
+        &["10"],
+        &[],
         &[
             "mst:",
             "mst=",
@@ -125,10 +136,7 @@ pub(super) const OLD_WORLD: &[Rule] = &[
             "m\u{e3} s\u{1ed1} thu\u{1ebf}",
             "vietnamese tax",
         ],
-        |d| {
-            let sum = weighed(d, &[31, 29, 23, 19, 17, 13, 7, 5, 3]);
-            number(&d[2..9]) > 0 && 10 - sum % 11 == i32::from(d[9])
-        },
+        vietnamese,
     ),
     rule(
         "id_npwp",
@@ -190,6 +198,7 @@ pub(super) const OLD_WORLD: &[Rule] = &[
             "NUIT",
             "nuit:",
             "nuit=",
+            "nuit>",
             "nuit\"",
             "identifica\u{e7}\u{e3}o tribut\u{e1}ria",
             "mozambi",
@@ -201,6 +210,12 @@ pub(super) const OLD_WORLD: &[Rule] = &[
         },
     ),
 ];
+
+/// The number of a taxpayer of Vietnam.
+fn vietnamese(d: &[u8]) -> bool {
+    let sum = weighed(d, &[31, 29, 23, 19, 17, 13, 7, 5, 3]);
+    number(&d[2..9]) > 0 && 10 - sum % 11 == i32::from(d[9])
+}
 
 #[cfg(test)]
 mod tests {
@@ -309,6 +324,7 @@ mod tests {
                 assert_eq!(names(&logs), [""; 0], "{logs}");
             }
         }
+        assert_eq!(names("MST 0362840271"), ["vn_tax_code"]);
         assert_eq!(names("{\"mst\": \"1702164681\"}"), ["vn_tax_code"]);
         assert_eq!(names("dans la nuit 170879201 lumi\u{e8}res"), [""; 0]);
         assert_eq!(names("nit: renamed at 20261122080009"), [""; 0]);

@@ -72,21 +72,26 @@ impl Scan<'_> {
             return;
         }
         let mut line = from;
-        let mut within = None;
+        // How the values here are written, and how far in the first of them stands.
+        let mut within: Option<(Written, Option<usize>)> = None;
         while line < to {
             let next = text[line..to]
                 .iter()
                 .position(|byte| *byte == b'\n')
                 .map_or(to, |end| line + end + 1);
-            let bytes = text[line..next].trim_ascii();
+            let bytes = text[line..next].trim_ascii_start();
+            let indent = next - line - bytes.len();
+            let bytes = bytes.trim_ascii_end();
             let named = bytes.strip_suffix(b":").and_then(Written::under);
             if named.is_some() {
-                within = named;
-            } else if !matches!(text[line], b' ' | b'\t') {
+                within = named.map(|written| (written, None));
+            } else if indent == 0 {
                 within = None;
-            } else if let Some(written) = within
+            } else if let Some((written, first)) = &mut within
+                && indent <= *first.get_or_insert(indent)
                 && let Some(colon) = bytes.iter().position(|byte| *byte == b':')
             {
+                let written = *written;
                 let value = bytes[colon + 1..].trim_ascii();
                 let inner = value
                     .strip_prefix(b"\"")
@@ -150,13 +155,21 @@ impl Scan<'_> {
         let bytes = &self.text[value.clone()];
         let class = match written {
             Written::Base64 => held(bytes),
-            Written::Plain => earnest(bytes),
+            Written::Plain => told(bytes),
         };
         let rule = &self.names.manifest;
         if let Some(class) = class {
             self.hit(value, class, rule);
         }
     }
+}
+
+/// Of what class a value is that stands for itself: one word, and nothing that was encrypted or masked.
+fn told(value: &[u8]) -> Option<Class> {
+    let mut room = [0; 192];
+    let masked = decoded(&value[..value.len().min(SEEN)], &mut room).is_some_and(is_mask);
+    let word = value.iter().all(u8::is_ascii_graphic) && !value.starts_with(b"ENC[");
+    (word && !masked).then(|| earnest(value)).flatten()
 }
 
 /// Of what class a value in Base64 is by what it stands for, unless that is nothing that anybody keeps to himself.
@@ -256,11 +269,28 @@ mod tests {
                 assert_eq!(strong(&text), [plain.as_str()], "{text}");
             }
         }
-        for plain in ["postgres.internal.example", "changeme", "${DB_PASSWORD1}"] {
+        for plain in [
+            "postgres.internal.example",
+            "changeme",
+            "${DB_PASSWORD1}",
+            "KipTT1BTKio=",
+            "ENC[AES256_GCM,data:uKiQR48qLw2,iv:x7Qp2mZ9w,type:str]",
+            "github.com ecdsa-sha2-nistp256 x7Qp2mZ9w4",
+        ] {
             for text in [yaml(plain), json(plain)] {
                 let text = text.replace("data", "stringData");
                 assert_eq!(strong(&text), [""; 0], "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn what_is_within_a_value_is_none() {
+        let value = BASE64_STANDARD.encode(body());
+        let config = "key: |\n    replacement: kubernetes.default.svc:8443a\n";
+        for name in ["data", "stringData"] {
+            let text = format!("kind: Secret\n{name}:\n  {config}  other: {value}\n");
+            assert_eq!(strong(&text), [value.as_str()], "{text}");
         }
     }
 
