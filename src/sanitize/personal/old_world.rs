@@ -219,7 +219,7 @@ fn vietnamese(d: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::names;
+    use super::super::tests::{hold_beside_a_word, names};
 
     /// Numbers made up, with a check digit that holds and with one that does not, and whose they are.
     const NUMBERS: &[(&str, &str, &str)] = &[
@@ -308,12 +308,7 @@ mod tests {
 
     #[test]
     fn numbers_of_the_old_world_hold_their_check_digits_beside_a_word() {
-        for (text, wrong, name) in NUMBERS {
-            assert_eq!(names(text), [*name], "{text}");
-            assert_eq!(names(wrong), [""; 0], "{wrong}");
-            let bare = text.rsplit(": ").next().unwrap_or_default();
-            assert_eq!(names(&format!("item {bare}")), [""; 0], "{bare}");
-        }
+        hold_beside_a_word(NUMBERS);
     }
 
     #[test]

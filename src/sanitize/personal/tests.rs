@@ -1,0 +1,388 @@
+//! What is told of texts with numbers in them, and of texts with what only looks so.
+
+use super::*;
+
+pub(super) fn told(text: &str) -> Vec<(String, String)> {
+    let mut hits = Vec::new();
+    detector().inspect(text, &mut hits);
+    hits.iter()
+        .map(|hit| (hit.rule.to_string(), text[hit.span.clone()].to_owned()))
+        .collect()
+}
+
+pub(super) fn names(text: &str) -> Vec<String> {
+    told(text).into_iter().map(|(name, _)| name).collect()
+}
+
+/// Whether each of these texts holds a number of that name, the same with another check digit none, and the number alone none either:
+/// without a word beside it that says what it is.
+pub(super) fn hold_beside_a_word(numbers: &[(&str, &str, &str)]) {
+    for (text, wrong, name) in numbers {
+        assert_eq!(names(text), [*name], "{text}");
+        assert_eq!(names(wrong), [""; 0], "{wrong}");
+        let bare = text.rsplit(": ").next().unwrap_or_default();
+        assert_eq!(names(&format!("item {bare}")), [""; 0], "{bare}");
+    }
+}
+
+#[test]
+fn a_card_is_told_grouped_or_not_and_at_both_ends_of_a_text() {
+    for number in [
+        "4929 1234 5678 9019",
+        "4929-1234-5678-9019",
+        "4929123456789019",
+    ] {
+        let (first, last) = number.split_at(4);
+        // Completed so that the digit of Luhn holds.
+        let number = (0..10)
+            .map(|digit| format!("{first}{}{digit}", &last[..last.len() - 1]))
+            .find(|number| {
+                let digits: Vec<u8> = number
+                    .bytes()
+                    .filter(u8::is_ascii_digit)
+                    .map(|byte| byte - b'0')
+                    .collect();
+                checks::luhn(&digits)
+            })
+            .unwrap_or_default();
+        assert_eq!(told(&number), [("payment_card".to_owned(), number.clone())]);
+        assert_eq!(told(&format!("card\n{number}\nend")).len(), 1);
+        assert_eq!(told(&format!("0.{number}")).len(), 0, "a decimal");
+        assert_eq!(told(&format!("{number}7")).len(), 0, "a longer number");
+    }
+}
+
+#[test]
+fn a_number_for_trials_is_told_only_beside_a_word_that_says_card() {
+    let trial = ["4242", "4242", "4242", "4242"].join(" ");
+    assert_eq!(
+        names(&format!("in the sandbox use {trial} as it is")),
+        [""; 0]
+    );
+    assert_eq!(names(&format!("credit card {trial}")), ["payment_card"]);
+}
+
+#[test]
+fn an_account_number_has_the_length_of_its_country_and_a_remainder_of_one() {
+    assert_eq!(names("DE89 3704 0044 0532 0130 00"), ["iban"]);
+    assert_eq!(names("to GB29NWBK60161331926819."), ["iban"]);
+    assert_eq!(names("NO9386011117947"), ["iban"]);
+    assert_eq!(names("DE88 3704 0044 0532 0130 00"), [""; 0]);
+    assert_eq!(names("DE89 3704 0044 0532 0130"), [""; 0]);
+}
+
+#[test]
+fn one_check_digit_needs_a_word_and_two_do_not() {
+    assert_eq!(names("NHS number 943 476 5919"), ["gb_nhs"]);
+    assert_eq!(names("call 943 476 5919"), [""; 0]);
+    assert_eq!(names("529.982.247-25"), ["br_cpf"]);
+    assert_eq!(names("529.982.247-26"), [""; 0]);
+    assert_eq!(names("DNI: 12345678Z"), ["es_dni"]);
+    assert_eq!(names("DNI: 12345678A"), [""; 0]);
+    assert_eq!(names("RSSMRA85T10A562S"), ["it_codice_fiscale"]);
+    assert_eq!(names("131052-308T"), ["fi_hetu"]);
+}
+
+#[test]
+fn a_finnish_code_of_any_century_is_told_behind_an_assignment() {
+    for code in ["240703A417B", "090516B9022", "311299Y2155", "040794+088A"] {
+        let text = format!("{{\"personal_id\": \"{code}\"}}");
+        assert_eq!(told(&text), [("fi_hetu".to_owned(), code.to_owned())]);
+        assert_eq!(names(&format!("henkil\u{f6}tunnus: {code}")), ["fi_hetu"]);
+        assert_eq!(names(&format!("personal_id={code}7")), [""; 0], "longer");
+    }
+    for wrong in ["240703A418B", "241303A4170", "240703G417B", "2407"] {
+        assert_eq!(names(&format!("personal_id={wrong}")), [""; 0], "{wrong}");
+    }
+}
+
+#[test]
+fn a_number_of_hong_kong_has_its_check_in_brackets() {
+    for number in ["C514087(9)", "R730164[1]", "p640912(5)", "WX205931(0)"] {
+        for (before, after) in [
+            ("HKID: ", ""),
+            ("\"HKID\": \"", "\", and more behind it"),
+            ("HKID= \\\"", "\\\", and more behind it"),
+        ] {
+            assert_eq!(
+                told(&format!("{before}{number}{after}")),
+                [("hk_id".to_owned(), number.to_owned())]
+            );
+        }
+    }
+    for wrong in ["C514087(8)", "C514087(9]", "C51408(9)", "ABC514087(9)", "C"] {
+        assert_eq!(names(&format!("HKID: {wrong}")), [""; 0], "{wrong}");
+    }
+}
+
+#[test]
+fn hits_behind_assignments_rise_with_the_others() {
+    let account = "DE89370400440532013000";
+    let text = format!("a: {account}, \"personal_id\": \"240703A417B\", {account}");
+    assert_eq!(names(&text), ["iban", "fi_hetu", "iban"]);
+}
+
+#[test]
+fn numbers_of_france_have_departments_of_corsica_too() {
+    for number in [
+        "185072A12345665",
+        "2 91 11 2B 004 217 32",
+        "1 85 07 2A 123 456 65",
+    ] {
+        let found = told(&format!("NIR {number}, known"));
+        assert_eq!(found, [("fr_nir".to_owned(), number.to_owned())]);
+    }
+    assert_eq!(names("NIR 185072A12345666"), [""; 0]);
+    assert_eq!(names("NIR 185072C12345665"), [""; 0]);
+}
+
+#[test]
+fn more_numbers_of_europe_are_told_beside_their_names() {
+    for (text, name) in [
+        ("KVNR M407193524", "de_health_insurance"),
+        (
+            "Rentenversicherungsnummer: 15070649M105",
+            "de_pension_insurance",
+        ),
+        ("num\u{e9}ro fiscal 30 23 217 601 054", "fr_tax_number"),
+        ("Partita IVA 07345610237", "it_vat_number"),
+        ("dav\u{10d}na \u{161}tevilka: 83726144", "si_tax_number"),
+        ("rodn\u{e9} \u{10d}\u{ed}slo 485611/123", "cz_birth_number"),
+        ("RUT 10000013-K", "cl_rut"),
+        ("15-07-85-41285", "no_fodselsnummer"),
+    ] {
+        assert_eq!(names(text), [name], "{text}");
+        let bare = text.rsplit(' ').next().unwrap_or_default();
+        if text.contains(' ') {
+            assert_eq!(names(&format!("item {bare}")), [""; 0], "{text}");
+        }
+    }
+    for text in [
+        "KVNR M407193525",
+        "Rentenversicherungsnummer: 15070649M106",
+        "num\u{e9}ro fiscal 3023217601055",
+        "Partita IVA 07345610238",
+        "rodn\u{e9} \u{10d}\u{ed}slo 485699/123",
+        "RUT 10000014-K",
+    ] {
+        assert_eq!(names(text), [""; 0], "{text}");
+    }
+}
+
+#[test]
+fn an_account_has_letters_where_its_country_has_them_and_no_card_in_it() {
+    assert_eq!(names("NL91ABNA0417164300"), ["iban"]);
+    assert_eq!(names("NL95 5182 0B46 0329 17"), [""; 0]);
+    assert_eq!(names("RS02 4220 0395 1706 2844 41"), [""; 0]);
+    assert_eq!(names("4220 0395 1706 2844"), ["payment_card"]);
+}
+
+#[test]
+fn an_account_of_letters_in_groups_of_four_needs_no_row_of_digits() {
+    for account in [
+        "GT20 M0BT Z2GI AK7V HI2K Z0MH 0TG6",
+        "GT33-ZF3V-UQYY-PC6E-GMJD-QD4E-ZFX4",
+        "PK97RGKWBEOR8OCF9RCXJGIS",
+    ] {
+        let found = told(&format!("pay {account} now"));
+        assert_eq!(found, [("iban".to_owned(), account.to_owned())]);
+    }
+    // Few digits in groups that are not of four, or among small letters, may be words.
+    assert_eq!(names("PK97 RGKW BEOR8 OCF9 RCXJ GIS"), [""; 0]);
+    assert_eq!(names("pk97rgkwbeor8ocf9rcxjgis"), [""; 0]);
+    assert_eq!(names("GT21 M0BT Z2GI AK7V HI2K Z0MH 0TG6"), [""; 0]);
+    assert_eq!(names("PK96RGKWBEOR8OCF9RCXJGIS"), [""; 0]);
+}
+
+#[test]
+fn words_of_a_name_are_joined_as_names_in_source_are() {
+    for text in [
+        "social_security_number: 524-96-4717",
+        "social-security: 524-96-4717",
+        "{\"socialSecurityNumber\": \"524-96-4717\"}",
+    ] {
+        assert_eq!(names(text), ["us_ssn"], "{text}");
+    }
+    assert_eq!(names("personas_kods=051288-19369"), ["lv_personal_code"]);
+    // `sa id` without its space is a word of its own.
+    assert_eq!(names("sa_id 8001015009087"), ["za_id"]);
+    assert_eq!(names("said 8001015009087"), [""; 0]);
+}
+
+#[test]
+fn a_number_that_ends_in_a_time_a_barcode_and_a_part_of_a_word_are_nobodys() {
+    for text in [
+        "upload_412345-1763806422120.jpg",
+        "412345 1763806422138",
+        "{\"ean\":\"5901234120081\",\"stock\":\"10/12\"}",
+        "5901234120081 | 3/12",
+        "Mini Notebook, SKU LR482913B",
+        "mini-notebook LR482913B",
+        "mini numbers: LR482913B",
+    ] {
+        assert_eq!(names(text), [""; 0], "{text}");
+    }
+    assert_eq!(names("622848 0123456789015"), ["payment_card"]);
+    assert_eq!(names("myNiNumber = LR482913B"), ["gb_nino"]);
+}
+
+#[test]
+fn what_was_redacted_announces_nothing() {
+    assert_eq!(names("number [redacted:gb_nino], AB123456C"), [""; 0]);
+    assert_eq!(names("number [redacted:us_ssn] 524-96-4717"), [""; 0]);
+    assert_eq!(names("nino [redacted:gb_nino], AB123456C"), ["gb_nino"]);
+}
+
+#[test]
+fn a_number_for_trials_is_told_where_it_is_all_of_a_string() {
+    let trial = ["4242"; 4].concat();
+    // As a block of text in a result is looked at.
+    let block = |text: &str| format!("content: type: text\ntext: {text}\nisError: false\n");
+    assert_eq!(names(&block(&trial)), ["payment_card"]);
+    assert_eq!(names(&block(&format!("try {trial}"))), [""; 0]);
+    assert_eq!(names(&block(&format!("{trial} works"))), [""; 0]);
+}
+
+#[test]
+fn an_account_stands_in_a_field_of_a_statement() {
+    let text = ":86:166?20RENT?30CREDDE2LXXX?31DE89370400440532013000?32A PERSON";
+    let account = "DE89370400440532013000";
+    assert_eq!(told(text), [("iban".to_owned(), account.to_owned())]);
+    assert_eq!(names("?31FK24PF862298957590?32"), ["iban"]);
+    assert_eq!(names("?31DE88370400440532013000?32"), [""; 0]);
+    assert_eq!(names("x31DE89370400440532013000"), [""; 0]);
+}
+
+#[test]
+fn a_card_that_needs_a_word_stands_on_a_track_and_in_a_message_too() {
+    for text in [
+        ";36701210370053=27122011234567890?",
+        "F2=36701210370053 F3=000000",
+        "DE002: 36701210370053",
+        "- 36701210370053\n- 05/31\n",
+        "\u{e1a}\u{e31}\u{e15}\u{e23}36701210370053\u{e04}",
+        "numer karty 36701210370053",
+        "\u{5db}\u{5e8}\u{5d8}\u{5d9}\u{5e1}: 36701210370053",
+    ] {
+        assert_eq!(names(text), ["payment_card"], "{text}");
+    }
+    for text in [
+        ";36701210370053=x",
+        "GF2=36701210370053 F3=000000",
+        "F3=36701210370053",
+        "item 36701210370053",
+        "Jakarta 36701210370053",
+    ] {
+        assert_eq!(names(text), [""; 0], "{text}");
+    }
+}
+
+#[test]
+fn the_last_digit_of_an_icelandic_number_says_the_century() {
+    assert_eq!(names("kennitala 120174-3399"), ["is_kennitala"]);
+    assert_eq!(names("kennitala 120174-3395"), [""; 0]);
+}
+
+#[test]
+fn words_in_other_scripts_stand_as_many_letters_away() {
+    let name = "\u{447}\u{435}\u{440}\u{43d}\u{43e}\u{432}\u{430} ".repeat(5);
+    let inn = "\u{438}\u{43d}\u{43d}";
+    assert_eq!(names(&format!("{inn} {name}500100732259")), ["ru_inn"]);
+    assert_eq!(names(&format!("{inn} {name}{name}500100732259")), [""; 0]);
+    assert_eq!(
+        names("148-363-88-37 to Numer identyfikacji podatkowej"),
+        ["pl_nip"]
+    );
+}
+
+#[test]
+fn a_number_of_a_device_is_nobodys_unless_a_word_says_whose() {
+    assert_eq!(names("208106363818480"), ["fr_nir"]);
+    assert_eq!(names("IMSI 208106363818480"), [""; 0]);
+    assert_eq!(names("{\"imsi\": \"208106363818480\"}"), [""; 0]);
+}
+
+#[test]
+fn british_numbers_are_told_beside_their_name() {
+    for number in ["YT407770C", "WP 27 44 65 C"] {
+        let found = told(&format!("NI number: {number}, known"));
+        assert_eq!(found, [("gb_nino".to_owned(), number.to_owned())]);
+        assert_eq!(names(&format!("item {number}")), [""; 0], "{number}");
+    }
+    for wrong in [
+        "BG407770C",
+        "YT407770E",
+        "YT407770C1",
+        "XYT407770C",
+        "WP 27 4465 C",
+        "WP274465 C",
+        "XWP 27 44 65 C",
+    ] {
+        assert_eq!(names(&format!("NI number: {wrong}")), [""; 0], "{wrong}");
+    }
+}
+
+#[test]
+fn more_numbers_of_companies_and_accounts_are_told_beside_their_names() {
+    for (text, name) in [
+        ("CIF: B47065230", "es_cif"),
+        ("CIF: Q2818002D", "es_cif"),
+        ("CLABE 072646348279281885", "mx_clabe"),
+        ("personas kods 32579461005", "lv_personal_code"),
+        ("matricule: 1966021832598", "lu_matricule"),
+        ("PIS 12056412545", "br_pis"),
+    ] {
+        assert_eq!(names(text), [name], "{text}");
+        let bare = text.rsplit(' ').next().unwrap_or_default();
+        assert_eq!(names(&format!("item {bare}")), [""; 0], "{text}");
+    }
+    for text in [
+        "CIF: B47065231",
+        "CIF: Q28180024",
+        "CLABE 072646348279281886",
+        "matricule: 1966021832597",
+        "PIS 12056412546",
+    ] {
+        assert_eq!(names(text), [""; 0], "{text}");
+    }
+}
+
+#[test]
+fn a_card_is_known_by_the_month_behind_it_and_where_it_is_all_of_a_text() {
+    let trial = ["4242"; 4].concat();
+    assert_eq!(names(&trial), ["payment_card"]);
+    assert_eq!(names(&format!("\"{trial}\"\n")), ["payment_card"]);
+    for month in ["09/28", "9/2028", "12/27"] {
+        let text = format!("| J. Doe | {trial} | {month} |");
+        assert_eq!(names(&text), ["payment_card"], "{text}");
+    }
+    for date in ["13/28", "1/09/28", "09/28/26", "09/280", "9/1928"] {
+        let text = format!("| J. Doe | {trial} | {date} |");
+        assert_eq!(names(&text), [""; 0], "{text}");
+    }
+    assert_eq!(names("6759 6355 8425 5926 65"), ["payment_card"]);
+    assert_eq!(names("card 5018-7974-4875"), ["payment_card"]);
+    assert_eq!(names("item 5018-7974-4875"), [""; 0]);
+    assert_eq!(names("card 650002 9446403991123"), ["payment_card"]);
+    assert_eq!(names("650002 9446403991123"), [""; 0]);
+}
+
+#[test]
+fn a_function_is_no_name_of_a_number() {
+    assert_eq!(names("SIN 518307244"), ["ca_sin"]);
+    assert_eq!(names("cos(x) + sin(y) + 518307244"), [""; 0]);
+    assert_eq!(names("ssn : 111-22-3333"), [""; 0]);
+}
+
+#[test]
+fn times_versions_and_addresses_are_no_numbers_of_persons() {
+    for text in [
+        "2026-01-05 08:12:44.123456 took 1700000123456 ns",
+        "10.0.255.255 192.168.100.200",
+        "tel. +49 30 9018 2000",
+        "1234567890123456789",
+        "12 34 56 78 90 12 34 56 78 90",
+    ] {
+        assert_eq!(names(text), [""; 0], "{text}");
+    }
+}
