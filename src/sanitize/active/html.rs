@@ -91,7 +91,7 @@ pub(super) fn tag(text: &str, at: usize, hosts: &Hosts, budget: &mut usize) -> O
     found
 }
 
-/// The same; `escaped` says that backslashes before quotes belong to these, and is told whether there are any.
+/// The same; `escaped` says that backslashes belong to the quotes and letters behind them, and is told whether there are any.
 fn judged(
     text: &str,
     at: usize,
@@ -99,13 +99,16 @@ fn judged(
     budget: &mut usize,
 ) -> Option<Rule> {
     let rest = text.get(at + 1..)?;
+    let through = *escaped;
     let mut prefixed = false;
     let end = rest
         .bytes()
         .take(64)
         .position(|byte| {
             prefixed |= byte == b':';
-            byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>')
+            byte.is_ascii_whitespace()
+                || matches!(byte, b'/' | b'>')
+                || byte == b'\\' && noted(escaped) && through
         })
         .unwrap_or(rest.len().min(64));
     let mut name = rest.get(..end).unwrap_or_default();
@@ -125,8 +128,8 @@ fn judged(
     let element = |list: &[&str]| list.iter().any(|known| name.eq_ignore_ascii_case(known));
     let mut attributes = Attributes {
         rest: rest.get(end..).unwrap_or_default(),
-        through: *escaped,
-        escaped: false,
+        through,
+        escaped: *escaped,
     };
     let before = attributes.rest.len();
     let frame = element(&FRAMES);
@@ -213,6 +216,12 @@ fn judged(
         return Some(Rule::Style);
     }
     found.or(unread.then_some(Rule::Unread))
+}
+
+/// Notes that there was one.
+const fn noted(escaped: &mut bool) -> bool {
+    *escaped = true;
+    true
 }
 
 /// Attributes that most tags have and that do nothing, as most tags spell them.
@@ -460,7 +469,7 @@ const HOST: usize = 280;
 /// The attributes of a tag, as HTML splits them.
 struct Attributes<'t> {
     rest: &'t str,
-    /// Whether backslashes before a quote belong to it.
+    /// Whether backslashes belong to what is behind them: a quote, and the letter of a blank.
     through: bool,
     /// Whether there were any.
     escaped: bool,
@@ -469,17 +478,29 @@ struct Attributes<'t> {
 impl<'t> Attributes<'t> {
     /// The next name and its value, as long as more than `left` bytes are left.
     fn next_within(&mut self, left: usize) -> Option<(&'t str, Option<&'t str>)> {
+        let through = self.through;
         let space = |byte: u8| byte.is_ascii_whitespace() || byte == 0x0B;
-        self.rest = self
-            .rest
-            .trim_start_matches(|ch: char| ch.is_ascii_whitespace() || ch == '/' || ch == '\u{0B}');
+        loop {
+            self.rest = self.rest.trim_start_matches(|ch: char| {
+                ch.is_ascii_whitespace() || matches!(ch, '/' | '\u{0B}')
+            });
+            match self.rest.as_bytes() {
+                [b'\\', b'n' | b'r' | b't' | b'f' | b'/', ..] if through => {
+                    self.rest = &self.rest[2..]
+                }
+                _ => break,
+            }
+        }
         if self.rest.len() <= left || self.rest.is_empty() || self.rest.starts_with('>') {
             return None;
         }
         let bytes = self.rest.as_bytes();
         let end = 1 + bytes[1..]
             .iter()
-            .position(|byte| space(*byte) || matches!(byte, b'/' | b'>' | b'='))
+            .position(|byte| {
+                let escape = *byte == b'\\' && noted(&mut self.escaped) && through;
+                space(*byte) || matches!(byte, b'/' | b'>' | b'=') || escape
+            })
             .unwrap_or(bytes.len() - 1);
         // The first byte may begin a longer character, whose end is no separator.
         let (name, after) = self.rest.split_at_checked(end)?;
@@ -515,9 +536,15 @@ impl<'t> Attributes<'t> {
                 }
             }
             None => {
-                let end = value
-                    .bytes()
-                    .position(|byte| space(byte) || byte == b'>')
+                let bytes = value.as_bytes();
+                let blank =
+                    |at: usize| matches!(bytes.get(at + 1), Some(b'n' | b'r' | b't' | b'f'));
+                let end = (0..bytes.len())
+                    .find(|at| {
+                        let escape = bytes[*at] == b'\\' && blank(*at);
+                        self.escaped |= escape;
+                        space(bytes[*at]) || bytes[*at] == b'>' || escape && through
+                    })
                     .unwrap_or(value.len());
                 (&value[..end], &value[end..])
             }
