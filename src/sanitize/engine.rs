@@ -309,7 +309,7 @@ impl Sanitizer {
         let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
             joined.parts(span).for_each(each);
         };
-        look.deep(&joined.text, &places, Count::All, decoded)?;
+        look.deep(&joined.text, (&places, Some(joined)), Count::All, decoded)?;
         for string in &*long {
             let inside = string.inside;
             let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
@@ -321,13 +321,13 @@ impl Sanitizer {
                 });
             };
             let text = &text[inside.start..inside.end];
-            look.deep(text, &places, Count::All, decoded)?;
+            look.deep(text, (&places, None), Count::All, decoded)?;
         }
         if !seam.text.is_empty() {
             let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
                 seam.parts(span).for_each(each);
             };
-            look.deep(&seam.text, &places, Count::Across, decoded)?;
+            look.deep(&seam.text, (&places, None), Count::Across, decoded)?;
         }
         names.unseen = look.is_hiding();
         let found = spots.iter().filter(|spot| spot.part.name);

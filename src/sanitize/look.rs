@@ -13,7 +13,7 @@ use super::{
     placeholder::is_placeholder,
     rules::fitting,
     spot::Spot,
-    views::{BEFORE, EARLIER, Part},
+    views::{BEFORE, EARLIER, Part, View},
     work::{Exhausted, Work},
 };
 use crate::findings::Action;
@@ -76,18 +76,18 @@ impl<'a, 'b> Look<'a, 'b> {
         self.hiding
     }
 
-    /// Looks at a text and at what can be decoded in it, and in that.
+    /// Looks at a text and at what can be decoded in it, and in that. A text that is made of many is given with the view of it.
     pub(super) fn deep(
         &mut self,
         text: &str,
-        places: Places<'_>,
+        (places, view): (Places<'_>, Option<&View>),
         count: Count,
         decoded: &mut [Decoded; 2],
     ) -> Result<(), Exhausted> {
         if text.is_empty() {
             return Ok(());
         }
-        self.text(text, places, count)?;
+        self.text(text, (places, view), count)?;
         if self.hiding {
             return Ok(());
         }
@@ -99,7 +99,7 @@ impl<'a, 'b> Look<'a, 'b> {
         let once = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
             places(&outer.source(span.start), each);
         };
-        self.text(&outer.text, &once, Count::Decoded)?;
+        self.text(&outer.text, (&once, None), Count::Decoded)?;
         inner.read(&outer.text, self.survey);
         if inner.text.is_empty() {
             return Ok(());
@@ -107,12 +107,23 @@ impl<'a, 'b> Look<'a, 'b> {
         let twice = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
             once(&inner.source(span.start), each);
         };
-        self.text(&inner.text, &twice, Count::Decoded)
+        self.text(&inner.text, (&twice, None), Count::Decoded)
     }
 
-    fn text(&mut self, text: &str, places: Places<'_>, count: Count) -> Result<(), Exhausted> {
+    fn text(
+        &mut self,
+        text: &str,
+        (places, view): (Places<'_>, Option<&View>),
+        count: Count,
+    ) -> Result<(), Exhausted> {
         self.work.spend(text.len())?;
         self.survey.read(text);
+        // Few texts have anything of which it matters.
+        if !self.survey.active.is_empty()
+            && let Some(view) = view
+        {
+            self.survey.begins.extend(view.begins());
+        }
         let detectors = self.sanitizer.detectors();
         for hiding in [true, false] {
             for detector in detectors {

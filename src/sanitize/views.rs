@@ -105,6 +105,11 @@ impl View {
         self.text.push_str(piece);
     }
 
+    /// Where strings begin in the text.
+    pub(super) fn begins(&self) -> impl Iterator<Item = usize> {
+        self.segments.iter().map(|segment| segment.at)
+    }
+
     /// The parts of strings that a span of the text covers.
     pub(super) fn parts(&self, span: &Range<usize>) -> impl Iterator<Item = Part> {
         let first = self.first_beyond(span.start);

@@ -16,6 +16,8 @@ use crate::sanitize::{
 /// The code of one text, asked about in rising order.
 pub(super) struct Code<'t> {
     text: &'t str,
+    /// Where strings begin that lie farther on than what was read; a line begins there, too.
+    begins: &'t [usize],
     /// Where the line begins that is read next.
     next: usize,
     /// The fence that was last read, from its first line to after its last.
@@ -33,21 +35,31 @@ pub(super) struct Code<'t> {
 }
 
 impl<'t> Code<'t> {
-    pub(super) fn new(text: &'t str) -> Self {
-        let start = text.trim_start().as_bytes();
-        let document = [&b"<!doctype"[..], b"<html", b"<?xml", b"<svg"];
+    /// Of a text that is made of strings which begin at these places.
+    pub(super) fn new(text: &'t str, begins: &'t [usize]) -> Self {
         Self {
             text,
+            begins,
             next: 0,
             fence: (0, 0),
             paragraph_clear: true,
             html: false,
             line: Spans::new(0, 0, false),
             marks: [0; 2],
-            lost: document.iter().any(|begin| {
-                start.len() >= begin.len() && start[..begin.len()].eq_ignore_ascii_case(begin)
-            }),
+            lost: is_document(text),
         }
+    }
+
+    /// Where the next string begins behind what was read, or the text ends.
+    fn stop(&mut self) -> usize {
+        while let [first, rest @ ..] = self.begins
+            && *first <= self.next
+        {
+            // It may be none of Markdown at all.
+            self.lost |= *first == self.next && is_document(&self.text[self.next..]);
+            self.begins = rest;
+        }
+        self.begins.first().copied().unwrap_or(self.text.len())
     }
 
     /// Whether the byte at `at` is in code.
@@ -64,20 +76,23 @@ impl<'t> Code<'t> {
             if at < self.line.end {
                 return self.line.holds(self.text.as_bytes(), at);
             }
-            hurry(self, at);
+            let stop = self.stop();
+            hurry(self, at.min(stop));
+            let stop = self.stop();
             let start = self.next;
-            let Some(line) = line(self.text, start) else {
+            let Some(line) = line(&self.text[..stop], start) else {
                 return false;
             };
             if at < start + line.len() {
                 let clear = self.paragraph_clear
                     && !self.html
                     && fence(line).is_none()
-                    && !line.contains('|');
+                    && !line.contains('|')
+                    && !ends_in_link(&self.text.as_bytes()[start.saturating_sub(BACK)..start]);
                 self.line = Spans::new(start, start + line.len(), clear);
                 continue;
             }
-            self.read(start, line);
+            self.read((start, stop), line);
         }
         false
     }
@@ -138,7 +153,7 @@ impl<'t> Code<'t> {
     }
 
     /// Takes note of a line that ends before what is asked about.
-    fn read(&mut self, start: usize, text: &str) {
+    fn read(&mut self, (start, stop): (usize, usize), text: &str) {
         self.next = start + text.len();
         if is_blank(text) {
             self.paragraph_clear = true;
@@ -152,7 +167,8 @@ impl<'t> Code<'t> {
                 self.lost = true;
                 return;
             }
-            match closing(self.text, self.next, opening) {
+            // One that is open at the end of a string leaves it open what is a fence behind it.
+            match closing(&self.text[..stop], self.next, opening) {
                 Some(end) => {
                     self.fence = (start, end);
                     self.next = end;
@@ -171,14 +187,25 @@ impl<'t> Code<'t> {
                         .get(..begin.len())
                         .is_some_and(|start| start.eq_ignore_ascii_case(begin))
                 });
-            if lasting && !(indented.starts_with("<!--") && indented.trim_end().ends_with("-->")) {
-                self.lost = true;
+            // A comment that ends on its line is all of its block.
+            let comment = indented.starts_with("<!--") && indented.trim_end().ends_with("-->");
+            self.lost = lasting && !comment;
+            if self.lost {
                 return;
             }
-            self.html = true;
+            self.html |= !comment;
         }
         self.paragraph_clear &= clear(text);
     }
+}
+
+/// Whether it is a document of HTML or XML, and none of Markdown.
+fn is_document(text: &str) -> bool {
+    let start = text.trim_start().as_bytes();
+    let document = [&b"<!doctype"[..], b"<html", b"<?xml", b"<svg"];
+    document
+        .iter()
+        .any(|begin| start.len() >= begin.len() && start[..begin.len()].eq_ignore_ascii_case(begin))
 }
 
 /// One bit for each byte of the block at `from`, the first lowest: set at the ends of lines, and where no blank stands.
@@ -265,8 +292,62 @@ fn clear(line: &str) -> bool {
     spans.clear
 }
 
+/// The length of what begins here with a backslash or an angle bracket, if it has no part in what is code, whoever reads it: the
+/// escape of what is no backtick, and a tag without attributes whose content is read as any other.
+fn harmless(text: &[u8]) -> Option<usize> {
+    let raw = [
+        &b"script"[..],
+        b"style",
+        b"textarea",
+        b"title",
+        b"xmp",
+        b"pre",
+        b"plaintext",
+        b"noembed",
+        b"noframes",
+        b"noscript",
+        b"iframe",
+        b"svg",
+        b"math",
+        b"template",
+        b"select",
+        b"code",
+    ];
+    match text {
+        [b'\\', next, ..] => (!matches!(next, b'`' | b'\\' | b'<')).then_some(2),
+        [b'<', rest @ ..] => {
+            let slash = usize::from(rest.first() == Some(&b'/'));
+            let name = rest[slash..].iter();
+            let name = name.take_while(|byte| byte.is_ascii_alphanumeric()).count();
+            let end = slash + name;
+            let name = &rest[slash..end];
+            let whole =
+                name.first().is_some_and(u8::is_ascii_alphabetic) && rest.get(end) == Some(&b'>');
+            let plain = !raw.iter().any(|raw| name.eq_ignore_ascii_case(raw));
+            (whole && plain).then_some(end + 2)
+        }
+        _ => None,
+    }
+}
+
+/// How far before a line a link may begin whose target goes on there, in bytes.
+const BACK: usize = 256;
+
+/// Whether the target of a link may go on behind this, which need not be code then: no span begins in a target.
+fn ends_in_link(before: &[u8]) -> bool {
+    let Some(open) = memchr::memmem::rfind(before, b"](") else {
+        return false;
+    };
+    let target = &before[open + 2..];
+    // A title may hold anything, and who begins one is not followed any further.
+    let title = |two: &[u8]| two[0].is_ascii_whitespace() && matches!(two[1], b'"' | b'\'' | b'(');
+    let blank = memchr::memmem::find(target, b"\n\n").is_some();
+    !blank && (!target.contains(&b')') || target.windows(2).any(title))
+}
+
 /// The code spans of one line, read from left to right.
 struct Spans {
+    start: usize,
     /// How far it has been read.
     here: usize,
     end: usize,
@@ -279,6 +360,7 @@ struct Spans {
 impl Spans {
     fn new(start: usize, end: usize, clear: bool) -> Self {
         Self {
+            start,
             here: start,
             end,
             span: (start, start),
@@ -290,6 +372,9 @@ impl Spans {
     fn holds(&mut self, text: &[u8], at: usize) -> bool {
         while self.clear && self.here < at.min(self.end) {
             match text[self.here] {
+                b'`' if ends_in_link(&text[self.span.1.min(self.here)..self.here]) => {
+                    self.clear = false;
+                }
                 b'`' => match self.pair(&text[..self.end]) {
                     Some(end) => {
                         self.span = (self.here, end);
@@ -297,7 +382,10 @@ impl Spans {
                     }
                     None => self.clear = false,
                 },
-                b'\\' | b'<' => self.clear = false,
+                b'\\' | b'<' => match harmless(&text[self.here..self.end]) {
+                    Some(length) if self.here > self.start => self.here += length,
+                    _ => self.clear = false,
+                },
                 _ => {
                     let rest = &text[self.here..at.min(self.end)];
                     let next = memchr::memchr3(b'`', b'\\', b'<', rest);
@@ -342,9 +430,10 @@ mod tests {
 
         #[test]
         fn lines_that_are_passed_over_change_nothing(text in "(([ \t]{0,2}(```|~~~|<p>|<!--|[a-z`]{1,9}|[é|#>*+-]|\\\\|`x`))?[ a-z`<]{0,70}(\n|\n\n|\r\n)){0,12}", stride in 1_usize..40) {
-            let mut code = Code::new(&text);
+            let begins: Vec<_> = text.match_indices("a").map(|(at, _)| at + 1).collect();
+            let mut code = Code::new(&text, &begins);
             for at in (0..text.len()).step_by(stride) {
-                let plain = Code::new(&text).holds_going(at, |_, _| ());
+                let plain = Code::new(&text, &begins).holds_going(at, |_, _| ());
                 prop_assert_eq!(code.holds(at), plain, "{} of {:?}", at, text);
             }
         }

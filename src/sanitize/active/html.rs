@@ -38,6 +38,12 @@ const SOURCES: [&str; 12] = [
     "icon",
     "manifest",
 ];
+/// Elements that fetch what these say. Of others, as components of a program and XML have them, no browser does.
+const FETCHING: [&str; 25] = [
+    "img", "image", "input", "source", "video", "audio", "track", "bgsound", "body", "table",
+    "thead", "tbody", "tfoot", "tr", "td", "th", "col", "colgroup", "link", "html", "command",
+    "menuitem", "xml", "menu", "button",
+];
 /// Attributes that are lists of what may be fetched.
 const SETS: [&str; 2] = ["srcset", "imagesrcset"];
 /// Attributes that lead somewhere when they are used.
@@ -135,6 +141,7 @@ fn judged(
     let frame = element(&FRAMES);
     let animated = element(&ANIMATED);
     let drawn = element(&DRAWN);
+    let fetching = element(&FETCHING);
     let sheet = element(&["?xml-stylesheet"]);
     let link = element(&["link"]);
     let (mut refresh, mut rel_fetches, mut linked) = (false, false, false);
@@ -150,13 +157,19 @@ fn judged(
             && name.as_bytes()[2].is_ascii_alphabetic();
         found = match value {
             None => continue,
-            Some(value) if handler && (is_event(&name[2..], value) || runs(value)) => {
+            Some(value)
+                if handler
+                    && !breaks_off(value)
+                    && (is_event(&name[2..], value) || runs(value)) =>
+            {
                 Some(Rule::Handler)
             }
             Some(_) if frame && (is(&SOURCES) || is(&["srcdoc", "href"])) => Some(Rule::Frame),
             Some(_) if is(&["srcdoc"]) => Some(Rule::Frame),
-            Some(value) if is(&SOURCES) => fetched(target::leads(value, Written::Html, hosts)),
-            Some(value) if is(&SETS) => value
+            Some(value) if fetching && is(&SOURCES) => {
+                fetched(target::leads(value, Written::Html, hosts))
+            }
+            Some(value) if fetching && is(&SETS) => value
                 .split([',', ' ', '\t', '\n', '\r'])
                 .find_map(|source| fetched(target::leads(source, Written::Html, hosts))),
             Some(_) if element(&["base"]) && is(&["href"]) => Some(Rule::Base),
@@ -379,6 +392,18 @@ fn given(values: &str, hosts: &Hosts) -> Option<Rule> {
     })
 }
 
+/// Whether brackets are open at the end, so that nothing of it is ever run: in the source of a program `onClick={() => save()}` is
+/// a value up to the first blank. Not where a bracket may stand in a string or a comment.
+fn breaks_off(handler: &str) -> bool {
+    let doubt = |byte: u8| b"\"'`/\\&<".contains(&byte);
+    let depth = handler.bytes().fold(0_i32, |depth, byte| match byte {
+        b'(' | b'[' | b'{' => depth + 1,
+        b')' | b']' | b'}' => depth - 1,
+        _ => depth,
+    });
+    depth > 0 && !handler.bytes().any(doubt)
+}
+
 /// What a source that is fetched at once makes of its tag.
 fn fetched(leads: Leads) -> Option<Rule> {
     match leads {
@@ -452,7 +477,7 @@ pub(super) fn style(css: &str, written: Written, hosts: &Hosts) -> Option<Rule> 
         last.copy_within(1.., 0);
         last[WINDOW - 1] = byte.to_ascii_lowercase();
         parens |= byte == b'(';
-        hides |= byte == b'\\' || last.ends_with(b"/*");
+        hides |= byte == b'\\';
         if last.ends_with(b"@import")
             || last.ends_with(b"expression(")
             || last.ends_with(b"-moz-binding")

@@ -14,6 +14,8 @@ const LABEL: usize = 1024;
 /// What is remembered about one text, so that it is read once.
 pub(super) struct Markdown<'t> {
     text: &'t str,
+    /// Where strings begin that it is made of.
+    begins: &'t [usize],
     hosts: &'t Hosts,
     /// Hashes of the labels whose definitions lead away, sorted; made when an image first refers to one.
     labels: Option<Vec<u64>>,
@@ -24,9 +26,10 @@ pub(super) struct Markdown<'t> {
 }
 
 impl<'t> Markdown<'t> {
-    pub(super) fn new(text: &'t str, hosts: &'t Hosts) -> Self {
+    pub(super) fn new(text: &'t str, begins: &'t [usize], hosts: &'t Hosts) -> Self {
         Self {
             text,
+            begins,
             hosts,
             labels: None,
             next_away: None,
@@ -84,7 +87,9 @@ impl<'t> Markdown<'t> {
         let rule = self.leads_to(rest, budget)?;
         // A word with a colon, as logs have it, is a scheme with nothing behind it.
         let word = destination(rest, LONGEST).ends_with(':');
-        label_before(self.text, at).filter(|_| !word).map(|_| rule)
+        label_before(self.text, self.begins, at)
+            .filter(|_| !word)
+            .map(|_| rule)
     }
 
     fn leads_to(&self, rest: &str, budget: &mut usize) -> Option<Rule> {
@@ -119,14 +124,15 @@ impl<'t> Markdown<'t> {
     }
 
     fn labels(&mut self) -> &[u64] {
-        let (text, hosts) = (self.text, self.hosts);
+        let (text, begins, hosts) = (self.text, self.begins, self.hosts);
         self.labels.get_or_insert_with(|| {
             let mut labels: Vec<u64> = memchr::memmem::find_iter(text.as_bytes(), b"]:")
                 .filter_map(|at| {
                     let target = destination(text.get(at + 2..)?, LONGEST);
                     let leads = target::leads(target, Written::Markdown, hosts);
                     let away = matches!(leads, Leads::Away | Leads::Danger);
-                    away.then(|| label_before(text, at).map(hash)).flatten()
+                    away.then(|| label_before(text, begins, at).map(hash))
+                        .flatten()
                 })
                 .collect();
             labels.sort_unstable();
@@ -239,8 +245,8 @@ fn label(rest: &str) -> &str {
 }
 
 /// The label that ends at the `]` at `at`, if nothing but the marks of quotes and lists stands before it on its line, or where a
-/// line may begin for whoever reads what is in the text: a value behind its name, a string, and the escape of a line.
-fn label_before(text: &str, at: usize) -> Option<&str> {
+/// line may begin for whoever reads what is in the text: a string, and the escape of a line.
+fn label_before<'t>(text: &'t str, begins: &[usize], at: usize) -> Option<&'t str> {
     let bytes = text.as_bytes();
     let least = at.saturating_sub(LABEL);
     let mut end = at;
@@ -254,18 +260,16 @@ fn label_before(text: &str, at: usize) -> Option<&str> {
     if bytes[open] != b'[' {
         return None;
     }
-    let line = &bytes[open.saturating_sub(LABEL)..open];
-    let feed = memchr::memrchr2(b'\n', b'\r', line);
-    let line = &line[feed.map_or(0, |feed| feed + 1)..];
+    let from = open.saturating_sub(LABEL);
+    let line = &bytes[from..open];
+    let feed = memchr::memrchr2(b'\n', b'\r', line).map_or(0, |feed| feed + 1);
+    let begun = begins.partition_point(|begin| *begin <= open);
+    let begun = begun
+        .checked_sub(1)
+        .map_or(0, |last| begins[last].saturating_sub(from));
+    let line = &line[feed.max(begun)..];
     let before = &line[..line.len() - marks(line)];
-    let alone = match before {
-        [] | [.., b'"'] | [.., b'\\', b'n' | b'r' | b't'] => true,
-        [name @ .., b':'] => {
-            let between = &line[before.len()..];
-            between.starts_with(b" ") && !between.iter().any(u8::is_ascii_digit) && is_name(name)
-        }
-        _ => false,
-    };
+    let alone = matches!(before, [] | [.., b'"'] | [.., b'\\', b'n' | b'r' | b't']);
     alone.then(|| text.get(open + 1..at)).flatten()
 }
 
@@ -278,13 +282,6 @@ fn marks(line: &[u8]) -> usize {
         )
     };
     line.iter().rev().take_while(mark).count()
-}
-
-/// Whether what ends here is the name of a value, and no time of day nor what else a line of a log begins with.
-fn is_name(line: &[u8]) -> bool {
-    let from = memchr::memrchr(b':', line).map_or(0, |colon| colon + 1);
-    let name = line[from..].trim_ascii_start();
-    !name.is_empty() && !name[0].is_ascii_digit() && !name.contains(&b'=')
 }
 
 /// Whether a backslash takes away the meaning of what stands at `at`.

@@ -97,8 +97,8 @@ impl Detector for Active {
             return;
         }
         let bytes = text.as_bytes();
-        let mut markdown = Markdown::new(text, &self.hosts);
-        let mut code = Code::new(text);
+        let mut markdown = Markdown::new(text, &survey.begins, &self.hosts);
+        let mut code = Code::new(text, &survey.begins);
         let mut budget = READS.saturating_mul(text.len()).saturating_add(4096);
         let mut sheet = Sheet::default();
         let (whole, found) = (budget, survey.active.iter());

@@ -309,6 +309,8 @@ impl Iterator for Decoded<'_> {
             '\\' if self.written == Written::Markdown => {
                 let next = self.rest.clone().next();
                 match next.filter(char::is_ascii_punctuation) {
+                    // Not everybody takes the meaning of an entity away.
+                    Some('&') => self.next(),
                     Some(next) => {
                         self.rest.next();
                         Some(next)

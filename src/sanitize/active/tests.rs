@@ -42,9 +42,6 @@ fn what_would_be_fetched_or_run_is_made_inert_and_stays_so() {
         "![ref](\n\n[ref]: https://evil.example/a",
         "![x][a\\]b]\n\n[a\\]b]: https://evil.example/a",
         "![\u{1E9E}]\n\n[SS]: https://evil.example/a",
-        // The name of the member that it is the value of stands before it.
-        "text: [ref]: https://evil.example/a\n\n![x][ref]",
-        "text: > [ref]: javascript:alert(1)\n\n[ref]",
         "<img src=https://evil.example/a>",
         "<IMG\nalt='>' SRC = 'https://evil.example/a'>",
         "<img/src=\"&#104;ttps:&sol;/evil.example/a\"/>",
@@ -86,8 +83,14 @@ fn what_would_be_fetched_or_run_is_made_inert_and_stays_so() {
         "[x](data:text/html;base64,PHNjcmlwdD4=)",
         "[x](vbscript:x) and [y](file:///etc/passwd)",
         "[x]\n\n[x]: javascript:alert(1)",
-        "- about: [x]: javascript:alert(1)",
-        "> \"about\": [x]: javascript:alert(1)",
+        "[x](\\&#106;avascript:alert(1)) and ![x](\\&sol;\\&sol;evil.example/a)",
+        "[x](`)![x](https://evil.example/a)`",
+        "[x](u \"`\")![x](https://evil.example/a)`",
+        "[x](u ')`')![x](https://evil.example/a)`",
+        "[x](\n`)![x](https://evil.example/a)`",
+        "<b>`</b><img src=https://evil.example/a>`",
+        "a <p title=\"`\"><img src=https://evil.example/a>`",
+        "a <textarea> `<script>` x",
         "<javascript:alert(1)>",
         "<a href='  java&Tab;script:alert(1)'>x</a>",
         "<a href=\"\u{1}javascript:alert(1)\">x</a>",
@@ -110,6 +113,47 @@ fn what_would_be_fetched_or_run_is_made_inert_and_stays_so() {
         assert_ne!(once, text, "nothing found");
         let twice = inert(&once);
         assert_eq!(twice, once);
+    }
+}
+
+/// What is left of a string that others stand around.
+fn inert_among_others(value: &str) -> String {
+    let (before, behind) = ("type: text\ntext: ", "\nisError: false\n");
+    let text = format!("{before}{value}{behind}");
+    let mut survey = Survey::of(&text);
+    survey.begins = vec![0, 6, 11, before.len(), before.len() + value.len() + 1];
+    let mut hits = Vec::new();
+    let active = Active::new(["img.example.org".to_owned()]);
+    active.inspect_surveyed(&text, &survey, &mut hits);
+    let mut clean = text.clone();
+    for hit in hits.iter().rev() {
+        clean.replace_range(hit.span.clone(), hit.inert.as_deref().unwrap());
+    }
+    let clean = clean.strip_prefix(before).unwrap();
+    clean.strip_suffix(behind).unwrap().to_owned()
+}
+
+#[test]
+fn a_string_begins_a_line_wherever_it_stands_in_a_text() {
+    let image = "![x](https://evil.example/a)";
+    for value in [
+        "```\na\n```\n\nI\n\n```\nb\n```",
+        "<div>\n```\nI\n```\n</div>",
+        "<!--\n```\n-->\nI\n<!--\n```\n-->",
+        "~~~\n```\n~~~\nI\n```",
+        "<!doctype html>\n```\nI\n```\n",
+        "[x]: https://evil.example/a\n\n![x]",
+        "```\nI",
+    ] {
+        let value = value.replace('I', image);
+        assert_ne!(inert_among_others(&value), value, "{value:?}");
+        assert_eq!(inert_among_others(&value), inert(&value), "{value:?}");
+    }
+    let definition = "> [ref]: javascript:alert(1)\n\n[ref]";
+    assert_ne!(inert_among_others(definition), definition);
+    for value in ["```html\n<script>I\n```\nb", "`<script>` is a tag", "# `I`"] {
+        let value = value.replace('I', image);
+        assert_eq!(inert_among_others(&value), value);
     }
 }
 
@@ -148,6 +192,13 @@ fn what_is_inert_already_is_left_alone() {
         "<svg><animate attributeName=\"width\" values=\"1;2\" to='3'/></svg>",
         "2026-11-22 12:00:03 [worker-1]: file:///srv/a.log is open\n12:00:04: [worker-1]: command:none",
         "ERROR: [app]: search: none\nlevel=error: [app]: file:///srv/a\n[app]: search: none",
+        "- about: [x]: javascript:alert(1)",
+        "[a](https://ok.example/b) is `<script>` and [c](https://ok.example/d) `![x](//e.example)`",
+        "a <b>x</b> `<script>` and a \\_ `<script>` too",
+        "<!-- no -->\n```html\n<script src=https://evil.example/a></script>\n```\n",
+        "<YouTubeFrame src=\"https://ok.example/\" /> <xs:import src='https://ok.example/a'/>",
+        "<Button onClick={() => save()} onBlur={event => {}} />",
+        "<style>/* x */ a { b: url(#c) }</style>",
         "the word javascript: is not a link; file:///tmp is a path; onclick = x",
         "[x](https://ok.example/a-very-long-title-of-a-page-that-goes-on-and-on-and-on-until-nobody-reads-it-any-more-and-then-some-more-words-follow)",
         "[x](https://ok.example/sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef)",

@@ -54,9 +54,16 @@ impl Scan<'_> {
         if at < 2 || self.is_taken(at) {
             return;
         }
-        if text[at] == b':' && text.get(at + 1..at + 3) == Some(b"//") {
-            self.url(at);
-            return;
+        if text[at] == b':' {
+            // Some write JSON with slashes escaped.
+            let slashes = [&b"//"[..], b"\\/\\/"];
+            let mut slashes = slashes
+                .iter()
+                .filter(|slashes| text[at + 1..].starts_with(slashes));
+            if let Some(slashes) = slashes.next() {
+                self.url(at, at + 1 + slashes.len());
+                return;
+            }
         }
         // What most names end with says nothing. The survey has left most of these out.
         if text[at - 1].is_ascii_alphanumeric() && !is_telling(text[at - 2], text[at - 1]) {
@@ -119,6 +126,10 @@ impl Scan<'_> {
             let part = |byte: &&u8| byte.is_ascii_graphic() && !b";\"'<`".contains(*byte);
             value.end += rest.take_while(part).count();
         }
+        // What ODBC has in braces, so that anything may stand in it.
+        if parted && !quoted && self.text.get(value.end) == Some(&b'}') {
+            value.start += usize::from(self.text[value.start] == b'{');
+        }
         let bytes = &self.text[value.clone()];
         if !(6..=PASSWORD).contains(&bytes.len())
             || is_code(bytes, quoted)
@@ -142,11 +153,12 @@ impl Scan<'_> {
             && !quoted
             && self.text[at] == b'='
             && CONNECTION.iter().any(|part| holds(around, part));
-        // A whole secret as a string, the settings of a registry, and a statement about a user: there nothing else is called so.
+        // A whole secret as a string, the settings of a registry, what Java logs in with, and a statement about a user: there
+        // nothing else is called so.
         let said = |parts: &[&[u8]]| parts.iter().any(|part| holds(around, part));
         let stands = || {
             ends_with(&self.text[..name], b"/:_")
-                || said(&[b"\"secretstring\"", b"\"auths\""])
+                || said(&[b"\"secretstring\"", b"\"auths\"", b"loginmodule required"])
                 || self.text[value.start - 1] == b'\''
                     && said(&[b"create login ", b"alter login ", b"create user "])
         };
@@ -382,4 +394,40 @@ pub(super) fn decoded<'a>(bytes: &[u8], room: &'a mut [u8; 192]) -> Option<&'a [
         }
     }
     Some(&room[..length])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{body, strong};
+
+    #[test]
+    fn a_password_in_braces_and_one_that_java_logs_in_with_are_told() {
+        let password = &body()[..14];
+        let odbc = |name: &str| {
+            format!("Driver={{ODBC Driver 17}};Server=db1;UID=sa;{name}={{{password}}};")
+        };
+        assert_eq!(strong(&odbc("PWD")), [password]);
+        assert_eq!(strong(&odbc("App")), [""; 0]);
+        let jaas =
+            |module: &str| format!("x.{module} required username=\"a\" password=\"{password}\";");
+        assert_eq!(strong(&jaas("PlainLoginModule")), [password]);
+        assert_eq!(strong(&jaas("PlainText")), [""; 0]);
+    }
+
+    #[test]
+    fn the_name_of_a_variable_between_signs_is_no_password() {
+        for variable in ["%DB_PASSWD1%", "@@DB_PASSWD1@@", "__DB_PASSWD1__"] {
+            assert_eq!(
+                strong(&format!("amqps://svc:{variable}@mq.corp:5671")),
+                [""; 0]
+            );
+            assert_eq!(
+                strong(&format!("jdbc:a://h/d?user=a&password={variable}")),
+                [""; 0]
+            );
+        }
+        let password = format!("%{}%", &body()[..12]);
+        let told = strong(&format!("amqps://svc:x{password}@mq.corp:5671"));
+        assert_eq!(told, [format!("x{password}")]);
+    }
 }

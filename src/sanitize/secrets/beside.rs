@@ -31,7 +31,7 @@ impl Scan<'_> {
         }
     }
 
-    /// `sv=...&se=...&sig=...` of a shared access signature, which may be used by whoever has it.
+    /// `sv=...&se=...&sig=...` and `SharedAccessSignature sr=...&sig=...`, which may be used by whoever has it.
     fn signature(&mut self, start: usize, end: usize) -> bool {
         let text = self.text;
         let part = |byte: &&u8| is_token(**byte) || **byte == b'%';
@@ -52,7 +52,9 @@ impl Scan<'_> {
         let before = &text[from.saturating_sub(SIGNED)..from];
         looked(back + more + before.len());
         let signed = if azure {
+            // Where nothing else is known, those of queues say so before their address.
             holds(before, b"sv=20") && holds(before, b"se=")
+                || holds(before, b"sharedaccesssignature sr=")
         } else {
             holds(before, b"googleaccessid=") && holds(before, b"expires=")
         };
@@ -63,7 +65,7 @@ impl Scan<'_> {
         true
     }
 
-    /// `user:password@tcp(host)` and `jdbc:oracle:thin:user/password@host`.
+    /// `user:password@tcp(host)`, and `user/password@host` behind `jdbc:oracle:thin:` or `jdbc:oracle:oci:`.
     fn before_host(&mut self, start: usize, end: usize) -> bool {
         let text = self.text;
         let host = &text[end + 1..];
@@ -72,7 +74,7 @@ impl Scan<'_> {
         let known = if text[start - 1] == b':' {
             host.starts_with(b"tcp(") || host.starts_with(b"unix(")
         } else {
-            holds(scheme, b"jdbc:oracle:thin:")
+            holds(scheme, b"jdbc:oracle:thin:") || holds(scheme, b"jdbc:oracle:oci:")
         };
         let value = &text[start..end];
         if !known || !strong(value) || placeholder(value) {
@@ -124,6 +126,9 @@ mod tests {
             [signature.as_str()]
         );
         assert_eq!(strong(&format!("sp=r&sig={signature}")), [""; 0]);
+        let of = |kind: &str| format!("{kind} sr=https%3A%2F%2Fq.example&sig={signature}&skn=a");
+        assert_eq!(strong(&of("SharedAccessSignature")), [signature.as_str()]);
+        assert_eq!(strong(&of("Signature")), [""; 0]);
     }
 
     #[test]
@@ -144,6 +149,7 @@ mod tests {
         for text in [
             format!("svc:{password}@tcp(db1:3306)/erp"),
             format!("jdbc:oracle:thin:svc/{password}@//db1:1521/ORCL"),
+            format!("jdbc:oracle:oci:svc/{password}@ORCL"),
         ] {
             assert_eq!(strong(&text), [password], "{text}");
         }

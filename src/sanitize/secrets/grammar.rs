@@ -86,6 +86,10 @@ impl Scan<'_> {
             b':' => self.set_for_user(value),
             b'"' => self.json_web_key(value),
             b'\'' => self.json_web_key(value) || self.in_statement(value),
+            // The escape of a line.
+            b'\\' if self.text[value.start] == b'n' => {
+                self.lines_of_ssh2(&(value.start + 1..value.end))
+            }
             b'=' | b'/' | b'.' | b'`' | b'(' | b'[' | b'{' | b',' | b'\\' => false,
             _ => self.in_statement(value),
         }
@@ -130,7 +134,9 @@ impl Scan<'_> {
     /// `---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----`, with four dashes.
     fn lines_of_ssh2(&mut self, value: &Range<usize>) -> bool {
         let text = self.text;
-        let last = text[..value.start - 1].trim_ascii_end().last();
+        let before = &text[..value.start - 1];
+        let before = before.strip_suffix(b"\\").unwrap_or(before);
+        let last = before.trim_ascii_end().last();
         if value.len() < 48 || !matches!(last, Some(b'-' | b'"')) {
             return false;
         }
@@ -142,6 +148,7 @@ impl Scan<'_> {
         let limit = (value.start + KEY).min(text.len());
         let end = self.marks.of_ssh2(text, value.start..limit);
         let body = text[value.start..end].trim_ascii_end();
+        let body = body.strip_suffix(b"\\n").unwrap_or(body);
         let rule = &self.names.private_key;
         self.hit(value.start..value.start + body.len(), Class::Secret, rule);
         true
@@ -481,6 +488,8 @@ mod tests {
         assert_eq!(strong(&block("ENCRYPTED PRIVATE")), [lines.as_str()]);
         assert_eq!(strong(&block("PUBLIC")), [""; 0]);
         let block = block("ENCRYPTED PRIVATE");
+        let escaped = serde_json::to_string(&block).expect("a string");
+        assert_eq!(strong(&escaped), [lines.replace('\n', "\\n")]);
         let cut = &block[..block.find("\n---- END").expect("it has an end")];
         assert_eq!(strong(&format!("{cut}\n\n# and so on")), [lines.as_str()]);
     }

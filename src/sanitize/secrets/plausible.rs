@@ -203,7 +203,20 @@ pub(super) fn random(value: &[u8]) -> bool {
 
 /// Whether it says that something else belongs here.
 pub(super) fn placeholder(value: &[u8]) -> bool {
-    WORDS.is_match(value)
+    WORDS.is_match(value) || is_variable(value)
+}
+
+/// Whether it is the name of a variable between signs that templates have around it: `%DB_PASS%`, `@@DB_PASS@@`, `__DB_PASS__`.
+fn is_variable(value: &[u8]) -> bool {
+    [&b"%"[..], b"@@", b"@", b"__"].iter().any(|sign| {
+        let name = value.strip_prefix(*sign);
+        let name = name.and_then(|rest| rest.strip_suffix(*sign));
+        name.is_some_and(|name| {
+            let part =
+                |byte: &u8| byte.is_ascii_uppercase() || *byte == b'_' || byte.is_ascii_digit();
+            name.iter().all(part) && name.contains(&b'_')
+        })
+    })
 }
 
 // INVARIANT: the words are compiled in, and a test builds the automaton.

@@ -13,6 +13,9 @@ use crate::sanitize::{Class, work::looked};
 /// How long what stands before the host may be, in bytes.
 const AUTHORITY: usize = 400;
 
+/// How far behind a quote in a password its end may stand, in bytes.
+const QUOTED: usize = 32;
+
 /// The longest key in an address, in bytes.
 const NODE: usize = 64;
 
@@ -47,8 +50,8 @@ const KNOWN: [&[u8]; 26] = [
 ];
 
 impl Scan<'_> {
-    /// `://` stands at `at`.
-    pub(super) fn url(&mut self, at: usize) {
+    /// `://` stands at `at`, and an authority begins at `start`.
+    pub(super) fn url(&mut self, at: usize, start: usize) {
         let text = self.text;
         let scheme = text[..at]
             .iter()
@@ -56,7 +59,6 @@ impl Scan<'_> {
             .take(24)
             .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
             .count();
-        let start = at + 3;
         let stop = |byte: &u8| {
             byte.is_ascii_whitespace()
                 || matches!(
@@ -99,6 +101,14 @@ impl Scan<'_> {
                     .map_or(rest.len(), |more| at_sign + more);
                 authority = &rest[..length];
             }
+        }
+        if let Some(more) = quoted_within(authority, rest, text[..at - scheme].last()) {
+            length = more
+                + rest[more..]
+                    .iter()
+                    .position(stop)
+                    .unwrap_or(rest.len() - more);
+            authority = &rest[..length];
         }
         match authority.iter().rposition(|byte| *byte == b'@') {
             Some(end) => self.userinfo(start, &authority[..end], &authority[end + 1..]),
@@ -164,19 +174,22 @@ impl Scan<'_> {
     fn webhook(&mut self, start: usize, host: &[u8], length: usize) {
         let text = self.text;
         let path = start + length;
-        let stop = |byte: &u8| {
-            byte.is_ascii_whitespace()
-                || matches!(
-                    byte,
-                    b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\' | b')' | b']' | b',' | b';' | b'}'
-                )
-        };
         let rest = &text[path..(path + 400).min(text.len())];
-        let rest = &rest[..rest.iter().position(stop).unwrap_or(rest.len())];
+        let stop = |at: &usize| match rest[*at] {
+            b'\\' => rest.get(at + 1) != Some(&b'/'),
+            byte => {
+                byte.is_ascii_whitespace()
+                    || matches!(
+                        byte,
+                        b'"' | b'\'' | b'<' | b'>' | b'`' | b')' | b']' | b',' | b';' | b'}'
+                    )
+            }
+        };
+        let rest = &rest[..(0..rest.len()).find(stop).unwrap_or(rest.len())];
         let (prefix, least): (&[u8], usize) = match host {
-            b"hooks.slack.com" => match rest {
-                [b'/', b's', ..] => (b"/services/", 38),
-                [b'/', b'w', ..] => (b"/workflows/", 38),
+            b"hooks.slack.com" => match rest.iter().find(|byte| byte.is_ascii_alphabetic()) {
+                Some(b's') => (b"/services/", 38),
+                Some(b'w') => (b"/workflows/", 38),
                 _ => (b"/triggers/", 30),
             },
             b"discord.com" | b"discordapp.com" | b"canary.discord.com" | b"ptb.discord.com" => {
@@ -202,15 +215,48 @@ impl Scan<'_> {
             }
             _ => return,
         };
-        let Some(secret) = rest.strip_prefix(prefix) else {
+        let Some(secret) = behind_path(rest, prefix) else {
             return;
         };
         if secret.len() >= least && plausible(secret) {
-            let from = path + prefix.len();
+            let from = path + rest.len() - secret.len();
             let rule = &self.names.webhook;
             self.hit(from..from + secret.len(), Class::Secret, rule);
         }
     }
+}
+
+/// What stands behind this path, whose slashes may be escaped.
+fn behind_path<'t>(mut rest: &'t [u8], path: &[u8]) -> Option<&'t [u8]> {
+    for part in path.split_inclusive(|byte| *byte == b'/') {
+        let (slash, name) = part.split_last()?;
+        rest = match slash {
+            b'/' => {
+                let rest = rest.strip_prefix(name)?;
+                rest.strip_prefix(b"/").or(rest.strip_prefix(b"\\/"))?
+            }
+            _ => rest.strip_prefix(part)?,
+        };
+    }
+    Some(rest)
+}
+
+/// Where the `@` stands behind a quote in a password: the address ends behind the authority that is known, since it has none, and a
+/// quote follows that is not the one `before` the address.
+fn quoted_within(authority: &[u8], rest: &[u8], before: Option<&u8>) -> Option<usize> {
+    let (end, quote) = (authority.len(), rest.get(authority.len())?);
+    let sign = |byte: &u8| matches!(byte, b'"' | b'\'' | b'`' | b'<' | b'>' | b'|');
+    if !sign(quote) || before == Some(quote) || authority.contains(&b'@') {
+        return None;
+    }
+    authority.iter().position(|byte| *byte == b':')?;
+    let within = rest[end + 1..].iter().take(QUOTED);
+    let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_.!$%^&*+".contains(*byte);
+    let length = within.take_while(part).count();
+    looked(length);
+    let at = end + 1 + length;
+    let host = || rest.get(at + 1).is_some_and(u8::is_ascii_alphanumeric);
+    (length > 0 && rest.get(at) == Some(&b'@') && host()).then_some(at)
 }
 
 /// Whether somebody may use it as a password in earnest.
@@ -248,7 +294,34 @@ fn plain(password: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::strong;
+    use super::super::tests::{body, strong};
+
+    #[test]
+    fn addresses_in_json_with_escaped_slashes_are_told() {
+        let password = &body()[..14];
+        let text = format!("{{\"url\":\"postgres:\\/\\/app:{password}@db.corp\\/x\"}}");
+        assert_eq!(strong(&text), [password]);
+        let secret = format!("8217364509182736455\\/{}", body().repeat(2));
+        let text = format!("\"https:\\/\\/discord.com\\/api\\/webhooks\\/{secret}\"");
+        assert_eq!(strong(&text), [secret]);
+        assert_eq!(strong("{\"path\":\"C:\\/\\/a:b1C2d3E4f5@x\"}"), [""; 0]);
+    }
+
+    #[test]
+    fn a_quote_in_a_password_is_of_it_unless_the_address_stands_in_such() {
+        let body = body();
+        let (first, last) = (&body[..10], &body[10..14]);
+        for quote in ["'", "\"", "`"] {
+            let password = format!("{first}{quote}{last}");
+            let url = format!("mysql://root:{password}@db.corp/a");
+            assert_eq!(strong(&format!("url={url}")), [password.as_str()], "{url}");
+            let other = if quote == "'" { "\"" } else { "'" };
+            assert_eq!(strong(&format!("{other}{url}{other}")), [password]);
+        }
+        for list in ["['a://b:c1D2e3F4g5','d@e']", "'a://b:c1D2e3F4g5' d@e"] {
+            assert_eq!(strong(list), [""; 0], "{list}");
+        }
+    }
 
     #[test]
     fn the_key_in_the_address_of_a_node_is_told() {

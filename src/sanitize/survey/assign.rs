@@ -58,7 +58,9 @@ impl Before {
         }
         // In many texts there are none but those within times and addresses: a digit is the last of no name.
         self.named = assign & !behind(before.kinds.digit, self.kinds.digit, 1);
-        let address = ahead(bits(marks.slash()), matches!(next, b'/' | b'+'));
+        // Of addresses with their slashes escaped, too.
+        let slash = bits(marks.slash() | marks.is(b'\\'));
+        let address = ahead(slash, matches!(next, b'/' | b'+' | b'\\'));
         if self.named == 0 {
             return assign & address;
         }

@@ -59,6 +59,9 @@ pub struct Survey {
     pub(super) unicode: Vec<Found>,
     /// Where letters and digits in other forms may begin, by their first bytes.
     pub(super) forms: Vec<Found>,
+    /// Where the strings begin that the text is made of, in rising order, as far as anybody has told: what Markdown has at the
+    /// beginning of a line may stand there, too.
+    pub(super) begins: Vec<usize>,
     /// Where spaces and dashes that are not of ASCII may stand behind a digit, by their first bytes.
     pub(super) joints: Vec<Found>,
 }
@@ -206,6 +209,7 @@ impl Survey {
         emptied(&mut self.percent);
         emptied(&mut self.unicode);
         emptied(&mut self.forms);
+        emptied(&mut self.begins);
         emptied(&mut self.joints);
     }
 

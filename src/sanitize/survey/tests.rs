@@ -87,7 +87,7 @@ fn check_survey(text: &str, survey: &Survey) {
         let quoted = usize::from(at > 0 && is(at - 1, b"\"'"));
         let last = at.checked_sub(1 + quoted);
         let plain = last.is_some_and(|last| alnum(last) && !telling(last));
-        is(at, b"=:") && (!plain || is(at + 1, b"+/") || flag(at))
+        is(at, b"=:") && (!plain || is(at + 1, b"+/\\") || flag(at))
     };
     let six = |to: usize| to >= 5 && (to - 5..=to).all(digit);
     let numbered = |at: usize| {

@@ -138,6 +138,23 @@ fn what_is_found_is_replaced_where_it_stood_and_all_else_stays_byte_for_byte() {
 }
 
 #[test]
+fn a_fence_on_the_first_line_of_a_block_is_one() {
+    let sanitizer = Sanitizer::standard(Rules::default(), Findings::new(), OwnCredentials::new());
+    let actions = Actions::default();
+    let subject = Subject::new(Direction::Results, &actions);
+    let look = |text: &str| {
+        let value = serde_json::json!({"content": [{"type": "text", "text": text}]});
+        sanitizer.look(&json(&value.to_string()), &subject)
+    };
+    let fence = "```\na\n```\n";
+    let image = "\n![x](https://evil.example/a)\n\n";
+    let verdict = look(&[fence, image, fence].concat());
+    assert!(matches!(verdict, Verdict::Changed(..)), "{verdict:?}");
+    let verdict = look(&fence.replace('a', image));
+    assert!(matches!(verdict, Verdict::Clean), "{verdict:?}");
+}
+
+#[test]
 fn clean_content_is_not_copied() {
     let long = "word ".repeat(1_000);
     for text in [r#"{"a":"b\n"}"#.to_owned(), format!(r#"["{long}"]"#)] {
