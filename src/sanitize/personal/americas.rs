@@ -54,7 +54,7 @@ pub(super) const AMERICAS: &[Rule] = &[
     // Ten is written as a letter: see `lettered.rs`.
     rule(
         "gt_nit",
-        &["8-1", "7-1", "6-1", "9", "8"],
+        &["8-1", "7-1", "6-1", "9", "8", "2.3.3-1", "1.3.3-1"],
         &[],
         &["nit", "identificaci\u{f3}n tributaria", "guatemal"],
         |d| !is_date(d) && rising(d) == i32::from(d[d.len() - 1]),

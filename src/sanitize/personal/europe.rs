@@ -188,7 +188,7 @@ pub(super) const EUROPE: &[Rule] = &[
     ),
     rule(
         "de_tax_id",
-        &["11", "2 3 3 3", "3 4 4"],
+        &["11", "2 3 3 3", "3 4 4", "2/3/3/3"],
         &[],
         &[
             "steuer",
@@ -229,7 +229,7 @@ pub(super) const EUROPE: &[Rule] = &[
     ),
     rule(
         "ch_ahv",
-        &["13"],
+        &["13", "3 4 4 2"],
         &["3.4.4.2"],
         &["ahv", "ahvn", "avs", "svn", "social", "sozialversicherung"],
         |d| {
@@ -242,7 +242,14 @@ pub(super) const EUROPE: &[Rule] = &[
         "gb_nhs",
         &["10", "3 3 4", "3-3-4"],
         &[],
-        &["nhs", "patient", "national health"],
+        &[
+            "nhs",
+            "patient",
+            "national health",
+            "chi number",
+            "chi no",
+            "community health index",
+        ],
         |d| {
             !same(d)
                 && (11 - weighed(d, &[10, 9, 8, 7, 6, 5, 4, 3, 2]) % 11) % 11 == i32::from(d[9])
@@ -487,7 +494,7 @@ pub(super) const EUROPE: &[Rule] = &[
     }),
     rule(
         "lu_matricule",
-        &["13", "4 2 2 3 2", "8-5"],
+        &["13", "4 2 2 3 2", "8-5", "8 5"],
         &[],
         &[
             "matricule",
@@ -495,6 +502,8 @@ pub(super) const EUROPE: &[Rule] = &[
             "l\u{eb}tzebuerg",
             "sozialversicherung",
             "s\u{e9}curit\u{e9} sociale",
+            "identification national",
+            "matricule national",
         ],
         |d| {
             // Both digits check the eleven before them.
@@ -509,7 +518,7 @@ pub(super) const EUROPE: &[Rule] = &[
     ),
     rule(
         "hu_tax_id",
-        &["10"],
+        &["10", "2 4 4"],
         &[],
         &[
             "ad\u{f3}azonos",

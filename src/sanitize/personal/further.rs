@@ -20,7 +20,7 @@ pub(super) const FURTHER: &[Rule] = &[
     // The number of a bank account.
     rule(
         "cz_bank_account",
-        &["6-10/4", "10/4"],
+        &["6-10/4", "10/4", "5-10/4", "4-10/4", "3-10/4", "2-10/4"],
         &[],
         &[
             "account",

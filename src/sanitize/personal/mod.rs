@@ -9,6 +9,7 @@
 //! United States, of Britain and the oldest of Czechia and Slovakia beside their name, and whether a number was ever issued.
 // SECURITY 7
 
+mod accounts;
 mod americas;
 mod card;
 mod checks;

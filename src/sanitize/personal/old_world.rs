@@ -20,6 +20,8 @@ pub(super) const OLD_WORLD: &[Rule] = &[
             "naf",
             "social security",
             "afiliaci\u{f3}n",
+            "nss",
+            "num ss",
         ],
         |d| {
             let (province, serial) = (number(&d[..2]), number(&d[2..10]));
@@ -171,7 +173,7 @@ pub(super) const OLD_WORLD: &[Rule] = &[
     ),
     rule(
         "za_tax_number",
-        &["10", "4/3/2/1", "3/3/3/1"],
+        &["10", "4/3/2/1", "3/3/3/1", "4/3/3"],
         &[],
         &[
             "sars tax",
@@ -187,7 +189,7 @@ pub(super) const OLD_WORLD: &[Rule] = &[
         "gn_nifp",
         &["9", "3-3-3", "3 3 3"],
         &[],
-        &["nifp", "identification fiscale permanent"],
+        &["nifp", "identification fiscale permanent", "nif"],
         |d| d[0] > 0 && luhn(d),
     ),
     rule(

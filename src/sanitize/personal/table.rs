@@ -6,7 +6,8 @@
 use unicode_normalization::UnicodeNormalization;
 
 use super::{
-    americas::AMERICAS, europe::EUROPE, further::FURTHER, old_world::OLD_WORLD, world::WORLD,
+    accounts::ACCOUNTS, americas::AMERICAS, europe::EUROPE, further::FURTHER, old_world::OLD_WORLD,
+    world::WORLD,
 };
 
 /// One kind of number.
@@ -41,7 +42,14 @@ pub(super) fn other_ways(word: &str) -> impl Iterator<Item = String> + use<> {
     let joined = ways.iter().map(String::as_str).chain([word]);
     let joined: Vec<_> = joined.flat_map(joined_ways).collect();
     ways.extend(joined);
+    ways.extend(dotted(word));
     ways.into_iter()
+}
+
+/// An abbreviation with a dot behind each letter: `r.u.c.`
+fn dotted(word: &str) -> Option<String> {
+    let short = (3..=5).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_lowercase());
+    short.then(|| word.chars().flat_map(|letter| [letter, '.']).collect())
 }
 
 /// A word of more than one as names in source have it: with an underscore, a dash or nothing where prose has a space.
@@ -83,7 +91,7 @@ fn in_other_letters(word: &str) -> Vec<String> {
 }
 
 /// The rules by where they are of.
-const TABLES: [&[Rule]; 5] = [EUROPE, WORLD, FURTHER, AMERICAS, OLD_WORLD];
+const TABLES: [&[Rule]; 6] = [EUROPE, WORLD, FURTHER, AMERICAS, OLD_WORLD, ACCOUNTS];
 
 /// Every rule, in the order of their numbers.
 pub(super) fn all() -> impl Iterator<Item = &'static Rule> {
@@ -178,6 +186,7 @@ mod tests {
             "NUM\u{c9}RO FISCAL 0585292314068",
             "mati\u{10d}ni broj: 2507960505802",
             "<maticni_broj>2507960505802</maticni_broj>",
+            "R.U.C.: 0609110333001",
         ] {
             assert_eq!(names(text).len(), 1, "{text}");
         }

@@ -149,7 +149,16 @@ pub(super) const WORLD: &[Rule] = &[
         "kr_rrn",
         &["13"],
         &["6-7"],
-        &["rrn", "resident registration", "jumin", "\u{c8fc}\u{bbfc}"],
+        &[
+            "rrn",
+            "resident registration",
+            "jumin",
+            "\u{c8fc}\u{bbfc}",
+            "foreigner registration",
+            "frn",
+            "\u{c678}\u{ad6d}\u{c778}\u{b4f1}\u{b85d}",
+            "\u{c678}\u{ad6d}\u{c778} \u{b4f1}\u{b85d}",
+        ],
         |d| {
             let check = (11 - weighed(d, &[2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5]) % 11) % 10;
             is_day(number(&d[2..4]), number(&d[4..6]))
@@ -194,7 +203,7 @@ pub(super) const WORLD: &[Rule] = &[
     ),
     rule(
         "za_id",
-        &["13", "6 4 3", "6 4 2 1", "6 7"],
+        &["13", "6 4 3", "6 4 2 1", "6 7", "6 4 3"],
         &[],
         &[
             "south africa",
@@ -208,14 +217,23 @@ pub(super) const WORLD: &[Rule] = &[
             "idnumber",
             "id_number",
             "national id",
+            "id nommer",
         ],
         |d| luhn(d) && is_day(number(&d[2..4]), number(&d[4..6])) && d[10] < 3,
     ),
     rule(
         "tr_tckn",
-        &["11"],
+        &["11", "3 3 3 2"],
         &[],
-        &["tckn", "tc kimlik", "t.c.", "kimlik", "turkish", "tc no"],
+        &[
+            "tckn",
+            "tc kimlik",
+            "t.c.",
+            "kimlik",
+            "turkish",
+            "tc no",
+            "tc kimlik no",
+        ],
         |d| {
             let odd: i32 = d
                 .iter()
@@ -262,7 +280,7 @@ pub(super) const WORLD: &[Rule] = &[
     ),
     rule(
         "co_nit",
-        &["9-1", "3.3.3-1", "10"],
+        &["9-1", "3.3.3-1", "10", "1.3.3.3-1", "10-1"],
         &[],
         &["nit", "colombia", "identificaci\u{f3}n tributaria"],
         |d| {
@@ -352,7 +370,7 @@ pub(super) const WORLD: &[Rule] = &[
     ),
     rule(
         "kz_iin",
-        &["12"],
+        &["12", "6 6"],
         &[],
         &[
             "iin",
