@@ -6,6 +6,8 @@
 //!
 //! Deliberately absent: indented code, fences in lists and quotes.
 
+use std::ops::Range;
+
 use wide::u8x16;
 
 use crate::sanitize::{
@@ -28,6 +30,8 @@ pub(super) struct Code<'t> {
     html: bool,
     /// Whether it cannot be told any more what is a fence.
     lost: bool,
+    /// Whether the string looks like JSON: who takes the strings out of it reads each by itself.
+    json: bool,
     /// The line that was last asked about.
     line: Spans,
     /// The next mark of a span, an escape or a tag, and the next of a fence of the other sort.
@@ -44,9 +48,10 @@ impl<'t> Code<'t> {
             fence: (0, 0),
             paragraph_clear: true,
             html: false,
-            line: Spans::new(0, 0, false),
+            line: Spans::new(0..0, false, false),
             marks: [0; 2],
             lost: is_document(text),
+            json: is_json(text),
         }
     }
 
@@ -55,8 +60,12 @@ impl<'t> Code<'t> {
         while let [first, rest @ ..] = self.begins
             && *first <= self.next
         {
-            // It may be none of Markdown at all.
-            self.lost |= *first == self.next && is_document(&self.text[self.next..]);
+            if *first == self.next {
+                let string = &self.text[self.next..];
+                // It may be none of Markdown at all.
+                self.lost |= is_document(string);
+                self.json = is_json(string);
+            }
             self.begins = rest;
         }
         self.begins.first().copied().unwrap_or(self.text.len())
@@ -89,7 +98,7 @@ impl<'t> Code<'t> {
                     && fence(line).is_none()
                     && !line.contains('|')
                     && !ends_in_link(&self.text.as_bytes()[start.saturating_sub(BACK)..start]);
-                self.line = Spans::new(start, start + line.len(), clear);
+                self.line = Spans::new(start..start + line.len(), clear, self.json);
                 continue;
             }
             self.read((start, stop), line);
@@ -195,7 +204,7 @@ impl<'t> Code<'t> {
             }
             self.html |= !comment;
         }
-        self.paragraph_clear &= clear(text);
+        self.paragraph_clear &= clear(text, self.json);
     }
 }
 
@@ -206,6 +215,16 @@ fn is_document(text: &str) -> bool {
     document
         .iter()
         .any(|begin| start.len() >= begin.len() && start[..begin.len()].eq_ignore_ascii_case(begin))
+}
+
+/// Whether it looks like JSON with strings in it.
+fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '['])
+}
+
+/// Whether a quote stands in it that nothing escapes, which ends a string of JSON.
+fn has_quote(text: &[u8]) -> bool {
+    memchr::memchr_iter(b'"', text).any(|at| at == 0 || text[at - 1] != b'\\')
 }
 
 /// One bit for each byte of the block at `from`, the first lowest: set at the ends of lines, and where no blank stands.
@@ -283,11 +302,11 @@ fn opens_html(line: &str) -> bool {
 }
 
 /// Whether nothing on the line could pair with something on another, or make a code span of it that is none.
-fn clear(line: &str) -> bool {
+fn clear(line: &str, json: bool) -> bool {
     if memchr::memchr3(b'`', b'\\', b'<', line.as_bytes()).is_none() {
         return true;
     }
-    let mut spans = Spans::new(0, line.len(), true);
+    let mut spans = Spans::new(0..line.len(), true, json);
     spans.holds(line.as_bytes(), line.len());
     spans.clear
 }
@@ -355,16 +374,20 @@ struct Spans {
     span: (usize, usize),
     /// Whether there has been no backslash or tag outside code, and no run of backticks without a partner.
     clear: bool,
+    /// Whether no span goes on behind a quote.
+    json: bool,
 }
 
 impl Spans {
-    fn new(start: usize, end: usize, clear: bool) -> Self {
+    fn new(line: Range<usize>, clear: bool, json: bool) -> Self {
+        let Range { start, end } = line;
         Self {
             start,
             here: start,
             end,
             span: (start, start),
             clear,
+            json,
         }
     }
 
@@ -413,7 +436,8 @@ impl Spans {
             let other = run(close);
             close += other;
             if other == length {
-                return Some(close);
+                let quoted = self.json && has_quote(&line[self.here..close]);
+                return (!quoted).then_some(close);
             }
         }
     }

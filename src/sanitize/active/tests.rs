@@ -107,6 +107,8 @@ fn what_would_be_fetched_or_run_is_made_inert_and_stays_so() {
         "a ` b\n`<img src=https://evil.example/a>` c",
         "<b t=\"`\"><img src=https://evil.example/a> `",
         "|`a | <img src=https://evil.example/a> | b`|",
+        "[\"`\",\"![x](https://evil.example/a)\",\"`\"]",
+        "{\"a\":\"```\",\"b\":\"<img src=//evil.example/a>\",\"c\":\"```\"}",
         "\\`<script>` x",
     ] {
         let once = inert(text);
@@ -194,6 +196,7 @@ fn what_is_inert_already_is_left_alone() {
         "ERROR: [app]: search: none\nlevel=error: [app]: file:///srv/a\n[app]: search: none",
         "- about: [x]: javascript:alert(1)",
         "[a](https://ok.example/b) is `<script>` and [c](https://ok.example/d) `![x](//e.example)`",
+        "{\"about\": \"use `<script>` or `<a b=\\\"c\\\" onclick=d()>`, and \\n `![x](//e.example)`\"}",
         "a <b>x</b> `<script>` and a \\_ `<script>` too",
         "<!-- no -->\n```html\n<script src=https://evil.example/a></script>\n```\n",
         "<YouTubeFrame src=\"https://ok.example/\" /> <xs:import src='https://ok.example/a'/>",
