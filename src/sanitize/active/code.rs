@@ -20,6 +20,8 @@ pub(super) struct Code<'t> {
     text: &'t str,
     /// Where strings begin that lie farther on than what was read; a line begins there, too.
     begins: &'t [usize],
+    /// Where the string begins that is read.
+    string: usize,
     /// Where the line begins that is read next.
     next: usize,
     /// The fence that was last read, from its first line to after its last.
@@ -44,6 +46,7 @@ impl<'t> Code<'t> {
         Self {
             text,
             begins,
+            string: 0,
             next: 0,
             fence: (0, 0),
             paragraph_clear: true,
@@ -61,11 +64,13 @@ impl<'t> Code<'t> {
             && *first <= self.next
         {
             if *first == self.next {
-                let string = &self.text[self.next..];
+                let end = rest.first().copied().unwrap_or(self.text.len());
+                let string = &self.text[self.next..end];
                 // It may be none of Markdown at all.
                 self.lost |= is_document(string);
                 self.json = is_json(string);
             }
+            self.string = *first;
             self.begins = rest;
         }
         self.begins.first().copied().unwrap_or(self.text.len())
@@ -97,7 +102,9 @@ impl<'t> Code<'t> {
                     && !self.html
                     && fence(line).is_none()
                     && !line.contains('|')
-                    && !ends_in_link(&self.text.as_bytes()[start.saturating_sub(BACK)..start]);
+                    && !ends_in_link(
+                        &self.text.as_bytes()[start.saturating_sub(BACK).max(self.string)..start],
+                    );
                 self.line = Spans::new(start..start + line.len(), clear, self.json);
                 continue;
             }
@@ -169,7 +176,7 @@ impl<'t> Code<'t> {
             self.html = false;
             return;
         }
-        let marks = text.bytes().take_while(|byte| b" \t>-*+".contains(byte));
+        let marks = text.bytes().take_while(|byte| is_mark(*byte));
         let indented = &text[marks.count()..];
         if let Some(opening) = fence(text) {
             if self.html {
@@ -222,9 +229,10 @@ fn is_json(text: &str) -> bool {
     text.trim_start().starts_with(['{', '['])
 }
 
-/// Whether a quote stands in it that nothing escapes, which ends a string of JSON.
-fn has_quote(text: &[u8]) -> bool {
-    memchr::memchr_iter(b'"', text).any(|at| at == 0 || text[at - 1] != b'\\')
+/// Whether a quote stands in it that nothing escapes, which ends a string of JSON, or the escape of a line.
+fn has_end(text: &[u8]) -> bool {
+    let quote = memchr::memchr_iter(b'"', text).any(|at| at == 0 || text[at - 1] != b'\\');
+    quote || memchr::memmem::find(text, b"\\n").is_some()
 }
 
 /// One bit for each byte of the block at `from`, the first lowest: set at the ends of lines, and where no blank stands.
@@ -350,23 +358,54 @@ fn harmless(text: &[u8]) -> Option<usize> {
 }
 
 /// How far before a line a link may begin whose target goes on there, in bytes.
-const BACK: usize = 256;
+const BACK: usize = 2048;
 
 /// Whether the target of a link may go on behind this, which need not be code then: no span begins in a target.
 fn ends_in_link(before: &[u8]) -> bool {
+    looked(before.len());
     let Some(open) = memchr::memmem::rfind(before, b"](") else {
         return false;
     };
-    let target = &before[open + 2..];
-    // A title may hold anything, and who begins one is not followed any further.
-    let title = |two: &[u8]| two[0].is_ascii_whitespace() && matches!(two[1], b'"' | b'\'' | b'(');
-    let blank = memchr::memmem::find(target, b"\n\n").is_some();
-    !blank && (!target.contains(&b')') || target.windows(2).any(title))
+    let mut target = before[open + 2..].iter();
+    let (mut depth, mut last) = (0_usize, b' ');
+    while let Some(byte) = target.next() {
+        match (last, byte) {
+            // A title may hold anything, and who begins one is not followed any further.
+            (b' ' | b'\t' | b'\n' | b'\r', b'"' | b'\'' | b'(') => return true,
+            (b'\n', b'\n') => return false,
+            (_, b'\\') => _ = target.next(),
+            (_, b')') if depth == 0 => return false,
+            (_, b')') => depth -= 1,
+            (_, b'(') => depth += 1,
+            _ => {}
+        }
+        last = *byte;
+    }
+    true
+}
+
+/// Whether a label or an address may go on behind this, in which no span begins either.
+fn ends_in_name(before: &[u8]) -> bool {
+    let label = memchr::memmem::rfind(before, b"][");
+    if label.is_some_and(|open| !before[open + 2..].contains(&b']')) {
+        return true;
+    }
+    let word = before
+        .iter()
+        .rev()
+        .take_while(|byte| !byte.is_ascii_whitespace());
+    let word = &before[before.len() - word.count()..];
+    let has = |sign: &[u8]| memchr::memmem::find(word, sign).is_some();
+    has(b"://") || has(b"www.") || has(b"@")
+}
+
+/// Whether it may go before what a line begins with: blanks, and the marks of quotes and lists.
+fn is_mark(byte: u8) -> bool {
+    b" \t>-*+.)".contains(&byte) || byte.is_ascii_digit()
 }
 
 /// The code spans of one line, read from left to right.
 struct Spans {
-    start: usize,
     /// How far it has been read.
     here: usize,
     end: usize,
@@ -374,20 +413,22 @@ struct Spans {
     span: (usize, usize),
     /// Whether there has been no backslash or tag outside code, and no run of backticks without a partner.
     clear: bool,
-    /// Whether no span goes on behind a quote.
+    /// Whether no span goes on behind a quote or an escaped line.
     json: bool,
+    /// Whether more than marks of quotes and lists was read.
+    begun: bool,
 }
 
 impl Spans {
     fn new(line: Range<usize>, clear: bool, json: bool) -> Self {
         let Range { start, end } = line;
         Self {
-            start,
             here: start,
             end,
             span: (start, start),
             clear,
             json,
+            begun: false,
         }
     }
 
@@ -395,28 +436,37 @@ impl Spans {
     fn holds(&mut self, text: &[u8], at: usize) -> bool {
         while self.clear && self.here < at.min(self.end) {
             match text[self.here] {
-                b'`' if ends_in_link(&text[self.span.1.min(self.here)..self.here]) => {
-                    self.clear = false;
-                }
+                b'`' if self.in_link(text) => self.clear = false,
                 b'`' => match self.pair(&text[..self.end]) {
                     Some(end) => {
                         self.span = (self.here, end);
                         self.here = end;
+                        self.begun = true;
                     }
                     None => self.clear = false,
                 },
-                b'\\' | b'<' => match harmless(&text[self.here..self.end]) {
-                    Some(length) if self.here > self.start => self.here += length,
+                // What begins a line may begin a block of HTML.
+                byte @ (b'\\' | b'<') => match harmless(&text[self.here..self.end]) {
+                    Some(length) if self.begun || byte == b'\\' => self.here += length,
                     _ => self.clear = false,
                 },
                 _ => {
                     let rest = &text[self.here..at.min(self.end)];
                     let next = memchr::memchr3(b'`', b'\\', b'<', rest);
-                    self.here += next.unwrap_or(rest.len());
+                    let next = next.unwrap_or(rest.len());
+                    self.begun = self.begun || !rest[..next].iter().all(|byte| is_mark(*byte));
+                    self.here += next;
                 }
             }
         }
         (self.span.0..self.span.1).contains(&at)
+    }
+
+    /// Whether what stands here may belong to a link, or to something else that is read before spans are.
+    fn in_link(&self, text: &[u8]) -> bool {
+        let before = &text[self.span.1.min(self.here)..self.here];
+        looked(before.len());
+        ends_in_link(before) || ends_in_name(before)
     }
 
     /// Where the span ends that the run of backticks here opens.
@@ -436,7 +486,7 @@ impl Spans {
             let other = run(close);
             close += other;
             if other == length {
-                let quoted = self.json && has_quote(&line[self.here..close]);
+                let quoted = self.json && has_end(&line[self.here..close]);
                 return (!quoted).then_some(close);
             }
         }

@@ -39,10 +39,37 @@ const SOURCES: [&str; 12] = [
     "manifest",
 ];
 /// Elements that fetch what these say. Of others, as components of a program and XML have them, no browser does.
-const FETCHING: [&str; 25] = [
-    "img", "image", "input", "source", "video", "audio", "track", "bgsound", "body", "table",
-    "thead", "tbody", "tfoot", "tr", "td", "th", "col", "colgroup", "link", "html", "command",
-    "menuitem", "xml", "menu", "button",
+const FETCHING: [&str; 30] = [
+    "fill",
+    "imagedata",
+    "mglyph",
+    "isindex",
+    "amp-img",
+    "img",
+    "image",
+    "input",
+    "source",
+    "video",
+    "audio",
+    "track",
+    "bgsound",
+    "body",
+    "table",
+    "thead",
+    "tbody",
+    "tfoot",
+    "tr",
+    "td",
+    "th",
+    "col",
+    "colgroup",
+    "link",
+    "html",
+    "command",
+    "menuitem",
+    "xml",
+    "menu",
+    "button",
 ];
 /// Attributes that are lists of what may be fetched.
 const SETS: [&str; 2] = ["srcset", "imagesrcset"];
@@ -107,14 +134,14 @@ fn judged(
     let rest = text.get(at + 1..)?;
     let through = *escaped;
     let mut prefixed = false;
-    let end = rest
-        .bytes()
-        .take(64)
-        .position(|byte| {
+    let bytes = rest.as_bytes();
+    let end = (0..bytes.len().min(64))
+        .find(|at| {
+            let byte = bytes[*at];
             prefixed |= byte == b':';
-            byte.is_ascii_whitespace()
-                || matches!(byte, b'/' | b'>')
-                || byte == b'\\' && noted(escaped) && through
+            let escape = blank(&bytes[*at..]).is_some();
+            *escaped |= escape;
+            byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>') || escape && through
         })
         .unwrap_or(rest.len().min(64));
     let mut name = rest.get(..end).unwrap_or_default();
@@ -231,10 +258,27 @@ fn judged(
     found.or(unread.then_some(Rule::Unread))
 }
 
-/// Notes that there was one.
-const fn noted(escaped: &mut bool) -> bool {
-    *escaped = true;
-    true
+/// The length of the escaped blank that begins here, as strings of JSON have it, or of one in JSON of JSON.
+fn blank(text: &[u8]) -> Option<usize> {
+    let slashes = text
+        .iter()
+        .take(8)
+        .take_while(|byte| **byte == b'\\')
+        .count();
+    let letter = || matches!(text.get(slashes), Some(b'n' | b'r' | b't' | b'f'));
+    (slashes > 0 && letter()).then_some(slashes + 1)
+}
+
+/// What is left behind blanks, and behind escaped ones where these count, and what else is passed over.
+fn without_blanks(mut text: &str, escaped: bool, also: impl Fn(char) -> bool) -> &str {
+    loop {
+        text = text.trim_start_matches(|ch: char| ch.is_ascii_whitespace() || also(ch));
+        let slash = text.starts_with("\\/") && also('/');
+        match blank(text.as_bytes()).or(slash.then_some(2)) {
+            Some(length) if escaped => text = &text[length..],
+            _ => return text,
+        }
+    }
 }
 
 /// Attributes that most tags have and that do nothing, as most tags spell them.
@@ -395,7 +439,7 @@ fn given(values: &str, hosts: &Hosts) -> Option<Rule> {
 /// Whether brackets are open at the end, so that nothing of it is ever run: in the source of a program `onClick={() => save()}` is
 /// a value up to the first blank. Not where a bracket may stand in a string or a comment.
 fn breaks_off(handler: &str) -> bool {
-    let doubt = |byte: u8| b"\"'`/\\&<".contains(&byte);
+    let doubt = |byte: u8| !byte.is_ascii() || b"\"'`/\\&<-\n\r".contains(&byte);
     let depth = handler.bytes().fold(0_i32, |depth, byte| match byte {
         b'(' | b'[' | b'{' => depth + 1,
         b')' | b']' | b'}' => depth - 1,
@@ -436,8 +480,8 @@ fn autolink(rest: &str, hosts: &Hosts, budget: &mut usize) -> Option<Rule> {
     }
 }
 
-/// Judges declarations or a sheet of CSS: an address of another host, an import, or what only hides one. Comments and
-/// escapes that could be part of one are taken for one.
+/// Judges declarations or a sheet of CSS: an address of another host, an import, or what only hides one. Escapes that could be
+/// part of one are taken for one; comments part words, but in browsers that are no more.
 pub(super) fn style(css: &str, written: Written, hosts: &Hosts) -> Option<Rule> {
     const WINDOW: usize = 16;
     let mut last = [0_u8; WINDOW];
@@ -505,36 +549,28 @@ impl<'t> Attributes<'t> {
     fn next_within(&mut self, left: usize) -> Option<(&'t str, Option<&'t str>)> {
         let through = self.through;
         let space = |byte: u8| byte.is_ascii_whitespace() || byte == 0x0B;
-        loop {
-            self.rest = self.rest.trim_start_matches(|ch: char| {
-                ch.is_ascii_whitespace() || matches!(ch, '/' | '\u{0B}')
-            });
-            match self.rest.as_bytes() {
-                [b'\\', b'n' | b'r' | b't' | b'f' | b'/', ..] if through => {
-                    self.rest = &self.rest[2..]
-                }
-                _ => break,
-            }
-        }
+        self.rest = without_blanks(self.rest, through, |ch| matches!(ch, '/' | '\u{0B}'));
         if self.rest.len() <= left || self.rest.is_empty() || self.rest.starts_with('>') {
             return None;
         }
         let bytes = self.rest.as_bytes();
-        let end = 1 + bytes[1..]
-            .iter()
-            .position(|byte| {
-                let escape = *byte == b'\\' && noted(&mut self.escaped) && through;
-                space(*byte) || matches!(byte, b'/' | b'>' | b'=') || escape
+        let end = (1..bytes.len())
+            .find(|at| {
+                let byte = bytes[*at];
+                let escape = blank(&bytes[*at..]).is_some();
+                self.escaped |= escape;
+                space(byte) || matches!(byte, b'/' | b'>' | b'=') || escape && through
             })
-            .unwrap_or(bytes.len() - 1);
+            .unwrap_or(bytes.len());
         // The first byte may begin a longer character, whose end is no separator.
         let (name, after) = self.rest.split_at_checked(end)?;
         self.rest = after;
-        let trimmed = after.trim_start_matches(|ch: char| ch.is_ascii_whitespace());
+        let trimmed = without_blanks(after, through, |_| false);
         let Some(value) = trimmed.strip_prefix('=') else {
             return Some((name, None));
         };
-        let value = value.trim_start_matches(|ch: char| ch.is_ascii_whitespace());
+        self.escaped |= blank(value.as_bytes()).is_some();
+        let value = without_blanks(value, through, |_| false);
         let behind = value.trim_start_matches('\\');
         let escaped = behind.len() < value.len() && behind.starts_with(['"', '\'']);
         self.escaped |= escaped;
@@ -562,11 +598,9 @@ impl<'t> Attributes<'t> {
             }
             None => {
                 let bytes = value.as_bytes();
-                let blank =
-                    |at: usize| matches!(bytes.get(at + 1), Some(b'n' | b'r' | b't' | b'f'));
                 let end = (0..bytes.len())
                     .find(|at| {
-                        let escape = bytes[*at] == b'\\' && blank(*at);
+                        let escape = blank(&bytes[*at..]).is_some();
                         self.escaped |= escape;
                         space(bytes[*at]) || bytes[*at] == b'>' || escape && through
                     })

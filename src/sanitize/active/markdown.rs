@@ -86,7 +86,8 @@ impl<'t> Markdown<'t> {
         let rest = self.text.get(at + 2..)?;
         let rule = self.leads_to(rest, budget)?;
         // A word with a colon, as logs have it, is a scheme with nothing behind it.
-        let word = destination(rest, LONGEST).ends_with(':');
+        let target = destination(rest, LONGEST);
+        let word = target.len() < LONGEST && target.find(':') == Some(target.len() - 1);
         label_before(self.text, self.begins, at)
             .filter(|_| !word)
             .map(|_| rule)

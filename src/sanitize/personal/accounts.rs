@@ -15,7 +15,7 @@ pub(super) const ACCOUNTS: &[Rule] = &[
         &["21", "4 4 11 2", "4.4.11.2", "4-4-11-2"],
         &[],
         &["nib", "identifica\u{e7}\u{e3}o banc\u{e1}ria"],
-        |d| rest_97(d) == 1,
+        |d| !same(d) && rest_97(d) == 1,
     ),
     rule(
         "rs_bank_account",
@@ -81,14 +81,14 @@ pub(super) const ACCOUNTS: &[Rule] = &[
         &["24", "3 3 16 2"],
         &[],
         &["rib", "relev\u{e9} d'identit\u{e9} bancaire"],
-        |d| rest_97(d) == 0,
+        |d| !same(d) && rest_97(d) == 0,
     ),
     rule(
         "tn_bank_account",
         &["20", "2 3 13 2"],
         &[],
         &["rib", "relev\u{e9} d'identit\u{e9} bancaire"],
-        |d| rest_97(d) == 0,
+        |d| !same(d) && rest_97(d) == 0,
     ),
     rule(
         "pt_niss",

@@ -189,7 +189,7 @@ pub(super) const OLD_WORLD: &[Rule] = &[
         "gn_nifp",
         &["9", "3-3-3", "3 3 3"],
         &[],
-        &["nifp", "identification fiscale permanent", "nif"],
+        &["nifp", "identification fiscale permanent"],
         |d| d[0] > 0 && luhn(d),
     ),
     rule(
@@ -198,8 +198,6 @@ pub(super) const OLD_WORLD: &[Rule] = &[
         &[],
         &[
             "NUIT",
-            "nuit:",
-            "nuit=",
             "nuit>",
             "nuit\"",
             "identifica\u{e7}\u{e3}o tribut\u{e1}ria",

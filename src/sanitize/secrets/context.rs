@@ -283,9 +283,7 @@ impl Scan<'_> {
 }
 
 /// What says of a key of Algolia that pages search with it.
-const SEARCHES: [&[u8]; 8] = [
-    b"docsearch",
-    b"instantsearch",
+const SEARCHES: [&[u8]; 6] = [
     b"searchkey",
     b"search_key",
     b"searchonly",
@@ -302,19 +300,26 @@ fn class_of(text: &[u8], value: &Range<usize>) -> Class {
     }
 }
 
-/// Whether it is a key of Algolia that pages search with. The publisher says that such a key is public and belongs in what a
-/// browser loads, so that it is marked only. Which index is asked says nothing: those that write one name it, too.
+/// Whether it is a key of Algolia that pages search with, by its own name or by the function that it is given to. The publisher says
+/// that such a key is public and belongs in what a browser loads, so that it is marked only. Which index is asked says nothing:
+/// those that write one name it, too.
 fn is_of_search(text: &[u8], value: &Range<usize>) -> bool {
-    let from = value.start.saturating_sub(BACK);
-    let to = (value.end + BACK).min(text.len());
-    let (before, behind) = (&text[from..value.start], &text[value.end..to]);
-    looked(before.len() + behind.len());
-    let search = |word: &&[u8]| holds(before, word) || holds(behind, word);
+    let before = &text[value.start.saturating_sub(BACK)..value.start];
+    looked(before.len());
+    let parts = |byte: &u8| matches!(byte, b'\n' | b',' | b';' | b'{' | b'(');
+    let own = before.iter().rposition(parts).map_or(0, |last| last + 1);
+    let own = &before[own..];
     let writes = [&b"admin"[..], b"write"];
-    value.len() == 32
-        && (holds(before, b"algolia") || holds(before, b"docsearch"))
-        && SEARCHES.iter().any(search)
-        && !writes.iter().any(|word| holds(before, word))
+    if value.len() != 32 || writes.iter().any(|word| holds(before, word)) {
+        return false;
+    }
+    let named = SEARCHES.iter().any(|word| holds(own, word));
+    let given = [&b"docsearch("[..], b"instantsearch("].iter().any(|call| {
+        let mut calls = before.windows(call.len());
+        let at = calls.rposition(|here| here.eq_ignore_ascii_case(call));
+        at.is_some_and(|at| !holds(&before[at + call.len()..before.len() - own.len()], b"key"))
+    });
+    named && holds(before, b"algolia") || given
 }
 
 /// Whether sixteen characters and a few are a key: of one case with digits, so that they are no name.
@@ -489,8 +494,10 @@ mod tests {
         }
         let pages = format!("docsearch({{ indexName: 'docs', apiKey: '{key}' }})");
         assert_eq!(strong(&pages), [""; 0]);
-        let both = format!("{{ adminKey: '{key}', docsearch: true }}");
-        assert_eq!(strong(&format!("algolia {both}")), [key.as_str()]);
+        let env = format!("ALGOLIA_SEARCH_KEY=none\nALGOLIA_API_KEY={key}");
+        assert_eq!(strong(&env), [key.as_str()]);
+        let other = format!("ALGOLIA_SEARCH_KEY=none\nDATADOG_API_KEY={key}");
+        assert_eq!(strong(&other), [key.as_str()]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::{
     assign::{decoded, ends_with, kinds},
     grammar::earnest,
-    plausible::{Shape, placeholder},
+    plausible::{Shape, holds, placeholder, random},
     scan::Scan,
     urls::strong,
 };
@@ -88,6 +88,8 @@ impl Scan<'_> {
             } else if indent == 0 {
                 within = None;
             } else if let Some((written, first)) = &mut within
+                && !bytes.is_empty()
+                && !bytes.starts_with(b"#")
                 && indent <= *first.get_or_insert(indent)
                 && let Some(colon) = bytes.iter().position(|byte| *byte == b':')
             {
@@ -98,7 +100,8 @@ impl Scan<'_> {
                     .and_then(|value| value.strip_suffix(b"\""))
                     .unwrap_or(value);
                 let start = inner.as_ptr() as usize - text.as_ptr() as usize;
-                self.manifest_value(start..start + inner.len(), written);
+                let named = says_secret(&bytes[..colon]);
+                self.manifest_value(start..start + inner.len(), written, named);
             }
             line = next;
         }
@@ -141,7 +144,8 @@ impl Scan<'_> {
                     } else if let Some(written) = data
                         && depth == 1
                     {
-                        self.manifest_value(string.clone(), written);
+                        let named = says_secret(&text[name.clone()]);
+                        self.manifest_value(string.clone(), written, named);
                     }
                     from = string.end;
                 }
@@ -151,11 +155,11 @@ impl Scan<'_> {
         }
     }
 
-    fn manifest_value(&mut self, value: Range<usize>, written: Written) {
+    fn manifest_value(&mut self, value: Range<usize>, written: Written, named: bool) {
         let bytes = &self.text[value.clone()];
         let class = match written {
             Written::Base64 => held(bytes),
-            Written::Plain => told(bytes),
+            Written::Plain => told(bytes, named),
         };
         let rule = &self.names.manifest;
         if let Some(class) = class {
@@ -165,11 +169,31 @@ impl Scan<'_> {
 }
 
 /// Of what class a value is that stands for itself: one word, and nothing that was encrypted or masked.
-fn told(value: &[u8]) -> Option<Class> {
+/// One that looks drawn at random is secret, others where their name says so.
+fn told(value: &[u8], named: bool) -> Option<Class> {
     let mut room = [0; 192];
     let masked = decoded(&value[..value.len().min(SEEN)], &mut room).is_some_and(is_mask);
     let word = value.iter().all(u8::is_ascii_graphic) && !value.starts_with(b"ENC[");
-    (word && !masked).then(|| earnest(value)).flatten()
+    let class = (word && !masked).then(|| earnest(value)).flatten()?;
+    Some(match named || random(value) {
+        true => class,
+        false => Class::WeakSecret,
+    })
+}
+
+/// Whether the name of a value says that it is to be kept to oneself.
+fn says_secret(name: &[u8]) -> bool {
+    let words = [
+        &b"pass"[..],
+        b"pwd",
+        b"secret",
+        b"token",
+        b"key",
+        b"cred",
+        b"auth",
+        b"dsn",
+    ];
+    words.iter().any(|word| holds(name, word))
 }
 
 /// Of what class a value in Base64 is by what it stands for, unless that is nothing that anybody keeps to himself.
@@ -276,9 +300,12 @@ mod tests {
             "KipTT1BTKio=",
             "ENC[AES256_GCM,data:uKiQR48qLw2,iv:x7Qp2mZ9w,type:str]",
             "github.com ecdsa-sha2-nistp256 x7Qp2mZ9w4",
+            "acme-Backups-2024",
+            "registry.corp/App:v1.2.3-Rc4",
+            "/etc/Ssl/certs/ca2.pem",
         ] {
             for text in [yaml(plain), json(plain)] {
-                let text = text.replace("data", "stringData");
+                let text = text.replace("data", "stringData").replace("key", "about");
                 assert_eq!(strong(&text), [""; 0], "{text}");
             }
         }
@@ -289,7 +316,7 @@ mod tests {
         let value = BASE64_STANDARD.encode(body());
         let config = "key: |\n    replacement: kubernetes.default.svc:8443a\n";
         for name in ["data", "stringData"] {
-            let text = format!("kind: Secret\n{name}:\n  {config}  other: {value}\n");
+            let text = format!("kind: Secret\n{name}:\n\n # so: it\n  {config}  other: {value}\n");
             assert_eq!(strong(&text), [value.as_str()], "{text}");
         }
     }

@@ -245,11 +245,14 @@ fn behind_path<'t>(mut rest: &'t [u8], path: &[u8]) -> Option<&'t [u8]> {
 /// quote follows that is not the one `before` the address.
 fn quoted_within(authority: &[u8], rest: &[u8], before: Option<&u8>) -> Option<usize> {
     let (end, quote) = (authority.len(), rest.get(authority.len())?);
-    let sign = |byte: &u8| matches!(byte, b'"' | b'\'' | b'`' | b'<' | b'>' | b'|');
+    let sign = |byte: &u8| matches!(byte, b'"' | b'\'' | b'`');
     if !sign(quote) || before == Some(quote) || authority.contains(&b'@') {
         return None;
     }
-    authority.iter().position(|byte| *byte == b':')?;
+    let colon = authority.iter().rposition(|byte| *byte == b':')?;
+    if authority[colon + 1..].iter().all(u8::is_ascii_digit) {
+        return None;
+    }
     let within = rest[end + 1..].iter().take(QUOTED);
     let part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_.!$%^&*+".contains(*byte);
     let length = within.take_while(part).count();
@@ -318,7 +321,11 @@ mod tests {
             let other = if quote == "'" { "\"" } else { "'" };
             assert_eq!(strong(&format!("{other}{url}{other}")), [password]);
         }
-        for list in ["['a://b:c1D2e3F4g5','d@e']", "'a://b:c1D2e3F4g5' d@e"] {
+        for list in [
+            "server=redis://cache1:6379'oncall.Team7@corp.example",
+            "['a://b:c1D2e3F4g5','d@e']",
+            "'a://b:c1D2e3F4g5' d@e",
+        ] {
             assert_eq!(strong(list), [""; 0], "{list}");
         }
     }
