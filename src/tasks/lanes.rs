@@ -246,7 +246,7 @@ mod tests {
     };
 
     use tokio::{
-        sync::{Semaphore, mpsc, oneshot},
+        sync::{Barrier, Semaphore, mpsc, oneshot},
         task::yield_now,
         time::{sleep, timeout},
     };
@@ -434,9 +434,13 @@ mod tests {
         let each = Arc::new(PerLane::<AtomicUsize>::new());
         let single = Arc::new(PerLane::<AtomicUsize>::single());
         let (told, mut places) = mpsc::channel(2);
+        // The first has to be there yet when the second comes, or that may go to the same lane.
+        let both = Arc::new(Barrier::new(2));
         for _ in 0..2 {
             let (told, each, single) = (told.clone(), each.clone(), single.clone());
+            let both = both.clone();
             tasks.spread(async move {
+                both.wait().await;
                 each.at(each.here()).fetch_add(1, Relaxed);
                 single.at(single.here()).fetch_add(1, Relaxed);
                 told.send((LANE.get(), each.here())).await.unwrap();
