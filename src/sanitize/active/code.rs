@@ -384,17 +384,23 @@ fn ends_in_link(before: &[u8]) -> bool {
     true
 }
 
-/// Whether a label or an address may go on behind this, in which no span begins either.
-fn ends_in_name(before: &[u8]) -> bool {
+/// Whether a label may go on behind this, in which no span begins either.
+fn ends_in_label(before: &[u8]) -> bool {
     let label = memchr::memmem::rfind(before, b"][");
-    if label.is_some_and(|open| !before[open + 2..].contains(&b']')) {
-        return true;
-    }
+    label.is_some_and(|open| !before[open + 2..].contains(&b']'))
+}
+
+/// Whether an address may, which is a link where it stands.
+fn ends_in_address(before: &[u8]) -> bool {
     let word = before
         .iter()
         .rev()
         .take_while(|byte| !byte.is_ascii_whitespace());
     let word = &before[before.len() - word.count()..];
+    // Most words have none of these.
+    if memchr::memchr3(b':', b'.', b'@', word).is_none() {
+        return false;
+    }
     let has = |sign: &[u8]| memchr::memmem::find(word, sign).is_some();
     has(b"://") || has(b"www.") || has(b"@")
 }
@@ -466,7 +472,8 @@ impl Spans {
     fn in_link(&self, text: &[u8]) -> bool {
         let before = &text[self.span.1.min(self.here)..self.here];
         looked(before.len());
-        ends_in_link(before) || ends_in_name(before)
+        let bracket = memchr::memchr(b']', before).is_some();
+        bracket && (ends_in_link(before) || ends_in_label(before)) || ends_in_address(before)
     }
 
     /// Where the span ends that the run of backticks here opens.

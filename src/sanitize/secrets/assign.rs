@@ -56,12 +56,13 @@ impl Scan<'_> {
         }
         if text[at] == b':' {
             // Some write JSON with slashes escaped.
-            let slashes = [&b"//"[..], b"\\/\\/"];
-            let mut slashes = slashes
-                .iter()
-                .filter(|slashes| text[at + 1..].starts_with(slashes));
-            if let Some(slashes) = slashes.next() {
-                self.url(at, at + 1 + slashes.len());
+            let slashes = match &text[at + 1..] {
+                [b'/', b'/', ..] => 2,
+                [b'\\', b'/', b'\\', b'/', ..] => 4,
+                _ => 0,
+            };
+            if slashes > 0 {
+                self.url(at, at + 1 + slashes);
                 return;
             }
         }
