@@ -87,7 +87,8 @@ impl<'t> Markdown<'t> {
         let rule = self.leads_to(rest, budget)?;
         // A word with a colon, as logs have it, is a scheme with nothing behind it.
         let target = destination(rest, LONGEST);
-        let word = target.len() < LONGEST && target.find(':') == Some(target.len() - 1);
+        let colon = target.find(':').map(|colon| colon + 1);
+        let word = target.len() < LONGEST && colon == Some(target.len());
         label_before(self.text, self.begins, at)
             .filter(|_| !word)
             .map(|_| rule)

@@ -10,6 +10,7 @@
 //! client that hands text with code in it to an HTML parser without reading it as Markdown.
 // SECURITY 7, C8
 
+mod attributes;
 mod code;
 mod html;
 mod markdown;
