@@ -57,7 +57,9 @@ pub(super) const ACCOUNTS: &[Rule] = &[
             "rekening nr",
             "num\u{e9}ro de compte",
             "n\u{b0} de compte",
+            "numero compte",
             "belgian account",
+            "belgian bank",
         ],
         |d| (number(&d[..10]) + 96) % 97 + 1 == number(&d[10..]),
     ),
@@ -107,6 +109,8 @@ pub(super) const ACCOUNTS: &[Rule] = &[
         &[
             "cns",
             "cart\u{e3}o sus",
+            "cart\u{e3}o do sus",
+            "cart\u{e3}o nacional sa\u{fa}de",
             "cart\u{e3}o nacional de sa\u{fa}de",
         ],
         |d| {
@@ -146,6 +150,7 @@ pub(super) const ACCOUNTS: &[Rule] = &[
         &[
             "szem\u{e9}lyi sz\u{e1}m",
             "szem\u{e9}lyi azonos\u{ed}t\u{f3}",
+            "hungarian personal",
         ],
         |d| {
             // Those of who was born since 1997 are weighed the other way round.
@@ -162,12 +167,13 @@ pub(super) const ACCOUNTS: &[Rule] = &[
 ];
 
 /// What an account is called between the Alps and the Balkans.
-const ACCOUNT_OF_SLAVS: [&str; 5] = [
+const ACCOUNT_OF_SLAVS: [&str; 6] = [
     "ra\u{10d}un",
     "ra\u{10d}una",
     "trr",
     "\u{440}\u{430}\u{447}\u{443}\u{43d}",
     "serbian account",
+    "slovenian account",
 ];
 
 /// What is left of a number that is divided by 97.

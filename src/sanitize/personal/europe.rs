@@ -39,6 +39,7 @@ pub(super) const EUROPE: &[Rule] = &[
             "numero fiscal",
             "nif",
             "spi",
+            "identifiant fiscal",
             "imp\u{f4}t",
             "tax",
         ],
@@ -63,7 +64,7 @@ pub(super) const EUROPE: &[Rule] = &[
         "si_tax_number",
         &["8"],
         &[],
-        &["dav\u{10d}na", "davcna"],
+        &["dav\u{10d}na", "davcna", "personal tax n", "slovenian tax"],
         |d| {
             let check = 11 - weighed(d, &[8, 7, 6, 5, 4, 3, 2]) % 11;
             d[0] > 0 && check < 11 && check % 10 == i32::from(d[7])
@@ -78,6 +79,7 @@ pub(super) const EUROPE: &[Rule] = &[
             "2.2.2-3 2",
             "2.2.2 3.2",
             "2 2 2 3 2",
+            "6-3-2",
         ],
         &[
             "rijksregister",
@@ -336,6 +338,9 @@ pub(super) const EUROPE: &[Rule] = &[
         &[],
         &[
             "jmbg",
+            "jmb",
+            "master citizen",
+            "maticen broj",
             "emso",
             "enotna",
             "em\u{161}o",
@@ -358,7 +363,9 @@ pub(super) const EUROPE: &[Rule] = &[
         &[],
         &[
             "isikukood",
+            "isiku kood",
             "asmens kod",
+            "asm. kod",
             "a. k.",
             "a.k.",
             "personal code",
@@ -387,6 +394,7 @@ pub(super) const EUROPE: &[Rule] = &[
             "personal code",
             "personal_code",
             "pk",
+            "p.k.",
         ],
         |d| {
             // Those that are given out since 2017 hold no day.
@@ -434,6 +442,7 @@ pub(super) const EUROPE: &[Rule] = &[
             "\u{3b1}\u{3c6}\u{3bc}",
             "\u{3c6}\u{3bf}\u{3c1}\u{3bf}\u{3bb}\u{3bf}\u{3b3}\u{3b9}\u{3ba}\u{3bf}\u{3cd} \u{3bc}\u{3b7}\u{3c4}\u{3c1}",
             "\u{3c6}\u{3bf}\u{3c1}\u{3bf}\u{3bb}\u{3bf}\u{3b3}\u{3b9}\u{3ba}\u{3bf}",
+            "forologikou",
         ],
         |d| !same(d) && weighed(d, &[256, 128, 64, 32, 16, 8, 4, 2]) % 11 % 10 == i32::from(d[8]),
     ),
@@ -444,6 +453,8 @@ pub(super) const EUROPE: &[Rule] = &[
         &[
             "rnokpp",
             "ipn",
+            "\u{43e}\u{431}\u{43b}\u{456}\u{43a}\u{43e}\u{432}\u{43e}\u{457} \u{43a}\u{430}\u{440}\u{442}\u{43a}\u{438}",
+            "\u{456}\u{434}\u{435}\u{43d}\u{442}\u{438}\u{444}\u{456}\u{43a}\u{430}\u{446}\u{456}\u{439}\u{43d}\u{438}\u{439}",
             "\u{440}\u{43d}\u{43e}\u{43a}\u{43f}\u{43f}",
             "\u{420}\u{41d}\u{41e}\u{41a}\u{41f}\u{41f}",
             "\u{456}\u{43f}\u{43d}",
@@ -494,10 +505,11 @@ pub(super) const EUROPE: &[Rule] = &[
     }),
     rule(
         "lu_matricule",
-        &["13", "4 2 2 3 2", "8-5", "8 5"],
+        &["13", "4 2 2 3 2", "4 2 2 5", "8-5", "8 5"],
         &[],
         &[
             "matricule",
+            "nni",
             "luxemb",
             "l\u{eb}tzebuerg",
             "sozialversicherung",
@@ -541,6 +553,7 @@ pub(super) const EUROPE: &[Rule] = &[
             "\u{43b}\u{438}\u{447}\u{435}\u{43d} \u{43d}\u{43e}\u{43c}\u{435}\u{440}",
             "\u{447}\u{443}\u{436}\u{434}\u{435}\u{43d}\u{435}\u{446}",
             "bulgarian foreigner",
+            "foreigner number",
             "number of a foreigner",
             "lnc",
         ],
@@ -551,7 +564,14 @@ pub(super) const EUROPE: &[Rule] = &[
         "no_account_number",
         &["11", "4.2.5", "4 2 5"],
         &[],
-        &["kontonummer", "kontonr", "konto nr", "bankkonto"],
+        &[
+            "kontonummer",
+            "kontonr",
+            "konto nr",
+            "bankkonto",
+            "norwegian bank",
+            "norwegian account",
+        ],
         |d| {
             let rest = 11 - weighed(d, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11;
             rest % 11 == i32::from(d[10])

@@ -40,10 +40,16 @@ pub(super) const FURTHER: &[Rule] = &[
             holds(prefix) && holds(&rest[..10]) && BANKS.contains(&bank)
         },
     ),
-    rule("pe_cui", &["8-1", "9"], &[], &["cui", "dni"], |d| {
-        let rest = weighed(d, &[3, 2, 7, 6, 5, 4, 3, 2]) % 11;
-        [6, 5, 4, 3, 2, 1, 1, 0, 9, 8, 7][rest as usize] == d[8]
-    }),
+    rule(
+        "pe_cui",
+        &["8-1", "9"],
+        &[],
+        &["cui", "dni", "nacional de identidad"],
+        |d| {
+            let rest = weighed(d, &[3, 2, 7, 6, 5, 4, 3, 2]) % 11;
+            [6, 5, 4, 3, 2, 1, 1, 0, 9, 8, 7][rest as usize] == d[8]
+        },
+    ),
     rule(
         "sv_nit",
         &["4-6-3-1", "14"],

@@ -28,39 +28,12 @@ pub(super) fn behind(text: &[u8], at: usize, countries: &Countries) -> Option<Fo
     {
         return Some((start..start + LONG, countries.called("fi_hetu")));
     }
-    if let Some(length) = hongkongese(rest) {
-        return Some((start..start + length, countries.called("hk_id")));
-    }
-    // Without brackets a digit is told with its row: `lettered.rs`.
+    // With brackets `headed.rs` tells it; without them a digit is told with its row: `lettered.rs`.
     let bare = rest.first_chunk().filter(|run| with_a(run))?;
     let span = start..start + bare.len();
     let alone = rest.get(bare.len()).is_none_or(alone);
     (alone && countries.is_announced_in_letters("hk_id", text, &span))
         .then(|| (span, countries.called("hk_id")))
-}
-
-/// How long the number of Hong Kong is that this begins with: a letter or two, six digits, and the check in brackets.
-fn hongkongese(rest: &[u8]) -> Option<usize> {
-    let letters = rest
-        .iter()
-        .take(3)
-        .take_while(|byte| byte.is_ascii_alphabetic());
-    let letters = letters.count();
-    let [open, check, close] = *rest.get(letters + 6..)?.first_chunk()?;
-    let digits = &rest[letters..letters + 6];
-    if !(1..=2).contains(&letters)
-        || !matches!((open, close), (b'(', b')') | (b'[', b']'))
-        || !digits.iter().all(u8::is_ascii_digit)
-    {
-        return None;
-    }
-    let named: [u8; 2] = std::array::from_fn(|at| rest[at].to_ascii_uppercase());
-    let digits: [u8; 6] = std::array::from_fn(|at| digits[at] - b'0');
-    let expected = match hong_kong(&named[..letters], &digits) {
-        10 => b'A',
-        digit => b'0' + digit,
-    };
-    (check.to_ascii_uppercase() == expected).then_some(letters + 9)
 }
 
 /// A number of Hong Kong whose check is ten: a letter, six digits and `A`.

@@ -10,10 +10,10 @@ use super::{
     letters::{
         belarusian, british, chinese, cif, codice_fiscale, corsican, curp, cypriot, dutch,
         german_health, german_pension, ghanaian, hetu, hong_kong, irish, is_corsica, mauritian,
-        portuguese, pupil, rfc, rut, singapore, taiwan, venezuelan,
+        old_taiwan, portuguese, pupil, rut, singapore, taiwan, venezuelan,
     },
     named::LETTERED,
-    national::{Countries, Found, Near},
+    national::{Countries, Found},
     number::Row,
     set::Set,
     table::COUNT,
@@ -38,10 +38,14 @@ pub(super) enum Lettered {
     Eleven,
     Twelve,
     Thirteen,
+    Threes,
+    Fives,
+    FivesTwelve,
+    TwentyTwo,
 }
 
 impl Lettered {
-    pub(super) const ALL: [Self; 16] = [
+    pub(super) const ALL: [Self; 20] = [
         Self::Eight,
         Self::Dotted,
         Self::Seven,
@@ -58,6 +62,10 @@ impl Lettered {
         Self::Eleven,
         Self::Twelve,
         Self::Thirteen,
+        Self::Threes,
+        Self::Fives,
+        Self::FivesTwelve,
+        Self::TwentyTwo,
     ];
 
     /// As rules write it.
@@ -79,6 +87,10 @@ impl Lettered {
             Self::Eleven => "11",
             Self::Twelve => "12",
             Self::Thirteen => "13",
+            Self::Threes => "3 3 3",
+            Self::Fives => "5 5",
+            Self::FivesTwelve => "5 5 12",
+            Self::TwentyTwo => "22",
         }
     }
 
@@ -118,6 +130,12 @@ impl Lettered {
             Self::Eleven => before.is_ascii_uppercase() && after(0).is_ascii_uppercase(),
             Self::Twelve => before.is_ascii_uppercase() && after(0) != b'-',
             Self::Thirteen => before.is_ascii_uppercase() && !after(0).is_ascii_alphanumeric(),
+            Self::Threes | Self::FivesTwelve => {
+                let letter = span.start.checked_sub(2).map_or(b' ', |at| text[at]);
+                before == b' ' && letter.is_ascii_uppercase()
+            }
+            Self::TwentyTwo => before.is_ascii_uppercase(),
+            Self::Fives => after(0) == b' ' && after(12) == b' ',
             Self::SixThree => after(0).is_ascii_uppercase(),
             Self::SixFour => !before.is_ascii_alphanumeric() && !after(0).is_ascii_alphanumeric(),
         }
@@ -234,6 +252,14 @@ impl Countries {
                 {
                     return told("es_cif", span.start - 1..span.end);
                 }
+                // Residents of Taiwan had a second letter once, which counts as the last digit of its code.
+                if shape == Lettered::Eight && matches!(before, b'A'..=b'D') && begins(2) && ends(0)
+                {
+                    let start = span.start.checked_sub(2)?;
+                    let first = text[start];
+                    let holds = first.is_ascii_uppercase() && old_taiwan([first, before], digits);
+                    return holds.then(|| told("tw_id", start..span.end)).flatten();
+                }
             }
             Lettered::Pairs if begins(3) => {
                 let span = british(text, span.start.checked_sub(3)?)?;
@@ -251,19 +277,20 @@ impl Countries {
                     _ => None,
                 };
                 let start = span.start.saturating_sub(1 + dash);
+                if matches!(initial, b'S' | b'T' | b'F' | b'G' | b'M')
+                    && singapore(initial, digits) == Some(after(joint))
+                    && dash == joint
+                    && begins(1 + dash)
+                    && ends(1 + joint)
+                {
+                    return told("sg_nric", start..span.end + joint + 1);
+                }
                 if let Some(first) = nie
                     && begins(1 + dash)
                     && ends(joint + 1)
                     && letter == spanish(first + value_of(digits))
                 {
                     return told("es_dni", start..span.end + joint + 1);
-                }
-                if matches!(before, b'S' | b'T' | b'F' | b'G' | b'M')
-                    && begins(1)
-                    && ends(1)
-                    && singapore(before, digits) == Some(after(0))
-                {
-                    return told("sg_nric", start..span.end + 1);
                 }
                 if begins(1)
                     && ends(1)
@@ -347,6 +374,17 @@ impl Countries {
             {
                 return told("gb_upn", span.start - 1..span.start + 12);
             }
+            // `A 000 500 015`
+            Lettered::Threes if begins(2) && ends(0) => {
+                let start = span.start.checked_sub(2)?;
+                if german_health(text[start], digits) {
+                    return told("de_health_insurance", start..span.end);
+                }
+            }
+            Lettered::Fives => return self.french_account(text, span),
+            Lettered::FivesTwelve | Lettered::TwentyTwo if ends(0) => {
+                return self.italian_account(text, span);
+            }
             // `65 170839 J 003`
             Lettered::TwoSix if begins(0) && ends(6) => {
                 let &[_, letter, _, a, b, c] = text.get(span.end..)?.first_chunk::<6>()?;
@@ -419,33 +457,12 @@ impl Countries {
             | Lettered::Ten
             | Lettered::Eleven
             | Lettered::Twelve
-            | Lettered::Thirteen => {}
+            | Lettered::Thirteen
+            | Lettered::Threes
+            | Lettered::FivesTwelve
+            | Lettered::TwentyTwo => {}
         }
         None
-    }
-
-    /// The British number that begins at `start`, with two letters, six digits and a letter: it has no check digit, but its
-    /// letters are few.
-    #[inline(never)]
-    pub(super) fn british(&self, text: &[u8], start: usize, near: &mut Near) -> Option<Found> {
-        let span = british(text, start)?;
-        let at = LETTERED.iter().position(|(name, _)| *name == "gb_nino")? + COUNT;
-        let announced = self.announced_near(text, &span, near) & self.announced(text, &span);
-        announced.has(at).then(|| (span, self.names[at].clone()))
-    }
-
-    /// The Mexican number of a person that begins at `start`: four letters, a day, and three letters or digits.
-    #[inline(never)]
-    pub(super) fn mexican(&self, text: &[u8], start: usize, near: &mut Near) -> Option<Found> {
-        let run = text.get(start..)?.first_chunk::<13>()?;
-        let span = start..start + run.len();
-        let more = text.get(span.end).is_some_and(u8::is_ascii_alphanumeric);
-        if more || !rfc(run) {
-            return None;
-        }
-        let at = LETTERED.iter().position(|(name, _)| *name == "mx_rfc")? + COUNT;
-        let announced = self.announced_near(text, &span, near) & self.announced(text, &span);
-        announced.has(at).then(|| (span, self.names[at].clone()))
     }
 
     /// Numbers that are a run of letters and digits.

@@ -193,7 +193,21 @@ pub(super) fn hong_kong(letters: &[u8], digits: &[u8]) -> u8 {
     ((11 - sum % 11) % 11) as u8
 }
 
+/// Whether these are the letter and nine digits of a citizen or a resident of Taiwan.
 pub(super) fn taiwan(letter: u8, digits: &[u8]) -> bool {
+    matches!(digits[0], 1 | 2 | 8 | 9) && taiwanese(letter, digits)
+}
+
+/// Whether these are the two letters and eight digits that residents of Taiwan had until 2021: the second letter counts as the
+/// last digit of its code.
+pub(super) fn old_taiwan(letters: [u8; 2], digits: &[u8]) -> bool {
+    let mut all = [0; 9];
+    all[0] = letters[1] - b'A';
+    all[1..].copy_from_slice(&digits[..8]);
+    taiwanese(letters[0], &all)
+}
+
+fn taiwanese(letter: u8, digits: &[u8]) -> bool {
     const CODES: [u8; 26] = [
         10, 11, 12, 13, 14, 15, 16, 17, 34, 18, 19, 20, 21, 22, 35, 23, 24, 25, 26, 27, 28, 29, 32,
         30, 31, 33,
@@ -202,7 +216,7 @@ pub(super) fn taiwan(letter: u8, digits: &[u8]) -> bool {
     let sum = i32::from(code / 10)
         + i32::from(code % 10) * 9
         + weighed(digits, &[8, 7, 6, 5, 4, 3, 2, 1, 1]);
-    matches!(digits[0], 1 | 2 | 8 | 9) && sum % 10 == 0
+    sum % 10 == 0
 }
 
 /// The number of a taxpayer of Venezuela, whose first letter counts as a digit by four.

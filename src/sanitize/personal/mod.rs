@@ -15,8 +15,10 @@ mod card;
 mod checks;
 mod columns;
 mod contact;
+mod domestic;
 mod europe;
 mod further;
+mod headed;
 mod iban;
 mod joints;
 mod labelled;
@@ -128,7 +130,8 @@ fn inspect(text: &str, survey: &Survey, hits: &mut Vec<Hit>) {
     let mut seen = Seen::default();
     let countries = &*COUNTRIES;
     for found in &survey.numbers {
-        for place in places(found.at, found.digits | found.letters | found.heads) {
+        let all = found.digits | found.letters | found.heads | found.sixes;
+        for place in places(found.at, all) {
             let bit = 1 << (place - found.at);
             let span = if found.heads & bit != 0
                 && let Some(found) = headed(bytes, place, countries, &mut seen)
@@ -138,9 +141,14 @@ fn inspect(text: &str, survey: &Survey, hits: &mut Vec<Hit>) {
                 && let Some(found) = row(bytes, place + 1 - survey::DIGITS, countries, &mut seen)
             {
                 Some(found)
-            } else if found.letters & bit != 0 {
-                // Both may come to their length in one place.
-                letters(bytes, place + 1 - survey::LETTERS, countries, &seen)
+            } else if found.letters & bit != 0
+                && let Some(found) =
+                    // Both may come to their length in one place.
+                    letters(bytes, place + 1 - survey::LETTERS, countries, &seen)
+            {
+                Some(found)
+            } else if found.sixes & bit != 0 && place >= seen.taken {
+                countries.of_six(bytes, place, &mut seen.near)
             } else {
                 None
             };
@@ -175,12 +183,18 @@ fn inspect(text: &str, survey: &Survey, hits: &mut Vec<Hit>) {
 /// What begins with two letters or four, and two digits of which the second stands at `place`.
 #[inline(never)]
 fn headed(text: &[u8], place: usize, countries: &Countries, seen: &mut Seen) -> Option<Found> {
-    // Before two of the letters two others stand, or none.
-    if place >= 5 && text[place - 4].is_ascii_alphabetic() {
+    let letter = |back: usize| place >= back && text[place - back].is_ascii_alphabetic();
+    if letter(4) && letter(5) {
         let day = text.get(place + 4).is_some_and(u8::is_ascii_digit);
         let fresh = place - 5 >= seen.taken;
         return (day && fresh)
             .then(|| countries.mexican(text, place - 5, &mut seen.near))
+            .flatten();
+    }
+    if letter(4) {
+        let upper = text[place - 2].is_ascii_uppercase() && place - 4 >= seen.taken;
+        return upper
+            .then(|| countries.of_three(text, place - 4, &mut seen.near))
             .flatten();
     }
     let start = place - 3;
@@ -256,7 +270,10 @@ fn number_in(
     {
         return Some((span, CARD.clone()));
     }
-    let found = countries.number(text, start, row?, near)?;
+    let found = match row {
+        Some(row) if row.count() < 26 => countries.number(text, start, row, near)?,
+        _ => countries.polish_account(text, start)?,
+    };
     near.keep(&found, countries);
     Some(found)
 }

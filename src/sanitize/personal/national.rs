@@ -16,7 +16,7 @@ use super::{
     columns::beneath,
     lettered::Lettered,
     named::LETTERED,
-    number::{Row, Shape, stands_alone},
+    number::{Row, Shape, ends_alone, stands_alone},
     set::Set,
     table,
     words::Words,
@@ -184,8 +184,14 @@ impl Countries {
         text: &[u8],
         span: &Range<usize>,
     ) -> bool {
+        let at = self.nth_in_letters(name);
+        at.is_some_and(|at| self.announced(text, span).has(at))
+    }
+
+    /// The number of this rule of letters and digits.
+    pub(super) fn nth_in_letters(&self, name: &str) -> Option<usize> {
         let at = LETTERED.iter().position(|(known, _)| *known == name);
-        at.is_some_and(|at| self.announced(text, span).has(table::COUNT + at))
+        at.map(|at| table::COUNT + at)
     }
 
     pub(super) fn names(&self) -> Vec<Arc<str>> {
@@ -213,10 +219,32 @@ impl Countries {
             return Some(found);
         }
         // Most rows are times, addresses and versions, or parts of something.
-        if (known.worded | known.free).is_empty() || !stands_alone(text, &span) {
+        if (known.worded | known.free).is_empty() {
             return None;
         }
-        self.held(text, known, row, span, near)
+        if stands_alone(text, &span) {
+            return self.held(text, known, row, span, near);
+        }
+        self.joined(text, known, row, span)
+    }
+
+    /// The number of digits only that stands here behind the letters of its country, or as a part of a path whose part before it
+    /// says what it is.
+    #[inline(never)]
+    fn joined(&self, text: &[u8], known: &Known, row: Row, span: Range<usize>) -> Option<Found> {
+        let (country, announced) = if let Some(country) = country_before(text, &span) {
+            (Some(country), self.announced(text, &span))
+        } else {
+            (None, self.said(text, part_before(text, &span)?))
+        };
+        let digits = row.digits(text, span.start);
+        let digits = &digits[..row.count()];
+        let mut rules = ((known.worded | known.free) & announced).each();
+        let at = rules.find(|at| {
+            let of = country.is_none_or(|country| self.names[*at].as_bytes().starts_with(&country));
+            of && !same(digits) && (table::nth(*at).holds)(digits)
+        })?;
+        Some((span, self.names[at].clone()))
     }
 
     /// The number of digits only that stands here.
@@ -305,7 +333,15 @@ impl Countries {
             if &text[found.clone()] == b"sin" && text.get(found.end) == Some(&b'(') {
                 return;
             }
-            let ends = || !letter(Some(found.end)) || text[found.end].is_ascii_uppercase();
+            let ends = || {
+                // Abbreviations have a small letter when they are more than one.
+                let many = text.get(found.end) == Some(&b's')
+                    && text[found.start..found.end]
+                        .iter()
+                        .all(u8::is_ascii_uppercase);
+                let end = found.end + usize::from(many);
+                !letter(Some(end)) || text[end].is_ascii_uppercase()
+            };
             let whole = (long && (begins || !several)) || begins && ends();
             // What was redacted here announces nothing.
             if whole && !is_placeholder(text, &found) {
@@ -314,6 +350,26 @@ impl Countries {
         });
         all
     }
+}
+
+/// The country whose letters stand right before a number, as rules have it, if nothing else is joined to it.
+fn country_before(text: &[u8], span: &Range<usize>) -> Option<[u8; 2]> {
+    let letters = text[..span.start].last_chunk::<2>()?;
+    let of = letters.iter().all(u8::is_ascii_uppercase)
+        && stands_alone(text, &(span.start - 2..span.end));
+    of.then(|| letters.map(|letter| letter.to_ascii_lowercase()))
+}
+
+/// The longest part of a path that is looked at, in bytes.
+const PART: usize = 48;
+
+/// The part of a path that goes before the one that a number is.
+fn part_before(text: &[u8], span: &Range<usize>) -> Option<Range<usize>> {
+    let end = span.start.checked_sub(1).filter(|at| text[*at] == b'/')?;
+    let whole = text.get(span.end) == Some(&b'/') || ends_alone(text, span.end);
+    let from = end.saturating_sub(PART);
+    let start = memchr::memrchr(b'/', &text[from..end])? + from + 1;
+    (whole && start < end).then_some(start..end)
 }
 
 /// The first place for a shape.

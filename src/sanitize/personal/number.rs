@@ -277,17 +277,22 @@ impl Number {
 /// Whether what stands around a number makes it a part of something else: a word, a decimal, a path.
 pub(super) fn stands_alone(text: &[u8], span: &Range<usize>) -> bool {
     let before = span.start.checked_sub(1).map_or(b' ', |at| text[at]);
-    let after = text.get(span.end).copied().unwrap_or(b' ');
-    let further = text.get(span.end + 1).copied().unwrap_or(b' ');
     let joined_before = before.is_ascii_alphanumeric()
         || matches!(
             before,
             b'_' | b'.' | b'/' | b'-' | b'+' | b'@' | b'%' | b'$' | b'&'
         );
-    let joined_after = after.is_ascii_alphanumeric()
+    !joined_before && ends_alone(text, span.end)
+}
+
+/// Whether a number that ends at `end` does so, and is not a part of something that goes on.
+pub(super) fn ends_alone(text: &[u8], end: usize) -> bool {
+    let after = text.get(end).copied().unwrap_or(b' ');
+    let further = text.get(end + 1).copied().unwrap_or(b' ');
+    let joined = after.is_ascii_alphanumeric()
         || matches!(after, b'_' | b'/' | b'%' | b'@')
         || (matches!(after, b'.' | b'-') && further.is_ascii_alphanumeric());
-    !joined_before && !joined_after
+    !joined
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::{
     lettered::Lettered,
     named::LETTERED,
     national::Near,
-    number::{Row, stands_alone},
+    number::{Row, ends_alone, stands_alone},
     set::Set,
     table,
 };
@@ -34,7 +34,12 @@ fn said(text: &[u8], piece: Range<usize>, words: &[&str]) -> bool {
             let last = start.wrapping_sub(1);
             let begins = !letter(last) || lower(last) && upper(start);
             here.is_some_and(|here| here.eq_ignore_ascii_case(word.as_bytes()))
-                && (long && (begins || !several) || begins && (!letter(end) || upper(end)))
+                && (long && (begins || !several)
+                    || begins && {
+                        let capitals = text[start..end].iter().all(u8::is_ascii_uppercase);
+                        let end = end + usize::from(capitals && text.get(end) == Some(&b's'));
+                        !letter(end) || upper(end)
+                    })
         })
     })
 }
@@ -87,10 +92,28 @@ fn plain(text: &[u8], start: usize) -> (Told, usize) {
         let mut shapes = rule.worded.iter().chain(rule.alone);
         shapes.any(|known| *known == shape) && !same(&digits) && (rule.holds)(&digits)
     };
-    let found: Vec<_> = match stands_alone(text, &span) {
-        true => table::all().filter(fits).collect(),
-        false => Vec::new(),
-    };
+    if !stands_alone(text, &span) {
+        let letters = span.start.checked_sub(2).map(|at| &text[at..span.start]);
+        let letters = letters.filter(|letters| letters.iter().all(u8::is_ascii_uppercase));
+        let country = letters.map(|letters| String::from_utf8_lossy(letters).to_lowercase());
+        let country = country.filter(|_| stands_alone(text, &(span.start - 2..span.end)));
+        let before = &text[..span.start.saturating_sub(1)];
+        let part = before.iter().rev().position(|byte| *byte == b'/');
+        let part = part.filter(|length| (1..48).contains(length));
+        let part = part.filter(|_| text[before.len()] == b'/');
+        let part = part.filter(|_| text.get(end) == Some(&b'/') || ends_alone(text, end));
+        let told = table::all()
+            .filter(fits)
+            .find(|rule| match (&country, part) {
+                (Some(country), _) => {
+                    rule.name.starts_with(country) && announced(text, &span, rule.words)
+                }
+                (None, Some(length)) => said(text, before.len() - length..before.len(), rule.words),
+                (None, None) => false,
+            });
+        return (told.map(|rule| (span, rule.name.to_owned())), end);
+    }
+    let found: Vec<_> = table::all().filter(fits).collect();
     let told = found
         .iter()
         .find(|rule| announced(text, &span, rule.words))
@@ -114,6 +137,8 @@ fn piece() -> impl Strategy<Value = String> {
         3 => prop::sample::select(words).prop_map(str::to_owned),
         1 => "(IMSI|imei|Iccid)[ :]{1,3}",
         2 => "[a-z ,;:_]{0,60}",
+        1 => "/(nip|pesel|inn|oib|users)/[0-9]{9,11}/?",
+        1 => "(OIB|NIPs|VAT)[: ]{1,2}(HR|PL|DE)[0-9]{9,11}",
         4 => "[0-9]{7,19}",
         2 => "[A-Zx-z_./]?([0-9]{6}|[0-9]{7}|[0-9]{8}|[0-9]{9}|[0-9]{17})[- ]?[A-Zak0-9]{0,2}",
         2 => "taiwan [A-Z][1289][0-9]{8}",

@@ -48,7 +48,12 @@ pub(super) fn other_ways(word: &str) -> impl Iterator<Item = String> + use<> {
 
 /// An abbreviation with a dot behind each letter: `r.u.c.`
 fn dotted(word: &str) -> Option<String> {
-    let short = (3..=5).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_lowercase());
+    // Letters of other scripts are compared as they are.
+    let small = |letter: char| match letter.is_ascii() {
+        true => letter.is_ascii_lowercase(),
+        false => letter.is_lowercase() || letter.is_uppercase(),
+    };
+    let short = (3..=5).contains(&word.chars().count()) && word.chars().all(small);
     short.then(|| word.chars().flat_map(|letter| [letter, '.']).collect())
 }
 

@@ -155,6 +155,7 @@ pub(super) const WORLD: &[Rule] = &[
             "jumin",
             "\u{c8fc}\u{bbfc}",
             "foreigner registration",
+            "alien registration",
             "frn",
             "\u{c678}\u{ad6d}\u{c778}\u{b4f1}\u{b85d}",
             "\u{c678}\u{ad6d}\u{c778} \u{b4f1}\u{b85d}",
@@ -280,12 +281,13 @@ pub(super) const WORLD: &[Rule] = &[
     ),
     rule(
         "co_nit",
-        &["9-1", "3.3.3-1", "10", "1.3.3.3-1", "10-1"],
+        &["9-1", "3.3.3-1", "10", "1.3.3.3-1", "10-1", "11"],
         &[],
         &["nit", "colombia", "identificaci\u{f3}n tributaria"],
         |d| {
-            let rest = weighed(d, &[41, 37, 29, 23, 19, 17, 13, 7, 3]) % 11;
-            (if rest < 2 { rest } else { 11 - rest }) == i32::from(d[9])
+            let (weights, last) = ([43, 41, 37, 29, 23, 19, 17, 13, 7, 3], d.len() - 1);
+            let rest = weighed(&d[..last], &weights[weights.len() - last..]) % 11;
+            (if rest < 2 { rest } else { 11 - rest }) == i32::from(d[last])
         },
     ),
     rule(
@@ -374,6 +376,8 @@ pub(super) const WORLD: &[Rule] = &[
         &[],
         &[
             "iin",
+            "individual identification",
+            "\u{438}\u{43d}\u{434}\u{438}\u{432}\u{438}\u{434}\u{443}\u{430}\u{43b}\u{44c}\u{43d}\u{44b}\u{439} \u{438}\u{434}\u{435}\u{43d}\u{442}\u{438}\u{444}",
             "\u{438}\u{438}\u{43d}",
             "\u{438}\u{434}\u{435}\u{43d}\u{442}\u{438}\u{444}\u{438}\u{43a}\u{430}\u{446}\u{438}\u{43e}\u{43d}\u{43d}\u{44b}\u{439} \u{43d}\u{43e}\u{43c}\u{435}\u{440}",
             "\u{418}\u{418}\u{41d}",
@@ -431,7 +435,7 @@ pub(super) const WORLD: &[Rule] = &[
             !same(d) && (if rest < 2 { rest } else { 11 - rest }) == i32::from(d[9])
         },
     ),
-    rule("cn_resident_id", &[], &["18"], &[], |d| {
+    rule("cn_resident_id", &[], &["18", "6 8 4"], &[], |d| {
         let check = weighed(d, &[7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2]) % 11;
         chinese(d) && (12 - check) % 11 == i32::from(d[17])
     }),
@@ -462,6 +466,8 @@ pub(super) const WORLD: &[Rule] = &[
             "cuenta corriente",
             "cuenta cliente",
             "cuenta bancaria",
+            "n\u{ba} de cuenta",
+            "n\u{fa}mero de cuenta",
         ],
         |d| {
             let check = |sum: i32| match 11 - sum % 11 {
@@ -482,6 +488,7 @@ pub(super) const WORLD: &[Rule] = &[
             "t\u{ed}tulo eleit",
             "titulo eleit",
             "eleitor",
+            "brazilian voter",
         ],
         |d| {
             let ten = |rest: i32| if rest == 10 { 0 } else { rest };
@@ -545,6 +552,7 @@ pub(super) const WORLD: &[Rule] = &[
         &[
             "civil id",
             "kuwait",
+            "\u{627}\u{644}\u{628}\u{637}\u{627}\u{642}\u{629} \u{627}\u{644}\u{645}\u{62f}\u{646}\u{64a}\u{629}",
             "\u{627}\u{644}\u{631}\u{642}\u{645} \u{627}\u{644}\u{645}\u{62f}\u{646}\u{64a}",
         ],
         |d| {

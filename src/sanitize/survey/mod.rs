@@ -99,9 +99,10 @@ pub(super) struct Numbers {
     pub(super) digits: u64,
     /// Where a run of letters and digits has come to its fifteenth.
     pub(super) letters: u64,
-    /// The second digit of two letters and two digits at the start of a word, as numbers of bank accounts begin, or of four
-    /// letters and two digits.
+    /// The second digit of two letters to four and two digits at the start of a word, as numbers of bank accounts begin.
     pub(super) heads: u64,
+    /// The last of six digits before a bracket that opens, or behind a word of three letters or four and one byte of another kind.
+    pub(super) sixes: u64,
 }
 
 /// A run of at least [`ENCODED`] characters of Base64, unless it is plain to see that no text is in it: nothing comes of
@@ -293,12 +294,14 @@ impl Survey {
         let (runs, letters) = self.runs(simd, (text, at), before, &mut now);
         let digits = now.rows(before, marks, next);
         let heads = now.heads(before);
-        if digits | letters | heads != 0 {
+        let sixes = now.sixes(before, marks, next);
+        if digits | letters | heads | sixes != 0 {
             self.numbers.push(Numbers {
                 at,
                 digits,
                 letters,
                 heads,
+                sixes,
             });
         }
         if runs | assign | tilde | dashes != 0 {
@@ -370,18 +373,32 @@ impl Before {
         self.rows & !behind(before.rows, self.rows, 1)
     }
 
-    /// The second digits of two letters or four and two digits at the start of a word.
+    /// The second digits of two letters to four and two digits at the start of a word.
     #[inline(always)]
-    const fn heads(&self, before: &Self) -> u64 {
+    fn heads(&self, before: &Self) -> u64 {
         let (old, now) = (before.kinds, self.kinds);
-        let heads = now.digit
-            & behind(old.digit, now.digit, 1)
-            & behind(old.letter, now.letter, 2)
-            & behind(old.letter, now.letter, 3);
-        let four = behind(old.letter, now.letter, 4)
-            & behind(old.letter, now.letter, 5)
-            & !behind(old.alnum(), now.alnum(), 6);
-        heads & (four | !behind(old.alnum(), now.alnum(), 4))
+        let letter = |by: u32| behind(old.letter, now.letter, by);
+        let other = |by: u32| !behind(old.alnum(), now.alnum(), by);
+        let heads = now.digit & behind(old.digit, now.digit, 1) & letter(2) & letter(3);
+        let four = letter(4) & (other(5) | letter(5) & other(6));
+        heads & (four | other(4))
+    }
+
+    /// The last of six digits before a bracket that opens, or behind a word of three letters or four and one byte of another kind.
+    #[inline(always)]
+    fn sixes<S: Simd>(&self, before: &Self, marks: Marks<S>, next: u8) -> u64 {
+        let (old, now) = (before.kinds, self.kinds);
+        let six =
+            eroded(old.digit, now.digit, &[1, 2, 2]) & !ahead(now.digit, next.is_ascii_digit());
+        if six == 0 {
+            return 0;
+        }
+        let letter = |by: u32| behind(old.letter, now.letter, by);
+        let other = |by: u32| !behind(old.alnum(), now.alnum(), by);
+        let word = other(6) & letter(7) & letter(8) & letter(9);
+        let word = word & (other(10) | letter(10) & other(11));
+        let bracket = bits(marks.is(b'(') | marks.is(b'['));
+        six & (word | ahead(bracket, matches!(next, b'(' | b'[')))
     }
 
     /// Where a row of dashes has come to its fifth; and whether a flag for a user is near.

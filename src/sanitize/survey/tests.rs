@@ -116,10 +116,22 @@ fn check_survey(text: &str, survey: &Survey) {
             && digit(at - 1)
             && letter(at - 2)
             && letter(at - 3)
-            && (!(at > 3 && alnum(at - 4))
-                || at >= 5 && letter(at - 4) && letter(at - 5) && !(at > 5 && alnum(at - 6)))
+            && (4..=6).any(|before| {
+                let letters = at >= before - 1 && (4..before).all(|back| letter(at - back));
+                letters && !(at >= before && alnum(at - before))
+            })
+    };
+    let six_digits = |at: usize| {
+        let behind = |by: usize| at.checked_sub(by);
+        let word = (10..=11).any(|end| {
+            let letters = (7..end).all(|by| behind(by).is_some_and(letter));
+            letters && [6, end].iter().all(|by| !behind(*by).is_some_and(alnum))
+        });
+        let six = (0..6).all(|by| behind(by).is_some_and(digit));
+        six && !digit(at + 1) && (word || is(at + 1, b"(["))
     };
     assert_eq!(numbers(|n| n.heads), every(&head), "{text:?}");
+    assert_eq!(numbers(|n| n.sixes), every(&six_digits), "{text:?}");
     let active = |at: usize| {
         is(at, b"<") && (letter(at + 1) || is(at + 1, b"?"))
             || is(at, b"!") && is(at + 1, b"[")
@@ -189,7 +201,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn the_pass_tells_what_plain_loops_tell(text in "([0-9]{1,8}[ ./\u{a0}–’-]{0,2}|[A-Za-z]{2}[0-9]{2}|[a-zA-Z0-9]{1,40}|[_+/-]{1,7}|-u|-----|([rwnsuot'\"][desnh]|[RWNSUOT][DESNH])[ \"]{0,1}[=:]|%[0-9a-fA-F%]|\\\\u|[ =:;~%\"'\\\\<!?(\\[\\]\n]{1,3}|é|[Ａｚ𝐀ⓐ，\u{85}]|\u{7f}|[\u{0}-\u{20}]|[a-z ]{1,80}){0,40}") {
+    fn the_pass_tells_what_plain_loops_tell(text in "([0-9]{1,8}[ ./\u{a0}–’-]{0,2}|[A-Za-z]{2,4}[0-9]{2}|[A-Za-z]{3,4}[ -][0-9]{6}|[0-9]{6}[(\\[]|[a-zA-Z0-9]{1,40}|[_+/-]{1,7}|-u|-----|([rwnsuot'\"][desnh]|[RWNSUOT][DESNH])[ \"]{0,1}[=:]|%[0-9a-fA-F%]|\\\\u|[ =:;~%\"'\\\\<!?(\\[\\]\n]{1,3}|é|[Ａｚ𝐀ⓐ，\u{85}]|\u{7f}|[\u{0}-\u{20}]|[a-z ]{1,80}){0,40}") {
         check(&text);
     }
 
