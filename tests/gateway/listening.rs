@@ -52,6 +52,7 @@ async fn updates_are_told_by_outward_uris_however_the_upstream_is_reached() {
         let mut other = client
             .watch(&[], &["notes+note://e", "notes+note://d/x"])
             .await;
+        notes.one_listen_at_most().await;
         notes.updated("note://d", "note://d").await;
         assert_eq!(one.resource().await, "notes+note://d", "{how}");
         notes.updated("note://d", "note://d/x").await;
@@ -60,6 +61,7 @@ async fn updates_are_told_by_outward_uris_however_the_upstream_is_reached() {
         // At the upstream's own endpoint the same is told in its own words.
         let own = gateway.client_at("/mcp/u/notes", MODERN).await;
         let mut own = own.watch(&[], &["note://d"]).await;
+        notes.one_listen_at_most().await;
         notes.updated("note://d", "note://d/y").await;
         assert_eq!(own.resource().await, "note://d/y", "{how}");
         assert_eq!(one.resource().await, "notes+note://d/y", "{how}");

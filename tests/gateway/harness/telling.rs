@@ -4,7 +4,7 @@ use serde_json::Value;
 use usher::protocol::Era;
 
 use super::{
-    PATIENCE, Upstream,
+    PATIENCE, Upstream, eventually,
     json::{member, parse, quote},
     stage::{Out, Outlet, OutletKind},
     turn::Turn,
@@ -109,6 +109,14 @@ impl Upstream {
             .iter()
             .filter(|outlet| matches!(outlet.kind, OutletKind::Listen(..)));
         listens.count()
+    }
+
+    /// Waits until no older listen is heard beside the last: what is told on both is told twice.
+    pub(crate) async fn one_listen_at_most(&self) {
+        eventually("one listen at most", || async {
+            (self.listens() < 2).then_some(())
+        })
+        .await;
     }
 
     /// Ends every listen in the orderly way: with a result.

@@ -151,7 +151,7 @@ pairings! {
             notes.updated(ONE, ONE).await;
             assert_eq!(watch.resource().await, MINE);
             // Else the end of an older one tells them, too.
-            eventually("no listen before the last is heard any more", || async { (notes.listens() < 2).then_some(()) }).await;
+            notes.one_listen_at_most().await;
             notes.down();
             notes.up();
             assert_eq!(watch.resource().await, MINE, "whatever happened meanwhile was missed");
