@@ -107,7 +107,10 @@ impl Decoded {
             };
             let lines = 1 + rest.iter().zip(after).take_while(follows).count();
             let mut source = first.run.start..rest[lines - 1].run.end;
-            let last = last_line(&text[source.end..], first.run.len());
+            // Where another run begins, it is as long or longer, or it would be one of the lines.
+            let next = rest.get(lines).map_or(usize::MAX, |next| next.run.start);
+            let behind = &text[source.end..text.len().min(next)];
+            let last = last_line(behind, first.run.len());
             // A single line is one of several where it is as long as programs make them.
             if lines > 1 || (last > 0 && first.run.len() >= WIDTH) {
                 source.end += last;
@@ -148,6 +151,10 @@ impl Decoded {
             // Nothing comes of them as Base64.
             return;
         }
+        if self.is_text_throughout(piece) {
+            self.printed(source);
+            return;
+        }
         let mut stretches = std::mem::take(&mut self.stretches);
         readable::base64(piece, &mut stretches);
         let all = stretches.iter().enumerate();
@@ -159,21 +166,29 @@ impl Decoded {
             let end = piece.len().min(fours(text.end) + 4);
             let piece = &piece[fours(text.start).min(end)..end];
             looked(piece.len());
-            let (fours, rest) = piece.as_chunks::<4>();
             self.bytes.clear();
-            // Room for all of them at once: to make it for each takes longer than decoding.
-            self.bytes.resize(fours.len() * 3, 0);
-            let (threes, _) = self.bytes.as_chunks_mut::<3>();
-            for (to, from) in threes.iter_mut().zip(fours) {
-                *to = three(from);
-            }
-            let mut last = [b'A'; 4];
-            last[..rest.len()].copy_from_slice(rest);
-            self.bytes
-                .extend_from_slice(&three(&last)[..(rest.len() * 3 / 4).min(3)]);
+            decode(piece, &mut self.bytes);
             self.printed(source);
         }
         self.stretches = stretches;
+    }
+
+    /// Decodes a run of Base64 that is one text from its first character to its last, as most are that hold any; false for others,
+    /// of which little is looked at. No other text begins anywhere else in it then.
+    fn is_text_throughout(&mut self, run: &[u8]) -> bool {
+        self.bytes.clear();
+        for part in run.chunks(BLOCK) {
+            looked(part.len());
+            let before = self.bytes.len();
+            decode(part, &mut self.bytes);
+            // No early end within a part: so the compiler looks at many at once.
+            let control = |byte: &u8| matches!(byte, 0..=8 | 11 | 12 | 14..=31 | 127);
+            let part = self.bytes[before..].iter();
+            if part.fold(false, |any, byte| any | control(byte)) {
+                return false;
+            }
+        }
+        self.bytes.len() >= TEXT && std::str::from_utf8(&self.bytes).is_ok()
     }
 
     /// Takes the stretches of readable text from what was decoded to bytes.
@@ -309,11 +324,23 @@ fn last_line(text: &[u8], width: usize) -> usize {
     let part =
         |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_');
     let line = text[end..].iter().take(width).take_while(part).count();
-    if line == 0 || line == width {
+    if line == 0 || line == width || is_sentence(&text[end..], line) {
         0
     } else {
         end + line
     }
+}
+
+/// Whether a sentence goes on here, by its first word, which is so long: small letters, the first of which may be a capital, and
+/// a blank behind, or a mark and a blank. The last line of what is wrapped seldom has one case, and ends where it does.
+fn is_sentence(text: &[u8], word: usize) -> bool {
+    let (word, behind) = text.split_at(word);
+    let small = word.iter().skip(1).all(u8::is_ascii_lowercase);
+    let mark = matches!(
+        behind,
+        [b',' | b'.' | b':' | b';' | b'?' | b'!' | b')', b' ', ..]
+    );
+    small && word[0].is_ascii_alphabetic() && (mark || behind.first() == Some(&b' '))
 }
 
 /// What is kept of a buffer from one text to the next, in bytes.
@@ -386,6 +413,21 @@ const fn is_other_form(text: &[u8]) -> bool {
             | [0xE2, 0x92, 0xB6..=0xBF, ..]
             | [0xE2, 0x93, 0x80..=0xA9, ..]
     )
+}
+
+/// Adds what characters of Base64 stand for.
+fn decode(characters: &[u8], bytes: &mut Vec<u8>) {
+    let (fours, rest) = characters.as_chunks::<4>();
+    let before = bytes.len();
+    // Room for all of them at once: to make it for each takes longer than decoding.
+    bytes.resize(before + fours.len() * 3, 0);
+    let (threes, _) = bytes[before..].as_chunks_mut::<3>();
+    for (to, from) in threes.iter_mut().zip(fours) {
+        *to = three(from);
+    }
+    let mut last = [b'A'; 4];
+    last[..rest.len()].copy_from_slice(rest);
+    bytes.extend_from_slice(&three(&last)[..(rest.len() * 3 / 4).min(3)]);
 }
 
 /// What four characters of Base64 stand for.
@@ -523,6 +565,37 @@ mod tests {
         // Words and numbers that stand in lines are no text of one width.
         let lines = "aGVsbG8gd29ybGQgaGVsbG8\nd29ybGQgaGVsbG8gd29ybGQgaGVsbG8";
         assert_eq!(decoded(lines).pieces.len(), 2);
+    }
+
+    #[test]
+    fn a_text_is_decoded_once_whatever_follows_it() {
+        let text = "a line that is long enough to be one of several, and longer";
+        let one = general_purpose::STANDARD_NO_PAD.encode(text);
+        let longer = general_purpose::STANDARD_NO_PAD.encode(text.repeat(2));
+        for behind in [
+            "",
+            "\nAnd so on",
+            "\nand, so on",
+            "\n\nso on",
+            &format!("\n{longer}"),
+        ] {
+            let read = decoded(&format!("see {one}{behind}"));
+            assert_eq!(
+                read.text.matches(text).count(),
+                1 + 2 * usize::from(behind.len() > 80)
+            );
+        }
+        // A last line may end in anything that is not the rest of a sentence.
+        for behind in [
+            "\nIGFuZA",
+            "\nIGFuZA, and",
+            "\nabcd\n",
+            "\nabcd\"",
+            "\nabcD and",
+        ] {
+            let read = decoded(&format!("see {one}{behind}"));
+            assert_eq!(read.text.matches(text).count(), 2, "{behind}");
+        }
     }
 
     #[test]

@@ -258,3 +258,23 @@ fn twice_as_many_strings_take_twice_the_work() {
         });
     }
 }
+
+/// Most of the work is for what was decoded: a text that is decoded twice over, or beginnings of text where there are none, cost
+/// many times as much.
+#[test]
+fn what_is_encoded_among_sentences_takes_a_few_looks() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let sanitizer = sanitizer();
+    let mut all = String::new();
+    for nth in 0..100 {
+        let sentences = format!(
+            "The {nth}th paragraph is of a table. It shows which number is which, and (again) what a byte of it is.\n"
+        );
+        let once = STANDARD.encode(sentences.repeat(3));
+        let twice = STANDARD.encode(&once);
+        let _ = writeln!(all, "{sentences}{once}\n{twice}");
+    }
+    let value = text(&all);
+    let times = work(&sanitizer, &value) as f64 / value.len() as f64;
+    assert!((1.0..14.0).contains(&times), "{times}");
+}
