@@ -34,6 +34,12 @@ impl Scan<'_> {
     /// `sv=...&se=...&sig=...` and `SharedAccessSignature sr=...&sig=...`, which may be used by whoever has it.
     fn signature(&mut self, start: usize, end: usize) -> bool {
         let text = self.text;
+        // Most stand behind other names.
+        if let Some([last, b'=']) = text[..start].last_chunk()
+            && !matches!(last, b'g' | b'e')
+        {
+            return false;
+        }
         let part = |byte: &&u8| is_token(**byte) || **byte == b'%';
         let back = text[..start].iter().rev().take(64).take_while(part).count();
         let from = start - back;

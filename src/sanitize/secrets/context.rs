@@ -9,7 +9,7 @@ use super::{
     names::{is_number, letters, low, name_before, operator, quoted},
     plausible::{holds, is_wordy, plausible, random},
     rules::{Rules, Token, Word},
-    scan::{Scan, is_token},
+    scan::{Ending, Scan, is_token},
     section::owner,
     service::names_a_service,
 };
@@ -151,14 +151,34 @@ impl Scan<'_> {
 
     /// Whether the word right before an assignment says that nothing is to be kept to oneself. What it says is remembered: the
     /// same few names stand before most values of a text.
+    #[inline]
     fn is_harmless(&mut self, end: usize) -> bool {
+        let last = self.text[..end].last_chunk::<{ Ending::MOST }>();
+        let Some(last) = last else {
+            return self.is_harmless_word(end).0;
+        };
+        let slot = Ending::slot(last);
+        let (known, harmless) = self.called[slot];
+        if known.is(last, Ending::MOST) {
+            return harmless;
+        }
+        let (harmless, length) = self.is_harmless_word(end);
+        if (1..Ending::MOST).contains(&length) {
+            self.called[slot] = (Ending::of(*last, length), harmless);
+        }
+        harmless
+    }
+
+    /// The same, and how long the word is with its quotes; zero, where nothing is known of it.
+    #[inline(never)]
+    fn is_harmless_word(&mut self, before: usize) -> (bool, usize) {
         let text = self.text;
         // Of numbers nothing is known.
-        if text[end - 1].is_ascii_digit() {
-            return false;
+        if text[before - 1].is_ascii_digit() {
+            return (false, 0);
         }
-        let quotes = text[end.saturating_sub(2)..end].iter().rev();
-        let end = end
+        let quotes = text[before.saturating_sub(2)..before].iter().rev();
+        let end = before
             - quotes
                 .take_while(|byte| matches!(byte, b'"' | b'\''))
                 .count();
@@ -167,7 +187,7 @@ impl Scan<'_> {
         let start = end - word.take_while(|byte| is_token(**byte)).count();
         // One that goes on is not known whole.
         if start == from || start == end || text[end - 1].is_ascii_digit() {
-            return false;
+            return (false, 0);
         }
         let mut word = [0; WORD];
         word[..end - start].copy_from_slice(&text[start..end]);
@@ -176,7 +196,7 @@ impl Scan<'_> {
         if known.0 != word {
             *known = (word, self.rules.said(text, start..end).harmless);
         }
-        known.1
+        (known.1, before - start)
     }
 
     fn judge(

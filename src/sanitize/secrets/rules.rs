@@ -72,6 +72,8 @@ pub(super) struct Rules {
     pub(super) contexts: Vec<Context>,
     /// Tokens without literal bytes in front, by the byte that they begin with.
     odd_with: Box<[Vec<Odd>; 128]>,
+    /// What is first known of those, one bit for each byte; all, where that may be a hexadecimal digit.
+    odd_behind: Box<[u128; 128]>,
     pub(super) words: AhoCorasick,
     pub(super) meanings: Vec<Word>,
     may: Box<[u64; MAY / 64]>,
@@ -211,6 +213,7 @@ impl Rules {
             tokens: Vec::new(),
             contexts: Vec::new(),
             odd_with: Box::new(std::array::from_fn(|_| Vec::new())),
+            odd_behind: Box::new([0; 128]),
             words: matcher(&[]),
             meanings: Vec::new(),
             may: Box::new([0; MAY / 64]),
@@ -219,8 +222,14 @@ impl Rules {
         };
         rules.read_tokens();
         rules.index();
-        for odd in rules.odd_with.iter_mut() {
+        for (odd, behind) in rules.odd_with.iter_mut().zip(rules.odd_behind.iter_mut()) {
             odd.sort_by_key(|odd| odd.near);
+            *behind = odd.iter().fold(0, |all, odd| {
+                all | match odd.first {
+                    b'0'..=b'9' | b'a'..=b'f' => u128::MAX,
+                    other => 1 << (other & 127),
+                }
+            });
         }
         rules.read_contexts();
         rules
@@ -268,6 +277,17 @@ impl Rules {
                     reach <= odd.far && is(reach)
                 }
             })
+    }
+
+    /// Whether any of them may begin with a run of hexadecimal digits with small letters: what is first known of most is no such
+    /// digit, and so stands right behind the run or nowhere.
+    #[inline]
+    pub(super) fn may_be_odd(&self, text: &[u8], start: usize, end: usize) -> bool {
+        let behind = self.odd_behind.get(usize::from(text[start]));
+        behind.is_some_and(|behind| {
+            let stands = |after: &u8| after.is_ascii() && behind >> after & 1 == 1;
+            *behind == u128::MAX || text.get(end).is_some_and(stands)
+        })
     }
 
     /// The farthest that what is first known of such a token may stand behind its beginning.
@@ -438,7 +458,11 @@ fn matcher(words: &[String]) -> AhoCorasick {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::LazyLock;
+
+    use proptest::prelude::*;
+
+    use super::{super::run::Run, *};
 
     #[test]
     fn no_token_begins_in_a_uuid() {
@@ -451,6 +475,19 @@ mod tests {
         assert!(may.is_empty(), "{may:?}");
         let uuid = Pattern::parse(r"\i").expect("a pattern of a test");
         assert!(uuid[0].may_begin_in_uuid());
+    }
+
+    proptest! {
+        #[test]
+        fn what_may_not_be_odd_is_not(run in "[0-9a-f]{14,63}", after in "[ -~é]{0,9}") {
+            static RULES: LazyLock<Rules> = LazyLock::new(Rules::read);
+            let text = format!("{run}{after}");
+            let text = text.as_bytes();
+            let length = Run::at(text, 0).length;
+            if Run::at(text, 0).is_hexadecimal() && !RULES.may_be_odd(text, 0, length) {
+                prop_assert_eq!(RULES.odd_at(text, length).next().map(|odd| odd.near), None);
+            }
+        }
     }
 
     #[test]

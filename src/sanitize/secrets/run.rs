@@ -18,6 +18,8 @@ pub(super) struct Run {
     /// Whether a letter or digit stands in front.
     pub(super) is_word: bool,
     name: bool,
+    /// Whether it is hexadecimal digits with small letters, and fits.
+    hexadecimal: bool,
     /// Where words begin, for those that fit.
     words: u64,
     long: bool,
@@ -49,10 +51,12 @@ impl Run {
             };
             counts.are_of_a_name(|| block[..length as usize].ends_with(SIDEKIQ))
         };
+        let low = mask(bytes, |bytes| within(bytes, b'a', 6));
         Self {
             length: length as usize,
             is_word: alnum & 1 == 1,
             name,
+            hexadecimal: (digit | low) & all == all,
             words: alnum & !(alnum << 1) | 1,
             long: false,
         }
@@ -92,6 +96,7 @@ impl Run {
             length,
             is_word: run.first().is_some_and(u8::is_ascii_alphanumeric),
             name,
+            hexadecimal: false,
             words: 1,
             long: true,
         }
@@ -100,6 +105,16 @@ impl Run {
     /// Whether it is a name as they stand in source: `snake_case`, `camelCase`, `CONSTANT_NAME`.
     pub(super) const fn is_name(&self) -> bool {
         self.name
+    }
+
+    /// Whether it is one word of hexadecimal digits with small letters: a digest or a number, if it is not too long to be told.
+    pub(super) const fn is_hexadecimal(&self) -> bool {
+        self.hexadecimal
+    }
+
+    /// Whether more than one word may be in it.
+    pub(super) const fn has_joints(&self) -> bool {
+        self.long || !self.words.is_power_of_two() || !self.is_word
     }
 
     /// Where it and the words in it begin, if it is not too long for that.

@@ -38,8 +38,10 @@ pub(super) struct Scan<'a> {
     taken: usize,
     /// Words before assignments, and whether they say that nothing is to be kept to oneself.
     pub(super) harmless: [([u8; WORD], bool); 8],
+    /// The same of those that are short, by what the text ends with there.
+    pub(super) called: [(Ending, bool); Ending::KEPT],
     /// Names in front of assignments in which no token begins, whatever stands behind them.
-    inert: [Inert; 4],
+    inert: [Ending; Ending::KEPT],
     pub(super) marks: Marks,
     pub(super) parts: Parts,
     pub(super) valued: Valued,
@@ -67,7 +69,8 @@ impl<'a> Scan<'a> {
             seen: 0,
             taken: 0,
             harmless: [([0; WORD], false); 8],
-            inert: [Inert::default(); 4],
+            called: [(Ending::default(), false); Ending::KEPT],
+            inert: [Ending::default(); Ending::KEPT],
             marks: Marks::default(),
             parts: Parts::default(),
             valued: Valued::default(),
@@ -133,11 +136,13 @@ impl<'a> Scan<'a> {
             Some(b'+' | b'/') => usize::MAX,
             _ => run.length,
         };
+        let odd =
+            reach == usize::MAX || !run.is_hexadecimal() || self.rules.may_be_odd(text, start, end);
         let found = match run.words(start) {
             // What has no beginning of its own begins where nothing goes before.
-            Some(mut words) => {
-                words.any(|at| self.token(at) || at == start && run.is_word && self.odd(at, reach))
-            }
+            Some(mut words) => words.any(|at| {
+                self.token(at) || at == start && run.is_word && odd && self.odd(at, reach)
+            }),
             None => self.beginnings(start, end),
         };
         if found {
@@ -145,7 +150,7 @@ impl<'a> Scan<'a> {
         }
         self.seen = end;
         if !text[start].is_ascii_alphanumeric() && self.odd(start, reach)
-            || self.prefixed(start, end)
+            || run.has_joints() && self.prefixed(start, end)
         {
             return;
         }
@@ -166,9 +171,10 @@ impl<'a> Scan<'a> {
     fn joined(&mut self, start: usize) -> bool {
         let reach = start.saturating_sub(REACH).max(self.seen).max(self.taken);
         let last = self.text[..start].last_chunk().copied();
-        let last = last.filter(|last: &[u8; INERT]| matches!(last[INERT - 1], b'=' | b':'));
+        let last =
+            last.filter(|last: &[u8; Ending::MOST]| matches!(last[Ending::MOST - 1], b'=' | b':'));
         if let Some(last) = last
-            && self.inert[Inert::slot(&last)].is(&last, start - reach)
+            && self.inert[Ending::slot(&last)].is(&last, start - reach)
         {
             return false;
         }
@@ -184,12 +190,12 @@ impl<'a> Scan<'a> {
             && from < start
             && matches!(self.text[from], b'n' | b'r' | b't');
         if let Some(last) = last
-            && back < INERT
+            && back < Ending::MOST
             && from > reach
             && !escaped
             && self.is_inert(from, start)
         {
-            self.inert[Inert::slot(&last)] = Inert::of(last, back);
+            self.inert[Ending::slot(&last)] = Ending::of(last, back);
             return false;
         }
         self.beginnings(from + usize::from(escaped), start)
@@ -389,47 +395,51 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// A name in front of an assignment in which no token begins, and what stands before it.
+/// What a text ends with at some place: a name, and what stands before it. Few names stand before most values of a text, so
+/// what was found out of one is known again.
 #[derive(Debug, Clone, Copy)]
-struct Inert {
+pub(super) struct Ending {
     bytes: u128,
     /// Which of these are of the name, or stand before it.
     known: u128,
-    /// How long the name is with the assignment, in bytes.
+    /// How long the name is with what belongs to it, in bytes.
     length: usize,
 }
 
-/// How long such a name may be with the assignment and what stands before it, in bytes.
-const INERT: usize = 16;
+impl Ending {
+    /// How long such a name may be with what belongs to it and stands before it, in bytes.
+    pub(super) const MOST: usize = 16;
+    /// How many are kept.
+    pub(super) const KEPT: usize = 8;
 
-impl Inert {
-    /// These are the last of these bytes.
-    const fn of(bytes: [u8; INERT], length: usize) -> Self {
+    /// So many of the last of these bytes.
+    pub(super) const fn of(bytes: [u8; Self::MOST], length: usize) -> Self {
         Self {
             bytes: u128::from_le_bytes(bytes),
-            known: u128::MAX << (8 * (INERT - 1 - length)),
+            known: u128::MAX << (8 * (Self::MOST - 1 - length)),
             length,
         }
     }
 
     /// Whether these end with it, and so many of them are looked at.
     #[inline]
-    const fn is(&self, bytes: &[u8; INERT], count: usize) -> bool {
+    pub(super) const fn is(&self, bytes: &[u8; Self::MOST], count: usize) -> bool {
         (u128::from_le_bytes(*bytes) ^ self.bytes) & self.known == 0 && self.length <= count
     }
 
     /// Where it is kept.
     #[inline]
-    const fn slot(bytes: &[u8; INERT]) -> usize {
-        (bytes[INERT - 2] ^ bytes[INERT - 5]) as usize % 4
+    pub(super) const fn slot(bytes: &[u8; Self::MOST]) -> usize {
+        let [.., a, b, _, c, _] = *bytes;
+        (a as usize + 3 * b as usize + 5 * c as usize) % Self::KEPT
     }
 }
 
-impl Default for Inert {
+impl Default for Ending {
     fn default() -> Self {
         Self {
             length: usize::MAX,
-            ..Self::of([0; INERT], INERT - 1)
+            ..Self::of([0; Self::MOST], Self::MOST - 1)
         }
     }
 }
@@ -575,7 +585,7 @@ mod tests {
 
     #[test]
     fn a_name_is_known_by_all_its_bytes_and_the_one_before() {
-        let known = Inert::of(*b"ET / request_id=", 11);
+        let known = Ending::of(*b"ET / request_id=", 11);
         assert!(known.is(b"other request_id="[1..].first_chunk().unwrap(), 11));
         for (text, count) in [
             (&b"other-request_id="[1..], 11),
