@@ -6,9 +6,11 @@
 use fearless_simd::{Simd, prelude::*, u8x64};
 
 use super::{
-    BLOCK, Before,
-    marks::{Marks, ahead, behind, bits, eroded},
+    BLOCK,
+    marks::{Marks, bits},
     places,
+    plane::{LANES, Plane},
+    tile::{Kinds, Tile},
 };
 
 /// What the names of secrets end with, in either case: any of these, and the letter behind them. That is password, pwd, or `d`
@@ -23,7 +25,7 @@ const TELLING: [(&[u8], u8); 6] = [
 ];
 
 /// Six digits behind an assignment may begin up to so many bytes farther on than right behind it: blanks, and two letters.
-const BETWEEN: u32 = 6;
+const BETWEEN: u32 = 1 + 2 + 3;
 
 /// Whether a name of a secret may end with these two bytes.
 #[inline]
@@ -42,74 +44,84 @@ fn is_last(byte: u8) -> bool {
     telling.any(|(_, last)| byte.eq_ignore_ascii_case(last))
 }
 
-impl Before {
-    /// `:` and `=` that may follow the name of a secret, or are no matter of names.
+impl Tile {
+    /// Reads what stands before assignments and behind them: last letters of names of secrets, quotes and backslashes; of every
+    /// block, where there is an assignment in any.
     #[inline(always)]
-    pub(super) fn assigning<S: Simd>(
-        &mut self,
-        before: &Self,
-        (simd, marks): (S, Marks<S>),
-        (text, at, next): (&[u8], usize, u8),
-    ) -> u64 {
-        let assign = bits(marks.is(b':') | marks.is(b'='));
-        if self.flag > 0 {
-            self.named = assign;
-            return assign;
-        }
-        // In many texts there are none but those within times and addresses: a digit is the last of no name.
-        self.named = assign & !behind(before.kinds.digit, self.kinds.digit, 1);
-        // Of addresses with their slashes escaped, too.
-        let slash = bits(marks.slash() | marks.is(b'\\'));
-        let address = ahead(slash, matches!(next, b'/' | b'+' | b'\\'));
-        if self.named == 0 {
-            return assign & address;
+    pub(super) fn read_names<S: Simd>(&mut self, simd: S, text: &[u8]) {
+        if self.assign == [0; LANES] {
+            return;
         }
         let table = |table: &[u8; BLOCK]| u8x64::from_slice(simd, table);
         let [firsts, lasts] = &ENDS;
-        let first = Marks::back_from(simd, text, at);
-        let first = first.found_in(table(&firsts[0]), table(&firsts[1]));
-        let last = marks.found_in(table(&lasts[0]), table(&lasts[1]));
-        let plain = self.kinds.alnum() & !bits(first.also(last).at_least(1));
-        let quote = bits(marks.is(b'"') | marks.is(b'\''));
-        let (mut plain_before, mut quote_before) = (0, 0);
-        if assign & 0b11 != 0 {
-            plain_before = ahead_of(text, at, 2, |first, last| {
-                last.is_ascii_alphanumeric() && !is_telling(first, last)
-            });
-            quote_before = ahead_of(text, at, 1, |_, byte| is_quote(byte));
+        let first = [table(&firsts[0]), table(&firsts[1])];
+        let last = [table(&lasts[0]), table(&lasts[1])];
+        for lane in 0..LANES {
+            let Some(at) = self.place(lane).filter(|at| *at < text.len()) else {
+                continue;
+            };
+            let marks = Marks::at(simd, text, at);
+            let before = Marks::back_from(simd, text, at);
+            let telling = before.found_in(first[0], first[1]);
+            let telling = telling.also(marks.found_in(last[0], last[1]));
+            self.telling[lane] = bits(telling.at_least(1));
+            self.quote[lane] = bits(marks.is(b'"') | marks.is(b'\''));
+            self.back[lane] = bits(marks.is(b'\\'));
         }
-        let named = behind(plain_before, plain, 1)
-            | behind(quote_before, quote, 1) & behind(plain_before, plain, 2);
-        assign & (!named | address)
     }
 
-    /// Assignments in this block and the one before, behind which six digits in a row stand near: at most [`BETWEEN`] bytes lie
-    /// between. Of the name before them the last letter is enough.
+    /// Whether a flag for a user may stand in a block: a dash with its letter behind it.
     #[inline(always)]
-    pub(super) fn numbered(&self, before: &Self, text: &[u8], at: usize) -> [u64; 2] {
-        let sixth = eroded(before.kinds.digit, self.kinds.digit, &[1, 2, 2]);
-        let farthest = 6 + BETWEEN;
-        let mut here = sixth >> 6;
-        let mut there = (sixth & ((1 << farthest) - 1)) << (BLOCK as u32 - farthest);
-        for by in [1, 2, 3] {
-            here |= here >> by;
-            there |= there << by;
-        }
-        let (here, there) = (here & self.named, there & before.named);
-        if here | there == 0 {
-            return [0, 0];
-        }
-        let of = |block: &Self, at, marks| {
-            let says = |place: &usize| block.flag > 0 || may_say(text, *place);
-            let says = places(at, marks).filter(says);
-            says.fold(0, |bits, place| bits | 1 << (place - at))
-        };
-        // Before the first block nothing is assigned.
-        [
-            of(before, at.saturating_sub(BLOCK), there),
-            of(self, at, here),
-        ]
+    pub(super) fn has_user<S: Simd>(&self, simd: S, text: &[u8], lane: usize) -> bool {
+        self.beyond(simd, text, lane)
+            .is_some_and(|beyond| bits(beyond.is(b'u')) & self.dash[lane] != 0)
     }
+
+    /// Which bytes of a block a bracket stands behind that opens.
+    #[inline(always)]
+    pub(super) fn before_brackets<S: Simd>(&self, simd: S, text: &[u8], lane: usize) -> u64 {
+        let beyond = self.beyond(simd, text, lane);
+        beyond.map_or(0, |beyond| bits(beyond.is(b'(') | beyond.is(b'[')))
+    }
+
+    /// What stands one byte farther on than each of a block.
+    #[inline(always)]
+    fn beyond<S: Simd>(&self, simd: S, text: &[u8], lane: usize) -> Option<Marks<S>> {
+        self.place(lane).map(|at| Marks::at(simd, text, at + 1))
+    }
+}
+
+impl<S: Simd> Kinds<S> {
+    /// `:` and `=` that may follow the name of a secret, or are no matter of names.
+    #[inline(always)]
+    pub(super) fn assigning(&self, simd: S, tile: &Tile) -> Plane<S> {
+        let plain = self.alnum & !Plane::of(simd, &tile.telling);
+        let quote = Plane::of(simd, &tile.quote);
+        let named = plain.behind(1) | quote.behind(1) & plain.behind(2);
+        // Of addresses with their slashes escaped, too.
+        let address = (self.slash | Plane::of(simd, &tile.back)).ahead(1);
+        self.assign & (!named | address)
+    }
+
+    /// Behind which bytes six digits in a row stand near: at most [`BETWEEN`] bytes lie between. `sixth` is where they end.
+    #[inline(always)]
+    pub(super) fn near(sixth: Plane<S>) -> Plane<S> {
+        const { assert!(BETWEEN == 1 + 2 + 3) };
+        let mut near = sixth.ahead(6);
+        for by in [1, 2, 3] {
+            near = near | near.ahead(by);
+        }
+        near
+    }
+}
+
+/// The assignments among these of the block at `at` that six digits stand near to: of the name before them the last letter is
+/// enough.
+#[inline(always)]
+pub(super) fn numbered(text: &[u8], at: usize, marks: u64, flagged: bool) -> u64 {
+    let says = |place: &usize| flagged || may_say(text, *place);
+    let says = places(at, marks).filter(says);
+    says.fold(0, |bits, place| bits | 1 << (place - at))
 }
 
 /// Whether the assignment at `at` may follow a name of a secret by the last letter of it, or is no matter of names.
@@ -121,16 +133,6 @@ fn may_say(text: &[u8], at: usize) -> bool {
 
 const fn is_quote(byte: u8) -> bool {
     matches!(byte, b'"' | b'\'')
-}
-
-/// Of the last bytes before `at` those of which `of` holds, given what stands before and the byte, as the highest bits.
-#[inline(always)]
-pub(super) fn ahead_of(text: &[u8], at: usize, count: usize, of: impl Fn(u8, u8) -> bool) -> u64 {
-    let byte = |back: usize| at.checked_sub(back).and_then(|at| text.get(at)).copied();
-    (1..=count).fold(0, |bits, back| {
-        let holds = byte(back).is_some_and(|last| of(byte(back + 1).unwrap_or(b' '), last));
-        bits | u64::from(holds) << (BLOCK - back)
-    })
 }
 
 /// For [`Marks::found_in`], of what stands before the last letter of a name, and of that letter: a bit for each of [`TELLING`].

@@ -156,38 +156,6 @@ impl<S: Simd> Marks<S> {
         let usual = self.within(b'\t', 2) | self.is(b'\r');
         self.at_most(0x1F) & !usual | self.is(0x7F)
     }
-
-    /// What something active or an escape may begin with: `!`, `%`, `<`, `\` and `]`.
-    #[inline(always)]
-    pub(super) fn begins(self) -> Held<S> {
-        // The last two differ by one bit.
-        self.is(b'!') | self.is(b'%') | self.is(b'<') | self.with(1).is(b']')
-    }
-
-    /// Whether more may be here than words and what stands between them: of a block in which this is nowhere, and no run is
-    /// long, nothing is told but what is no ASCII, and control characters.
-    #[inline(always)]
-    pub(super) fn tells(self) -> Held<S> {
-        // `0` to `9`, and `:`, `;`, `<` and `=` behind them.
-        let assigning = self.within(b'0', 14);
-        // `!`, `%`, `)` and `-` differ by two bits, `\` and `]` by one.
-        let marks = self.with(0x0C).is(b'-') | self.with(1).is(b']');
-        self.is(b'~') | assigning | marks
-    }
-}
-
-/// Where as many set bits in a row end as the steps come to, and one: in the block, and in what goes on from the block before.
-// Not as one number of 128 bits: that is shifted by an instruction that takes many times as long as others on some machines.
-#[inline(always)]
-pub(super) fn eroded(before: u64, now: u64, steps: &[u32]) -> u64 {
-    let mut here = now;
-    let mut length = 0;
-    for by in steps {
-        here &= here << by;
-        length += by;
-    }
-    let first = now & !now.wrapping_add(1);
-    here | first & u64::MAX << length.saturating_sub(before.leading_ones())
 }
 
 /// What stands `by` bytes in front of each byte; `before` is of the block before.

@@ -9,19 +9,22 @@
 mod assign;
 mod blocks;
 mod marks;
+mod plane;
 #[cfg(test)]
 mod tests;
+mod tile;
 
 use std::ops::Range;
 
-use fearless_simd::{Level, Simd, dispatch, prelude::*};
+use fearless_simd::{Level, Simd, dispatch};
 
-use assign::ahead_of;
 pub(super) use assign::is_telling;
 pub(super) use blocks::{BLOCK, block, is, mask, within};
+use marks::ahead;
 pub(super) use marks::behind;
 pub(super) use marks::{Held, Marks, bits};
-use marks::{ahead, eroded};
+use plane::{LANES, Plane};
+use tile::{Kinds, Odd, TOLD, Tile};
 
 use super::{
     decoded::{self, KEEP},
@@ -123,58 +126,6 @@ pub(super) enum Form {
     Either,
 }
 
-/// What the bytes of a block are, one bit for each.
-#[derive(Default, Clone, Copy)]
-struct Kinds {
-    letter: u64,
-    digit: u64,
-    dash: u64,
-    /// Letters, digits, dashes and lines.
-    token: u64,
-    /// Of either alphabet of Base64.
-    word: u64,
-}
-
-impl Kinds {
-    #[inline(always)]
-    fn of<S: Simd>(marks: Marks<S>) -> Self {
-        let (letter, digit) = (bits(marks.letter()), bits(marks.digit()));
-        let dash = bits(marks.is(b'-'));
-        let token = letter | digit | dash | bits(marks.is(b'_'));
-        Self {
-            letter,
-            digit,
-            dash,
-            token,
-            word: token | bits(marks.slash()),
-        }
-    }
-
-    #[inline(always)]
-    const fn alnum(self) -> u64 {
-        self.letter | self.digit
-    }
-}
-
-/// What is remembered of the block before.
-#[derive(Default)]
-struct Before {
-    kinds: Kinds,
-    /// Where runs had their length; of the alphabets of Base64 also where they had [`TOKEN`].
-    words: u64,
-    tokens: u64,
-    letters: u64,
-    encoded: u64,
-    /// Digits with what may stand between, and where rows of them had their length.
-    row: u64,
-    rows: u64,
-    dashes: u64,
-    /// `:` and `=`, but those behind a digit unless a flag for a user is near.
-    named: u64,
-    /// For how many blocks more a flag for a user is near.
-    flag: u8,
-}
-
 impl Survey {
     /// Of this text.
     pub(super) fn of(text: &str) -> Self {
@@ -216,33 +167,38 @@ impl Survey {
 
     #[inline(always)]
     fn blocks<S: Simd>(&mut self, simd: S, text: &[u8]) {
-        let mut before = Before::default();
-        let mut at = 0;
-        while at < text.len() {
-            let marks = Marks::at(simd, text, at);
-            if marks.at_least(0x80).any_true() {
-                let last = at
-                    .checked_sub(1)
-                    .is_some_and(|last| text[last].is_ascii_digit());
-                self.beyond(Marks::on_from(simd, text, at), (at, last));
-            } else {
-                found(&mut self.controls, at, bits(marks.control()));
-            }
-
-            let kinds = Kinds::of(marks);
-            let now = Before {
-                kinds,
-                words: eroded(before.kinds.word, kinds.word, &[1, 2, 4, 6]),
-                flag: before.flag.saturating_sub(1),
-                ..Before::default()
-            };
-            before = if now.words == 0 && !marks.tells().any_true() {
-                now
-            } else {
-                self.closer(simd, marks, (text, at), &before, now)
-            };
-            at += BLOCK;
+        let mut tiles = [Tile::default(), Tile::default()];
+        let [tile, next] = &mut tiles;
+        let (mut tile, mut next) = (tile, next);
+        self.read_tile(simd, text, tile);
+        let mut flag = 0;
+        while tile.at < text.len() {
+            next.follow(tile);
+            self.read_tile(simd, text, next);
+            self.tile(simd, text, tile, &mut flag);
+            std::mem::swap(&mut tile, &mut next);
         }
+    }
+
+    /// Reads the blocks of a tile that no other had, and notes what is no ordinary text in them.
+    #[inline(always)]
+    fn read_tile<S: Simd>(&mut self, simd: S, text: &[u8], tile: &mut Tile) {
+        for lane in tile.fresh() {
+            let Some(at) = tile.place(lane).filter(|at| *at < text.len()) else {
+                tile.empty(lane);
+                continue;
+            };
+            match tile.read(simd, lane, Marks::at(simd, text, at)) {
+                Odd::None => {}
+                Odd::Controls(marks) => found(&mut self.controls, at, bits(marks.control())),
+                Odd::Beyond => {
+                    let last = at.checked_sub(1);
+                    let last = last.is_some_and(|last| text[last].is_ascii_digit());
+                    self.beyond(Marks::on_from(simd, text, at), (at, last));
+                }
+            }
+        }
+        tile.read_names(simd, text);
     }
 
     /// Looks at a block with characters beyond ASCII, given with what stands one and two bytes farther on, and whether a digit
@@ -266,160 +222,231 @@ impl Survey {
         }
     }
 
-    /// Looks at a block in which there may be something. Little is asked beforehand: a mask costs less than a branch that nobody
-    /// can foretell.
+    /// Looks at eight blocks, of which six are told. What is seldom there is asked about beforehand, for all of them at once, and
+    /// looked at in the blocks that have it.
     #[inline(always)]
-    fn closer<S: Simd>(
+    fn tile<S: Simd>(&mut self, simd: S, text: &[u8], tile: &Tile, flag: &mut u8) {
+        let kinds = tile.kinds(simd);
+        let mut secret = Secret::default();
+        let words = (kinds.token | kinds.slash).eroded([1, 2, 4, 6]);
+        let mut letters = Plane::none(simd);
+        if words.any() {
+            secret.runs = kinds.token.eroded([1, 2, 4, 6]).first().lanes();
+            letters = kinds.alnum.eroded([1, 2, 4, 7]).first();
+            // Those of fourteen that end six bytes before the end of another.
+            let encoded = words & words.behind((ENCODED - TOKEN) as u32);
+            self.encoded(simd, text, tile, encoded.first());
+        }
+        let mut users = 0;
+        let dashes = kinds.dash.held();
+        if dashes != 0 {
+            secret.dashes = kinds.dash.eroded([1, 2, 1]).first().lanes();
+            for lane in lanes(dashes) {
+                users |= u64::from(tile.has_user(simd, text, lane)) << lane;
+            }
+        }
+        let flags = flags(simd, text, tile, users, flag);
+        if kinds.assign.any() {
+            secret.assign = kinds.assigning(simd, tile).lanes();
+            for lane in lanes(flags) {
+                secret.assign[lane] = tile.assign[lane];
+            }
+        }
+        self.rare(simd, text, tile, &mut secret.tilde);
+        self.secrets(tile, &secret, flags);
+        let [rows, heads, sixes] = if kinds.digit.any() {
+            self.numbers(simd, text, tile, &kinds, flags)
+        } else {
+            [Plane::none(simd); 3]
+        };
+        self.rows(tile, [rows, letters, heads, sixes]);
+    }
+
+    /// Rows of digits and what numbers begin or end with; what six digits are assigned to is noted.
+    #[inline(always)]
+    fn numbers<S: Simd>(
         &mut self,
         simd: S,
-        marks: Marks<S>,
-        (text, at): (&[u8], usize),
-        before: &Before,
-        mut now: Before,
-    ) -> Before {
-        let next = text.get(at + BLOCK).copied().unwrap_or(b' ');
-        if marks.begins().any_true() {
-            self.beginnings(marks, now.kinds, (at, next));
+        text: &[u8],
+        tile: &Tile,
+        kinds: &Kinds<S>,
+        flags: u64,
+    ) -> [Plane<S>; 3] {
+        let Kinds {
+            letter,
+            digit,
+            alnum,
+            joint,
+            assign,
+            ..
+        } = *kinds;
+        let row = digit | joint & digit.behind(1) & digit.ahead(1);
+        let rows = row.eroded([1, 2, 3]).first();
+        // The second digits of two letters to four and two digits at the start of a word.
+        let other = |by: u32| !alnum.behind(by);
+        let heads = digit & digit.behind(1) & letter.behind(2) & letter.behind(3);
+        let four = letter.behind(4) & (other(5) | letter.behind(5) & other(6));
+        let heads = heads & (four | other(4));
+        let sixth = digit.eroded([1, 2, 2]);
+        let ends = sixth & !digit.ahead(1);
+        let any = ends.held();
+        if any == 0 {
+            return [rows, heads, ends];
         }
-        let dashes = now.dashes(before, (simd, marks), (text, at, next));
-        let assign = now.assigning(before, (simd, marks), (text, at, next));
-        if now.named | before.named != 0 {
-            let [there, here] = now.numbered(before, text, at);
-            if there != 0 {
-                found(&mut self.numbered, at - BLOCK, there);
+        let word = other(6) & letter.behind(7) & letter.behind(8) & letter.behind(9);
+        let word = word & (other(10) | letter.behind(10) & other(11));
+        let mut sixes = (ends & word).lanes();
+        let ends = ends.lanes();
+        for lane in lanes(any) {
+            sixes[lane] |= ends[lane] & tile.before_brackets(simd, text, lane);
+        }
+        let near = assign & Kinds::near(sixth);
+        if near.any() {
+            let named = (near & !digit.behind(1)).lanes();
+            let near = near.lanes();
+            for lane in TOLD {
+                let flagged = flags >> lane & 1 == 1;
+                let marks = if flagged { near[lane] } else { named[lane] };
+                if let Some(at) = tile.place(lane).filter(|_| marks != 0) {
+                    let marks = assign::numbered(text, at, marks, flagged);
+                    found(&mut self.numbered, at, marks);
+                }
             }
-            found(&mut self.numbered, at, here);
         }
-        let tilde = bits(marks.is(b'~'));
-        let (runs, letters) = self.runs(simd, (text, at), before, &mut now);
-        let digits = now.rows(before, marks, next);
-        let heads = now.heads(before);
-        let sixes = now.sixes(before, marks, next);
-        if digits | letters | heads | sixes != 0 {
-            self.numbers.push(Numbers {
-                at,
-                digits,
-                letters,
-                heads,
-                sixes,
-            });
+        [rows, heads, Plane::of(simd, &sixes)]
+    }
+
+    #[inline(always)]
+    fn rows<S: Simd>(&mut self, tile: &Tile, [digits, letters, heads, sixes]: [Plane<S>; 4]) {
+        let any = (digits | letters | heads | sixes).held();
+        if any == 0 {
+            return;
         }
-        if runs | assign | tilde | dashes != 0 {
-            self.secrets.push(Secrets {
-                at,
-                runs,
-                assign,
-                tilde,
-                dashes,
-                flag: now.flag > 0,
-            });
+        let (digits, letters) = (digits.lanes(), letters.lanes());
+        let (heads, sixes) = (heads.lanes(), sixes.lanes());
+        for lane in lanes(any) {
+            if let Some(at) = tile.place(lane) {
+                self.numbers.push(Numbers {
+                    at,
+                    digits: digits[lane],
+                    letters: letters[lane],
+                    heads: heads[lane],
+                    sixes: sixes[lane],
+                });
+            }
         }
-        now
+    }
+
+    /// Notes runs of Base64 that end here.
+    #[inline(always)]
+    fn encoded<S: Simd>(&mut self, simd: S, text: &[u8], tile: &Tile, ends: Plane<S>) {
+        let any = ends.held();
+        if any == 0 {
+            return;
+        }
+        let ends = ends.lanes();
+        for lane in lanes(any) {
+            let at = tile.place(lane).unwrap_or_default();
+            for end in places(at, ends[lane]) {
+                self.encoded.extend(encoded(simd, text, end + 1 - ENCODED));
+            }
+        }
+    }
+
+    /// Notes what is active, escapes and tildes, which most blocks have nothing of.
+    #[inline(always)]
+    fn rare<S: Simd>(&mut self, simd: S, text: &[u8], tile: &Tile, tilde: &mut [u64; LANES]) {
+        for lane in TOLD {
+            if tile.rare[lane] == 0 {
+                continue;
+            }
+            if let Some(at) = tile.place(lane) {
+                let marks = Marks::at(simd, text, at);
+                let next = text.get(at + BLOCK).copied().unwrap_or(b' ');
+                self.beginnings(marks, (tile.letter[lane], tile.digit[lane]), (at, next));
+                tilde[lane] = bits(marks.is(b'~'));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn secrets(&mut self, tile: &Tile, secret: &Secret, flags: u64) {
+        for lane in TOLD {
+            let (runs, assign) = (secret.runs[lane], secret.assign[lane]);
+            let (tilde, dashes) = (secret.tilde[lane], secret.dashes[lane]);
+            if runs | assign | tilde | dashes == 0 {
+                continue;
+            }
+            if let Some(at) = tile.place(lane) {
+                self.secrets.push(Secrets {
+                    at,
+                    runs,
+                    assign,
+                    tilde,
+                    dashes,
+                    flag: flags >> lane & 1 == 1,
+                });
+            }
+        }
     }
 
     /// Notes where something active begins, and where escapes do.
     #[inline(always)]
-    fn beginnings<S: Simd>(&mut self, marks: Marks<S>, kinds: Kinds, (at, next): (usize, u8)) {
-        let tag = kinds.letter | bits(marks.is(b'?'));
+    fn beginnings<S: Simd>(
+        &mut self,
+        marks: Marks<S>,
+        (letter, digit): (u64, u64),
+        (at, next): (usize, u8),
+    ) {
+        let tag = letter | bits(marks.is(b'?'));
         let target = bits(marks.is(b'(') | marks.is(b':'));
         let active = bits(marks.is(b'<')) & ahead(tag, next.is_ascii_alphabetic() || next == b'?')
             | bits(marks.is(b'!')) & ahead(bits(marks.is(b'[')), next == b'[')
             | bits(marks.is(b']')) & ahead(target, matches!(next, b'(' | b':'));
         found(&mut self.active, at, active);
-        let hexadecimal = kinds.digit | bits(marks.with(0x20).within(b'a', 6));
+        let hexadecimal = digit | bits(marks.with(0x20).within(b'a', 6));
         let percent = bits(marks.is(b'%')) & ahead(hexadecimal, next.is_ascii_hexdigit());
         found(&mut self.percent, at, percent);
         let unicode = bits(marks.is(b'\\')) & ahead(bits(marks.is(b'u')), next == b'u');
         found(&mut self.unicode, at, unicode);
     }
-
-    /// Where runs of token characters, and those of letters and digits, have come to their length.
-    #[inline(always)]
-    fn runs<S: Simd>(
-        &mut self,
-        simd: S,
-        (text, at): (&[u8], usize),
-        before: &Before,
-        now: &mut Before,
-    ) -> (u64, u64) {
-        if now.words == 0 {
-            return (0, 0);
-        }
-        let (old, kinds) = (before.kinds, now.kinds);
-        now.tokens = eroded(old.token, kinds.token, &[1, 2, 4, 6]);
-        now.letters = eroded(old.alnum(), kinds.alnum(), &[1, 2, 4, 7]);
-        // Those of fourteen that end six bytes before the end of another.
-        now.encoded = now.words & behind(before.words, now.words, (ENCODED - TOKEN) as u32);
-        let ends = now.encoded & !behind(before.encoded, now.encoded, 1);
-        for end in places(at, ends) {
-            self.encoded.extend(encoded(simd, text, end + 1 - ENCODED));
-        }
-        (
-            now.tokens & !behind(before.tokens, now.tokens, 1),
-            now.letters & !behind(before.letters, now.letters, 1),
-        )
-    }
 }
 
-impl Before {
-    /// Where a row of digits has come to its seventh byte.
-    #[inline(always)]
-    fn rows<S: Simd>(&mut self, before: &Self, marks: Marks<S>, next: u8) -> u64 {
-        let digit = self.kinds.digit;
-        let joint = bits(marks.within(b'-', 3) | marks.is(b' '));
-        let between = behind(before.kinds.digit, digit, 1) & ahead(digit, next.is_ascii_digit());
-        self.row = digit | joint & between;
-        self.rows = eroded(before.row, self.row, &[1, 2, 3]);
-        self.rows & !behind(before.rows, self.rows, 1)
+/// In which of these blocks a flag for a user is near: it stands in those of `users`, or in one of the two before.
+#[inline(always)]
+fn flags<S: Simd>(simd: S, text: &[u8], tile: &Tile, users: u64, flag: &mut u8) -> u64 {
+    let mut flags = 0;
+    if users == 0 && *flag == 0 {
+        return flags;
     }
-
-    /// The second digits of two letters to four and two digits at the start of a word.
-    #[inline(always)]
-    fn heads(&self, before: &Self) -> u64 {
-        let (old, now) = (before.kinds, self.kinds);
-        let letter = |by: u32| behind(old.letter, now.letter, by);
-        let other = |by: u32| !behind(old.alnum(), now.alnum(), by);
-        let heads = now.digit & behind(old.digit, now.digit, 1) & letter(2) & letter(3);
-        let four = letter(4) & (other(5) | letter(5) & other(6));
-        heads & (four | other(4))
-    }
-
-    /// The last of six digits before a bracket that opens, or behind a word of three letters or four and one byte of another kind.
-    #[inline(always)]
-    fn sixes<S: Simd>(&self, before: &Self, marks: Marks<S>, next: u8) -> u64 {
-        let (old, now) = (before.kinds, self.kinds);
-        let six =
-            eroded(old.digit, now.digit, &[1, 2, 2]) & !ahead(now.digit, next.is_ascii_digit());
-        if six == 0 {
-            return 0;
+    for lane in TOLD {
+        *flag = flag.saturating_sub(1);
+        let Some(at) = tile.place(lane) else { continue };
+        let last = || at.checked_sub(BLOCK);
+        if users >> lane & 1 == 1
+            && (opens(simd, text, at) || last().is_some_and(|last| opens(simd, text, last)))
+        {
+            *flag = FLAG;
         }
-        let letter = |by: u32| behind(old.letter, now.letter, by);
-        let other = |by: u32| !behind(old.alnum(), now.alnum(), by);
-        let word = other(6) & letter(7) & letter(8) & letter(9);
-        let word = word & (other(10) | letter(10) & other(11));
-        let bracket = bits(marks.is(b'(') | marks.is(b'['));
-        six & (word | ahead(bracket, matches!(next, b'(' | b'[')))
+        flags |= u64::from(*flag > 0) << lane;
     }
+    flags
+}
 
-    /// Where a row of dashes has come to its fifth; and whether a flag for a user is near.
-    #[inline(always)]
-    fn dashes<S: Simd>(
-        &mut self,
-        before: &Self,
-        (simd, marks): (S, Marks<S>),
-        (text, at, next): (&[u8], usize, u8),
-    ) -> u64 {
-        let dash = self.kinds.dash;
-        let user = ahead(bits(marks.is(b'u')), next == b'u');
-        if dash & user != 0 {
-            let last = at.checked_sub(BLOCK);
-            if opens(simd, text, at) || last.is_some_and(|last| opens(simd, text, last)) {
-                self.flag = FLAG;
-            }
-        }
-        self.dashes = eroded(before.kinds.dash, dash, &[1, 2, 1]);
-        self.dashes & !behind(before.dashes, self.dashes, 1)
-    }
+/// The blocks that are told, of these.
+#[inline(always)]
+fn lanes(of: u64) -> impl Iterator<Item = usize> {
+    const ALL: u64 = (1 << TOLD.end) - (1 << TOLD.start);
+    places(0, of & ALL)
+}
+
+/// What is noted of secrets, by the blocks of a tile.
+#[derive(Default)]
+struct Secret {
+    runs: [u64; LANES],
+    assign: [u64; LANES],
+    tilde: [u64; LANES],
+    dashes: [u64; LANES],
 }
 
 /// Whether a dash of the block at `at` stands behind what no run has: of flags the first does, and most others stand in dates and
@@ -427,9 +454,10 @@ impl Before {
 #[inline(always)]
 fn opens<S: Simd>(simd: S, text: &[u8], at: usize) -> bool {
     let marks = Marks::at(simd, text, at);
-    let near = ahead_of(text, at, 1, |_, byte| (b'+'..0x80).contains(&byte));
     let run = bits(marks.within(b'+', 0x80 - b'+'));
-    bits(marks.is(b'-')) & !behind(near, run, 1) != 0
+    let last = at.checked_sub(1).map_or(b' ', |at| text[at]);
+    let before = u64::from((b'+'..0x80).contains(&last));
+    bits(marks.is(b'-')) & !(run << 1 | before) != 0
 }
 
 /// In how many blocks a flag for a user is near, its own among them.
@@ -446,8 +474,11 @@ fn found(list: &mut Vec<Found>, at: usize, marks: u64) {
 #[inline(always)]
 fn encoded<S: Simd>(simd: S, text: &[u8], start: usize) -> Option<Encoded> {
     let marks = Marks::at(simd, text, start);
-    let kinds = Kinds::of(marks);
-    let length = kinds.word.trailing_ones() as usize;
+    let (letter, digit) = (bits(marks.letter()), bits(marks.digit()));
+    let alnum = letter | digit;
+    let joint = bits(marks.is(b'-') | marks.is(b'_'));
+    let word = alnum | joint | bits(marks.slash());
+    let length = word.trailing_ones() as usize;
     if length == BLOCK && text.get(start + BLOCK).is_some_and(is_word) {
         let run = start..end_of_encoded(simd, text, start + BLOCK);
         return Some(Encoded {
@@ -456,7 +487,7 @@ fn encoded<S: Simd>(simd: S, text: &[u8], start: usize) -> Option<Encoded> {
         });
     }
     let all = u64::MAX >> (BLOCK - length);
-    let (alnum, digit) = (kinds.alnum() & all, kinds.digit & all);
+    let (alnum, digit) = (alnum & all, digit & all);
     let low = bits(marks.with(0x20).within(b'a', 6));
     let hexadecimal = alnum & !low & !digit == 0;
     let form = if hexadecimal && alnum == all {
@@ -466,7 +497,7 @@ fn encoded<S: Simd>(simd: S, text: &[u8], start: usize) -> Option<Encoded> {
         let small = bits(marks.within(b'a', 26)) & alnum;
         let mixed = small != 0 && (digit != 0 || alnum & !small != 0);
         // Slashes and pluses make it something else. Most of them are UUIDs.
-        let groups = hexadecimal && all & kinds.word & !kinds.token == 0;
+        let groups = hexadecimal && all & !(alnum | joint) == 0;
         if !mixed || groups {
             return None;
         }
@@ -485,8 +516,10 @@ const fn is_word(byte: &u8) -> bool {
 #[inline(always)]
 fn end_of_encoded<S: Simd>(simd: S, text: &[u8], mut at: usize) -> usize {
     loop {
-        let runs = Kinds::of(Marks::at(simd, text, at));
-        let length = runs.word.trailing_ones() as usize;
+        let marks = Marks::at(simd, text, at);
+        let joint = marks.is(b'-') | marks.is(b'_') | marks.slash();
+        let word = bits(marks.letter() | marks.digit() | joint);
+        let length = word.trailing_ones() as usize;
         looked(length);
         at += length;
         if length < BLOCK {
