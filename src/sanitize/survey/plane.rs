@@ -1,5 +1,6 @@
-//! One bit for each byte of eight blocks, in registers as wide as the machine has: what holds of a byte by those around it is found
-//! out for all of them at once.
+//! One bit for each byte of eight blocks, in registers as wide as the machine has.
+//!
+//! What holds of a byte by those around it is found out for all of them at once.
 //!
 //! Everything here has to come to lie in the function that the width is chosen for, or it is compiled for none.
 

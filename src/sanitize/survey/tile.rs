@@ -1,5 +1,6 @@
-//! Eight blocks at a time, of which six are told: what is looked for is known by what stands around it, in the block before and
-//! in the one behind.
+//! Eight blocks at a time, of which six are told.
+//!
+//! What is looked for is known by what stands around it, in the block before and in the one behind.
 //!
 //! Guarantees: every block is told once, with what stands before and behind it. Deliberately absent: what is looked for.
 
