@@ -57,8 +57,8 @@ pub(super) async fn whole(body: &mut Arriving, max: usize) -> Result<Bytes, Upst
     Ok(all.freeze())
 }
 
-/// Finishes bodies whose answer has been taken, so that their connections can serve again: one task per transport.
-/// What does not end within a second, or does not fit the queue, is dropped, and its connection with it.
+/// Finishes bodies whose answer has been taken, where no connection's next user does: one task per transport. What does not end
+/// within a second, or does not fit the queue, is dropped.
 #[derive(Debug, Clone)]
 pub(super) struct Drain(mpsc::Sender<Arriving>);
 
@@ -86,7 +86,11 @@ impl Drain {
     pub(super) fn take(&self, mut body: Arriving) {
         match body.piece().now_or_never() {
             Some(Ok(None) | Err(_)) => {}
-            Some(Ok(Some(_))) | None => drop(self.0.try_send(body)),
+            Some(Ok(Some(_))) | None => {
+                if let Some(body) = body.leave() {
+                    drop(self.0.try_send(body));
+                }
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Guarantees: its lock is held for a push or a pop, never while a connection is looked at or made.
 
 use std::{
+    collections::VecDeque,
     mem,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -13,17 +14,26 @@ use http_body_util::Full;
 use hyper::client::conn::http2;
 use tokio::time::Instant;
 
-use super::{Line, One};
+use super::{
+    Line, One,
+    ending::{End, Ending},
+};
 use crate::tasks::clock;
 
 /// How long an idle connection is trusted.
 const IDLE: Duration = Duration::from_secs(60);
+/// The most connections that are kept for the end of an answer to come.
+const ENDING: usize = 64;
+/// How many of them are looked at for one request: the first have had the most time.
+const LOOKS: usize = 4;
 
 /// The connections of one lane.
 #[derive(Debug, Default)]
 pub(super) struct List {
     /// Protects the list only.
     kept: Mutex<Kept>,
+    /// Those on which the end of an answer is still to come, the oldest first.
+    ending: Mutex<VecDeque<Ending>>,
     /// Held by the one that makes the first connection, or the next HTTP/2 one, so that a burst makes one and not many.
     pub(super) first: tokio::sync::Mutex<()>,
 }
@@ -48,19 +58,42 @@ impl List {
     pub(super) fn free(&self) -> Option<Line> {
         loop {
             // One is taken out under the lock, and looked at without it: that may read from its socket.
-            let Idle { mut line, since } = match &mut *self.kept() {
+            let last = match &mut *self.kept() {
                 Kept::Unknown => return None,
                 Kept::Two(line) => return (!line.is_closed()).then(|| Line::Two(line.clone())),
-                Kept::One(idle) => idle.pop()?,
+                Kept::One(idle) => idle.pop(),
             };
             // Those below are older still; the sweep closes them.
-            if clock::since(since) > IDLE {
-                return None;
-            }
+            let last = last.filter(|last| clock::since(last.since) <= IDLE);
+            let Some(Idle { mut line, .. }) = last else {
+                return self.ended().map(Line::One);
+            };
             if line.is_free() {
                 return Some(Line::One(line));
             }
         }
+    }
+
+    /// A connection on which an answer has come to its end.
+    fn ended(&self) -> Option<One> {
+        for _ in 0..LOOKS {
+            let oldest = self.ending().pop_front()?;
+            match oldest.look() {
+                End::Reached(line) => return Some(line),
+                End::Awaited(ending) => self.ending().push_back(ending),
+                End::Missed => {}
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection until its answer has ended.
+    pub(super) fn leave(&self, ending: Ending) {
+        let mut all = self.ending();
+        if all.len() >= ENDING {
+            all.pop_front();
+        }
+        all.push_back(ending);
     }
 
     /// The upstream speaks HTTP/1.1.
@@ -95,6 +128,14 @@ impl List {
 
     /// Closes idle connections that are too old, or that the peer has closed: nobody else looks at them.
     pub(super) fn sweep(&self, most: usize) {
+        let ending = mem::take(&mut *self.ending());
+        for ending in ending {
+            match ending.look() {
+                End::Reached(line) => self.give_back(line, most),
+                End::Awaited(ending) => self.ending().push_back(ending),
+                End::Missed => {}
+            }
+        }
         // Looked at without the lock, as in `free`: calls in the meantime open connections of their own.
         let mut sound = match &mut *self.kept() {
             Kept::One(idle) => mem::take(idle),
@@ -131,5 +172,9 @@ impl List {
     /// A panic under the lock leaves a list that is still whole, so poison says nothing.
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ending(&self) -> MutexGuard<'_, VecDeque<Ending>> {
+        self.ending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

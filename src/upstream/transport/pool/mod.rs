@@ -1,12 +1,13 @@
 //! The connections to one HTTP upstream, and which of them a request goes over.
 //!
-//! Guarantees: one HTTP/1.1 connection serves one exchange at a time and is kept only when its answer was read to the
-//! end; HTTP/2 is one connection for each lane; a request is sent again only when none of it was taken (SECURITY REL-6). Calls
+//! Guarantees: one HTTP/1.1 connection serves one exchange at a time, and another only when the answer to the last was read to its
+//! end, if need be by whoever is next; HTTP/2 is one connection for each lane; a request is sent again only when none of it was taken (SECURITY REL-6). Calls
 //! of two lanes never meet here. No lock is held across an await, except by those who wait for the first connection of a lane.
 //! An HTTP/1.1 connection has no task of its own: whoever uses it drives it, so that nothing is woken on another thread to send
 //! a request or to hand over its answer. That is why this is not hyper-util's pool, which spawns besides for most requests. At
 //! most [`MAX_IDLE`] idle connections are kept, for a while; how many are open at once is bounded by who calls.
 
+mod ending;
 mod list;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ use hyper::{
 use hyper_util::{client::legacy::connect::Connection, rt::TokioTimer};
 use tokio::task::unconstrained;
 
+use ending::Ending;
 use list::List;
 
 use super::dial::{Dial, Dialled, chain, refused_unread};
@@ -319,6 +321,17 @@ impl One {
         self.work.is_some() && self.requests.is_ready()
     }
 
+    /// The next of the body that comes over it.
+    fn poll_frame(&mut self, body: &mut Incoming, cx: &mut Context<'_>) -> Poll<Arrived> {
+        // As with the head. To look at the body is to ask for more of it, so it is looked at on both sides of driving.
+        let frame = take(body, cx);
+        if frame.is_ready() {
+            return frame;
+        }
+        self.drive(cx);
+        take(body, cx)
+    }
+
     /// Sends a request, and waits for the head of its answer.
     async fn send(
         &mut self,
@@ -397,21 +410,22 @@ impl Arriving {
         Ok(None)
     }
 
-    fn poll_frame(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let body = &mut self.body;
-        let Some(driven) = &mut self.driven else {
-            return Pin::new(body).poll_frame(cx);
-        };
-        // As with the head. To look at the body is to ask for more of it, so it is looked at on both sides of driving.
-        let frame = take(body, cx);
-        if frame.is_ready() {
-            return frame;
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Arrived> {
+        match &mut self.driven {
+            None => Pin::new(&mut self.body).poll_frame(cx),
+            Some(driven) => driven.line.poll_frame(&mut self.body, cx),
         }
-        driven.line.drive(cx);
-        take(body, cx)
+    }
+
+    /// Leaves what is still to come to whoever uses the connection next, or closes it where nobody does soon, so that nobody waits
+    /// for what is of no interest. Gives the body back where its connection serves others already, or none after it.
+    pub(super) fn leave(mut self) -> Option<Self> {
+        let Some(driven) = self.driven.take_if(|driven| !driven.withheld) else {
+            return Some(self);
+        };
+        let list = driven.pool.0.lists.at(driven.line.home);
+        list.leave(Ending::of(self.body, driven.line));
+        None
     }
 
     /// The least that is still to come, as the peer has promised.
@@ -435,11 +449,11 @@ impl Arriving {
     }
 }
 
+/// What came of a body; nothing where it has ended.
+type Arrived = Option<Result<Frame<Bytes>, hyper::Error>>;
+
 /// What is there of a body. Its connection is driven by whoever asks for more, and so need not be told that there is room.
-fn take(
-    body: &mut Incoming,
-    cx: &mut Context<'_>,
-) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+fn take(body: &mut Incoming, cx: &mut Context<'_>) -> Poll<Arrived> {
     let nobody = &mut Context::from_waker(Waker::noop());
     quiet::held(cx, |_| Pin::new(body).poll_frame(nobody)).0
 }

@@ -449,7 +449,7 @@ async fn a_connection_that_brought_garbage_is_not_used_again() {
 }
 
 /// Sends one request over `pool` from wherever it is called.
-async fn sent(pool: &Pool, url: &Uri) -> Response<Arriving> {
+pub(super) async fn sent(pool: &Pool, url: &Uri) -> Response<Arriving> {
     let request = assemble(Method::POST, url, HeaderMap::new(), Bytes::new());
     pool.send(request, Length::Short).await.unwrap()
 }

@@ -1,0 +1,77 @@
+//! Connections on which the end of an answer is still to come, when all that anybody wanted of it is there.
+//!
+//! An event stream ends a moment after the answer in it, mostly in a packet of its own. Whoever took the answer does not wait for
+//! that, and no task does: it is read when the connection is wanted again. Guarantees: a connection whose answer does not end, or
+//! goes on for too long, serves nobody.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use bytes::Buf as _;
+use hyper::body::Incoming;
+use tokio::time::Instant;
+
+use super::One;
+use crate::tasks::clock;
+
+/// How long the end of an answer may be late.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The most bytes that may come before it.
+const MOST: usize = 8 << 10;
+
+/// A connection, and the body on it that nobody wants.
+#[derive(Debug)]
+pub(super) struct Ending {
+    body: Incoming,
+    line: One,
+    /// How many bytes may still come.
+    left: usize,
+    since: Instant,
+}
+
+/// How far it is.
+pub(super) enum End {
+    /// It is there, and the connection is free.
+    Reached(One),
+    /// It may still come.
+    Awaited(Ending),
+    /// The connection serves nobody.
+    Missed,
+}
+
+impl Ending {
+    /// From now on nobody wants more of this body.
+    pub(super) fn of(body: Incoming, line: One) -> Self {
+        Self {
+            body,
+            line,
+            left: MOST,
+            since: clock::now(),
+        }
+    }
+
+    /// Reads what is there.
+    pub(super) fn look(mut self) -> End {
+        let nobody = &mut Context::from_waker(Waker::noop());
+        loop {
+            match self.line.poll_frame(&mut self.body, nobody) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    let more = frame.data_ref().map_or(0, |data| data.remaining());
+                    match self.left.checked_sub(more) {
+                        Some(left) => self.left = left,
+                        None => return End::Missed,
+                    }
+                }
+                Poll::Ready(None) if self.line.is_free() => return End::Reached(self.line),
+                Poll::Ready(None | Some(Err(_))) => return End::Missed,
+                Poll::Pending if clock::since(self.since) > PATIENCE => return End::Missed,
+                Poll::Pending => return End::Awaited(self),
+            }
+        }
+    }
+}
