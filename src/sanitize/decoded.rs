@@ -107,10 +107,13 @@ impl Decoded {
             };
             let lines = 1 + rest.iter().zip(after).take_while(follows).count();
             let mut source = first.run.start..rest[lines - 1].run.end;
-            // Where another run begins, it is as long or longer, or it would be one of the lines.
-            let next = rest.get(lines).map_or(usize::MAX, |next| next.run.start);
+            // After a line as wide as the first another run would be one of the lines, if it were a last one.
+            let wide = rest[lines - 1].run.len() == first.run.len();
+            let next = rest.get(lines).filter(|_| wide);
+            let next = next.map_or(usize::MAX, |next| next.run.start);
             let behind = &text[source.end..text.len().min(next)];
-            let last = last_line(behind, first.run.len());
+            let certain = lines > 1 || WIDTHS.contains(&first.run.len());
+            let last = last_line(behind, first.run.len(), certain);
             // A single line is one of several where it is as long as programs make them.
             if lines > 1 || (last > 0 && first.run.len() >= WIDTH) {
                 source.end += last;
@@ -174,7 +177,7 @@ impl Decoded {
     }
 
     /// Decodes a run of Base64 that is one text from its first character to its last, as most are that hold any; false for others,
-    /// of which little is looked at. No other text begins anywhere else in it then.
+    /// of which little is looked at. No other text hides in it then.
     fn is_text_throughout(&mut self, run: &[u8]) -> bool {
         self.bytes.clear();
         for part in run.chunks(BLOCK) {
@@ -188,7 +191,9 @@ impl Decoded {
                 return false;
             }
         }
-        self.bytes.len() >= TEXT && std::str::from_utf8(&self.bytes).is_ok()
+        self.bytes.len() >= TEXT
+            && std::str::from_utf8(&self.bytes).is_ok()
+            && !may_hide_another(&self.bytes)
     }
 
     /// Takes the stretches of readable text from what was decoded to bytes.
@@ -311,11 +316,33 @@ impl Decoded {
     }
 }
 
+/// The fewest digits of a card: nothing shorter that could hide is known without a word beside it.
+const CARD: usize = 12;
+
+/// Whether another text may begin with the third character of the Base64 of this one. The first four bits of its bytes are the last
+/// four of these, and of ASCII they are 2 to 7, but for controls: texts of no language have so many of these in a row. What begins
+/// with the second character could be of capitals only, and with the fourth of a quarter of all characters.
+fn may_hide_another(text: &[u8]) -> bool {
+    let mut row = 0;
+    let longest = text.iter().map(|byte| {
+        row = if matches!(byte & 15, 2..=7) {
+            row + 1
+        } else {
+            0
+        };
+        row
+    });
+    longest.max().is_some_and(|longest| longest >= CARD)
+}
+
 /// The least width to which programs wrap Base64.
 const WIDTH: usize = 60;
+/// The widths that most of them have.
+const WIDTHS: [usize; 5] = [WIDTH, 64, 70, 72, 76];
 
-/// How long the last line is of what is wrapped to this width, with the line end before it, where it is too short to be a run.
-fn last_line(text: &[u8], width: usize) -> usize {
+/// How long the last line is of what is wrapped to this width, with the line end before it, where it is too short to be a run; of
+/// what is certainly wrapped, also where a sentence might go on there.
+fn last_line(text: &[u8], width: usize, certain: bool) -> usize {
     let end = match text {
         [b'\n', ..] => 1,
         [b'\r', b'\n', ..] => 2,
@@ -324,7 +351,7 @@ fn last_line(text: &[u8], width: usize) -> usize {
     let part =
         |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_');
     let line = text[end..].iter().take(width).take_while(part).count();
-    if line == 0 || line == width || is_sentence(&text[end..], line) {
+    if line == 0 || line == width || !certain && is_sentence(&text[end..], line) {
         0
     } else {
         end + line

@@ -368,8 +368,7 @@ fn part_before(text: &[u8], span: &Range<usize>) -> Option<Range<usize>> {
     let end = span.start.checked_sub(1).filter(|at| text[*at] == b'/')?;
     let whole = text.get(span.end) == Some(&b'/') || ends_alone(text, span.end);
     let from = end.saturating_sub(PART);
-    // Most have a word before that, or a name of something with a version of it.
-    let part = |byte: &&u8| byte.is_ascii_graphic() && **byte != b'/' || **byte >= 0x80;
+    let part = |byte: &&u8| !byte.is_ascii_control() && **byte != b'/';
     let part = text[from..end].iter().rev().take_while(part).count();
     let start = end - part;
     let path = start > from && text[start - 1] == b'/';

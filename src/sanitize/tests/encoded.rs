@@ -80,3 +80,52 @@ fn what_lies_across_the_windows_of_a_long_token_is_found() {
         }
     }
 }
+
+#[test]
+fn the_last_line_of_what_is_wrapped_is_read_whatever_follows_it() {
+    // A last line that is a word in itself: `Ng`.
+    let key = "KEY12345676";
+    for (width, lines) in [(60, 1), (60, 3), (64, 1), (76, 1), (48, 2), (100, 2)] {
+        let length = width / 4 * 3 * lines + 1;
+        let run = STANDARD.encode(format!("{}{key}", "a".repeat(length - key.len())));
+        let run = run.trim_end_matches('=');
+        let wrapped: Vec<&str> = run
+            .as_bytes()
+            .chunks(width)
+            .map(|line| str::from_utf8(line).unwrap())
+            .collect();
+        assert_eq!(wrapped.last(), Some(&"Ng"));
+        for behind in ["", " is the key", ", it is", "\nand that is all"] {
+            gone(
+                &format!("{}{behind}", wrapped.join("\n")),
+                &format!("{lines} of {width}, {behind:?}"),
+            );
+        }
+    }
+}
+
+#[test]
+fn lines_of_one_text_may_become_shorter_once() {
+    let text = format!("{}{KEY}{}", "a".repeat(76), "b".repeat(25));
+    let run = STANDARD.encode(&text);
+    let (first, rest) = run.split_at(60);
+    let (second, third) = rest.split_at(48);
+    gone(&format!("{first}\n{second}\n{third}"), &text);
+}
+
+/// The number of a card whose Base64 begins with the third character of that of another text.
+#[test]
+fn a_text_in_base64_may_hide_another_that_begins_within_it() {
+    let sanitizer = Sanitizer::standard(Rules::default(), Findings::new(), OwnCredentials::new());
+    let actions = Actions::default();
+    let subject = Subject::new(Direction::Results, &actions);
+    let is_found = |text: &str| {
+        let verdict = sanitizer.look(&Json::string(text), &subject);
+        !matches!(verdict, Verdict::Clean)
+    };
+    let number = STANDARD.encode("4562754736242227");
+    let number = number.trim_end_matches('=');
+    assert!(is_found(number));
+    // What comes before it makes text of the whole.
+    assert!(is_found(&format!("Qz{number}")));
+}
