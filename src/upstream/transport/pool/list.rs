@@ -1,6 +1,6 @@
 //! The connections that are free, of one lane.
 //!
-//! Guarantees: its lock is held for a push or a pop, never while a connection is looked at or made.
+//! Guarantees: its locks are held for a push or a pop, never while a connection is looked at, made or closed.
 
 use std::{
     collections::VecDeque,
@@ -22,9 +22,7 @@ use crate::tasks::clock;
 
 /// How long an idle connection is trusted.
 const IDLE: Duration = Duration::from_secs(60);
-/// The most connections that are kept for the end of an answer to come.
-const ENDING: usize = 64;
-/// How many of them are looked at for one request: the first have had the most time.
+/// How many of those whose answer has not ended are looked at for one request.
 const LOOKS: usize = 4;
 
 /// The connections of one lane.
@@ -32,7 +30,7 @@ const LOOKS: usize = 4;
 pub(super) struct List {
     /// Protects the list only.
     kept: Mutex<Kept>,
-    /// Those on which the end of an answer is still to come, the oldest first.
+    /// Those on which the end of an answer is still to come: those first that have waited the longest since they were looked at.
     ending: Mutex<VecDeque<Ending>>,
     /// Held by the one that makes the first connection, or the next HTTP/2 one, so that a burst makes one and not many.
     pub(super) first: tokio::sync::Mutex<()>,
@@ -63,7 +61,7 @@ impl List {
                 Kept::Two(line) => return (!line.is_closed()).then(|| Line::Two(line.clone())),
                 Kept::One(idle) => idle.pop(),
             };
-            // Those below are older still; the sweep closes them.
+            // Those below are hardly younger; the sweep closes them.
             let last = last.filter(|last| clock::since(last.since) <= IDLE);
             let Some(Idle { mut line, .. }) = last else {
                 return self.ended().map(Line::One);
@@ -79,7 +77,7 @@ impl List {
         for _ in 0..LOOKS {
             let oldest = self.ending().pop_front()?;
             match oldest.look() {
-                End::Reached(line) => return Some(line),
+                End::Reached(line, _) => return Some(line),
                 End::Awaited(ending) => self.ending().push_back(ending),
                 End::Missed => {}
             }
@@ -87,13 +85,37 @@ impl List {
         None
     }
 
-    /// Keeps a connection until its answer has ended.
-    pub(super) fn leave(&self, ending: Ending) {
-        let mut all = self.ending();
-        if all.len() >= ENDING {
-            all.pop_front();
+    /// Keeps a connection until its answer has ended, with `most` others.
+    pub(super) fn leave(&self, ending: Ending, most: usize) {
+        let surplus = {
+            let mut all = self.ending();
+            all.push_back(ending);
+            if all.len() > most {
+                all.pop_front()
+            } else {
+                None
+            }
+        };
+        if let Some(End::Reached(line, since)) = surplus.map(Ending::look) {
+            self.give_back(line, since, most);
         }
-        all.push_back(ending);
+    }
+
+    /// Frees the connections on which answers have ended, and closes those on which one does not; whether any are left.
+    pub(super) fn settle(&self, most: usize) -> bool {
+        let count = self.ending().len();
+        // One at a time, for calls in the meantime to find the others.
+        for _ in 0..count {
+            let Some(oldest) = self.ending().pop_front() else {
+                break;
+            };
+            match oldest.look() {
+                End::Reached(line, since) => self.give_back(line, since, most),
+                End::Awaited(ending) => self.ending().push_back(ending),
+                End::Missed => {}
+            }
+        }
+        !self.ending().is_empty()
     }
 
     /// The upstream speaks HTTP/1.1.
@@ -109,8 +131,8 @@ impl List {
         *self.kept() = Kept::Two(line);
     }
 
-    /// Keeps a connection that serves again, unless it has `most` already.
-    pub(super) fn give_back(&self, line: One, most: usize) {
+    /// Keeps a connection that serves again, and was last used then, unless it has `most` already.
+    pub(super) fn give_back(&self, line: One, since: Instant, most: usize) {
         if let Kept::One(idle) = &mut *self.kept() {
             // The oldest lie at the bottom, where nobody takes them unless all are needed.
             if idle
@@ -120,7 +142,6 @@ impl List {
                 idle.remove(0);
             }
             if idle.len() < most {
-                let since = clock::now();
                 idle.push(Idle { line, since });
             }
         }
@@ -128,14 +149,6 @@ impl List {
 
     /// Closes idle connections that are too old, or that the peer has closed: nobody else looks at them.
     pub(super) fn sweep(&self, most: usize) {
-        let ending = mem::take(&mut *self.ending());
-        for ending in ending {
-            match ending.look() {
-                End::Reached(line) => self.give_back(line, most),
-                End::Awaited(ending) => self.ending().push_back(ending),
-                End::Missed => {}
-            }
-        }
         // Looked at without the lock, as in `free`: calls in the meantime open connections of their own.
         let mut sound = match &mut *self.kept() {
             Kept::One(idle) => mem::take(idle),

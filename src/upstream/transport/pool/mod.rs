@@ -17,7 +17,7 @@ use std::{
     mem,
     pin::{Pin, pin},
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     task::{Context, Poll, Waker},
@@ -34,18 +34,23 @@ use hyper::{
     rt::Executor,
 };
 use hyper_util::{client::legacy::connect::Connection, rt::TokioTimer};
-use tokio::task::unconstrained;
+use tokio::{
+    sync::Notify,
+    task::unconstrained,
+    time::{sleep, timeout},
+};
 
-use ending::Ending;
+use ending::{Ending, PATIENCE};
 use list::List;
 
 use super::dial::{Dial, Dialled, chain, refused_unread};
 use crate::{
-    tasks::{PerLane, Place, Tasks, quiet},
+    tasks::{PerLane, Place, Tasks, clock, quiet},
     upstream::{UpstreamError, spec::TlsSpec},
 };
 
-/// The most idle connections kept on all lanes together, but for [`FEW`]: as many as calls to one upstream can be in flight.
+/// The most idle connections kept on all lanes together, but for [`FEW`]: as many as calls to one upstream can be in flight. As many
+/// again may be kept for a few seconds, until an answer on them has ended.
 const MAX_IDLE: usize = 1_024;
 /// How many each lane may keep in any case: as many as calls of one principal to one upstream can be in flight.
 const FEW: usize = 256;
@@ -77,6 +82,15 @@ struct Shared {
     /// Whether the last connection was over HTTP/1.1, so that a burst makes as many as it needs at once.
     speaks_one: AtomicBool,
     lists: PerLane<List>,
+    leaving: Arc<Leaving>,
+}
+
+/// Tells who looks after a pool that there are connections on which an answer has not ended.
+#[derive(Debug, Default)]
+struct Leaving {
+    /// Whether there may be any.
+    any: AtomicBool,
+    told: Notify,
 }
 
 /// A connection that a request can go over.
@@ -107,22 +121,15 @@ impl Pool {
     }
 
     fn over(dial: Dial, lists: PerLane<List>, tasks: &Tasks) -> Self {
+        let leaving = Arc::new(Leaving::default());
         let shared = Arc::new(Shared {
             dial,
             tasks: tasks.clone(),
             speaks_one: AtomicBool::new(false),
             lists,
+            leaving: leaving.clone(),
         });
-        let pool = Arc::downgrade(&shared);
-        tasks.spawn(async move {
-            loop {
-                tokio::time::sleep(SWEEP).await;
-                match pool.upgrade() {
-                    Some(shared) => Self(shared).sweep(),
-                    None => return,
-                }
-            }
-        });
+        tasks.spawn(look_after(Arc::downgrade(&shared), leaving));
         Self(shared)
     }
 
@@ -244,7 +251,30 @@ impl Pool {
     }
 
     fn give_back(&self, line: One) {
-        self.0.lists.at(line.home).give_back(line, self.most());
+        let list = self.0.lists.at(line.home);
+        list.give_back(line, clock::now(), self.most());
+    }
+
+    fn leave(&self, body: Incoming, line: One) {
+        let list = self.0.lists.at(line.home);
+        list.leave(Ending::of(body, line), self.most());
+        let Leaving { any, told } = &*self.0.leaving;
+        // Once for all that are left until they are looked for: it wakes another thread.
+        if !any.load(Relaxed) && !any.swap(true, Relaxed) {
+            told.notify_one();
+        }
+    }
+
+    /// Looks for the ends of answers.
+    fn settle(&self) {
+        let any = &self.0.leaving.any;
+        // Who leaves one from here on sees this, as the lists' locks have it.
+        any.store(false, Relaxed);
+        for list in self.0.lists.all() {
+            if list.settle(self.most()) {
+                any.store(true, Relaxed);
+            }
+        }
     }
 
     fn sweep(&self) {
@@ -267,6 +297,27 @@ impl Pool {
     #[cfg(test)]
     pub(super) fn is_stale(&self) -> bool {
         self.0.lists.all().all(List::is_stale)
+    }
+}
+
+/// Closes what nobody will use again, until the pool is gone.
+async fn look_after(pool: Weak<Shared>, leaving: Arc<Leaving>) {
+    let mut swept = clock::now();
+    loop {
+        if leaving.any.load(Relaxed) {
+            sleep(PATIENCE).await;
+        } else if timeout(SWEEP, leaving.told.notified()).await.is_ok() {
+            // Not at once: most ends will be read by those who use their connections.
+            continue;
+        }
+        let Some(pool) = pool.upgrade().map(Pool) else {
+            return;
+        };
+        pool.settle();
+        if clock::since(swept) >= SWEEP {
+            swept = clock::now();
+            pool.sweep();
+        }
     }
 }
 
@@ -360,7 +411,7 @@ fn unread(failed: &TrySendError<Outgoing>) -> bool {
     failed.message().is_some() || refused_unread(failed.error())
 }
 
-/// A body on its way in. Read to its end it gives its connection back; dropped before, it closes it.
+/// A body on its way in. Read to its end, or [left](Arriving::leave), it gives its connection back; dropped before, it closes it.
 #[derive(Debug)]
 pub(super) struct Arriving {
     body: Incoming,
@@ -423,8 +474,7 @@ impl Arriving {
         let Some(driven) = self.driven.take_if(|driven| !driven.withheld) else {
             return Some(self);
         };
-        let list = driven.pool.0.lists.at(driven.line.home);
-        list.leave(Ending::of(self.body, driven.line));
+        driven.pool.leave(self.body, driven.line);
         None
     }
 

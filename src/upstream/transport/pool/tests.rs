@@ -114,7 +114,7 @@ async fn taking_an_answer_off_a_connection_that_one_drives_wakes_nobody() {
     let response = poll_fn(|_| sending.as_mut().poll(&mut Context::from_waker(&waker))).await;
     let mut body = response.unwrap().into_body();
     // What is still on its way comes now; nothing else wakes anybody while this test goes on without a pause.
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    sleep(Duration::from_millis(100)).await;
     let before = counted.1.load(Relaxed);
     assert!(before > 0, "the answer woke whoever waited for it");
     let piece = pin!(body.piece()).poll(&mut Context::from_waker(&waker));

@@ -1,8 +1,8 @@
 //! Connections on which the end of an answer is still to come, when all that anybody wanted of it is there.
 //!
 //! An event stream ends a moment after the answer in it, mostly in a packet of its own. Whoever took the answer does not wait for
-//! that, and no task does: it is read when the connection is wanted again. Guarantees: a connection whose answer does not end, or
-//! goes on for too long, serves nobody.
+//! that, and no task is woken by it: it is read when the connection is wanted again, or by who looks after the pool. Guarantees: a
+//! connection whose answer goes on for too long serves nobody, and one whose answer does not end is closed within a few seconds.
 
 #[cfg(test)]
 mod tests;
@@ -19,8 +19,8 @@ use tokio::time::Instant;
 use super::One;
 use crate::tasks::clock;
 
-/// How long the end of an answer may be late.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How often ends are looked for that nobody has come across, and how late one that is still missing then may be.
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 /// The most bytes that may come before it.
 const MOST: usize = 8 << 10;
 
@@ -36,8 +36,8 @@ pub(super) struct Ending {
 
 /// How far it is.
 pub(super) enum End {
-    /// It is there, and the connection is free.
-    Reached(One),
+    /// It is there, and the connection is free; when it was left.
+    Reached(One, Instant),
     /// It may still come.
     Awaited(Ending),
     /// The connection serves nobody.
@@ -67,7 +67,9 @@ impl Ending {
                         None => return End::Missed,
                     }
                 }
-                Poll::Ready(None) if self.line.is_free() => return End::Reached(self.line),
+                Poll::Ready(None) if self.line.is_free() => {
+                    return End::Reached(self.line, self.since);
+                }
                 Poll::Ready(None | Some(Err(_))) => return End::Missed,
                 Poll::Pending if clock::since(self.since) > PATIENCE => return End::Missed,
                 Poll::Pending => return End::Awaited(self),
