@@ -323,16 +323,14 @@ const CARD: usize = 12;
 /// four of these, and of ASCII they are 2 to 7, but for controls: texts of no language have so many of these in a row. What begins
 /// with the second character could be of capitals only, and with the fourth of a quarter of all characters.
 fn may_hide_another(text: &[u8]) -> bool {
-    let mut row = 0;
-    let longest = text.iter().map(|byte| {
-        row = if matches!(byte & 15, 2..=7) {
-            row + 1
-        } else {
-            0
-        };
-        row
-    });
-    longest.max().is_some_and(|longest| longest >= CARD)
+    let may = |byte: &&u8| matches!(*byte & 15, 2..=7);
+    // One of so many in a row stands in one of these places.
+    let mut places = (CARD - 1..text.len()).step_by(CARD);
+    places.any(|at| {
+        let (before, after) = text.split_at(at);
+        let after = after.iter().take_while(may).count();
+        after > 0 && before.iter().rev().take_while(may).count() + after >= CARD
+    })
 }
 
 /// The least width to which programs wrap Base64.

@@ -360,6 +360,11 @@ fn country_before(text: &[u8], span: &Range<usize>) -> Option<[u8; 2]> {
     of.then(|| letters.map(|letter| letter.to_ascii_lowercase()))
 }
 
+/// A letter of any script.
+const fn is_letter(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || !byte.is_ascii()
+}
+
 /// The longest part of a path that is looked at, in bytes.
 const PART: usize = 48;
 
@@ -368,9 +373,13 @@ fn part_before(text: &[u8], span: &Range<usize>) -> Option<Range<usize>> {
     let end = span.start.checked_sub(1).filter(|at| text[*at] == b'/')?;
     let whole = text.get(span.end) == Some(&b'/') || ends_alone(text, span.end);
     let from = end.saturating_sub(PART);
-    let part = |byte: &&u8| !byte.is_ascii_control() && **byte != b'/';
-    let part = text[from..end].iter().rev().take_while(part).count();
-    let start = end - part;
+    // Of several words, perhaps. Before most there is something else, or a name of something with a version of it.
+    let part = |at: &usize| match text[*at] {
+        b'/' => false,
+        b' ' => *at > from && (text[at - 1] == b'/' || is_letter(text[at - 1])),
+        byte => !byte.is_ascii_control(),
+    };
+    let start = end - (from..end).rev().take_while(part).count();
     let path = start > from && text[start - 1] == b'/';
     (whole && path && start < end).then_some(start..end)
 }

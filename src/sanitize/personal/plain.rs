@@ -100,8 +100,12 @@ fn plain(text: &[u8], start: usize) -> (Told, usize) {
         let before = &text[..span.start.saturating_sub(1)];
         let part = before.iter().rev().position(|byte| *byte == b'/');
         let part = part.filter(|length| (1..48).contains(length));
-        let control = |byte: &u8| byte.is_ascii_control();
-        let part = part.filter(|length| !before[before.len() - length..].iter().any(control));
+        let part = part.filter(|length| {
+            let part = &before[before.len() - length..];
+            let letter = |byte: u8| byte.is_ascii_alphabetic() || !byte.is_ascii();
+            let words = part.windows(2).all(|two| two[1] != b' ' || letter(two[0]));
+            words && !part.iter().any(u8::is_ascii_control)
+        });
         let part = part.filter(|_| text[before.len()] == b'/');
         let part = part.filter(|_| text.get(end) == Some(&b'/') || ends_alone(text, end));
         let told = table::all()
@@ -139,7 +143,7 @@ fn piece() -> impl Strategy<Value = String> {
         3 => prop::sample::select(words).prop_map(str::to_owned),
         1 => "(IMSI|imei|Iccid)[ :]{1,3}",
         2 => "[a-z ,;:_]{0,60}",
-        1 => "/(nip|pesel|inn|oib|users|the nip|nip )/[0-9]{9,11}/?",
+        1 => "/(nip|pesel|inn|oib|users|the nip| nip |no\\. nip)/[0-9]{9,11}/?",
         1 => "(OIB|NIPs|VAT)[: ]{1,2}(HR|PL|DE)[0-9]{9,11}",
         4 => "[0-9]{7,19}",
         2 => "[A-Zx-z_./]?([0-9]{6}|[0-9]{7}|[0-9]{8}|[0-9]{9}|[0-9]{17})[- ]?[A-Zak0-9]{0,2}",
