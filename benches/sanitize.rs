@@ -5,21 +5,21 @@
 //! `cargo bench --bench sanitize -- clean` for the first of these. A value is a `tools/call` result; lengths are those of its
 //! JSON. The content is made up by `content`: each line another, with UUIDs, times and addresses where servers have them.
 //!
-//! Measured 2026-11-22 with `cargo bench`, mimalloc, registers of 512 bits and nothing else at work, in ms per MiB: the
-//! build of 15:00, and that of 18:24. Not within the budget: logs, and rows in one run of two.
+//! Measured 2026-11-24 with `cargo bench`, mimalloc, registers of 512 bits and nothing else at work, in ms per MiB. Not within the
+//! budget: logs, which were 2.2 on the same machine in the morning.
 //!
-//! | clean | before | now | | clean | before | now | | dirty | before | now |
-//! |---|---|---|---|---|---|---|---|---|---|---|
-//! | prose | 0.7 | 0.7 | | hebrew, thai | 0.8, 0.7 | 0.8, 0.7 | | sparse | 3.1 | 2.9 |
-//! | docs | 1.0 | 1.0 | | korean, russian | 0.8, 0.9 | 0.8, 0.8 | | usual | 3.9 | 3.8 |
-//! | source | 1.5 | 1.4 | | hindi, japanese | 1.0, 0.8 | 1.0, 0.8 | | dense | 7.8 | 7.4 |
-//! | logs | 2.1 | 1.8 | | chinese, european | 0.9, 0.8 | 0.9, 0.9 | | colours | 6.2 | 5.9 |
-//! | json_logs | 1.3 | 1.3 | | arabic, persian | 0.9, 1.0 | 0.8, 1.0 | | secrets | 5.2 | 4.7 |
-//! | rows | 1.5 | 1.5 | | emoji, nothing else | 1.4 | 1.4 | | cards | 9.2 | 8.5 |
-//! | table | 1.5 | 1.5 | | world | 1.1 | 1.1 | | hidden | 5.5 | 5.3 |
-//! | issues | 1.6 | 1.4 | | | | | | images | 5.9 | 5.8 |
-//! | members | 1.2 | 1.2 | | | | | | rows | 9.2 | 8.8 |
-//! | | | | | | | | | nested | 9.5 | 8.3 |
+//! | clean | | | clean | | | dirty | |
+//! |---|---|---|---|---|---|---|---|
+//! | prose | 0.54 | | hebrew, thai | 0.83, 0.72 | | sparse | 2.5 |
+//! | docs | 0.92 | | korean, russian | 0.81, 0.84 | | usual | 3.5 |
+//! | source | 1.38 | | hindi, japanese | 1.07, 0.76 | | dense | 6.9 |
+//! | logs | 1.80 | | chinese, european | 0.93, 0.91 | | colours | 5.8 |
+//! | json_logs | 1.17 | | arabic, persian | 0.80, 0.99 | | secrets | 4.5 |
+//! | rows | 1.38 | | emoji, nothing else | 1.33 | | cards | 8.7 |
+//! | table | 1.47 | | world | 1.16 | | hidden | 5.1 |
+//! | issues | 1.41 | | members | 1.06 | | images | 4.8 |
+//! | | | | | | | rows | 8.2 |
+//! | | | | | | | nested | 8.0 |
 #![expect(clippy::expect_used, reason = "what is looked at here is well-formed")]
 
 mod content;

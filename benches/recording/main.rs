@@ -6,9 +6,9 @@
 //! take turns with all of them, a second each, so that what disturbs the machine disturbs all. A ratio is the median of those of
 //! the rounds. Run with `cargo bench --bench recording`; another number of rounds may be given as an argument.
 //!
-//! Measured 2026-11-24, mimalloc, two shared processors that all of it kept busy, 15 rounds: 15,870 calls a second without records,
-//! p99 2.3 ms, 50 µs of the gateway's work each; `async` 0.90 of that (60 µs), `kernel` 0.87 (65 µs, p99 2.6 ms), `strict` 0.61
-//! (104 µs). Not within the budget.
+//! Measured 2026-11-24, mimalloc, two shared processors that all of it kept busy, 15 rounds: 15,530 calls a second without records,
+//! p99 2.2 ms, 52 µs of the gateway's work each; `async` 0.89 of that (61 µs), `kernel` 0.88 (66 µs, p99 2.7 ms), `strict` 0.63
+//! (106 µs). Not within the budget.
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,
