@@ -213,3 +213,36 @@ async fn where_no_more_may_be_left_the_first_that_has_ended_is_free() {
     late.says(1).await;
     assert_eq!((pool.idle(), late.ended()), (1, 1), "the second is closed");
 }
+
+#[tokio::test]
+async fn behind_many_that_do_not_end_one_that_does_is_found_in_a_few_turns() {
+    let tasks = Tasks::new();
+    let late = Late::serve(&tasks, vec![END]).await;
+    let pool = late.pool(&tasks);
+    let list = pool.0.lists.at(pool.0.lists.here());
+    let mut all = Vec::new();
+    for _ in 0..6 {
+        all.push(unfinished(&pool, &late).await);
+    }
+    // The first to be asked hears the first word, and is left last.
+    for (body, line) in all.into_iter().rev() {
+        pool.leave(body, line);
+    }
+    late.says(1).await;
+    assert!(list.free().is_none());
+    assert!(list.free().is_some());
+}
+
+#[tokio::test]
+async fn what_is_left_in_a_pool_apart_serves_that_alone() {
+    let tasks = Tasks::new();
+    let late = Late::serve(&tasks, vec![END]).await;
+    let pool = late.pool(&tasks);
+    let apart = pool.apart();
+    for (pool, connection) in [(&apart, 0), (&pool, 1), (&apart, 0), (&pool, 1)] {
+        let (body, line) = unfinished(pool, &late).await;
+        assert_eq!(late.asked().last(), Some(&connection));
+        pool.leave(body, line);
+        late.says(1).await;
+    }
+}
