@@ -346,7 +346,9 @@ impl Survey {
         }
         let ends = ends.lanes();
         for lane in lanes(any) {
-            let at = tile.place(lane).unwrap_or_default();
+            let Some(at) = tile.place(lane) else {
+                continue;
+            };
             for end in places(at, ends[lane]) {
                 self.encoded.extend(encoded(simd, text, end + 1 - ENCODED));
             }
