@@ -174,10 +174,7 @@ fn idle(sets: &[ToolsetRules], items: &[Item]) -> Vec<String> {
 }
 
 fn summary(args: &Args, plan: &Plan) -> String {
-    let count = |number: usize, word: &str| {
-        let plural = if number == 1 { "" } else { "s" };
-        format!("{number} {word}{plural}")
-    };
+    let count = |number: usize, word| out::count(number as u64, word);
     format!(
         "{}: {}, {}, {}",
         args.source.path().display(),

@@ -84,6 +84,12 @@ pub(super) fn notes_to_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
+/// So many of what a word that takes an `s` says.
+pub(super) fn count(number: u64, word: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {word}{plural}")
+}
+
 /// Text of somebody else without the characters that steer a terminal.
 pub(super) fn tame(text: &str) -> String {
     text.chars()
@@ -103,4 +109,15 @@ pub(super) fn short(text: &str, width: usize) -> String {
     }
     let cut: String = first.chars().take(width.saturating_sub(1)).collect();
     format!("{}…", cut.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_no_plural() {
+        let told = [0, 1, 2].map(|number| count(number, "record"));
+        assert_eq!(told, ["0 records", "1 record", "2 records"]);
+    }
 }

@@ -225,13 +225,10 @@ fn told(args: &Args, directory: &Path, report: &Report) {
     } = report;
     let last = report.last.map_or(0, |last| last.seq);
     out::line(&format!(
-        "{}: {records} records in {segments} {}, {} MiB",
+        "{}: {} in {}, {} MiB",
         directory.display(),
-        if *segments == 1 {
-            "segment"
-        } else {
-            "segments"
-        },
+        out::count(*records, "record"),
+        out::count(*segments, "segment"),
         bytes >> 20
     ));
     out::line(&format!(
@@ -240,7 +237,8 @@ fn told(args: &Args, directory: &Path, report: &Report) {
         out::tame(&report.until)
     ));
     out::line(&format!(
-        "  {checkpoints} checkpoints are signed by the key, up to record {}",
+        "  {} signed by the key, up to record {}",
+        out::count(*checkpoints, "checkpoint"),
         report.signed
     ));
     if faults.is_empty() {
