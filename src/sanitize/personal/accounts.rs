@@ -12,7 +12,7 @@ use super::{
 pub(super) const ACCOUNTS: &[Rule] = &[
     rule(
         "pt_bank_account",
-        &["21", "4 4 11 2", "4.4.11.2", "4-4-11-2"],
+        &["21", "4 4 11 2", "4.4.11.2", "4-4-11-2", "4 4 4 4 4 1"],
         &[],
         &["nib", "identifica\u{e7}\u{e3}o banc\u{e1}ria"],
         |d| !same(d) && rest_97(d) == 1,
@@ -35,7 +35,15 @@ pub(super) const ACCOUNTS: &[Rule] = &[
         "hu_bank_account",
         &["8-8-8", "8-8", "8 8 8", "24", "16"],
         &[],
-        &["sz\u{e1}mlasz\u{e1}m", "banksz\u{e1}mla"],
+        &[
+            "sz\u{e1}mlasz\u{e1}m",
+            "banksz\u{e1}mla",
+            "szamlaszam",
+            "bankszla",
+            "bank account",
+            "account number",
+            "account no",
+        ],
         |d| {
             let holds = |digits: &[u8]| {
                 let weights = [9, 7, 3, 1].into_iter().cycle();
@@ -60,6 +68,10 @@ pub(super) const ACCOUNTS: &[Rule] = &[
             "numero compte",
             "belgian account",
             "belgian bank",
+            "bankrekening",
+            "bank account",
+            "rek.nr",
+            "rek. nr",
         ],
         |d| (number(&d[..10]) + 96) % 97 + 1 == number(&d[10..]),
     ),
@@ -67,7 +79,13 @@ pub(super) const ACCOUNTS: &[Rule] = &[
         "nl_bank_account",
         &["9", "2 2 2 3", "2.2.2.3"],
         &[],
-        &["bankrekening", "rekeningnummer", "rekening nr"],
+        &[
+            "bankrekening",
+            "rekeningnummer",
+            "rekening nr",
+            "rek.nr",
+            "rek. nr",
+        ],
         |d| d[0] > 0 && weighed(d, &[9, 8, 7, 6, 5, 4, 3, 2, 1]) % 11 == 0,
     ),
     // Of the bank, the branch and the account; of accounts with letters `lettered.rs` would have to know.
@@ -94,9 +112,13 @@ pub(super) const ACCOUNTS: &[Rule] = &[
     ),
     rule(
         "pt_niss",
-        &["11", "3 3 3 2"],
+        &["11", "3 3 3 2", "3 4 4"],
         &[],
-        &["niss", "seguran\u{e7}a social"],
+        &[
+            "niss",
+            "seguran\u{e7}a social",
+            "identifica\u{e7}\u{e3}o da seguran\u{e7}a social",
+        ],
         |d| {
             let sum = weighed(d, &[29, 23, 19, 17, 13, 11, 7, 5, 3, 2]);
             matches!(d[0], 1 | 2) && 9 - sum % 10 == i32::from(d[10])
@@ -122,7 +144,7 @@ pub(super) const ACCOUNTS: &[Rule] = &[
         "ca_ohip",
         &["10", "4 3 3", "4-3-3"],
         &[],
-        &["ohip", "health card", "health number"],
+        &["ohip", "health card", "health number", "patient hcn"],
         |d| d[0] > 0 && luhn(d),
     ),
     rule(
@@ -140,7 +162,12 @@ pub(super) const ACCOUNTS: &[Rule] = &[
         "au_ihi",
         &["16", "4 4 4 4"],
         &[],
-        &["ihi", "healthcare identifier", "health identifier"],
+        &[
+            "ihi",
+            "healthcare identifier",
+            "health identifier",
+            "ausnata",
+        ],
         |d| d.starts_with(&[8, 0, 0, 3, 6]) && luhn(d),
     ),
     rule(
@@ -167,7 +194,15 @@ pub(super) const ACCOUNTS: &[Rule] = &[
 ];
 
 /// What an account is called between the Alps and the Balkans.
-const ACCOUNT_OF_SLAVS: [&str; 6] = [
+pub(super) const ACCOUNT_OF_SLAVS: [&str; 14] = [
+    "transakcijski",
+    "teku\u{107}i",
+    "bank account",
+    "account number",
+    "account no",
+    "current account",
+    "\u{441}\u{43c}\u{435}\u{442}\u{43a}",
+    "smetka",
     "ra\u{10d}un",
     "ra\u{10d}una",
     "trr",
@@ -177,7 +212,7 @@ const ACCOUNT_OF_SLAVS: [&str; 6] = [
 ];
 
 /// What is left of a number that is divided by 97.
-fn rest_97(digits: &[u8]) -> u64 {
+pub(super) fn rest_97(digits: &[u8]) -> u64 {
     digits
         .iter()
         .fold(0, |rest, digit| (rest * 10 + u64::from(*digit)) % 97)

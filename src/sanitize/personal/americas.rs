@@ -56,7 +56,12 @@ pub(super) const AMERICAS: &[Rule] = &[
         "gt_nit",
         &["8-1", "7-1", "6-1", "9", "8", "2.3.3-1", "1.3.3-1"],
         &[],
-        &["nit", "identificaci\u{f3}n tributaria", "guatemal"],
+        &[
+            "nit",
+            "identificaci\u{f3}n tributaria",
+            "guatemalan",
+            "guatemalteco",
+        ],
         |d| !is_date(d) && rising(d) == i32::from(d[d.len() - 1]),
     ),
 ];

@@ -8,6 +8,8 @@ use std::{ops::Range, sync::LazyLock};
 
 use super::{
     checks::luhn,
+    labels::{self, Label},
+    national::{Countries, Near},
     number::{Number, stands_alone},
     words::Words,
 };
@@ -74,7 +76,15 @@ const TRIALS: [u32; 22] = [
 ];
 
 /// Says that a card is meant.
-const WORDS: [&[u8]; 47] = [
+const WORDS: [&[u8]; 55] = [
+    b"kart_no",
+    b"kartno",
+    b"primary account",
+    b"primary_account",
+    b"primaryaccount",
+    b"ccnum",
+    b"kart no",
+    b"kart numar",
     b"card",
     b"visa",
     b"master",
@@ -133,7 +143,8 @@ static SAYS: LazyLock<Words> = LazyLock::new(|| {
 });
 
 /// How cards are grouped.
-const GROUPED: [&[usize]; 12] = [
+const GROUPED: [&[usize]; 13] = [
+    &[4, 4, 5],
     &[4, 4, 4, 4, 3],
     &[4, 4, 4, 4, 2],
     &[4, 4, 4, 4, 1],
@@ -151,7 +162,13 @@ const GROUPED: [&[usize]; 12] = [
 const SHORTEST: usize = 14;
 
 /// The first card in a row of digits.
-pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
+pub(super) fn within(
+    text: &[u8],
+    number: &Number,
+    countries: &Countries,
+    near: &Near,
+) -> Option<Range<usize>> {
+    let named = |span: &Range<usize>| label(text, span, countries, near);
     if number.digits().len() < 12 {
         return None;
     }
@@ -207,7 +224,7 @@ pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
                 && (at < 6 || !text[at - 6].is_ascii_digit());
             let count = lengths.iter().sum();
             if !goes_on
-                && (!dotted || says_card(text, &candidate))
+                && (!dotted || says_card(text, &candidate) || named(&candidate) == Label::Meant)
                 && !came_on
                 && !headed
                 && is_card(
@@ -216,6 +233,7 @@ pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
                     true,
                     text,
                     &candidate,
+                    named,
                 )
                 && alone(text, &candidate)
             {
@@ -232,6 +250,7 @@ pub(super) fn within(text: &[u8], number: &Number) -> Option<Range<usize>> {
                     false,
                     text,
                     &candidate,
+                    named,
                 )
                 && (stands_alone(text, &candidate) || on_track(text, &candidate))
             {
@@ -280,15 +299,21 @@ fn in_message(text: &[u8], span: &Range<usize>) -> bool {
 fn in_table(text: &[u8], span: &Range<usize>) -> bool {
     let blank = |byte: u8| matches!(byte, b' ' | b'\n' | b'\t');
     let code = |bytes: &[u8]| {
-        bytes.len() == 4
-            && bytes
-                .iter()
-                .all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(byte))
+        bytes
+            .iter()
+            .all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(byte))
     };
-    let before = span.start.checked_sub(5).map(|at| &text[at..span.start]);
-    let after = text.get(span.end..span.end + 5);
-    before.is_some_and(|part| blank(part[4]) && code(&part[..4]))
-        || after.is_some_and(|part| blank(part[0]) && code(&part[1..]))
+    let apart = |at: Option<usize>| {
+        at.and_then(|at| text.get(at))
+            .is_none_or(|byte| blank(*byte))
+    };
+    let before = span.start.checked_sub(5).is_some_and(|at| {
+        blank(text[at + 4]) && code(&text[at..at + 4]) && (at == 0 || apart(Some(at - 1)))
+    });
+    let after = text
+        .get(span.end..span.end + 5)
+        .is_some_and(|part| blank(part[0]) && code(&part[1..]) && apart(Some(span.end + 5)));
+    before || after
 }
 
 /// Whether another long number goes before or after: a list of numbers.
@@ -354,7 +379,14 @@ fn grouped(text: &[u8], lengths: &[usize]) -> Option<usize> {
     Some(at)
 }
 
-fn is_card(digits: &[u8], count: usize, grouped: bool, text: &[u8], span: &Range<usize>) -> bool {
+fn is_card(
+    digits: &[u8],
+    count: usize,
+    grouped: bool,
+    text: &[u8],
+    span: &Range<usize>,
+    named: impl Fn(&Range<usize>) -> Label,
+) -> bool {
     let Some(digits) = digits.get(..count).filter(|digits| luhn(digits)) else {
         return false;
     };
@@ -383,6 +415,11 @@ fn is_card(digits: &[u8], count: usize, grouped: bool, text: &[u8], span: &Range
     if distinct < 2 {
         return false;
     }
+    // What people group is told by that.
+    let label = if grouped { Label::Any } else { named(span) };
+    if label == Label::Other {
+        return false;
+    }
     // Three groups of four are many things, and six digits before thirteen are a name and a time, but for UnionPay.
     let joint = text
         .get(span.start + 6)
@@ -392,12 +429,17 @@ fn is_card(digits: &[u8], count: usize, grouped: bool, text: &[u8], span: &Range
     if !needs_word && !trial {
         return true;
     }
-    if on_track(text, span) || in_message(text, span) || says_card(text, span) {
+    if label == Label::Meant
+        || grouped && named(span) == Label::Meant
+        || on_track(text, span)
+        || in_message(text, span)
+        || says_card(text, span)
+    {
         return true;
     }
     // A number of thirteen digits is that of an article, too.
     let expires = || expires(text, span);
-    let known = || !needs_word || count >= 14 && expires();
+    let known = || !needs_word || (grouped || count >= 14) && expires();
     let meant = || !trial || is_all(text, span) || expires();
     known() && meant()
 }
@@ -448,23 +490,35 @@ fn expires(text: &[u8], span: &Range<usize>) -> bool {
     })
 }
 
+/// What the number is called, right before it or at the head of its column.
+fn label(text: &[u8], span: &Range<usize>, countries: &Countries, near: &Near) -> Label {
+    let name = labels::before(text, span.start);
+    let name = name.or_else(|| countries.heading(text, span, near));
+    name.map_or(Label::Any, |name| labels::says(&text[name], says))
+}
+
 fn says_card(text: &[u8], span: &Range<usize>) -> bool {
     let from = span.start.saturating_sub(64);
     let to = (span.end + 32).min(text.len());
-    let says = |piece: &[u8]| {
-        let mut said = false;
-        SAYS.each(piece, |found, whole| {
-            let small = |at: Option<usize>| {
-                at.and_then(|at| piece.get(at))
-                    .is_some_and(u8::is_ascii_lowercase)
-            };
-            let begins = || !small(found.start.checked_sub(1));
-            said |= match found.len() {
-                4.. => whole == 0 || begins(),
-                _ => begins() && !small(Some(found.end)),
-            };
-        });
-        said
-    };
     says(&text[from..span.start]) || says(&text[span.end..to])
+}
+
+/// Whether a word for a card stands in a piece of a text.
+fn says(piece: &[u8]) -> bool {
+    let mut said = false;
+    SAYS.each(piece, |found, whole| {
+        let small = |at: Option<usize>| {
+            at.and_then(|at| piece.get(at))
+                .is_some_and(u8::is_ascii_lowercase)
+        };
+        let begins = || {
+            !small(found.start.checked_sub(1))
+                || piece.get(found.start).is_some_and(u8::is_ascii_uppercase)
+        };
+        said |= match found.len() {
+            4.. => whole == 0 || begins(),
+            _ => begins() && !small(Some(found.end)),
+        };
+    });
+    said
 }

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use super::tables::{is_joint, is_outside};
 use crate::sanitize::work::looked;
 
 /// How far apart the two may stand, and how long a line may be before a number, in bytes.
@@ -24,6 +25,10 @@ pub(super) fn beneath(text: &[u8], above: &Range<usize>, start: usize) -> bool {
     let before = &text[from..above.start];
     looked(before.len() + between.len().min(FAR));
     if between.len() > FAR {
+        return false;
+    }
+    // Tables end with an empty line.
+    if memchr::memmem::find(between, b"\n\n").is_some() {
         return false;
     }
     let Some(feed) = memchr::memrchr(b'\n', between) else {
@@ -49,16 +54,6 @@ fn column(line: &[u8]) -> Option<(u8, usize)> {
     };
     let count = || line.iter().filter(|byte| *byte == last).count();
     is_joint(*last).then(|| (*last, count()))
-}
-
-/// Whether it parts columns.
-const fn is_joint(byte: u8) -> bool {
-    matches!(byte, b',' | b';' | b'\t' | b'|')
-}
-
-/// Whether it may stand around what is in a column.
-const fn is_outside(byte: &u8) -> bool {
-    matches!(byte, b' ' | b'\r' | b'"' | b'\'')
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::national::{Countries, Found};
+use super::national::{Countries, Found, Near};
 
 /// How many digits an account of Poland has.
 const POLISH: usize = 26;
@@ -15,7 +15,7 @@ const GROUPS: [usize; 7] = [2, 4, 4, 4, 4, 4, 4];
 impl Countries {
     /// The account of Poland that begins at `start`: an international number without its country.
     #[inline(never)]
-    pub(super) fn polish_account(&self, text: &[u8], start: usize) -> Option<Found> {
+    pub(super) fn polish_account(&self, text: &[u8], start: usize, near: &Near) -> Option<Found> {
         let rest = text.get(start..)?;
         let digits = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_digit);
         let plain = rest.get(..POLISH).filter(|run| digits(run));
@@ -41,14 +41,19 @@ impl Countries {
         let zeros = !account.iter().any(|digit| matches!(digit, b'1'..=b'9'));
         let told = left == 1
             && !zeros
-            && (grouped || self.is_announced_in_letters("pl_bank_account", text, &span));
+            && (grouped || self.is_announced_in_letters("pl_bank_account", text, &span, near));
         told.then(|| (span, self.called("pl_bank_account")))
     }
 
     /// The account of Italy whose digits stand at `span`: a letter that checks them, a bank, a branch and the account, which may
     /// have letters in other numbers than these.
     #[inline(never)]
-    pub(super) fn italian_account(&self, text: &[u8], span: &Range<usize>) -> Option<Found> {
+    pub(super) fn italian_account(
+        &self,
+        text: &[u8],
+        span: &Range<usize>,
+        near: &Near,
+    ) -> Option<Found> {
         // For each character in an odd place.
         const ODD: [u32; 10] = [1, 0, 5, 7, 9, 13, 15, 17, 19, 21];
         let blank = usize::from(text[..span.start].ends_with(b" "));
@@ -67,14 +72,19 @@ impl Countries {
         let whole = start..span.end;
         (alone
             && u32::from(text[start]) == u32::from(b'A') + sum % 26
-            && self.is_announced_in_letters("it_bank_account", text, &whole))
+            && self.is_announced_in_letters("it_bank_account", text, &whole, near))
         .then(|| (whole, self.called("it_bank_account")))
     }
 
     /// The account of France of which the bank and the branch stand at `span`: behind them stand eleven letters and digits, and
     /// two digits that check them all.
     #[inline(never)]
-    pub(super) fn french_account(&self, text: &[u8], span: &Range<usize>) -> Option<Found> {
+    pub(super) fn french_account(
+        &self,
+        text: &[u8],
+        span: &Range<usize>,
+        near: &Near,
+    ) -> Option<Found> {
         let end = span.end + 15;
         let alone = |byte: Option<&u8>| byte.is_none_or(|byte| !byte.is_ascii_alphanumeric());
         let rest = text.get(span.end..end)?;
@@ -99,7 +109,7 @@ impl Countries {
         let all = text[span.start..end].iter().filter(|byte| **byte != b' ');
         let left = all.fold(0, |left, byte| (left * 10 + u32::from(value(byte))) % 97);
         let whole = span.start..end;
-        (left == 0 && self.is_announced("fr_bank_account", text, &whole))
+        (left == 0 && self.is_announced("fr_bank_account", text, &whole, near))
             .then(|| (whole, self.called("fr_bank_account")))
     }
 }

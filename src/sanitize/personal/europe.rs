@@ -42,6 +42,8 @@ pub(super) const EUROPE: &[Rule] = &[
             "identifiant fiscal",
             "imp\u{f4}t",
             "tax",
+            "num fiscal",
+            "no fiscal",
         ],
         |d| d[0] < 4 && number(&d[..10]) % 511 == number(&d[10..]),
     ),
@@ -72,7 +74,7 @@ pub(super) const EUROPE: &[Rule] = &[
     ),
     rule(
         "be_national_number",
-        &["11"],
+        &["11", "6 3 2"],
         &[
             "2.2.2-3.2",
             "2.2.2-3-2",
@@ -98,6 +100,8 @@ pub(super) const EUROPE: &[Rule] = &[
             "bis num",
             "bisnum",
             "bisnummer",
+            "rrn",
+            "ssin",
         ],
         |d| {
             let rest = number(&d[9..]);
@@ -116,13 +120,20 @@ pub(super) const EUROPE: &[Rule] = &[
             "sofi",
             "sofinummer",
             "citizen service",
+            "nlminbiza",
         ],
         |d| !same(d) && weighed(d, &[9, 8, 7, 6, 5, 4, 3, 2, -1]) % 11 == 0,
     ),
-    rule("pl_pesel", &["11"], &[], &["pesel"], |d| {
-        (10 - weighed(d, &[1, 3, 7, 9, 1, 3, 7, 9, 1, 3]) % 10) % 10 == i32::from(d[10])
-            && is_day(number(&d[2..4]) % 20, number(&d[4..6]))
-    }),
+    rule(
+        "pl_pesel",
+        &["11"],
+        &[],
+        &["pesel", "3.4424.1.1.616"],
+        |d| {
+            (10 - weighed(d, &[1, 3, 7, 9, 1, 3, 7, 9, 1, 3]) % 10) % 10 == i32::from(d[10])
+                && is_day(number(&d[2..4]) % 20, number(&d[4..6]))
+        },
+    ),
     rule(
         "pl_nip",
         &["10", "3-3-2-2", "3-2-2-3", "3 3 2 2"],
@@ -145,6 +156,8 @@ pub(super) const EUROPE: &[Rule] = &[
             "swedish",
             "pnr",
             "ssn",
+            "^^^SKV",
+            "1.2.752.129.2.1.3",
         ],
         |d| {
             let d = &d[d.len() - 10..];
@@ -170,7 +183,7 @@ pub(super) const EUROPE: &[Rule] = &[
         "dk_cpr",
         &["6-4", "10"],
         &[],
-        &["cpr", "personnummer", "danish"],
+        &["cpr", "personnummer", "danish", "1.2.208.176.1.2"],
         |d| {
             is_day(number(&d[2..4]), number(&d[..2]))
                 && weighed(d, &[4, 3, 2, 7, 6, 5, 4, 3, 2, 1]) % 11 == 0
@@ -223,6 +236,7 @@ pub(super) const EUROPE: &[Rule] = &[
             "social insurance",
             "social security",
             "austria",
+            "1.2.40.0.10.1.4.3.1",
         ],
         |d| {
             (weighed(&d[..3], &[3, 7, 9]) + weighed(&d[4..], &[5, 8, 4, 2, 1, 6])) % 11
@@ -233,7 +247,15 @@ pub(super) const EUROPE: &[Rule] = &[
         "ch_ahv",
         &["13", "3 4 4 2"],
         &["3.4.4.2"],
-        &["ahv", "ahvn", "avs", "svn", "social", "sozialversicherung"],
+        &[
+            "ahv",
+            "ahvn",
+            "avs",
+            "svn",
+            "social",
+            "sozialversicherung",
+            "2.16.756.5.32",
+        ],
         |d| {
             d.starts_with(&[7, 5, 6])
                 && (10 - weighed(d, &[1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3]) % 10) % 10
@@ -242,10 +264,13 @@ pub(super) const EUROPE: &[Rule] = &[
     ),
     rule(
         "gb_nhs",
-        &["10", "3 3 4", "3-3-4"],
+        &["10", "3 3 4", "3-3-4", "6 4"],
         &[],
         &[
             "nhs",
+            "CHI",
+            "chi=",
+            "chi\"",
             "patient",
             "national health",
             "chi number",
@@ -373,6 +398,8 @@ pub(super) const EUROPE: &[Rule] = &[
             "estonian",
             "lithuanian",
             "personal_code",
+            "sid/pid/est",
+            "^^^EE",
         ],
         |d| {
             let first = weighed(d, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 1]) % 11;
@@ -395,6 +422,10 @@ pub(super) const EUROPE: &[Rule] = &[
             "personal_code",
             "pk",
             "p.k.",
+            "pers kods",
+            "pers.kods",
+            "perskods",
+            "latvia",
         ],
         |d| {
             // Those that are given out since 2017 hold no day.
@@ -461,6 +492,10 @@ pub(super) const EUROPE: &[Rule] = &[
             "\u{406}\u{41f}\u{41d}",
             "\u{438}\u{43d}\u{43d}",
             "\u{418}\u{41d}\u{41d}",
+            "tax id ua",
+            "taxidua",
+            "ua tax id",
+            "ukrainian tax",
         ],
         |d| weighed(d, &[-1, 5, 7, 9, 4, 6, 10, 5, 7]).rem_euclid(11) % 10 == i32::from(d[9]),
     ),
@@ -505,7 +540,7 @@ pub(super) const EUROPE: &[Rule] = &[
     }),
     rule(
         "lu_matricule",
-        &["13", "4 2 2 3 2", "4 2 2 5", "8-5", "8 5"],
+        &["13", "4 2 2 3 2", "4 2 2 5", "4 4 5", "8-5", "8 5"],
         &[],
         &[
             "matricule",
@@ -530,7 +565,7 @@ pub(super) const EUROPE: &[Rule] = &[
     ),
     rule(
         "hu_tax_id",
-        &["10", "2 4 4"],
+        &["10", "2 4 4", "3 3 4"],
         &[],
         &[
             "ad\u{f3}azonos",
@@ -540,6 +575,7 @@ pub(super) const EUROPE: &[Rule] = &[
             "ad\u{f3}sz\u{e1}m",
             "adoszam",
             "hungar",
+            "hu tax",
         ],
         |d| d[0] == 8 && weighed(d, &[1, 2, 3, 4, 5, 6, 7, 8, 9]) % 11 == i32::from(d[9]),
     ),
@@ -560,21 +596,4 @@ pub(super) const EUROPE: &[Rule] = &[
         |d| weighed(d, &[21, 19, 17, 13, 11, 9, 7, 3, 1]) % 10 == i32::from(d[9]),
     ),
     // The number of a bank account.
-    rule(
-        "no_account_number",
-        &["11", "4.2.5", "4 2 5"],
-        &[],
-        &[
-            "kontonummer",
-            "kontonr",
-            "konto nr",
-            "bankkonto",
-            "norwegian bank",
-            "norwegian account",
-        ],
-        |d| {
-            let rest = 11 - weighed(d, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11;
-            rest % 11 == i32::from(d[10])
-        },
-    ),
 ];

@@ -3,12 +3,33 @@
 //! Deliberately absent: numbers with letters in them (`lettered.rs`).
 
 use super::{
-    checks::{number, weighed},
+    accounts::{ACCOUNT_OF_SLAVS, rest_97},
+    checks::{is_day, luhn, number, same, weighed},
     table::{Rule, rule},
 };
 
 /// Numbers of digits only.
 pub(super) const FURTHER: &[Rule] = &[
+    rule(
+        "no_account_number",
+        &["11", "4.2.5", "4 2 5"],
+        &[],
+        &[
+            "kontonummer",
+            "kontonr",
+            "konto nr",
+            "bankkonto",
+            "norwegian bank",
+            "norwegian account",
+            "l\u{f8}nnskonto",
+            "lonnskonto",
+            "konto",
+        ],
+        |d| {
+            let rest = 11 - weighed(d, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11;
+            rest % 11 == i32::from(d[10])
+        },
+    ),
     // The number of a bank account.
     rule(
         "nz_bank_account",
@@ -20,7 +41,10 @@ pub(super) const FURTHER: &[Rule] = &[
     // The number of a bank account.
     rule(
         "cz_bank_account",
-        &["6-10/4", "10/4", "5-10/4", "4-10/4", "3-10/4", "2-10/4"],
+        &[
+            "6-10/4", "10/4", "5-10/4", "4-10/4", "3-10/4", "2-10/4", "9/4", "8/4", "2-9/4",
+            "3-9/4", "6-9/4", "2-8/4", "6-8/4",
+        ],
         &[],
         &[
             "account",
@@ -29,15 +53,138 @@ pub(super) const FURTHER: &[Rule] = &[
             "uctu",
             "ucet",
             "bankovn",
+            "konto",
+            "\u{10d}. \u{fa}.",
+            "\u{10d}.\u{fa}.",
+            "bankovy",
+            "bankov\u{fd}",
         ],
         |d| {
             let holds = |digits: &[u8]| {
                 let weights = [6, 3, 7, 9, 10, 5, 8, 4, 2, 1];
                 weighed(digits, &weights[10 - digits.len()..]) % 11 == 0
             };
-            let (prefix, rest) = d.split_at(d.len() - 14);
-            let bank = number(&rest[10..]);
-            holds(prefix) && holds(&rest[..10]) && BANKS.contains(&bank)
+            let (account, bank) = d.split_at(d.len() - 4);
+            // Where the first part ends is told by the shape, of which a check sees nothing.
+            let parts = |first: usize| {
+                let (prefix, rest) = account.split_at(first);
+                (8..=10).contains(&rest.len()) && holds(prefix) && holds(rest)
+            };
+            let whole = account.len() <= 10 && holds(account);
+            let parted = || (2..=6).any(|first| first < account.len() && parts(first));
+            BANKS.contains(&number(bank)) && (whole || parted())
+        },
+    ),
+    rule(
+        "mk_bank_account",
+        &["15", "3-10-2", "3 10 2"],
+        &[],
+        &ACCOUNT_OF_SLAVS,
+        |d| !same(d) && rest_97(d) == 1,
+    ),
+    rule(
+        "ba_bank_account",
+        &["16", "3-3-8-2", "3 3 8 2", "6-8-2"],
+        &[],
+        &ACCOUNT_OF_SLAVS,
+        |d| !same(d) && rest_97(d) == 1,
+    ),
+    rule(
+        "hr_bank_account",
+        &["7-10", "17"],
+        &[],
+        &ACCOUNT_OF_SLAVS,
+        |d| !same(d) && rest_11_10(&d[..7]) == 1 && rest_11_10(&d[7..]) == 1,
+    ),
+    // Of the post: two digits, a number, and a check that carries over.
+    rule(
+        "ch_postal_account",
+        &["2-6-1", "2-5-1", "2-4-1", "2-3-1"],
+        &[],
+        &[
+            "postkonto",
+            "postcheck",
+            "pc konto",
+            "pc-konto",
+            "compte postal",
+            "conto postale",
+            "postfinance",
+            "ccp",
+        ],
+        |d| {
+            let carried = [0, 9, 4, 6, 8, 2, 7, 1, 3, 5];
+            let last = d.iter().take(d.len() - 1).fold(0, |carry, digit| {
+                carried[(carry + usize::from(*digit)) % 10]
+            });
+            (10 - last) % 10 == usize::from(d[d.len() - 1])
+        },
+    ),
+    rule(
+        "uz_pinfl",
+        &["14"],
+        &[],
+        &[
+            "pinfl",
+            "jshshir",
+            "jshshr",
+            "\u{43f}\u{438}\u{43d}\u{444}\u{43b}",
+            "\u{436}\u{448}\u{448}\u{438}\u{440}",
+            "uzbek",
+        ],
+        |d| {
+            let born = is_day(number(&d[3..5]), number(&d[1..3]));
+            let sum = weighed(d, &[7, 3, 1, 7, 3, 1, 7, 3, 1, 7, 3, 1, 7]);
+            matches!(d[0], 1..=6) && born && sum % 10 == i32::from(d[13])
+        },
+    ),
+    // Of old: six digits of the bank, and two to eight, before which zeros were left out.
+    rule(
+        "fi_bank_account",
+        &["6-2", "6-3", "6-4", "6-5", "6-6", "6-7", "6-8"],
+        &[],
+        &[
+            "tilinumero",
+            "tilinro",
+            "pankkitili",
+            "finnish bank",
+            "finnish account",
+            "kontonummer",
+        ],
+        |d| {
+            // Those of some banks have the zeros behind the first digit of the second part.
+            let (bank, rest) = d.split_at(6 + usize::from(matches!(d[0], 4 | 5)));
+            let mut all = [0; 14];
+            all[..bank.len()].copy_from_slice(bank);
+            all[14 - rest.len()..].copy_from_slice(rest);
+            luhn(&all)
+        },
+    ),
+    rule(
+        "se_bankgiro",
+        &["3-4", "4-4"],
+        &[],
+        &["bankgiro", "bankgironr", "bg nr", "BG"],
+        |d| !same(d) && luhn(d),
+    ),
+    // The key is made with the number of the bank, which stands elsewhere: whose account it is and its currency are of few.
+    rule(
+        "ru_bank_account",
+        &["20", "5 3 1 4 7", "3 2 3 1 4 7"],
+        &[],
+        &[
+            "\u{440}/\u{441}",
+            "\u{43b}/\u{441}",
+            "\u{441}\u{447}\u{435}\u{442}",
+            "\u{441}\u{447}\u{451}\u{442}",
+            "\u{440}\u{430}\u{441}\u{447}\u{435}\u{442}\u{43d}",
+            "\u{440}\u{430}\u{441}\u{447}\u{451}\u{442}\u{43d}",
+            "raschetny",
+            "russian account",
+            "russian bank",
+        ],
+        |d| {
+            let of_persons = matches!(number(&d[..3]), 405..=408 | 420..=426);
+            of_persons && matches!(number(&d[5..8]), 156 | 398 | 810 | 826 | 840 | 933 | 978)
         },
     ),
     rule(
@@ -69,13 +216,25 @@ pub(super) const FURTHER: &[Rule] = &[
     ),
 ];
 
-/// The numbers of Czech banks: what else stands behind ten digits and a stroke is more often a year.
+/// The numbers of Czech banks, and of those of Slovakia that have others: what else stands behind ten digits and a stroke is more often a year.
 const BANKS: &[u64] = &[
     100, 300, 600, 710, 800, 2010, 2020, 2060, 2070, 2100, 2200, 2220, 2250, 2260, 2275, 2600,
     2700, 3030, 3050, 3060, 3500, 4300, 5500, 5800, 6000, 6200, 6210, 6300, 6700, 6800, 7910, 7950,
     7960, 7970, 7990, 8030, 8040, 8060, 8090, 8150, 8190, 8198, 8199, 8200, 8220, 8230, 8240, 8250,
-    8255, 8265, 8270, 8280, 8291, 8293, 8299,
+    8255, 8265, 8270, 8280, 8291, 8293, 8299, 200, 900, 1100, 1111, 3000, 3100, 5200, 5600, 5900,
+    6500, 7300, 7500, 8020, 8100, 8120, 8130, 8160, 8170, 8180, 8191, 8320, 8330, 8360, 8370, 8410,
+    8420, 8430,
 ];
+
+/// What is left of a number with its check by the rule of ISO 7064 that has 11 and 10: one, if it holds.
+fn rest_11_10(digits: &[u8]) -> i32 {
+    let (check, all) = digits.split_last().unwrap_or((&0, &[]));
+    let left = all.iter().fold(10, |left, digit| {
+        let sum = (left + i32::from(*digit)) % 10;
+        (if sum == 0 { 10 } else { sum }) * 2 % 11
+    });
+    (left + i32::from(*check)) % 10
+}
 
 /// The bank, the branch and the account are checked by a rule that the bank has chosen.
 fn zealandic(d: &[u8]) -> bool {
@@ -113,6 +272,64 @@ mod tests {
 
     /// Numbers made up, with a check digit that holds and with one that does not, and whose they are.
     const NUMBERS: &[(&str, &str, &str)] = &[
+        ("bankgiro: 715-2929", "bankgiro: 715-2928", "se_bankgiro"),
+        (
+            "Bankgironummer: 8515-4367",
+            "Bankgironummer: 8515-4366",
+            "se_bankgiro",
+        ),
+        (
+            "\u{442}\u{440}\u{430}\u{43d}\u{441}\u{430}\u{43a}\u{446}\u{438}\u{441}\u{43a}\u{430} \u{441}\u{43c}\u{435}\u{442}\u{43a}\u{430}: 210937134737591",
+            "smetka: 210937134737592",
+            "mk_bank_account",
+        ),
+        (
+            "transakcijski ra\u{10d}un: 129 362 23371133 63",
+            "transakcijski ra\u{10d}un: 129 362 23371133 64",
+            "ba_bank_account",
+        ),
+        (
+            "transakcijski_racun: 129362-23371133-63",
+            "transakcijski_racun: 129362-23371133-64",
+            "ba_bank_account",
+        ),
+        (
+            "Broj ra\u{10d}una: 2390001-3175002225",
+            "Broj ra\u{10d}una: 2390001-3175002226",
+            "hr_bank_account",
+        ),
+        (
+            "PC-Konto: 87-630956-3",
+            "PC-Konto: 87-630956-4",
+            "ch_postal_account",
+        ),
+        (
+            "tilinumero: 861929-82674592",
+            "tilinumero: 861929-82674593",
+            "fi_bank_account",
+        ),
+        (
+            "\u{10d}\u{ed}slo \u{fa}\u{10d}tu: 123-5054508902/7500",
+            "\u{10d}\u{ed}slo \u{fa}\u{10d}tu: 123-5054508903/7500",
+            "cz_bank_account",
+        ),
+        (
+            "bankovni_ucet: 491312593/0800",
+            "bankovni_ucet: 491312594/0800",
+            "cz_bank_account",
+        ),
+        (
+            "JShShIR: 41908548573802",
+            "JShShIR: 41908548573803",
+            "uz_pinfl",
+        ),
+        ("RIF: V14154171-0", "RIF: V14154171-1", "ve_rif"),
+        ("RUT: 5538147-K", "RUT: 5538148-K", "cl_rut"),
+        (
+            "\u{440}/\u{441}: 40817840861490882610",
+            "\u{440}/\u{441}: 40817999861490882610",
+            "ru_bank_account",
+        ),
         (
             "account number: 12-9762-0600070-561",
             "account number: 12-9762-0600170-561",
@@ -178,6 +395,19 @@ mod tests {
     #[test]
     fn numbers_of_accounts_and_of_further_countries_hold_their_check_digits_beside_a_word() {
         hold_beside_a_word(NUMBERS);
+    }
+
+    #[test]
+    fn a_person_of_belarus_needs_no_word() {
+        assert_eq!(names("4230787K468BI2"), ["by_personal_number"]);
+        for wrong in [
+            "4230787K468BI3",
+            "4231387K468BI2",
+            "4230787K468XX2",
+            "A4230787K468BI2",
+        ] {
+            assert_eq!(names(wrong), [""; 0], "{wrong}");
+        }
     }
 
     #[test]

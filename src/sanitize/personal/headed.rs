@@ -94,9 +94,9 @@ impl Countries {
         span: Range<usize>,
         near: &mut Near,
     ) -> Option<Found> {
-        let near = self.announced_near(text, &span, near);
+        let any = self.announced_near(text, &span, near);
         let at = self.nth_in_letters(name)?;
-        let announced = near.has(at) && self.announced(text, &span).has(at);
+        let announced = any.has(at) && self.announced(text, &span, near).has(at);
         announced.then(|| (span, self.names[at].clone()))
     }
 }

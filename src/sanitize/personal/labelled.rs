@@ -6,7 +6,7 @@
 use super::{
     checks::{is_day, number as value_of},
     letters::{hetu, hong_kong},
-    national::{Countries, Found},
+    national::{Countries, Found, Near},
 };
 
 /// How long a code of Finland is, in bytes.
@@ -16,7 +16,7 @@ const BLANK: usize = 4;
 
 /// The number behind the assignment at `at`. Six digits stand near it, as in all of these numbers: behind most they do not, and
 /// the survey has left them out.
-pub(super) fn behind(text: &[u8], at: usize, countries: &Countries) -> Option<Found> {
+pub(super) fn behind(text: &[u8], at: usize, countries: &Countries, near: &Near) -> Option<Found> {
     let blank = |byte: &&u8| matches!(byte, b' ' | b'"' | b'\'' | b'\\');
     let skipped = text[at + 1..].iter().take(BLANK).take_while(blank).count();
     let start = at + 1 + skipped;
@@ -32,7 +32,7 @@ pub(super) fn behind(text: &[u8], at: usize, countries: &Countries) -> Option<Fo
     let bare = rest.first_chunk().filter(|run| with_a(run))?;
     let span = start..start + bare.len();
     let alone = rest.get(bare.len()).is_none_or(alone);
-    (alone && countries.is_announced_in_letters("hk_id", text, &span))
+    (alone && countries.is_announced_in_letters("hk_id", text, &span, near))
         .then(|| (span, countries.called("hk_id")))
 }
 

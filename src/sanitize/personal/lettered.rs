@@ -8,14 +8,13 @@ use std::ops::Range;
 use super::{
     checks::{is_day, luhn, number as value_of, weighed},
     letters::{
-        belarusian, british, chinese, cif, codice_fiscale, corsican, curp, cypriot, dutch,
-        german_health, german_pension, ghanaian, hetu, hong_kong, irish, is_corsica, mauritian,
-        old_taiwan, portuguese, pupil, rut, singapore, taiwan, venezuelan,
+        belarusian, belarusian_person, british, chinese, cif, codice_fiscale, corsican, curp,
+        cypriot, dutch, german_health, german_pension, ghanaian, hetu, hong_kong, irish,
+        is_corsica, mauritian, old_taiwan, portuguese, pupil, rut, singapore, taiwan, venezuelan,
     },
     named::LETTERED,
-    national::{Countries, Found},
+    national::{Countries, Found, Near},
     number::Row,
-    set::Set,
     table::COUNT,
 };
 
@@ -125,7 +124,7 @@ impl Lettered {
             Self::Seventeen => matches!(after(0), b'X' | b'x'),
             Self::TwoSix => after(0) == b' ' && after(1).is_ascii_uppercase() && after(2) == b' ',
             Self::EightSpaced => after(0) == b' ' && after(3).is_ascii_digit(),
-            Self::EightDashed => before == b'-',
+            Self::EightDashed => before == b'-' || before.is_ascii_uppercase(),
             Self::Ten => matches!(before, b'C' | b'G' | b'P' | b'Q' | b'V'),
             Self::Eleven => before.is_ascii_uppercase() && after(0).is_ascii_uppercase(),
             Self::Twelve => before.is_ascii_uppercase() && after(0) != b'-',
@@ -173,7 +172,7 @@ impl Countries {
         shape: Lettered,
         row: Row,
         span: &Range<usize>,
-        above: Set,
+        near: &Near,
     ) -> Option<Found> {
         let digits = row.digits(text, span.start);
         let digits = &digits[..row.count()];
@@ -195,10 +194,15 @@ impl Countries {
         };
         let told = |name: &str, span: Range<usize>| {
             let at = nth(name);
-            let free = LETTERED[at - COUNT].1.is_empty() || above.has(at);
-            (free || self.announced(text, &span).has(at)).then(|| (span, self.names[at].clone()))
+            let free = LETTERED[at - COUNT].1.is_empty();
+            (free || self.announced(text, &span, near).has(at))
+                .then(|| (span, self.names[at].clone()))
         };
-        let nit = |span: &Range<usize>| self.is_announced("gt_nit", text, span);
+        let told_beside = |name: &str, span: Range<usize>| {
+            let said = self.is_announced(name, text, &span, near);
+            said.then(|| told(name, span)).flatten()
+        };
+        let nit = |span: &Range<usize>| self.is_announced("gt_nit", text, span, near);
         let spanish = |value: u64| b"TRWAGMYFPDXBNJZSQVHLCKE"[(value % 23) as usize];
         match shape {
             Lettered::Eight | Lettered::Dotted => {
@@ -221,7 +225,8 @@ impl Countries {
                         return Some(found);
                     }
                     let chilean = letter == b'K' && rut(digits) == 10;
-                    if chilean && after(0) != b' ' && self.is_announced("cl_rut", text, &span) {
+                    if chilean && after(0) != b' ' && self.is_announced("cl_rut", text, &span, near)
+                    {
                         return told("cl_rut", span);
                     }
                     if letter == b'K' && after(0) != b' ' && ten(digits) && nit(&span) {
@@ -299,6 +304,13 @@ impl Countries {
                 {
                     return Some(found);
                 }
+                if begins(0)
+                    && ends(7)
+                    && let Some(run) = text.get(span.start..span.end + 7)
+                    && belarusian_person(run)
+                {
+                    return told("by_personal_number", span.start..span.end + 7);
+                }
                 if begins(0) && after(0).is_ascii_uppercase() {
                     let second = if after(1).is_ascii_uppercase() {
                         after(1)
@@ -311,6 +323,14 @@ impl Countries {
                     }
                 }
                 let k = joint + 1;
+                if begins(0)
+                    && letter == b'K'
+                    && ends(k)
+                    && rut(digits) == 10
+                    && let Some(found) = told_beside("cl_rut", span.start..span.end + k)
+                {
+                    return Some(found);
+                }
                 if begins(0) && letter == b'K' && ends(k) && ten(digits) {
                     let span = span.start..span.end + k;
                     return nit(&span).then(|| told("gt_nit", span)).flatten();
@@ -321,7 +341,7 @@ impl Countries {
                 {
                     let (name, start) = found;
                     let span = start..span.end;
-                    let said = name != "by_unp" || self.is_announced(name, text, &span);
+                    let said = name != "by_unp" || self.is_announced(name, text, &span, near);
                     if said && let Some(found) = told(name, span) {
                         return Some(found);
                     }
@@ -381,9 +401,9 @@ impl Countries {
                     return told("de_health_insurance", start..span.end);
                 }
             }
-            Lettered::Fives => return self.french_account(text, span),
+            Lettered::Fives => return self.french_account(text, span, near),
             Lettered::FivesTwelve | Lettered::TwentyTwo if ends(0) => {
-                return self.italian_account(text, span);
+                return self.italian_account(text, span, near);
             }
             // `65 170839 J 003`
             Lettered::TwoSix if begins(0) && ends(6) => {
@@ -405,9 +425,10 @@ impl Countries {
                     return told("pt_citizen_card", span.start..span.end + 4);
                 }
             }
-            Lettered::EightDashed if before == b'-' && begins(2) && ends(0) => {
-                let start = span.start.checked_sub(2)?;
-                if venezuelan(text[start], digits) {
+            Lettered::EightDashed if ends(0) => {
+                let dash = usize::from(before == b'-');
+                let start = span.start.checked_sub(1 + dash)?;
+                if begins(1 + dash) && venezuelan(text[start], digits) {
                     return told("ve_rif", start..span.end);
                 }
             }

@@ -356,6 +356,30 @@ pub(super) fn belarusian(letters: [u8; 2], digits: &[u8]) -> bool {
     sum % 11 == i32::from(digits[6])
 }
 
+/// Seven digits with a day, a letter, three digits, two letters and a check: a person in Belarus, with the check of passports.
+pub(super) fn belarusian_person(run: &[u8]) -> bool {
+    let Some([sex, d, e, m, n, y, z, region, a, b, c, first, second, check]) = run.first_chunk()
+    else {
+        return false;
+    };
+    let digits = [sex, d, e, m, n, y, z, a, b, c, check];
+    if !digits.iter().all(|byte| byte.is_ascii_digit()) {
+        return false;
+    }
+    let pair = |tens: &u8, ones: &u8| u64::from((tens - b'0') * 10 + ones - b'0');
+    let value = |byte: &u8| match byte {
+        b'0'..=b'9' => byte - b'0',
+        letter => letter - b'A' + 10,
+    };
+    let citizen = matches!(&[*first, *second], b"PB" | b"BA" | b"BI");
+    if !matches!(sex, b'1'..=b'6') || !b"ABCEHKM".contains(region) || !citizen {
+        return false;
+    }
+    let all: Vec<u8> = run[..13].iter().map(value).collect();
+    let sum = weighed(&all, &[7, 3, 1, 7, 3, 1, 7, 3, 1, 7, 3, 1, 7]);
+    is_day(pair(m, n), pair(d, e)) && sum % 10 == i32::from(check - b'0')
+}
+
 /// A letter that says what kind it is, two zeros, seven digits and a check, of which ten is written as a letter.
 pub(super) fn ghanaian(letter: u8, digits: &[u8], check: u8) -> bool {
     let rest = weighed(digits, &[1, 2, 3, 4, 5, 6, 7, 8, 9]) % 11;

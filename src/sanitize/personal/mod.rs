@@ -22,6 +22,7 @@ mod headed;
 mod iban;
 mod joints;
 mod labelled;
+mod labels;
 mod lettered;
 mod letters;
 mod named;
@@ -32,6 +33,7 @@ mod old_world;
 mod plain;
 mod set;
 mod table;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -164,8 +166,9 @@ fn inspect(text: &str, survey: &Survey, hits: &mut Vec<Hit>) {
         }
     }
     let rows = hits.len();
+    let near = Near::default();
     for at in survey::all_places(&survey.numbered) {
-        if let Some((span, rule)) = labelled::behind(bytes, at, countries) {
+        if let Some((span, rule)) = labelled::behind(bytes, at, countries, &near) {
             hits.push(Hit {
                 span,
                 class: Class::PersonalChecked,
@@ -266,21 +269,21 @@ fn number_in(
     near: &mut Near,
 ) -> Option<Found> {
     if row.is_none_or(|row| row.is_long())
-        && let Some(span) = card_in(text, start)
+        && let Some(span) = card_in(text, start, countries, near)
     {
         return Some((span, CARD.clone()));
     }
     let found = match row {
         Some(row) if row.count() < 26 => countries.number(text, start, row, near)?,
-        _ => countries.polish_account(text, start)?,
+        _ => countries.polish_account(text, start, near)?,
     };
     near.keep(&found, countries);
     Some(found)
 }
 
 /// The card in a row of many digits.
-fn card_in(text: &[u8], start: usize) -> Option<Range<usize>> {
+fn card_in(text: &[u8], start: usize, countries: &Countries, near: &Near) -> Option<Range<usize>> {
     let number = Number::at(text, start);
     looked(number.span.len());
-    card::within(text, &number)
+    card::within(text, &number, countries, near)
 }

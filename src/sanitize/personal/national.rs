@@ -7,6 +7,7 @@
 //! the United States and Britain.
 
 use std::{
+    cell::RefCell,
     ops::Range,
     sync::{Arc, LazyLock},
 };
@@ -14,11 +15,13 @@ use std::{
 use super::{
     checks::same,
     columns::beneath,
+    labels,
     lettered::Lettered,
     named::LETTERED,
     number::{Row, Shape, ends_alone, stands_alone},
     set::Set,
     table,
+    tables::Tables,
     words::Words,
 };
 use crate::sanitize::placeholder::is_placeholder;
@@ -69,6 +72,8 @@ pub(super) struct Near {
     last: Option<usize>,
     /// Where the last number stands that was told, and whose it is.
     told: Option<(Range<usize>, usize)>,
+    /// The table in which numbers stand.
+    tables: RefCell<Tables>,
 }
 
 impl Near {
@@ -172,9 +177,15 @@ impl Countries {
     }
 
     /// Whether a word of this rule of digits stands near.
-    pub(super) fn is_announced(&self, name: &str, text: &[u8], span: &Range<usize>) -> bool {
+    pub(super) fn is_announced(
+        &self,
+        name: &str,
+        text: &[u8],
+        span: &Range<usize>,
+        near: &Near,
+    ) -> bool {
         let at = self.names.iter().position(|known| known.as_ref() == name);
-        at.is_some_and(|at| self.announced(text, span).has(at))
+        at.is_some_and(|at| self.announced(text, span, near).has(at))
     }
 
     /// Whether a word of this rule of letters and digits stands near.
@@ -183,9 +194,10 @@ impl Countries {
         name: &str,
         text: &[u8],
         span: &Range<usize>,
+        near: &Near,
     ) -> bool {
         let at = self.nth_in_letters(name);
-        at.is_some_and(|at| self.announced(text, span).has(at))
+        at.is_some_and(|at| self.announced(text, span, near).has(at))
     }
 
     /// The number of this rule of letters and digits.
@@ -214,7 +226,7 @@ impl Countries {
         let span = start..start + row.length();
         if let Some(lettered) = known.lettered
             && lettered.is_beside(text, &span)
-            && let Some(found) = self.lettered(text, lettered, row, &span, near.above(text, start))
+            && let Some(found) = self.lettered(text, lettered, row, &span, near)
         {
             return Some(found);
         }
@@ -225,15 +237,22 @@ impl Countries {
         if stands_alone(text, &span) {
             return self.held(text, known, row, span, near);
         }
-        self.joined(text, known, row, span)
+        self.joined(text, known, row, span, near)
     }
 
     /// The number of digits only that stands here behind the letters of its country, or as a part of a path whose part before it
     /// says what it is.
     #[inline(never)]
-    fn joined(&self, text: &[u8], known: &Known, row: Row, span: Range<usize>) -> Option<Found> {
+    fn joined(
+        &self,
+        text: &[u8],
+        known: &Known,
+        row: Row,
+        span: Range<usize>,
+        near: &Near,
+    ) -> Option<Found> {
         let (country, announced) = if let Some(country) = country_before(text, &span) {
-            (Some(country), self.announced(text, &span))
+            (Some(country), self.announced(text, &span, near))
         } else {
             (None, self.said(text, part_before(text, &span)?))
         };
@@ -257,8 +276,7 @@ impl Countries {
         span: Range<usize>,
         near: &mut Near,
     ) -> Option<Found> {
-        let above = near.above(text, span.start);
-        let announced = self.announced_near(text, &span, near) | above;
+        let announced = self.announced_near(text, &span, near);
         let rules = known.free | known.worded & announced;
         if rules.is_empty() {
             return None;
@@ -275,7 +293,7 @@ impl Countries {
             if !(table::nth(at).holds)(digits) {
                 continue;
             }
-            let announced = announced.get_or_insert_with(|| self.announced(text, &span) | above);
+            let announced = announced.get_or_insert_with(|| self.announced(text, &span, near));
             if announced.has(at) {
                 return Some((span, self.names[at].clone()));
             }
@@ -283,14 +301,42 @@ impl Countries {
                 alone = Some(at);
             }
         }
-        let at = alone.filter(|_| !is_of_device(text, &span))?;
+        let at = alone.filter(|_| {
+            !is_of_device(text, &span) && !self.is_headed_otherwise(text, &span, near)
+        })?;
         Some((span, self.names[at].clone()))
     }
 
-    /// One bit for each rule whose word stands near.
-    pub(super) fn announced(&self, text: &[u8], span: &Range<usize>) -> Set {
+    /// One bit for each rule whose word stands near, or at the head of the column, or whose number is right above.
+    pub(super) fn announced(&self, text: &[u8], span: &Range<usize>, near: &Near) -> Set {
         let reach = reach(text, span);
-        self.said(text, reach.start..span.start) | self.said(text, span.end..reach.end)
+        let said = self.said(text, reach.start..span.start) | self.said(text, span.end..reach.end);
+        said | near.above(text, span.start) | self.headed_by(text, span, near)
+    }
+
+    /// One bit for each rule that the name of the column announces.
+    fn headed_by(&self, text: &[u8], span: &Range<usize>, near: &Near) -> Set {
+        let mut tables = near.tables.borrow_mut();
+        let heading = tables.heading(text, span, |name| self.said(text, name));
+        heading.map_or(Set::NONE, |heading| heading.announced)
+    }
+
+    /// Whether the column has the name of something that is counted, ordered or sent.
+    fn is_headed_otherwise(&self, text: &[u8], span: &Range<usize>, near: &Near) -> bool {
+        self.heading(text, span, near)
+            .is_some_and(|name| labels::is_other(&text[name]))
+    }
+
+    /// Where the name of the column stands.
+    pub(super) fn heading(
+        &self,
+        text: &[u8],
+        span: &Range<usize>,
+        near: &Near,
+    ) -> Option<Range<usize>> {
+        let mut tables = near.tables.borrow_mut();
+        let heading = tables.heading(text, span, |name| self.said(text, name))?;
+        Some(heading.place.clone())
     }
 
     /// One bit at least for each rule that a look around this number would find announced: all of them where the numbers before
@@ -306,7 +352,9 @@ impl Countries {
             near.stretch = reach.start..(reach.end + STRETCH).min(text.len());
             near.announced = self.said(text, near.stretch.clone());
         }
-        near.announced
+        let tables = near.tables.get_mut();
+        let any = tables.any(text, span.start, |name| self.said(text, name));
+        near.announced | near.above(text, span.start) | any
     }
 
     /// One bit for each rule of which a word stands in a piece of a text. Whether it is a word of its own is told by what stands

@@ -22,6 +22,9 @@ pub(super) const OLD_WORLD: &[Rule] = &[
             "afiliaci\u{f3}n",
             "nss",
             "num ss",
+            "seg. social",
+            "seg social",
+            "n\u{ba} ss",
         ],
         |d| {
             let (province, serial) = (number(&d[..2]), number(&d[2..10]));
@@ -181,7 +184,7 @@ pub(super) const OLD_WORLD: &[Rule] = &[
     ),
     rule(
         "za_tax_number",
-        &["10", "4/3/2/1", "3/3/3/1", "4/3/3"],
+        &["10", "4/3/2/1", "3/3/3/1", "4/3/3", "3 4 3", "3/3/4"],
         &[],
         &[
             "sars tax",
@@ -191,6 +194,9 @@ pub(super) const OLD_WORLD: &[Rule] = &[
             "income tax n",
             "income tax reference",
             "south african tax",
+            "income tax ref",
+            "incometaxref",
+            "sars_",
         ],
         |d| matches!(d[0], 0..=3 | 9) && luhn(d),
     ),
@@ -220,6 +226,8 @@ pub(super) const OLD_WORLD: &[Rule] = &[
             "identifica\u{e7}\u{e3}o tribut\u{e1}ria",
             "mozambi",
             "n\u{fa}mero \u{fa}nico de ident",
+            "nuit trabalhador",
+            "nuit_",
         ],
         |d| {
             let rest = weighed(d, &[8, 9, 4, 5, 6, 7, 8, 9]) % 11;

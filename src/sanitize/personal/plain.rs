@@ -11,7 +11,6 @@ use super::{
     named::LETTERED,
     national::Near,
     number::{Row, ends_alone, stands_alone},
-    set::Set,
     table,
 };
 
@@ -83,7 +82,8 @@ fn plain(text: &[u8], start: usize) -> (Told, usize) {
     for lettered in Lettered::ALL {
         if lettered.shape() == shape
             && let Some(row) = Row::at(text, start)
-            && let Some((span, name)) = COUNTRIES.lettered(text, lettered, row, &span, Set::NONE)
+            && let Some((span, name)) =
+                COUNTRIES.lettered(text, lettered, row, &span, &Near::default())
         {
             return (Some((span, name.to_string())), end);
         }

@@ -103,7 +103,7 @@ pub(super) const WORLD: &[Rule] = &[
         "au_medicare",
         &["10", "4 5 1", "11", "4 5 1 1", "4-5-1"],
         &[],
-        &["medicare"],
+        &["medicare", "aushic"],
         |d| {
             (2..=6).contains(&d[0]) && weighed(d, &[1, 3, 7, 9, 1, 3, 7, 9]) % 10 == i32::from(d[8])
         },
@@ -199,6 +199,10 @@ pub(super) const WORLD: &[Rule] = &[
             "\u{5ea}\u{5e2}\u{5d5}\u{5d3}\u{5ea}",
             "\u{5d6}\u{5d4}\u{5d5}\u{5ea}",
             "mispar zehut",
+            "id number il",
+            "idnumberil",
+            "il id",
+            "t.z.",
         ],
         |d| !same(d) && luhn(d),
     ),
@@ -219,6 +223,9 @@ pub(super) const WORLD: &[Rule] = &[
             "id_number",
             "national id",
             "id nommer",
+            "id no",
+            "identity no",
+            "identiteitsn",
         ],
         |d| luhn(d) && is_day(number(&d[2..4]), number(&d[4..6])) && d[10] < 3,
     ),
@@ -281,7 +288,16 @@ pub(super) const WORLD: &[Rule] = &[
     ),
     rule(
         "co_nit",
-        &["9-1", "3.3.3-1", "10", "1.3.3.3-1", "10-1", "11"],
+        &[
+            "9-1",
+            "3.3.3-1",
+            "10",
+            "1.3.3.3-1",
+            "10-1",
+            "11",
+            "8-1",
+            "2.3.3-1",
+        ],
         &[],
         &["nit", "colombia", "identificaci\u{f3}n tributaria"],
         |d| {
@@ -304,7 +320,7 @@ pub(super) const WORLD: &[Rule] = &[
         "ec_cedula",
         &["10", "9-1"],
         &[],
-        &["cedula", "c\u{e9}dula", "ecuador", "ci", "c.i."],
+        &["cedula", "c\u{e9}dula", "ecuador", "ci", "c.i.", "c.c."],
         |d| matches!(number(&d[..2]), 1..=24 | 30) && d[2] < 7 && luhn(d),
     ),
     rule(
@@ -363,6 +379,7 @@ pub(super) const WORLD: &[Rule] = &[
             "\u{e40}\u{e25}\u{e02}",
             "national id",
             "citizen",
+            "id card",
         ],
         |d| {
             d[0] > 0
@@ -382,6 +399,7 @@ pub(super) const WORLD: &[Rule] = &[
             "\u{438}\u{434}\u{435}\u{43d}\u{442}\u{438}\u{444}\u{438}\u{43a}\u{430}\u{446}\u{438}\u{43e}\u{43d}\u{43d}\u{44b}\u{439} \u{43d}\u{43e}\u{43c}\u{435}\u{440}",
             "\u{418}\u{418}\u{41d}",
             "\u{436}\u{441}\u{43d}",
+            "zhsn",
         ],
         |d| {
             let first = weighed(d, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]) % 11;
@@ -429,6 +447,10 @@ pub(super) const WORLD: &[Rule] = &[
             "iranian",
             "\u{6a9}\u{62f} \u{645}\u{644}\u{6cc}",
             "\u{6a9}\u{62f}\u{645}\u{644}\u{6cc}",
+            "national code",
+            "\u{643}\u{62f} \u{645}\u{644}\u{649}",
+            "\u{6a9}\u{62f} \u{645}\u{644}\u{6cc}",
+            "\u{643}\u{62f} \u{645}\u{644}\u{64a}",
         ],
         |d| {
             let rest = weighed(d, &[10, 9, 8, 7, 6, 5, 4, 3, 2]) % 11;
@@ -528,7 +550,7 @@ pub(super) const WORLD: &[Rule] = &[
         "ca_health_number",
         &["10", "4 3 3", "4-3-3"],
         &[],
-        &["phn", "personal health"],
+        &["phn", "personal health", "patient healthcare"],
         |d| {
             let sum: i32 = d[1..9]
                 .iter()

@@ -1,0 +1,161 @@
+//! Rows, and the cells in them.
+//!
+//! Guarantees: a line is looked at no farther than [`ROW`]. Deliberately absent: what is a table.
+
+use std::ops::Range;
+
+use super::ROW;
+use crate::sanitize::work::looked;
+
+/// What parts the columns of a line.
+pub(super) const JOINTS: [&[u8]; 5] = [b",", b";", b"\t", b"|", "\u{2502}".as_bytes()];
+
+/// Whether it parts columns by itself.
+pub(in super::super) const fn is_joint(byte: u8) -> bool {
+    matches!(byte, b',' | b';' | b'\t' | b'|')
+}
+
+/// Whether it may stand around what is in a column.
+pub(in super::super) const fn is_outside(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\r' | b'"' | b'\'' | b'\\' | b'`')
+}
+
+/// Where the row of a bracket of this kind begins in which a place is.
+pub(super) fn row(text: &[u8], start: usize, open: u8) -> Option<usize> {
+    let close = if open == b'(' { b')' } else { b']' };
+    let from = start.saturating_sub(ROW);
+    let at = memchr::memrchr2(open, close, &text[from..start])?;
+    (text[from + at] == open).then_some(from + at + 1)
+}
+
+pub(super) fn row_of_html(text: &[u8], start: usize) -> Option<usize> {
+    let from = start.saturating_sub(ROW);
+    memchr::memmem::rfind(&text[from..start], b"<tr").map(|at| from + at)
+}
+
+/// The cells of a row of HTML.
+pub(super) fn cells_of_html(text: &[u8], row: Range<usize>) -> Vec<Range<usize>> {
+    let mut cells = Vec::new();
+    let mut at = row.start;
+    looked(row.len());
+    while let Some(next) = memchr::memmem::find(&text[at..row.end], b"<t") {
+        let start = at + next + 2;
+        at = start;
+        if matches!(text.get(start), Some(b'd' | b'h')) && text.get(start + 1) != Some(&b'e') {
+            let end = memchr::memmem::find(&text[start..row.end], b"</");
+            at = end.map_or(row.end, |end| start + end);
+            cells.push(start + 1..at);
+        }
+    }
+    cells
+}
+
+/// The cells of a row, some of them in quotes, in which nothing parts them.
+pub(super) fn cells(text: &[u8], row: Range<usize>, by: &[u8]) -> Vec<Range<usize>> {
+    let mut cells = Vec::new();
+    let (mut start, mut quote) = (row.start, None);
+    looked(row.len());
+    for (at, byte) in text[row.clone()].iter().enumerate() {
+        let at = row.start + at;
+        match (quote, *byte) {
+            (None, byte) if byte == by[0] && text[at..].starts_with(by) => {
+                cells.push(start..at);
+                start = at + by.len();
+            }
+            // A quote begins a cell, or it is an apostrophe; a sign stands before lines of differences.
+            (None, byte @ (b'"' | b'\''))
+                if text[start..at]
+                    .iter()
+                    .all(|byte| is_outside(byte) || *byte == b'+') =>
+            {
+                quote = Some(byte);
+            }
+            (Some(open), byte) if open == byte => quote = None,
+            _ => {}
+        }
+    }
+    cells.push(start..row.end);
+    cells
+}
+
+/// The first of the lines above this one that are as they must be, of which none begins before `from`.
+pub(super) fn top(
+    text: &[u8],
+    start: usize,
+    from: usize,
+    mut is: impl FnMut(&[u8]) -> bool,
+) -> usize {
+    let mut top = start;
+    while top > from {
+        let Some(start) = line_start(text, top - 1) else {
+            break;
+        };
+        let above = &text[start..top - 1];
+        looked(above.len());
+        if start < from || !is(above) {
+            break;
+        }
+        top = start;
+    }
+    top
+}
+
+/// Where the line begins that a place is in, unless it is long.
+pub(super) fn line_start(text: &[u8], at: usize) -> Option<usize> {
+    let from = at.saturating_sub(ROW);
+    match memchr::memrchr(b'\n', &text[from..at]) {
+        Some(feed) => Some(from + feed + 1),
+        None => (from == 0).then_some(0),
+    }
+}
+
+/// Where the line ends that a place is in, or as far as it is looked at.
+pub(super) fn line_end(text: &[u8], at: usize) -> usize {
+    let at = at.min(text.len());
+    let to = (at + ROW).min(text.len());
+    memchr::memchr(b'\n', &text[at..to]).map_or(to, |feed| at + feed)
+}
+
+/// The cell around a number in a line of columns: to the left as far as one blank stands between.
+pub(super) fn cell(text: &[u8], span: &Range<usize>) -> Range<usize> {
+    let before = &text[span.start.saturating_sub(64)..span.start];
+    let start = before
+        .iter()
+        .enumerate()
+        .rev()
+        .take_while(|(at, byte)| {
+            !matches!(byte, b'\n' | b'\t') && (**byte != b' ' || *at > 0 && before[*at - 1] != b' ')
+        })
+        .count();
+    span.start - start..span.end
+}
+
+/// Where something stands in its line, in characters.
+pub(super) fn columns_of(text: &[u8], place: Range<usize>) -> Option<Range<usize>> {
+    let line = line_start(text, place.start)?;
+    let count = |bytes: &[u8]| bytes.iter().filter(|byte| **byte & 0xC0 != 0x80).count();
+    let start = count(&text[line..place.start]);
+    Some(start..start + count(&text[place]))
+}
+
+/// Whether a line is there to be seen only: `|---|:-:|`, `----+----`, and the same in lines of boxes.
+pub(super) fn is_ruler(line: &[u8]) -> bool {
+    let drawn = line.starts_with(b"\xE2\x94") || line.starts_with(b"\xE2\x95");
+    line.len() > 2
+        && line.iter().all(|byte| match byte {
+            b'-' | b'=' | b'+' | b'|' | b':' | b' ' | b'\r' | b'\t' => true,
+            _ => drawn && !byte.is_ascii(),
+        })
+}
+
+/// Whether a line may be the names of columns: not with many digits in a row, nor if it leads to what follows.
+pub(super) fn is_heading(line: &[u8]) -> bool {
+    let letters = line
+        .iter()
+        .any(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii());
+    letters
+        && !line.trim_ascii_end().ends_with(b":")
+        && !line
+            .windows(4)
+            .any(|four| four.iter().all(u8::is_ascii_digit))
+}

@@ -1,0 +1,293 @@
+//! Tables: the name of the column in which a number stands, which may be far above it.
+//!
+//! Lines whose cells are parted by commas, semicolons, tabs or bars, lines whose columns stand one below the other, rows of HTML,
+//! rows of values in SQL, and lists of lists in JSON.
+//!
+//! Guarantees: linear in the text, since rows are gone through once for each table, and no table is looked for in what was gone
+//! through; nothing is looked for before a number asks. Deliberately absent: cells that reach over more than one column.
+
+mod cells;
+mod heads;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use cells::{
+    JOINTS, cell, cells, cells_of_html, columns_of, is_ruler, line_end, line_start, row,
+    row_of_html,
+};
+pub(super) use cells::{is_joint, is_outside};
+use heads::{bracketed, fixed, html, parted};
+
+use super::set::Set;
+use crate::sanitize::work::looked;
+
+/// The longest line or row that is looked at, in bytes.
+const ROW: usize = 4096;
+/// How far before a number what it stands in is looked for, in bytes.
+const NEAR: usize = 512;
+/// The most columns that are told apart.
+const COLUMNS: usize = 256;
+
+/// What the column of a number is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Heading {
+    /// Where the name stands in the text.
+    pub(super) place: Range<usize>,
+    /// The rules that the name announces.
+    pub(super) announced: Set,
+}
+
+/// The table that a number was asked about last.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    table: Option<Table>,
+    /// How far the text was gone through.
+    searched: usize,
+}
+
+#[derive(Debug)]
+struct Table {
+    kind: Kind,
+    /// From the first row to the end of the last one that is known to be part of it.
+    rows: Range<usize>,
+    /// The names of the columns; none, where nothing is known of them.
+    columns: Vec<Heading>,
+    /// What any of them announces.
+    any: Set,
+}
+
+/// What parts the columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// One of [`JOINTS`], in lines.
+    Parted(&'static [u8]),
+    /// Where they stand in a line.
+    Fixed,
+    Html,
+    /// Commas, between brackets of this kind.
+    Bracketed(u8),
+}
+
+impl Tables {
+    /// What the columns of the table announce in which a number stands: no rule else is announced by a name of its own column.
+    pub(super) fn any(
+        &mut self,
+        text: &[u8],
+        start: usize,
+        said: impl Fn(Range<usize>) -> Set,
+    ) -> Set {
+        let table = self.at(text, start, said);
+        table.map_or(Set::NONE, |table| table.any)
+    }
+
+    /// What the column of a number is called.
+    pub(super) fn heading(
+        &mut self,
+        text: &[u8],
+        span: &Range<usize>,
+        said: impl Fn(Range<usize>) -> Set,
+    ) -> Option<&Heading> {
+        let table = self.at(text, span.start, said)?;
+        table.column(text, span)
+    }
+
+    /// The table in which something stands that begins at `start`.
+    fn at(
+        &mut self,
+        text: &[u8],
+        start: usize,
+        said: impl Fn(Range<usize>) -> Set,
+    ) -> Option<&Table> {
+        let within = |table: &mut Table| table.reaches(text, start);
+        if !self.table.as_mut().is_some_and(within) {
+            let gone = self.table.take().map_or(0, |table| table.rows.end);
+            self.searched = self.searched.max(gone.min(start));
+            let kind = kind(text, start)?;
+            let mut table = Table::of(kind, text, start, self.searched);
+            for column in &mut table.columns {
+                column.announced = said(column.place.clone());
+                table.any |= column.announced;
+            }
+            self.table = Some(table);
+        }
+        self.table.as_ref()
+    }
+}
+
+impl Table {
+    /// The table of this kind around a place, but for what stands before `from`.
+    fn of(kind: Kind, text: &[u8], start: usize, from: usize) -> Self {
+        let (names, rows) = match kind {
+            Kind::Parted(by) => parted(text, start, from, by),
+            Kind::Fixed => fixed(text, start, from),
+            Kind::Html => html(text, start, from),
+            Kind::Bracketed(open) => bracketed(text, start, from, open),
+        }
+        .unwrap_or_default();
+        let columns = names.into_iter().map(|place| Heading {
+            place,
+            announced: Set::NONE,
+        });
+        let rows = match rows.is_empty() {
+            // The rest of the line is of no table either.
+            true => start..line_end(text, start),
+            false => rows,
+        };
+        Self {
+            kind,
+            rows,
+            columns: columns.take(COLUMNS).collect(),
+            any: Set::NONE,
+        }
+    }
+
+    /// Whether a place is in one of its rows, which are followed so far.
+    fn reaches(&mut self, text: &[u8], start: usize) -> bool {
+        if start < self.rows.end {
+            return start >= self.rows.start;
+        }
+        // Where nothing is known of the columns, their names may yet come.
+        if self.columns.is_empty() {
+            return false;
+        }
+        if matches!(self.kind, Kind::Parted(_) | Kind::Fixed) {
+            while self.rows.end < start {
+                let next = self.rows.end + 1..line_end(text, self.rows.end + 1);
+                looked(next.len());
+                if !self.kind.goes_on(&text[next.clone()]) {
+                    return false;
+                }
+                self.rows.end = next.end;
+            }
+            return true;
+        }
+        let between = &text[self.rows.end..start];
+        looked(between.len());
+        let ends: &[&[u8]] = match self.kind {
+            Kind::Html => &[b"</table"],
+            Kind::Bracketed(b'(') => &[b"VALUES", b"values"],
+            Kind::Parted(_) | Kind::Fixed | Kind::Bracketed(_) => &[b"]]", b"{"],
+        };
+        let over = |end: &&[u8]| memchr::memmem::find(between, end).is_some();
+        let row = match self.kind {
+            Kind::Bracketed(open) => row(text, start, open).is_some(),
+            Kind::Parted(_) | Kind::Fixed | Kind::Html => true,
+        };
+        if !row || ends.iter().any(over) {
+            return false;
+        }
+        self.rows.end = start;
+        true
+    }
+
+    /// The name of the column in which a number stands.
+    fn column(&self, text: &[u8], span: &Range<usize>) -> Option<&Heading> {
+        if self.columns.is_empty() {
+            return None;
+        }
+        let nth = match self.kind {
+            Kind::Parted(by) => {
+                let line = line_start(text, span.start)?;
+                cells(text, line..span.start, by).len() - 1
+            }
+            Kind::Fixed => {
+                let here = columns_of(text, cell(text, span))?;
+                let overlaps = |heading: &&Heading| {
+                    columns_of(text, heading.place.clone())
+                        .is_some_and(|there| there.start < here.end && here.start < there.end)
+                };
+                return self.columns.iter().find(overlaps);
+            }
+            Kind::Html => {
+                let row = row_of_html(text, span.start)?;
+                cells_of_html(text, row..span.start).len().checked_sub(1)?
+            }
+            Kind::Bracketed(open) => {
+                let row = row(text, span.start, open)?;
+                cells(text, row..span.start, b",").len() - 1
+            }
+        };
+        self.columns.get(nth)
+    }
+}
+
+impl Kind {
+    /// Whether a line may be one of such a table.
+    fn goes_on(self, line: &[u8]) -> bool {
+        match self {
+            Self::Parted(by) => memchr::memmem::find(line, by).is_some() || is_ruler(line),
+            Self::Fixed | Self::Html | Self::Bracketed(_) => {
+                line.iter().any(|byte| !byte.is_ascii_whitespace())
+            }
+        }
+    }
+}
+
+/// In what kind of table a number that begins here may stand.
+fn kind(text: &[u8], start: usize) -> Option<Kind> {
+    let before = &text[start.saturating_sub(NEAR)..start];
+    // Letters of the number may go before its digits.
+    let prefix = before.iter().rev().take(4);
+    let prefix = prefix.take_while(|byte| byte.is_ascii_alphabetic() || **byte == b'-');
+    let before = &before[..before.len() - prefix.count()];
+    let feed = memchr::memrchr(b'\n', before);
+    let line = &before[feed.map_or(0, |at| at + 1)..];
+    let end = line.iter().rposition(|byte| !is_outside(byte));
+    let rest = &line[..end.map_or(0, |at| at + 1)];
+    let blank = line.is_empty() || line.ends_with(b"  ");
+    match rest.last() {
+        Some(b'>') => {
+            let tag = memchr::memrchr(b'<', rest).map(|at| &rest[at..]);
+            return tag
+                .filter(|tag| tag.starts_with(b"<td"))
+                .map(|_| Kind::Html);
+        }
+        Some(b',' | b'(' | b'[') => {
+            let till = before.len() - (line.len() - rest.len());
+            if let Some(open) = bracket(&before[..till], feed.unwrap_or(0)) {
+                return Some(Kind::Bracketed(open));
+            }
+        }
+        // Where a value stands alone in its line it may be one of a list.
+        None if line.ends_with(b"\"") && feed.is_some() => {
+            return bracket(before[..before.len() - 1].trim_ascii_end(), 0).map(Kind::Bracketed);
+        }
+        _ => {}
+    }
+    let parts = |is: &dyn Fn(&[u8]) -> bool| JOINTS.into_iter().find(|joint| is(joint));
+    if let Some(by) = parts(&|joint| rest.ends_with(joint)) {
+        return Some(Kind::Parted(by));
+    }
+    // The first column is told by what is behind it.
+    if rest.is_empty() || rest == b"+" {
+        let after = &text[start..(start + 64).min(text.len())];
+        let number =
+            |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'/');
+        let after = &after[after.iter().take_while(number).count()..];
+        let next = &after[after.iter().take_while(|byte| is_outside(byte)).count()..];
+        if let Some(by) = parts(&|joint| next.starts_with(joint)) {
+            return Some(Kind::Parted(by));
+        }
+        // A line of prose may begin with a number, too.
+        let column = matches!(after, [] | [b'\n' | b'\r', ..] | [b' ', b' ', ..]);
+        return (blank && column).then_some(Kind::Fixed);
+    }
+    blank.then_some(Kind::Fixed)
+}
+
+/// The bracket that a row of values stands in which goes on so, if it begins at `from` or behind.
+fn bracket(before: &[u8], from: usize) -> Option<u8> {
+    let is = |byte: &u8| matches!(byte, b'(' | b'[' | b'{' | b')' | b']' | b'}');
+    let at = from + before[from..].iter().rposition(is)?;
+    looked(before.len() - at);
+    let rest = before[..at].trim_ascii_end();
+    let values = || rest.len() >= 6 && rest[rest.len() - 6..].eq_ignore_ascii_case(b"values");
+    let row = match before[at] {
+        b'(' => rest.ends_with(b",") || values(),
+        b'[' => rest.ends_with(b",") || rest.ends_with(b"["),
+        _ => false,
+    };
+    row.then_some(before[at])
+}

@@ -1,0 +1,126 @@
+//! Tables of every kind, and what stands around them.
+
+use super::super::tests::names;
+
+/// More than any look around a number reaches.
+const LONG: &str =
+    "Maria de los Angeles Fernandez de la Torre y Montenegro, Calle Mayor de Alcala de Henares";
+
+/// Tables with three numbers below each other, of which only the head of the column says what they are.
+fn tables() -> Vec<String> {
+    let rows = |row: &str| {
+        let numbers = ["1234563218", "1060000062", "5260001246"];
+        numbers.map(|number| row.replace("{n}", number)).concat()
+    };
+    [
+        ("id,nip,note\n", "7,{n},\"{long}\"\n", ""),
+        ("note;nip\n", "{long};\"{n}\"\n", ""),
+        ("NIP\tnote\tx\n", "{n}\t{long}\t\n", ""),
+        ("A list, as of today:\nnote,nip\n", "\"{long}\",{n}\n", ""),
+        (
+            "| # | NIP | note |\n|---|:-:|---|\n",
+            "| 7 | {n} | {long} |\n",
+            "",
+        ),
+        (
+            " note | nip\n------+-----\n",
+            " {long} | {n}\n",
+            "(3 rows)\n",
+        ),
+        (
+            "--- a/x\n+++ b/x\n@@ -1,2 +1,3 @@\n note,nip\n",
+            "+'{long}',{n}\n",
+            "",
+        ),
+        (
+            "COPY x (id, nip, note) FROM stdin;\n",
+            "7\t{n}\t{long}\n",
+            "\\.\n",
+        ),
+        ("NIP         NOTE\n----------------\n", "{n}  {long}\n", ""),
+        (
+            "ID      Osoba       NIP          Uwaga\n",
+            "7       Ja\u{17c}d\u{17c}ewska  {n}   {long}\n",
+            "",
+        ),
+        (
+            "<table><tr><th>note</th><th>NIP</th></tr>\n",
+            "<tr><td>{long}</td><td class=\"x\">{n}</td></tr>\n",
+            "</table>",
+        ),
+        (
+            "INSERT INTO people (note, `nip`) VALUES\n",
+            "  ('{long}', '{n}'),\n",
+            "  ('', '');\n",
+        ),
+        ("[[\"note\", \"NIP\"], ", "[\"{long}\", \"{n}\"], ", "[]]"),
+        (
+            "{\"columns\": [\"note\", \"NIP\"], \"rows\": [[\"a\", \"1111111\"], ",
+            "[\"{long}\", \"{n}\"], ",
+            "[]]}",
+        ),
+    ]
+    .map(|(head, row, foot)| [head, &rows(&row.replace("{long}", LONG)), foot].concat())
+    .into()
+}
+
+#[test]
+fn the_head_of_a_column_says_what_its_numbers_are() {
+    for table in tables() {
+        assert_eq!(names(&table), ["pl_nip"; 3], "{table}");
+        let other = table.replace("nip", "qty").replace("NIP", "QTY");
+        assert_eq!(names(&other), [""; 0], "{other}");
+    }
+}
+
+#[test]
+fn what_follows_a_table_is_none_of_its_rows() {
+    for table in tables() {
+        for next in ["\n\n{n}", "\n\nid,qty\n7,{n}", "\n{n} is none of them"] {
+            let text = table.clone() + &next.replace("{n}", "7811767696");
+            assert_eq!(names(&text).len(), 3, "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_table_may_come_behind_another_or_behind_lines_of_text() {
+    for two in tables().windows(2) {
+        let text = two.join("\n\n");
+        assert_eq!(names(&text).len(), 6, "{text}");
+    }
+    let all = tables().join("\n\n");
+    assert_eq!(names(&all).len(), 3 * tables().len());
+    let text = format!("1234567, 89012345, and more\n\n{all}");
+    assert_eq!(names(&text).len(), 3 * tables().len());
+}
+
+#[test]
+fn a_card_is_none_where_a_program_calls_it_something_else() {
+    let card = "4929123456789015";
+    for text in [
+        "{n}",
+        "card_number={n}",
+        "\"pan\": \"{n}\"",
+        "\"text\": \"{n}\"",
+        "Paid with: {n}",
+        "<td>{n}</td>",
+        "id,card\n7,{n}\n",
+    ] {
+        let text = text.replace("{n}", card);
+        assert_eq!(names(&text), ["payment_card"], "{text}");
+    }
+    for text in [
+        "frame={n}",
+        "\"requestId\": \"{n}\", \"card\": null",
+        "job_id {n} queued",
+        "Order number: {n}",
+        "X-Campaign: {n}",
+        "<frame>{n}</frame>",
+        "id,order_no,card\n7,{n},none\n",
+    ] {
+        let text = text.replace("{n}", card);
+        assert_eq!(names(&text), [""; 0], "{text}");
+    }
+    assert_eq!(names("frame=4929 1234 5678 9015"), ["payment_card"]);
+}
