@@ -27,8 +27,8 @@ pub(super) fn beneath(text: &[u8], above: &Range<usize>, start: usize) -> bool {
     if between.len() > FAR {
         return false;
     }
-    // Tables end with an empty line.
-    if memchr::memmem::find(between, b"\n\n").is_some() {
+    // Tables end with an empty line, and lists with a bracket.
+    if memchr::memmem::find(between, b"\n\n").is_some() || between.contains(&b']') {
         return false;
     }
     let Some(feed) = memchr::memrchr(b'\n', between) else {

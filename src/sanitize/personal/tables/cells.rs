@@ -66,7 +66,7 @@ pub(super) fn cells(text: &[u8], row: Range<usize>, by: &[u8]) -> Vec<Range<usiz
             (None, byte @ (b'"' | b'\''))
                 if text[start..at]
                     .iter()
-                    .all(|byte| is_outside(byte) || *byte == b'+') =>
+                    .all(|byte| is_outside(byte) || matches!(byte, b'+' | b'\n')) =>
             {
                 quote = Some(byte);
             }

@@ -69,7 +69,7 @@ fn above_a_gap(text: &[u8], top: usize, from: usize, by: &[u8]) -> Option<Vec<Ra
 }
 
 /// The lines around a place up to one that is empty, and the one above a ruler or the first of them.
-pub(super) fn fixed(text: &[u8], start: usize, from: usize) -> Found {
+pub(super) fn fixed(text: &[u8], start: usize, from: usize, kind: &mut Kind) -> Found {
     let own = line_start(text, start)?..line_end(text, start);
     let mut ruler = false;
     let mut top = top(text, own.start, from, |line| {
@@ -87,6 +87,7 @@ pub(super) fn fixed(text: &[u8], start: usize, from: usize) -> Found {
     }
     let below = (first.end + 1).min(own.start)..line_end(text, first.end + 1).min(own.start);
     if is_ruler(&text[below.clone()]) && text[below.clone()].contains(&b' ') {
+        *kind = Kind::Ruled;
         return Some((under_rules(text, &first, &text[below]), first.end..own.end));
     }
     let mut names = Vec::new();

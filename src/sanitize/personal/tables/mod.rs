@@ -63,8 +63,10 @@ struct Table {
 enum Kind {
     /// One of [`JOINTS`], in lines.
     Parted(&'static [u8]),
-    /// Where they stand in a line.
+    /// Where they stand in a line, with two blanks between at least.
     Fixed,
+    /// Where they stand in a line, below rows of dashes.
+    Ruled,
     Html,
     /// Commas, between brackets of this kind.
     Bracketed(u8),
@@ -119,13 +121,14 @@ impl Tables {
 impl Table {
     /// The table of this kind around a place, but for what stands before `from`.
     fn of(kind: Kind, text: &[u8], start: usize, from: usize) -> Self {
-        let (names, rows) = match kind {
+        let mut kind = kind;
+        let found = match kind {
             Kind::Parted(by) => parted(text, start, from, by),
-            Kind::Fixed => fixed(text, start, from),
+            Kind::Fixed | Kind::Ruled => fixed(text, start, from, &mut kind),
             Kind::Html => html(text, start, from),
             Kind::Bracketed(open) => bracketed(text, start, from, open),
-        }
-        .unwrap_or_default();
+        };
+        let (names, rows) = found.unwrap_or_default();
         let columns = names.into_iter().map(|place| Heading {
             place,
             announced: Set::NONE,
@@ -152,7 +155,7 @@ impl Table {
         if self.columns.is_empty() {
             return false;
         }
-        if matches!(self.kind, Kind::Parted(_) | Kind::Fixed) {
+        if matches!(self.kind, Kind::Parted(_) | Kind::Fixed | Kind::Ruled) {
             while self.rows.end < start {
                 let next = self.rows.end + 1..line_end(text, self.rows.end + 1);
                 looked(next.len());
@@ -168,12 +171,12 @@ impl Table {
         let ends: &[&[u8]] = match self.kind {
             Kind::Html => &[b"</table"],
             Kind::Bracketed(b'(') => &[b"VALUES", b"values"],
-            Kind::Parted(_) | Kind::Fixed | Kind::Bracketed(_) => &[b"]]", b"{"],
+            Kind::Parted(_) | Kind::Fixed | Kind::Ruled | Kind::Bracketed(_) => &[b"]]", b"{"],
         };
         let over = |end: &&[u8]| memchr::memmem::find(between, end).is_some();
         let row = match self.kind {
             Kind::Bracketed(open) => row(text, start, open).is_some(),
-            Kind::Parted(_) | Kind::Fixed | Kind::Html => true,
+            Kind::Parted(_) | Kind::Fixed | Kind::Ruled | Kind::Html => true,
         };
         if !row || ends.iter().any(over) {
             return false;
@@ -192,8 +195,13 @@ impl Table {
                 let line = line_start(text, span.start)?;
                 cells(text, line..span.start, by).len() - 1
             }
-            Kind::Fixed => {
-                let here = columns_of(text, cell(text, span))?;
+            Kind::Fixed | Kind::Ruled => {
+                let here = if self.kind == Kind::Ruled {
+                    span.clone()
+                } else {
+                    cell(text, span)
+                };
+                let here = columns_of(text, here)?;
                 let overlaps = |heading: &&Heading| {
                     columns_of(text, heading.place.clone())
                         .is_some_and(|there| there.start < here.end && here.start < there.end)
@@ -218,7 +226,7 @@ impl Kind {
     fn goes_on(self, line: &[u8]) -> bool {
         match self {
             Self::Parted(by) => memchr::memmem::find(line, by).is_some() || is_ruler(line),
-            Self::Fixed | Self::Html | Self::Bracketed(_) => {
+            Self::Fixed | Self::Ruled | Self::Html | Self::Bracketed(_) => {
                 line.iter().any(|byte| !byte.is_ascii_whitespace())
             }
         }
@@ -274,6 +282,7 @@ fn kind(text: &[u8], start: usize) -> Option<Kind> {
         let column = matches!(after, [] | [b'\n' | b'\r', ..] | [b' ', b' ', ..]);
         return (blank && column).then_some(Kind::Fixed);
     }
+    // One blank stands before most numbers: a table is looked for from a column with two, and known for all others then.
     blank.then_some(Kind::Fixed)
 }
 

@@ -33,6 +33,23 @@ fn tables() -> Vec<String> {
             "",
         ),
         (
+            "\u{2502} note \u{2502} nip \u{2502}\n\u{251c}\u{2500}\u{253c}\u{2500}\u{2524}\n",
+            "\u{2502} {long} \u{2502} {n} \u{2502}\n",
+            "",
+        ),
+        (
+            "[\n  [\n    \"note\",\n    \"NIP\"\n  ],\n",
+            "  [\n    \"{long}\",\n    \"{n}\"\n  ],\n",
+            "  []\n]",
+        ),
+        ("||note||NIP||\n", "|{long}|{n}|\n", ""),
+        ("|===\n|note |NIP\n\n", "|{long} |{n}\n", "|===\n"),
+        (
+            "id note nip        x\n-- ---- ---------- -\n",
+            "7  a    {n} {long}\n",
+            "",
+        ),
+        (
             "COPY x (id, nip, note) FROM stdin;\n",
             "7\t{n}\t{long}\n",
             "\\.\n",
