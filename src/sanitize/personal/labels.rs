@@ -11,7 +11,26 @@ use crate::sanitize::work::looked;
 const FAR: usize = 64;
 
 /// Words of names that may be those of anything.
-const NEUTRAL: [&[u8]; 48] = [
+const NEUTRAL: [&[u8]; 67] = [
+    b"list",
+    b"lists",
+    b"items",
+    b"item",
+    b"values",
+    b"numbers",
+    b"array",
+    b"line",
+    b"lines",
+    b"entries",
+    b"entry",
+    b"rows",
+    b"row",
+    b"records",
+    b"record",
+    b"cell",
+    b"cells",
+    b"name",
+    b"title",
     b"number",
     b"num",
     b"no",

@@ -120,6 +120,8 @@ fn a_card_is_none_where_a_program_calls_it_something_else() {
         "card_number={n}",
         "\"pan\": \"{n}\"",
         "\"text\": \"{n}\"",
+        "\"list\": [\"{n}\"]",
+        "list: {n}",
         "Paid with: {n}",
         "<td>{n}</td>",
         "id,card\n7,{n}\n",
