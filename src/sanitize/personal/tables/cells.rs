@@ -44,7 +44,8 @@ pub(super) fn cells_of_html(text: &[u8], row: Range<usize>) -> Vec<Range<usize>>
         if matches!(text.get(start), Some(b'd' | b'h')) && text.get(start + 1) != Some(&b'e') {
             let end = memchr::memmem::find(&text[start..row.end], b"</");
             at = end.map_or(row.end, |end| start + end);
-            cells.push(start + 1..at);
+            // A row may be cut within a tag.
+            cells.push((start + 1).min(at)..at);
         }
     }
     cells

@@ -61,7 +61,8 @@ pub(super) fn parted(text: &[u8], start: usize, from: usize, by: &'static [u8]) 
 
 /// The names in the first line below a rule, which an empty line may part from the rows.
 fn above_a_gap(text: &[u8], top: usize, from: usize, by: &[u8]) -> Option<Vec<Range<usize>>> {
-    let gap = text[from..top].strip_suffix(b"\n\n")?;
+    // What was gone through may reach into the line itself.
+    let gap = text.get(from..top)?.strip_suffix(b"\n\n")?;
     let end = from + gap.len();
     let line = line_start(text, end)?.max(from)..end;
     let ruled = text[..line.start].ends_with(b"|===\n");

@@ -107,7 +107,8 @@ impl Tables {
             let gone = self.table.take().map_or(0, |table| table.rows.end);
             self.searched = self.searched.max(gone.min(start));
             let kind = kind(text, start)?;
-            let mut table = Table::of(kind, text, start, self.searched);
+            // A number may begin before a part of it that was asked about first.
+            let mut table = Table::of(kind, text, start, self.searched.min(start));
             for column in &mut table.columns {
                 column.announced = said(column.place.clone());
                 table.any |= column.announced;

@@ -91,6 +91,35 @@ fn the_head_of_a_column_says_what_its_numbers_are() {
 }
 
 #[test]
+fn what_begins_in_the_middle_of_a_line_or_is_cut_there_is_no_table() {
+    let text = r#"[["note","NIP"],["a","1234563218"]], 1060000062, x"#;
+    // The word stands near enough to the second one.
+    assert_eq!(names(text).len(), 2, "{text}");
+    for more in 4080..4100 {
+        let head = "a".repeat(more);
+        let text = format!("<table><tr><th>{head}<th>NIP</tr><tr><td>1234563218</td></tr>");
+        assert_eq!(names(&text), ["pl_nip"], "{more}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_is_too_odd(
+        pieces in proptest::collection::vec(
+            proptest::sample::select(vec![
+                "1234563218", "V14154171-0", "4929123456789015", "4929 1234 5678 9019 ", "\n", "\n\n", ",", ";", "\t", "|",
+                "||", "  ", " ", "\"", "'", "[", "[[", "]", "]]", "(", ")", "{", "<table>", "<tr>", "<td>", "<th>", "</tr", "<t",
+                "VALUES ", "(nip) VALUES (", "----", "-- --", "|===\n", "\"columns\": [", "COPY x (nip) FROM stdin;\n", "nip",
+                "order", "x=", "\u{2502}", "\u{2500}", "+", "a",
+            ]),
+            0..40,
+        ),
+    ) {
+        names(&pieces.concat());
+    }
+}
+
+#[test]
 fn what_follows_a_table_is_none_of_its_rows() {
     for table in tables() {
         for next in ["\n\n{n}", "\n\nid,qty\n7,{n}", "\n{n} is none of them"] {
