@@ -15,6 +15,8 @@ use crate::sanitize::{Class, survey::is_telling, work::looked};
 
 /// The longest password that is looked for, in bytes.
 pub(super) const PASSWORD: usize = 128;
+/// The longest name of a user before a password, in bytes.
+const LOGIN: usize = 64;
 /// How far around a password what else belongs to a connection string may stand, in bytes.
 const AROUND: usize = 240;
 
@@ -86,10 +88,14 @@ impl Scan<'_> {
             b"rd" | b"wd" | b"ss" | b"se" => self.password(at, end),
             b"ue" => self.attribute(at, end),
             b"on" if text[at] == b':' => self.authorization(at, end),
+            b"in" if text[at] == b':' => self.thin(at, end),
             b"th" => self.registry(at, end),
             b"nd" if text[at] == b':' => self.manifest(at, end),
-            _ if flagged && end == at && text[at] == b':' => self.user_of_curl(at),
             _ => {}
+        }
+        // The name of a user may end so, too.
+        if flagged && end == at && text[at] == b':' && !self.is_taken(at + 1) {
+            self.user_of_curl(at);
         }
     }
 
@@ -214,10 +220,30 @@ impl Scan<'_> {
             .any(|bearer| scheme.eq_ignore_ascii_case(bearer))
             && bytes.len() >= 20
             && random(bytes)
+            && !self.rules.is_spoiled(bytes)
             && !self.is_json_web_token(value.start)
         {
             let rule = &self.names.bearer;
             self.hit(value, Class::Secret, rule);
+        }
+    }
+
+    /// `jdbc:oracle:thin:user/password@//host`
+    fn thin(&mut self, at: usize, end: usize) {
+        let text = self.text;
+        if end != at || !ends_with(&text[..end], b"jdbc:oracle:thin") {
+            return;
+        }
+        let user = text[at + 1..].iter().take(LOGIN);
+        let user = user.take_while(|byte| is_token(**byte)).count();
+        let start = at + 1 + user + 1;
+        let rest = text.get(start..).unwrap_or_default().iter();
+        let password = rest.take(PASSWORD);
+        let password = password.take_while(|byte| byte.is_ascii_graphic() && **byte != b'@');
+        let value = start..start + password.count();
+        looked(value.end.saturating_sub(at));
+        if text.get(start - 1) == Some(&b'/') && text.get(value.end) == Some(&b'@') {
+            self.password_in_front(value);
         }
     }
 
@@ -306,8 +332,8 @@ impl Scan<'_> {
         };
         let value = at + 1..at + 1 + length - inner;
         let bytes = &text[value.clone()];
-        // `-u <user:password>` of a manual.
-        if text[start + 1] == b'<' {
+        // `-u <user:password>` of a manual, and `python -u C:\a.py`.
+        if text[start + 1] == b'<' || at == start + 2 && bytes[0] == b'\\' {
             return;
         }
         if bytes.len() >= 4 && !placeholder(bytes) && !matches!(bytes[0], b'$' | b'<' | b'{') {

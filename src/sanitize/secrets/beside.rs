@@ -3,6 +3,8 @@
 //!
 //! Guarantees: looks no farther than a bound around the value. Deliberately absent: values with a name (`context.rs`).
 
+use std::ops::Range;
+
 use super::{
     plausible::{holds, placeholder, plausible},
     scan::{Scan, is_token},
@@ -82,12 +84,17 @@ impl Scan<'_> {
         } else {
             holds(scheme, b"jdbc:oracle:thin:") || holds(scheme, b"jdbc:oracle:oci:")
         };
-        let value = &text[start..end];
-        if !known || !strong(value) || placeholder(value) {
+        known && self.password_in_front(start..end)
+    }
+
+    /// Whether a password in front of a host is one in earnest.
+    pub(super) fn password_in_front(&mut self, span: Range<usize>) -> bool {
+        let value = &self.text[span.clone()];
+        if !strong(value) || placeholder(value) {
             return false;
         }
         let rule = &self.names.connection;
-        self.hit(start..end, Class::Secret, rule);
+        self.hit(span, Class::Secret, rule);
         true
     }
 

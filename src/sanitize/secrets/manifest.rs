@@ -163,17 +163,21 @@ impl Scan<'_> {
         };
         let rule = &self.names.manifest;
         if let Some(class) = class {
+            let spoiled = written == Written::Plain && self.rules.is_spoiled(bytes);
+            let class = if spoiled { Class::WeakSecret } else { class };
             self.hit(value, class, rule);
         }
     }
 }
 
-/// Of what class a value is that stands for itself: one word, and nothing that was encrypted or masked.
+/// Of what class a value is that stands for itself: one word, and nothing that is for all to see, was encrypted or masked.
 /// One that looks drawn at random is secret, others where their name says so.
 fn told(value: &[u8], named: bool) -> Option<Class> {
     let mut room = [0; 192];
     let masked = decoded(&value[..value.len().min(SEEN)], &mut room).is_some_and(is_mask);
-    let word = value.iter().all(u8::is_ascii_graphic) && !value.starts_with(b"ENC[");
+    let others = [&b"ENC["[..], b"pk-", b"pk_", b"age1"];
+    let public = others.iter().any(|begins| value.starts_with(begins));
+    let word = value.iter().all(u8::is_ascii_graphic) && !public;
     let class = (word && !masked).then(|| earnest(value)).flatten()?;
     Some(match named || random(value) {
         true => class,

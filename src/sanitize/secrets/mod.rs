@@ -13,6 +13,7 @@
 mod assign;
 mod beside;
 mod blocks;
+mod broken;
 mod checksums;
 mod context;
 mod grammar;
@@ -317,10 +318,60 @@ mod tests {
             )),
             [password.as_str()]
         );
-        assert_eq!(
-            strong(&format!("curl -u admin:{password} https://host/x")),
-            [password.as_str()]
+        for user in ["admin", "jason", "ruth", "ross", "raymond", "x9"] {
+            let text = format!("curl -u {user}:{password} https://host/x");
+            assert_eq!(strong(&text), [password.as_str()], "{text}");
+        }
+        let thin = format!("URL=jdbc:oracle:thin:walrus/{password}@//db:1521/ORCL");
+        assert_eq!(strong(&thin), [password.as_str()]);
+    }
+
+    #[test]
+    fn what_begins_as_a_token_and_is_none_is_no_secret_whatever_its_name() {
+        let hex = "9f86d081884c7d65".repeat(4);
+        let token = ["do", "p_v1_"].concat() + &hex;
+        assert_eq!(strong(&format!("api_token: {token}")), [token.as_str()]);
+        for spoiled in [
+            token[..token.len() - 30].to_owned(),
+            token.replace("9f86", "9z86"),
+        ] {
+            for text in [
+                format!("digitalocean_token: {spoiled}"),
+                format!("Authorization: Bearer {spoiled}"),
+                format!("kind: Secret\nstringData:\n  API_TOKEN: {spoiled}\n"),
+            ] {
+                let found = told(&text);
+                let weak = |(class, ..): &(Class, String, String)| *class == Class::WeakSecret;
+                assert!(found.iter().all(weak), "{text}: {found:?}");
+            }
+        }
+        // Forms change, and grow.
+        let longer = format!("{token}9f86d081");
+        let text = format!("digitalocean_token: {longer}");
+        assert_eq!(strong(&text), [longer]);
+    }
+
+    #[test]
+    fn what_is_for_all_to_see_is_no_secret_whatever_its_name() {
+        let body = body();
+        for value in [
+            format!("pk.eyJ1IjoiYSJ9.{}", &body[..22]),
+            format!(
+                "arn:aws:secretsmanager:eu-west-1:115921685114:secret:k-{}",
+                &body[..6]
+            ),
+            "projects/1234/secrets/JWT_SECRET1/versions/2".to_owned(),
+        ] {
+            let text = format!("mapboxApiToken: {value}");
+            assert_eq!(strong(&text), [""; 0], "{text}");
+        }
+        let id = format!(
+            "\"private_key_id\": \"{}\"",
+            "9f86d081884c7d65".repeat(3).split_at(40).0
         );
+        assert_eq!(strong(&format!("gcp {{{id}}}")), [""; 0]);
+        assert_eq!(strong("python -u D:\\build\\Run1.py"), [""; 0]);
+        assert_eq!(strong(&format!("feat_test_{body}")), [""; 0]);
     }
 
     #[test]

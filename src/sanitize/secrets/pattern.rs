@@ -9,6 +9,9 @@ use thiserror::Error;
 
 /// The most that a count may be: it bounds the work of one match.
 const MOST: u16 = 2048;
+/// The least literal bytes in front by which a token is told, and those that tokens of anybody have in front.
+const TELLING: usize = 4;
+const COMMON: [&[u8]; 6] = [b"live_", b"test_", b"sandbox_", b"prod_", b"key-", b"api-"];
 
 /// What is wrong with the text of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -211,6 +214,24 @@ impl Pattern {
     /// Whether the whole of it has this form.
     pub(super) fn is_all_of(&self, value: &[u8]) -> bool {
         walk(&self.pieces, value, 0) == Some(value.len())
+    }
+
+    /// Whether it is shorter than any match, or as long as all of them and of another alphabet; nothing, if it does not begin as
+    /// they do, or that is too short to tell them by.
+    pub(super) fn spoils(&self, value: &[u8]) -> Option<bool> {
+        let Some(Piece::Literal(literal)) = self.pieces.first() else {
+            return None;
+        };
+        if literal.len() < TELLING || COMMON.contains(&&**literal) || !value.starts_with(literal) {
+            return None;
+        }
+        let lengths = self.pieces.iter().map(|piece| match piece {
+            Piece::Literal(bytes) => (bytes.len(), bytes.len()),
+            Piece::Of { least, most, .. } => (usize::from(*least), usize::from(*most)),
+        });
+        let (least, most) = lengths.fold((0, 0), |(a, b), (least, most)| (a + least, b + most));
+        let long = value.len();
+        Some(long < least || long == least && least == most && !self.is_all_of(value))
     }
 
     fn closed(&self, text: &[u8], end: usize) -> bool {

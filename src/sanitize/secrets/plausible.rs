@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 /// What stands in places where people write what is to be replaced.
-const PLACEHOLDERS: [&[u8]; 33] = [
+const PLACEHOLDERS: [&[u8]; 38] = [
     b"example",
     b"sample",
     b"placeholder",
@@ -39,9 +39,16 @@ const PLACEHOLDERS: [&[u8]; 33] = [
     b"<",
     b"${",
     b"****",
+    // What is kept elsewhere.
+    b"arn:aws",
+    b"/secrets/",
     // The keys of the AWS documentation, however their ends are changed.
     b"iosfodnn7",
     b"/k7mdeng/",
+    // The keys that the emulators of Azure come with, and that of Stripe's documentation.
+    b"c2y6ydjf5/r+ob0n8a7cgv30",
+    b"eby8vdm02xnocqflqu",
+    b"4ec39hqlyjwdarjtt1zdp7dc",
 ];
 
 /// What a value is made of.

@@ -36,8 +36,8 @@ const SAYS: [&[u8]; 18] = [
 ];
 /// Of these those that names of environments and of services have, too, which go on with dashes.
 const UNDERSCORED: [&[u8]; 6] = [b"live", b"test", b"prod", b"dev", b"api", b"service"];
-/// First words of what is known to all: keys that are public, and what is to be paid.
-const PUBLIC: [&[u8]; 2] = [b"pk", b"cs"];
+/// First words of what is known to all: keys that are public, what is to be paid, and things of Stripe's that are numbered by mode.
+const PUBLIC: [&[u8]; 5] = [b"pk", b"cs", b"feat", b"ent", b"mtr"];
 /// Words that say so by themselves.
 const SAYS_ALONE: [&[u8]; 3] = [b"secret", b"sk", b"pat"];
 

@@ -141,6 +141,7 @@ const HARMLESS: &[&str] = &[
     "public",
     "pubkey",
     "publishable",
+    "private_key_id",
     "sha1",
     "sha256",
     "sha512",
@@ -248,6 +249,19 @@ impl Rules {
         self.order[usize::from(from)..usize::from(to)]
             .iter()
             .map(|at| &self.tokens[usize::from(*at)])
+    }
+
+    /// Whether it begins as tokens of a known form do, and was cut off, or is not of their alphabets: nobody can use it.
+    pub(super) fn is_spoiled(&self, value: &[u8]) -> bool {
+        let Some(three) = value.first_chunk().filter(|three| self.may_begin(**three)) else {
+            return false;
+        };
+        let tokens = self.beginning_with(*three);
+        let mut spoils = tokens.filter_map(|token| token.pattern.spoils(value));
+        // One that it fits, or that goes on without an end, is enough.
+        spoils
+            .next()
+            .is_some_and(|first| first && spoils.all(|next| next))
     }
 
     /// Tokens without literal bytes in front that may begin here, and perhaps some that do not.

@@ -84,9 +84,26 @@ impl<'a> Scan<'a> {
             places(at, found.tilde).for_each(|at| scan.tilde(at));
             places(at, found.dashes).for_each(|at| scan.row_of_dashes(at));
         }
+        scan.start_again();
+        scan.broken(&survey.encoded);
         if scan.hits.len() > first {
             merge(scan.hits, first);
         }
+    }
+
+    /// Goes back to the beginning of the text.
+    fn start_again(&mut self) {
+        (self.seen, self.taken) = (0, 0);
+        (self.valued, self.object, self.bare) = (Valued::default(), Object::default(), 0..0);
+    }
+
+    /// What begins at `start` and is broken by signs.
+    pub(super) fn broken_run(&mut self, start: usize) {
+        let text = self.text;
+        if start < self.taken || self.odd(start, run::encoded(text, start)) {
+            return;
+        }
+        self.value(start, start + Run::at(text, start).length);
     }
 
     /// A run of token characters that begins at `start`.

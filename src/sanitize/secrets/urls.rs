@@ -20,7 +20,9 @@ const QUOTED: usize = 32;
 const NODE: usize = 64;
 
 /// Passwords that documentation uses, and passwords that everybody knows.
-const KNOWN: [&[u8]; 26] = [
+const KNOWN: [&[u8]; 28] = [
+    b"secret_access_key",
+    b"secret_key",
     b"password",
     b"passwd",
     b"secret",
