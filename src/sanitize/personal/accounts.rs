@@ -66,6 +66,8 @@ pub(super) const ACCOUNTS: &[Rule] = &[
             "num\u{e9}ro de compte",
             "n\u{b0} de compte",
             "numero compte",
+            "account no",
+            "account number",
             "belgian account",
             "belgian bank",
             "bankrekening",
@@ -82,6 +84,9 @@ pub(super) const ACCOUNTS: &[Rule] = &[
         &[
             "bankrekening",
             "rekeningnummer",
+            "banknummer",
+            "dutch bank",
+            "dutch account",
             "rekening nr",
             "rek.nr",
             "rek. nr",

@@ -213,11 +213,8 @@ pub(super) fn within(
                     .count()
                     == 4;
             // So is what begins as the number of an account does.
-            let headed = at >= 5
-                && text[at - 1] == b' '
-                && text[at - 5..at - 3].iter().all(u8::is_ascii_uppercase)
-                && text[at - 3..at - 1].iter().all(u8::is_ascii_digit)
-                && (at == 5 || !text[at - 6].is_ascii_alphanumeric());
+            let headed =
+                is_headed(text, at) || is_behind_letters(text, at) && is_headed(text, at - 5);
             let came_on = groups_before > 0
                 && at >= 5
                 && text[at - 5..at - 1].iter().all(u8::is_ascii_digit)
@@ -487,6 +484,25 @@ fn expires(text: &[u8], span: &Range<usize>) -> bool {
             [b'0', b'1'..=b'9'] | [b'1', b'0'..=b'2'] | [b'1'..=b'9']
         ) && known
             && !date
+    })
+}
+
+/// Whether the head of the number of an account stands before what begins here: `DE89 `.
+fn is_headed(text: &[u8], at: usize) -> bool {
+    at >= 5
+        && text[at - 1] == b' '
+        && text[at - 5..at - 3].iter().all(u8::is_ascii_uppercase)
+        && text[at - 3..at - 1].iter().all(u8::is_ascii_digit)
+        && (at == 5 || !text[at - 6].is_ascii_alphanumeric())
+}
+
+/// Whether a group of four stands before what begins here in which there are letters, as the numbers of some banks have: `G030 `.
+fn is_behind_letters(text: &[u8], at: usize) -> bool {
+    let group = at.checked_sub(5).map(|from| &text[from..at]);
+    group.is_some_and(|group| {
+        let (space, group) = group.split_last().unwrap_or((&0, &[]));
+        let part = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
+        *space == b' ' && group.iter().all(part) && group.iter().any(u8::is_ascii_uppercase)
     })
 }
 

@@ -483,6 +483,8 @@ pub(super) const EUROPE: &[Rule] = &[
         &[],
         &[
             "rnokpp",
+            "ukrainian individual",
+            "ukrainian tax",
             "ipn",
             "\u{43e}\u{431}\u{43b}\u{456}\u{43a}\u{43e}\u{432}\u{43e}\u{457} \u{43a}\u{430}\u{440}\u{442}\u{43a}\u{438}",
             "\u{456}\u{434}\u{435}\u{43d}\u{442}\u{438}\u{444}\u{456}\u{43a}\u{430}\u{446}\u{456}\u{439}\u{43d}\u{438}\u{439}",

@@ -30,6 +30,25 @@ pub(super) const FURTHER: &[Rule] = &[
             rest % 11 == i32::from(d[10])
         },
     ),
+    // The number of an account between banks: a check of the bank and the branch, and one of the account.
+    rule(
+        "pe_bank_account",
+        &["20", "3-3-12-2", "3 3 12 2"],
+        &[],
+        &["cci", "interbancari", "peruvian"],
+        |d| {
+            let holds = |digits: &[u8], check: u8| {
+                let weights = [1, 2].into_iter().cycle();
+                let each = digits
+                    .iter()
+                    .zip(weights)
+                    .map(|(digit, weight)| digit * weight);
+                let sum: u8 = each.map(|product| product / 10 + product % 10).sum();
+                (10 - sum % 10) % 10 == check
+            };
+            !same(d) && holds(&d[..6], d[18]) && holds(&d[6..18], d[19])
+        },
+    ),
     // The number of a bank account.
     rule(
         "nz_bank_account",
@@ -390,6 +409,32 @@ mod tests {
         ),
         ("RIF: V-14825834-8", "RIF: V-14825834-0", "ve_rif"),
         ("RUT: 13441037K", "RUT: 13441038K", "cl_rut"),
+        (
+            "CCI: 002-191-629698582546-50",
+            "CCI: 002-191-629698582546-51",
+            "pe_bank_account",
+        ),
+        (
+            "cuenta interbancaria: 00910087515370788492",
+            "cuenta interbancaria: 00910087515370788402",
+            "pe_bank_account",
+        ),
+        ("DEA number: BL4449535", "DEA number: BL4449536", "us_dea"),
+        (
+            "prescriber_dea: FA3535842",
+            "prescriber_dea: FA3535840",
+            "us_dea",
+        ),
+        (
+            "Belgian account no.: 539439090637",
+            "Belgian account no.: 539439090638",
+            "be_bank_account",
+        ),
+        (
+            "banknummer: 67.06.85.208",
+            "banknummer: 67.06.85.209",
+            "nl_bank_account",
+        ),
     ];
 
     #[test]

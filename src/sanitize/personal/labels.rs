@@ -268,7 +268,8 @@ pub(super) fn before(text: &[u8], start: usize) -> Option<Range<usize>> {
     };
     let mut name = word(end);
     let bare = before[name.clone()].trim_ascii_end().strip_suffix(b".");
-    if is_neutral(bare.unwrap_or(&before[name.clone()])) || &before[name.clone()] == b"#" {
+    let bare = bare.unwrap_or(&before[name.clone()]);
+    if is_neutral(bare) || bare.eq_ignore_ascii_case(b"id") || bare == b"#" {
         name = word(name.start);
     }
     let written = &before[name.clone()];

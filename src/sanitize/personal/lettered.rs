@@ -147,6 +147,14 @@ fn ten(digits: &[u8]) -> bool {
     weighed(digits, &weights[8 - digits.len()..]) % 11 == 1
 }
 
+/// Whether these are the number of who may prescribe what the United States control: its first letter says what he is.
+fn prescriber([first, second]: [u8; 2], digits: &[u8]) -> bool {
+    let sum = weighed(digits, &[1, 2, 1, 2, 1, 2]);
+    matches!(first, b'A'..=b'H' | b'J'..=b'M' | b'P' | b'R'..=b'U' | b'X')
+        && second.is_ascii_uppercase()
+        && sum % 10 == i32::from(digits[6])
+}
+
 /// The number of which these seven digits are the end, behind two letters or three, and where it begins.
 fn lettered_seven(
     text: &[u8],
@@ -159,6 +167,7 @@ fn lettered_seven(
     let alone = start == 0 || !text[start - 1].is_ascii_alphanumeric();
     match letters {
         2 if alone && belarusian([text[start], text[start + 1]], digits) => Some(("by_unp", start)),
+        2 if alone && prescriber([text[start], text[start + 1]], digits) => Some(("us_dea", start)),
         3 if alone && luhn(digits) => Some(("in_epic", start)),
         _ => None,
     }

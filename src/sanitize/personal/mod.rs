@@ -16,6 +16,7 @@ mod card;
 mod checks;
 mod columns;
 mod contact;
+mod country;
 mod domestic;
 mod europe;
 mod further;

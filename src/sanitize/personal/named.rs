@@ -132,6 +132,7 @@ pub(super) const LETTERED: &[(&str, &[&str])] = &[
         ],
     ),
     ("by_unp", &[]),
+    ("us_dea", &["dea"]),
     ("by_personal_number", &[]),
     ("gt_nit", &[]),
     (

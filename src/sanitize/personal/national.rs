@@ -15,6 +15,7 @@ use std::{
 use super::{
     checks::same,
     columns::beneath,
+    country::of_country,
     labels,
     lettered::Lettered,
     named::LETTERED,
@@ -302,7 +303,10 @@ impl Countries {
             }
         }
         let at = alone.filter(|_| {
-            !is_of_device(text, &span) && !self.is_headed_otherwise(text, &span, near)
+            // Where it is said to be of another kind that is written so, it is a wrong one of that.
+            (known.worded & self.announced(text, &span, near)).is_empty()
+                && !is_of_device(text, &span)
+                && !self.is_headed_otherwise(text, &span, near)
         })?;
         Some((span, self.names[at].clone()))
     }
@@ -311,7 +315,18 @@ impl Countries {
     pub(super) fn announced(&self, text: &[u8], span: &Range<usize>, near: &Near) -> Set {
         let reach = reach(text, span);
         let said = self.said(text, reach.start..span.start) | self.said(text, span.end..reach.end);
-        said | near.above(text, span.start) | self.headed_by(text, span, near)
+        let of = of_country(text, span, |country| self.of(country));
+        said | of | near.above(text, span.start) | self.headed_by(text, span, near)
+    }
+
+    /// One bit for each rule of a country that is not one of accounts.
+    fn of(&self, country: [u8; 2]) -> Set {
+        let of = |name: &str| {
+            let rest = name.as_bytes().strip_prefix(&country);
+            rest.is_some_and(|rest| rest.starts_with(b"_")) && !name.contains("account")
+        };
+        let rules = self.names.iter().enumerate().filter(|(_, name)| of(name));
+        rules.fold(Set::NONE, |all, (at, _)| all | Set::of(at))
     }
 
     /// One bit for each rule that the name of the column announces.
@@ -350,7 +365,11 @@ impl Countries {
                 return Set::ALL;
             }
             near.stretch = reach.start..(reach.end + STRETCH).min(text.len());
-            near.announced = self.said(text, near.stretch.clone());
+            let stretch = &text[near.stretch.clone()];
+            near.announced = match memchr::memmem::find(stretch, b"ountry") {
+                Some(_) => Set::ALL,
+                None => self.said(text, near.stretch.clone()),
+            };
         }
         let tables = near.tables.get_mut();
         let any = tables.any(text, span.start, |name| self.said(text, name));
@@ -377,6 +396,11 @@ impl Countries {
                 .iter()
                 .any(|byte| matches!(byte, b' ' | b'_' | b'-'));
             let begins = camel || !letter(found.start.checked_sub(1));
+            // A run of a program is no number of Chile.
+            if text[found.clone()].eq_ignore_ascii_case(b"run") && is_of_a_thing(&text[found.end..])
+            {
+                return;
+            }
             // The function of that name is not announced.
             if &text[found.clone()] == b"sin" && text.get(found.end) == Some(&b'(') {
                 return;
@@ -398,6 +422,19 @@ impl Countries {
         });
         all
     }
+}
+
+/// Whether a name goes on with what says that it is the number of a thing: `run_id`, `run number`.
+fn is_of_a_thing(rest: &[u8]) -> bool {
+    let rest = match rest {
+        [b' ' | b'_' | b'-', rest @ ..] => rest,
+        rest => rest,
+    };
+    let words = [&b"id"[..], b"number", b"no.", b"#"];
+    words.iter().any(|word| {
+        let begin = rest.get(..word.len());
+        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(word))
+    })
 }
 
 /// The country whose letters stand right before a number, as rules have it, if nothing else is joined to it.

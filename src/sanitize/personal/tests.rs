@@ -72,6 +72,22 @@ fn an_account_number_has_the_length_of_its_country_and_a_remainder_of_one() {
 }
 
 #[test]
+fn what_is_said_to_be_something_else_is_no_number_of_that_kind() {
+    for text in [
+        "confirmed that order id 4035653393193716 is the one",
+        "job id: 6011393373983892",
+        "IT03 U030 6967 9310 0001 0375 251",
+        "SM84 G030 6997 9350 0001 0081 673",
+        "run id = 53693547",
+        "{\"run_id\": \"964075239\"}",
+        "cedula='5.540.371-6'",
+    ] {
+        assert_eq!(names(text), [""; 0], "{text}");
+    }
+    assert_eq!(names("RUN: 53693547"), ["cl_rut"]);
+}
+
+#[test]
 fn one_check_digit_needs_a_word_and_two_do_not() {
     assert_eq!(names("NHS number 943 476 5919"), ["gb_nhs"]);
     assert_eq!(names("call 943 476 5919"), [""; 0]);

@@ -366,7 +366,13 @@ pub(super) const WORLD: &[Rule] = &[
         "mx_nss",
         &["11", "2 2 2 4 1", "2-2-2-4-1"],
         &[],
-        &["nss", "imss", "seguridad social", "seguro social"],
+        &[
+            "nss",
+            "imss",
+            "seguridad social",
+            "seguro social",
+            "mexican social",
+        ],
         |d| !same(d) && luhn(d),
     ),
     rule(

@@ -1,0 +1,116 @@
+//! Whose a number is whose name says no more than that it identifies a person: a member beside it says of which country.
+//!
+//! Guarantees: looks no farther than [`FAR`] on either side, and not beyond the object. Deliberately absent: names of countries that
+//! are written out.
+
+use std::ops::Range;
+
+use super::set::Set;
+use crate::sanitize::work::looked;
+
+/// How far from the number its country may stand, in bytes.
+const FAR: usize = 240;
+/// How far before the number its name may begin, in bytes.
+const NAME: usize = 32;
+/// What such numbers are called anywhere, without what stands between words.
+const NAMES: [&[u8]; 11] = [
+    b"nationalid",
+    b"nationalidnumber",
+    b"nationalnumber",
+    b"personalid",
+    b"personalidnumber",
+    b"personalnumber",
+    b"identitynumber",
+    b"idnumber",
+    b"taxid",
+    b"taxnumber",
+    b"taxpayerid",
+];
+/// What stands between a name and a value.
+const BETWEEN: usize = 5;
+
+/// The rules of the country that is said beside the number that stands here, if it is called by no country's name of it.
+pub(super) fn of_country(text: &[u8], span: &Range<usize>, of: impl Fn([u8; 2]) -> Set) -> Set {
+    if !is_called_so(&text[span.start.saturating_sub(NAME)..span.start]) {
+        return Set::NONE;
+    }
+    let from = span.start.saturating_sub(FAR);
+    let before = &text[from..span.start];
+    let brace = |byte: &u8| matches!(byte, b'{' | b'}');
+    let before = &before[before.iter().rposition(brace).unwrap_or(0)..];
+    let after = &text[span.end..(span.end + FAR).min(text.len())];
+    let after = &after[..after.iter().position(brace).unwrap_or(after.len())];
+    looked(before.len() + after.len());
+    let said = country_in(before).or_else(|| country_in(after));
+    said.map_or(Set::NONE, of)
+}
+
+/// Whether what stands before a value ends with one of [`NAMES`].
+fn is_called_so(before: &[u8]) -> bool {
+    let sign = |byte: &&u8| !byte.is_ascii_alphanumeric();
+    let gap = before.iter().rev().take_while(sign).count();
+    let assigned = before[before.len() - gap..]
+        .iter()
+        .any(|byte| matches!(byte, b':' | b'='));
+    if gap > BETWEEN || !assigned {
+        return false;
+    }
+    let name = &before[..before.len() - gap];
+    let part = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let length = name.iter().rev().take_while(part).count();
+    let mut letters = [0; NAME];
+    let mut count = 0;
+    for byte in name[name.len() - length..]
+        .iter()
+        .filter(|byte| byte.is_ascii_alphanumeric())
+    {
+        letters[count] = byte.to_ascii_lowercase();
+        count += 1;
+    }
+    NAMES.iter().any(|name| letters[..count].ends_with(name))
+}
+
+/// The two letters of the country that a member says: `"country": "PL"`, `country_code=pl`.
+fn country_in(members: &[u8]) -> Option<[u8; 2]> {
+    memchr::memmem::find_iter(members, b"ountry").find_map(|at| {
+        let rest = members[at + 6..].iter().take(16);
+        let mut rest = rest
+            .copied()
+            .skip_while(|byte| byte.is_ascii_alphabetic() || *byte == b'_');
+        let mut gap = rest
+            .clone()
+            .take_while(|byte| !byte.is_ascii_alphanumeric());
+        let assigned = gap.any(|byte| matches!(byte, b':' | b'='));
+        let mut code = rest
+            .by_ref()
+            .skip_while(|byte| !byte.is_ascii_alphanumeric());
+        let letters = [code.next()?, code.next()?];
+        let ends = code.next().is_none_or(|next| !next.is_ascii_alphanumeric());
+        let two = letters.iter().all(u8::is_ascii_alphabetic);
+        (assigned && ends && two).then(|| letters.map(|letter| letter.to_ascii_lowercase()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::names;
+
+    #[test]
+    fn a_number_with_a_name_of_any_country_is_told_by_the_country_beside_it() {
+        for text in [
+            "{\"name\": \"A\", \"country\": \"PL\", \"national_id\": \"75081291069\"}",
+            "{\"nationalId\": \"75081291069\", \"countryCode\": \"pl\"}",
+            "country=PL;personal_id_number=75081291069",
+        ] {
+            assert_eq!(names(text), ["pl_pesel"], "{text}");
+        }
+        for text in [
+            "{\"country\": \"PL\", \"order_id\": \"75081291069\"}",
+            "{\"country\": \"PL\"}, {\"national_id\": \"75081291069\"}",
+            "{\"country\": \"PL\", \"national_id\": \"75081291068\"}",
+            "{\"country\": \"PLX\", \"national_id\": \"75081291069\"}",
+        ] {
+            assert_eq!(names(text), [""; 0], "{text}");
+        }
+    }
+}
