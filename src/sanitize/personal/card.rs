@@ -214,7 +214,7 @@ pub(super) fn within(
                     == 4;
             // So is what begins as the number of an account does.
             let headed =
-                is_headed(text, at) || is_behind_letters(text, at) && is_headed(text, at - 5);
+                || is_headed(text, at) || is_behind_letters(text, at) && is_headed(text, at - 5);
             let came_on = groups_before > 0
                 && at >= 5
                 && text[at - 5..at - 1].iter().all(u8::is_ascii_digit)
@@ -223,7 +223,7 @@ pub(super) fn within(
             if !goes_on
                 && (!dotted || says_card(text, &candidate) || named(&candidate) == Label::Meant)
                 && !came_on
-                && !headed
+                && !headed()
                 && is_card(
                     &number.digits()[digits_before..],
                     count,
@@ -498,12 +498,15 @@ fn is_headed(text: &[u8], at: usize) -> bool {
 
 /// Whether a group of four stands before what begins here in which there are letters, as the numbers of some banks have: `G030 `.
 fn is_behind_letters(text: &[u8], at: usize) -> bool {
-    let group = at.checked_sub(5).map(|from| &text[from..at]);
-    group.is_some_and(|group| {
-        let (space, group) = group.split_last().unwrap_or((&0, &[]));
-        let part = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
-        *space == b' ' && group.iter().all(part) && group.iter().any(u8::is_ascii_uppercase)
-    })
+    let part = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
+    match text[..at].last_chunk() {
+        // The letter is the first or the last.
+        Some([a, b, c, d, b' ']) => {
+            (a.is_ascii_uppercase() || d.is_ascii_uppercase())
+                && [*a, *b, *c, *d].into_iter().all(part)
+        }
+        _ => false,
+    }
 }
 
 /// What the number is called, right before it or at the head of its column.

@@ -33,9 +33,16 @@ pub(super) const FURTHER: &[Rule] = &[
     // The number of an account between banks: a check of the bank and the branch, and one of the account.
     rule(
         "pe_bank_account",
-        &["20", "3-3-12-2", "3 3 12 2"],
-        &[],
-        &["cci", "interbancari", "peruvian"],
+        &["20"],
+        &["3-3-12-2", "3 3 12 2"],
+        &[
+            "CCI",
+            "cci number",
+            "numero cci",
+            "cuenta cci",
+            "interbancari",
+            "peruvian",
+        ],
         |d| {
             let holds = |digits: &[u8], check: u8| {
                 let weights = [1, 2].into_iter().cycle();
@@ -410,19 +417,14 @@ mod tests {
         ("RIF: V-14825834-8", "RIF: V-14825834-0", "ve_rif"),
         ("RUT: 13441037K", "RUT: 13441038K", "cl_rut"),
         (
-            "CCI: 002-191-629698582546-50",
-            "CCI: 002-191-629698582546-51",
-            "pe_bank_account",
-        ),
-        (
             "cuenta interbancaria: 00910087515370788492",
             "cuenta interbancaria: 00910087515370788402",
             "pe_bank_account",
         ),
         ("DEA number: BL4449535", "DEA number: BL4449536", "us_dea"),
         (
-            "prescriber_dea: FA3535842",
-            "prescriber_dea: FA3535840",
+            "prescriber_dea_number: FA3535842",
+            "prescriber_dea_number: FA3535840",
             "us_dea",
         ),
         (

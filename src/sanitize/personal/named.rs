@@ -132,7 +132,10 @@ pub(super) const LETTERED: &[(&str, &[&str])] = &[
         ],
     ),
     ("by_unp", &[]),
-    ("us_dea", &["dea"]),
+    (
+        "us_dea",
+        &["DEA", "dea number", "dea no", "dea registration", "dea id"],
+    ),
     ("by_personal_number", &[]),
     ("gt_nit", &[]),
     (

@@ -304,7 +304,8 @@ impl Countries {
         }
         let at = alone.filter(|_| {
             // Where it is said to be of another kind that is written so, it is a wrong one of that.
-            (known.worded & self.announced(text, &span, near)).is_empty()
+            let mut others = (known.worded & announced.unwrap_or(Set::NONE)).each();
+            !others.any(|at| !is_account(&self.names[at]))
                 && !is_of_device(text, &span)
                 && !self.is_headed_otherwise(text, &span, near)
         })?;
@@ -323,7 +324,7 @@ impl Countries {
     fn of(&self, country: [u8; 2]) -> Set {
         let of = |name: &str| {
             let rest = name.as_bytes().strip_prefix(&country);
-            rest.is_some_and(|rest| rest.starts_with(b"_")) && !name.contains("account")
+            rest.is_some_and(|rest| rest.starts_with(b"_")) && !is_account(name)
         };
         let rules = self.names.iter().enumerate().filter(|(_, name)| of(name));
         rules.fold(Set::NONE, |all, (at, _)| all | Set::of(at))
@@ -422,6 +423,11 @@ impl Countries {
         });
         all
     }
+}
+
+/// Whether a rule is of the number of an account, which has words that stand near anything.
+pub(super) fn is_account(name: &str) -> bool {
+    name.ends_with("_account") || name.ends_with("_account_number")
 }
 
 /// Whether a name goes on with what says that it is the number of a thing: `run_id`, `run number`.

@@ -85,6 +85,8 @@ fn what_is_said_to_be_something_else_is_no_number_of_that_kind() {
         assert_eq!(names(text), [""; 0], "{text}");
     }
     assert_eq!(names("RUN: 53693547"), ["cl_rut"]);
+    assert_eq!(names("to 002-191-629698582546-50"), ["pe_bank_account"]);
+    assert_eq!(names("to 002-191-629698582546-51"), [""; 0]);
 }
 
 #[test]
