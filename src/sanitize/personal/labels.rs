@@ -82,7 +82,7 @@ const NEUTRAL: [&[u8]; 67] = [
 ];
 
 /// Parts of words for what is counted, ordered or sent: no name of a person's number has one.
-const OTHER: [&str; 50] = [
+const OTHER: [&str; 74] = [
     "order",
     "trade",
     "request",
@@ -98,7 +98,6 @@ const OTHER: [&str; 50] = [
     "span",
     "session",
     "device",
-    "serial",
     "imei",
     "iccid",
     "sku",
@@ -110,6 +109,31 @@ const OTHER: [&str; 50] = [
     "counter",
     "offset",
     "timestamp",
+    "meter",
+    "reserv",
+    "voucher",
+    "barcode",
+    "confirm",
+    "chargen",
+    "matricola",
+    "colis",
+    "dossier",
+    "population",
+    "size",
+    "epoch",
+    "snowflake",
+    "policy",
+    "poliza",
+    "booking",
+    "flight",
+    "contador",
+    "compteur",
+    "seri",
+    "lot n",
+    "sensor",
+    "reading",
+    "part n",
+    "checksum",
     "uptime",
     "latency",
     "bytes",
@@ -203,6 +227,19 @@ fn is_tag(name: &[u8]) -> bool {
     TAGS.contains(&name)
 }
 
+/// What the field of a form is called whose value the name that begins at `start` ends with: `<input name="barcode" value`.
+fn field(before: &[u8], start: usize) -> Option<Range<usize>> {
+    if !before.ends_with(b"value") {
+        return None;
+    }
+    let tag = start.min(before.len() - 5);
+    let from = memchr::memrchr(b'<', &before[..before.len() - 5]).unwrap_or(0);
+    let attribute = memchr::memmem::rfind(&before[from..tag.max(from)], b"name=\"")?;
+    let name = from + attribute + b"name=\"".len();
+    let length = memchr::memchr(b'"', &before[name..])?;
+    (length > 0).then_some(name..name + length)
+}
+
 /// The name to which a number is assigned that begins here, or the word of a program right before it.
 pub(super) fn before(text: &[u8], start: usize) -> Option<Range<usize>> {
     let from = start.saturating_sub(FAR);
@@ -256,6 +293,9 @@ pub(super) fn before(text: &[u8], start: usize) -> Option<Range<usize>> {
             .map_or(0, |at| at + 1);
         let sign = text[from + trimmed(before) - 1];
         let start = if sign == b'=' { start + last } else { start };
+        if let Some(field) = field(&before[..end], start) {
+            return Some(from + field.start..from + field.end);
+        }
         return (start < end).then_some(from + start..from + end);
     }
     // Before a number without an assignment stands the name, where it is one of a program, or one of something else and a word

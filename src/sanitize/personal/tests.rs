@@ -78,12 +78,16 @@ fn what_is_said_to_be_something_else_is_no_number_of_that_kind() {
         "job id: 6011393373983892",
         "IT03 U030 6967 9310 0001 0375 251",
         "SM84 G030 6997 9350 0001 0081 673",
+        "<input type=\"text\" name=\"barcode\" value=\"5515550237676136\">",
+        "Reservation number: \"6258783973999052\"",
         "run id = 53693547",
         "{\"run_id\": \"964075239\"}",
         "cedula='5.540.371-6'",
     ] {
         assert_eq!(names(text), [""; 0], "{text}");
     }
+    let field = "<input name=\"card_no\" value=\"5515550237676136\">";
+    assert_eq!(names(field), ["payment_card"]);
     assert_eq!(names("RUN: 53693547"), ["cl_rut"]);
     assert_eq!(names("to 002-191-629698582546-50"), ["pe_bank_account"]);
     assert_eq!(names("to 002-191-629698582546-51"), [""; 0]);
