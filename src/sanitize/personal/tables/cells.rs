@@ -59,7 +59,7 @@ pub(super) fn cells(text: &[u8], row: Range<usize>, by: &[u8]) -> Vec<Range<usiz
     for (at, byte) in text[row.clone()].iter().enumerate() {
         let at = row.start + at;
         match (quote, *byte) {
-            (None, byte) if byte == by[0] && text[at..].starts_with(by) => {
+            (None, byte) if at >= start && byte == by[0] && text[at..].starts_with(by) => {
                 cells.push(start..at);
                 start = at + by.len();
             }

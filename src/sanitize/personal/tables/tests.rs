@@ -102,6 +102,11 @@ fn what_begins_in_the_middle_of_a_line_or_is_cut_there_is_no_table() {
     }
 }
 
+#[test]
+fn three_bars_part_two_cells_once() {
+    assert_eq!(names("|||<table>|===\n1234563218  ||1234563218"), [""; 0]);
+}
+
 proptest::proptest! {
     #[test]
     fn no_text_is_too_odd(
