@@ -142,21 +142,21 @@ static SAYS: LazyLock<Words> = LazyLock::new(|| {
     Words::of(words.chain(WHOLE.iter().map(|word| (*word, 1))))
 });
 
-/// How cards are grouped.
-const GROUPED: [&[usize]; 13] = [
-    &[4, 4, 5],
-    &[4, 4, 4, 4, 3],
-    &[4, 4, 4, 4, 2],
-    &[4, 4, 4, 4, 1],
-    &[4, 4, 4, 4],
-    &[4, 6, 5],
-    &[4, 6, 4],
-    &[4, 5, 6],
-    &[4, 4, 4, 2],
-    &[4, 4, 4, 1],
-    &[6, 13],
-    &[4, 4, 4],
-    &[4, 3, 3, 3],
+/// How cards are grouped: a space stands for what stands between any two groups.
+const GROUPED: [&[u8]; 13] = [
+    b"4 4 5",
+    b"4 4 4 4 3",
+    b"4 4 4 4 2",
+    b"4 4 4 4 1",
+    b"4 4 4 4",
+    b"4 6 5",
+    b"4 6 4",
+    b"4 5 6",
+    b"4 4 4 2",
+    b"4 4 4 1",
+    b"6 13",
+    b"4 4 4",
+    b"4 3 3 3",
 ];
 /// The bytes of the shortest of these.
 const SHORTEST: usize = 14;
@@ -175,30 +175,26 @@ pub(super) fn within(
     let shape = number.shape();
     // One group in all, or one long group among others.
     let span = number.span.clone();
-    let mut at = span.start;
+    let (mut at, mut place) = (span.start, 0);
     let mut digits_before = 0;
-    let mut groups_before = 0;
     while at < span.end {
-        let group = text[at..span.end]
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit())
-            .count();
-        looked(group);
-        let rest = &text[at..span.end];
-        // The second group says which it may be.
-        let second = if matches!(group, 4 | 6) && rest.len() >= SHORTEST {
-            let groups = rest[group + 1..].iter();
-            groups.take_while(|byte| byte.is_ascii_digit()).count()
-        } else {
-            0
-        };
-        for lengths in GROUPED
-            .iter()
-            .filter(|lengths| lengths[..2] == [group, second])
-        {
-            let Some(length) = grouped(rest, lengths) else {
+        let groups = shape.get(place..).unwrap_or_default();
+        let digits = groups.iter().take_while(|byte| byte.is_ascii_digit());
+        let written = digits.clone().count();
+        let group = digits.fold(0, |all, digit| all * 10 + usize::from(digit - b'0'));
+        if group == 0 {
+            break;
+        }
+        looked(written);
+        let may = matches!(group, 4 | 6) && span.end - at >= SHORTEST;
+        for lengths in GROUPED.iter().filter(|_| may) {
+            let Some((length, count)) = grouped(groups, lengths) else {
                 continue;
             };
+            // The last group may go on beyond what is held.
+            if text.get(at + length).is_some_and(u8::is_ascii_digit) {
+                continue;
+            }
             let candidate = at..at + length;
             // Dots stand in many other numbers.
             let dotted = text[at + group] == b'.';
@@ -215,11 +211,10 @@ pub(super) fn within(
             // So is what begins as the number of an account does.
             let headed =
                 || is_headed(text, at) || is_behind_letters(text, at) && is_headed(text, at - 5);
-            let came_on = groups_before > 0
+            let came_on = place > 0
                 && at >= 5
                 && text[at - 5..at - 1].iter().all(u8::is_ascii_digit)
                 && (at < 6 || !text[at - 6].is_ascii_digit());
-            let count = lengths.iter().sum();
             if !goes_on
                 && (!dotted || says_card(text, &candidate) || named(&candidate) == Label::Meant)
                 && !came_on
@@ -255,7 +250,7 @@ pub(super) fn within(
             }
         }
         digits_before += group;
-        groups_before += 1;
+        place += written + 1;
         at += group + 1;
         if digits_before >= number.digits().len() {
             break;
@@ -272,7 +267,8 @@ fn on_track(text: &[u8], span: &Range<usize>) -> bool {
         let rest = after
             .get(1..8)
             .is_some_and(|rest| rest.iter().all(u8::is_ascii_digit));
-        before.ends_with(b";") && after.starts_with(b"=") && rest
+        let field = before.ends_with(b"35=") && after.starts_with(b"D");
+        (before.ends_with(b";") && after.starts_with(b"=") || field) && rest
     };
     before.ends_with(b"%B") && after.starts_with(b"^") || second()
 }
@@ -348,32 +344,28 @@ fn alone(text: &[u8], span: &Range<usize>) -> bool {
         && after != b'-'
 }
 
-/// How long groups of these lengths are, with the same space or dash between all of them.
-fn grouped(text: &[u8], lengths: &[usize]) -> Option<usize> {
-    let mut at = 0;
-    let joint = *text.get(lengths[0])?;
-    if !matches!(joint, b' ' | b'-' | b'.') {
+/// How many bytes groups of these lengths take, and how many digits they are, if a row that is grouped so begins with them and the
+/// same space, dash or dot stands between all of them.
+fn grouped(shape: &[u8], lengths: &[u8]) -> Option<(usize, usize)> {
+    let joint = *shape.get(1)?;
+    let begins = shape.len() >= lengths.len()
+        && lengths
+            .iter()
+            .zip(shape)
+            .all(|(length, group)| length == group || *length == b' ' && *group == joint);
+    let whole = !shape.get(lengths.len()).is_some_and(u8::is_ascii_digit);
+    if !begins || !whole || !matches!(joint, b' ' | b'-' | b'.') {
         return None;
     }
-    for (nth, length) in lengths.iter().enumerate() {
-        if nth > 0 {
-            if text.get(at) != Some(&joint) {
-                return None;
-            }
-            at += 1;
-        }
-        let group = text
-            .get(at..)?
-            .iter()
-            .take(length + 1)
-            .take_while(|byte| byte.is_ascii_digit())
-            .count();
-        if group != *length {
-            return None;
-        }
-        at += length;
-    }
-    Some(at)
+    let groups = lengths.split(|byte| *byte == b' ');
+    let length = |group: &[u8]| {
+        let digits = group.iter().map(|digit| usize::from(digit - b'0'));
+        digits.fold(0, |all, digit| all * 10 + digit)
+    };
+    let (count, joints) = groups.fold((0, 0), |(count, nth), group| {
+        (count + length(group), nth + 1)
+    });
+    Some((count + joints - 1, count))
 }
 
 fn is_card(

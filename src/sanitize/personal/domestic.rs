@@ -160,6 +160,11 @@ mod tests {
             "RIB: 30004 42840 V22CF21JHLK 55",
             "fr_bank_account",
         ),
+        (
+            "RIB: 20041 56360 2550376Z474 89",
+            "RIB: 20041 56360 2550376Z474 88",
+            "fr_bank_account",
+        ),
     ];
 
     #[test]

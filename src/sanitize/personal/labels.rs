@@ -11,7 +11,7 @@ use crate::sanitize::work::looked;
 const FAR: usize = 64;
 
 /// Words of names that may be those of anything.
-const NEUTRAL: [&[u8]; 67] = [
+const NEUTRAL: [&[u8]; 68] = [
     b"list",
     b"lists",
     b"items",
@@ -79,6 +79,7 @@ const NEUTRAL: [&[u8]; 67] = [
     b"customer",
     b"user",
     b"message",
+    b"match",
 ];
 
 /// Parts of words for what is counted, ordered or sent: no name of a person's number has one.

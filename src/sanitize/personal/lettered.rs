@@ -67,8 +67,18 @@ impl Lettered {
         Self::TwentyTwo,
     ];
 
+    /// How long the numbers of the bank and the branch of an account of France are.
+    const BRANCH: usize = 11;
+
+    /// Every shape as rules write it: of an account of France with some of its own digits before the first letter, too.
+    pub(super) fn shapes(self) -> impl Iterator<Item = String> {
+        let more = if self == Self::Fives { 10 } else { 0 };
+        let more = (1..=more).map(move |digits| format!("{} {digits}", self.shape()));
+        std::iter::once(self.shape().to_owned()).chain(more)
+    }
+
     /// As rules write it.
-    pub(super) const fn shape(self) -> &'static str {
+    const fn shape(self) -> &'static str {
         match self {
             Self::Eight => "8",
             Self::Dotted => "2.3.3",
@@ -134,7 +144,11 @@ impl Lettered {
                 before == b' ' && letter.is_ascii_uppercase()
             }
             Self::TwentyTwo => before.is_ascii_uppercase(),
-            Self::Fives => after(0) == b' ' && after(12) == b' ',
+            // The account may begin with digits, which are of the row then.
+            Self::Fives => {
+                let is_blank = |more: usize| text.get(span.start + more) == Some(&b' ');
+                is_blank(11) && is_blank(23)
+            }
             Self::SixThree => after(0).is_ascii_uppercase(),
             Self::SixFour => !before.is_ascii_alphanumeric() && !after(0).is_ascii_alphanumeric(),
         }
@@ -410,7 +424,10 @@ impl Countries {
                     return told("de_health_insurance", start..span.end);
                 }
             }
-            Lettered::Fives => return self.french_account(text, span, near),
+            Lettered::Fives => {
+                let span = span.start..span.start + Lettered::BRANCH;
+                return self.french_account(text, &span, near);
+            }
             Lettered::FivesTwelve | Lettered::TwentyTwo if ends(0) => {
                 return self.italian_account(text, span, near);
             }

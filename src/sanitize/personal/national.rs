@@ -550,7 +550,9 @@ fn shapes() -> Vec<Known> {
         }
     }
     for lettered in Lettered::ALL {
-        add(lettered.shape(), Set::NONE, Set::NONE, Some(lettered));
+        for shape in lettered.shapes() {
+            add(&shape, Set::NONE, Set::NONE, Some(lettered));
+        }
     }
     all
 }

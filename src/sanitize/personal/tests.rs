@@ -88,6 +88,13 @@ fn what_is_said_to_be_something_else_is_no_number_of_that_kind() {
     }
     let field = "<input name=\"card_no\" value=\"5515550237676136\">";
     assert_eq!(names(field), ["payment_card"]);
+    for card in [
+        "35=5354146722958099D2912101",
+        "file=/var/log/pos/debug.log match=2498948369137133 action=quarantine",
+    ] {
+        assert_eq!(names(card), ["payment_card"], "{card}");
+    }
+    assert_eq!(names("35=5354146722958099E2912101"), [""; 0]);
     assert_eq!(names("RUN: 53693547"), ["cl_rut"]);
     assert_eq!(names("to 002-191-629698582546-50"), ["pe_bank_account"]);
     assert_eq!(names("to 002-191-629698582546-51"), [""; 0]);
