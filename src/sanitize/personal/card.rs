@@ -492,10 +492,9 @@ fn is_headed(text: &[u8], at: usize) -> bool {
 fn is_behind_letters(text: &[u8], at: usize) -> bool {
     let part = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
     match text[..at].last_chunk() {
-        // The letter is the first or the last.
+        // The letter is the first or the last, and not all are: a word is no such group.
         Some([a, b, c, d, b' ']) => {
-            (a.is_ascii_uppercase() || d.is_ascii_uppercase())
-                && [*a, *b, *c, *d].into_iter().all(part)
+            a.is_ascii_digit() != d.is_ascii_digit() && [*a, *b, *c, *d].into_iter().all(part)
         }
         _ => false,
     }

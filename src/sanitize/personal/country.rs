@@ -9,7 +9,7 @@ use super::set::Set;
 use crate::sanitize::work::looked;
 
 /// How far from the number its country may stand, in bytes.
-const FAR: usize = 240;
+pub(super) const FAR: usize = 240;
 /// How far before the number its name may begin, in bytes.
 const NAME: usize = 32;
 /// What such numbers are called anywhere, without what stands between words.
@@ -58,34 +58,44 @@ fn is_called_so(before: &[u8]) -> bool {
     let name = &before[..before.len() - gap];
     let part = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let length = name.iter().rev().take_while(part).count();
+    let name = &name[name.len() - length..];
     let mut letters = [0; NAME];
+    let mut places = [0; NAME];
     let mut count = 0;
-    for byte in name[name.len() - length..]
+    for (at, byte) in name
         .iter()
-        .filter(|byte| byte.is_ascii_alphanumeric())
+        .enumerate()
+        .filter(|(_, byte)| byte.is_ascii_alphanumeric())
     {
-        letters[count] = byte.to_ascii_lowercase();
+        (letters[count], places[count]) = (byte.to_ascii_lowercase(), at);
         count += 1;
     }
-    NAMES.iter().any(|name| letters[..count].ends_with(name))
+    NAMES.iter().any(|known| {
+        let first = count
+            .checked_sub(known.len())
+            .filter(|_| letters[..count].ends_with(known));
+        // Of a longer name it is the last words.
+        first.is_some_and(|first| {
+            let at = places[first];
+            at == 0 || !name[at - 1].is_ascii_alphanumeric() || name[at].is_ascii_uppercase()
+        })
+    })
 }
+
+/// The longest name of a member that says a country, behind that word, and what stands between it and its value, in bytes.
+const MEMBER: usize = 12;
 
 /// The two letters of the country that a member says: `"country": "PL"`, `country_code=pl`.
 fn country_in(members: &[u8]) -> Option<[u8; 2]> {
     memchr::memmem::find_iter(members, b"ountry").find_map(|at| {
-        let rest = members[at + 6..].iter().take(16);
-        let mut rest = rest
-            .copied()
-            .skip_while(|byte| byte.is_ascii_alphabetic() || *byte == b'_');
-        let mut gap = rest
-            .clone()
-            .take_while(|byte| !byte.is_ascii_alphanumeric());
-        let assigned = gap.any(|byte| matches!(byte, b':' | b'='));
-        let mut code = rest
-            .by_ref()
-            .skip_while(|byte| !byte.is_ascii_alphanumeric());
-        let letters = [code.next()?, code.next()?];
-        let ends = code.next().is_none_or(|next| !next.is_ascii_alphanumeric());
+        let rest = &members[at + b"ountry".len()..];
+        let part = |byte: &&u8| byte.is_ascii_alphabetic() || **byte == b'_';
+        let rest = &rest[rest.iter().take(MEMBER).take_while(part).count()..];
+        let sign = |byte: &&u8| !byte.is_ascii_alphanumeric();
+        let (gap, rest) = rest.split_at(rest.iter().take(MEMBER).take_while(sign).count());
+        let assigned = gap.iter().any(|byte| matches!(byte, b':' | b'='));
+        let letters = rest.first_chunk::<2>()?;
+        let ends = !rest.get(2).is_some_and(u8::is_ascii_alphanumeric);
         let two = letters.iter().all(u8::is_ascii_alphabetic);
         (assigned && ends && two).then(|| letters.map(|letter| letter.to_ascii_lowercase()))
     })
@@ -101,6 +111,7 @@ mod tests {
             "{\"name\": \"A\", \"country\": \"PL\", \"national_id\": \"75081291069\"}",
             "{\"nationalId\": \"75081291069\", \"countryCode\": \"pl\"}",
             "country=PL;personal_id_number=75081291069",
+            "{\"country\": \"PL\", \"ref\": \"12345678901\", \"note\": \"-------------------------------------------------------------------------------------------------------------\", \"national_id\": \"75081291069\"}",
         ] {
             assert_eq!(names(text), ["pl_pesel"], "{text}");
         }
@@ -109,6 +120,8 @@ mod tests {
             "{\"country\": \"PL\"}, {\"national_id\": \"75081291069\"}",
             "{\"country\": \"PL\", \"national_id\": \"75081291068\"}",
             "{\"country\": \"PLX\", \"national_id\": \"75081291069\"}",
+            "{\"country_of_origin\": \"PLOTS\", \"national_id\": \"75081291069\"}",
+            "{\"country\": \"PL\", \"bid_number\": \"75081291069\"}",
         ] {
             assert_eq!(names(text), [""; 0], "{text}");
         }

@@ -83,7 +83,7 @@ const NEUTRAL: [&[u8]; 68] = [
 ];
 
 /// Parts of words for what is counted, ordered or sent: no name of a person's number has one.
-const OTHER: [&str; 74] = [
+const OTHER: [&str; 76] = [
     "order",
     "trade",
     "request",
@@ -110,11 +110,17 @@ const OTHER: [&str; 74] = [
     "counter",
     "offset",
     "timestamp",
-    "meter",
+    "serial",
+    "s\u{e9}rie",
+    "meter n",
+    "meter_n",
+    "meternum",
     "reserv",
+    "confirmation n",
+    "confirmation_n",
+    "lot number",
     "voucher",
     "barcode",
-    "confirm",
     "chargen",
     "matricola",
     "colis",
@@ -129,11 +135,7 @@ const OTHER: [&str; 74] = [
     "flight",
     "contador",
     "compteur",
-    "seri",
-    "lot n",
     "sensor",
-    "reading",
-    "part n",
     "checksum",
     "uptime",
     "latency",
@@ -228,16 +230,20 @@ fn is_tag(name: &[u8]) -> bool {
     TAGS.contains(&name)
 }
 
-/// What the field of a form is called whose value the name that begins at `start` ends with: `<input name="barcode" value`.
+/// What the field of a form is called whose value the name that begins at `start` is: `<input name="barcode" value`.
 fn field(before: &[u8], start: usize) -> Option<Range<usize>> {
-    if !before.ends_with(b"value") {
-        return None;
-    }
-    let tag = start.min(before.len() - 5);
-    let from = memchr::memrchr(b'<', &before[..before.len() - 5]).unwrap_or(0);
-    let attribute = memchr::memmem::rfind(&before[from..tag.max(from)], b"name=\"")?;
-    let name = from + attribute + b"name=\"".len();
-    let length = memchr::memchr(b'"', &before[name..])?;
+    let head = before.get(..start)?;
+    // The last word of the name is all of it, or what stands before it is of the tag.
+    let head = match before.get(start..)? {
+        b"value" => head,
+        rest => before.get(..start + rest.strip_suffix(b" value")?.len())?,
+    };
+    let tag = memchr::memrchr(b'<', head)?;
+    let tag = tag..head.len();
+    let is_open = memchr::memchr(b'>', &head[tag.clone()]).is_none();
+    let attribute = memchr::memmem::rfind(&head[tag.clone()], b" name=\"").filter(|_| is_open)?;
+    let name = tag.start + attribute + b" name=\"".len();
+    let length = memchr::memchr(b'"', &head[name..])?;
     (length > 0).then_some(name..name + length)
 }
 

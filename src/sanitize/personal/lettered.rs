@@ -169,6 +169,17 @@ fn prescriber([first, second]: [u8; 2], digits: &[u8]) -> bool {
         && sum % 10 == i32::from(digits[6])
 }
 
+/// The same of who may prescribe, who may have such a number as a taxpayer of Belarus has.
+fn prescriber_seven(
+    text: &[u8],
+    span: &Range<usize>,
+    digits: &[u8],
+) -> Option<(&'static str, usize)> {
+    let start = span.start.checked_sub(2)?;
+    let alone = start == 0 || !text[start - 1].is_ascii_alphanumeric();
+    (alone && prescriber([text[start], text[start + 1]], digits)).then_some(("us_dea", start))
+}
+
 /// The number of which these seven digits are the end, behind two letters or three, and where it begins.
 fn lettered_seven(
     text: &[u8],
@@ -181,7 +192,6 @@ fn lettered_seven(
     let alone = start == 0 || !text[start - 1].is_ascii_alphanumeric();
     match letters {
         2 if alone && belarusian([text[start], text[start + 1]], digits) => Some(("by_unp", start)),
-        2 if alone && prescriber([text[start], text[start + 1]], digits) => Some(("us_dea", start)),
         3 if alone && luhn(digits) => Some(("in_epic", start)),
         _ => None,
     }
@@ -358,15 +368,17 @@ impl Countries {
                     let span = span.start..span.end + k;
                     return nit(&span).then(|| told("gt_nit", span)).flatten();
                 }
-                if ends(0)
-                    && before.is_ascii_uppercase()
-                    && let Some(found) = lettered_seven(text, span, digits)
-                {
-                    let (name, start) = found;
-                    let span = start..span.end;
-                    let said = name != "by_unp" || self.is_announced(name, text, &span, near);
-                    if said && let Some(found) = told(name, span) {
-                        return Some(found);
+                if ends(0) && before.is_ascii_uppercase() {
+                    let any = [
+                        lettered_seven(text, span, digits),
+                        prescriber_seven(text, span, digits),
+                    ];
+                    for (name, start) in any.into_iter().flatten() {
+                        let span = start..span.end;
+                        let said = name != "by_unp" || self.is_announced(name, text, &span, near);
+                        if said && let Some(found) = told(name, span) {
+                            return Some(found);
+                        }
                     }
                 }
                 // The check digit of Hong Kong is the seventh when no brackets stand around it.

@@ -15,7 +15,7 @@ use std::{
 use super::{
     checks::same,
     columns::beneath,
-    country::of_country,
+    country::{self, of_country},
     labels,
     lettered::Lettered,
     named::LETTERED,
@@ -303,11 +303,7 @@ impl Countries {
             }
         }
         let at = alone.filter(|_| {
-            // Where it is said to be of another kind that is written so, it is a wrong one of that.
-            let mut others = (known.worded & announced.unwrap_or(Set::NONE)).each();
-            !others.any(|at| !is_account(&self.names[at]))
-                && !is_of_device(text, &span)
-                && !self.is_headed_otherwise(text, &span, near)
+            !is_of_device(text, &span) && !self.is_headed_otherwise(text, &span, near)
         })?;
         Some((span, self.names[at].clone()))
     }
@@ -366,8 +362,9 @@ impl Countries {
                 return Set::ALL;
             }
             near.stretch = reach.start..(reach.end + STRETCH).min(text.len());
-            let stretch = &text[near.stretch.clone()];
-            near.announced = match memchr::memmem::find(stretch, b"ountry") {
+            let from = near.stretch.start.saturating_sub(country::FAR);
+            let wide = from..(near.stretch.end + country::FAR).min(text.len());
+            near.announced = match memchr::memmem::find(&text[wide], b"ountry") {
                 Some(_) => Set::ALL,
                 None => self.said(text, near.stretch.clone()),
             };
@@ -426,21 +423,20 @@ impl Countries {
 }
 
 /// Whether a rule is of the number of an account, which has words that stand near anything.
-pub(super) fn is_account(name: &str) -> bool {
+fn is_account(name: &str) -> bool {
     name.ends_with("_account") || name.ends_with("_account_number")
 }
 
-/// Whether a name goes on with what says that it is the number of a thing: `run_id`, `run number`.
+/// Whether a name goes on with what says that it is the number of a thing: `run_id`, `run id`.
 fn is_of_a_thing(rest: &[u8]) -> bool {
     let rest = match rest {
         [b' ' | b'_' | b'-', rest @ ..] => rest,
         rest => rest,
     };
-    let words = [&b"id"[..], b"number", b"no.", b"#"];
-    words.iter().any(|word| {
-        let begin = rest.get(..word.len());
-        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(word))
-    })
+    let id = rest
+        .get(..2)
+        .is_some_and(|id| id.eq_ignore_ascii_case(b"id"));
+    id && !rest.get(2).is_some_and(u8::is_ascii_alphabetic)
 }
 
 /// The country whose letters stand right before a number, as rules have it, if nothing else is joined to it.

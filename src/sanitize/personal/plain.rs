@@ -9,7 +9,7 @@ use super::{
     checks::same,
     lettered::Lettered,
     named::LETTERED,
-    national::{Near, is_account},
+    national::Near,
     number::{Row, ends_alone, stands_alone},
     table,
 };
@@ -127,15 +127,9 @@ fn plain(text: &[u8], start: usize) -> (Told, usize) {
             let before = text[span.start.saturating_sub(16)..span.start].to_ascii_lowercase();
             let before = String::from_utf8_lossy(&before);
             let device = ["imsi", "imei", "iccid"];
-            // Said to be of another kind that is written so, it is a wrong one of that.
-            let wrong = table::all().any(|rule| {
-                rule.worded.contains(&shape.as_str())
-                    && !is_account(rule.name)
-                    && announced(text, &span, rule.words)
-            });
             found
                 .iter()
-                .filter(|_| !wrong && !device.iter().any(|name| before.contains(name)))
+                .filter(|_| !device.iter().any(|name| before.contains(name)))
                 .find(|rule| rule.alone.contains(&shape.as_str()))
         });
     (told.map(|rule| (span, rule.name.to_owned())), end)

@@ -55,6 +55,17 @@ mod tests {
         }
         let bus = "Cex+813hwfycve3P/lK6lobpKKwX+9GCg+ASbmd8SjD=";
         assert_eq!(strong(&format!("SharedAccessKey={bus};a=b")), [bus]);
+        for nothing in ["/", "+", "//", "/+/"] {
+            for text in ["Users/Alice1/Documents/Projects/MyApp2/Main.swift", aws] {
+                assert_eq!(
+                    strong(&format!("{nothing}{text}")),
+                    [""; 0],
+                    "{nothing}{text}"
+                );
+                let named = format!("a={nothing}{text}");
+                assert_eq!(strong(&named), [""; 0], "{named}");
+            }
+        }
         assert_eq!(strong(&format!("at {aws} in /src")), [""; 0]);
         assert_eq!(
             strong("key=src/Main1/java/Com/Acme/App/Util/Of/Thing.java"),

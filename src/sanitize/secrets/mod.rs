@@ -345,6 +345,11 @@ mod tests {
                 assert!(found.iter().all(weak), "{text}: {found:?}");
             }
         }
+        // What tokens of anybody begin with says nothing.
+        for begins in ["key_", "api_", "secret_"] {
+            let text = format!("Authorization: Bearer {begins}{hex}");
+            assert_eq!(strong(&text).len(), 1, "{text}");
+        }
         // Forms change, and grow.
         let longer = format!("{token}9f86d081");
         let text = format!("digitalocean_token: {longer}");

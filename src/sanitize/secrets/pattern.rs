@@ -11,7 +11,24 @@ use thiserror::Error;
 const MOST: u16 = 2048;
 /// The least literal bytes in front by which a token is told, and those that tokens of anybody have in front.
 const TELLING: usize = 4;
-const COMMON: [&[u8]; 6] = [b"live_", b"test_", b"sandbox_", b"prod_", b"key-", b"api-"];
+const COMMON: [&[u8]; 16] = [
+    b"live_",
+    b"test_",
+    b"sandbox_",
+    b"prod_",
+    b"key-",
+    b"key_",
+    b"api-",
+    b"api_",
+    b"apikey_",
+    b"apikey-",
+    b"secret_",
+    b"secret-",
+    b"token-",
+    b"token_",
+    b"sk-api-",
+    b"sk_live_",
+];
 
 /// What is wrong with the text of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -103,7 +103,8 @@ impl<'a> Scan<'a> {
         if start < self.taken || self.odd(start, run::encoded(text, start)) {
             return;
         }
-        self.value(start, start + Run::at(text, start).length);
+        // A sign may stand first.
+        self.value(start, start + Run::at(text, start).length.max(1));
     }
 
     /// A run of token characters that begins at `start`.
