@@ -41,7 +41,7 @@ impl Written {
             Log::open(Arc::new(Disk), directory, origin, key, Cuts::default()).expect("a log");
         for first in (0..records).step_by(250) {
             let batch = (first..records.min(first + 250)).map(record).collect();
-            assert!(log.append(batch).is_ok(), "there is room");
+            assert!(log.append(&batch).is_ok(), "there is room");
         }
         log.sign().expect("signed");
         let syncing = log.syncing().expect("something to wait for");

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::{
     End, Level, Rules,
+    canonical::handed,
     journal::{Journal, Kind},
     record::{self, Ending, Frame, Operation, Permission, View},
     recorder::{Recorder, Safe, Unavailable, Weight},
@@ -83,8 +84,14 @@ impl Auditor {
             // That nothing can be recorded stops calls all the same only where something is to be.
             return Ok(None);
         }
-        let event = self.framed(level, |frame| record::decision(frame, of, permission));
-        self.0.recorder.put(event, Weight::Permit).map(Some)
+        let recorder = &self.0.recorder;
+        let safe = self.framed(level, |frame| {
+            handed(
+                |event| record::decision(event, frame, of, permission),
+                |event| recorder.put(event, Weight::Permit),
+            )
+        });
+        safe.map(Some)
     }
 
     /// Records how a call ended.
@@ -103,13 +110,18 @@ impl Auditor {
         if level == Level::None && !refused {
             return;
         }
-        let event = self.framed(level, |frame| record::outcome(frame, of, &facts, ending));
         // Kept until it can be written; of calls that were not let in, beyond the bounds, it is counted and told by a gap record.
         let weight = match facts.decision {
             Decision::Recorded => Weight::Fact,
             Decision::Pending | Decision::Permitted => Weight::Refusal,
         };
-        _ = self.0.recorder.put(event, weight);
+        let recorder = &self.0.recorder;
+        self.framed(level, |frame| {
+            handed(
+                |event| record::outcome(event, frame, of, &facts, ending),
+                |event| recorder.note(event, weight),
+            );
+        });
     }
 
     fn level(&self, of: View<'_>, upstream: Option<&UpstreamId>) -> Level {
@@ -128,14 +140,10 @@ impl Auditor {
         })
     }
 
-    /// 128 bits in hexadecimal digits: equal for equal bytes under the key of this log.
-    fn digest(&self, bytes: &[u8]) -> String {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    /// Equal for equal bytes under the key of this log.
+    fn digest(&self, bytes: &[u8]) -> [u8; 16] {
         let tag = hmac::sign(&self.0.key, bytes);
-        let half = tag.as_ref().iter().take(16);
-        half.flat_map(|byte| [byte >> 4, byte & 15])
-            .map(|digit| char::from(DIGITS[usize::from(digit)]))
-            .collect()
+        tag.as_ref().first_chunk().copied().unwrap_or_default()
     }
 }
 

@@ -3,7 +3,13 @@
 //! Guarantees: members come in rising order, numbers are whole, strings hold nothing that a terminal or a reader of lines
 //! would act upon, and none is longer than its bound (SECURITY AUD-3, AUD-6). What was cut or replaced says so in place.
 
-use std::fmt::Write as _;
+use std::{
+    cell::Cell,
+    fmt::{Display, Write as _},
+    time::SystemTime,
+};
+
+use super::stamp;
 
 /// The most bytes written of one text value; what is cut off is told by its length.
 pub const TEXT: usize = 1_024;
@@ -49,6 +55,38 @@ impl<'a> Object<'a> {
         if let Some(value) = value {
             self.text(name, value);
         }
+        self
+    }
+
+    /// What is shown without any character that would have to be replaced: an address, a number with something before it.
+    pub fn plain(&mut self, name: &'static str, value: impl Display) -> &mut Self {
+        self.name(name);
+        self.out.push('"');
+        let from = self.out.len();
+        _ = write!(self.out, "{value}");
+        debug_assert_eq!(self.out.get(from..).map(odd), Some(None));
+        self.out.push('"');
+        self
+    }
+
+    /// Bytes, in hexadecimal digits.
+    pub fn digits(&mut self, name: &'static str, bytes: &[u8]) -> &mut Self {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        self.name(name);
+        self.out.push('"');
+        let halves = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        self.out
+            .extend(halves.map(|half| char::from(DIGITS[usize::from(half)])));
+        self.out.push('"');
+        self
+    }
+
+    /// When it was: the member `time`.
+    pub fn time(&mut self, at: SystemTime) -> &mut Self {
+        self.name("time");
+        self.out.push('"');
+        stamp::write(self.out, at);
+        self.out.push('"');
         self
     }
 
@@ -155,6 +193,27 @@ impl<'a> Object<'a> {
         self.out.push_str(name);
         self.out.push_str("\":");
     }
+}
+
+thread_local! {
+    /// Where objects are written that are handed on: there are two for every call, and none stays.
+    static SPARE: Cell<String> = const { Cell::new(String::new()) };
+}
+/// How much of that memory is kept, in bytes: records are shorter.
+const KEPT: usize = 64 << 10;
+
+/// Writes an object and hands its text on, in memory that the next one is written in.
+pub fn handed<T>(fill: impl FnOnce(&mut Object<'_>), on: impl FnOnce(&[u8]) -> T) -> T {
+    // Who writes one while another is written, or when the thread ends, gets memory of its own.
+    let mut text = SPARE.try_with(Cell::take).unwrap_or_default();
+    text.clear();
+    let mut object = Object::begin(&mut text);
+    fill(&mut object);
+    object.end();
+    let result = on(text.as_bytes());
+    text.shrink_to(KEPT);
+    _ = SPARE.try_with(|kept| kept.set(text));
+    result
 }
 
 /// A string literal of the value, at most `most` bytes between its quotes but for what tells how much was cut off.

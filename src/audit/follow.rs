@@ -288,7 +288,7 @@ mod tests {
             let mut log = log(directory.path(), &Arc::default(), segment);
             let mut all = Vec::new();
             for n in 0..40 {
-                log.append(vec![happened(n)]).unwrap();
+                log.append(&[happened(n)].into()).unwrap();
                 if n % 3 == 0 {
                     loop {
                         let batch = follower.read(count, READ).unwrap();
@@ -319,7 +319,7 @@ mod tests {
     fn half_a_record_waits_for_its_other_half() {
         let directory = tempfile::tempdir().unwrap();
         let mut log = log(directory.path(), &Arc::default(), u64::MAX);
-        log.append(vec![happened(0)]).unwrap();
+        log.append(&[happened(0)].into()).unwrap();
         let path = segments(directory.path()).unwrap().remove(0).path;
         let text = std::fs::read(&path).unwrap();
         std::fs::write(&path, &text[..text.len() - 10]).unwrap();
@@ -337,7 +337,7 @@ mod tests {
         faulty.keeps.store(true, Relaxed);
         let mut log = log(directory.path(), &faulty, u64::MAX);
         for n in 0..5 {
-            log.append(vec![happened(n)]).unwrap();
+            log.append(&[happened(n)].into()).unwrap();
         }
         let mut follower = Follower::after(directory.path(), 0);
         assert_eq!(follower.read(99, READ).unwrap().count(), 6);
@@ -347,7 +347,7 @@ mod tests {
         let again = follower.read(99, READ).unwrap();
         assert_eq!((seqs(&again), again.missed), ((1..=6).collect(), 0));
         log.rotate().unwrap();
-        log.append(vec![happened(5)]).unwrap();
+        log.append(&[happened(5)].into()).unwrap();
         let all = segments(directory.path()).unwrap();
         let last = &all[all.len() - 1];
         for segment in &all[..all.len() - 1] {
@@ -364,7 +364,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let mut log = log(directory.path(), &Arc::default(), u64::MAX);
         for n in 0..4 {
-            log.append(vec![happened(n)]).unwrap();
+            log.append(&[happened(n)].into()).unwrap();
         }
         let batch = Follower::after(directory.path(), 0).read(9, READ).unwrap();
         let (one, two) = batch.halves();

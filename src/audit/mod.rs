@@ -15,16 +15,11 @@ pub mod record;
 pub mod recorder;
 mod rules;
 pub mod sinks;
+mod stamp;
 pub mod verify;
 mod words;
 
-use std::time::SystemTime;
-
 pub use auditor::Auditor;
 pub use rules::{Level, Rule, Rules};
+pub(crate) use stamp::stamp;
 pub use words::{End, events};
-
-/// A time as records have it: UTC, in nanoseconds.
-pub(crate) fn stamp(time: SystemTime) -> String {
-    jiff::Timestamp::try_from(time).map_or_else(|_| String::new(), |time| format!("{time:.9}"))
-}

@@ -14,7 +14,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{End, Level, canonical::Object, log::Event, stamp, words};
+use super::{End, Level, canonical::Object, words};
 use crate::{
     call::{
         Approved, Call, CallId, Caller, Decision, Denial, Facts, Identity, IdentityKind, Trail,
@@ -204,7 +204,7 @@ pub(super) struct Frame<'a> {
     /// The start of the process.
     pub(super) start: Instant,
     /// Makes keyed digests.
-    pub(super) digest: &'a dyn Fn(&[u8]) -> String,
+    pub(super) digest: &'a dyn Fn(&[u8]) -> [u8; 16],
     /// How much of content is kept.
     pub(super) level: Level,
     /// Takes out what must not be.
@@ -222,159 +222,161 @@ impl Frame<'_> {
 }
 
 /// The record of a permission.
-pub(super) fn decision(frame: &Frame<'_>, of: View<'_>, permission: &Permission<'_>) -> Event {
+pub(super) fn decision(
+    record: &mut Object<'_>,
+    frame: &Frame<'_>,
+    of: View<'_>,
+    permission: &Permission<'_>,
+) {
     let now = Moment::now();
     let arguments = permission.params.root().member("arguments");
     let arguments = arguments.map(|arguments| permission.params.slice(arguments));
-    build(|record| {
-        record.maybe("address", address(of).as_deref());
-        if let Some(approved) = permission.approved {
-            record.object("approval", |approval| {
-                approval
-                    .number("at", approved.at)
-                    .text("by", approved.by.as_str())
-                    .text("how", approved.how.word())
-                    .text("reference", &approved.reference.to_string());
-            });
-        }
-        if let Some(arguments) = &arguments {
-            record.object("arguments", |told| {
-                told.number("bytes", arguments.len() as u64)
-                    .text("digest", &(frame.digest)(arguments.bytes()));
-            });
-        }
-        record.text("call", &of.id.to_string());
-        if !frame.config.is_empty() {
-            record.text("config", frame.config);
-        }
-        if frame.level >= Level::Request
-            && let Some(arguments) = &arguments
-        {
-            let kept = frame.kept(arguments, of, permission.route);
-            record.content("content", kept.as_str(), CONTENT);
-        }
-        record.text("decision", "permit").text("event", words::CALL);
-        spoken(record, of);
-        record.text("method", of.method);
-        record.number("monotonic", nanos(now.instant - frame.start));
-        let policies = permission.policies;
-        if !policies.is_empty() {
-            record.texts("policies", policies.iter().map(|name| &**name), MANY);
-        }
-        if !permission.policy.is_empty() {
-            record.text("policy", permission.policy);
-        }
-        record.object("principal", |who| principal(who, frame, of));
-        proxy(record, of);
-        request(record, frame, of);
-        record
-            .text("revision", of.caller.revision.as_str())
-            .text("server", &of.scope.to_string())
-            .text("stage", "decision");
-        let facts = Facts::default();
-        record.object("target", |to| {
-            target(to, frame, of, &facts, permission.route)
+    address(record, of);
+    if let Some(approved) = permission.approved {
+        record.object("approval", |approval| {
+            approval
+                .number("at", approved.at)
+                .text("by", approved.by.as_str())
+                .text("how", approved.how.word())
+                .plain("reference", &approved.reference);
         });
-        record.text("time", &stamp(now.at));
-        trace(record, of);
-        record.number("v", VERSION);
-    })
+    }
+    if let Some(arguments) = &arguments {
+        record.object("arguments", |told| {
+            told.number("bytes", arguments.len() as u64)
+                .digits("digest", &(frame.digest)(arguments.bytes()));
+        });
+    }
+    record.plain("call", of.id);
+    if !frame.config.is_empty() {
+        record.text("config", frame.config);
+    }
+    if frame.level >= Level::Request
+        && let Some(arguments) = &arguments
+    {
+        let kept = frame.kept(arguments, of, permission.route);
+        record.content("content", kept.as_str(), CONTENT);
+    }
+    record.text("decision", "permit").text("event", words::CALL);
+    spoken(record, of);
+    record.text("method", of.method);
+    record.number("monotonic", nanos(now.instant - frame.start));
+    let policies = permission.policies;
+    if !policies.is_empty() {
+        record.texts("policies", policies.iter().map(|name| &**name), MANY);
+    }
+    if !permission.policy.is_empty() {
+        record.text("policy", permission.policy);
+    }
+    record.object("principal", |who| principal(who, frame, of));
+    proxy(record, of);
+    request(record, frame, of);
+    record
+        .text("revision", of.caller.revision.as_str())
+        .text("server", &server(of.scope))
+        .text("stage", "decision");
+    let facts = Facts::default();
+    record.object("target", |to| {
+        target(to, frame, of, &facts, permission.route)
+    });
+    record.time(now.at);
+    trace(record, of);
+    record.number("v", VERSION);
 }
 
 /// The record of an end.
 pub(super) fn outcome(
+    record: &mut Object<'_>,
     frame: &Frame<'_>,
     of: &Operation,
     facts: &Facts,
     ending: &Ending<'_>,
-) -> Event {
+) {
     let (remembered, of) = (of, of.view());
     let now = Moment::now();
     // What was never decided is told whole here.
     let whole = facts.decision != Decision::Recorded;
     let denied = facts.denied.as_ref();
-    build(|record| {
-        if whole {
-            record.maybe("address", address(of).as_deref());
-        }
-        if facts.attempts > 1 {
-            record.number("attempts", u64::from(facts.attempts));
-        }
-        record.object("bytes", |bytes| {
-            bytes
-                .number("in", remembered.bytes as u64)
-                .number("out", ending.bytes as u64);
-        });
-        record.text("call", &of.id.to_string());
-        if let Some(code) = ending.code {
-            record.text("code", &code.to_string());
-        }
-        if whole && !frame.config.is_empty() {
-            record.text("config", frame.config);
-        }
-        if frame.level >= Level::RequestResponse
-            && let Some(content) = ending.content
-        {
-            let route = facts.route.as_ref().map(|(id, name)| (id, &**name));
-            record.content("content", frame.kept(content, of, route).as_str(), CONTENT);
-        }
-        if whole {
-            record.maybe("decision", decided(facts, ending));
-        }
-        record.text("event", words::CALL);
-        if !ending.findings.is_empty() {
-            record.objects("findings", ending.findings.iter(), MANY, found);
-        }
-        if let Some(Denial { hidden: true, .. }) = denied {
-            record.number("hidden", 1);
-        }
-        record.maybe("limit", ending.limit);
-        if whole {
-            spoken(record, of);
-        }
-        record.text("method", of.method);
-        record.number("monotonic", nanos(now.instant - frame.start));
-        record.text("outcome", ending.outcome.word());
-        if let Some(denied) = denied {
-            record
-                .texts("policies", denied.policies.iter().map(|name| &**name), MANY)
-                .text("policy", &denied.digest);
-        }
-        record.object("principal", |who| principal(who, frame, of));
-        if whole {
-            proxy(record, of);
-        }
-        record.maybe(
-            "reason",
-            denied
-                .map(|denied| denied.reason)
-                .or(ending.reason.as_deref()),
-        );
-        if whole {
-            request(record, frame, of);
-            record
-                .text("revision", of.caller.revision.as_str())
-                .text("server", &of.scope.to_string());
-        }
-        record.object("spent", |spent| {
-            let told = facts.spent;
-            spent
-                .number("policy_us", micros(told.policy))
-                .number("queued_us", micros(told.queued))
-                .number("sanitising_us", micros(told.sanitising))
-                .number("total_us", micros(now.instant - remembered.began))
-                .number("upstream_us", micros(told.upstream));
-        });
-        record.text("stage", if whole { "both" } else { "outcome" });
-        if let Some(status) = facts.status {
-            record.number("status", u64::from(status));
-        }
+    if whole {
+        address(record, of);
+    }
+    if facts.attempts > 1 {
+        record.number("attempts", u64::from(facts.attempts));
+    }
+    record.object("bytes", |bytes| {
+        bytes
+            .number("in", remembered.bytes as u64)
+            .number("out", ending.bytes as u64);
+    });
+    record.plain("call", of.id);
+    if let Some(code) = ending.code {
+        record.plain("code", code);
+    }
+    if whole && !frame.config.is_empty() {
+        record.text("config", frame.config);
+    }
+    if frame.level >= Level::RequestResponse
+        && let Some(content) = ending.content
+    {
         let route = facts.route.as_ref().map(|(id, name)| (id, &**name));
-        record.object("target", |to| target(to, frame, of, facts, route));
-        record.text("time", &stamp(now.at));
-        trace(record, of);
-        record.number("v", VERSION);
-    })
+        record.content("content", frame.kept(content, of, route).as_str(), CONTENT);
+    }
+    if whole {
+        record.maybe("decision", decided(facts, ending));
+    }
+    record.text("event", words::CALL);
+    if !ending.findings.is_empty() {
+        record.objects("findings", ending.findings.iter(), MANY, found);
+    }
+    if let Some(Denial { hidden: true, .. }) = denied {
+        record.number("hidden", 1);
+    }
+    record.maybe("limit", ending.limit);
+    if whole {
+        spoken(record, of);
+    }
+    record.text("method", of.method);
+    record.number("monotonic", nanos(now.instant - frame.start));
+    record.text("outcome", ending.outcome.word());
+    if let Some(denied) = denied {
+        record
+            .texts("policies", denied.policies.iter().map(|name| &**name), MANY)
+            .text("policy", &denied.digest);
+    }
+    record.object("principal", |who| principal(who, frame, of));
+    if whole {
+        proxy(record, of);
+    }
+    record.maybe(
+        "reason",
+        denied
+            .map(|denied| denied.reason)
+            .or(ending.reason.as_deref()),
+    );
+    if whole {
+        request(record, frame, of);
+        record
+            .text("revision", of.caller.revision.as_str())
+            .text("server", &server(of.scope));
+    }
+    record.object("spent", |spent| {
+        let told = facts.spent;
+        spent
+            .number("policy_us", micros(told.policy))
+            .number("queued_us", micros(told.queued))
+            .number("sanitising_us", micros(told.sanitising))
+            .number("total_us", micros(now.instant - remembered.began))
+            .number("upstream_us", micros(told.upstream));
+    });
+    record.text("stage", if whole { "both" } else { "outcome" });
+    if let Some(status) = facts.status {
+        record.number("status", u64::from(status));
+    }
+    let route = facts.route.as_ref().map(|(id, name)| (id, &**name));
+    record.object("target", |to| target(to, frame, of, facts, route));
+    record.time(now.at);
+    trace(record, of);
+    record.number("v", VERSION);
 }
 
 /// What was decided about a call whose decision has no record of its own; nothing where it ended before anybody did.
@@ -392,22 +394,16 @@ fn decided(facts: &Facts, ending: &Ending<'_>) -> Option<&'static str> {
     }
 }
 
-fn build(fill: impl FnOnce(&mut Object<'_>)) -> Event {
-    let mut text = String::with_capacity(1_024);
-    let mut record = Object::begin(&mut text);
-    fill(&mut record);
-    record.end();
-    text.into_bytes()
-}
-
-fn address(of: View<'_>) -> Option<String> {
-    of.address.map(|address| address.to_string())
+fn address(record: &mut Object<'_>, of: View<'_>) {
+    if let Some(address) = of.address {
+        record.plain("address", address);
+    }
 }
 
 fn proxy(record: &mut Object<'_>, of: View<'_>) {
-    let proxy = of.trail.origin().and_then(|origin| origin.proxy);
-    let proxy = proxy.map(|proxy| proxy.to_string());
-    record.maybe("proxy", proxy.as_deref());
+    if let Some(proxy) = of.trail.origin().and_then(|origin| origin.proxy) {
+        record.plain("proxy", proxy);
+    }
 }
 
 fn spoken(record: &mut Object<'_>, of: View<'_>) {
@@ -429,12 +425,22 @@ fn trace(record: &mut Object<'_>, of: View<'_>) {
     let Some(trace) = trace.or(parent.map(|parent| parent.trace)) else {
         return;
     };
-    let id = |span: u64| format!("{span:016x}");
     record.object("trace", |told| {
-        told.maybe("parent", parent.map(|parent| id(parent.span)).as_deref())
-            .maybe("span", own.map(|(_, span)| id(span)).as_deref())
-            .text("trace", &format!("{trace:032x}"));
+        if let Some(parent) = parent {
+            told.digits("parent", &parent.span.to_be_bytes());
+        }
+        if let Some((_, span)) = own {
+            told.digits("span", &span.to_be_bytes());
+        }
+        told.digits("trace", &trace.to_be_bytes());
     });
+}
+
+fn server(scope: &Scope) -> Cow<'_, str> {
+    match scope {
+        Scope::All => Cow::Borrowed("all"),
+        Scope::Toolset(_) | Scope::Upstream(_) => Cow::Owned(scope.to_string()),
+    }
 }
 
 fn principal(who: &mut Object<'_>, frame: &Frame<'_>, of: View<'_>) {
@@ -450,7 +456,7 @@ fn principal(who: &mut Object<'_>, frame: &Frame<'_>, of: View<'_>) {
         .maybe("tenant", identity.tenant.as_deref());
     if let Some(token) = &identity.assertion {
         let token = secrecy::ExposeSecret::expose_secret(&token.0);
-        who.text("token", &(frame.digest)(token.as_bytes()));
+        who.digits("token", &(frame.digest)(token.as_bytes()));
     }
 }
 

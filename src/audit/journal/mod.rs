@@ -20,10 +20,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    canonical::Object,
-    log::event,
+    canonical::{Object, handed},
     recorder::{Recorder, Weight},
-    stamp,
 };
 use tally::{Episodes, Failed, Failures, Measure, Step};
 
@@ -210,15 +208,15 @@ impl fmt::Debug for Journal {
 
 impl Shared {
     fn note(&self, kind: Kind, weight: Weight, fill: impl FnOnce(&mut Object<'_>)) {
-        let event = event(|object| {
+        let event = |object: &mut Object<'_>| {
             object
                 .object("detail", fill)
                 .text("event", kind.word())
-                .text("time", &stamp(SystemTime::now()))
+                .time(SystemTime::now())
                 .number("v", 1);
-        });
+        };
         // A fact is kept whether or not it can be written now; who notes it does not wait.
-        drop(self.recorder.put(event, weight));
+        handed(event, |event| self.recorder.note(event, weight));
     }
 
     fn sweep(&self, ending: bool) {

@@ -6,6 +6,7 @@
 //! writes; it is not this module that sees to it. Deliberately absent: queues, waiting, and what is recorded.
 
 mod disk;
+mod events;
 mod segment;
 mod told;
 
@@ -24,6 +25,7 @@ use std::{
 
 pub use disk::{Appender, Disk, Storage, Streamed, Usage};
 pub(in crate::audit) use disk::{replace, sync_directory};
+pub use events::Events;
 pub(in crate::audit) use segment::INDEX;
 pub use segment::{EXTENSION, Segment, segments};
 pub(in crate::audit) use told::event;
@@ -34,7 +36,7 @@ use disk::Awaited;
 use told::{Begin, checkpoint_event, retention_event, segment_event};
 
 use super::{
-    chain::{Origin, Place, Tree, link},
+    chain::{Hash, Origin, Place, Tree, link},
     key::{Checkpoint, SigningKey},
 };
 
@@ -82,7 +84,7 @@ pub struct Log {
     /// The last record that survives a loss of power.
     synced: Place,
     /// The events of the records after `synced`, for writing them again.
-    unsynced: VecDeque<Event>,
+    unsynced: Events,
     /// Over the records after the last checkpoint.
     tree: Tree,
     /// Those that nobody has taken, the oldest first.
@@ -93,8 +95,9 @@ pub struct Log {
     useless: Vec<PathBuf>,
     /// The name of the last segment: no other gets it, also when its file is gone.
     named: (u64, u32),
-    /// What is written, before it is.
+    /// What is written, before it is, and the hashes of it.
     buffer: Vec<u8>,
+    hashes: Vec<Hash>,
 }
 
 struct Open {
@@ -170,13 +173,14 @@ impl Log {
             open: None,
             written: last,
             synced: last,
-            unsynced: VecDeque::new(),
+            unsynced: Events::default(),
             tree: Tree::default(),
             checkpoints: VecDeque::new(),
             ended,
             useless: Vec::new(),
             named: (0, 0),
             buffer: Vec::new(),
+            hashes: Vec::new(),
         };
         let torn = recovered.map_or(0, |recovered| recovered.cut);
         log.begin(Begin {
@@ -192,15 +196,14 @@ impl Log {
     /// Hands events to the operating system, in this order. When it returns they survive the death of this process.
     ///
     /// # Errors
-    /// What the system says, and the events: none of them is in the log then.
-    pub fn append(&mut self, events: Vec<Event>) -> Result<(), (io::Error, Vec<Event>)> {
-        if let Err(error) = self.room().and_then(|()| self.write(&events)) {
-            return Err((error, events));
-        }
+    /// What the system says: none of the events is in the log then.
+    pub fn append(&mut self, events: &Events) -> io::Result<()> {
+        self.room()?;
+        self.write(events.iter())?;
         if let Some(open) = &mut self.open {
             open.holds = true;
         }
-        self.unsynced.extend(events);
+        self.unsynced.append(events);
         if self.tree.count() >= self.cuts.records {
             // The events are in the log, whatever becomes of this; it is tried again with the next ones.
             _ = self.sign();
@@ -238,11 +241,11 @@ impl Log {
         let event = checkpoint_event(&checkpoint, &signature, &self.key.public().to_string());
         // It covers what is before it; the next one begins with it.
         let before = mem::take(&mut self.tree);
-        if let Err(error) = self.write(std::slice::from_ref(&event)) {
+        if let Err(error) = self.write([&*event]) {
             self.tree = before;
             return Err(error);
         }
-        self.unsynced.push_back(event);
+        self.unsynced.push(&event);
         self.checkpoints.push_back(Signed {
             checkpoint,
             signature,
@@ -285,7 +288,7 @@ impl Log {
             Ok(()) => {
                 let more = syncing.upto.seq.saturating_sub(self.synced.seq);
                 let more = usize::try_from(more).unwrap_or(usize::MAX);
-                self.unsynced.drain(..more.min(self.unsynced.len()));
+                self.unsynced.remove_first(more);
                 self.synced = syncing.upto;
                 Ok(())
             }
@@ -298,7 +301,7 @@ impl Log {
 
     /// How many bytes wait to become durable.
     pub fn unsynced(&self) -> usize {
-        self.unsynced.iter().map(|event| event.len()).sum()
+        self.unsynced.bytes()
     }
 
     /// The last record that the operating system has.
@@ -384,8 +387,8 @@ impl Log {
         // One that was given up holds more than the log goes on from.
         let last = segment::before(&stays.path)?.unwrap_or(*last);
         let event = retention_event(&old, &last);
-        self.write(std::slice::from_ref(&event))?;
-        self.unsynced.push_back(event);
+        self.write([&*event])?;
+        self.unsynced.push(&event);
         self.sign()?;
         if let Some(syncing) = self.syncing() {
             let result = syncing.wait();
@@ -414,17 +417,21 @@ impl Log {
         let durable = self.synced.seq;
         self.checkpoints
             .retain(|signed| signed.checkpoint.last.seq <= durable);
-        let mut again: Vec<Event> = mem::take(&mut self.unsynced).into();
-        again.retain(|event| !is_void_unless_durable(event));
+        let mut again = Events::default();
+        for event in mem::take(&mut self.unsynced).iter() {
+            if !is_void_unless_durable(event) {
+                again.push(event);
+            }
+        }
         let given_up = Some(self.synced);
         let begun = self.begin(Begin {
             opens: false,
             torn: 0,
             given_up,
         });
-        match begun.and_then(|()| self.write(&again)) {
+        match begun.and_then(|()| self.write(again.iter())) {
             Ok(()) => {
-                self.unsynced.extend(again);
+                self.unsynced.append(&again);
                 for path in self.useless.drain(..) {
                     // Left behind, it is one more that was given up.
                     _ = fs::remove_file(path);
@@ -437,7 +444,7 @@ impl Log {
                 }
                 self.written = self.synced;
                 self.tree = Tree::default();
-                self.unsynced = again.into();
+                self.unsynced = again;
                 Err(error)
             }
         }
@@ -481,26 +488,26 @@ impl Log {
             holds: false,
         });
         let event = segment_event(&begin, self.written, &self.key.public().to_string());
-        if let Err(error) = self.write(std::slice::from_ref(&event)) {
+        if let Err(error) = self.write([&*event]) {
             self.open = None;
             _ = fs::remove_file(path);
             return Err(error);
         }
-        self.unsynced.push_back(event);
+        self.unsynced.push(&event);
         Ok(())
     }
 
     /// Writes records and counts them in; all of them or none.
-    fn write(&mut self, events: &[Event]) -> io::Result<()> {
+    fn write<'a>(&mut self, events: impl IntoIterator<Item = &'a [u8]>) -> io::Result<()> {
         let Some(open) = &mut self.open else {
             return Err(io::ErrorKind::NotConnected.into());
         };
         self.buffer.clear();
+        self.hashes.clear();
         let mut last = self.written;
-        let mut hashes = Vec::with_capacity(events.len());
         for event in events {
             last = link(&mut self.buffer, event, &last, &self.origin);
-            hashes.push(last.hash);
+            self.hashes.push(last.hash);
         }
         if let Err(error) = open.file.append(&self.buffer, open.length) {
             // Half a record must not stay; where it cannot be cut off, the segment ends here.
@@ -512,7 +519,7 @@ impl Log {
         open.length += self.buffer.len() as u64;
         self.buffer.shrink_to(BUFFER);
         self.written = last;
-        for hash in &hashes {
+        for hash in &self.hashes {
             self.tree.push(hash);
         }
         Ok(())

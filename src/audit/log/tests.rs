@@ -70,7 +70,7 @@ fn records_go_on_where_the_process_before_has_ended() {
     for life in 0..3 {
         let (mut log, recovered) = open(&disk, directory.path(), Cuts::default());
         assert_eq!(recovered.is_some(), life > 0);
-        log.append(vec![happened(2 * life), happened(2 * life + 1)])
+        log.append(&[happened(2 * life), happened(2 * life + 1)].into())
             .unwrap();
     }
     assert_eq!(calls(directory.path()), [0, 1, 2, 3, 4, 5]);
@@ -82,7 +82,7 @@ fn a_torn_tail_is_cut_at_its_last_whole_record_and_that_is_recorded() {
     let directory = tempfile::tempdir().unwrap();
     let disk = Arc::new(Faulty::default());
     let (mut log, _) = open(&disk, directory.path(), Cuts::default());
-    log.append(vec![happened(0), happened(1)]).unwrap();
+    log.append(&[happened(0), happened(1)].into()).unwrap();
     let path = log.open.as_ref().unwrap().path.clone();
     drop(log);
     let whole = fs::read(&path).unwrap();
@@ -107,15 +107,15 @@ fn a_write_that_fails_half_way_leaves_nothing_and_the_next_one_goes_on() {
         let directory = tempfile::tempdir().unwrap();
         let disk = Arc::new(Faulty::default());
         let (mut log, _) = open(&disk, directory.path(), Cuts::default());
-        log.append(vec![happened(0)]).unwrap();
+        log.append(&[happened(0)].into()).unwrap();
         disk.full.store(true, Relaxed);
         disk.stuck.store(stuck, Relaxed);
-        let (_, back) = log.append(vec![happened(1), happened(2)]).unwrap_err();
-        let (_, back) = log.append(back).unwrap_err();
-        assert_eq!(back.len(), 2);
+        let both = [happened(1), happened(2)].into();
+        log.append(&both).unwrap_err();
+        log.append(&both).unwrap_err();
         disk.full.store(false, Relaxed);
         disk.stuck.store(false, Relaxed);
-        log.append(back).unwrap();
+        log.append(&both).unwrap();
         assert_eq!(calls(directory.path()), [0, 1, 2], "stuck: {stuck}");
     }
 }
@@ -130,10 +130,10 @@ fn after_a_sync_that_failed_what_was_not_durable_is_written_again_in_the_next_se
         ..Cuts::default()
     };
     let (mut log, _) = open(&disk, directory.path(), cuts);
-    log.append(vec![happened(0)]).unwrap();
+    log.append(&[happened(0)].into()).unwrap();
     let syncing = log.syncing().unwrap();
     log.synced(&syncing, &syncing.wait()).unwrap();
-    log.append(vec![happened(1), happened(2), happened(3)])
+    log.append(&[happened(1), happened(2), happened(3)].into())
         .unwrap();
     disk.lying.store(2, Relaxed);
     for _ in 0..2 {
@@ -142,7 +142,7 @@ fn after_a_sync_that_failed_what_was_not_durable_is_written_again_in_the_next_se
         assert!(result.is_err());
         log.synced(&syncing, &result).unwrap();
     }
-    log.append(vec![happened(4)]).unwrap();
+    log.append(&[happened(4)].into()).unwrap();
     let syncing = log.syncing().unwrap();
     log.synced(&syncing, &syncing.wait()).unwrap();
     assert_eq!(log.durable(), log.written());
@@ -164,7 +164,7 @@ fn who_ends_a_segment_learns_of_a_sync_that_failed_for_another() {
         ..Cuts::default()
     };
     let (mut log, _) = open(&disk, directory.path(), cuts);
-    log.append(vec![happened(0)]).unwrap();
+    log.append(&[happened(0)].into()).unwrap();
     let syncing = log.syncing().unwrap();
     disk.lingers.store(true, Relaxed);
     disk.lying.store(1, Relaxed);
@@ -173,8 +173,9 @@ fn who_ends_a_segment_learns_of_a_sync_that_failed_for_another() {
         while disk.lying.load(Relaxed) > 0 {
             thread::yield_now();
         }
-        if let Err((_, back)) = log.append(vec![happened(1)]) {
-            log.append(back).unwrap();
+        let next = [happened(1)].into();
+        if log.append(&next).is_err() {
+            log.append(&next).unwrap();
         }
         other.join().unwrap()
     });
@@ -196,7 +197,7 @@ fn a_checkpoint_is_given_away_when_what_it_covers_is_durable_and_not_before() {
         log.synced(&syncing, &syncing.wait()).unwrap();
     };
     for n in 0..2 {
-        log.append(vec![happened(n)]).unwrap();
+        log.append(&[happened(n)].into()).unwrap();
         log.sign().unwrap();
     }
     assert_eq!(log.take_checkpoint(), None);
@@ -206,7 +207,7 @@ fn a_checkpoint_is_given_away_when_what_it_covers_is_durable_and_not_before() {
     // Those were of records that were written again.
     assert_eq!(log.take_checkpoint(), None);
     for n in 2..4 {
-        log.append(vec![happened(n)]).unwrap();
+        log.append(&[happened(n)].into()).unwrap();
         log.sign().unwrap();
     }
     assert_eq!(log.take_checkpoint(), None);
@@ -231,7 +232,7 @@ fn whole_segments_are_removed_after_their_time_and_that_is_recorded() {
     };
     let (mut log, _) = open(&disk, directory.path(), cuts);
     for n in 0..4 {
-        log.append(vec![happened(n)]).unwrap();
+        log.append(&[happened(n)].into()).unwrap();
     }
     let left = segments(directory.path()).unwrap();
     assert_eq!(
@@ -251,7 +252,7 @@ fn no_segment_is_removed_before_the_record_of_it_is_signed() {
     let disk = Arc::new(Faulty::default());
     let (mut log, _) = open(&disk, directory.path(), Cuts::default());
     for n in 0..2 {
-        log.append(vec![happened(n)]).unwrap();
+        log.append(&[happened(n)].into()).unwrap();
         log.rotate().unwrap();
     }
     let oldest = age_oldest(directory.path());

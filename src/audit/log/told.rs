@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use super::{Event, segment::Segment};
-use crate::audit::{canonical::Object, chain::Place, key::Checkpoint, stamp, words};
+use crate::audit::{canonical::Object, chain::Place, key::Checkpoint, words};
 
 /// Why a segment begins.
 #[derive(Clone, Copy)]
@@ -37,9 +37,7 @@ pub(super) fn segment_event(begin: &Begin, after: Place, key: &str) -> Event {
                     .text("reason", reason)
                     .number("torn_bytes", begin.torn);
             });
-        object
-            .text("time", &stamp(SystemTime::now()))
-            .number("v", 1);
+        object.time(SystemTime::now()).number("v", 1);
     })
 }
 
@@ -56,7 +54,7 @@ pub(super) fn checkpoint_event(checkpoint: &Checkpoint, signature: &str, key: &s
         });
         object
             .text("event", words::CHECKPOINT)
-            .text("time", &stamp(SystemTime::now()))
+            .time(SystemTime::now())
             .number("v", 1);
     })
 }
@@ -76,9 +74,7 @@ pub(super) fn retention_event(old: &[(Segment, Place)], last: &Place) -> Event {
                             .text("name", &name.to_string_lossy());
                     });
             });
-        object
-            .text("time", &stamp(SystemTime::now()))
-            .number("v", 1);
+        object.time(SystemTime::now()).number("v", 1);
     })
 }
 

@@ -45,7 +45,7 @@ fn written() -> tempfile::TempDir {
                 })
                 .text("time", &format!("2026-11-21T00:{:02}:00.000000000Z", n / 4));
         });
-        log.append(vec![call]).unwrap();
+        log.append(&[call].into()).unwrap();
     }
     for ended in log.take_ended() {
         write_index(&ended).unwrap();
@@ -187,7 +187,7 @@ fn what_a_terminal_would_act_upon_is_found_by_what_it_was() {
                 .text("call", &n.to_string())
                 .object("principal", |who| _ = who.text("name", name));
         });
-        log.append(vec![call]).unwrap();
+        log.append(&[call].into()).unwrap();
     }
     log.rotate().unwrap();
     for ended in log.take_ended() {
@@ -249,7 +249,7 @@ fn whoever_goes_on_finds_the_rest_and_reads_nothing_again() {
     let text = "x".repeat(1_000);
     for _ in 0..120 {
         let some = (0..80).map(|_| event(|object| _ = object.text("text", &text)));
-        log.append(some.collect()).unwrap();
+        log.append(&some.collect()).unwrap();
     }
     let last = log.written().seq;
     assert!(segments(directory.path()).unwrap().len() > 2);
@@ -330,7 +330,7 @@ fn what_was_written_again_is_found_once() {
     let (mut log, _) = Log::open(disk, directory.path(), origin(), key, Cuts::default()).unwrap();
     let call = |n: usize| event(|object| _ = object.text("call", &n.to_string()));
     for n in 0..9 {
-        log.append(vec![call(n)]).unwrap();
+        log.append(&[call(n)].into()).unwrap();
         // What holds something durable stays.
         if n % 3 != 1 {
             faulty.lying.store(n % 3 / 2, Relaxed);
@@ -360,18 +360,24 @@ fn what_was_permitted_is_found_by_how_it_ended() {
         })
     };
     // A segment of its own for how they ended, in whose index there is no decision.
-    log.append(vec![
-        record(1, "decision", Some("permit"), None),
-        record(2, "decision", Some("permit"), None),
-        record(3, "both", Some("deny"), Some("denied")),
-        record(4, "both", None, Some("timeout")),
-    ])
+    log.append(
+        &[
+            record(1, "decision", Some("permit"), None),
+            record(2, "decision", Some("permit"), None),
+            record(3, "both", Some("deny"), Some("denied")),
+            record(4, "both", None, Some("timeout")),
+        ]
+        .into(),
+    )
     .unwrap();
     log.rotate().unwrap();
-    log.append(vec![
-        record(1, "outcome", None, Some("timeout")),
-        record(2, "outcome", None, Some("ok")),
-    ])
+    log.append(
+        &[
+            record(1, "outcome", None, Some("timeout")),
+            record(2, "outcome", None, Some("ok")),
+        ]
+        .into(),
+    )
     .unwrap();
     log.rotate().unwrap();
     for ended in log.take_ended() {

@@ -15,7 +15,7 @@ use super::{
     super::{
         log::{Event, Usage, event},
         query::write_index,
-        stamp, words,
+        words,
     },
     Durability, Fill, LATER, Queue, Recorder, SOON, Shared, Watermarks, Weight,
 };
@@ -119,8 +119,7 @@ impl Shared {
                 "the disk of the audit records is full: calls are refused until there is room"
             ),
         }
-        let told = Recorder(self.clone()).put(disk_event(fill, usage), Weight::Fact);
-        drop(told);
+        Recorder(self.clone()).note(&disk_event(fill, usage), Weight::Fact);
     }
 
     /// Until there is something to do; whether it is to end.
@@ -249,7 +248,7 @@ fn disk_event(fill: Fill, usage: Usage) -> Event {
                     .number("used_percent", u64::from(usage.percent));
             })
             .text("event", words::DISK)
-            .text("time", &stamp(SystemTime::now()))
+            .time(SystemTime::now())
             .number("v", 1);
     })
 }

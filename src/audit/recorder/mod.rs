@@ -23,8 +23,8 @@ use std::{
 pub use terms::{Bounds, Durability, Fill, Health, Watermark, Watermarks};
 
 use super::{
-    log::{Event, Log, Signed, event},
-    stamp, words,
+    log::{Events, Log, Signed, event},
+    words,
 };
 
 /// How long after a record the disk is told to keep it at the latest, under [`Durability::Kernel`].
@@ -73,8 +73,9 @@ struct Shared {
 
 #[derive(Default)]
 struct Queue {
-    events: Vec<Event>,
-    bytes: usize,
+    events: Events,
+    /// Empty, with the memory of those that were written last.
+    spare: Events,
     /// How many more, and of how many bytes, are being written: they come back if they cannot be.
     taken: (usize, usize),
     /// How many were ever put, of those how many are written, and of those how many are safe.
@@ -160,7 +161,20 @@ impl Recorder {
     /// # Errors
     /// [`Unavailable`] when writing fails now; the record is kept, if there is room, and written when it can be. And when the
     /// disk is too full: the record is not kept then. Nothing but a [`Weight::Permit`] is ever refused.
-    pub fn put(&self, event: Event, weight: Weight) -> Result<Safe, Unavailable> {
+    pub fn put(&self, event: &[u8], weight: Weight) -> Result<Safe, Unavailable> {
+        let ticket = self.take_in(event, weight)?;
+        // Who need not wait counts among nobody who holds the recorder: all calls would count at one place.
+        Ok(Safe(ticket.map(|ticket| (self.0.clone(), ticket))))
+    }
+
+    /// Puts a record that nobody waits for.
+    pub fn note(&self, event: &[u8], weight: Weight) {
+        // What is refused is refused to whoever would go on, and it is counted.
+        _ = self.take_in(event, weight);
+    }
+
+    /// The number under which the record is to become safe, unless it is already.
+    fn take_in(&self, event: &[u8], weight: Weight) -> Result<Option<u64>, Unavailable> {
         let shared = &self.0;
         let mut queue = shared.queue();
         // Who chose `async` would rather lose records than calls.
@@ -170,17 +184,12 @@ impl Recorder {
         }
         let (taken, taken_bytes) = queue.taken;
         let full = queue.events.len() + taken >= shared.bounds.records
-            || queue.bytes + taken_bytes + event.len() > shared.bounds.bytes
+            || queue.events.bytes() + taken_bytes + event.len() > shared.bounds.bytes
             || queue.is_behind(&shared.bounds);
         if full && (weight != Weight::Fact || shared.durability == Durability::Async) {
             queue.lost += 1;
-            return if stops {
-                Err(Unavailable)
-            } else {
-                Ok(self.safe(0))
-            };
+            return if stops { Err(Unavailable) } else { Ok(None) };
         }
-        queue.bytes += event.len();
         queue.events.push(event);
         queue.put += 1;
         let ticket = queue.put;
@@ -191,7 +200,7 @@ impl Recorder {
                 if queue.events.len() == 1 || queue.events.len() == many {
                     shared.work.notify_one();
                 }
-                return Ok(self.safe(0));
+                return Ok(None);
             }
             Durability::Strict => shared.work.notify_one(),
             Durability::Kernel if queue.writing || queue.failing => {}
@@ -213,14 +222,7 @@ impl Recorder {
         if weight == Weight::Permit && queue.failing && queue.safe < ticket {
             return Err(Unavailable);
         }
-        Ok(self.safe(ticket))
-    }
-
-    fn safe(&self, ticket: u64) -> Safe {
-        Safe {
-            shared: self.0.clone(),
-            ticket,
-        }
+        Ok((queue.safe < ticket).then_some(ticket))
     }
 
     /// Whether records can be written.
@@ -254,29 +256,24 @@ impl Recorder {
 }
 
 /// Ready when a record is safe.
-pub struct Safe {
-    shared: Arc<Shared>,
-    /// 0 for one that need not be waited for.
-    ticket: u64,
-}
+pub struct Safe(Option<(Arc<Shared>, u64)>);
 
 impl Future for Safe {
     type Output = Result<(), Unavailable>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.ticket == 0 {
+        let Some((shared, ticket)) = &self.0 else {
             return Poll::Ready(Ok(()));
-        }
-        let mut queue = self.shared.queue();
-        if queue.safe >= self.ticket {
+        };
+        let mut queue = shared.queue();
+        if queue.safe >= *ticket {
             return Poll::Ready(Ok(()));
         }
         if queue.failing {
             return Poll::Ready(Err(Unavailable));
         }
-        let ticket = self.ticket;
-        queue.waiting.retain(|(other, _)| *other != ticket);
-        queue.waiting.push((ticket, cx.waker().clone()));
+        queue.waiting.retain(|(other, _)| other != ticket);
+        queue.waiting.push((*ticket, cx.waker().clone()));
         Poll::Pending
     }
 }
@@ -303,22 +300,25 @@ impl Shared {
     fn write(&self) {
         let mut log = self.log();
         loop {
-            let (batch, gap) = {
+            let (mut batch, gap) = {
                 let mut queue = self.queue();
                 let gap = std::mem::take(&mut queue.lost);
                 if queue.events.is_empty() && gap == 0 {
                     queue.writing = false;
                     return;
                 }
-                queue.taken = (queue.events.len(), std::mem::take(&mut queue.bytes));
-                (std::mem::take(&mut queue.events), gap)
+                queue.taken = (queue.events.len(), queue.events.bytes());
+                let next = std::mem::take(&mut queue.spare);
+                (std::mem::replace(&mut queue.events, next), gap)
             };
             let count = batch.len() as u64;
-            let result = Self::append(&mut log, batch, gap);
+            let result = Self::append(&mut log, &batch, gap);
             let mut queue = self.queue();
             let (_, bytes) = std::mem::take(&mut queue.taken);
             match result {
                 Ok(()) => {
+                    batch.clear();
+                    queue.spare = batch;
                     queue.failing = false;
                     queue.unsynced += bytes;
                     queue.written += count;
@@ -331,10 +331,9 @@ impl Shared {
                         self.work.notify_one();
                     }
                 }
-                Err((mut batch, lost)) => {
+                Err(lost) => {
                     // Kept in front of those that came meanwhile.
-                    batch.append(&mut queue.events);
-                    queue.bytes = batch.iter().map(|event| event.len()).sum();
+                    batch.append(&queue.events);
                     queue.events = batch;
                     queue.lost += lost;
                     queue.failing = true;
@@ -347,12 +346,13 @@ impl Shared {
         }
     }
 
-    /// Writes one batch; gives back what is not in the log.
-    fn append(log: &mut Log, batch: Vec<Event>, gap: u64) -> Result<(), (Vec<Event>, u64)> {
-        if gap > 0 && log.append(vec![gap_event(gap)]).is_err() {
-            return Err((batch, gap));
+    /// Writes one batch, after what tells of so many that were lost. Where nothing of the batch is in the log, it says how many of
+    /// those are still to be told of.
+    fn append(log: &mut Log, batch: &Events, gap: u64) -> Result<(), u64> {
+        if gap > 0 && log.append(&[gap_event(gap)].into()).is_err() {
+            return Err(gap);
         }
-        log.append(batch).map_err(|(_, batch)| (batch, 0))
+        log.append(batch).map_err(|_| 0)
     }
 
     fn wake(&self, queue: &mut Queue) {
@@ -376,12 +376,12 @@ impl Shared {
     }
 }
 
-fn gap_event(lost: u64) -> Event {
+fn gap_event(lost: u64) -> Vec<u8> {
     event(|object| {
         object
             .text("event", words::GAP)
             .number("lost", lost)
-            .text("time", &stamp(SystemTime::now()))
+            .time(SystemTime::now())
             .number("v", 1);
     })
 }

@@ -62,7 +62,7 @@ fn block(mut safe: Safe) -> Result<(), Unavailable> {
 }
 
 fn put(recorder: &Recorder, n: usize) -> Result<(), Unavailable> {
-    block(recorder.put(happened(n), Weight::Permit)?)
+    block(recorder.put(&happened(n), Weight::Permit)?)
 }
 
 /// How many are told as left out: in one gap or in several, for a try to write may be under way while more is left out.
@@ -133,12 +133,12 @@ fn what_nobody_waits_for_is_written_with_what_somebody_does_and_else_soon() {
     let (recorder, keeper) = start_every(hour, &disk, directory.path(), Durability::Kernel, bounds);
     for n in [0, 10, 20] {
         // The thread sleeps for an hour, unless it is told.
-        drop(recorder.put(happened(n), Weight::Fact).unwrap());
+        recorder.note(&happened(n), Weight::Fact);
         while recorder.lag() > 0 {
             thread::yield_now();
         }
         assert_eq!(calls(directory.path()).last(), Some(&n));
-        drop(recorder.put(happened(n + 1), Weight::Fact).unwrap());
+        recorder.note(&happened(n + 1), Weight::Fact);
         put(&recorder, n + 2).unwrap();
         let all = calls(directory.path());
         assert_eq!(all[all.len() - 3..], [n, n + 1, n + 2]);
@@ -165,7 +165,7 @@ fn what_nobody_waits_for_is_written_while_a_sync_hangs() {
     while !recorder.0.queue().syncing {
         thread::yield_now();
     }
-    drop(recorder.put(happened(1), Weight::Fact).unwrap());
+    recorder.note(&happened(1), Weight::Fact);
     let there = calls(directory.path());
     disk.hangs.store(false, Relaxed);
     drop(keeper);
@@ -185,7 +185,7 @@ fn what_cannot_be_written_is_refused_kept_and_written_later() {
             assert_eq!(put(&recorder, n), Err(Unavailable), "{n}");
         }
         assert!(!recorder.is_available());
-        drop(recorder.put(happened(8), Weight::Fact).unwrap());
+        recorder.note(&happened(8), Weight::Fact);
         disk.full.store(false, Relaxed);
         while !recorder.is_available() {
             thread::yield_now();
@@ -210,11 +210,11 @@ fn of_what_was_refused_no_more_is_kept_than_there_is_room_for_and_the_rest_is_co
         let (recorder, keeper) = start(&disk, directory.path(), durability, few(4));
         disk.full.store(true, Relaxed);
         for n in 0..100 {
-            drop(recorder.put(happened(n), Weight::Refusal).unwrap());
+            recorder.note(&happened(n), Weight::Refusal);
         }
         assert!(recorder.0.queue().put <= 4, "{durability:?}");
         // Of what was let in everything is told.
-        drop(recorder.put(happened(100), Weight::Fact).unwrap());
+        recorder.note(&happened(100), Weight::Fact);
         disk.full.store(false, Relaxed);
         drop(keeper);
         let there = calls(directory.path());
@@ -239,7 +239,7 @@ fn nothing_is_let_in_while_a_sync_hangs_and_too_much_waits_for_it() {
         .count();
     assert!((100..1_000).contains(&let_in), "{let_in}");
     assert!(!recorder.is_available());
-    drop(recorder.put(happened(1_000), Weight::Fact).unwrap());
+    recorder.note(&happened(1_000), Weight::Fact);
     disk.hangs.store(false, Relaxed);
     while !recorder.is_available() {
         thread::yield_now();
@@ -407,8 +407,8 @@ fn nothing_new_is_let_in_while_the_disk_is_too_full_and_again_when_it_is_not() {
     }
     disk.used.store(95, Relaxed);
     until(&recorder, Fill::Full);
-    assert!(recorder.put(happened(1), Weight::Permit).is_err());
-    block(recorder.put(happened(2), Weight::Fact).unwrap()).unwrap();
+    assert!(recorder.put(&happened(1), Weight::Permit).is_err());
+    block(recorder.put(&happened(2), Weight::Fact).unwrap()).unwrap();
     disk.used.store(94, Relaxed);
     until(&recorder, Fill::High);
     put(&recorder, 3).unwrap();
@@ -448,7 +448,7 @@ fn a_disk_is_full_by_its_share_only_where_little_is_left_unless_a_share_was_set(
     put(&recorder, 0).unwrap();
     disk.left.store(GIB - 1, Relaxed);
     until(&recorder, Fill::Full);
-    assert!(recorder.put(happened(1), Weight::Permit).is_err());
+    assert!(recorder.put(&happened(1), Weight::Permit).is_err());
     drop(keeper);
     let all = crate::audit::log::tests::records(directory.path()).join("\n");
     assert!(

@@ -78,11 +78,11 @@ fn every_record_arrives_once_across_restarts_of_the_sink() {
         // At the first start of a sink, what was there before is not for it.
         let first = if n == 0 { 1 } else { log.written().seq };
         let (sinking, told) = start(directory.path(), first, |_| Ok(()));
-        log.append(vec![happened(n)]).unwrap();
+        log.append(&[happened(n)].into()).unwrap();
         while all.last() != Some(&log.written().seq) {
             all.push(told.recv_timeout(SOON).unwrap());
         }
-        log.append(vec![happened(n)]).unwrap();
+        log.append(&[happened(n)].into()).unwrap();
         // It ends when what is there is delivered.
         drop(sinking);
         all.extend(told.try_iter());
@@ -96,7 +96,7 @@ fn where_nobody_knows_any_more_what_was_delivered_all_is_delivered_again() {
     for left in ["", "7x", "\u{fffd}"] {
         let directory = tempfile::tempdir().unwrap();
         let mut log = log(directory.path());
-        log.append(vec![happened(0)]).unwrap();
+        log.append(&[happened(0)].into()).unwrap();
         let end = log.written().seq;
         fs::write(directory.path().join("probe.cursor"), left).unwrap();
         let (_sinking, told) = start(directory.path(), end, |_| Ok(()));
@@ -113,7 +113,7 @@ fn records_are_delivered_though_it_cannot_be_kept_which() {
     fs::create_dir(directory.path().join("probe.cursor-new")).unwrap();
     let (sinking, told) = start(directory.path(), 0, |_| Ok(()));
     for n in 0..3 {
-        log.append(vec![happened(n)]).unwrap();
+        log.append(&[happened(n)].into()).unwrap();
     }
     let all: Vec<u64> = (0..4).map(|_| told.recv_timeout(SOON).unwrap()).collect();
     assert_eq!(all, [1, 2, 3, 4]);
@@ -137,7 +137,7 @@ fn records_that_cannot_be_read_are_told_of_and_delivered_when_they_can() {
     until("it is told", || sinking.delivery().failing);
     fs::remove_dir(odd).unwrap();
     let mut log = log(directory.path());
-    log.append(vec![happened(0)]).unwrap();
+    log.append(&[happened(0)].into()).unwrap();
     assert_eq!(told.recv_timeout(SOON), Ok(1));
     until("it is well", || !sinking.delivery().failing);
 }
@@ -147,7 +147,7 @@ fn a_receiver_that_is_away_gets_everything_when_it_is_back() {
     let directory = tempfile::tempdir().unwrap();
     let mut log = log(directory.path());
     for n in 0..5 {
-        log.append(vec![happened(n)]).unwrap();
+        log.append(&[happened(n)].into()).unwrap();
     }
     let mut tries = 0;
     let (sinking, told) = start(directory.path(), 0, move |_| {
@@ -169,7 +169,7 @@ fn a_record_that_is_refused_is_left_out_and_no_other() {
     let directory = tempfile::tempdir().unwrap();
     let mut log = log(directory.path());
     for n in 0..9 {
-        log.append(vec![happened(n)]).unwrap();
+        log.append(&[happened(n)].into()).unwrap();
     }
     let (sinking, told) = start(directory.path(), 0, |seqs| {
         if seqs.contains(&4) {
@@ -187,7 +187,7 @@ fn a_record_that_is_refused_is_left_out_and_no_other() {
 fn an_end_does_not_wait_for_a_receiver_that_takes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let mut log = log(directory.path());
-    log.append(vec![happened(0)]).unwrap();
+    log.append(&[happened(0)].into()).unwrap();
     let (sinking, told) = start(directory.path(), 0, |_| {
         Err(Undelivered::Later("no".to_owned()))
     });
@@ -203,7 +203,7 @@ fn an_end_does_not_wait_for_a_receiver_that_takes_nothing() {
 fn lines_are_those_of_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let mut log = log(directory.path());
-    log.append(vec![happened(0)]).unwrap();
+    log.append(&[happened(0)].into()).unwrap();
     let batch = Follower::after(directory.path(), 0)
         .read(9, 1 << 20)
         .unwrap();

@@ -31,7 +31,7 @@ fn written(segment: u64) -> Written {
     let disk = Arc::new(Shared(Arc::new(Faulty::default())));
     let (mut log, _) = Log::open(disk, directory.path(), origin(), key, cuts).unwrap();
     for n in 0..53 {
-        log.append(vec![happened(n)]).unwrap();
+        log.append(&[happened(n)].into()).unwrap();
     }
     sync(&mut log);
     let newest = std::iter::from_fn(|| log.take_checkpoint()).last();
@@ -230,7 +230,7 @@ fn whole_segments_that_are_gone_are_missed_unless_their_removal_was_recorded() {
     let disk = Arc::new(Shared(Arc::new(Faulty::default())));
     let (mut log, _) = Log::open(disk, directory.path(), origin(), key, cuts).unwrap();
     for n in 0..5 {
-        log.append(vec![happened(n)]).unwrap();
+        log.append(&[happened(n)].into()).unwrap();
     }
     let report = verify(directory.path(), &[public], &[], |_| {}).unwrap();
     assert!(report.first > 1);
@@ -250,7 +250,7 @@ fn a_removal_that_was_stopped_halfway_is_no_tampering() {
     let disk = Arc::new(Shared(Arc::new(Faulty::default())));
     let (mut log, _) = Log::open(disk, directory.path(), origin(), key, cuts).unwrap();
     for n in 0..6 {
-        log.append(vec![happened(n)]).unwrap();
+        log.append(&[happened(n)].into()).unwrap();
     }
     let old = segments(directory.path()).unwrap();
     for segment in &old[..3] {
@@ -284,7 +284,7 @@ fn a_removal_counts_only_where_the_record_of_it_is_signed() {
     };
     let mut log = open();
     for n in 0..30 {
-        log.append(vec![happened(n)]).unwrap();
+        log.append(&[happened(n)].into()).unwrap();
     }
     log.sign().unwrap();
     sync(&mut log);
@@ -311,7 +311,7 @@ fn a_removal_counts_only_where_the_record_of_it_is_signed() {
     assert_eq!(kinds(), [not_signed]);
     // Nor is it signed by a gateway that goes on after it: what that signs begins with its own records.
     let mut log = open();
-    log.append(vec![happened(30)]).unwrap();
+    log.append(&[happened(30)].into()).unwrap();
     log.sign().unwrap();
     assert_eq!(kinds(), [not_signed]);
 }
@@ -333,7 +333,7 @@ fn a_segment_that_was_given_up_is_whole_if_its_records_come_again() {
     faulty.keeps.store(true, Relaxed);
     let mut outside = Vec::new();
     for n in 0..12 {
-        log.append(vec![happened(n)]).unwrap();
+        log.append(&[happened(n)].into()).unwrap();
         outside.extend(std::iter::from_fn(|| log.take_checkpoint()));
         if n % 3 == 2 {
             faulty.lying.store(usize::from(n % 2 == 0), Relaxed);
@@ -385,11 +385,11 @@ fn the_removal_of_a_segment_that_was_given_up_is_recorded_by_where_the_next_goes
     let (mut log, _) = Log::open(disk, directory.path(), origin(), key, cuts).unwrap();
     faulty.keeps.store(true, Relaxed);
     for n in 0..5 {
-        log.append(vec![happened(n)]).unwrap();
+        log.append(&[happened(n)].into()).unwrap();
     }
     sync(&mut log);
     for n in 5..8 {
-        log.append(vec![happened(n)]).unwrap();
+        log.append(&[happened(n)].into()).unwrap();
     }
     faulty.lying.store(1, Relaxed);
     sync(&mut log);
@@ -411,15 +411,15 @@ fn a_log_is_whole_where_the_sync_of_a_removal_has_failed() {
     let (mut log, _) = Log::open(disk, directory.path(), origin(), key, Cuts::default()).unwrap();
     faulty.keeps.store(true, Relaxed);
     for n in 0..2 {
-        log.append(vec![happened(n)]).unwrap();
+        log.append(&[happened(n)].into()).unwrap();
         log.rotate().unwrap();
     }
     sync(&mut log);
     let oldest = age_oldest(directory.path());
-    log.append(vec![happened(2)]).unwrap();
+    log.append(&[happened(2)].into()).unwrap();
     faulty.lying.store(1, Relaxed);
     log.tidy().unwrap_err();
-    log.append(vec![happened(3)]).unwrap();
+    log.append(&[happened(3)].into()).unwrap();
     let report = || verify(directory.path(), &[public], &[], |_| {}).unwrap();
     assert_eq!((report().first, report().faults), (1, vec![]));
     assert!(oldest.exists());
@@ -442,7 +442,7 @@ fn a_log_that_was_opened_again_is_whole_whether_or_not_by_the_same_process() {
         let (mut log, _) =
             Log::open(disk, directory.path(), origin, key(), Cuts::default()).unwrap();
         for n in 0..5 {
-            log.append(vec![happened(n)]).unwrap();
+            log.append(&[happened(n)].into()).unwrap();
         }
         if life % 2 == 0 {
             log.sign().unwrap();

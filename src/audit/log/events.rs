@@ -1,0 +1,137 @@
+//! Events one after the other in one piece of memory.
+//!
+//! An event lives for as long as the disk takes, and there are two for every call: each in memory of its own would be made by one
+//! thread and given back by another. Guarantees: what is emptied keeps its memory for what comes next, up to [`KEPT`].
+
+use super::Event;
+
+/// How much memory is kept for what comes next, in bytes.
+const KEPT: usize = 1 << 20;
+
+/// Events in an order.
+#[derive(Debug, Default)]
+pub struct Events {
+    text: Vec<u8>,
+    /// Where each ends in `text`.
+    ends: Vec<usize>,
+}
+
+impl Events {
+    /// Adds one.
+    pub fn push(&mut self, event: &[u8]) {
+        self.text.extend_from_slice(event);
+        self.ends.push(self.text.len());
+    }
+
+    /// Adds those of another, in their order.
+    pub fn append(&mut self, others: &Self) {
+        let before = self.text.len();
+        self.text.extend_from_slice(&others.text);
+        self.ends.extend(others.ends.iter().map(|end| before + end));
+    }
+
+    /// Each, from the first.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let mut from = 0;
+        self.ends.iter().map(move |end| {
+            let event = self.text.get(from..*end).unwrap_or_default();
+            from = *end;
+            event
+        })
+    }
+
+    /// Takes the first ones out, so many of them or all there are.
+    pub fn remove_first(&mut self, count: usize) {
+        let count = count.min(self.ends.len());
+        let Some(cut) = count.checked_sub(1).and_then(|last| self.ends.get(last)) else {
+            return;
+        };
+        let cut = *cut;
+        self.text.drain(..cut);
+        self.ends.drain(..count);
+        for end in &mut self.ends {
+            *end -= cut;
+        }
+        self.text.shrink_to(KEPT);
+    }
+
+    /// Takes all of them out.
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+        self.text.shrink_to(KEPT);
+    }
+
+    /// How many there are.
+    pub const fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// How many bytes they take.
+    pub const fn bytes(&self) -> usize {
+        self.text.len()
+    }
+}
+
+impl FromIterator<Event> for Events {
+    fn from_iter<T: IntoIterator<Item = Event>>(events: T) -> Self {
+        let mut all = Self::default();
+        for event in events {
+            all.push(&event);
+        }
+        all
+    }
+}
+
+impl<const N: usize> From<[Event; N]> for Events {
+    fn from(events: [Event; N]) -> Self {
+        events.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(events: &Events) -> Vec<&str> {
+        events
+            .iter()
+            .map(|it| str::from_utf8(it).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn events_keep_their_order_and_their_ends_whatever_is_taken_out_before_them() {
+        let mut events = Events::from(["a", "", "bcd"].map(|text| text.as_bytes().to_vec()));
+        let mut others = Events::default();
+        others.push(b"ef");
+        others.append(&events);
+        assert_eq!(texts(&others), ["ef", "a", "", "bcd"]);
+        assert_eq!((others.len(), others.bytes()), (4, 6));
+        others.remove_first(0);
+        others.remove_first(2);
+        assert_eq!(texts(&others), ["", "bcd"]);
+        others.push(b"g");
+        assert_eq!(texts(&others), ["", "bcd", "g"]);
+        others.remove_first(9);
+        assert!(others.is_empty() && others.bytes() == 0);
+        events.clear();
+        events.push(b"h");
+        assert_eq!(texts(&events), ["h"]);
+    }
+
+    #[test]
+    fn the_memory_of_a_flood_is_not_kept() {
+        let mut events = Events::default();
+        events.push(&vec![b'x'; 4 * KEPT]);
+        events.push(b"y");
+        events.remove_first(1);
+        assert_eq!(texts(&events), ["y"]);
+        assert!(events.text.capacity() <= 2 * KEPT);
+    }
+}
