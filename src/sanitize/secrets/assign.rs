@@ -8,6 +8,7 @@ use std::ops::Range;
 use super::{
     grammar::earnest,
     plausible::{holds, placeholder, plausible, random},
+    public::name_at_end,
     scan::{Scan, is_token},
     urls::strong,
 };
@@ -21,7 +22,7 @@ const LOGIN: usize = 64;
 const AROUND: usize = 240;
 
 /// Schemes that authenticate whoever has the token.
-const BEARERS: [&[u8]; 7] = [
+const BEARERS: [&[u8]; 9] = [
     b"bearer",
     b"token",
     b"apikey",
@@ -29,7 +30,12 @@ const BEARERS: [&[u8]; 7] = [
     b"bot",
     b"ssws",
     b"geniekey",
+    b"accesskey",
+    b"splunk",
 ];
+/// The longest scheme, in bytes, and the most between it and the name of the header.
+const SCHEME: usize = 12;
+const BETWEEN: usize = 64;
 
 /// What else stands in a connection string.
 const CONNECTION: [&[u8]; 14] = [
@@ -165,6 +171,7 @@ impl Scan<'_> {
         let said = |parts: &[&[u8]]| parts.iter().any(|part| holds(around, part));
         let stands = || {
             ends_with(&self.text[..name], b"/:_")
+                || ends_with(&self.text[..name], b"datasource.")
                 || said(&[b"\"secretstring\"", b"\"auths\"", b"loginmodule required"])
                 || self.text[value.start - 1] == b'\''
                     && said(&[b"create login ", b"alter login ", b"create user "])
@@ -211,8 +218,39 @@ impl Scan<'_> {
                     .take(2048)
                     .take_while(|byte| long(byte))
                     .count();
-        let bytes = &text[value.clone()];
-        looked(bytes.len());
+        looked(value.len());
+        self.presented(scheme, value);
+    }
+
+    /// Whether a value stands behind the name of the header and a scheme as programs have them: `"Authorization", "Bearer ..."`,
+    /// `'Authorization' = 'Basic ...'`, `proxy_set_header Authorization "Basic ...";`, `"name": "authorization", "value": "Basic ..."`.
+    pub(super) fn authorized(&mut self, value: &Range<usize>) -> bool {
+        let text = self.text;
+        let Some((before, b" ")) = text[..value.start].split_last_chunk::<1>() else {
+            return false;
+        };
+        let letters = before.iter().rev().take(SCHEME);
+        let length = letters
+            .take_while(|byte| byte.is_ascii_alphabetic())
+            .count();
+        let (before, scheme) = before.split_at(before.len() - length);
+        if length == 0 || !matches!(before.last(), Some(b'"' | b'\'')) {
+            return false;
+        }
+        let before = &before[before.len().saturating_sub(BETWEEN)..];
+        looked(length + before.len());
+        if !ends_with(name_at_end(before), b"authorization") {
+            return false;
+        }
+        let rest = text[value.end..].iter().take_while(|byte| **byte == b'=');
+        let end = value.end + rest.take(2).count();
+        self.presented(scheme, value.start..end)
+    }
+
+    /// Tells what is sent by this scheme for somebody to be let in; whether it was.
+    fn presented(&mut self, scheme: &[u8], value: Range<usize>) -> bool {
+        let bytes = &self.text[value.clone()];
+        let hits = self.hits.len();
         if scheme.eq_ignore_ascii_case(b"basic") {
             self.user_and_password(value, Class::Secret);
         } else if BEARERS
@@ -226,6 +264,7 @@ impl Scan<'_> {
             let rule = &self.names.bearer;
             self.hit(value, Class::Secret, rule);
         }
+        self.hits.len() > hits
     }
 
     /// `jdbc:oracle:thin:user/password@//host`
@@ -426,6 +465,56 @@ pub(super) fn decoded<'a>(bytes: &[u8], room: &'a mut [u8; 192]) -> Option<&'a [
 #[cfg(test)]
 mod tests {
     use super::super::tests::{body, strong};
+
+    #[test]
+    fn a_header_is_set_in_programs_as_it_stands_in_requests() {
+        let body = body();
+        let basic = "ZGVwbG95Oms1Vnl0THcxWGM3UmIyTmg=";
+        for (scheme, value) in [
+            ("Basic", basic),
+            ("Bearer", body.as_str()),
+            ("AccessKey", &body[..25]),
+            ("Splunk", "be8bb23f-588b-46a7-be5d-dd351a8eaf59"),
+        ] {
+            for text in [
+                format!("req.Header.Set(\"Authorization\", \"{scheme} {value}\")"),
+                format!("$headers = @{{ 'Authorization' = '{scheme} {value}' }}"),
+                format!("req['Authorization'] = '{scheme} {value}'"),
+                format!("proxy_set_header Authorization \"{scheme} {value}\";"),
+                format!("{{ \"name\": \"authorization\",\n   \"value\": \"{scheme} {value}\" }}"),
+                format!("{{\\\"Authorization\\\": \\\"{scheme} {value}\\\"}}"),
+            ] {
+                assert_eq!(strong(&text), [value], "{text}");
+            }
+            for text in [
+                format!("the authorization says \"{scheme} {value}"),
+                format!("Authorization, \"{scheme}s {value}\""),
+            ] {
+                assert_eq!(strong(&text), [""; 0], "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_attribute_of_a_module_is_the_name_of_a_secret() {
+        let body = body();
+        assert_eq!(
+            strong(&format!("@acmecrm_api_key \"{body}\"")),
+            [body.as_str()]
+        );
+        assert_eq!(strong(&format!("acmecrm_api_key \"{body}\"")), [""; 0]);
+    }
+
+    #[test]
+    fn a_password_may_begin_with_a_star_and_is_none_behind_two() {
+        let text = |password: &str| format!("mysql://readonly:{password}@db:3306/x");
+        assert_eq!(strong(&text("*5AzpkDc3o!PC")), ["*5AzpkDc3o!PC"]);
+        assert_eq!(strong(&text("**5AzpkDc3o!PC")), [""; 0]);
+        let settings = |of: &str| format!("{of}.password=WgliX~+Zdm+5M");
+        assert_eq!(strong(&settings("spring.datasource")), ["WgliX~+Zdm+5M"]);
+        assert_eq!(strong(&settings("wizard")), [""; 0]);
+        assert_eq!(strong(&text("********")), [""; 0]);
+    }
 
     #[test]
     fn a_password_in_braces_and_one_that_java_logs_in_with_are_told() {

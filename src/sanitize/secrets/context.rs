@@ -8,6 +8,7 @@ use std::ops::Range;
 use super::{
     names::{is_number, letters, low, name_before, operator, quoted},
     plausible::{holds, is_wordy, plausible, random},
+    public::{is_id, is_key_of_browsers, is_of_application},
     rules::{Rules, Token, Word},
     scan::{Ending, Scan, is_token},
     section::owner,
@@ -26,6 +27,8 @@ const VALUE: usize = 1600;
 /// The most dots and dashes behind a value that are none of it: they are looked at for each of its runs.
 const DOTS: usize = 64;
 
+/// How far before a value it is looked whether that is the number of an application, in bytes.
+const APPLICATION: usize = 32;
 /// The longest word before an assignment that is remembered, and one.
 pub(super) const WORD: usize = 24;
 
@@ -34,6 +37,8 @@ pub(super) const WORD: usize = 24;
 pub(super) struct Said {
     secret: bool,
     pub(super) harmless: bool,
+    /// Whether they are the name of an id.
+    id: bool,
     /// Numbers of words that name a vendor, the last first.
     pub(super) vendors: [Option<u16>; 4],
 }
@@ -109,12 +114,14 @@ impl Scan<'_> {
             return;
         }
         // Of the runs in one value each is met.
-        if self.valued.judged == value {
+        if self.valued.judged == value
+            || is_of_application(&text[value.start.saturating_sub(APPLICATION)..value.start])
+        {
             return;
         }
         self.valued.judged = value.clone();
         looked(value.len());
-        if self.placed(&value) {
+        if self.placed(&value) || self.authorized(&value) {
             return;
         }
         let Some(op) = operator(text, value.start) else {
@@ -135,7 +142,8 @@ impl Scan<'_> {
         if name.len() <= BLOCK && letters(&block(text, name.start)) & low(name.len()) == 0 {
             return;
         }
-        let said = self.rules.said(text, name.clone());
+        let mut said = self.rules.said(text, name.clone());
+        said.id = is_id(text, name.end.min(op.at));
         // The digest of a module: any word may stand in the name of that.
         if said.harmless || text[name].ends_with(b" h1") {
             return;
@@ -208,7 +216,7 @@ impl Scan<'_> {
     ) -> bool {
         let bytes = &self.text[value.clone()];
         let rules = self.rules;
-        if !said.secret && said.vendors[0].is_none() {
+        if !said.secret && said.vendors[0].is_none() || is_key_of_browsers(bytes) {
             return false;
         }
         let around;
@@ -234,6 +242,8 @@ impl Scan<'_> {
                 let context = &rules.contexts[usize::from(*at)];
                 let spoken = said.secret || !context.word && !bare && bytes.len() >= 24;
                 (spoken
+                    // Some are looked for, since others look for them.
+                    && (!said.id || context.name.ends_with("_id"))
                     && context
                         .patterns
                         .iter()
@@ -246,8 +256,7 @@ impl Scan<'_> {
             self.hit(value.clone(), class_of(self.text, value), name);
             return true;
         }
-        // Maps are drawn in browsers with such.
-        if !said.secret || bytes.starts_with(b"pk.eyJ") {
+        if !said.secret || said.id {
             return false;
         }
         // What is cut off is of no use to anybody; but dots are added easily.

@@ -23,6 +23,7 @@ mod object;
 mod pattern;
 mod plausible;
 mod prefixed;
+mod public;
 mod rules;
 mod run;
 mod scan;

@@ -52,6 +52,8 @@ pub(super) fn operator(text: &[u8], value: usize) -> Option<Operator> {
     let last = word.last().map_or(b' ', |last| last | 0x20);
     let may = b"rncystod".contains(&last);
     let announces = word.starts_with(b"-")
+        // `@api_token "..."`
+        || text[..at - word.len()].ends_with(b"@") && matches!(text[value - 1], b'"' | b'\'')
         || is_environment(word)
         || may
             && [

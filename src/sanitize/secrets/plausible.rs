@@ -7,7 +7,10 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 /// What stands in places where people write what is to be replaced.
-const PLACEHOLDERS: [&[u8]; 38] = [
+const PLACEHOLDERS: [&[u8]; 40] = [
+    // Of the handbook of Stripe.
+    b"4ec39hqlyjwdarjtt1zdp7dc",
+    b"bqokikjovbii2hlwgh4olfq2",
     b"example",
     b"sample",
     b"placeholder",

@@ -279,7 +279,8 @@ pub(super) fn strong(password: &[u8]) -> bool {
         && !known
         && kinds(password) >= 2
         && !plain(password)
-        && !matches!(start, b'$' | b'<' | b'{' | b'%' | b'*')
+        && !matches!(start, b'$' | b'<' | b'{' | b'%')
+        && !password.starts_with(b"**")
 }
 
 /// Whether it is a short word or two in small letters with a sign between, as in tests of signs: `pass;word`, `bar%25bar`.

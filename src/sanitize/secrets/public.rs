@@ -1,0 +1,145 @@
+//! What is for all to see though a key stands near it, or in its name: who asks, what is asked for, and keys of browsers.
+//!
+//! Guarantees: looks back no farther than [`BACK`] bytes.
+
+use crate::sanitize::work::looked;
+
+/// How far before a value the end of its name is looked for, in bytes.
+const BACK: usize = 64;
+/// What a name ends with that is one of an id and a secret all the same.
+const SECRET: [&[u8]; 4] = [b"secret_id", b"secret-id", b"secretid", b"secret id"];
+/// How keys begin that pages hand to every browser.
+const KEYS: [&[u8]; 4] = [b"pk.eyJ", b"sb_publishable_", b"pk_live_", b"pk_test_"];
+
+/// Whether the name that ends before `end` is that of an id: `TENANT_ID`, `clientId`, `"name": "APP_ID", "value"`.
+pub(super) fn is_id(text: &[u8], end: usize) -> bool {
+    let before = &text[end.saturating_sub(BACK)..end];
+    looked(before.len());
+    let name = name_at_end(before);
+    let Some((head, id)) = name.split_last_chunk::<2>() else {
+        return false;
+    };
+    let joined = head.last().is_some_and(|last| match id {
+        b"id" => matches!(last, b'_' | b'-' | b'.'),
+        b"Id" => last.is_ascii_lowercase() || matches!(last, b'_' | b'-'),
+        b"ID" => last.is_ascii_lowercase() || matches!(last, b'_' | b'-'),
+        _ => false,
+    });
+    let secret = |known: &&[u8]| {
+        let end = name.len().checked_sub(known.len());
+        end.is_some_and(|at| name[at..].eq_ignore_ascii_case(known))
+    };
+    joined && !SECRET.iter().any(|known| secret(known))
+}
+
+/// What ends with the name of what follows: `<add key="TenantId" value=`, `key: TENANT_ID` and `value:` below it.
+pub(super) fn name_at_end(before: &[u8]) -> &[u8] {
+    let name = trimmed(before);
+    match name.strip_suffix(b"value") {
+        Some(rest) if !rest.last().is_some_and(u8::is_ascii_alphanumeric) => trimmed(rest),
+        _ => name,
+    }
+}
+
+/// Without what stands between a name and its value.
+fn trimmed(mut name: &[u8]) -> &[u8] {
+    while let Some((last, rest)) = name.split_last() {
+        let between = last.is_ascii_whitespace()
+            || matches!(
+                last,
+                b'"' | b'\'' | b'`' | b'\\' | b',' | b':' | b'=' | b']' | b')' | b'?'
+            );
+        if !between {
+            break;
+        }
+        name = rest;
+    }
+    name
+}
+
+/// Whether what stands before a value says that it is the number of an application of Firebase: `1:435948698992:web:`.
+pub(super) fn is_of_application(before: &[u8]) -> bool {
+    let mut parts = before.rsplit(|byte| *byte == b':');
+    let kinds = [&b"web"[..], b"android", b"ios"];
+    parts.next() == Some(&[])
+        && parts.next().is_some_and(|kind| kinds.contains(&kind))
+        && parts
+            .next()
+            .is_some_and(|number| number.iter().all(u8::is_ascii_digit))
+}
+
+/// Whether a value is a key that pages hand to every browser.
+pub(super) fn is_key_of_browsers(value: &[u8]) -> bool {
+    let hex = |rest: &[u8]| rest.len() == 32 && rest.iter().all(u8::is_ascii_hexdigit);
+    KEYS.iter().any(|key| value.starts_with(key)) || value.strip_prefix(b"pub").is_some_and(hex)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::tests::{body, strong, told},
+        is_id,
+    };
+
+    #[test]
+    fn ids_are_told_by_the_end_of_their_names() {
+        for name in [
+            "SPOTIFY_CLIENT_ID",
+            "my $twitch_client_id",
+            "AzureTenantId",
+            "\"projectId\"",
+            "os.environ[\"KEY_ID\"]",
+            "<add key=\"BoardID\" value",
+            "{\"key\": \"app_id\", \"value\"",
+            "- key: APP_ID\n  value",
+            "spotify.client-id",
+        ] {
+            assert!(is_id(name.as_bytes(), name.len()), "{name}");
+        }
+        for name in [
+            "vault_secret_id",
+            "secretId",
+            "APIKEY_VALID",
+            "paid",
+            "CID",
+            "id",
+            "tokenvalue",
+        ] {
+            assert!(!is_id(name.as_bytes(), name.len()), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_id_is_no_secret_though_the_name_of_a_service_stands_in_its_own() {
+        let (hex, uuid) = (
+            "9f86d081884c7d65".repeat(2),
+            "f0765995-6c11-48f4-8488-3aa3f051a2bd",
+        );
+        let letters = body()[..30].to_ascii_lowercase();
+        for text in [
+            format!("SPOTIFY_CLIENT_ID={hex}"),
+            format!("<key>SpotifyClientId</key>\n<string>{hex}</string>"),
+            format!("my $twitch_client_id = '{letters}';"),
+            format!("private static final String AZURE_TENANT_ID = \"{uuid}\";"),
+            format!("<add key=\"CloudflareAccountId\" value=\"{hex}\" />"),
+            format!("MUX_TOKEN_ID={uuid}"),
+            format!("B2_APPLICATION_KEY_ID: 003{}", &hex[..22]),
+            format!("JWT_SECRET=changeme\nOAUTH_CLIENT_ID={uuid}"),
+            format!("firebase_secret: 1:435948698992:web:{}", &hex[..22]),
+        ] {
+            assert_eq!(strong(&text), [""; 0], "{text}");
+        }
+        let secret = format!("SPOTIFY_CLIENT_ID={hex} SPOTIFY_CLIENT_SECRET={hex}");
+        assert_eq!(strong(&secret), [hex.as_str()]);
+    }
+
+    #[test]
+    fn a_key_of_browsers_is_no_secret() {
+        let hex = "9f86d081884c7d65".repeat(2);
+        for value in [format!("pub{hex}"), format!("sb_publishable_{}", body())] {
+            for name in ["DD_CLIENT_TOKEN", "supabaseKey"] {
+                assert_eq!(told(&format!("{name}: {value}")), [], "{name}: {value}");
+            }
+        }
+    }
+}
