@@ -76,13 +76,14 @@ const TRIALS: [u32; 22] = [
 ];
 
 /// Says that a card is meant.
-const WORDS: [&[u8]; 55] = [
+const WORDS: [&[u8]; 56] = [
     b"kart_no",
     b"kartno",
     b"primary account",
     b"primary_account",
     b"primaryaccount",
     b"ccnum",
+    b"ccn",
     b"kart no",
     b"kart numar",
     b"card",

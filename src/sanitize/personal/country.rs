@@ -13,7 +13,7 @@ pub(super) const FAR: usize = 240;
 /// How far before the number its name may begin, in bytes.
 const NAME: usize = 32;
 /// What such numbers are called anywhere, without what stands between words.
-const NAMES: [&[u8]; 11] = [
+const NAMES: [&[u8]; 18] = [
     b"nationalid",
     b"nationalidnumber",
     b"nationalnumber",
@@ -25,6 +25,13 @@ const NAMES: [&[u8]; 11] = [
     b"taxid",
     b"taxnumber",
     b"taxpayerid",
+    b"taxpayernumber",
+    b"taxidnumber",
+    b"tin",
+    b"governmentid",
+    b"identityno",
+    b"socialsecurityid",
+    b"healthinsuranceid",
 ];
 /// What stands between a name and a value.
 const BETWEEN: usize = 5;
@@ -41,7 +48,10 @@ pub(super) fn of_country(text: &[u8], span: &Range<usize>, of: impl Fn([u8; 2]) 
     let after = &text[span.end..(span.end + FAR).min(text.len())];
     let after = &after[..after.iter().position(brace).unwrap_or(after.len())];
     looked(before.len() + after.len());
-    let said = country_in(before).or_else(|| country_in(after));
+    let said = members(before)
+        .filter_map(|rest| country_in(&before[rest..]))
+        .last();
+    let said = said.or_else(|| members(after).find_map(|rest| country_in(&after[rest..])));
     said.map_or(Set::NONE, of)
 }
 
@@ -56,7 +66,7 @@ fn is_called_so(before: &[u8]) -> bool {
         return false;
     }
     let name = &before[..before.len() - gap];
-    let part = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let part = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b' ');
     let length = name.iter().rev().take_while(part).count();
     let name = &name[name.len() - length..];
     let mut letters = [0; NAME];
@@ -85,20 +95,37 @@ fn is_called_so(before: &[u8]) -> bool {
 /// The longest name of a member that says a country, behind that word, and what stands between it and its value, in bytes.
 const MEMBER: usize = 12;
 
-/// The two letters of the country that a member says: `"country": "PL"`, `country_code=pl`.
-fn country_in(members: &[u8]) -> Option<[u8; 2]> {
-    memchr::memmem::find_iter(members, b"ountry").find_map(|at| {
-        let rest = &members[at + b"ountry".len()..];
-        let part = |byte: &&u8| byte.is_ascii_alphabetic() || **byte == b'_';
-        let rest = &rest[rest.iter().take(MEMBER).take_while(part).count()..];
-        let sign = |byte: &&u8| !byte.is_ascii_alphanumeric();
-        let (gap, rest) = rest.split_at(rest.iter().take(MEMBER).take_while(sign).count());
-        let assigned = gap.iter().any(|byte| matches!(byte, b':' | b'='));
-        let letters = rest.first_chunk::<2>()?;
-        let ends = !rest.get(2).is_some_and(u8::is_ascii_alphanumeric);
-        let two = letters.iter().all(u8::is_ascii_alphabetic);
-        (assigned && ends && two).then(|| letters.map(|letter| letter.to_ascii_lowercase()))
+/// Names of members that say a country, from their last letter on.
+const MEMBERS: [&[u8]; 2] = [b"country", b"nationality"];
+
+/// Where each of those names ends that stand in a text, whatever their case.
+fn members(text: &[u8]) -> impl Iterator<Item = usize> {
+    memchr::memchr2_iter(b'y', b'Y', text).filter_map(|at| {
+        let name = |name: &&[u8]| {
+            let start = (at + 1).checked_sub(name.len());
+            start.is_some_and(|start| text[start..=at].eq_ignore_ascii_case(name))
+        };
+        MEMBERS.iter().any(name).then_some(at + 1)
     })
+}
+
+/// Whether a member that says a country may stand in a text.
+pub(super) fn is_said(text: &[u8]) -> bool {
+    members(text).next().is_some()
+}
+
+/// The two letters of the country that a member says, of which this is what follows its name: `"country": "PL"`,
+/// `country_code=pl`.
+fn country_in(rest: &[u8]) -> Option<[u8; 2]> {
+    let part = |byte: &&u8| byte.is_ascii_alphabetic() || **byte == b'_';
+    let rest = &rest[rest.iter().take(MEMBER).take_while(part).count()..];
+    let sign = |byte: &&u8| !byte.is_ascii_alphanumeric();
+    let (gap, rest) = rest.split_at(rest.iter().take(MEMBER).take_while(sign).count());
+    let assigned = gap.iter().any(|byte| matches!(byte, b':' | b'='));
+    let letters = rest.first_chunk::<2>()?;
+    let ends = !rest.get(2).is_some_and(u8::is_ascii_alphanumeric);
+    let two = letters.iter().all(u8::is_ascii_alphabetic);
+    (assigned && ends && two).then(|| letters.map(|letter| letter.to_ascii_lowercase()))
 }
 
 #[cfg(test)]
@@ -111,6 +138,8 @@ mod tests {
             "{\"name\": \"A\", \"country\": \"PL\", \"national_id\": \"75081291069\"}",
             "{\"nationalId\": \"75081291069\", \"countryCode\": \"pl\"}",
             "country=PL;personal_id_number=75081291069",
+            "{\"NATIONALITY\": \"PL\", \"TIN\": \"75081291069\"}",
+            "* **Country:** DE\n\n* **Customer:** B\n* **Country:** PL\n* **National ID:** 75081291069",
             "{\"country\": \"PL\", \"ref\": \"12345678901\", \"note\": \"-------------------------------------------------------------------------------------------------------------\", \"national_id\": \"75081291069\"}",
         ] {
             assert_eq!(names(text), ["pl_pesel"], "{text}");

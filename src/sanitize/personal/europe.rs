@@ -126,7 +126,7 @@ pub(super) const EUROPE: &[Rule] = &[
     ),
     rule(
         "pl_pesel",
-        &["11"],
+        &["11", "6 5"],
         &[],
         &["pesel", "3.4424.1.1.616"],
         |d| {
@@ -151,6 +151,7 @@ pub(super) const EUROPE: &[Rule] = &[
         &[
             "personnummer",
             "personnr",
+            "personal number",
             "samordningsnummer",
             "personal identity",
             "swedish",
@@ -213,6 +214,8 @@ pub(super) const EUROPE: &[Rule] = &[
             "tax id",
             "tax-id",
             "tax_id",
+            "taxid",
+            "StID",
         ],
         |d| {
             let most = (0..10)
@@ -286,7 +289,12 @@ pub(super) const EUROPE: &[Rule] = &[
         "gb_utr",
         &["10", "5 5"],
         &[],
-        &["utr", "unique taxpayer", "self assessment"],
+        &[
+            "utr",
+            "unique taxpayer",
+            "unique.taxpayer",
+            "self assessment",
+        ],
         |d| {
             let rest = weighed(&d[1..], &[6, 7, 8, 9, 10, 5, 4, 3, 2]) % 11;
             [2, 1, 9, 8, 7, 6, 5, 4, 3, 2, 1].get(rest as usize) == Some(&d[0])

@@ -10,8 +10,10 @@ use crate::sanitize::work::looked;
 /// How long a name may be with what stands between it and the number, in bytes.
 const FAR: usize = 64;
 
+/// How many such words may stand between a number and the name of it.
+const NEUTRALS: usize = 3;
 /// Words of names that may be those of anything.
-const NEUTRAL: [&[u8]; 68] = [
+const NEUTRAL: [&[u8]; 71] = [
     b"list",
     b"lists",
     b"items",
@@ -80,6 +82,9 @@ const NEUTRAL: [&[u8]; 68] = [
     b"user",
     b"message",
     b"match",
+    b"payload",
+    b"col",
+    b"column",
 ];
 
 /// Parts of words for what is counted, ordered or sent: no name of a person's number has one.
@@ -206,7 +211,12 @@ pub(super) fn says(name: &[u8], meant: impl Fn(&[u8]) -> bool) -> Label {
 }
 
 fn is_neutral(word: &[u8]) -> bool {
-    NEUTRAL.iter().any(|known| known.eq_ignore_ascii_case(word))
+    // `field_7`, `col3`
+    let word = match word.iter().position(u8::is_ascii_digit) {
+        Some(at) if word[at..].iter().all(u8::is_ascii_digit) => &word[..at],
+        _ => word,
+    };
+    word.is_empty() || NEUTRAL.iter().any(|known| known.eq_ignore_ascii_case(word))
 }
 
 /// The words of a name as programs write it: `cardNumber`, `card_number`.
@@ -314,9 +324,13 @@ pub(super) fn before(text: &[u8], start: usize) -> Option<Range<usize>> {
         start.map_or(0, |at| at + 1)..end
     };
     let mut name = word(end);
-    let bare = before[name.clone()].trim_ascii_end().strip_suffix(b".");
-    let bare = bare.unwrap_or(&before[name.clone()]);
-    if is_neutral(bare) || bare.eq_ignore_ascii_case(b"id") || bare == b"#" {
+    // `the tracking number is 1234`
+    for _ in 0..NEUTRALS {
+        let bare = before[name.clone()].trim_ascii_end();
+        let bare = bare.strip_suffix(b".").unwrap_or(bare);
+        if !is_neutral(bare) && !bare.eq_ignore_ascii_case(b"id") && bare != b"#" {
+            break;
+        }
         name = word(name.start);
     }
     let written = &before[name.clone()];
@@ -325,6 +339,9 @@ pub(super) fn before(text: &[u8], start: usize) -> Option<Range<usize>> {
             .iter()
             .any(|other| written.eq_ignore_ascii_case(other.as_bytes()))
     };
-    let tracked = || written.eq_ignore_ascii_case(b"tracking");
+    let tracked = || {
+        let names = [&b"tracking"[..], b"sequence"];
+        names.iter().any(|name| written.eq_ignore_ascii_case(name))
+    };
     (written.contains(&b'_') || other() || tracked()).then_some(from + name.start..from + name.end)
 }

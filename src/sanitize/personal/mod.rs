@@ -6,8 +6,8 @@
 //!
 //! Guarantees: linear in the text, since every look is bounded; nothing is allocated for a text without a hit; the span of a
 //! hit is the number and nothing else. Deliberately absent: numbers without a check digit (in C6), but for those of the
-//! United States, of Britain, the oldest of Czechia and Slovakia and accounts of persons in Russia beside their name, cards that
-//! a program has under the name of something else, and whether a number was ever issued.
+//! United States, of Britain, the oldest of Czechia and Slovakia, accounts of persons in Russia and those of `people.rs`, beside
+//! their name, cards that a program has under the name of something else, and whether a number was ever issued.
 // SECURITY 7
 
 mod accounts;
@@ -31,6 +31,7 @@ mod named;
 mod national;
 mod number;
 mod old_world;
+mod people;
 #[cfg(test)]
 mod plain;
 mod set;

@@ -47,7 +47,7 @@ pub(super) struct Countries {
     words: Words,
     shapes: Vec<Known>,
     /// Where each shape is, by where its groups end or at the next free place; zero, where none is.
-    slots: Box<[u8; SLOTS]>,
+    slots: Box<[u16; SLOTS]>,
     /// What stands behind the first group of shapes, by where their groups end: a bit for each, see [`joint`].
     may: Box<[u8; SLOTS]>,
 }
@@ -125,9 +125,9 @@ impl Countries {
         let joined = JOINED.iter();
         let joined = joined.map(|(word, whose)| (word.as_bytes(), *whose));
         let shapes = shapes();
-        let mut slots = Box::new([0; SLOTS]);
-        let mut may = Box::new([0; SLOTS]);
-        for (known, nth) in shapes.iter().zip(1..) {
+        let mut slots = Box::new([0_u16; SLOTS]);
+        let mut may = Box::new([0_u8; SLOTS]);
+        for (known, nth) in shapes.iter().zip(1_u16..) {
             let mut slot = slot(known.shape.ends);
             // Behind the only group stands anything.
             may[slot] |= known.shape.first().map_or(u8::MAX, joint);
@@ -364,9 +364,9 @@ impl Countries {
             near.stretch = reach.start..(reach.end + STRETCH).min(text.len());
             let from = near.stretch.start.saturating_sub(country::FAR);
             let wide = from..(near.stretch.end + country::FAR).min(text.len());
-            near.announced = match memchr::memmem::find(&text[wide], b"ountry") {
-                Some(_) => Set::ALL,
-                None => self.said(text, near.stretch.clone()),
+            near.announced = match country::is_said(&text[wide]) {
+                true => Set::ALL,
+                false => self.said(text, near.stretch.clone()),
             };
         }
         let tables = near.tables.get_mut();

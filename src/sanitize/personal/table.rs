@@ -7,7 +7,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::{
     accounts::ACCOUNTS, americas::AMERICAS, europe::EUROPE, further::FURTHER, old_world::OLD_WORLD,
-    world::WORLD,
+    people::PEOPLE, world::WORLD,
 };
 
 /// One kind of number.
@@ -96,7 +96,9 @@ fn in_other_letters(word: &str) -> Vec<String> {
 }
 
 /// The rules by where they are of.
-const TABLES: [&[Rule]; 6] = [EUROPE, WORLD, FURTHER, AMERICAS, OLD_WORLD, ACCOUNTS];
+const TABLES: [&[Rule]; 7] = [
+    EUROPE, WORLD, FURTHER, AMERICAS, OLD_WORLD, ACCOUNTS, PEOPLE,
+];
 
 /// Every rule, in the order of their numbers.
 pub(super) fn all() -> impl Iterator<Item = &'static Rule> {

@@ -427,3 +427,24 @@ fn times_versions_and_addresses_are_no_numbers_of_persons() {
         assert_eq!(names(text), [""; 0], "{text}");
     }
 }
+
+#[test]
+fn what_a_sentence_calls_something_else_is_no_card() {
+    for name in [
+        "the tracking number is",
+        "the log sequence number is",
+        "the shipment id is",
+    ] {
+        assert_eq!(names(&format!("{name} 5145593685752387")), [""; 0], "{name}");
+    }
+    for name in [
+        "the card number is",
+        "the number is",
+        "payload =",
+        "field_7:",
+        "ccn:",
+    ] {
+        let text = format!("{name} 5143707450955221");
+        assert_eq!(names(&text), ["payment_card"], "{name}");
+    }
+}

@@ -76,7 +76,7 @@ pub(super) const WORLD: &[Rule] = &[
         "us_itin",
         &["3-2-4", "3 2 4", "9"],
         &[],
-        &["itin", "individual taxpayer"],
+        &["itin", "individual taxpayer", "taxpayer id"],
         |d| {
             let group = number(&d[3..5]);
             d[0] == 9 && matches!(group, 50..=65 | 70..=88 | 90..=92 | 94..=99) && !same(d)
@@ -203,6 +203,7 @@ pub(super) const WORLD: &[Rule] = &[
             "idnumberil",
             "il id",
             "t.z.",
+            "tz number",
         ],
         |d| !same(d) && luhn(d),
     ),
@@ -215,6 +216,8 @@ pub(super) const WORLD: &[Rule] = &[
             "sa id",
             "za id",
             "rsa id",
+            "rsaid",
+            "south.african",
             "id number",
             "identity",
             "za_id",
