@@ -28,6 +28,9 @@ const AGAIN: Duration = Duration::from_millis(250);
 const SYNCS: u32 = 8;
 /// How often it is looked how full the disk is, at most.
 const LOOK: Duration = Duration::from_secs(1);
+/// The least priority of a thread, as `nice` has it.
+#[cfg(target_os = "linux")]
+const LEAST: i32 = 19;
 /// How often old segments are looked for.
 const TIDY: Duration = Duration::from_secs(600);
 
@@ -219,11 +222,21 @@ impl Indexing {
         self.thread = thread::Builder::new()
             .name("audit-index".to_owned())
             .spawn(move || {
+                give_way();
                 for segment in &segments {
                     _ = write_index(segment);
                 }
             })
             .ok();
+    }
+}
+
+/// From here on this thread works when nobody else wants to: nobody waits for an index, and calls wait for a processor.
+fn give_way() {
+    // Elsewhere it would be said of the whole process. Where it cannot be said, the work is done all the same.
+    #[cfg(target_os = "linux")]
+    {
+        _ = rustix::process::setpriority_process(None, LEAST);
     }
 }
 
@@ -251,4 +264,26 @@ fn disk_event(fill: Fill, usage: Usage) -> Event {
             .time(SystemTime::now())
             .number("v", 1);
     })
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_gives_way_is_alone_in_that() {
+        // The nineteenth field is the priority: the seventeenth behind the name in brackets.
+        let priority = || {
+            let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+            let (_, fields) = stat.rsplit_once(") ").unwrap();
+            fields.split(' ').nth(16).unwrap().parse::<i32>().unwrap()
+        };
+        let before = priority();
+        let gave = thread::spawn(move || {
+            give_way();
+            priority()
+        });
+        assert_eq!(gave.join().unwrap(), LEAST);
+        assert_eq!(priority(), before);
+    }
 }

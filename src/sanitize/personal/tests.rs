@@ -435,7 +435,11 @@ fn what_a_sentence_calls_something_else_is_no_card() {
         "the log sequence number is",
         "the shipment id is",
     ] {
-        assert_eq!(names(&format!("{name} 5145593685752387")), [""; 0], "{name}");
+        assert_eq!(
+            names(&format!("{name} 5145593685752387")),
+            [""; 0],
+            "{name}"
+        );
     }
     for name in [
         "the card number is",
