@@ -5,8 +5,9 @@
 
 use super::Event;
 
-/// How much memory is kept for what comes next, in bytes.
-const KEPT: usize = 1 << 20;
+/// How much memory is kept for what comes next, in bytes: what a busy gateway records while the disk is told to keep it. Memory that
+/// is given back and taken again costs more than the records.
+const KEPT: usize = 8 << 20;
 
 /// Events in an order.
 #[derive(Debug, Default)]
