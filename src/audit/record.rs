@@ -238,7 +238,7 @@ pub(super) fn decision(
                 .number("at", approved.at)
                 .text("by", approved.by.as_str())
                 .text("how", approved.how.word())
-                .plain("reference", &approved.reference);
+                .plain("reference", approved.reference);
         });
     }
     if let Some(arguments) = &arguments {

@@ -25,11 +25,11 @@ pub(super) fn is_id(text: &[u8], end: usize) -> bool {
         b"ID" => last.is_ascii_lowercase() || matches!(last, b'_' | b'-'),
         _ => false,
     });
-    let secret = |known: &&[u8]| {
+    let secret = |known: &[u8]| {
         let end = name.len().checked_sub(known.len());
         end.is_some_and(|at| name[at..].eq_ignore_ascii_case(known))
     };
-    joined && !SECRET.iter().any(|known| secret(known))
+    joined && !SECRET.into_iter().any(secret)
 }
 
 /// What ends with the name of what follows: `<add key="TenantId" value=`, `key: TENANT_ID` and `value:` below it.
