@@ -22,6 +22,16 @@ pub(super) const PEOPLE: &[Rule] = &[
             (1..900).contains(&area) && area != 666 && group > 0 && serial > 0 && !same(d)
         },
     ),
+    rule(
+        "us_itin",
+        &["3-2-4", "3 2 4", "9"],
+        &[],
+        &["itin", "individual taxpayer", "taxpayer id"],
+        |d| {
+            let group = number(&d[3..5]);
+            d[0] == 9 && matches!(group, 50..=65 | 70..=88 | 90..=92 | 94..=99) && !same(d)
+        },
+    ),
     // The century, the day of birth and the governorate.
     rule(
         "eg_national_id",
@@ -230,6 +240,7 @@ mod tests {
     const NUMBERS: &[(&str, &str)] = &[
         ("Her social is 153-27-7013", "us_ssn"),
         ("SS# 661-22-3217", "us_ssn"),
+        ("TAXPAYER_ID: 934-75-3564", "us_itin"),
         ("Egyptian national ID 26603122540147", "eg_national_id"),
         (
             "\u{627}\u{644}\u{631}\u{642}\u{645} \u{627}\u{644}\u{642}\u{648}\u{645}\u{64a}: 28806061225091",

@@ -73,16 +73,6 @@ pub(super) const WORLD: &[Rule] = &[
         },
     ),
     rule(
-        "us_itin",
-        &["3-2-4", "3 2 4", "9"],
-        &[],
-        &["itin", "individual taxpayer", "taxpayer id"],
-        |d| {
-            let group = number(&d[3..5]);
-            d[0] == 9 && matches!(group, 50..=65 | 70..=88 | 90..=92 | 94..=99) && !same(d)
-        },
-    ),
-    rule(
         "us_routing_number",
         &["9", "4-4-1"],
         &[],
