@@ -9,6 +9,9 @@ use super::Event;
 /// is given back and taken again costs more than the records.
 const KEPT: usize = 8 << 20;
 
+/// An event is longer than this, in bytes.
+const LEAST: usize = 128;
+
 /// Events in an order.
 #[derive(Debug, Default)]
 pub struct Events {
@@ -53,14 +56,19 @@ impl Events {
         for end in &mut self.ends {
             *end -= cut;
         }
-        self.text.shrink_to(KEPT);
+        self.shrink();
     }
 
     /// Takes all of them out.
     pub fn clear(&mut self) {
         self.text.clear();
         self.ends.clear();
+        self.shrink();
+    }
+
+    fn shrink(&mut self) {
         self.text.shrink_to(KEPT);
+        self.ends.shrink_to(KEPT / LEAST);
     }
 
     /// How many there are.
@@ -134,5 +142,10 @@ mod tests {
         events.remove_first(1);
         assert_eq!(texts(&events), ["y"]);
         assert!(events.text.capacity() <= 2 * KEPT);
+        for _ in 0..2 * KEPT / LEAST {
+            events.push(b"z");
+        }
+        events.clear();
+        assert!(events.ends.capacity() <= 2 * KEPT / LEAST);
     }
 }

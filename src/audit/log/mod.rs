@@ -518,6 +518,7 @@ impl Log {
         }
         open.length += self.buffer.len() as u64;
         self.buffer.shrink_to(BUFFER);
+        self.hashes.shrink_to(HASHES);
         self.written = last;
         for hash in &self.hashes {
             self.tree.push(hash);
@@ -530,6 +531,8 @@ impl Log {
 const TURNS: u32 = 10_000;
 /// What is kept of the buffer between writes.
 const BUFFER: usize = 1 << 20;
+/// And of the hashes.
+const HASHES: usize = 1 << 10;
 
 /// The segments of processes before that have no index.
 fn without_index(directory: &Path) -> io::Result<Vec<PathBuf>> {

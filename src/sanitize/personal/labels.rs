@@ -203,7 +203,8 @@ pub(super) fn says(name: &[u8], meant: impl Fn(&[u8]) -> bool) -> Label {
         .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
     let program =
         written && (name.first().is_some_and(u8::is_ascii_lowercase) || name.starts_with(b"X-"));
-    if program && !words(name).all(is_neutral) {
+    let says_nothing = |word: &[u8]| is_neutral(word) || word.iter().all(u8::is_ascii_digit);
+    if program && !words(name).all(says_nothing) {
         Label::Other
     } else {
         Label::Any
@@ -213,10 +214,10 @@ pub(super) fn says(name: &[u8], meant: impl Fn(&[u8]) -> bool) -> Label {
 fn is_neutral(word: &[u8]) -> bool {
     // `field_7`, `col3`
     let word = match word.iter().position(u8::is_ascii_digit) {
-        Some(at) if word[at..].iter().all(u8::is_ascii_digit) => &word[..at],
+        Some(at) if at > 0 && word[at..].iter().all(u8::is_ascii_digit) => &word[..at],
         _ => word,
     };
-    word.is_empty() || NEUTRAL.iter().any(|known| known.eq_ignore_ascii_case(word))
+    NEUTRAL.iter().any(|known| known.eq_ignore_ascii_case(word))
 }
 
 /// The words of a name as programs write it: `cardNumber`, `card_number`.

@@ -67,7 +67,7 @@ static IBAN: LazyLock<Arc<str>> = LazyLock::new(|| "iban".into());
 #[derive(Debug, Clone, Copy)]
 pub struct Checked(());
 
-/// Finds personal data whose check digits hold.
+/// Finds personal data whose check digits hold, and that which has none beside its own name.
 pub fn detector() -> Checked {
     LazyLock::force(&COUNTRIES);
     LazyLock::force(&CARD);

@@ -3,8 +3,8 @@
 //! Each rule names the shapes in which a number is written, how its check digits are found, and the words that announce it. A
 //! shape that says enough by itself (two check digits, a date inside, a grouping that nothing else has) needs no word.
 //!
-//! Guarantees: a number is told only when its check digits hold. Deliberately absent: countries whose numbers have none, but for
-//! the United States and Britain.
+//! Guarantees: a number is told only when its check digits hold, or, of those that have none, when what it says can be, and by its own
+//! name (`people.rs`). Deliberately absent: what is read by code (`lettered.rs`, `headed.rs`).
 
 use std::{
     cell::RefCell,
@@ -295,7 +295,7 @@ impl Countries {
                 continue;
             }
             let announced = announced.get_or_insert_with(|| self.announced(text, &span, near));
-            if announced.has(at) {
+            if announced.has(at) && !self.is_called_otherwise(at, text, &span, near) {
                 return Some((span, self.names[at].clone()));
             }
             if known.free.has(at) && alone.is_none() {
@@ -306,6 +306,25 @@ impl Countries {
             !is_of_device(text, &span) && !self.is_headed_otherwise(text, &span, near)
         })?;
         Some((span, self.names[at].clone()))
+    }
+
+    /// Whether a number that no check digit tells from others has the name of something else.
+    pub(super) fn is_called_otherwise(
+        &self,
+        at: usize,
+        text: &[u8],
+        span: &Range<usize>,
+        near: &Near,
+    ) -> bool {
+        if !table::is_unchecked(at) {
+            return false;
+        }
+        let meant = |name: Range<usize>| self.said(text, name).has(at);
+        let named = labels::before(text, span.start).is_some_and(|name| {
+            let label = labels::says(&text[name.clone()], |_| meant(name.clone()));
+            label == labels::Label::Other
+        });
+        named || self.is_headed_otherwise(text, span, near)
     }
 
     /// One bit for each rule whose word stands near, or at the head of the column, or whose number is right above.

@@ -1,7 +1,8 @@
 //! Numbers of persons that have no check digit, but a day, a place or a form of their own: see `table.rs`.
 //!
-//! Guarantees: each is told beside its own name only, and where what it says of its owner can be. Deliberately absent: numbers that
-//! say nothing, whatever they are called, since anything may be written in their form.
+//! Guarantees: each is told beside its own name only, where neither a program nor a table has it under another one, and where what it
+//! says of its owner can be. Deliberately absent: numbers that say nothing, whatever they are called, since anything may be written
+//! in their form.
 
 use super::{
     checks::{is_day, number, same},
@@ -45,7 +46,11 @@ pub(super) const PEOPLE: &[Rule] = &[
             "\u{627}\u{644}\u{628}\u{637}\u{627}\u{642}\u{629} \u{627}\u{644}\u{634}\u{62e}\u{635}\u{64a}\u{629}",
         ],
         |d| {
-            matches!(d[0], 2 | 3)
+            // What begins with a year and a day is a moment.
+            let moment = matches!(number(&d[..4]), 1900..=2099)
+                && is_day(number(&d[4..6]), number(&d[6..8]));
+            !moment
+                && matches!(d[0], 2 | 3)
                 && is_day(number(&d[3..5]), number(&d[5..7]))
                 && matches!(number(&d[7..9]), 1..=4 | 11..=19 | 21..=29 | 31..=35 | 88)
         },
@@ -58,7 +63,6 @@ pub(super) const PEOPLE: &[Rule] = &[
         &[
             "mykad",
             "kad pengenalan",
-            "malaysia",
             "nric",
             "ic number",
             "ic no",
@@ -66,11 +70,10 @@ pub(super) const PEOPLE: &[Rule] = &[
             "no kp",
             "k/p",
         ],
-        |d| {
-            is_day(number(&d[2..4]), number(&d[4..6]))
-                && matches!(number(&d[6..8]), 1..=16 | 21..=68 | 71..=72 | 74..=79 | 82..=93 | 98..=99)
-        },
+        malaysian,
     ),
+    // Without dashes it is a moment or a telephone there, too.
+    rule("my_mykad", &["6-2-4"], &[], &["malaysia"], malaysian),
     // The district, and the day of birth, to which forty is added for women.
     rule(
         "id_nik",
@@ -105,7 +108,8 @@ pub(super) const PEOPLE: &[Rule] = &[
         |d| match d.len() {
             17 => matches!(number(&d[..4]), 1900..=2030),
             10 => (1..10).contains(&d[0]) && !(d[0] == 1 && matches!(d[1], 5..=9)),
-            _ => d[0] > 1,
+            // Neither a telephone there nor a book.
+            _ => d[0] > 1 && !d.starts_with(&[8, 8, 0]) && !d.starts_with(&[9, 7, 8]),
         },
     ),
     // The province, and the century.
@@ -144,7 +148,7 @@ pub(super) const PEOPLE: &[Rule] = &[
         "ph_tin",
         &["3-3-3-3", "3-3-3-5", "3-3-3"],
         &[],
-        &["bir", "philippine", "tin ph", "ph tin"],
+        &["BIR", "bir tin", "philippine", "tin ph", "ph tin"],
         |d| !same(d) && d[0] > 0,
     ),
     rule(
@@ -187,7 +191,22 @@ pub(super) const PEOPLE: &[Rule] = &[
         "latin_dni",
         &["2.3.3", "8"],
         &[],
-        &["dni", "D.N.I.", "documento nacional de identidad"],
+        // In other languages it is a word of everyday: days.
+        &[
+            "DNI",
+            "D.N.I.",
+            "dni:",
+            "dni=",
+            "dni\"",
+            "dni'",
+            "dni>",
+            "dni peru",
+            "dni number",
+            "nro dni",
+            "n\u{fa}mero dni",
+            "documentodni",
+            "documento nacional de identidad",
+        ],
         |d| {
             // What else has eight digits near that word is a day.
             let day =
@@ -231,6 +250,13 @@ pub(super) const PEOPLE: &[Rule] = &[
         |d| number(d) > 0 && !same(d),
     ),
 ];
+
+/// A day of birth and a place.
+fn malaysian(d: &[u8]) -> bool {
+    let place = number(&d[6..8]);
+    is_day(number(&d[2..4]), number(&d[4..6]))
+        && matches!(place, 1..=16 | 21..=68 | 71..=72 | 74..=79 | 82..=93 | 98..=99)
+}
 
 #[cfg(test)]
 mod tests {
@@ -313,6 +339,15 @@ mod tests {
             "EIN 07-1805115",
             "ein Wert 45-1805115",
             "social media, part 1532-77013",
+            "Zam\u{f3}wienie 48458734 zostanie dostarczone w ci\u{105}gu 3 dni",
+            "bir kod: 918-123-449",
+            "Moto de 150 c.c., precio 12.345.678 pesos",
+            "{\"order_id\": 48458734, \"dni\": null}",
+            "{\"cnic\": null, \"created_at\": 1764150000000}",
+            "Bangladesh, call 8801712345678",
+            "Bangladesh, ISBN 9789848765432",
+            "Egypt, exported 20201121103045",
+            "Malaysia, at 251126123045",
         ] {
             assert_eq!(names(text), [""; 0], "{text}");
         }

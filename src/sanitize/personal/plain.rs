@@ -32,7 +32,14 @@ fn said(text: &[u8], piece: Range<usize>, words: &[&str]) -> bool {
             let several = word.contains([' ', '_', '-']);
             let last = start.wrapping_sub(1);
             let begins = !letter(last) || lower(last) && upper(start);
-            here.is_some_and(|here| here.eq_ignore_ascii_case(word.as_bytes()))
+            // Abbreviations in capitals only are none in other letters.
+            let any = |is: fn(&u8) -> bool| word.as_bytes().iter().any(is);
+            let exact = any(u8::is_ascii_uppercase) && !any(u8::is_ascii_lowercase);
+            let same = |here: &[u8]| match exact {
+                true => here == word.as_bytes(),
+                false => here.eq_ignore_ascii_case(word.as_bytes()),
+            };
+            here.is_some_and(same)
                 && (long && (begins || !several)
                     || begins && {
                         let capitals = text[start..end].iter().all(u8::is_ascii_uppercase);
@@ -119,10 +126,14 @@ fn plain(text: &[u8], start: usize) -> (Told, usize) {
             });
         return (told.map(|rule| (span, rule.name.to_owned())), end);
     }
-    let found: Vec<_> = table::all().filter(fits).collect();
+    let found: Vec<_> = table::all()
+        .enumerate()
+        .filter(|(_, rule)| fits(rule))
+        .collect();
+    let otherwise = |at: usize| COUNTRIES.is_called_otherwise(at, text, &span, &Near::default());
     let told = found
         .iter()
-        .find(|rule| announced(text, &span, rule.words))
+        .find(|(at, rule)| announced(text, &span, rule.words) && !otherwise(*at))
         .or_else(|| {
             let before = text[span.start.saturating_sub(16)..span.start].to_ascii_lowercase();
             let before = String::from_utf8_lossy(&before);
@@ -130,9 +141,10 @@ fn plain(text: &[u8], start: usize) -> (Told, usize) {
             found
                 .iter()
                 .filter(|_| !device.iter().any(|name| before.contains(name)))
-                .find(|rule| rule.alone.contains(&shape.as_str()))
+                .find(|(_, rule)| rule.alone.contains(&shape.as_str()))
         });
-    (told.map(|rule| (span, rule.name.to_owned())), end)
+    let told = told.map(|(_, rule)| rule.name.to_owned());
+    (told.map(|name| (span, name)), end)
 }
 
 fn piece() -> impl Strategy<Value = String> {

@@ -97,7 +97,9 @@ fn in_other_letters(word: &str) -> Vec<String> {
 
 /// The rules by where they are of.
 const TABLES: [&[Rule]; 7] = [
-    EUROPE, WORLD, FURTHER, AMERICAS, OLD_WORLD, ACCOUNTS, PEOPLE,
+    EUROPE, WORLD, FURTHER, AMERICAS, OLD_WORLD, ACCOUNTS,
+    // The last: see `is_unchecked`.
+    PEOPLE,
 ];
 
 /// Every rule, in the order of their numbers.
@@ -114,6 +116,11 @@ pub(super) const COUNT: usize = {
     }
     count
 };
+
+/// Whether the rule of this number looks at no check digit.
+pub(super) const fn is_unchecked(at: usize) -> bool {
+    at >= COUNT - PEOPLE.len() && at < COUNT
+}
 
 /// The rule of this number.
 pub(super) fn nth(mut at: usize) -> &'static Rule {

@@ -446,6 +446,7 @@ fn what_a_sentence_calls_something_else_is_no_card() {
         "the number is",
         "payload =",
         "field_7:",
+        "order_id \"12\"",
         "ccn:",
     ] {
         let text = format!("{name} 5143707450955221");

@@ -63,7 +63,8 @@ impl Words {
             Word {
                 bytes,
                 whose,
-                exact: bytes.iter().all(u8::is_ascii_uppercase),
+                exact: bytes.iter().any(u8::is_ascii_uppercase)
+                    && !bytes.iter().any(u8::is_ascii_lowercase),
                 first: eight(bytes) & known,
                 known,
             }

@@ -406,6 +406,15 @@ mod tests {
     use super::super::tests::{body, strong};
 
     #[test]
+    fn a_private_key_in_base64_is_told_from_its_first_line_to_its_end() {
+        for kind in ["BQUklWQVRFIEtFWS0tLS0t", "BSU0EgUFJJVkFURSBLRVktLS0tL"] {
+            let begins = ["LS0tLS1CRUdJTi", kind].concat();
+            let key = format!("{begins}{}==", "k3Vq9ZtLw1Xc7Rb2NhYs8Md4Jp6G".repeat(80));
+            assert_eq!(strong(&format!("tls.key: {key}\n")), [key.as_str()]);
+        }
+    }
+
+    #[test]
     fn code_that_writes_a_key_is_none() {
         let code = "\\n\")\n  .append(Base64.getEncoder().encodeToString(storeKey.getEncoded()))\n  .append(\"\\n";
         let block = |body: &str| {

@@ -143,7 +143,8 @@ impl Scan<'_> {
             return;
         }
         let mut said = self.rules.said(text, name.clone());
-        said.id = is_id(text, name.end.min(op.at));
+        // Behind a comma stands another argument.
+        said.id = text[op.at] != b',' && is_id(text, name.end.min(op.at));
         // The digest of a module: any word may stand in the name of that.
         if said.harmless || text[name].ends_with(b" h1") {
             return;
@@ -242,8 +243,10 @@ impl Scan<'_> {
                 let context = &rules.contexts[usize::from(*at)];
                 let spoken = said.secret || !context.word && !bare && bytes.len() >= 24;
                 (spoken
-                    // Some are looked for, since others look for them.
-                    && (!said.id || context.name.ends_with("_id"))
+                    // Some are looked for, since others look for them; one service calls its key so.
+                    && (!said.id
+                        || context.name.ends_with("_id")
+                        || context.name.as_ref() == "openweather_key")
                     && context
                         .patterns
                         .iter()

@@ -8,7 +8,7 @@
 use thiserror::Error;
 
 /// The most that a count may be: it bounds the work of one match.
-const MOST: u16 = 2048;
+const MOST: u16 = 8192;
 /// The least literal bytes in front by which a token is told, and those that tokens of anybody have in front.
 const TELLING: usize = 4;
 const COMMON: [&[u8]; 16] = [

@@ -7,7 +7,16 @@ use crate::sanitize::work::looked;
 /// How far before a value the end of its name is looked for, in bytes.
 const BACK: usize = 64;
 /// What a name ends with that is one of an id and a secret all the same.
-const SECRET: [&[u8]; 4] = [b"secret_id", b"secret-id", b"secretid", b"secret id"];
+const SECRET: [&[u8]; 6] = [
+    b"secret_id",
+    b"secret-id",
+    b"secretid",
+    b"session_id",
+    b"session-id",
+    b"sessionid",
+];
+/// The shortest number of a project of Firebase.
+const LEAST: usize = 6;
 /// How keys begin that pages hand to every browser.
 const KEYS: [&[u8]; 4] = [b"pk.eyJ", b"sb_publishable_", b"pk_live_", b"pk_test_"];
 
@@ -65,7 +74,7 @@ pub(super) fn is_of_application(before: &[u8]) -> bool {
         && parts.next().is_some_and(|kind| kinds.contains(&kind))
         && parts
             .next()
-            .is_some_and(|number| number.iter().all(u8::is_ascii_digit))
+            .is_some_and(|number| number.len() >= LEAST && number.iter().all(u8::is_ascii_digit))
 }
 
 /// Whether a value is a key that pages hand to every browser.
@@ -128,6 +137,14 @@ mod tests {
             format!("firebase_secret: 1:435948698992:web:{}", &hex[..22]),
         ] {
             assert_eq!(strong(&text), [""; 0], "{text}");
+        }
+        // What services call an id may be all they ask for, and an argument is not the value of the one before.
+        for text in [
+            format!("OPENWEATHER_APP_ID={hex}"),
+            format!("SpotifyOAuth(client_id, \"{hex}\")"),
+            format!("datadog_key: x:1:ios:{hex}"),
+        ] {
+            assert_eq!(strong(&text), [hex.as_str()], "{text}");
         }
         let secret = format!("SPOTIFY_CLIENT_ID={hex} SPOTIFY_CLIENT_SECRET={hex}");
         assert_eq!(strong(&secret), [hex.as_str()]);
