@@ -9,6 +9,9 @@
 //! Measured 2026-11-24, mimalloc, two shared processors that all of it kept busy, 15 rounds: 15,530 calls a second without records,
 //! p99 2.2 ms, 52 µs of the gateway's work each; `async` 0.89 of that (61 µs), `kernel` 0.88 (66 µs, p99 2.7 ms), `strict` 0.63
 //! (106 µs). Not within the budget.
+//!
+//! 2026-11-25, another machine, half as fast, in turns with the build of the day before, 12 rounds twice each: what `kernel` adds to the
+//! gateway's work of each call went from 33 to 21 µs, and its part of the calls from 0.87 to 0.89.
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,
