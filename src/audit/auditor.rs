@@ -143,6 +143,7 @@ impl Auditor {
     /// Equal for equal bytes under the key of this log.
     fn digest(&self, bytes: &[u8]) -> [u8; 16] {
         let tag = hmac::sign(&self.0.key, bytes);
+        // INVARIANT: a tag of SHA-256 has 32 bytes.
         tag.as_ref().first_chunk().copied().unwrap_or_default()
     }
 }

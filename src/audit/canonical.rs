@@ -312,6 +312,16 @@ mod tests {
         out
     }
 
+    #[test]
+    fn an_object_that_is_written_while_another_is_handed_on_leaves_that_alone() {
+        let one = |object: &mut Object<'_>| _ = object.text("a", "outer");
+        let two = |object: &mut Object<'_>| _ = object.text("b", "inner");
+        let text = |text: &[u8]| String::from_utf8(text.to_vec()).unwrap();
+        let both = handed(one, |outer| (handed(two, text), text(outer)));
+        assert_eq!(both, (r#"{"b":"inner"}"#.into(), r#"{"a":"outer"}"#.into()));
+        assert_eq!(handed(two, text), r#"{"b":"inner"}"#);
+    }
+
     /// SECURITY AUD-6
     #[test]
     fn no_value_forges_a_record_or_reaches_a_terminal() {
