@@ -243,10 +243,7 @@ impl Scan<'_> {
                 let context = &rules.contexts[usize::from(*at)];
                 let spoken = said.secret || !context.word && !bare && bytes.len() >= 24;
                 (spoken
-                    // Some are looked for, since others look for them; one service calls its key so.
-                    && (!said.id
-                        || context.name.ends_with("_id")
-                        || context.name.as_ref() == "openweather_key")
+                    && (context.id || !said.id)
                     && context
                         .patterns
                         .iter()

@@ -41,6 +41,8 @@ pub(super) struct Context {
     pub(super) patterns: Vec<Pattern>,
     /// The name must also say that it is a key or the like.
     pub(super) word: bool,
+    /// The name may be that of an id, which else is no secret.
+    pub(super) id: bool,
 }
 
 /// A token without literal bytes in front: which byte stands how far behind its beginning, and its number.
@@ -395,6 +397,7 @@ impl Rules {
                 name: name.into(),
                 patterns: read(pattern),
                 word: rest.split_whitespace().any(|flag| flag == "word"),
+                id: rest.split_whitespace().any(|flag| flag == "id"),
             });
             words
                 .split(',')
