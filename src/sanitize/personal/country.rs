@@ -95,7 +95,7 @@ fn is_called_so(before: &[u8]) -> bool {
 /// The longest name of a member that says a country, behind that word, and what stands between it and its value, in bytes.
 const MEMBER: usize = 12;
 
-/// Names of members that say a country, from their last letter on.
+/// Names of members that say a country: both end with the letter by which they are found.
 const MEMBERS: [&[u8]; 2] = [b"country", b"nationality"];
 
 /// Where each of those names ends that stand in a text, whatever their case.

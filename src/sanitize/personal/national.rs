@@ -316,7 +316,7 @@ impl Countries {
         span: &Range<usize>,
         near: &Near,
     ) -> bool {
-        if !table::is_unchecked(at) {
+        if !table::nth(at).by_name {
             return false;
         }
         let meant = |name: Range<usize>| self.said(text, name).has(at);

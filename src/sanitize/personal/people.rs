@@ -6,27 +6,25 @@
 
 use super::{
     checks::{is_day, number, same},
-    table::{Rule, rule},
+    table::{Rule, named},
 };
 
 /// Numbers of digits only.
 // Forms as the issuing authorities publish them.
 pub(super) const PEOPLE: &[Rule] = &[
     // Without a dash a number of that length may be anything near a word that is said so often.
-    rule(
+    named(
         "us_ssn",
         &["3-2-4"],
-        &[],
         &["social", "ss#", "ss #", "ss number", "ss no"],
         |d| {
             let (area, group, serial) = (number(&d[..3]), number(&d[3..5]), number(&d[5..]));
             (1..900).contains(&area) && area != 666 && group > 0 && serial > 0 && !same(d)
         },
     ),
-    rule(
+    named(
         "us_itin",
         &["3-2-4", "3 2 4", "9"],
-        &[],
         &["itin", "individual taxpayer", "taxpayer id"],
         |d| {
             let group = number(&d[3..5]);
@@ -34,10 +32,9 @@ pub(super) const PEOPLE: &[Rule] = &[
         },
     ),
     // The century, the day of birth and the governorate.
-    rule(
+    named(
         "eg_national_id",
         &["14"],
-        &[],
         &[
             "egypt",
             "qawmi",
@@ -56,10 +53,9 @@ pub(super) const PEOPLE: &[Rule] = &[
         },
     ),
     // The day of birth and the place.
-    rule(
+    named(
         "my_mykad",
         &["12", "6-2-4"],
-        &[],
         &[
             "mykad",
             "kad pengenalan",
@@ -73,33 +69,25 @@ pub(super) const PEOPLE: &[Rule] = &[
         malaysian,
     ),
     // Without dashes it is a moment or a telephone there, too.
-    rule("my_mykad", &["6-2-4"], &[], &["malaysia"], malaysian),
+    named("my_mykad", &["6-2-4"], &["malaysia"], malaysian),
     // The district, and the day of birth, to which forty is added for women.
-    rule(
-        "id_nik",
-        &["16"],
-        &[],
-        &["nik", "ktp", "kependudukan"],
-        |d| {
-            let day = number(&d[6..8]);
-            (11..=94).contains(&number(&d[..2]))
-                && is_day(number(&d[8..10]), if day > 40 { day - 40 } else { day })
-                && number(&d[12..]) > 0
-        },
-    ),
+    named("id_nik", &["16"], &["nik", "ktp", "kependudukan"], |d| {
+        let day = number(&d[6..8]);
+        (11..=94).contains(&number(&d[..2]))
+            && is_day(number(&d[8..10]), if day > 40 { day - 40 } else { day })
+            && number(&d[12..]) > 0
+    }),
     // The province.
-    rule(
+    named(
         "pk_cnic",
         &["13", "5-7-1"],
-        &[],
         &["cnic", "nicop", "nadra", "shanakhti", "pakistani"],
         |d| (1..8).contains(&d[0]) && d[1] > 0 && !same(d),
     ),
     // The year of birth, of those of seventeen digits.
-    rule(
+    named(
         "bd_nid",
         &["10", "13", "17"],
-        &[],
         &[
             "bangladesh",
             "\u{99c}\u{9be}\u{9a4}\u{9c0}\u{9af}\u{9bc} \u{9aa}\u{9b0}\u{9bf}\u{99a}\u{9af}\u{9bc}",
@@ -113,10 +101,9 @@ pub(super) const PEOPLE: &[Rule] = &[
         },
     ),
     // The province, and the century.
-    rule(
+    named(
         "vn_cccd",
         &["12"],
-        &[],
         &[
             "cccd",
             "c\u{103}n c\u{1b0}\u{1edb}c",
@@ -125,10 +112,9 @@ pub(super) const PEOPLE: &[Rule] = &[
         ],
         |d| (1..=96).contains(&number(&d[..3])) && d[3] < 4,
     ),
-    rule(
+    named(
         "ng_nin",
         &["11"],
-        &[],
         &[
             "nimc",
             "nigerian nin",
@@ -137,31 +123,27 @@ pub(super) const PEOPLE: &[Rule] = &[
         ],
         |d| d[0] > 0 && !same(d),
     ),
-    rule(
+    named(
         "ph_sss",
         &["2-7-1"],
-        &[],
         &["sss", "philippine", "social security system"],
         |d| !same(d) && number(d) > 0,
     ),
-    rule(
+    named(
         "ph_tin",
         &["3-3-3-3", "3-3-3-5", "3-3-3"],
-        &[],
         &["BIR", "bir tin", "philippine", "tin ph", "ph tin"],
         |d| !same(d) && d[0] > 0,
     ),
-    rule(
+    named(
         "ph_tin",
         &["3-3-3-3", "3-3-3-5"],
-        &[],
         &["tin", "taxpayer identification"],
         |d| !same(d) && d[0] > 0,
     ),
-    rule(
+    named(
         "co_cedula",
         &["1.3.3.3", "2.3.3", "10", "8"],
-        &[],
         &[
             "c\u{e9}dula de ciudadan\u{ed}a",
             "c\u{e9}dula ciudadan\u{ed}a",
@@ -172,25 +154,22 @@ pub(super) const PEOPLE: &[Rule] = &[
         |d| d[0] > 0 && !same(d),
     ),
     // Grouped, the initials are enough.
-    rule(
+    named(
         "co_cedula",
         &["1.3.3.3", "2.3.3"],
-        &[],
         &["C.C.", "c\u{e9}dula"],
         |d| d[0] > 0 && !same(d),
     ),
-    rule(
+    named(
         "cr_cedula",
         &["1-4-4"],
-        &[],
         &["c\u{e9}dula", "costa rica", "ced. f\u{ed}sica"],
         |d| d[0] > 0,
     ),
     // Of Argentina and Peru.
-    rule(
+    named(
         "latin_dni",
         &["2.3.3", "8"],
-        &[],
         // In other languages it is a word of everyday: days.
         &[
             "DNI",
@@ -215,10 +194,9 @@ pub(super) const PEOPLE: &[Rule] = &[
         },
     ),
     // The office of the state that gave it out.
-    rule(
+    named(
         "us_ein",
         &["2-7"],
-        &[],
         &[
             "EIN",
             "fein",
@@ -233,10 +211,9 @@ pub(super) const PEOPLE: &[Rule] = &[
         },
     ),
     // The office of the land that gave it out.
-    rule(
+    named(
         "de_tax_number",
         &["2/3/5", "3/3/5", "3/4/4"],
-        &[],
         &[
             "steuernummer",
             "steuer nummer",
@@ -262,64 +239,58 @@ fn malaysian(d: &[u8]) -> bool {
 mod tests {
     use super::super::tests::names;
 
-    /// Numbers made up, and whose they are.
-    const NUMBERS: &[(&str, &str)] = &[
-        ("Her social is 153-27-7013", "us_ssn"),
-        ("SS# 661-22-3217", "us_ssn"),
-        ("TAXPAYER_ID: 934-75-3564", "us_itin"),
-        ("Egyptian national ID 26603122540147", "eg_national_id"),
+    /// What stands before numbers made up, the numbers, and whose they are.
+    const NUMBERS: &[(&str, &str, &str)] = &[
+        ("Her social is ", "153-27-7013", "us_ssn"),
+        ("SS# ", "661-22-3217", "us_ssn"),
+        ("TAXPAYER_ID: ", "934-75-3564", "us_itin"),
+        ("Egyptian national ID ", "26603122540147", "eg_national_id"),
         (
-            "\u{627}\u{644}\u{631}\u{642}\u{645} \u{627}\u{644}\u{642}\u{648}\u{645}\u{64a}: 28806061225091",
+            "\u{627}\u{644}\u{631}\u{642}\u{645} \u{627}\u{644}\u{642}\u{648}\u{645}\u{64a}: ",
+            "28806061225091",
             "eg_national_id",
         ),
-        ("raqamQawmi=28704241426227", "eg_national_id"),
-        ("No. Kad Pengenalan: 670102-02-9244", "my_mykad"),
-        ("mykad = '541207047965'", "my_mykad"),
-        ("NIK: 3578012207500034", "id_nik"),
-        ("No. KTP: 3173016708040025", "id_nik"),
-        ("cnic_no: '4210197728651'", "pk_cnic"),
-        ("CNIC 42201-2717896-6", "pk_cnic"),
-        ("Bangladesh NID 19898066991652068", "bd_nid"),
-        ("S\u{1ed1} CCCD: 092086992148", "vn_cccd"),
+        ("raqamQawmi=", "28704241426227", "eg_national_id"),
+        ("No. Kad Pengenalan: ", "670102-02-9244", "my_mykad"),
+        ("mykad = '", "541207047965", "my_mykad"),
+        ("NIK: ", "3578012207500034", "id_nik"),
+        ("No. KTP: ", "3173016708040025", "id_nik"),
+        ("cnic_no: '", "4210197728651", "pk_cnic"),
+        ("CNIC ", "42201-2717896-6", "pk_cnic"),
+        ("Bangladesh NID ", "19898066991652068", "bd_nid"),
+        ("S\u{1ed1} CCCD: ", "092086992148", "vn_cccd"),
         (
-            "C\u{103}n c\u{1b0}\u{1edb}c c\u{f4}ng d\u{e2}n: 048158751285",
+            "C\u{103}n c\u{1b0}\u{1edb}c c\u{f4}ng d\u{e2}n: ",
+            "048158751285",
             "vn_cccd",
         ),
         (
-            "NIMC: National Identification Number (NIN) 25102859280",
+            "NIMC: National Identification Number (NIN) ",
+            "25102859280",
             "ng_nin",
         ),
-        ("SSS No. 34-5152918-3", "ph_sss"),
-        ("BIR TIN 918-123-449", "ph_tin"),
-        ("TIN 946-864-720-000", "ph_tin"),
+        ("SSS No. ", "34-5152918-3", "ph_sss"),
+        ("BIR TIN ", "918-123-449", "ph_tin"),
+        ("TIN ", "946-864-720-000", "ph_tin"),
         (
-            "c\u{e9}dula de ciudadan\u{ed}a No. 1.037.207.328",
+            "c\u{e9}dula de ciudadan\u{ed}a No. ",
+            "1.037.207.328",
             "co_cedula",
         ),
-        ("cedula_ciudadania: 1194154928", "co_cedula"),
-        ("C.C. 44.034.080", "co_cedula"),
-        ("c\u{e9}dula f\u{ed}sica 3-4624-4954", "cr_cedula"),
-        ("DNI N\u{b0} 48458734", "latin_dni"),
-        ("documentoDni: 13.133.437", "latin_dni"),
-        ("EIN 45-1805115", "us_ein"),
-        ("Steuernummer 218/342/20846", "de_tax_number"),
-        ("steuernummer: 14/483/82526", "de_tax_number"),
+        ("cedula_ciudadania: ", "1194154928", "co_cedula"),
+        ("C.C. ", "44.034.080", "co_cedula"),
+        ("c\u{e9}dula f\u{ed}sica ", "3-4624-4954", "cr_cedula"),
+        ("DNI N\u{b0} ", "48458734", "latin_dni"),
+        ("documentoDni: ", "13.133.437", "latin_dni"),
+        ("EIN ", "45-1805115", "us_ein"),
+        ("Steuernummer ", "218/342/20846", "de_tax_number"),
+        ("steuernummer: ", "14/483/82526", "de_tax_number"),
     ];
 
     #[test]
     fn a_number_without_a_check_digit_is_told_beside_its_name_only() {
-        for (text, name) in NUMBERS {
-            assert_eq!(names(text), [*name], "{text}");
-            let at = text.rfind([' ', '=', '\'']).unwrap_or_default();
-            let number = text[..=at]
-                .trim_end_matches(['\'', ' ', '='])
-                .rsplit([' ', '=', '\'']);
-            let number = if text.ends_with('\'') {
-                number.into_iter().next()
-            } else {
-                None
-            };
-            let number = number.unwrap_or(&text[at + 1..]);
+        for (before, number, name) in NUMBERS {
+            assert_eq!(names(&format!("{before}{number}")), [*name], "{before}");
             assert_eq!(names(&format!("item {number} of")), [""; 0], "{number}");
         }
     }

@@ -18,6 +18,8 @@ pub(super) struct Rule {
     pub(super) alone: &'static [&'static str],
     pub(super) words: &'static [&'static str],
     pub(super) holds: fn(&[u8]) -> bool,
+    /// Whether a number counts by its own name alone: no check digit tells it from others that stand near the word.
+    pub(super) by_name: bool,
 }
 
 pub(super) const fn rule(
@@ -33,6 +35,20 @@ pub(super) const fn rule(
         alone,
         words,
         holds,
+        by_name: false,
+    }
+}
+
+/// A kind of number that has no check digit: each shape needs a word, and nothing may call the number something else.
+pub(super) const fn named(
+    name: &'static str,
+    worded: &'static [&'static str],
+    words: &'static [&'static str],
+    can_be: fn(&[u8]) -> bool,
+) -> Rule {
+    Rule {
+        by_name: true,
+        ..rule(name, worded, &[], words, can_be)
     }
 }
 
@@ -97,9 +113,7 @@ fn in_other_letters(word: &str) -> Vec<String> {
 
 /// The rules by where they are of.
 const TABLES: [&[Rule]; 7] = [
-    EUROPE, WORLD, FURTHER, AMERICAS, OLD_WORLD, ACCOUNTS,
-    // The last: see `is_unchecked`.
-    PEOPLE,
+    EUROPE, WORLD, FURTHER, AMERICAS, OLD_WORLD, ACCOUNTS, PEOPLE,
 ];
 
 /// Every rule, in the order of their numbers.
@@ -116,11 +130,6 @@ pub(super) const COUNT: usize = {
     }
     count
 };
-
-/// Whether the rule of this number looks at no check digit.
-pub(super) const fn is_unchecked(at: usize) -> bool {
-    at >= COUNT - PEOPLE.len() && at < COUNT
-}
 
 /// The rule of this number.
 pub(super) fn nth(mut at: usize) -> &'static Rule {
