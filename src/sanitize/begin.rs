@@ -36,16 +36,18 @@ impl<const N: usize> Beginnings<N> {
         firsts.sort_unstable();
         firsts.dedup();
         let alone = |first: &[Option<u8>; N]| Group::default().with(first).often();
-        firsts.sort_by(|one, other| alone(other).total_cmp(&alone(one)));
+        let mut firsts: Vec<_> = firsts.iter().map(|first| (alone(first), first)).collect();
+        firsts.sort_by(|(one, _), (other, _)| other.total_cmp(one));
         let mut groups = [Group::default(); GROUPS];
-        for first in &firsts {
+        let mut often = [0.; GROUPS];
+        for (_, first) in firsts {
             // Where it changes least.
-            let cost = |group: &Group<N>| group.with(first).often() - group.often();
-            let best = groups
-                .iter_mut()
-                .min_by(|one, other| cost(one).total_cmp(&cost(other)));
+            let with = groups.map(|group| group.with(first).often());
+            let cost = |nth: &usize| with[*nth] - often[*nth];
+            let best = (0..GROUPS).min_by(|one, other| cost(one).total_cmp(&cost(other)));
             if let Some(best) = best {
-                *best = best.with(first);
+                groups[best] = groups[best].with(first);
+                often[best] = with[best];
             }
         }
         let table = |half: usize| {
@@ -129,30 +131,45 @@ impl<const N: usize> Group<N> {
 
     /// How often it is met, in relation to others.
     fn often(&self) -> f32 {
-        let set = |bits: u16| (0..16_u8).filter(move |value| bits >> value & 1 == 1);
         let share = |[low, high]: &[u16; 2]| {
-            let bytes = set(*high).flat_map(|high| set(*low).map(move |low| high << 4 | low));
-            bytes.map(frequency).sum::<f32>()
+            let mut share = 0.;
+            for high in ones(*high) {
+                for low in ones(*low) {
+                    share += FREQUENCY[high << 4 | low];
+                }
+            }
+            share
         };
         self.0.iter().map(share).product()
     }
 }
 
-/// How often a byte is met in a text in a language with Latin letters, in thousandths, more or less.
-fn frequency(byte: u8) -> f32 {
+/// Which bits are set, the lowest first.
+fn ones(mut bits: u16) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = (bits != 0).then_some(bits.trailing_zeros());
+        bits &= bits.wrapping_sub(1);
+        lowest.map(|bit| bit as usize)
+    })
+}
+
+/// How often each byte is met in a text in a language with Latin letters, in thousandths, more or less.
+const FREQUENCY: [f32; 256] = {
     const LETTERS: [u8; 26] = *b"etaoinsrhldcumfpgwybvkxjqz";
     const OFTEN: [f32; 26] = [
         95., 70., 60., 58., 55., 55., 50., 48., 40., 35., 30., 28., 24., 20., 20., 18., 16., 14.,
         14., 10., 8., 6., 3., 2., 1., 1.,
     ];
-    let letter = byte.to_ascii_lowercase();
-    match LETTERS.iter().position(|known| *known == letter) {
-        Some(at) if byte == letter => OFTEN[at],
-        Some(at) => OFTEN[at] / 10.,
-        None if byte == b' ' => 150.,
-        None => 1.,
+    let mut frequency = [1.; 256];
+    frequency[b' ' as usize] = 150.;
+    let mut nth = 0;
+    while nth < LETTERS.len() {
+        frequency[LETTERS[nth] as usize] = OFTEN[nth];
+        frequency[LETTERS[nth].to_ascii_uppercase() as usize] = OFTEN[nth] / 10.;
+        nth += 1;
     }
-}
+    frequency
+};
 
 /// What the first `N` bytes come to, of three or four: alike for letters of either case, since of most bytes that are alike in
 /// their low five bits only one is in a text. Where fewer are left zeros stand for the others.

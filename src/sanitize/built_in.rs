@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    Detector, OwnCredentials, Sanitizer, active::Active, hidden::Hidden, injection::Injection,
-    personal, rules::Rules, secrets, terminal::Terminal,
+    Detector, OwnCredentials, Sanitizer, active::Active, hidden::Hidden, injection, personal,
+    rules::Rules, secrets, terminal::Terminal,
 };
 use crate::findings::Findings;
 
@@ -16,7 +16,6 @@ impl Sanitizer {
 }
 
 /// Every detector that is built in.
-#[expect(clippy::expect_used, reason = "see the invariant")]
 pub(super) fn detectors(rules: &Rules, own: OwnCredentials) -> Vec<Arc<dyn Detector>> {
     vec![
         Arc::new(Hidden::new()),
@@ -29,7 +28,6 @@ pub(super) fn detectors(rules: &Rules, own: OwnCredentials) -> Vec<Arc<dyn Detec
         Arc::new(personal::detector()),
         Arc::new(personal::contact()),
         Arc::new(Active::new(rules.hosts.clone())),
-        // INVARIANT: its phrases are the same at each start, and a test builds it.
-        Arc::new(Injection::new().expect("the phrases fit an automaton")),
+        injection::detector(),
     ]
 }

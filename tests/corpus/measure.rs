@@ -1,5 +1,7 @@
 //! Counts: what each detector finds of what it must find, of what it must not, and of ordinary text.
 
+use std::sync::Arc;
+
 use usher::sanitize::{Class, Detector, Hit};
 
 use super::{ordinary::Part, sample::Sample};
@@ -9,7 +11,7 @@ pub(crate) struct Subject {
     /// Counts for this class.
     pub(crate) class: Class,
     /// What looks.
-    pub(crate) detector: Box<dyn Detector>,
+    pub(crate) detector: Arc<dyn Detector>,
     /// What it must find.
     pub(crate) positives: Vec<Sample>,
     /// What it must not find.

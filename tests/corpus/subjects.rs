@@ -1,12 +1,13 @@
 //! Which detectors are measured, with what, and what must hold: the floors of the content rules.
 // SECURITY 7, the published quality floor
 
+use std::sync::Arc;
+
 use usher::sanitize::{
     Class,
     active::Active,
     hidden::Hidden,
-    injection::Injection,
-    personal,
+    injection as phrases, personal,
     secrets::{self, Wanted},
     terminal::Terminal,
 };
@@ -28,21 +29,21 @@ pub(crate) fn subjects() -> Vec<Subject> {
     vec![
         Subject {
             class: Class::Hidden,
-            detector: Box::new(Hidden::new()),
+            detector: Arc::new(Hidden::new()),
             positives: hidden::positives(),
             negatives: hidden::negatives(),
             floor: exact,
         },
         Subject {
             class: Class::Terminal,
-            detector: Box::new(Terminal::new()),
+            detector: Arc::new(Terminal::new()),
             positives: terminal::positives(),
             negatives: terminal::negatives(),
             floor: exact,
         },
         Subject {
             class: Class::Secret,
-            detector: Box::new(secrets::detector(Wanted {
+            detector: Arc::new(secrets::detector(Wanted {
                 strong: true,
                 weak: false,
             })),
@@ -57,7 +58,7 @@ pub(crate) fn subjects() -> Vec<Subject> {
         },
         Subject {
             class: Class::PersonalChecked,
-            detector: Box::new(personal::detector()),
+            detector: Arc::new(personal::detector()),
             positives: numbers::positives(),
             negatives: numbers::negatives(),
             floor: Floor {
@@ -70,7 +71,7 @@ pub(crate) fn subjects() -> Vec<Subject> {
         // Pages and documents have images; how many are made inert is told, and has no floor.
         Subject {
             class: Class::Active,
-            detector: Box::new(Active::new([])),
+            detector: Arc::new(Active::new([])),
             positives: active::positives(),
             negatives: active::negatives(),
             floor: Floor {
@@ -83,7 +84,7 @@ pub(crate) fn subjects() -> Vec<Subject> {
         // Advisory: recall is told, at no more than one benign text in a hundred.
         Subject {
             class: Class::Injection,
-            detector: Box::new(Injection::new().expect("the table is of a size that can be built")),
+            detector: phrases::detector(),
             positives: injection::positives(),
             negatives: injection::negatives(),
             floor: Floor {

@@ -12,7 +12,10 @@ mod phrases;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock},
+};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 
@@ -25,53 +28,51 @@ const NEAR: usize = 48;
 const OPEN: usize = 24;
 
 /// The detector of class C9.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Injection {
     /// The words without which no phrase is whole: most text has few of them.
     anchors: Anchors,
     /// Those and all others: only looked for around an anchor.
     words: AhoCorasick,
     /// For each word, the phrases and their places in which it stands.
-    uses: Arc<[Vec<(u16, u8)>]>,
+    uses: Box<[Vec<(u16, u8)>]>,
     names: [Arc<str>; 4],
 }
 
+/// Finds what reads like instructions to the model. Its tables are made once, by whoever asks first.
+#[expect(clippy::expect_used, reason = "see the invariant")]
+pub fn detector() -> Arc<Injection> {
+    // INVARIANT: the phrases are the same in each process, and a test builds it.
+    static DETECTOR: LazyLock<Arc<Injection>> =
+        LazyLock::new(|| Arc::new(Injection::new().expect("the phrases fit an automaton")));
+    Arc::clone(&DETECTOR)
+}
+
 impl Injection {
-    /// A detector with the built-in phrases.
-    ///
-    /// # Errors
-    /// If the automaton of their words cannot be built, which the size of the table alone decides.
-    pub fn new() -> Result<Self, aho_corasick::BuildError> {
+    /// With the built-in phrases; whether their automaton can be built is decided by the size of the table alone.
+    fn new() -> Result<Self, aho_corasick::BuildError> {
+        let mut places: HashMap<&str, usize> = HashMap::new();
         let mut words: Vec<&str> = Vec::new();
-        let mut uses: Vec<Vec<(u16, u8)>> = Vec::new();
+        let mut own: Vec<Vec<(u16, u8)>> = Vec::new();
         for (phrase, (_, sets)) in (0_u16..).zip(phrases::PHRASES) {
             for (place, set) in (0_u8..).zip(sets.iter()) {
                 for word in set.split('|') {
-                    let at = words
-                        .iter()
-                        .position(|known| *known == word)
-                        .unwrap_or_else(|| {
-                            words.push(word);
-                            uses.push(Vec::new());
-                            words.len() - 1
-                        });
-                    uses[at].push((phrase, place));
+                    let at = *places.entry(word).or_insert_with(|| {
+                        words.push(word);
+                        own.push(Vec::new());
+                        words.len() - 1
+                    });
+                    own[at].push((phrase, place));
                 }
             }
         }
         // The longest word is found, and stands for the words at its ends as well: "system prompt" for "prompt".
-        let own = uses.clone();
+        let mut uses = own.clone();
         for (word, uses) in words.iter().zip(&mut uses) {
-            for (other, more) in words.iter().zip(&own) {
-                let at_end = word
-                    .strip_suffix(other)
-                    .is_some_and(|before| before.ends_with(' '));
-                let at_start = word
-                    .strip_prefix(other)
-                    .is_some_and(|after| after.starts_with(' '));
-                if at_end || at_start {
-                    uses.extend(more);
-                }
+            let ends = word.match_indices(' ');
+            let ends = ends.flat_map(|(blank, _)| [&word[..blank], &word[blank + 1..]]);
+            for at in ends.filter_map(|end| places.get(end)) {
+                uses.extend(&own[*at]);
             }
             uses.sort_unstable();
             uses.dedup();

@@ -1,14 +1,12 @@
 //! What is flagged and what is not.
 
-use std::sync::LazyLock;
-
 use proptest::prelude::*;
 
 use super::*;
 
 fn rules(text: &str) -> Vec<String> {
     let mut hits = Vec::new();
-    Injection::new().unwrap().inspect(text, &mut hits);
+    detector().inspect(text, &mut hits);
     hits.iter().map(|hit| hit.rule.to_string()).collect()
 }
 
@@ -89,8 +87,7 @@ proptest! {
         between in prop::sample::select(vec![" ", "", ", "]),
     ) {
         let text = pieces.join(between);
-        static INJECTION: LazyLock<Injection> = LazyLock::new(|| Injection::new().unwrap());
-        let injection = &*INJECTION;
+        let injection = detector();
         let (mut around, mut all) = (Vec::new(), Vec::new());
         injection.inspect(&text, &mut around);
         injection.follow(text.as_bytes(), 0, text.len(), &mut all);
