@@ -265,10 +265,8 @@ fn told(args: &Args, directory: &Path, report: &Report) {
         ));
     };
     let chained = last.saturating_sub(report.signed);
-    if chained > 0 {
-        note(format!(
-            "the last {chained} records follow one another, but no checkpoint covers them yet"
-        ));
+    if let Some(text) = not_signed(chained) {
+        note(text);
     }
     match report.outside {
         // What is gone is a fault, and told as one.
@@ -286,6 +284,17 @@ fn told(args: &Args, directory: &Path, report: &Report) {
             "that the key is ours: it lay beside the records; name one from elsewhere with --key"
                 .to_owned(),
         );
+    }
+}
+
+/// What is to say of so many records at the end that no checkpoint covers.
+fn not_signed(records: u64) -> Option<String> {
+    match records {
+        0 => None,
+        1 => Some("that the last record is ours: no checkpoint covers it yet".to_owned()),
+        _ => Some(format!(
+            "that the last {records} records are ours: they follow one another, but no checkpoint covers them yet"
+        )),
     }
 }
 
@@ -352,5 +361,19 @@ impl Told {
             kind: fault.kind.word(),
             text: fault.kind.to_string(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_checkpoint_covers_is_told_in_words_that_fit_its_number() {
+        assert_eq!(not_signed(0), None);
+        let one = not_signed(1).unwrap();
+        assert!(one.contains("the last record is"), "{one}");
+        let more = not_signed(12).unwrap();
+        assert!(more.contains("the last 12 records are"), "{more}");
     }
 }

@@ -55,7 +55,7 @@ pub(in crate::config) struct Classes {
     pub(in crate::config) secret: Option<Choice>,
     /// What may be a secret. Default: flag.
     pub(in crate::config) weak_secret: Option<Choice>,
-    /// Payment cards, bank accounts and national numbers whose check digit holds. Default: flag in arguments, redact in results.
+    /// Payment cards, bank accounts and national numbers whose check digit holds, and some without one beside their own name. Default: flag in arguments, redact in results.
     pub(in crate::config) personal_checked: Option<Choice>,
     /// E-mail and postal addresses, telephone numbers, birth dates. Default: off.
     pub(in crate::config) personal: Option<Choice>,
