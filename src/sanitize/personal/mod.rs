@@ -35,6 +35,7 @@ mod people;
 #[cfg(test)]
 mod plain;
 mod set;
+mod shapes;
 mod table;
 mod tables;
 #[cfg(test)]
@@ -256,7 +257,7 @@ fn row(text: &[u8], start: usize, countries: &Countries, seen: &mut Seen) -> Opt
     }
     let row = Row::at(text, start);
     // Most rows are times, addresses and versions.
-    if row.is_some_and(|row| !row.is_long() && !countries.may_know(text, start, row)) {
+    if row.is_some_and(|row| !row.is_long() && !countries.shapes.may_know(text, start, row)) {
         return None;
     }
     number_in(text, start, row, countries, &mut seen.near)

@@ -17,10 +17,10 @@ use super::{
     columns::beneath,
     country::{self, of_country},
     labels,
-    lettered::Lettered,
     named::LETTERED,
-    number::{Row, Shape, ends_alone, stands_alone},
+    number::{Row, ends_alone, stands_alone},
     set::Set,
+    shapes::{Known, Shapes},
     table,
     tables::Tables,
     words::Words,
@@ -45,22 +45,7 @@ const STRETCH: usize = 1024;
 pub(super) struct Countries {
     pub(super) names: Vec<Arc<str>>,
     words: Words,
-    shapes: Vec<Known>,
-    /// Where each shape is, by where its groups end or at the next free place; zero, where none is.
-    slots: Box<[u16; SLOTS]>,
-    /// What stands behind the first group of shapes, by where their groups end: a bit for each, see [`joint`].
-    may: Box<[u8; SLOTS]>,
-}
-
-/// A shape in which a number may be written.
-#[derive(Debug)]
-struct Known {
-    shape: Shape,
-    /// One bit for each rule that wants a word with it, and for each that does not.
-    worded: Set,
-    free: Set,
-    /// Where letters may stand beside it.
-    lettered: Option<Lettered>,
+    pub(super) shapes: Shapes,
 }
 
 /// Which words stand in a stretch of a text: looked for once for all numbers in it, where there are many.
@@ -109,10 +94,6 @@ fn all() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
     digits.chain(LETTERED.iter().copied())
 }
 
-/// Where a group of seven digits ends.
-const SEVEN: u32 = 1 << 7;
-/// Places for shapes: far more than there are shapes.
-const SLOTS: usize = 1 << 10;
 /// Every rule has a bit of its own.
 const _: () = assert!(table::COUNT + LETTERED.len() <= Set::MOST);
 
@@ -124,50 +105,10 @@ impl Countries {
         });
         let joined = JOINED.iter();
         let joined = joined.map(|(word, whose)| (word.as_bytes(), *whose));
-        let shapes = shapes();
-        let mut slots = Box::new([0_u16; SLOTS]);
-        let mut may = Box::new([0_u8; SLOTS]);
-        for (known, nth) in shapes.iter().zip(1_u16..) {
-            let mut slot = slot(known.shape.ends);
-            // Behind the only group stands anything.
-            may[slot] |= known.shape.first().map_or(u8::MAX, joint);
-            while slots[slot] != 0 {
-                slot = (slot + 1) % SLOTS;
-            }
-            slots[slot] = nth;
-        }
         Self {
             names: all().map(|(name, _)| name.into()).collect(),
             words: Words::of(words.chain(joined)),
-            shapes,
-            slots,
-            may,
-        }
-    }
-
-    /// Whether anything may be written in the shape of a row: false for most rows.
-    #[inline]
-    pub(super) fn may_know(&self, text: &[u8], start: usize, row: Row) -> bool {
-        let first = text.get(start + row.ends().trailing_zeros() as usize);
-        let behind = joint(first.copied().unwrap_or(b' '));
-        if self.may[slot(row.ends())] & behind == 0 {
-            return false;
-        }
-        // Seven digits are told with a letter beside them only, and most are the number of something in a table.
-        row.ends() != SEVEN || Lettered::Seven.is_beside(text, &(start..start + 7))
-    }
-
-    /// What may be written in the shape of a row.
-    #[inline]
-    fn known(&self, text: &[u8], start: usize, row: Row) -> Option<&Known> {
-        let mut slot = slot(row.ends());
-        loop {
-            let nth = usize::from(self.slots[slot]).checked_sub(1)?;
-            let known = &self.shapes[nth];
-            if known.shape.ends == row.ends() && known.shape.joints == row.joints(text, start) {
-                return Some(known);
-            }
-            slot = (slot + 1) % SLOTS;
+            shapes: Shapes::read(),
         }
     }
 
@@ -223,7 +164,7 @@ impl Countries {
         row: Row,
         near: &mut Near,
     ) -> Option<Found> {
-        let known = self.known(text, start, row)?;
+        let known = self.shapes.known(text, start, row)?;
         let span = start..start + row.length();
         if let Some(lettered) = known.lettered
             && lettered.is_beside(text, &span)
@@ -490,18 +431,6 @@ fn part_before(text: &[u8], span: &Range<usize>) -> Option<Range<usize>> {
     (whole && path && start < end).then_some(start..end)
 }
 
-/// The first place for a shape.
-#[inline]
-const fn slot(ends: u32) -> usize {
-    (ends.wrapping_mul(0x9E37_79B1) >> 22) as usize % SLOTS
-}
-
-/// One bit for each byte that may stand between groups: another for each of the four.
-#[inline]
-const fn joint(byte: u8) -> u8 {
-    1 << (byte & 3)
-}
-
 /// Names of numbers of devices: beside one of them no shape says enough by itself.
 const DEVICES: [&[u8]; 3] = [b"imsi", b"imei", b"iccid"];
 /// How far before a number such a name may stand, in bytes.
@@ -534,42 +463,6 @@ fn reach(text: &[u8], span: &Range<usize>) -> Range<usize> {
     let end = after.enumerate().filter_map(nth).nth(AFTER);
     let start = start.map_or(widest.start, |back| span.start - back - 1);
     start..end.map_or(widest.end, |ahead| span.end + ahead)
-}
-
-/// Every shape of every rule.
-fn shapes() -> Vec<Known> {
-    let mut all: Vec<Known> = Vec::new();
-    let mut add = |written: &str, worded: Set, free: Set, lettered: Option<Lettered>| {
-        let shape = Shape::of(written);
-        let at = all.iter().position(|known| known.shape == shape);
-        let at = at.unwrap_or_else(|| {
-            all.push(Known {
-                shape,
-                worded: Set::NONE,
-                free: Set::NONE,
-                lettered: None,
-            });
-            all.len() - 1
-        });
-        let known = &mut all[at];
-        known.worded |= worded;
-        known.free |= free;
-        known.lettered = known.lettered.or(lettered);
-    };
-    for (at, rule) in table::all().enumerate() {
-        for shape in rule.worded {
-            add(shape, Set::of(at), Set::NONE, None);
-        }
-        for shape in rule.alone {
-            add(shape, Set::NONE, Set::of(at), None);
-        }
-    }
-    for lettered in Lettered::ALL {
-        for shape in lettered.shapes() {
-            add(&shape, Set::NONE, Set::NONE, Some(lettered));
-        }
-    }
-    all
 }
 
 #[cfg(test)]

@@ -182,7 +182,7 @@ fn apart(text: &[u8]) -> Option<(Told, Told)> {
         }
         let (expected, end) = plain(text, start);
         let quick = Row::at(text, start)
-            .filter(|row| COUNTRIES.may_know(text, start, *row))
+            .filter(|row| COUNTRIES.shapes.may_know(text, start, *row))
             .and_then(|row| COUNTRIES.number(text, start, row, &mut near))
             .map(|(span, name)| (span, name.to_string()));
         if quick != expected {

@@ -6,11 +6,12 @@
 use std::ops::Range;
 
 use super::{
+    ending::Ending,
     names::{is_number, letters, low, name_before, operator, quoted},
     plausible::{holds, is_wordy, plausible, random},
     public::{is_id, is_key_of_browsers, is_of_application},
     rules::{Rules, Token, Word},
-    scan::{Ending, Scan, is_token},
+    scan::{Scan, is_token},
     section::owner,
     service::names_a_service,
 };

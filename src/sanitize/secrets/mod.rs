@@ -16,6 +16,7 @@ mod blocks;
 mod broken;
 mod checksums;
 mod context;
+mod ending;
 mod grammar;
 mod manifest;
 mod names;
