@@ -74,7 +74,7 @@ async fn usher(home: &Path, clients: u16, operators: u16) -> Child {
         "audit": {"dir": "audit", "sinks": {"otlp": "http://127.0.0.1:9"}},
         "bounds": {"meters": 1000},
         "limits": [
-            {"per": "tool", "match": "changing_fail", "rate": "2/s"},
+            {"per": "tool", "match": "changing_fail", "rate": "2/min"},
             {"per": "tool", "match": "changing_late", "concurrency": 1, "queue": 8},
             {"per": "address", "daily": 1_000_000},
         ],
