@@ -64,7 +64,8 @@ async fn every_query_of_the_board_finds_something_in_a_prometheus_that_reads_ush
     assert!(found["queries"].as_u64() > Some(30), "{found}");
 }
 
-/// The binary, with limits of every kind, and with pins.
+/// The binary, with limits of every kind, and with pins. Calls that fail are few a minute, so that some are refused however long
+/// a round of calls takes.
 async fn usher(home: &Path, clients: u16, operators: u16) -> Child {
     let file = home.join("usher.yaml");
     let program = peers().join("observed/changing.py");
