@@ -147,14 +147,18 @@ pairings! {
             assert_eq!(client.tools().await, good);
             let one = tool("x");
             for (what, first, second) in [
-                ("in a definition", format!(r#"{{"tools":[{{{TWICE},{}],"nextCursor":"2"}}"#, &one[1..]), r#"{"tools":[]}"#.to_owned()),
+                ("in a definition", format!(r#"{{"tools":[{{{TWICE},{}],"nextCursor":"mine"}}"#, &one[1..]), r#"{"tools":[]}"#.to_owned()),
                 ("beside them", format!(r#"{{"tools":[{one}],"tools":[]}}"#), "{}".to_owned()),
-                ("on the second page", format!(r#"{{"tools":[{one}],"nextCursor":"2"}}"#), format!(r#"{{"tools":[],{TWICE}}}"#)),
+                ("on the second page", format!(r#"{{"tools":[{one}],"nextCursor":"mine"}}"#), format!(r#"{{"tools":[],{TWICE}}}"#)),
             ] {
                 let heard = notes.heard("tools/list").len();
                 notes.now_on("tools/list", move |heard| {
-                    let page = if heard.text("cursor").is_none() { &first } else { &second };
-                    Play::Result(page.clone())
+                    match heard.text("cursor").as_deref() {
+                        None => Play::Result(first.clone()),
+                        Some("mine") => Play::Result(second.clone()),
+                        // Whoever read the first page before goes on in a list that is gone.
+                        Some(_) => Play::Error(r#"{"code":-32602,"message":"no such cursor"}"#.to_owned()),
+                    }
                 });
                 notes.until_heard("tools/list", heard + 4).await;
                 assert_eq!(client.tools().await, good, "{what}");
