@@ -235,7 +235,7 @@ pairings! {
             (ALL, vec!["elicitation", "roots", "sampling"]),
         ] {
             let client = gateway.client_able(pair.client, can).await;
-            client.call("notes_ask", "{}").await.result();
+            client.call("notes_t", "{}").await.result();
             let call = notes.last("tools/call");
             let promised = if pair.upstream_is_modern() {
                 parse(&call.meta("io.modelcontextprotocol/clientCapabilities").unwrap())

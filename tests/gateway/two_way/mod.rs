@@ -5,12 +5,12 @@
 
 mod asking;
 mod asking_limits;
+mod audience;
 mod cancelling;
 mod changes;
 mod hops;
 mod isolation;
 mod killing;
-mod many;
 mod subscribing;
 mod telling;
 

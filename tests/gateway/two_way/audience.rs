@@ -1,4 +1,4 @@
-//! Many who listen: one change reaches all of them, and one who does not read holds up nobody (acceptance 4).
+//! The audience: one change reaches all of many who listen, and one who does not read holds up nobody (acceptance 4).
 
 use std::time::Duration;
 
