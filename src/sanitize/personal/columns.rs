@@ -1,4 +1,4 @@
-//! Columns of tables: what the number above is the one below it is, too, where the name of the column is far.
+//! Columns of tables, and lists: what the number above is the one below it is, too, where the name of the column is far.
 //!
 //! Guarantees: looks no farther back than [`FAR`] twice, and only behind a number that was told. Deliberately absent: cells in
 //! which what parts them stands between quotes.
@@ -47,13 +47,30 @@ pub(super) fn beneath(text: &[u8], above: &Range<usize>, start: usize) -> bool {
     })
 }
 
-/// What parts the columns, and how many stand before the one that begins behind this piece of a line.
+/// What parts the columns, and how many stand before the one that begins behind this piece of a line. What is listed stands in
+/// the first behind the sign that is before it.
 fn column(line: &[u8]) -> Option<(u8, usize)> {
     let Some(last) = line.iter().rev().find(|byte| !is_outside(byte)) else {
         return Some((b' ', 0));
     };
     let count = || line.iter().filter(|byte| *byte == last).count();
-    is_joint(*last).then(|| (*last, count()))
+    if is_joint(*last) {
+        return Some((*last, count()));
+    }
+    (is_listed(line) && !last.is_ascii_alphanumeric()).then_some((*last, 1))
+}
+
+/// Whether a line is one of a list: `- `, `* `, `12. `, `3) `.
+fn is_listed(line: &[u8]) -> bool {
+    let line = line.trim_ascii_start();
+    let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let signs: &[u8] = match digits {
+        0 => b"-*+",
+        1..=3 => b".)",
+        _ => return false,
+    };
+    let sign = line.get(digits).is_some_and(|sign| signs.contains(sign));
+    sign && line.get(digits + 1) == Some(&b' ')
 }
 
 #[cfg(test)]
@@ -95,6 +112,18 @@ mod tests {
             assert_eq!(names(&rows), [""; 0], "{rows}");
         }
         for rows in [
+            "1. {n} - 1234563218\n2. {n} - 1060000062\n3. {n} - 5260001246",
+            "- {n}: 1234563218\n- {n}: 1060000062\n- {n}: 5260001246\n",
+            "  * {n} \u{2013} `1234563218`\n  * {n} \u{2013} `1060000062`\n  * {n} \u{2013} `5260001246`",
+        ] {
+            let rows = rows.replace("{n}", name);
+            assert_eq!(names(&format!("nip:\n{rows}")), ["pl_nip"; 3], "{rows}");
+            assert_eq!(names(&rows), [""; 0], "{rows}");
+        }
+        for rows in [
+            "nip:\n1. {n} - 1234563218\n2. {n}: 1060000062\n",
+            "nip:\n1. {n} - 1234563218\n{n} - 1060000062\n",
+            "nip:\n1. {n} - 1234563218\n\n2. {n} - 1060000062\n",
             // Another column, another line, nothing of a table, and a check digit that does not hold.
             "nip,{n},1234563218\n{n},{n},{n},1060000062",
             "nip,1234563218,{n},{n},1060000062",

@@ -151,6 +151,7 @@ pub(super) const EUROPE: &[Rule] = &[
         &[
             "personnummer",
             "personnr",
+            "pers.nr",
             "personal number",
             "samordningsnummer",
             "personal identity",
@@ -226,7 +227,7 @@ pub(super) const EUROPE: &[Rule] = &[
     ),
     rule(
         "at_social_insurance",
-        &["10", "4 6", "4-6"],
+        &["10", "4 6", "4-6", "4 2 2 2"],
         &[],
         &[
             "svnr",
@@ -278,6 +279,7 @@ pub(super) const EUROPE: &[Rule] = &[
             "national health",
             "chi number",
             "chi no",
+            "chi\\\"",
             "community health index",
         ],
         |d| {
@@ -304,7 +306,7 @@ pub(super) const EUROPE: &[Rule] = &[
         "ro_cnp",
         &["13"],
         &[],
-        &["cnp", "cod numeric", "romanian"],
+        &["cnp", "cod numeric", "personal numeric code", "romanian"],
         |d| {
             let rest = weighed(d, &[2, 7, 9, 1, 4, 6, 3, 5, 8, 2, 7, 9]) % 11;
             // The eighth and ninth digits are of a county, or of a sector of the capital.

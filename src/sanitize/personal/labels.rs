@@ -335,10 +335,15 @@ pub(super) fn before(text: &[u8], start: usize) -> Option<Range<usize>> {
         name = word(name.start);
     }
     let written = &before[name.clone()];
+    // `Bestellnummer`, `ordrenummer`
+    let thing = written
+        .len()
+        .checked_sub(b"nummer".len())
+        .filter(|at| written[*at..].eq_ignore_ascii_case(b"nummer"))
+        .map(|at| &written[..at]);
     let other = || {
-        OTHER
-            .iter()
-            .any(|other| written.eq_ignore_ascii_case(other.as_bytes()))
+        let is = |other: &str| written.eq_ignore_ascii_case(other.as_bytes());
+        OTHER.into_iter().any(is) || thing.is_some_and(is_other)
     };
     let tracked = || {
         let names = [&b"tracking"[..], b"sequence"];

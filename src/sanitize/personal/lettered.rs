@@ -382,10 +382,12 @@ impl Countries {
                     }
                 }
                 // The check digit of Hong Kong is the seventh when no brackets stand around it.
-                if before.is_ascii_uppercase()
-                    && begins(1)
+                let letters = if begins(1) { 1 } else { 2 };
+                if let Some(start) = span.start.checked_sub(letters)
+                    && begins(letters)
                     && ends(0)
-                    && hong_kong(&[before], &digits[..6]) == digits[6]
+                    && text[start..span.start].iter().all(u8::is_ascii_uppercase)
+                    && hong_kong(&text[start..span.start], &digits[..6]) == digits[6]
                 {
                     return told("hk_id", start..span.end);
                 }
@@ -443,11 +445,13 @@ impl Countries {
             Lettered::FivesTwelve | Lettered::TwentyTwo if ends(0) => {
                 return self.italian_account(text, span, near);
             }
-            // `65 170839 J 003`
-            Lettered::TwoSix if begins(0) && ends(6) => {
+            // `65 170839 J 003`, `65 170839 J 00 3`
+            Lettered::TwoSix if begins(0) => {
                 let &[_, letter, _, a, b, c] = text.get(span.end..)?.first_chunk::<6>()?;
-                if german_pension(digits, letter, [a, b, c]) {
-                    return told("de_pension_insurance", span.start..span.end + 6);
+                let parted = usize::from(c == b' ');
+                let c = after(5 + parted);
+                if ends(6 + parted) && german_pension(digits, letter, [a, b, c]) {
+                    return told("de_pension_insurance", span.start..span.end + 6 + parted);
                 }
             }
             Lettered::Nine if begins(0) && ends(3) => {
@@ -569,6 +573,7 @@ mod tests {
 
     /// Numbers made up, whose check holds and does not, and whose they are.
     const NUMBERS: &[(&str, &str, &str)] = &[
+        ("HKID WX4862528", "HKID WX4862529", "hk_id"),
         ("UNP: AB2205957", "UNP: AB2205958", "by_unp"),
         ("NIT: 2640897K", "NIT: 2640898K", "gt_nit"),
         ("NIT: 2640897-K", "NIT: 2640898-K", "gt_nit"),
@@ -595,5 +600,12 @@ mod tests {
             assert_eq!(names(&format!("item {number}")), [""; 0], "{number}");
             assert_eq!(names(&format!("{text}7")), [""; 0], "longer: {text}");
         }
+        let parted = "02 230966 T 81 2";
+        let found = told(&format!("RVNR {parted}, known"));
+        assert_eq!(
+            found,
+            [("de_pension_insurance".to_owned(), parted.to_owned())]
+        );
+        assert_eq!(names("RVNR 02 230966 T 81 3"), [""; 0]);
     }
 }

@@ -83,6 +83,7 @@ pub(super) const LETTERED: &[(&str, &[&str])] = &[
             "\u{8eab}\u{5206}",
             "\u{8eab}\u{4efd}",
             "id number",
+            "id card number",
             "roc id",
             "id no",
             "nat id",

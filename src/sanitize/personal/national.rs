@@ -261,6 +261,9 @@ impl Countries {
             return false;
         }
         let meant = |name: Range<usize>| self.said(text, name).has(at);
+        if span.len() == 8 && is_lettered(text, span.end) {
+            return true;
+        }
         let named = labels::before(text, span.start).is_some_and(|name| {
             let label = labels::says(&text[name.clone()], |_| meant(name.clone()));
             label == labels::Label::Other
@@ -397,6 +400,14 @@ fn is_of_a_thing(rest: &[u8]) -> bool {
         .get(..2)
         .is_some_and(|id| id.eq_ignore_ascii_case(b"id"));
     id && !rest.get(2).is_some_and(u8::is_ascii_alphabetic)
+}
+
+/// Whether a letter of its own stands behind digits that end here: they are a part of another number.
+fn is_lettered(text: &[u8], end: usize) -> bool {
+    let rest = text.get(end..).and_then(<[u8]>::first_chunk::<2>);
+    let letter = rest
+        .is_some_and(|[joint, letter]| matches!(joint, b' ' | b'-') && letter.is_ascii_uppercase());
+    letter && !text.get(end + 2).is_some_and(u8::is_ascii_alphanumeric)
 }
 
 /// The country whose letters stand right before a number, as rules have it, if nothing else is joined to it.

@@ -127,7 +127,12 @@ pub(super) const OLD_WORLD: &[Rule] = &[
         "vn_tax_code",
         &["10", "10-3"],
         &[],
-        &["mst", "m\u{e3} s\u{1ed1} thu\u{1ebf}", "vietnamese tax"],
+        &[
+            "mst",
+            "m\u{e3} s\u{1ed1} thu\u{1ebf}",
+            "vietnamese tax",
+            "personal tax code",
+        ],
         |d| {
             // The name of a time zone, too, behind which stand seconds of these years.
             let second = d.len() == 10 && d[0] == 1 && matches!(d[1], 5..=8);

@@ -166,6 +166,24 @@ pub(super) const PEOPLE: &[Rule] = &[
         &["c\u{e9}dula", "costa rica", "ced. f\u{ed}sica"],
         |d| d[0] > 0,
     ),
+    named(
+        "cr_cedula",
+        &["9"],
+        &["c\u{e9}dula f\u{ed}sica", "cedulafisica"],
+        |d| (1..=9).contains(&d[0]) && !same(d),
+    ),
+    // Those that are given out since 2017 hold no day; what they are checked by was not published.
+    named(
+        "lv_personal_code",
+        &["6-5"],
+        &[
+            "personas kod",
+            "personaskod",
+            "latvian personal",
+            "personal code",
+        ],
+        |d| d[0] == 3 && d[1] > 1,
+    ),
     // Of Argentina and Peru.
     named(
         "latin_dni",
@@ -187,7 +205,7 @@ pub(super) const PEOPLE: &[Rule] = &[
             "documento nacional de identidad",
         ],
         |d| {
-            // What else has eight digits near that word is a day.
+            // What else has eight digits near that word is a day, or the number of a Spaniard, behind which a letter stands.
             let day =
                 matches!(number(&d[..4]), 1900..=2099) && is_day(number(&d[4..6]), number(&d[6..]));
             !day && !same(d) && number(d) > 100_000
