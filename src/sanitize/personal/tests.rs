@@ -191,16 +191,25 @@ fn more_numbers_of_europe_are_told_beside_their_names() {
         ("rodn\u{e9} \u{10d}\u{ed}slo 485611/123", "cz_birth_number"),
         ("RUT 10000013-K", "cl_rut"),
         ("15-07-85-41285", "no_fodselsnummer"),
+        ("SVNR: 3006 23 08 71", "at_social_insurance"),
+        ("personalNumericCode=2840612401238", "ro_cnp"),
+        (
+            "<label>Personal numeric code</label><input value=\"2840612401238\"",
+            "ro_cnp",
+        ),
     ] {
         assert_eq!(names(text), [name], "{text}");
-        let bare = text.rsplit(' ').next().unwrap_or_default();
-        if text.contains(' ') {
+        let bare = text.rsplit([' ', '"', '=']).find(|part| !part.is_empty());
+        let bare = bare.unwrap_or_default();
+        if text != bare {
             assert_eq!(names(&format!("item {bare}")), [""; 0], "{text}");
         }
     }
     for text in [
         "KVNR M407193525",
         "Rentenversicherungsnummer: 15070649M106",
+        "Bestellnummer 4838102305943114 wurde versandt",
+        "Auftragsnummer 4838102305943114",
         "num\u{e9}ro fiscal 3023217601055",
         "Partita IVA 07345610238",
         "rodn\u{e9} \u{10d}\u{ed}slo 485699/123",
