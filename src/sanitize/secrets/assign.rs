@@ -288,9 +288,8 @@ impl Scan<'_> {
 
     /// `"auth": "..."` of a registry's configuration.
     fn registry(&mut self, at: usize, end: usize) {
-        let name = end.checked_sub(6).map(|from| &self.text[from..end]);
-        let named =
-            name.is_some_and(|name| ends_with(name, b"\"auth") || ends_with(name, b"_auth"));
+        let name = &self.text[end.saturating_sub(6)..end];
+        let named = ends_with(name, b"\"auth") || ends_with(name, b"_auth");
         if named && let Some((value, _)) = self.value_after(at) {
             self.user_and_password(value, Class::Secret);
         }

@@ -532,6 +532,24 @@ mod tests {
     }
 
     #[test]
+    fn a_value_has_the_name_that_stands_right_before_it() {
+        let key = "9f86d081884c7d65".repeat(2);
+        for text in [
+            format!(
+                "<string name=\"app_name\">Northwind</string>\n<string name=\"shodan_api_key\">{key}</string>"
+            ),
+            format!("AGENT_VERSION=7 DD_API_KEY={key} DD_SITE=eu"),
+        ] {
+            assert_eq!(strong(&text), [key.as_str()], "{text}");
+        }
+        let versions = format!("DD_API_KEY=none VERSION={key}");
+        assert_eq!(strong(&versions), [""; 0]);
+        let uuid = "8c7d659f-86d0-4188-94c7-d659f86d0818";
+        let header = format!("Authorization: DeepL-Auth-Key {uuid}:fx");
+        assert_eq!(strong(&header), [uuid]);
+    }
+
+    #[test]
     fn a_password_that_people_made_up_is_marked_by_its_own_name() {
         let password = &body()[..14];
         for text in [

@@ -67,6 +67,7 @@ pub(super) fn operator(text: &[u8], value: usize) -> Option<Operator> {
                 b"to",
                 b"password",
                 b"credential",
+                b"deepl-auth-key",
             ]
             .iter()
             .any(|known| word.eq_ignore_ascii_case(known));
@@ -141,11 +142,13 @@ fn last_stop(piece: &[u8]) -> Option<usize> {
 pub(super) fn name_before(text: &[u8], end: usize) -> Range<usize> {
     let from = end.saturating_sub(NAME);
     let start = last_stop(&text[from..end]).map_or(from, |at| from + at + 1);
+    let start = start + assigned_before(&text[start..end]);
     let name = &text[start..end];
     if start > from
         && text[start - 1] == b'<'
-        // `<username>a</username><password>`: it says enough by itself.
+        // `<username>a</username><password>`, `<string name="api_key">`: it says enough by itself.
         && !holds(name, b"passw")
+        && !ATTRIBUTES.iter().any(|attribute| holds(name, attribute))
         && let Some(cell) = cell_before(text, start - 1)
     {
         return cell;
@@ -168,6 +171,27 @@ pub(super) fn name_before(text: &[u8], end: usize) -> Range<usize> {
     }
     start..end
 }
+
+/// How much of a piece before an assignment is an assignment of its own: `VERSION=7 ACME_API_KEY`.
+fn assigned_before(piece: &[u8]) -> usize {
+    let Some(space) = memchr::memrchr(b' ', piece) else {
+        return 0;
+    };
+    let (before, name) = (&piece[..space], &piece[space + 1..]);
+    let variable = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_';
+    let word = before.rsplit(|byte| *byte == b' ').next().unwrap_or(before);
+    let assigned = word
+        .windows(2)
+        .any(|two| two[0] == b'=' && two[1].is_ascii_alphanumeric());
+    if assigned && !name.is_empty() && name.iter().all(variable) {
+        space + 1
+    } else {
+        0
+    }
+}
+
+/// What of an element says its name.
+const ATTRIBUTES: [&[u8]; 2] = [b" name=", b" key="];
 
 /// What stands in the element before the one that begins at `tag`: `<td>Name</td><td>`, `<key>Name</key> <string>`.
 fn cell_before(text: &[u8], tag: usize) -> Option<Range<usize>> {

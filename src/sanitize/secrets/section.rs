@@ -108,7 +108,8 @@ fn above(text: &[u8], end: usize) -> Option<Range<usize>> {
         let section = bytes[0] == b'[' && bytes.ends_with(b"]");
         let over = indent(&text[line.clone()]) < depth;
         if section || over {
-            let opens = section || matches!(bytes[bytes.len() - 1], b':' | b'{');
+            // Of PHP and Ruby: `'acme' => [`, `Acme.configure do |config|`
+            let opens = section || matches!(bytes[bytes.len() - 1], b':' | b'{' | b'[' | b'|');
             return (opens && bytes.len() <= NAME).then_some(line);
         }
     }
@@ -158,6 +159,8 @@ mod tests {
             format!("X-Api-Key: {value}"),
             format!("{{\"PRIVATE-TOKEN\": \"{value}\"}}"),
             format!("machine api.acme.io\n  login svc\n  password {value}"),
+            format!("return [\n    'zenrows' => [\n        'api_key' => '{value}',\n"),
+            format!("Betterstack.configure do |c|\n  c.api_key = '{value}'\nend\n"),
         ] {
             assert_eq!(strong(&text), [value], "{text}");
         }
@@ -166,6 +169,7 @@ mod tests {
             format!("storage:\n  key: {value}\n"),
             format!("x-request-key: {value}"),
             format!("the password {value}"),
+            format!("return [\n    'settings' => [\n        'api_key' => '{value}',\n"),
         ] {
             assert_eq!(strong(&text), [""; 0], "{text}");
         }
