@@ -154,7 +154,7 @@ fn ones(mut bits: u16) -> impl Iterator<Item = usize> {
 }
 
 /// How often each byte is met in a text in a language with Latin letters, in thousandths, more or less.
-const FREQUENCY: [f32; 256] = {
+static FREQUENCY: [f32; 256] = {
     const LETTERS: [u8; 26] = *b"etaoinsrhldcumfpgwybvkxjqz";
     const OFTEN: [f32; 26] = [
         95., 70., 60., 58., 55., 55., 50., 48., 40., 35., 30., 28., 24., 20., 20., 18., 16., 14.,

@@ -39,11 +39,12 @@ const BETWEEN: usize = 5;
 /// The rules of the country that is said beside the number that stands here, or in its name, if it is called by no country's
 /// name of it.
 pub(super) fn of_country(text: &[u8], span: &Range<usize>, of: impl Fn([u8; 2]) -> Set) -> Set {
-    match called(&text[span.start.saturating_sub(NAME)..span.start]) {
+    // Two letters may be of anything: what is said beside counts all the same.
+    let named = match called(&text[span.start.saturating_sub(NAME)..span.start]) {
         Called::Otherwise => return Set::NONE,
-        Called::Of(country) => return of(country),
-        Called::So => {}
-    }
+        Called::Of(country) => of(country),
+        Called::So => Set::NONE,
+    };
     let from = span.start.saturating_sub(FAR);
     let before = &text[from..span.start];
     let brace = |byte: &u8| matches!(byte, b'{' | b'}');
@@ -55,7 +56,7 @@ pub(super) fn of_country(text: &[u8], span: &Range<usize>, of: impl Fn([u8; 2]) 
         .filter_map(|rest| country_in(&before[rest..]))
         .last();
     let said = said.or_else(|| members(after).find_map(|rest| country_in(&after[rest..])));
-    said.map_or(Set::NONE, of)
+    named | said.map_or(Set::NONE, of)
 }
 
 /// What a value is called.
@@ -216,6 +217,7 @@ mod tests {
             "tax_id_pl: \"75081291069\"",
             "{\"seq\": 12345678901, \"pl_national_id\": \"75081291069\"}",
             "CUSTOMER_PL_TAX_ID=75081291069",
+            "{\"country\": \"PL\", \"hr_national_id\": \"75081291069\"}",
             "{\"NATIONALITY\": \"PL\", \"TIN\": \"75081291069\"}",
             "* **Country:** DE\n\n* **Customer:** B\n* **Country:** PL\n* **National ID:** 75081291069",
             "{\"country\": \"PL\", \"ref\": \"12345678901\", \"note\": \"-------------------------------------------------------------------------------------------------------------\", \"national_id\": \"75081291069\"}",

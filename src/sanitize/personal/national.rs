@@ -261,7 +261,7 @@ impl Countries {
             return false;
         }
         let meant = |name: Range<usize>| self.said(text, name).has(at);
-        if span.len() == 8 && is_lettered(text, span.end) {
+        if &*self.names[at] == "latin_dni" && is_lettered(text, span.end) {
             return true;
         }
         let named = labels::before(text, span.start).is_some_and(|name| {
@@ -402,11 +402,13 @@ fn is_of_a_thing(rest: &[u8]) -> bool {
     id && !rest.get(2).is_some_and(u8::is_ascii_alphabetic)
 }
 
-/// Whether a letter of its own stands behind digits that end here: they are a part of another number.
+/// Whether the letter of a Spaniard's number stands behind digits that end here, which is no word of that language.
 fn is_lettered(text: &[u8], end: usize) -> bool {
     let rest = text.get(end..).and_then(<[u8]>::first_chunk::<2>);
-    let letter = rest
-        .is_some_and(|[joint, letter]| matches!(joint, b' ' | b'-') && letter.is_ascii_uppercase());
+    let letter = rest.is_some_and(|[joint, letter]| {
+        let word = matches!(letter, b'A' | b'E' | b'O' | b'U' | b'Y');
+        matches!(joint, b' ' | b'-') && letter.is_ascii_uppercase() && !word
+    });
     letter && !text.get(end + 2).is_some_and(u8::is_ascii_alphanumeric)
 }
 

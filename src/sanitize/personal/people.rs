@@ -302,6 +302,7 @@ mod tests {
         ("personasKods: ", "327448-03125", "lv_personal_code"),
         ("DNI N\u{b0} ", "48458734", "latin_dni"),
         ("documentoDni: ", "13.133.437", "latin_dni"),
+        ("A NOMBRE DE ANA, CON DNI ", "48458734 Y ", "latin_dni"),
         ("EIN ", "45-1805115", "us_ein"),
         ("Steuernummer ", "218/342/20846", "de_tax_number"),
         ("steuernummer: ", "14/483/82526", "de_tax_number"),
