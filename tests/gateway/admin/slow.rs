@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use http::Method;
 use tempfile::TempDir;
 use tokio::{
@@ -126,7 +126,7 @@ async fn a_slow_reader_gets_every_record_once_and_in_order_over_many_segments() 
 #[tokio::test]
 async fn who_never_reads_is_cut_off_and_holds_nothing_else_up() {
     let notes = notes();
-    let (plane, client, _records) = keeping(&notes, Duration::from_millis(500)).await;
+    let (plane, client, _records) = keeping(&notes, Duration::from_secs(1)).await;
     let mut stares = stare(plane.address).await;
     let mut others = vec![follow(plane.address, "/api/audit/follow?event=call").await];
     for _ in 2..STREAMS {
@@ -141,20 +141,23 @@ async fn who_never_reads_is_cut_off_and_holds_nothing_else_up() {
     let mut calls = 0;
     let cut_off = async {
         loop {
-            call(&client).await;
+            // It is read all the while: whoever does not for as long as calls may take here is cut off, too.
+            let told = async {
+                for _ in 0..2 * AT_ONCE {
+                    let event = others[0].message().await;
+                    let record = &parse(&event.data)["record"];
+                    assert_eq!(record["method"], "tools/call", "{record:#}");
+                }
+            };
+            join(call(&client), told).await;
             calls += AT_ONCE;
-            for _ in 0..2 * AT_ONCE {
-                let event = others[0].message().await;
-                let record = &parse(&event.data)["record"];
-                assert_eq!(record["method"], "tools/call", "{record:#}");
-            }
             let another = follow(plane.address, "/api/calls/follow").await;
             if another.status == 200 {
                 break;
             }
         }
     };
-    within(PATIENCE, "there is room", cut_off).await;
+    within(4 * PATIENCE, "there is room", cut_off).await;
     let mut got = Vec::new();
     let read = within(PATIENCE, "the end", stares.read_to_end(&mut got)).await;
     assert!(
