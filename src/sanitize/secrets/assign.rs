@@ -16,8 +16,6 @@ use crate::sanitize::{Class, survey::is_telling, work::looked};
 
 /// The longest password that is looked for, in bytes.
 pub(super) const PASSWORD: usize = 128;
-/// The longest name of a user before a password, in bytes.
-const LOGIN: usize = 64;
 /// How far around a password what else belongs to a connection string may stand, in bytes.
 const AROUND: usize = 240;
 
@@ -94,7 +92,6 @@ impl Scan<'_> {
             b"rd" | b"wd" | b"ss" | b"se" => self.password(at, end),
             b"ue" => self.attribute(at, end),
             b"on" if text[at] == b':' => self.authorization(at, end),
-            b"in" if text[at] == b':' => self.thin(at, end),
             b"th" => self.registry(at, end),
             b"nd" if text[at] == b':' => self.manifest(at, end),
             _ => {}
@@ -172,7 +169,14 @@ impl Scan<'_> {
         let stands = || {
             ends_with(&self.text[..name], b"/:_")
                 || ends_with(&self.text[..name], b"datasource.")
-                || said(&[b"\"secretstring\"", b"\"auths\"", b"loginmodule required"])
+                || self.is_told_a_program(name)
+                || said(&[
+                    b"\"secretstring\"",
+                    b"\"auths\"",
+                    b"loginmodule required",
+                    b"publishmethod=",
+                ])
+                || is_of_mail(bytes) && said(&[b"email-smtp", b"amazonses"])
                 || self.text[value.start - 1] == b'\''
                     && said(&[b"create login ", b"alter login ", b"create user "])
         };
@@ -265,25 +269,6 @@ impl Scan<'_> {
             self.hit(value, Class::Secret, rule);
         }
         self.hits.len() > hits
-    }
-
-    /// `jdbc:oracle:thin:user/password@//host`
-    fn thin(&mut self, at: usize, end: usize) {
-        let text = self.text;
-        if end != at || !ends_with(&text[..end], b"jdbc:oracle:thin") {
-            return;
-        }
-        let user = text[at + 1..].iter().take(LOGIN);
-        let user = user.take_while(|byte| is_token(**byte)).count();
-        let start = at + 1 + user + 1;
-        let rest = text.get(start..).unwrap_or_default().iter();
-        let password = rest.take(PASSWORD);
-        let password = password.take_while(|byte| byte.is_ascii_graphic() && **byte != b'@');
-        let value = start..start + password.count();
-        looked(value.end.saturating_sub(at));
-        if text.get(start - 1) == Some(&b'/') && text.get(value.end) == Some(&b'@') {
-            self.password_in_front(value);
-        }
     }
 
     /// `"auth": "..."` of a registry's configuration.
@@ -409,6 +394,12 @@ fn is_code(value: &[u8], quoted: bool) -> bool {
         || (quoted && (holds(value, b"${") || holds(value, b"{{")))
 }
 
+/// Whether it is of the form of a password that Amazon gives to those who send mail.
+fn is_of_mail(value: &[u8]) -> bool {
+    let part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    value.len() == 44 && value[0] == b'B' && value.iter().all(part)
+}
+
 /// Whether it is more than one byte again and again.
 fn varied(value: &[u8]) -> bool {
     value.windows(2).any(|pair| pair[0] != pair[1])
@@ -527,6 +518,28 @@ mod tests {
             |module: &str| format!("x.{module} required username=\"a\" password=\"{password}\";");
         assert_eq!(strong(&jaas("PlainLoginModule")), [password]);
         assert_eq!(strong(&jaas("PlainText")), [""; 0]);
+        let profile =
+            |of: &str| format!("<p {of}=\"MSDeploy\" userName=\"$a\" userPWD=\"{password}\" />");
+        assert_eq!(strong(&profile("publishMethod")), [password]);
+        assert_eq!(strong(&profile("method")), [""; 0]);
+    }
+
+    #[test]
+    fn a_password_for_sending_mail_is_told_beside_the_host() {
+        let password = format!("B{}/{}", body(), &body()[..6]);
+        assert_eq!(password.len(), 44);
+        let text = |host: &str| {
+            [
+                format!("SMTP_HOST={host}\nSMTP_USER=app\nSMTP_PASSWORD={password}\n"),
+                format!("{{\"host\": \"{host}\", \"auth\": {{\"pass\": \"{password}\"}}}}"),
+            ]
+        };
+        for text in text("email-smtp.eu-west-1.amazonaws.com") {
+            assert_eq!(strong(&text), [password.as_str()], "{text}");
+        }
+        for text in text("smtp.corp.example") {
+            assert_eq!(strong(&text), [""; 0], "{text}");
+        }
     }
 
     #[test]

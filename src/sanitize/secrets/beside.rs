@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use super::{
+    grammar::is_run,
     plausible::{holds, placeholder, plausible},
     scan::{Scan, is_token},
     urls::strong,
@@ -20,15 +21,22 @@ const SIGNATURE: std::ops::RangeInclusive<usize> = 43..=80;
 const SIGNATURE_OF_RSA: std::ops::RangeInclusive<usize> = 100..=900;
 /// How far behind the name of a key the key may stand, in bytes.
 const PAIR: usize = 12;
-/// How far before a password the scheme of a connection may stand, in bytes.
+/// How far before who logs in the program may stand, in bytes.
 const SCHEME: usize = 64;
+/// The longest of a user and a password before a host, and the longest host, in bytes.
+const LOGIN: usize = 160;
+const HOST: usize = 96;
+
+/// Programs of Oracle that are told who logs in.
+const ORACLE: [&[u8]; 7] = [
+    b"sqlplus", b"sqlldr", b"expdp", b"impdp", b"exp", b"imp", b"rman",
+];
 
 impl Scan<'_> {
     /// Whether the run of token characters from `start` to `end` is told by what stands beside it.
     pub(super) fn beside(&mut self, start: usize, end: usize) -> bool {
         match start.checked_sub(1).map(|at| self.text[at]) {
             Some(b'=' | b'%') if self.signature(start, end) => true,
-            Some(b':' | b'/') if self.text.get(end) == Some(&b'@') => self.before_host(start, end),
             _ => end - start <= 40 && self.second(start, end),
         }
     }
@@ -73,18 +81,46 @@ impl Scan<'_> {
         true
     }
 
-    /// `user:password@tcp(host)`, and `user/password@host` behind `jdbc:oracle:thin:` or `jdbc:oracle:oci:`.
-    fn before_host(&mut self, start: usize, end: usize) -> bool {
+    /// `@` stands at `at`, perhaps before a host: `user:password@tcp(host)` of Go, `user/password@host` of Oracle, which is known by
+    /// its scheme, its port or its programs.
+    pub(super) fn before_host(&mut self, at: usize) {
         let text = self.text;
-        let host = &text[end + 1..];
-        let scheme = &text[start.saturating_sub(SCHEME)..start];
-        looked(scheme.len());
-        let known = if text[start - 1] == b':' {
-            host.starts_with(b"tcp(") || host.starts_with(b"unix(")
-        } else {
-            holds(scheme, b"jdbc:oracle:thin:") || holds(scheme, b"jdbc:oracle:oci:")
+        let part = |byte: &&u8| byte.is_ascii_graphic() && !b"\"'`<>(){}@".contains(*byte);
+        let back = text[..at].iter().rev().take(LOGIN);
+        let word = &text[at - back.take_while(part).count()..at];
+        looked(word.len());
+        let host = &text[at + 1..];
+        let go = host.starts_with(b"tcp(") || host.starts_with(b"unix(");
+        let sign = if go { b':' } else { b'/' };
+        let Some(user) = word.iter().position(|byte| *byte == sign) else {
+            return;
         };
-        known && self.password_in_front(start..end)
+        // A path goes on.
+        if !go && word[user + 1..].contains(&b'/') {
+            return;
+        }
+        let start = at - word.len() + user + 1;
+        if !self.is_taken(start) && (go || self.is_of_oracle(&word[..user], at)) {
+            self.password_in_front(start..at);
+        }
+    }
+
+    /// Whether what stands before `at` and begins with this is sent to a database of Oracle.
+    fn is_of_oracle(&self, user: &[u8], at: usize) -> bool {
+        let text = self.text;
+        let host = &text[at + 1..(at + 1 + HOST).min(text.len())];
+        let end = host.iter().position(u8::is_ascii_whitespace);
+        let host = &host[..end.unwrap_or(host.len())];
+        looked(user.len() + host.len());
+        let own = |byte: &u8| is_token(*byte) || *byte == b'=';
+        holds(user, b"jdbc:oracle:")
+            || user.iter().all(own)
+                && (holds(host, b":1521/") || holds(host, b":1521:") || {
+                    let line = &text[at.saturating_sub(SCHEME + LOGIN)..at];
+                    looked(line.len());
+                    let line = &line[memchr::memrchr(b'\n', line).map_or(0, |at| at + 1)..];
+                    ORACLE.iter().any(|program| is_run(line, program))
+                })
     }
 
     /// Whether a password in front of a host is one in earnest.
@@ -163,10 +199,25 @@ mod tests {
             format!("svc:{password}@tcp(db1:3306)/erp"),
             format!("jdbc:oracle:thin:svc/{password}@//db1:1521/ORCL"),
             format!("jdbc:oracle:oci:svc/{password}@ORCL"),
+            format!("sqlplus svc/{password}@ORCL"),
+            format!("$ sqlldr userid=svc/{password}@ORCL control=load.ctl"),
+            format!("connect(\"svc/{password}@db1:1521/ORCL\")"),
         ] {
             assert_eq!(strong(&text), [password], "{text}");
+            let short = text.replace(password, "k3Vq%21Zt9");
+            assert_eq!(strong(&short), ["k3Vq%21Zt9"], "{short}");
         }
-        assert_eq!(strong(&format!("see docs/{password}@v2")), [""; 0]);
+        for text in [
+            format!("see docs/{password}@v2"),
+            format!("see sqlplus\ndocs/{password}@v2"),
+            format!("see docs/a/{password}@db1:1521/v2"),
+            format!("see docs/{password}@db1:1522/v2"),
+            format!("svc:{password}@tcp.example"),
+            "sqlplus scott/tiger@localhost:1521/orcl".to_owned(),
+            "root:password@tcp(127.0.0.1:3306)/test".to_owned(),
+        ] {
+            assert_eq!(strong(&text), [""; 0], "{text}");
+        }
     }
 
     #[test]

@@ -542,6 +542,14 @@ mod tests {
         ] {
             assert_eq!(strong(&text), [key.as_str()], "{text}");
         }
+        let curl = format!(
+            "curl \"https://corp.openai.azure.com/openai/chat?api-version=2024-10-21\" -H \"api-key: {key}\""
+        );
+        assert_eq!(strong(&curl), [key.as_str()]);
+        let lines = format!("{{\"text\": \"GIT_SHA=8c50f9\\nPORT=3\\nDD_API_KEY={key}\\n\"}}");
+        assert_eq!(strong(&lines), [key.as_str()]);
+        let duo = format!("ikey = DI\nskey = {}{}\n", &key[..32], &key[..8]);
+        assert_eq!(strong(&duo).len(), 1);
         let versions = format!("DD_API_KEY=none VERSION={key}");
         assert_eq!(strong(&versions), [""; 0]);
         let uuid = "8c7d659f-86d0-4188-94c7-d659f86d0818";

@@ -12,7 +12,8 @@ use memchr::memmem;
 
 use super::{
     assign::{PASSWORD, decoded, ends_with, kinds},
-    plausible::{Shape, holds, is_wordy, placeholder, plausible},
+    plausible::{Shape, holds, is_wordy, placeholder, plausible, random},
+    rules::Word,
     scan::{Scan, is_token},
     urls::strong,
 };
@@ -42,6 +43,23 @@ const PROGRAMS: [(&[u8], &[u8], bool); 8] = [
     (b"mariadb", b"-p", true),
     (b"7z", b"-p", true),
 ];
+
+/// Programs that a password is given to by its name.
+const SERVED: [&[u8]; 8] = [
+    b"mysql",
+    b"mariadb",
+    b"mongosh",
+    b"mongo",
+    b"mongodump",
+    b"mongorestore",
+    b"docker login",
+    b"podman login",
+];
+
+/// Behind which a program is told whose key it has.
+const LOGINS: [&[u8]; 4] = [b" login", b" auth", b" authtoken", b" add-authtoken"];
+/// How far before these the program may stand, in bytes.
+const PROGRAM: usize = 24;
 
 /// Private parts of a key in XML, and what they stand behind: in keys of DSA parts of the same names are public.
 const PARTS: [(&[u8], &[&[u8]]); 6] = [
@@ -83,7 +101,7 @@ impl Scan<'_> {
             b'\n' => self.answer(value) || self.lines_of_ssh2(value),
             b' ' => self.behind_a_blank(value),
             b'%' => self.user_of_share(value),
-            b':' => self.set_for_user(value),
+            b':' => self.set_for_user(value) || self.line_of_pgpass(value),
             b'"' => self.json_web_key(value),
             b'\'' => self.json_web_key(value) || self.in_statement(value),
             // The escape of a line.
@@ -101,8 +119,10 @@ impl Scan<'_> {
             return self.flagged(value);
         }
         match value.start.checked_sub(2).map(|at| self.text[at]) {
-            // `AUTH PLAIN`
-            Some(b'n' | b'N') => self.plain(value),
+            // `AUTH PLAIN`, `login`
+            Some(b'n' | b'N') => self.plain(value) || self.logged_in(value),
+            // `auth`
+            Some(b'h') => self.logged_in(value),
             // The last letters of flags.
             Some(b'p' | b'a' | b'P' | b's') => self.flagged(value),
             // `AUTH`, and who it is.
@@ -236,6 +256,18 @@ impl Scan<'_> {
         self.word(value.start + usize::from(joined) * 2)
     }
 
+    /// `mysql --password=...`: whether the name that begins at `name` is the flag of such a program.
+    pub(super) fn is_told_a_program(&self, name: usize) -> bool {
+        let before = self.text[..name].strip_suffix(b"--");
+        let Some(before) = before.filter(|before| before.ends_with(b" ")) else {
+            return false;
+        };
+        let line = &before[before.len().saturating_sub(LINE)..];
+        looked(line.len());
+        let line = &line[memchr::memrchr(b'\n', line).map_or(0, |at| at + 1)..];
+        SERVED.iter().any(|program| is_run(line, program))
+    }
+
     /// `AUTH default ...` of Redis, on a line of its own.
     fn sent(&mut self, value: &Range<usize>) -> bool {
         let before = &self.text[..value.start];
@@ -292,6 +324,52 @@ impl Scan<'_> {
         let piped = memchr::memchr(b'|', &behind[..line]);
         looked(line);
         piped.is_some_and(|pipe| holds(&behind[pipe..line], b"chpasswd")) && self.word(value.start)
+    }
+
+    /// `host:5432:database:user:password` on a line of its own, as in `.pgpass`.
+    fn line_of_pgpass(&mut self, value: &Range<usize>) -> bool {
+        let text = self.text;
+        let escaped = text[value.end..].starts_with(b"\\n");
+        if !escaped && !matches!(text.get(value.end), None | Some(b'\n' | b'\r')) {
+            return false;
+        }
+        let from = value.start.saturating_sub(LINE);
+        let line = &text[from..value.start - 1];
+        looked(line.len());
+        let start = match line.iter().rposition(|byte| b"\n\"'`\\ ".contains(byte)) {
+            Some(at) if line[at] == b' ' => return false,
+            // Behind the escape of a line its letter is no part of it.
+            Some(at) => at + 1 + usize::from(line[at] == b'\\'),
+            None if from == 0 => 0,
+            None => return false,
+        };
+        line.get(start..).is_some_and(is_of_pgpass) && self.word(value.start)
+    }
+
+    /// `wandb login ...`, `snyk auth ...`, `ngrok config add-authtoken ...`: a key that a program of a service is told to keep.
+    fn logged_in(&mut self, value: &Range<usize>) -> bool {
+        let text = self.text;
+        let before = &text[..value.start - 1];
+        let Some(verb) = LOGINS.iter().find(|verb| before.ends_with(verb)) else {
+            return false;
+        };
+        let bytes = &text[value.clone()];
+        if bytes.len() < 20 || !random(bytes) || is_wordy(bytes) || self.rules.is_spoiled(bytes) {
+            return false;
+        }
+        let end = before.len() - verb.len();
+        let from = end.saturating_sub(PROGRAM);
+        let line = text[from..end]
+            .iter()
+            .rposition(|byte| matches!(byte, b'\n' | b';' | b'&' | b'|'))
+            .map_or(from, |at| from + at + 1);
+        let said = self.rules.said(text, line..end);
+        let vendor = said.vendors[0].map(|at| &self.rules.meanings[usize::from(at)]);
+        let Some(Word::Vendor(_, rule)) = vendor else {
+            return false;
+        };
+        self.hit(value.clone(), Class::Secret, rule);
+        true
     }
 
     /// `ConvertTo-SecureString "..." -AsPlainText`
@@ -361,8 +439,28 @@ impl Scan<'_> {
     }
 }
 
+/// Whether these are a host, a port, a database and a user, any of which may be `*`.
+fn is_of_pgpass(line: &[u8]) -> bool {
+    let mut fields = line.split(|byte| *byte == b':');
+    let (Some(host), Some(port), Some(database), Some(user), None) = (
+        fields.next(),
+        fields.next(),
+        fields.next(),
+        fields.next(),
+        fields.next(),
+    ) else {
+        return false;
+    };
+    let name = |field: &[u8]| {
+        let part = |byte: &u8| is_token(*byte) || matches!(byte, b'.' | b'*');
+        !field.is_empty() && field.iter().all(part)
+    };
+    let number = (4..=5).contains(&port.len()) && port.iter().all(u8::is_ascii_digit);
+    (port == b"*" || number) && [host, database, user].into_iter().all(name)
+}
+
 /// Whether a program is called in a line.
-fn is_run(line: &[u8], program: &[u8]) -> bool {
+pub(super) fn is_run(line: &[u8], program: &[u8]) -> bool {
     memmem::find_iter(line, program).any(|at| {
         let before = at.checked_sub(1).map_or(b' ', |at| line[at]);
         let after = &line[at + program.len()..];
@@ -391,10 +489,15 @@ mod tests {
             format!("sshpass -p {password} ssh a@b"),
             format!("$ mysql -h db -u app -p{password} shop"),
             format!("mysqldump -uapp -p{password} shop"),
+            format!("mysql -h db --password={password} shop"),
+            format!("mongodump --password={password} -d shop"),
             format!("redis-cli -h db -a {password} INFO"),
             format!("keytool -list -keystore k.jks -storepass {password}"),
             format!("smbclient //files/data -U deploy%{password}"),
             format!("echo 'root:{password}' | sudo chpasswd"),
+            format!("db.corp.example:5432:shop:app:{password}\n"),
+            format!("$ cat .pgpass\nlocalhost:*:*:app:{password}"),
+            format!("{{\"out\":\"10.0.0.7:6432:shop:app:{password}\\n\"}}"),
             format!("ConvertTo-SecureString \"{password}\" -AsPlainText -Force"),
             format!("(ConvertTo-SecureString -String '{password}' -AsPlainText)"),
             format!("CREATE USER 'app'@'%' IDENTIFIED BY '{password}';"),
@@ -432,10 +535,39 @@ mod tests {
             format!("mkdir -p {password}"),
             format!("cp -a {password} /srv"),
             format!("unmysql -p{password}"),
+            format!("some tool --password={password}"),
+            format!("mysql -h db\ntool --password={password}"),
             format!("discount -X deploy%{password}"),
             format!("root:{password} | wc"),
+            format!("src/db.c:5432:shop:app:{password}\n"),
+            format!("see db.corp.example:5432:shop:app:{password}\n"),
+            format!("db.corp.example:54:shop:app:{password}\n"),
+            format!("db.corp.example:5432:shop:{password}\n"),
+            format!("db.corp.example:5432:shop:app:{password} (4)\n"),
             format!("SELECT a ORDER BY '{password}'"),
             format!("the AUTH default {password}"),
+        ] {
+            assert_eq!(strong(&text), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_the_program_of_a_service_is_told_is_told() {
+        let hex = "9f86d081884c7d65a0b3".repeat(2);
+        let uuid = "8c7d659f-86d0-4188-94c7-d659f86d0818";
+        for (text, key) in [
+            (format!("wandb login {hex}"), hex.as_str()),
+            (format!("$ cd a && wandb login {hex}\n"), &hex),
+            (format!("snyk auth {uuid}"), uuid),
+            (format!("ngrok config add-authtoken {hex}"), &hex),
+        ] {
+            assert_eq!(strong(&text), [key], "{text}");
+        }
+        for text in [
+            format!("wandb sync {hex}"),
+            format!("tool login {hex}"),
+            format!("wandb init\ntool login {hex}"),
+            "wandb login NameOfAccountHere2026".to_owned(),
         ] {
             assert_eq!(strong(&text), [""; 0], "{text}");
         }

@@ -486,6 +486,8 @@ mod tests {
         let password = "staple2724correct";
         let line = |word: &str| format!("machine git.test login bob {word} {password}\n");
         assert_eq!(strong(&line("password")), [password]);
+        let other = format!("default login bob password {password}\n");
+        assert_eq!(strong(&other), [password]);
         assert_eq!(strong(&line("token")), [""; 0]);
         assert_eq!(strong(&format!("the password {password}")), [""; 0]);
     }
@@ -500,6 +502,13 @@ mod tests {
                 .unwrap_or_default()
         );
         assert_eq!(strong(&format!("PRIVATE_KEY={key}")), [key.as_str()]);
+        for text in [
+            format!("const wallet = new ethers.Wallet(\"{key}\", provider);"),
+            format!("const account = privateKeyToAccount('{key}')"),
+            format!("acct = Account.from_key(\"{}\")", &key[2..]),
+        ] {
+            assert_eq!(strong(&text).len(), 1, "{text}");
+        }
         assert_eq!(strong(&format!("tx: {key}")), [""; 0]);
     }
 

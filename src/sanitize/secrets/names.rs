@@ -153,6 +153,10 @@ pub(super) fn name_before(text: &[u8], end: usize) -> Range<usize> {
     {
         return cell;
     }
+    let (start, name) = match line_escaped(name) {
+        Some(from) => (start + from, &name[from..]),
+        None => (start, name),
+    };
     let nothing = name.iter().all(|byte| !byte.is_ascii_alphanumeric());
     let word = name.trim_ascii().trim_suffix_of(b"\"' ]");
     if nothing
@@ -172,12 +176,23 @@ pub(super) fn name_before(text: &[u8], end: usize) -> Range<usize> {
     start..end
 }
 
-/// How much of a piece before an assignment is an assignment of its own: `VERSION=7 ACME_API_KEY`.
+/// Where a name begins behind a line that ends as strings have it, within a string: `\n`.
+fn line_escaped(name: &[u8]) -> Option<usize> {
+    let mut backs = memchr::memrchr_iter(b'\\', name);
+    let ends = |at: &usize| matches!(name.get(at + 1), Some(b'n' | b'r'));
+    backs.find(ends).map(|at| at + 2)
+}
+
+/// How much of a piece before an assignment is an assignment of its own: `VERSION=7 ACME_API_KEY`; or an address, before the header
+/// that goes with a request: `api-version=7" -H "api-key`.
 fn assigned_before(piece: &[u8]) -> usize {
     let Some(space) = memchr::memrchr(b' ', piece) else {
         return 0;
     };
     let (before, name) = (&piece[..space], &piece[space + 1..]);
+    if before.ends_with(b" -H") || before.ends_with(b" --header") {
+        return space + 1;
+    }
     let variable = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_';
     let word = before.rsplit(|byte| *byte == b' ').next().unwrap_or(before);
     let assigned = word

@@ -82,7 +82,7 @@ impl<'a> Scan<'a> {
             let at = found.at;
             places(at, found.runs).for_each(|at| scan.run(at + 1 - survey::TOKEN));
             places(at, found.assign).for_each(|at| scan.assignment(at, found.flag));
-            places(at, found.tilde).for_each(|at| scan.tilde(at));
+            places(at, found.signs).for_each(|at| scan.sign(at));
             places(at, found.dashes).for_each(|at| scan.row_of_dashes(at));
         }
         scan.start_again();
@@ -338,6 +338,13 @@ impl<'a> Scan<'a> {
         }
         self.hit(at..end, class, &token.name);
         true
+    }
+
+    fn sign(&mut self, at: usize) {
+        match self.text[at] {
+            b'~' => self.tilde(at),
+            _ => self.before_host(at),
+        }
     }
 
     /// What stands around `~`: secrets of Entra applications have `Q~` after four characters.

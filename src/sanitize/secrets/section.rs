@@ -47,7 +47,8 @@ pub(super) fn owner<'a>(
     let before = &text[wide.clone()];
     if bare {
         looked(before.len());
-        let netrc = holds(before, b"machine ") && holds(before, b"login ");
+        let machine = holds(before, b"machine ") || holds(before, b"default login ");
+        let netrc = machine && holds(before, b"login ");
         return netrc.then_some(&names.netrc);
     }
     let name = before.trim_ascii_end();

@@ -87,7 +87,8 @@ pub(super) struct Secrets {
     /// `=` and `:`, but those behind letters and digits that end no name of a secret by their last two, unless an address
     /// follows, or a flag for a user stands near.
     pub(super) assign: u64,
-    pub(super) tilde: u64,
+    /// `~` and `@`.
+    pub(super) signs: u64,
     /// Where a row of dashes has come to its fifth.
     pub(super) dashes: u64,
     /// Whether a flag for a user, `-u`, stands in this block or one of the two before.
@@ -252,7 +253,7 @@ impl Survey {
                 secret.assign[lane] = tile.assign[lane];
             }
         }
-        self.rare(simd, text, tile, &mut secret.tilde);
+        self.rare(simd, text, tile, &mut secret.signs);
         self.secrets(tile, &secret, flags);
         let [rows, heads, sixes] = if kinds.digit.any() {
             self.numbers(simd, text, tile, &kinds, flags)
@@ -355,9 +356,9 @@ impl Survey {
         }
     }
 
-    /// Notes what is active, escapes and tildes, which most blocks have nothing of.
+    /// Notes what is active, escapes and signs, which most blocks have nothing of.
     #[inline(always)]
-    fn rare<S: Simd>(&mut self, simd: S, text: &[u8], tile: &Tile, tilde: &mut [u64; LANES]) {
+    fn rare<S: Simd>(&mut self, simd: S, text: &[u8], tile: &Tile, signs: &mut [u64; LANES]) {
         for lane in TOLD {
             if tile.rare[lane] == 0 {
                 continue;
@@ -366,7 +367,7 @@ impl Survey {
                 let marks = Marks::at(simd, text, at);
                 let next = text.get(at + BLOCK).copied().unwrap_or(b' ');
                 self.beginnings(marks, (tile.letter[lane], tile.digit[lane]), (at, next));
-                tilde[lane] = bits(marks.is(b'~'));
+                signs[lane] = bits(marks.is(b'~') | marks.is(b'@'));
             }
         }
     }
@@ -375,8 +376,8 @@ impl Survey {
     fn secrets(&mut self, tile: &Tile, secret: &Secret, flags: u64) {
         for lane in TOLD {
             let (runs, assign) = (secret.runs[lane], secret.assign[lane]);
-            let (tilde, dashes) = (secret.tilde[lane], secret.dashes[lane]);
-            if runs | assign | tilde | dashes == 0 {
+            let (signs, dashes) = (secret.signs[lane], secret.dashes[lane]);
+            if runs | assign | signs | dashes == 0 {
                 continue;
             }
             if let Some(at) = tile.place(lane) {
@@ -384,7 +385,7 @@ impl Survey {
                     at,
                     runs,
                     assign,
-                    tilde,
+                    signs,
                     dashes,
                     flag: flags >> lane & 1 == 1,
                 });
@@ -447,7 +448,7 @@ fn lanes(of: u64) -> impl Iterator<Item = usize> {
 struct Secret {
     runs: [u64; LANES],
     assign: [u64; LANES],
-    tilde: [u64; LANES],
+    signs: [u64; LANES],
     dashes: [u64; LANES],
 }
 

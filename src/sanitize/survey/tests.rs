@@ -101,7 +101,7 @@ fn check_survey(text: &str, survey: &Survey) {
     found_numbered.dedup();
     assert_eq!(found_numbered, every(&numbered), "{text:?}");
     assert_eq!(secrets(|s| s.assign), every(&said), "{text:?}");
-    assert_eq!(secrets(|s| s.tilde), every(&|at| is(at, b"~")));
+    assert_eq!(secrets(|s| s.signs), every(&|at| is(at, b"~@")));
     assert_eq!(secrets(|s| s.dashes), runs(bytes, 5, |at| is(at, b"-")));
     let joint = |at: usize| at > 0 && is(at, b" -./") && digit(at - 1) && digit(at + 1);
     assert_eq!(

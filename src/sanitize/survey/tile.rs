@@ -32,7 +32,7 @@ pub(super) struct Tile {
     line: [u64; LANES],
     slash: [u64; LANES],
     joint: [u64; LANES],
-    /// What something active or an escape may begin with, and `~`.
+    /// What something active or an escape may begin with, `~` and `@`.
     pub(super) rare: [u64; LANES],
     /// The last letter of what may be the name of a secret; as quotes and backslashes, where anything is assigned at all.
     pub(super) telling: [u64; LANES],
@@ -188,10 +188,10 @@ const KINDS: [[u8; BLOCK]; 2] = tables(&[
     (DOT_OR_BLANK, &[2], &[0, 0xE]),
 ]);
 
-/// What little text has: control characters that none needs, what is beyond ASCII, and `!`, `%`, `<`, `\`, `]` and `~`.
+/// What little text has: control characters that none needs, what is beyond ASCII, and `!`, `%`, `<`, `@`, `\`, `]` and `~`.
 const CONTROL: u8 = 1 | 1 << 1 | 1 << 2;
 const BEYOND: u8 = 1 << 3;
-const RARE: u8 = 1 << 2 | 1 << 4 | 1 << 5 | 1 << 6;
+const RARE: u8 = 1 << 2 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7;
 
 /// The same of these.
 const ODD: [[u8; BLOCK]; 2] = tables(&[
@@ -203,6 +203,7 @@ const ODD: [[u8; BLOCK]; 2] = tables(&[
     (1 << 4, &[2], &[1, 5]),
     (1 << 5, &[3], &[0xC]),
     (1 << 6, &[5], &[0xC, 0xD]),
+    (1 << 7, &[4], &[0]),
 ]);
 
 const EVERY: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
