@@ -1,4 +1,4 @@
-//! Numbers of bank accounts as banks of one country write them, and of health and social insurance: see `table.rs`.
+//! Numbers of bank accounts as banks of one country write them, of health and social insurance, and of Icelanders: see `table.rs`.
 //!
 //! Deliberately absent: numbers with letters in them (`lettered.rs`), and accounts of more than twenty-four digits.
 
@@ -121,6 +121,9 @@ pub(super) const ACCOUNTS: &[Rule] = &[
         &[],
         &[
             "niss",
+            "seg. social",
+            "seg social",
+            "seg_social",
             "seguran\u{e7}a social",
             "identifica\u{e7}\u{e3}o da seguran\u{e7}a social",
         ],
@@ -174,6 +177,18 @@ pub(super) const ACCOUNTS: &[Rule] = &[
             "ausnata",
         ],
         |d| d.starts_with(&[8, 0, 0, 3, 6]) && luhn(d),
+    ),
+    rule(
+        "is_kennitala",
+        &["6-4", "10"],
+        &[],
+        &["kennit", "kt.", "kt", "icelandic"],
+        |d| {
+            (11 - weighed(d, &[3, 2, 7, 6, 5, 4, 3, 2]) % 11) % 11 == i32::from(d[8])
+                && is_day(number(&d[2..4]), number(&d[..2]) % 40)
+                // The last says the century.
+                && matches!(d[9], 0 | 8 | 9)
+        },
     ),
     rule(
         "hu_personal_id",

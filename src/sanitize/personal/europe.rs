@@ -146,11 +146,12 @@ pub(super) const EUROPE: &[Rule] = &[
     }),
     rule(
         "se_personnummer",
-        &["10", "12"],
+        &["10", "12", "6 4", "8 4"],
         &["6-4", "8-4"],
         &[
             "personnummer",
             "personnr",
+            "person_nr",
             "pers.nr",
             "personal number",
             "samordningsnummer",
@@ -183,24 +184,12 @@ pub(super) const EUROPE: &[Rule] = &[
     ),
     rule(
         "dk_cpr",
-        &["6-4", "10"],
+        &["6-4", "6 4", "10"],
         &[],
         &["cpr", "personnummer", "danish", "1.2.208.176.1.2"],
         |d| {
             is_day(number(&d[2..4]), number(&d[..2]))
                 && weighed(d, &[4, 3, 2, 7, 6, 5, 4, 3, 2, 1]) % 11 == 0
-        },
-    ),
-    rule(
-        "is_kennitala",
-        &["6-4", "10"],
-        &[],
-        &["kennitala", "kt.", "kt", "icelandic"],
-        |d| {
-            (11 - weighed(d, &[3, 2, 7, 6, 5, 4, 3, 2]) % 11) % 11 == i32::from(d[8])
-                && is_day(number(&d[2..4]), number(&d[..2]) % 40)
-                // The last says the century.
-                && matches!(d[9], 0 | 8 | 9)
         },
     ),
     rule(
@@ -227,11 +216,12 @@ pub(super) const EUROPE: &[Rule] = &[
     ),
     rule(
         "at_social_insurance",
-        &["10", "4 6", "4-6", "4 2 2 2"],
+        &["10", "4 6", "4-6", "4/6", "4 2 2 2"],
         &[],
         &[
             "svnr",
             "vsnr",
+            "vers.-nr",
             "sv-nr",
             "sv nummer",
             "svnummer",
@@ -335,7 +325,7 @@ pub(super) const EUROPE: &[Rule] = &[
     ),
     rule(
         "cz_birth_number",
-        &["10", "9", "6/3"],
+        &["10", "9", "6/3", "6 4"],
         &["6/4"],
         &[
             "rodn",
@@ -343,6 +333,7 @@ pub(super) const EUROPE: &[Rule] = &[
             "rodne",
             "r\u{10d}",
             "r. \u{10d}",
+            "r.\u{10d}",
             "rod. \u{10d}",
             "birth number",
             "czech",
@@ -433,6 +424,7 @@ pub(super) const EUROPE: &[Rule] = &[
             "pk",
             "p.k.",
             "pers kods",
+            "pers. kods",
             "pers.kods",
             "perskods",
             "latvia",
@@ -547,9 +539,13 @@ pub(super) const EUROPE: &[Rule] = &[
             }
         },
     ),
-    rule("hu_taj", &["9", "3 3 3", "3-3-3"], &[], &["taj"], |d| {
-        weighed(d, &[3, 7, 3, 7, 3, 7, 3, 7]) % 10 == i32::from(d[8])
-    }),
+    rule(
+        "hu_taj",
+        &["9", "3 3 3", "3-3-3"],
+        &[],
+        &["taj", "rsadalombiztos\u{ed}t\u{e1}si"],
+        |d| weighed(d, &[3, 7, 3, 7, 3, 7, 3, 7]) % 10 == i32::from(d[8]),
+    ),
     rule(
         "lu_matricule",
         &["13", "4 2 2 3 2", "4 2 2 5", "4 4 5", "8-5", "8 5"],
@@ -580,7 +576,7 @@ pub(super) const EUROPE: &[Rule] = &[
         &["10", "2 4 4", "3 3 4"],
         &[],
         &[
-            "ad\u{f3}azonos",
+            "ad\u{f3}azon",
             "adoazonos",
             "ado azonos",
             "ad\u{f3}",

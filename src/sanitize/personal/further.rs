@@ -397,6 +397,52 @@ mod tests {
             "cz_bank_account",
         ),
         ("CUI: 42518027-0", "CUI: 42518027-1", "pe_cui"),
+        (
+            "r.\u{10d}.: 610828 5491",
+            "r.\u{10d}.: 610828 5492",
+            "cz_birth_number",
+        ),
+        ("CPR-nr.: 010559 3163", "CPR-nr.: 010559 3164", "dk_cpr"),
+        (
+            "person_nr: 19921020 3676",
+            "person_nr: 19921020 3677",
+            "se_personnummer",
+        ),
+        (
+            "kennit\u{f6}lu: 1102632609",
+            "kennit\u{f6}lu: 1102632619",
+            "is_kennitala",
+        ),
+        (
+            "Vers.-Nr.: 3965/130999",
+            "Vers.-Nr.: 3966/130999",
+            "at_social_insurance",
+        ),
+        (
+            "Pers. kods: 230378-14852",
+            "Pers. kods: 230378-14853",
+            "lv_personal_code",
+        ),
+        (
+            "t\u{e1}rsadalombiztos\u{ed}t\u{e1}si azonos\u{ed}t\u{f3} jel: 069 238 905",
+            "t\u{e1}rsadalombiztos\u{ed}t\u{e1}si azonos\u{ed}t\u{f3} jel: 069 238 906",
+            "hu_taj",
+        ),
+        (
+            "Emirates ID: 784 1975 3578228 4",
+            "Emirates ID: 784 1975 3578228 5",
+            "ae_emirates_id",
+        ),
+        (
+            "Teudat Zehut: 0-7098332-5",
+            "Teudat Zehut: 0-7098332-6",
+            "il_id",
+        ),
+        (
+            "num_seg_social: 117 031 162 93",
+            "num_seg_social: 117 031 162 94",
+            "pt_niss",
+        ),
         ("NIT: 0370-879363-127-1", "NIT: 0370-879363-127-0", "sv_nit"),
         ("NIT: 0516-948087-028-9", "NIT: 0516-948087-028-0", "sv_nit"),
         (

@@ -177,7 +177,7 @@ pub(super) const WORLD: &[Rule] = &[
     ),
     rule(
         "il_id",
-        &["9", "8-1", "7-1"],
+        &["9", "8-1", "7-1", "1-7-1"],
         &[],
         &[
             "teudat",
@@ -425,7 +425,7 @@ pub(super) const WORLD: &[Rule] = &[
     ),
     rule(
         "ae_emirates_id",
-        &[],
+        &["3 4 7 1"],
         &["3-4-7-1", "15"],
         &[
             "emirates",
