@@ -439,6 +439,19 @@ mod tests {
             "il_id",
         ),
         (
+            "RV-Nummer: 24180570 P 148",
+            "RV-Nummer: 24180570 P 149",
+            "de_pension_insurance",
+        ),
+        (
+            "Cart\u{e3}o de Cidad\u{e3}o: 13112258-9-BX0",
+            "Cart\u{e3}o de Cidad\u{e3}o: 13112258-9-BX1",
+            "pt_citizen_card",
+        ),
+        ("PPS No.: 4027136 L", "PPS No.: 4027136 M", "ie_pps"),
+        ("PPS No.: 3539322 OA", "PPS No.: 3539322 PA", "ie_pps"),
+        ("No. IMSS: 3785749809-3", "No. IMSS: 3785749809-4", "mx_nss"),
+        (
             "num_seg_social: 117 031 162 93",
             "num_seg_social: 117 031 162 94",
             "pt_niss",
@@ -501,6 +514,15 @@ mod tests {
         ] {
             assert_eq!(names(wrong), [""; 0], "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_only_begins_as_an_abbreviation_does_says_nothing() {
+        assert_eq!(names("R.C. 485611123"), [""; 0]);
+        assert_eq!(names("r.\u{10d}. 485611123"), ["cz_birth_number"]);
+        assert_eq!(names("R.C.S. Paris 485611123"), [""; 0]);
+        assert_eq!(names("DNI: 48458734-A"), [""; 0]);
+        assert_eq!(names("DNI 30123456 C/ Mayor"), ["latin_dni"]);
     }
 
     #[test]

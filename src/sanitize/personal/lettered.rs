@@ -129,12 +129,13 @@ impl Lettered {
                     || matches!(before, b'x'..=b'z' | b'-')
                     || after(0).is_ascii_uppercase()
                     || after(0) == b'-' && matches!(after(1), b'K' | b'k')
+                    || after(0) == b' ' && after(1).is_ascii_uppercase()
             }
             Self::Nine => before.is_ascii_uppercase() || after(0).is_ascii_uppercase(),
             Self::Seventeen => matches!(after(0), b'X' | b'x'),
             Self::TwoSix => after(0) == b' ' && after(1).is_ascii_uppercase() && after(2) == b' ',
             Self::EightSpaced => after(0) == b' ' && after(3).is_ascii_digit(),
-            Self::EightDashed => before == b'-' || before.is_ascii_uppercase(),
+            Self::EightDashed => before == b'-' || before.is_ascii_uppercase() || after(0) == b'-',
             Self::Ten => matches!(before, b'C' | b'G' | b'P' | b'Q' | b'V'),
             Self::Eleven => before.is_ascii_uppercase() && after(0).is_ascii_uppercase(),
             Self::Twelve => before.is_ascii_uppercase() && after(0) != b'-',
@@ -272,13 +273,17 @@ impl Countries {
                         return Some(found);
                     }
                 }
+                // `24180570P148`, `24180570 P 148`
+                let parted = after(0) == b' ';
+                let (letter, last) = if parted { (1, 3) } else { (0, 1) };
+                let last_three = [after(last), after(last + 1), after(last + 2)];
                 if begins(0)
                     && shape == Lettered::Eight
-                    && let Some(&[letter, a, b, c]) = text.get(span.end..span.end + 4)
-                    && ends(4)
-                    && german_pension(digits, letter, [a, b, c])
+                    && (!parted || after(2) == b' ')
+                    && ends(last + 3)
+                    && german_pension(digits, after(letter), last_three)
                 {
-                    return told("de_pension_insurance", span.start..span.end + 4);
+                    return told("de_pension_insurance", span.start..span.end + last + 3);
                 }
                 if let Some(start) = corsican(text, span) {
                     return told("fr_nir", start..span.end);
@@ -344,14 +349,16 @@ impl Countries {
                 {
                     return told("by_personal_number", span.start..span.end + 7);
                 }
-                if begins(0) && after(0).is_ascii_uppercase() {
-                    let second = if after(1).is_ascii_uppercase() {
-                        after(1)
+                let blank = usize::from(after(0) == b' ');
+                if begins(0) && after(blank).is_ascii_uppercase() {
+                    let second = after(blank + 1);
+                    let second = if second.is_ascii_uppercase() {
+                        second
                     } else {
                         b' '
                     };
-                    let length = 1 + usize::from(second != b' ');
-                    if ends(length) && irish(digits, second) == after(0) {
+                    let length = blank + 1 + usize::from(second != b' ');
+                    if ends(length) && irish(digits, second) == after(blank) {
                         return told("ie_pps", span.start..span.end + length);
                     }
                 }
@@ -462,6 +469,13 @@ impl Countries {
             }
             // `39071155 0 ZX2`
             Lettered::EightSpaced if begins(0) && after(0) == b' ' && ends(4) => {
+                let rest = text.get(span.end + 1..span.end + 4)?;
+                if portuguese(digits, rest) {
+                    return told("pt_citizen_card", span.start..span.end + 4);
+                }
+            }
+            // `13112258-9-BX0`
+            Lettered::EightDashed if begins(0) && after(0) == b'-' && ends(4) => {
                 let rest = text.get(span.end + 1..span.end + 4)?;
                 if portuguese(digits, rest) {
                     return told("pt_citizen_card", span.start..span.end + 4);

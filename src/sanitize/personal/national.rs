@@ -407,9 +407,14 @@ fn is_lettered(text: &[u8], end: usize) -> bool {
     let rest = text.get(end..).and_then(<[u8]>::first_chunk::<2>);
     let letter = rest.is_some_and(|[joint, letter]| {
         let word = matches!(letter, b'A' | b'E' | b'O' | b'U' | b'Y');
-        matches!(joint, b' ' | b'-') && letter.is_ascii_uppercase() && !word
+        let joined = *joint == b'-' || *joint == b' ' && !word;
+        joined && letter.is_ascii_uppercase()
     });
-    letter && !text.get(end + 2).is_some_and(u8::is_ascii_alphanumeric)
+    // `C/ Mayor`
+    letter
+        && !text
+            .get(end + 2)
+            .is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'/')
 }
 
 /// The country whose letters stand right before a number, as rules have it, if nothing else is joined to it.

@@ -102,7 +102,10 @@ fn in_other_letters(word: &str) -> Vec<String> {
         first + letters.as_str(),
     ];
     // What has no plain letters at all is another script.
-    if plain.chars().filter(char::is_ascii_alphabetic).count() * 2 > word.chars().count() {
+    let letters = plain.chars().filter(char::is_ascii_alphabetic).count();
+    // `r.c.` is the beginning of other abbreviations.
+    let says = letters > 2 || !plain.contains('.');
+    if says && letters * 2 > word.chars().count() {
         all.push(plain);
     }
     all.sort();

@@ -85,48 +85,76 @@ impl Scan<'_> {
     /// its scheme, its port or its programs.
     pub(super) fn before_host(&mut self, at: usize) {
         let text = self.text;
+        if let Some(start) = self.behind_driver(at) {
+            if !self.is_taken(start) {
+                self.password_in_front(start..at);
+            }
+            return;
+        }
         let part = |byte: &&u8| byte.is_ascii_graphic() && !b"\"'`<>(){}@".contains(*byte);
         let back = text[..at].iter().rev().take(LOGIN);
         let word = &text[at - back.take_while(part).count()..at];
         looked(word.len());
         let host = &text[at + 1..];
         let go = host.starts_with(b"tcp(") || host.starts_with(b"unix(");
-        let sign = if go { b':' } else { b'/' };
-        let Some(user) = word.iter().position(|byte| *byte == sign) else {
-            return;
+        let user = if go {
+            user_of_go(word)
+        } else {
+            memchr::memchr(b'/', word)
         };
+        let Some(user) = user else { return };
         // A path goes on.
         if !go && word[user + 1..].contains(&b'/') {
             return;
         }
         let start = at - word.len() + user + 1;
-        if !self.is_taken(start) && (go || self.is_of_oracle(&word[..user], at)) {
+        if !self.is_taken(start)
+            && strong(&text[start..at])
+            && (go || self.is_of_oracle(&word[..user], at))
+        {
             self.password_in_front(start..at);
         }
+    }
+
+    /// Where the password before `at` begins, if Oracle's driver is told it: it may hold what else would end a word.
+    fn behind_driver(&self, at: usize) -> Option<usize> {
+        const DRIVER: &[u8] = b"jdbc:oracle:";
+        let text = self.text;
+        let back = text[..at].iter().rev().take(LOGIN);
+        let from = at - back.take_while(|byte| byte.is_ascii_graphic()).count();
+        looked(at - from);
+        let driver = memchr::memmem::rfind(&text[from..at], DRIVER)?;
+        let user = from + driver + DRIVER.len();
+        // An address without a user begins with `@`.
+        let sign = memchr::memchr2(b'/', b'@', &text[user..at])?;
+        let start = user + sign + 1;
+        (text[start - 1] == b'/' && !text[start..at].contains(&b'@')).then_some(start)
     }
 
     /// Whether what stands before `at` and begins with this is sent to a database of Oracle.
     fn is_of_oracle(&self, user: &[u8], at: usize) -> bool {
         let text = self.text;
         let host = &text[at + 1..(at + 1 + HOST).min(text.len())];
-        let end = host.iter().position(u8::is_ascii_whitespace);
+        let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`,".contains(byte);
+        let end = host.iter().position(ends);
         let host = &host[..end.unwrap_or(host.len())];
         looked(user.len() + host.len());
         let own = |byte: &u8| is_token(*byte) || *byte == b'=';
-        holds(user, b"jdbc:oracle:")
-            || user.iter().all(own)
-                && (holds(host, b":1521/") || holds(host, b":1521:") || {
-                    let line = &text[at.saturating_sub(SCHEME + LOGIN)..at];
-                    looked(line.len());
-                    let line = &line[memchr::memrchr(b'\n', line).map_or(0, |at| at + 1)..];
-                    ORACLE.iter().any(|program| is_run(line, program))
-                })
+        user.iter().all(own)
+            && (holds(host, b":1521/") || holds(host, b":1521:") || {
+                let line = &text[at.saturating_sub(SCHEME + LOGIN)..at];
+                looked(line.len());
+                let line = &line[memchr::memrchr(b'\n', line).map_or(0, |at| at + 1)..];
+                // `const exp = `: names of programs are names of other things, too.
+                let assigned = holds(line, b" = ") || holds(line, b" := ");
+                !assigned && ORACLE.iter().any(|program| is_run(line, program))
+            })
     }
 
     /// Whether a password in front of a host is one in earnest.
     pub(super) fn password_in_front(&mut self, span: Range<usize>) -> bool {
         let value = &self.text[span.clone()];
-        if !strong(value) || placeholder(value) {
+        if !strong(value) || placeholder(value) || is_named(value) {
             return false;
         }
         let rule = &self.names.connection;
@@ -158,6 +186,24 @@ impl Scan<'_> {
         self.hit(value, Class::Secret, rule);
         true
     }
+}
+
+/// Where the user ends in `user:password`, as drivers of Go have it, behind whatever goes before.
+fn user_of_go(word: &[u8]) -> Option<usize> {
+    let from = memchr::memmem::rfind(word, b"://").map_or(0, |at| at + 3);
+    memchr::memchr_iter(b':', word).find(|end| {
+        let user = word[from.min(*end)..*end].iter().rev();
+        let length = user.take_while(|byte| is_token(**byte)).count();
+        // Not the hour of a time.
+        length > 0 && word[end - length].is_ascii_alphabetic()
+    })
+}
+
+/// Whether this stands for a password by its name: `DB_PASSWORD`, `&&sysPassword`, `!ORACLE_PWD!`.
+fn is_named(value: &[u8]) -> bool {
+    let digits = value.iter().any(u8::is_ascii_digit);
+    let given = value.starts_with(b"&") || value.starts_with(b"!") && value.ends_with(b"!");
+    !digits && (given || holds(value, b"password") || holds(value, b"passwd"))
 }
 
 #[cfg(test)]
@@ -197,6 +243,7 @@ mod tests {
         let password = &body()[..14];
         for text in [
             format!("svc:{password}@tcp(db1:3306)/erp"),
+            format!("12:30:45,dsn=mysql://svc:{password}@tcp(db1:3306)/erp"),
             format!("jdbc:oracle:thin:svc/{password}@//db1:1521/ORCL"),
             format!("jdbc:oracle:oci:svc/{password}@ORCL"),
             format!("sqlplus svc/{password}@ORCL"),
@@ -207,12 +254,23 @@ mod tests {
             let short = text.replace(password, "k3Vq%21Zt9");
             assert_eq!(strong(&short), ["k3Vq%21Zt9"], "{short}");
         }
+        let odd = format!("{password}/(q]'");
+        let text = format!("url=jdbc:oracle:thin:svc/{odd}@//db1:1521/ORCL");
+        assert_eq!(strong(&text), [odd.as_str()], "{text}");
         for text in [
             format!("see docs/{password}@v2"),
             format!("see sqlplus\ndocs/{password}@v2"),
             format!("see docs/a/{password}@db1:1521/v2"),
             format!("see docs/{password}@db1:1522/v2"),
             format!("svc:{password}@tcp.example"),
+            "mysql://root:password@tcp(127.0.0.1:3306)/db".to_owned(),
+            "12:30:45,dsn=root:password@tcp(db:3306)/x".to_owned(),
+            "DB_USER:DB_PASSWORD@tcp(DB_HOST:3306)/DB_NAME".to_owned(),
+            "sqlplus system/&&sysPassword@XE".to_owned(),
+            "jdbc:oracle:thin:scott/tiger@//localhost:1521/orcl,ops1@example.com".to_owned(),
+            "const exp = \"docker/build-push-action@v5\";".to_owned(),
+            "[\"docker/build-push-action@v5\",\"jdbc:oracle:thin:@db1:1521/ORCL\"]".to_owned(),
+            format!("jdbc:oracle:thin:@//db1:1521/{password}?to=ops@example.com"),
             "sqlplus scott/tiger@localhost:1521/orcl".to_owned(),
             "root:password@tcp(127.0.0.1:3306)/test".to_owned(),
         ] {

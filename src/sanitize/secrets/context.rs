@@ -548,8 +548,17 @@ mod tests {
         assert_eq!(strong(&curl), [key.as_str()]);
         let lines = format!("{{\"text\": \"GIT_SHA=8c50f9\\nPORT=3\\nDD_API_KEY={key}\\n\"}}");
         assert_eq!(strong(&lines), [key.as_str()]);
-        let duo = format!("ikey = DI\nskey = {}{}\n", &key[..32], &key[..8]);
-        assert_eq!(strong(&duo).len(), 1);
+        let duo = |section: &str| {
+            format!(
+                "[{section}]\nikey = DI\nskey = {}{}\n",
+                &key[..32],
+                &key[..8]
+            )
+        };
+        assert_eq!(strong(&duo("duo")).len(), 1);
+        assert_eq!(strong(&duo("sort")).len(), 0);
+        let mailed = format!("curl https://api.mailjet.com/v3/send -H \"Api-Key: {key}\"");
+        assert_eq!(strong(&mailed), [key.as_str()]);
         let versions = format!("DD_API_KEY=none VERSION={key}");
         assert_eq!(strong(&versions), [""; 0]);
         let uuid = "8c7d659f-86d0-4188-94c7-d659f86d0818";

@@ -363,7 +363,10 @@ impl Scan<'_> {
             .iter()
             .rposition(|byte| matches!(byte, b'\n' | b';' | b'&' | b'|'))
             .map_or(from, |at| from + at + 1);
-        let said = self.rules.said(text, line..end);
+        let Some(program) = program_of(text, line..end) else {
+            return false;
+        };
+        let said = self.rules.said(text, program..end);
         let vendor = said.vendors[0].map(|at| &self.rules.meanings[usize::from(at)]);
         let Some(Word::Vendor(_, rule)) = vendor else {
             return false;
@@ -439,6 +442,18 @@ impl Scan<'_> {
     }
 }
 
+/// Where the program begins that a command which ends there calls, if that is one: `ngrok`, `ngrok config`.
+fn program_of(text: &[u8], line: Range<usize>) -> Option<usize> {
+    let part = |byte: &&u8| is_token(**byte) || matches!(**byte, b'/' | b'.' | b'@' | b' ');
+    let command = text[line.clone()].iter().rev().take_while(part).count();
+    let start = line.end - command;
+    let words = text[start..line.end].trim_ascii_start();
+    // What goes before is a prompt, a quote or a name, and not a sentence.
+    let said = line.start < start && !b"$#%>(:`\"'".contains(&text[start - 1]);
+    let many = words.split(|byte| *byte == b' ').count() > 3;
+    (!said && !many).then_some(line.end - words.len())
+}
+
 /// Whether these are a host, a port, a database and a user, any of which may be `*`.
 fn is_of_pgpass(line: &[u8]) -> bool {
     let mut fields = line.split(|byte| *byte == b':');
@@ -456,7 +471,15 @@ fn is_of_pgpass(line: &[u8]) -> bool {
         !field.is_empty() && field.iter().all(part)
     };
     let number = (4..=5).contains(&port.len()) && port.iter().all(u8::is_ascii_digit);
-    (port == b"*" || number) && [host, database, user].into_iter().all(name)
+    // Keys of caches and digests are parted so, too.
+    let usual = [&b"54"[..], b"64"].iter().any(|own| port.starts_with(own));
+    let machine = host == b"localhost" || host.contains(&b'.');
+    let digest = [&b"sha"[..], b"md5"]
+        .iter()
+        .any(|name| user.starts_with(name));
+    (port == b"*" || number && (usual || machine))
+        && !digest
+        && [host, database, user].into_iter().all(name)
 }
 
 /// Whether a program is called in a line.
@@ -516,6 +539,15 @@ mod tests {
         ] {
             assert_eq!(strong(&text), [password.as_str()], "{text}");
         }
+        for text in [
+            format!("order:10234:item:sku:{password}\n"),
+            format!(
+                "registry.example:5000:app:sha256:{}\n",
+                "9f86d081884c7d65".repeat(4)
+            ),
+        ] {
+            assert_eq!(strong(&text), [""; 0], "{text}");
+        }
         let signed = ["x!", &password, "*z"].concat();
         let text = format!("GRANT ALL ON a.* TO b IDENTIFIED BY '{signed}' WITH GRANT OPTION");
         assert_eq!(strong(&text), [signed]);
@@ -559,6 +591,7 @@ mod tests {
             (format!("wandb login {hex}"), hex.as_str()),
             (format!("$ cd a && wandb login {hex}\n"), &hex),
             (format!("snyk auth {uuid}"), uuid),
+            (format!("text: snyk auth {uuid}"), uuid),
             (format!("ngrok config add-authtoken {hex}"), &hex),
         ] {
             assert_eq!(strong(&text), [key], "{text}");
@@ -567,6 +600,8 @@ mod tests {
             format!("wandb sync {hex}"),
             format!("tool login {hex}"),
             format!("wandb init\ntool login {hex}"),
+            format!("wandb: user login {uuid}"),
+            format!("we use wandb for runs, so login {uuid}"),
             "wandb login NameOfAccountHere2026".to_owned(),
         ] {
             assert_eq!(strong(&text), [""; 0], "{text}");

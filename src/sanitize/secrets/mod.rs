@@ -488,6 +488,10 @@ mod tests {
         assert_eq!(strong(&line("password")), [password]);
         let other = format!("default login bob password {password}\n");
         assert_eq!(strong(&other), [password]);
+        let told = format!("text: {other}");
+        assert_eq!(strong(&told), [password]);
+        let prose = format!("The default login is bob, password {password}");
+        assert_eq!(strong(&prose), [""; 0]);
         assert_eq!(strong(&line("token")), [""; 0]);
         assert_eq!(strong(&format!("the password {password}")), [""; 0]);
     }

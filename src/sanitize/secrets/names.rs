@@ -179,8 +179,9 @@ pub(super) fn name_before(text: &[u8], end: usize) -> Range<usize> {
 /// Where a name begins behind a line that ends as strings have it, within a string: `\n`.
 fn line_escaped(name: &[u8]) -> Option<usize> {
     let mut backs = memchr::memrchr_iter(b'\\', name);
-    let ends = |at: &usize| matches!(name.get(at + 1), Some(b'n' | b'r'));
-    backs.find(ends).map(|at| at + 2)
+    // Behind it may be the escape of what sets in, but no part of a path.
+    let at = backs.find(|at| name.get(at + 1) != Some(&b't'))?;
+    matches!(name.get(at + 1), Some(b'n' | b'r')).then_some(at + 2)
 }
 
 /// How much of a piece before an assignment is an assignment of its own: `VERSION=7 ACME_API_KEY`; or an address, before the header
@@ -190,15 +191,16 @@ fn assigned_before(piece: &[u8]) -> usize {
         return 0;
     };
     let (before, name) = (&piece[..space], &piece[space + 1..]);
-    if before.ends_with(b" -H") || before.ends_with(b" --header") {
-        return space + 1;
-    }
     let variable = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_';
     let word = before.rsplit(|byte| *byte == b' ').next().unwrap_or(before);
-    let assigned = word
-        .windows(2)
-        .any(|two| two[0] == b'=' && two[1].is_ascii_alphanumeric());
-    if assigned && !name.is_empty() && name.iter().all(variable) {
+    let assigned = |word: &[u8]| {
+        let mut pairs = word.windows(2);
+        pairs.any(|two| two[0] == b'=' && two[1].is_ascii_alphanumeric())
+    };
+    if before.ends_with(b" -H") || before.ends_with(b" --header") {
+        return if assigned(before) { space + 1 } else { 0 };
+    }
+    if assigned(word) && !name.is_empty() && name.iter().all(variable) {
         space + 1
     } else {
         0

@@ -47,8 +47,8 @@ pub(super) fn owner<'a>(
     let before = &text[wide.clone()];
     if bare {
         looked(before.len());
-        let machine = holds(before, b"machine ") || holds(before, b"default login ");
-        let netrc = machine && holds(before, b"login ");
+        let machine = holds(before, b"machine ") && holds(before, b"login ");
+        let netrc = machine || is_default(text, wide);
         return netrc.then_some(&names.netrc);
     }
     let name = before.trim_ascii_end();
@@ -72,9 +72,24 @@ pub(super) fn owner<'a>(
     match said.vendors[0].map(|vendor| &rules.meanings[usize::from(vendor)]) {
         Some(Word::Vendor(_, name)) => Some(name),
         Some(Word::Secret | Word::Harmless | Word::Id) | None => {
-            stands_over(&text[over], text, wide.end).then_some(&names.service)
+            // A list and a block of another sort have names of their own: `cases = [`, `|handle|`.
+            let line = text[over.clone()].trim_ascii();
+            let listed =
+                !line.starts_with(b"[") && line.ends_with(b"[") && !line.ends_with(b"=> [");
+            let told = !listed && !line.ends_with(b"|");
+            (told && stands_over(&text[over], text, wide.end)).then_some(&names.service)
         }
     }
+}
+
+/// Whether a line begins so that is of no machine in a netrc file.
+fn is_default(text: &[u8], wide: &Range<usize>) -> bool {
+    let found = memchr::memmem::rfind(&text[wide.clone()], b"default login ");
+    let start = found.map(|at| wide.start + at);
+    start.is_some_and(|start| {
+        let before = [&b"\n"[..], b"\\n", b"\"", b"'", b": "];
+        start == 0 || before.iter().any(|it| text[..start].ends_with(it))
+    })
 }
 
 impl Scan<'_> {
@@ -170,6 +185,8 @@ mod tests {
             format!("storage:\n  key: {value}\n"),
             format!("x-request-key: {value}"),
             format!("the password {value}"),
+            format!("const cases = [\n  {{ mode: 1 }},\n    api_key: '{value}',\n"),
+            format!("- script: |\n    export API_KEY={value}\n"),
             format!("return [\n    'settings' => [\n        'api_key' => '{value}',\n"),
         ] {
             assert_eq!(strong(&text), [""; 0], "{text}");

@@ -14,13 +14,13 @@ use super::{
 };
 
 /// What the names of secrets end with, in either case: any of these, and the letter behind them. That is password, pwd, or `d`
-/// in quotes; kind, passphrase or value, pass, authorization or what drivers of Oracle are called by, auth.
+/// in quotes; kind, passphrase or value, pass, authorization, auth.
 const TELLING: [(&[u8], u8); 6] = [
     (b"rw\"'", b'd'),
     (b"n", b'd'),
     (b"su", b'e'),
     (b"s", b's'),
-    (b"oi", b'n'),
+    (b"o", b'n'),
     (b"t", b'h'),
 ];
 
