@@ -557,8 +557,9 @@ mod tests {
         };
         assert_eq!(strong(&duo("duo")).len(), 1);
         assert_eq!(strong(&duo("sort")).len(), 0);
-        let mailed = format!("curl https://api.mailjet.com/v3/send -H \"Api-Key: {key}\"");
-        assert_eq!(strong(&mailed), [key.as_str()]);
+        let sent = &body()[..30];
+        let mailed = format!("curl https://api.mailjet.com/v3/send -H \"Api-Key: {sent}\"");
+        assert_eq!(strong(&mailed), [sent]);
         let versions = format!("DD_API_KEY=none VERSION={key}");
         assert_eq!(strong(&versions), [""; 0]);
         let uuid = "8c7d659f-86d0-4188-94c7-d659f86d0818";
