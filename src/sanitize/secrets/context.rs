@@ -548,6 +548,17 @@ mod tests {
         assert_eq!(strong(&curl), [key.as_str()]);
         let lines = format!("{{\"text\": \"GIT_SHA=8c50f9\\nPORT=3\\nDD_API_KEY={key}\\n\"}}");
         assert_eq!(strong(&lines), [key.as_str()]);
+        let kept = |name: &str, blanks: &str| {
+            format!("Key{blanks}Value\n---{blanks}-----\n{name}{blanks}{key}\nowner{blanks}us\n")
+        };
+        for blanks in ["    ", "\t"] {
+            for name in ["spotify_client_secret", "WANDB-API-KEY"] {
+                assert_eq!(strong(&kept(name, blanks)), [key.as_str()], "{name}");
+            }
+            for name in ["cache_key", "revision", "spotify_client_id"] {
+                assert_eq!(strong(&kept(name, blanks)), [""; 0], "{name}");
+            }
+        }
         let duo = |section: &str| {
             format!(
                 "[{section}]\nikey = DI\nskey = {}{}\n",

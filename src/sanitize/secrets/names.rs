@@ -39,6 +39,10 @@ pub(super) fn operator(text: &[u8], value: usize) -> Option<Operator> {
     if seen {
         return Some(Operator { at, bare: false });
     }
+    let parted = spaces > 2 || text[at..value].contains(&b'\t');
+    if parted && is_in_column(text, at, value) {
+        return Some(Operator { at, bare: false });
+    }
     if spaces == 0 || spaces > 2 {
         return None;
     }
@@ -72,6 +76,23 @@ pub(super) fn operator(text: &[u8], value: usize) -> Option<Operator> {
             .iter()
             .any(|known| word.eq_ignore_ascii_case(known));
     announces.then_some(Operator { at, bare: true })
+}
+
+/// Whether the name of a secret ends at `at` and nothing but blanks stands between it and the value, as in a table of two columns:
+/// `acme_api_key    0af...`.
+fn is_in_column(text: &[u8], at: usize, value: usize) -> bool {
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let name = &text[at.saturating_sub(7)..at];
+    let ends = |end: &&[u8]| {
+        let (parted, word) = (end[0], &end[1..]);
+        let rest = name.len().checked_sub(end.len());
+        rest.is_some_and(|rest| {
+            let joint = name[rest];
+            let same = joint == parted || joint == b'-';
+            same && name[rest + 1..].eq_ignore_ascii_case(word)
+        })
+    };
+    text[at..value].iter().all(blank) && [&b"_key"[..], b"_token", b"_secret"].iter().any(ends)
 }
 
 /// Whether this is the name of a secret of an environment, behind which its value may stand: `ENV ACME_API_KEY 0af...`.
