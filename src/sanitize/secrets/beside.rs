@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::{
-    grammar::is_run,
+    commands::is_run,
     plausible::{holds, placeholder, plausible},
     scan::{Scan, is_token},
     urls::strong,

@@ -1,10 +1,11 @@
 //! Places in which nothing but a credential can stand, by a grammar and not by a name.
-//! Such are the answer to a server that asks for a password, what follows `sshpass -p`, the private parts of a key in XML.
+//! Such are the answer to a server that asks for a password, what follows `IDENTIFIED BY`, the private parts of a key in XML.
 //!
 //! Only what looks like a password in earnest is of high confidence there: manuals have words and placeholders in these places.
 //!
 //! Guarantees: looks no farther than a bound around a value, and at values only that have a run of token characters in them.
-//! Deliberately absent: passwords without such a run and without an assignment, which no closer look is taken at.
+//! Deliberately absent: passwords without such a run and without an assignment, which no closer look is taken at; what
+//! programs are given (`commands.rs`).
 
 use std::ops::Range;
 
@@ -12,8 +13,7 @@ use memchr::memmem;
 
 use super::{
     assign::{PASSWORD, decoded, ends_with, kinds},
-    plausible::{Shape, holds, is_wordy, placeholder, plausible, random},
-    rules::Word,
+    plausible::{Shape, holds, is_wordy, placeholder, plausible},
     scan::{Scan, is_token},
     urls::strong,
 };
@@ -21,8 +21,8 @@ use crate::sanitize::{Class, work::looked};
 
 /// What makes a password of a text, in PowerShell.
 pub(super) const SECURE: &[u8] = b"ConvertTo-SecureString";
-/// How far before a value the program may stand that it is given to, in bytes.
-const LINE: usize = 120;
+/// How far before a value the line is looked at that it stands in, in bytes.
+pub(super) const LINE: usize = 120;
 /// How far before the body of a key its label may stand, in bytes.
 const LABEL: usize = 320;
 /// The longest key that is followed to its end, in bytes.
@@ -31,35 +31,6 @@ const SSH2: &[u8] = b"---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----";
 
 /// How far before a run of token characters the password may begin that it is of, in bytes.
 const INSIDE: usize = 32;
-
-/// Programs, and the flag behind which they take a password; joined to it where the last says so.
-const PROGRAMS: [(&[u8], &[u8], bool); 8] = [
-    (b"sshpass", b"-p", false),
-    (b"redis-cli", b"-a", false),
-    (b"sqlcmd", b"-P", false),
-    (b"keytool", b"-storepass", false),
-    (b"keytool", b"-keypass", false),
-    (b"mysql", b"-p", true),
-    (b"mariadb", b"-p", true),
-    (b"7z", b"-p", true),
-];
-
-/// Programs that a password is given to by its name.
-const SERVED: [&[u8]; 8] = [
-    b"mysql",
-    b"mariadb",
-    b"mongosh",
-    b"mongo",
-    b"mongodump",
-    b"mongorestore",
-    b"docker login",
-    b"podman login",
-];
-
-/// Behind which a program is told whose key it has.
-const LOGINS: [&[u8]; 4] = [b" login", b" auth", b" authtoken", b" add-authtoken"];
-/// How far before these the program may stand, in bytes.
-const PROGRAM: usize = 24;
 
 /// Private parts of a key in XML, and what they stand behind: in keys of DSA parts of the same names are public.
 const PARTS: [(&[u8], &[&[u8]]); 6] = [
@@ -227,47 +198,6 @@ impl Scan<'_> {
         true
     }
 
-    /// `sshpass -p ...`, `mysql -p...`
-    fn flagged(&mut self, value: &Range<usize>) -> bool {
-        let text = self.text;
-        let joined = text[value.start..].starts_with(b"-p");
-        let flag = if joined {
-            &text[value.start..value.start + 2]
-        } else {
-            let before = &text[value.start.saturating_sub(16)..value.start - 1];
-            let start = memchr::memrchr(b' ', before).map_or(0, |at| at + 1);
-            &before[start..]
-        };
-        if flag.first() != Some(&b'-') {
-            return false;
-        }
-        let known = |program: &&(&[u8], &[u8], bool)| program.1 == flag && program.2 == joined;
-        if !PROGRAMS.iter().any(|program| known(&program)) {
-            return false;
-        }
-        let from = value.start.saturating_sub(LINE);
-        let line = &text[from..value.start];
-        looked(line.len());
-        let line = &line[memchr::memrchr(b'\n', line).map_or(0, |at| at + 1)..];
-        let mut programs = PROGRAMS.iter().filter(known);
-        if !programs.any(|(program, ..)| is_run(line, program)) {
-            return false;
-        }
-        self.word(value.start + usize::from(joined) * 2)
-    }
-
-    /// `mysql --password=...`: whether the name that begins at `name` is the flag of such a program.
-    pub(super) fn is_told_a_program(&self, name: usize) -> bool {
-        let before = self.text[..name].strip_suffix(b"--");
-        let Some(before) = before.filter(|before| before.ends_with(b" ")) else {
-            return false;
-        };
-        let line = &before[before.len().saturating_sub(LINE)..];
-        looked(line.len());
-        let line = &line[memchr::memrchr(b'\n', line).map_or(0, |at| at + 1)..];
-        SERVED.iter().any(|program| is_run(line, program))
-    }
-
     /// `AUTH default ...` of Redis, on a line of its own.
     fn sent(&mut self, value: &Range<usize>) -> bool {
         let before = &self.text[..value.start];
@@ -346,35 +276,6 @@ impl Scan<'_> {
         line.get(start..).is_some_and(is_of_pgpass) && self.word(value.start)
     }
 
-    /// `wandb login ...`, `snyk auth ...`, `ngrok config add-authtoken ...`: a key that a program of a service is told to keep.
-    fn logged_in(&mut self, value: &Range<usize>) -> bool {
-        let text = self.text;
-        let before = &text[..value.start - 1];
-        let Some(verb) = LOGINS.iter().find(|verb| before.ends_with(verb)) else {
-            return false;
-        };
-        let bytes = &text[value.clone()];
-        if bytes.len() < 20 || !random(bytes) || is_wordy(bytes) || self.rules.is_spoiled(bytes) {
-            return false;
-        }
-        let end = before.len() - verb.len();
-        let from = end.saturating_sub(PROGRAM);
-        let line = text[from..end]
-            .iter()
-            .rposition(|byte| matches!(byte, b'\n' | b';' | b'&' | b'|'))
-            .map_or(from, |at| from + at + 1);
-        let Some(program) = program_of(text, line..end) else {
-            return false;
-        };
-        let said = self.rules.said(text, program..end);
-        let vendor = said.vendors[0].map(|at| &self.rules.meanings[usize::from(at)]);
-        let Some(Word::Vendor(_, rule)) = vendor else {
-            return false;
-        };
-        self.hit(value.clone(), Class::Secret, rule);
-        true
-    }
-
     /// `ConvertTo-SecureString "..." -AsPlainText`
     pub(super) fn secure_string(&mut self, end: usize) {
         let text = self.text;
@@ -390,7 +291,7 @@ impl Scan<'_> {
     }
 
     /// Takes the word that begins at `start`, or what stands in the quotes that it begins behind.
-    fn word(&mut self, start: usize) -> bool {
+    pub(super) fn word(&mut self, start: usize) -> bool {
         let text = self.text;
         let quote = start.checked_sub(1).map(|at| text[at]);
         let quote = quote.filter(|byte| matches!(byte, b'"' | b'\''));
@@ -442,18 +343,6 @@ impl Scan<'_> {
     }
 }
 
-/// Where the program begins that a command which ends there calls, if that is one: `ngrok`, `ngrok config`.
-fn program_of(text: &[u8], line: Range<usize>) -> Option<usize> {
-    let part = |byte: &&u8| is_token(**byte) || matches!(**byte, b'/' | b'.' | b'@' | b' ');
-    let command = text[line.clone()].iter().rev().take_while(part).count();
-    let start = line.end - command;
-    let words = text[start..line.end].trim_ascii_start();
-    // What goes before is a prompt, a quote or a name, and not a sentence.
-    let said = line.start < start && !b"$#%>(:`\"'".contains(&text[start - 1]);
-    let many = words.split(|byte| *byte == b' ').count() > 3;
-    (!said && !many).then_some(line.end - words.len())
-}
-
 /// Whether these are a host, a port, a database and a user, any of which may be `*`.
 fn is_of_pgpass(line: &[u8]) -> bool {
     let mut fields = line.split(|byte| *byte == b':');
@@ -480,18 +369,6 @@ fn is_of_pgpass(line: &[u8]) -> bool {
     (port == b"*" || number && (usual || machine))
         && !digest
         && [host, database, user].into_iter().all(name)
-}
-
-/// Whether a program is called in a line.
-pub(super) fn is_run(line: &[u8], program: &[u8]) -> bool {
-    memmem::find_iter(line, program).any(|at| {
-        let before = at.checked_sub(1).map_or(b' ', |at| line[at]);
-        let after = &line[at + program.len()..];
-        let rest = after.iter().take_while(|byte| is_token(**byte)).count();
-        // `mysqldump`, `mysqladmin`
-        let whole = rest == 0 || program == b"mysql" && after[..rest].is_ascii();
-        !is_token(before) && whole && after.get(rest) == Some(&b' ')
-    })
 }
 
 #[cfg(test)]
@@ -578,31 +455,6 @@ mod tests {
             format!("db.corp.example:5432:shop:app:{password} (4)\n"),
             format!("SELECT a ORDER BY '{password}'"),
             format!("the AUTH default {password}"),
-        ] {
-            assert_eq!(strong(&text), [""; 0], "{text}");
-        }
-    }
-
-    #[test]
-    fn a_key_that_the_program_of_a_service_is_told_is_told() {
-        let hex = "9f86d081884c7d65a0b3".repeat(2);
-        let uuid = "8c7d659f-86d0-4188-94c7-d659f86d0818";
-        for (text, key) in [
-            (format!("wandb login {hex}"), hex.as_str()),
-            (format!("$ cd a && wandb login {hex}\n"), &hex),
-            (format!("snyk auth {uuid}"), uuid),
-            (format!("text: snyk auth {uuid}"), uuid),
-            (format!("ngrok config add-authtoken {hex}"), &hex),
-        ] {
-            assert_eq!(strong(&text), [key], "{text}");
-        }
-        for text in [
-            format!("wandb sync {hex}"),
-            format!("tool login {hex}"),
-            format!("wandb init\ntool login {hex}"),
-            format!("wandb: user login {uuid}"),
-            format!("we use wandb for runs, so login {uuid}"),
-            "wandb login NameOfAccountHere2026".to_owned(),
         ] {
             assert_eq!(strong(&text), [""; 0], "{text}");
         }

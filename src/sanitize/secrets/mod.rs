@@ -15,6 +15,7 @@ mod beside;
 mod blocks;
 mod broken;
 mod checksums;
+mod commands;
 mod context;
 mod ending;
 mod grammar;
