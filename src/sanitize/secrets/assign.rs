@@ -34,9 +34,11 @@ const BEARERS: [&[u8]; 9] = [
 /// The longest scheme, in bytes, and the most between it and the name of the header.
 const SCHEME: usize = 12;
 const BETWEEN: usize = 64;
+/// How far before a password whose it is may begin, in bytes.
+const USER: usize = 112;
 
 /// What else stands in a connection string.
-const CONNECTION: [&[u8]; 14] = [
+const CONNECTION: [&[u8]; 16] = [
     b"server=",
     b"host=",
     b"data source=",
@@ -51,6 +53,24 @@ const CONNECTION: [&[u8]; 14] = [
     b"abortconnect=",
     b"accountname=",
     b":6380",
+    b":6379,",
+    b":8123/?",
+];
+
+/// Variables from which programs take the password of a connection.
+const VARIABLES: [&[u8]; 12] = [
+    b"PGPASSWORD",
+    b"MYSQL_PWD",
+    b"SSHPASS",
+    b"POSTGRES_PASSWORD",
+    b"MYSQL_PASSWORD",
+    b"MYSQL_ROOT_PASSWORD",
+    b"MARIADB_ROOT_PASSWORD",
+    b"MONGO_INITDB_ROOT_PASSWORD",
+    b"RABBITMQ_DEFAULT_PASS",
+    b"MINIO_ROOT_PASSWORD",
+    b"MSSQL_SA_PASSWORD",
+    b"CLICKHOUSE_PASSWORD",
 ];
 
 impl Scan<'_> {
@@ -159,10 +179,9 @@ impl Scan<'_> {
             || name.checked_sub(1).is_some_and(|at| self.text[at] == b' ');
         let around = &self.text[line];
         looked(around.len());
-        let connects = joined
-            && !quoted
-            && self.text[at] == b'='
-            && CONNECTION.iter().any(|part| holds(around, part));
+        let argument =
+            joined && self.text[at] == b'=' && CONNECTION.iter().any(|part| holds(around, part));
+        let connects = argument && !quoted;
         // A whole secret as a string, the settings of a registry, what Java logs in with, and a statement about a user: there
         // nothing else is called so.
         let said = |parts: &[&[u8]]| parts.iter().any(|part| holds(around, part));
@@ -170,7 +189,12 @@ impl Scan<'_> {
             ends_with(&self.text[..name], b"/:_")
                 || ends_with(&self.text[..name], b"datasource.")
                 || self.is_told_a_program(name)
+                || argument
+                || is_variable(&self.text[..at])
                 || said(&[
+                    b"[client",
+                    b"[mysql",
+                    b"servername",
                     b"\"secretstring\"",
                     b"\"auths\"",
                     b"loginmodule required",
@@ -316,7 +340,7 @@ impl Scan<'_> {
         if !text[at - 1].is_ascii_alphanumeric() || stop(&next) || next == b':' {
             return;
         }
-        let from = at.saturating_sub(48);
+        let from = at.saturating_sub(USER);
         let Some(start) = text[from..at]
             .iter()
             .rposition(stop)
@@ -398,6 +422,16 @@ fn is_code(value: &[u8], quoted: bool) -> bool {
 fn is_of_mail(value: &[u8]) -> bool {
     let part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     value.len() == 44 && value[0] == b'B' && value.iter().all(part)
+}
+
+/// Whether a program takes its password from the variable whose name ends `text`, perhaps in quotes.
+fn is_variable(text: &[u8]) -> bool {
+    let name = text.trim_ascii_end();
+    let name = name.strip_suffix(b"\"").unwrap_or(name);
+    VARIABLES.iter().any(|known| {
+        let before = name.strip_suffix(*known).map(|before| before.last());
+        before.is_some_and(|last| last.is_none_or(|last| !is_token(*last)))
+    })
 }
 
 /// Whether it is more than one byte again and again.

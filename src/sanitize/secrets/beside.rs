@@ -37,6 +37,7 @@ impl Scan<'_> {
     pub(super) fn beside(&mut self, start: usize, end: usize) -> bool {
         match start.checked_sub(1).map(|at| self.text[at]) {
             Some(b'=' | b'%') if self.signature(start, end) => true,
+            Some(b'"' | b'\'') if end - start == 32 && self.behind_account(start, end) => true,
             _ => end - start <= 40 && self.second(start, end),
         }
     }
@@ -162,6 +163,26 @@ impl Scan<'_> {
         true
     }
 
+    /// `("AC...", "...")`: the token of an account of Twilio, given with its number.
+    fn behind_account(&mut self, start: usize, end: usize) -> bool {
+        let text = self.text;
+        let hex = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_hexdigit);
+        let quote = text[start - 1];
+        let before = text[..start - 1].trim_ascii_end();
+        let before = before
+            .strip_suffix(b",")
+            .and_then(|it| it.strip_suffix(&[quote]));
+        let Some((_, number)) = before.and_then(<[u8]>::split_last_chunk::<34>) else {
+            return false;
+        };
+        if !number.starts_with(b"AC") || !hex(&number[2..]) || !hex(&text[start..end]) {
+            return false;
+        }
+        let rule = &self.names.account;
+        self.hit(start..end, Class::Secret, rule);
+        true
+    }
+
     /// A secret key of AWS right behind the name of it.
     fn second(&mut self, start: usize, end: usize) -> bool {
         let Some(before) = self.hits.last().map(|hit| hit.span.end) else {
@@ -224,6 +245,27 @@ mod tests {
         let of = |kind: &str| format!("{kind} sr=https%3A%2F%2Fq.example&sig={signature}&skn=a");
         assert_eq!(strong(&of("SharedAccessSignature")), [signature.as_str()]);
         assert_eq!(strong(&of("Signature")), [""; 0]);
+    }
+
+    #[test]
+    fn the_token_of_an_account_is_told_behind_its_number() {
+        let (hex, token) = (
+            "9f86d081884c7d659a1fb2e93c07d4a6",
+            "63e1cf2b9d048a75e0b29f4417dc5a38",
+        );
+        for text in [
+            format!("require('twilio')('AC{hex}', '{token}')"),
+            format!("Client(\"AC{hex}\",\"{token}\")"),
+        ] {
+            assert_eq!(strong(&text), [token], "{text}");
+        }
+        for text in [
+            format!("f('AB{hex}', '{token}')"),
+            format!("f('AC{hex}' or '{token}')"),
+            format!("f('AC{}', '{token}')", &hex[1..]),
+        ] {
+            assert_eq!(strong(&text), [""; 0], "{text}");
+        }
     }
 
     #[test]

@@ -173,8 +173,9 @@ impl Scan<'_> {
     /// A row of dashes has come to its fifth at `at`.
     pub(super) fn row_of_dashes(&mut self, at: usize) {
         let text = self.text;
-        let rest = &text[at + 1..];
-        let Some(label) = rest.strip_prefix(b"BEGIN ") else {
+        // In front of what a change takes away stands one dash more.
+        let more = usize::from(text.get(at + 1) == Some(&b'-'));
+        let Some(label) = text[at + 1 + more..].strip_prefix(b"BEGIN ") else {
             return;
         };
         let Some(dashes) = label.iter().take(64).position(|byte| *byte == b'-') else {
@@ -189,7 +190,7 @@ impl Scan<'_> {
         {
             return;
         }
-        let start = at + 1 + 6 + dashes + 5;
+        let start = at + 1 + more + 6 + dashes + 5;
         let limit = (start + KEY).min(text.len());
         let marks = &mut self.marks;
         let end = marks

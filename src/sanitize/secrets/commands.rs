@@ -30,7 +30,8 @@ const PROGRAMS: [(&[u8], &[u8], bool); 8] = [
 ];
 
 /// Programs that a password is given to by its name.
-const SERVED: [&[u8]; 8] = [
+const SERVED: [&[u8]; 9] = [
+    b"wget",
     b"mysql",
     b"mariadb",
     b"mongosh",
@@ -42,7 +43,13 @@ const SERVED: [&[u8]; 8] = [
 ];
 
 /// Behind which a program is told whose key it has.
-const LOGINS: [&[u8]; 4] = [b" login", b" auth", b" authtoken", b" add-authtoken"];
+const LOGINS: [&[u8]; 5] = [
+    b" login",
+    b" auth",
+    b" authtoken",
+    b" add-authtoken",
+    b" init",
+];
 /// How far before these the program may stand, in bytes.
 const PROGRAM: usize = 24;
 
@@ -74,6 +81,22 @@ impl Scan<'_> {
             return false;
         }
         self.word(value.start + usize::from(joined) * 2)
+    }
+
+    /// `mysql -p'...'`
+    pub(super) fn flagged_in_quotes(&mut self, value: &Range<usize>) -> bool {
+        let text = self.text;
+        let before = &text[..value.start - 1];
+        if !before.ends_with(b" -p") {
+            return false;
+        }
+        let line = &before[before.len().saturating_sub(LINE)..];
+        looked(line.len());
+        let line = &line[memchr::memrchr(b'\n', line).map_or(0, |at| at + 1)..];
+        let mut programs = PROGRAMS
+            .iter()
+            .filter(|(_, flag, joined)| *flag == b"-p" && *joined);
+        programs.any(|(program, ..)| is_run(line, program)) && self.word(value.start)
     }
 
     /// `mysql --password=...`: whether the name that begins at `name` is the flag of such a program.

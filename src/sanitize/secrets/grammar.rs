@@ -54,11 +54,16 @@ pub(super) fn earnest(value: &[u8]) -> Option<Class> {
     }
     let shape = Shape::of(value);
     let mixed = shape.digits > 0 && (kinds(value) >= 3 || shape.turns >= 4);
-    Some(if mixed && !is_wordy(value) && plausible(value) {
-        Class::Secret
-    } else {
-        Class::WeakSecret
-    })
+    // Some put words together, with a number and signs between.
+    let made =
+        || kinds(value) == 4 && value.iter().filter(|byte| byte.is_ascii_digit()).count() > 2;
+    Some(
+        if mixed && (!is_wordy(value) || made()) && plausible(value) {
+            Class::Secret
+        } else {
+            Class::WeakSecret
+        },
+    )
 }
 
 impl Scan<'_> {
@@ -73,8 +78,12 @@ impl Scan<'_> {
             b' ' => self.behind_a_blank(value),
             b'%' => self.user_of_share(value),
             b':' => self.set_for_user(value) || self.line_of_pgpass(value),
-            b'"' => self.json_web_key(value),
-            b'\'' => self.json_web_key(value) || self.in_statement(value),
+            b'"' => self.json_web_key(value) || self.flagged_in_quotes(value),
+            b'\'' => {
+                self.json_web_key(value)
+                    || self.flagged_in_quotes(value)
+                    || self.in_statement(value)
+            }
             // The escape of a line.
             b'\\' if self.text[value.start] == b'n' => {
                 self.lines_of_ssh2(&(value.start + 1..value.end))
@@ -92,12 +101,12 @@ impl Scan<'_> {
         match value.start.checked_sub(2).map(|at| self.text[at]) {
             // `AUTH PLAIN`, `login`
             Some(b'n' | b'N') => self.plain(value) || self.logged_in(value),
-            // `auth`
-            Some(b'h') => self.logged_in(value),
-            // The last letters of flags.
-            Some(b'p' | b'a' | b'P' | b's') => self.flagged(value),
-            // `AUTH`, and who it is.
-            Some(b'H' | b't') => self.sent(value),
+            // `auth`, `masterauth`
+            Some(b'h') => self.logged_in(value) || self.set_for_server(value),
+            // The last letters of flags, and of `requirepass`.
+            Some(b'p' | b'a' | b'P' | b's') => self.flagged(value) || self.set_for_server(value),
+            // `AUTH`, and who it is; `init`.
+            Some(b'H' | b't') => self.sent(value) || self.logged_in(value),
             // The first of a line, perhaps behind what says whose it is.
             Some(b'\n' | b' ' | b':' | b'>') => self.answer(value),
             _ => false,
@@ -236,6 +245,15 @@ impl Scan<'_> {
         (by || said) && self.word(start)
     }
 
+    /// `requirepass ...` of Redis, also as a flag.
+    fn set_for_server(&mut self, value: &Range<usize>) -> bool {
+        let before = &self.text[..value.start - 1];
+        let set = [&b"requirepass"[..], b"masterauth"]
+            .iter()
+            .any(|name| before.ends_with(name));
+        set && self.word(value.start)
+    }
+
     /// `smbclient -U user%password`
     fn user_of_share(&mut self, value: &Range<usize>) -> bool {
         let before = &self.text[value.start.saturating_sub(48)..value.start - 1];
@@ -260,17 +278,22 @@ impl Scan<'_> {
     fn line_of_pgpass(&mut self, value: &Range<usize>) -> bool {
         let text = self.text;
         let escaped = text[value.end..].starts_with(b"\\n");
-        if !escaped && !matches!(text.get(value.end), None | Some(b'\n' | b'\r')) {
+        let next = text.get(value.end);
+        // `echo '...' >> ~/.pgpass`
+        let quote = next.filter(|byte| matches!(byte, b'\'' | b'"'));
+        if !escaped && quote.is_none() && !matches!(next, None | Some(b'\n' | b'\r')) {
             return false;
         }
         let from = value.start.saturating_sub(LINE);
         let line = &text[from..value.start - 1];
         looked(line.len());
         let start = match line.iter().rposition(|byte| b"\n\"'`\\ ".contains(byte)) {
-            Some(at) if line[at] == b' ' => return false,
+            Some(at) if line[at] == b' ' || quote.is_some_and(|quote| *quote != line[at]) => {
+                return false;
+            }
             // Behind the escape of a line its letter is no part of it.
             Some(at) => at + 1 + usize::from(line[at] == b'\\'),
-            None if from == 0 => 0,
+            None if from == 0 && quote.is_none() => 0,
             None => return false,
         };
         line.get(start..).is_some_and(is_of_pgpass) && self.word(value.start)
@@ -391,6 +414,20 @@ mod tests {
             format!("mysqldump -uapp -p{password} shop"),
             format!("mysql -h db --password={password} shop"),
             format!("mongodump --password={password} -d shop"),
+            format!("mysql -uapp -p'{password}' shop"),
+            format!("wget --user=app --password={password} https://a.example/dump"),
+            format!("requirepass {password}\nmaxmemory 2gb"),
+            format!("redis-server --requirepass {password}"),
+            format!("masterauth {password}"),
+            format!("export PGPASSWORD='{password}'"),
+            format!("PGPASSWORD={password} pg_dump -h db"),
+            format!("env:\n  MYSQL_PWD: \"{password}\"\n"),
+            format!("[client]\nuser=app\npassword={password}\n"),
+            format!("[crm]\nDriver = PostgreSQL\nServername = db\nPassword = {password}\n"),
+            format!("\"node3.example:6379,password={password},allowAdmin=true\""),
+            format!("get_client(host='db.example', username='app', password='{password}')"),
+            format!("http://db.example:8123/?user=app&password={password}&query=SELECT"),
+            format!("echo 'db.corp.example:5432:shop:app:{password}' >> ~/.pgpass"),
             format!("redis-cli -h db -a {password} INFO"),
             format!("keytool -list -keystore k.jks -storepass {password}"),
             format!("smbclient //files/data -U deploy%{password}"),
@@ -425,6 +462,10 @@ mod tests {
         ] {
             assert_eq!(strong(&text), [""; 0], "{text}");
         }
+        for made in ["Saffron-Pepper1882-QbbL", "Walrus.Quartz4376-k8lQ"] {
+            let text = format!("sshpass -p {made} ssh a@b");
+            assert_eq!(strong(&text), [made], "{text}");
+        }
         let signed = ["x!", &password, "*z"].concat();
         let text = format!("GRANT ALL ON a.* TO b IDENTIFIED BY '{signed}' WITH GRANT OPTION");
         assert_eq!(strong(&text), [signed]);
@@ -444,6 +485,10 @@ mod tests {
             format!("mkdir -p {password}"),
             format!("cp -a {password} /srv"),
             format!("unmysql -p{password}"),
+            format!("unmysql -p'{password}'"),
+            format!("norequirepasses {password}"),
+            format!("MY_PGPASSWORD_HINT={password}"),
+            format!("echo 'db.corp.example:5432:shop:{password}' >> ~/.pgpass"),
             format!("some tool --password={password}"),
             format!("mysql -h db\ntool --password={password}"),
             format!("discount -X deploy%{password}"),

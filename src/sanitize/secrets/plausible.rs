@@ -7,7 +7,9 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 /// What stands in places where people write what is to be replaced.
-const PLACEHOLDERS: [&[u8]; 40] = [
+const PLACEHOLDERS: [&[u8]; 41] = [
+    // Of the handbook of bots of Telegram.
+    b"abc-def1234ghikl-zyx57w2v1u123ew11",
     // Of the handbook of Stripe.
     b"4ec39hqlyjwdarjtt1zdp7dc",
     b"bqokikjovbii2hlwgh4olfq2",

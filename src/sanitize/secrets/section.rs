@@ -22,7 +22,8 @@ const BACK: usize = 320;
 const NAME: usize = 64;
 
 /// Headers that authenticate.
-const HEADERS: [&[u8]; 12] = [
+const HEADERS: [&[u8]; 13] = [
+    b"api-token",
     b"x-api-key",
     b"x-apikey",
     b"x-api-token",
