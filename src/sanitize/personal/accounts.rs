@@ -66,6 +66,7 @@ pub(super) const ACCOUNTS: &[Rule] = &[
             "num\u{e9}ro de compte",
             "n\u{b0} de compte",
             "numero compte",
+            "compte bancaire",
             "account no",
             "account number",
             "belgian account",

@@ -10,7 +10,7 @@ use super::{
     checks::luhn,
     labels::{self, Label},
     national::{Countries, Near},
-    number::{Number, stands_alone},
+    number::{MOST, Number, stands_alone},
     words::Words,
 };
 use crate::sanitize::work::looked;
@@ -67,6 +67,9 @@ const ISSUERS: [(u32, u32, usize, usize, bool); 48] = [
     (970_400, 970_499, 16, 19, true),  // Napas
     (100_000, 199_999, 15, 15, true),  // UATP
 ];
+
+/// How much around a card that a line breaks is looked at, in bytes.
+const AROUND: usize = 64;
 
 /// First digits of numbers for trials.
 const TRIALS: [u32; 22] = [
@@ -258,6 +261,33 @@ pub(super) fn within(
         }
     }
     None
+}
+
+/// The card of which the first groups end a line and the others begin the next, as where text is wrapped. Words go before it in
+/// its line: what ends a line so without any is a row of a table.
+#[inline(never)]
+pub(super) fn broken(
+    text: &[u8],
+    first: Range<usize>,
+    countries: &Countries,
+) -> Option<Range<usize>> {
+    let from = first.start.saturating_sub(AROUND);
+    let before = &text[from..first.start];
+    let line = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
+    let letter = |byte: &u8| byte.is_ascii_alphabetic() || !byte.is_ascii();
+    looked(before.len());
+    if !before[line..].iter().any(letter) {
+        return None;
+    }
+    let to = (first.end + AROUND).min(text.len());
+    let mut piece = [0; AROUND * 2 + MOST * 2];
+    let piece = piece.get_mut(..to - from)?;
+    piece.copy_from_slice(&text[from..to]);
+    let (start, end) = (first.start - from, first.end - from);
+    piece[end] = b' ';
+    let number = Number::at(piece, start);
+    let span = within(piece, &number, countries, &Near::default())?;
+    (span.start == start && span.end > end).then(|| first.start..from + span.end)
 }
 
 /// Whether it stands where a track of a card has it: `%B...^NAME^` or `;...=2712...`.

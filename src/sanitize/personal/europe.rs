@@ -20,6 +20,7 @@ pub(super) const EUROPE: &[Rule] = &[
             "13 2",
             "1.2.2.2.3.3.2",
             "1-2-2-2-3-3-2",
+            "1 2 2 2 3 3/2",
         ],
         &[],
         |d| {
@@ -66,7 +67,13 @@ pub(super) const EUROPE: &[Rule] = &[
         "si_tax_number",
         &["8"],
         &[],
-        &["dav\u{10d}na", "davcna", "personal tax n", "slovenian tax"],
+        &[
+            "dav\u{10d}na",
+            "davcna",
+            "personal tax n",
+            "slovenian tax",
+            "za ddv",
+        ],
         |d| {
             let check = 11 - weighed(d, &[8, 7, 6, 5, 4, 3, 2]) % 11;
             d[0] > 0 && check < 11 && check % 10 == i32::from(d[7])
@@ -155,6 +162,7 @@ pub(super) const EUROPE: &[Rule] = &[
             "pers.nr",
             "personal number",
             "samordningsnummer",
+            "samordningsnr",
             "personal identity",
             "swedish",
             "pnr",
@@ -194,7 +202,7 @@ pub(super) const EUROPE: &[Rule] = &[
     ),
     rule(
         "de_tax_id",
-        &["11", "2 3 3 3", "3 4 4", "2/3/3/3"],
+        &["11", "2 3 3 3", "3 4 4", "2/3/3/3", "2-3-3-3"],
         &[],
         &[
             "steuer",
@@ -244,6 +252,7 @@ pub(super) const EUROPE: &[Rule] = &[
         &[
             "ahv",
             "ahvn",
+            "ahvnr",
             "avs",
             "svn",
             "social",
@@ -338,6 +347,7 @@ pub(super) const EUROPE: &[Rule] = &[
             "birth number",
             "czech",
             "slovak",
+            "di\u{10d}",
         ],
         |d| {
             let month = number(&d[2..4]) % 50;
@@ -355,7 +365,13 @@ pub(super) const EUROPE: &[Rule] = &[
         "hr_oib",
         &["11"],
         &[],
-        &["oib", "osobni identifikacijski", "osobni id"],
+        &[
+            "oib",
+            "osobni identifikacijski",
+            "osobni id",
+            "pdv id",
+            "pdv broj",
+        ],
         mod_11_10,
     ),
     rule(
@@ -444,6 +460,9 @@ pub(super) const EUROPE: &[Rule] = &[
             "contribuinte",
             "identifica\u{e7}\u{e3}o fiscal",
             "nipc",
+            "num iva",
+            "n\u{fa}mero de iva",
+            "n\u{ba} iva",
             "portug",
             "tax number",
         ],
@@ -571,37 +590,4 @@ pub(super) const EUROPE: &[Rule] = &[
                 && is_day(number(&d[4..6]), number(&d[6..8]))
         },
     ),
-    rule(
-        "hu_tax_id",
-        &["10", "2 4 4", "3 3 4"],
-        &[],
-        &[
-            "ad\u{f3}azon",
-            "adoazonos",
-            "ado azonos",
-            "ad\u{f3}",
-            "ad\u{f3}sz\u{e1}m",
-            "adoszam",
-            "hungar",
-            "hu tax",
-        ],
-        |d| d[0] == 8 && weighed(d, &[1, 2, 3, 4, 5, 6, 7, 8, 9]) % 11 == i32::from(d[9]),
-    ),
-    rule(
-        "bg_foreigner_number",
-        &["10", "4 3 3"],
-        &[],
-        &[
-            "\u{43b}\u{43d}\u{447}",
-            "lnch",
-            "\u{43b}\u{438}\u{447}\u{435}\u{43d} \u{43d}\u{43e}\u{43c}\u{435}\u{440}",
-            "\u{447}\u{443}\u{436}\u{434}\u{435}\u{43d}\u{435}\u{446}",
-            "bulgarian foreigner",
-            "foreigner number",
-            "number of a foreigner",
-            "lnc",
-        ],
-        |d| weighed(d, &[21, 19, 17, 13, 11, 9, 7, 3, 1]) % 10 == i32::from(d[9]),
-    ),
-    // The number of a bank account.
 ];

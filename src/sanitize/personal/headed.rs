@@ -48,6 +48,25 @@ impl Countries {
         self.beside("mx_rfc", text, span, near)
     }
 
+    /// The number under which a person pays taxes in India, which begins at `start` with five letters: it has no check digit, but
+    /// its fourth letter says that it is one.
+    #[inline(never)]
+    pub(super) fn indian(&self, text: &[u8], start: usize, near: &mut Near) -> Option<Found> {
+        let run = text.get(start..)?.first_chunk::<10>()?;
+        let (letters, rest) = run.split_first_chunk::<5>()?;
+        let (digits, last) = rest.split_first_chunk::<4>()?;
+        let form = letters.iter().chain(last).all(u8::is_ascii_uppercase)
+            && letters[3] == b'P'
+            && digits.iter().all(u8::is_ascii_digit)
+            && digits != b"0000";
+        let more = text
+            .get(start + run.len())
+            .is_some_and(u8::is_ascii_alphanumeric);
+        (form && !more)
+            .then(|| self.beside("in_pan", text, start..start + run.len(), near))
+            .flatten()
+    }
+
     /// What has six digits of which the last stands at `place`: before a bracket the number of Hong Kong, behind a word and a
     /// dash or a space one of Poland or Mexico.
     #[inline(never)]

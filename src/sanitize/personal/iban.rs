@@ -221,8 +221,8 @@ fn read(text: &[u8], start: usize) -> Option<Range<usize>> {
     let length = 4 + parts(form).map(|(count, _)| count).sum::<usize>();
     let mut characters = [0_u8; 34];
     let (mut count, mut place) = (0, start);
-    // Groups that are not of four.
-    let mut uneven = false;
+    // Groups that are not of four, and where a line ends between groups of four.
+    let (mut uneven, mut broken) = (false, false);
     while count < length {
         let byte = *text.get(place)?;
         if byte.is_ascii_alphanumeric() {
@@ -233,6 +233,8 @@ fn read(text: &[u8], start: usize) -> Option<Range<usize>> {
             }
             characters[count] = byte.to_ascii_uppercase();
             count += 1;
+        } else if byte == b'\n' && count.is_multiple_of(4) && count > 4 && !broken {
+            broken = true;
         } else if !matches!(byte, b' ' | b'-' | b'.') || !text[place - 1].is_ascii_alphanumeric() {
             return None;
         } else {

@@ -30,6 +30,7 @@ pub(super) enum Lettered {
     SixFour,
     ThreeThreeTwo,
     Pairs,
+    PairsDashed,
     TwoSix,
     EightSpaced,
     EightDashed,
@@ -44,7 +45,7 @@ pub(super) enum Lettered {
 }
 
 impl Lettered {
-    pub(super) const ALL: [Self; 20] = [
+    pub(super) const ALL: [Self; 21] = [
         Self::Eight,
         Self::Dotted,
         Self::Seven,
@@ -54,6 +55,7 @@ impl Lettered {
         Self::SixFour,
         Self::ThreeThreeTwo,
         Self::Pairs,
+        Self::PairsDashed,
         Self::TwoSix,
         Self::EightSpaced,
         Self::EightDashed,
@@ -89,6 +91,7 @@ impl Lettered {
             Self::SixFour => "6-4",
             Self::ThreeThreeTwo => "3 3 2",
             Self::Pairs => "2 2 2",
+            Self::PairsDashed => "2-2-2",
             Self::TwoSix => "2 6",
             Self::EightSpaced => "8 1",
             Self::EightDashed => "8-1",
@@ -124,9 +127,12 @@ impl Lettered {
                 is_corsica(before)
             }
             Self::Pairs => before == b' ' && matches!(after(0), b' ' | b'A'..=b'D'),
+            Self::PairsDashed => {
+                before == b'-' && after(0) == b'-' && matches!(after(1), b'A'..=b'D')
+            }
             Self::Seven => {
                 before.is_ascii_uppercase()
-                    || matches!(before, b'x'..=b'z' | b'-')
+                    || matches!(before, b'k'..=b'm' | b'x'..=b'z' | b'-')
                     || after(0).is_ascii_uppercase()
                     || after(0) == b'-' && matches!(after(1), b'K' | b'k')
                     || after(0) == b' ' && after(1).is_ascii_uppercase()
@@ -140,6 +146,7 @@ impl Lettered {
             Self::Eleven => before.is_ascii_uppercase() && after(0).is_ascii_uppercase(),
             Self::Twelve => before.is_ascii_uppercase() && after(0) != b'-',
             Self::Thirteen => before.is_ascii_uppercase() && !after(0).is_ascii_alphanumeric(),
+            Self::Threes if before.is_ascii_uppercase() => true,
             Self::Threes | Self::FivesTwelve => {
                 let letter = span.start.checked_sub(2).map_or(b' ', |at| text[at]);
                 before == b' ' && letter.is_ascii_uppercase()
@@ -251,7 +258,9 @@ impl Countries {
                     return told("cl_rut", span.start..span.end + 2);
                 }
                 let letter = upper(after(joint));
-                if begins(0) && after(joint).is_ascii_alphabetic() && ends(joint + 1) {
+                // The country stands before it where taxes are meant, or nothing.
+                let country = text[..span.start].ends_with(b"ES") && begins(2);
+                if (begins(0) || country) && after(joint).is_ascii_alphabetic() && ends(joint + 1) {
                     let span = span.start..span.end + joint + 1;
                     if letter == spanish(value_of(digits))
                         && let Some(found) = told("es_dni", span.clone())
@@ -304,7 +313,7 @@ impl Countries {
                     return holds.then(|| told("tw_id", start..span.end)).flatten();
                 }
             }
-            Lettered::Pairs if begins(3) => {
+            Lettered::Pairs | Lettered::PairsDashed if begins(3) => {
                 let span = british(text, span.start.checked_sub(3)?)?;
                 return told("gb_nino", span);
             }
@@ -314,7 +323,8 @@ impl Countries {
                 let dash = usize::from(before == b'-');
                 let initial = span.start.checked_sub(1 + dash).map_or(b' ', |at| text[at]);
                 let nie = match upper(initial) {
-                    b'X' => Some(0),
+                    // Of children, and of people abroad or without another one.
+                    b'K' | b'L' | b'M' | b'X' => Some(0),
                     b'Y' => Some(10_000_000),
                     b'Z' => Some(20_000_000),
                     _ => None,
@@ -438,10 +448,12 @@ impl Countries {
             {
                 return told("gb_upn", span.start - 1..span.start + 12);
             }
-            // `A 000 500 015`
-            Lettered::Threes if begins(2) && ends(0) => {
-                let start = span.start.checked_sub(2)?;
-                if german_health(text[start], digits) {
+            // `A 000 500 015`, `A000 500 015`
+            Lettered::Threes if ends(0) => {
+                let blank = usize::from(before == b' ');
+                let start = span.start.checked_sub(1 + blank)?;
+                let letter = text[start].is_ascii_uppercase() && begins(1 + blank);
+                if letter && german_health(text[start], digits) {
                     return told("de_health_insurance", start..span.end);
                 }
             }
@@ -528,6 +540,8 @@ impl Countries {
             | Lettered::SixThree
             | Lettered::SixFour
             | Lettered::Pairs
+            | Lettered::PairsDashed
+            | Lettered::Threes
             | Lettered::TwoSix
             | Lettered::EightSpaced
             | Lettered::EightDashed
@@ -535,7 +549,6 @@ impl Countries {
             | Lettered::Eleven
             | Lettered::Twelve
             | Lettered::Thirteen
-            | Lettered::Threes
             | Lettered::FivesTwelve
             | Lettered::TwentyTwo => {}
         }

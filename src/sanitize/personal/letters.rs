@@ -135,18 +135,19 @@ pub(super) fn british(text: &[u8], start: usize) -> Option<Range<usize>> {
             &[first, second],
             b"BG" | b"GB" | b"KN" | b"NK" | b"NT" | b"TN" | b"ZZ"
         );
-    // The digits in the middle of a number in pairs stand behind a blank, too.
-    let blank = usize::from(run.get(2) == Some(&b' '));
+    // The digits in the middle of a number in pairs stand behind a blank or a dash, too.
+    let joint = run.get(2).filter(|byte| matches!(byte, b' ' | b'-'));
+    let blank = usize::from(joint.is_some());
     let mut at = 2;
     for _ in 0..3 {
         let pair = run.get(at + blank..at + blank + 2)?;
-        let joined = blank == 0 || run[at] == b' ';
+        let joined = joint.is_none_or(|joint| run[at] == *joint);
         if !letters || !joined || !pair.iter().all(u8::is_ascii_digit) {
             return None;
         }
         at += blank + 2;
     }
-    at += usize::from(blank > 0 && run.get(at) == Some(&b' '));
+    at += usize::from(joint.is_some() && run.get(at) == joint);
     let last = *run.get(at)?;
     let alone = run
         .get(at + 1)

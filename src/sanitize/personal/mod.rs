@@ -187,10 +187,16 @@ fn inspect(text: &str, survey: &Survey, hits: &mut Vec<Hit>) {
     }
 }
 
-/// What begins with two letters or four, and two digits of which the second stands at `place`.
+/// What begins with two letters to five, and two digits of which the second stands at `place`.
 #[inline(never)]
 fn headed(text: &[u8], place: usize, countries: &Countries, seen: &mut Seen) -> Option<Found> {
     let letter = |back: usize| place >= back && text[place - back].is_ascii_alphabetic();
+    if letter(4) && letter(5) && letter(6) {
+        let fresh = place - 6 >= seen.taken;
+        return fresh
+            .then(|| countries.indian(text, place - 6, &mut seen.near))
+            .flatten();
+    }
     if letter(4) && letter(5) {
         let day = text.get(place + 4).is_some_and(u8::is_ascii_digit);
         let fresh = place - 5 >= seen.taken;
@@ -256,6 +262,13 @@ fn row(text: &[u8], start: usize, countries: &Countries, seen: &mut Seen) -> Opt
         return Some((span, IBAN.clone()));
     }
     let row = Row::at(text, start);
+    if let Some(row) = row
+        && row.is_grouped()
+        && let Some([b'\n', b'0'..=b'9']) = text[start + row.length()..].first_chunk()
+        && let Some(span) = card::broken(text, start..start + row.length(), countries)
+    {
+        return Some((span, CARD.clone()));
+    }
     // Most rows are times, addresses and versions.
     if row.is_some_and(|row| !row.is_long() && !countries.shapes.may_know(text, start, row)) {
         return None;

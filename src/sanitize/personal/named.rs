@@ -92,6 +92,8 @@ pub(super) const LETTERED: &[(&str, &[&str])] = &[
             "\u{5c45}\u{7559}\u{8b49}",
             "alien resident",
             "resident certificate",
+            "ui no",
+            "ui number",
             "arc",
             "twid",
             "tw id",
@@ -189,6 +191,18 @@ pub(super) const LETTERED: &[(&str, &[&str])] = &[
             "polish identity",
             "polish id",
             "identity card number",
+        ],
+    ),
+    (
+        "in_pan",
+        &[
+            "permanent account",
+            "pan no",
+            "pan number",
+            "pan card",
+            "pan id",
+            "income tax pan",
+            "pan",
         ],
     ),
     (

@@ -422,7 +422,11 @@ fn country_before(text: &[u8], span: &Range<usize>) -> Option<[u8; 2]> {
     let letters = text[..span.start].last_chunk::<2>()?;
     let of = letters.iter().all(u8::is_ascii_uppercase)
         && stands_alone(text, &(span.start - 2..span.end));
-    of.then(|| letters.map(|letter| letter.to_ascii_lowercase()))
+    of.then(|| match letters {
+        // Greece, where taxes are meant.
+        b"EL" => *b"gr",
+        letters => letters.map(|letter| letter.to_ascii_lowercase()),
+    })
 }
 
 /// A letter of any script.

@@ -145,6 +145,12 @@ impl Row {
         self.length() + 1 - self.ends().count_ones() as usize
     }
 
+    /// Whether it has more than one group.
+    #[inline]
+    pub(super) const fn is_grouped(self) -> bool {
+        !self.ends.is_power_of_two()
+    }
+
     /// Whether it has the digits of a card.
     #[inline]
     pub(super) const fn is_long(self) -> bool {

@@ -11,6 +11,38 @@ use super::{
 // Forms and check digits as the issuing authorities publish them; see tests/corpus.
 pub(super) const OLD_WORLD: &[Rule] = &[
     rule(
+        "hu_tax_id",
+        &["10", "2 4 4", "3 3 4"],
+        &[],
+        &[
+            "ad\u{f3}azon",
+            "adoazonos",
+            "ado azonos",
+            "ad\u{f3}",
+            "ad\u{f3}sz\u{e1}m",
+            "adoszam",
+            "hungar",
+            "hu tax",
+        ],
+        |d| d[0] == 8 && weighed(d, &[1, 2, 3, 4, 5, 6, 7, 8, 9]) % 11 == i32::from(d[9]),
+    ),
+    rule(
+        "bg_foreigner_number",
+        &["10", "4 3 3"],
+        &[],
+        &[
+            "\u{43b}\u{43d}\u{447}",
+            "lnch",
+            "\u{43b}\u{438}\u{447}\u{435}\u{43d} \u{43d}\u{43e}\u{43c}\u{435}\u{440}",
+            "\u{447}\u{443}\u{436}\u{434}\u{435}\u{43d}\u{435}\u{446}",
+            "bulgarian foreigner",
+            "foreigner number",
+            "number of a foreigner",
+            "lnc",
+        ],
+        |d| weighed(d, &[21, 19, 17, 13, 11, 9, 7, 3, 1]) % 10 == i32::from(d[9]),
+    ),
+    rule(
         "es_social_security",
         &["12", "2/8/2", "2 8 2", "2-8-2", "2/10", "2 10"],
         &[],

@@ -31,6 +31,13 @@ pub(super) const PEOPLE: &[Rule] = &[
             d[0] == 9 && matches!(group, 50..=65 | 70..=88 | 90..=92 | 94..=99) && !same(d)
         },
     ),
+    // Of children who are being adopted.
+    named(
+        "us_atin",
+        &["3-2-4", "3 2 4", "9"],
+        &["atin", "adoption taxpayer"],
+        |d| d[0] == 9 && number(&d[3..5]) == 93,
+    ),
     // The century, the day of birth and the governorate.
     named(
         "eg_national_id",

@@ -462,3 +462,102 @@ fn what_a_sentence_calls_something_else_is_no_card() {
         assert_eq!(names(&text), ["payment_card"], "{name}");
     }
 }
+
+#[test]
+fn a_card_or_an_account_goes_on_in_the_next_line_where_text_is_wrapped() {
+    for (text, number, name) in [
+        (
+            "charge 4803 2026\n2702 7397, please",
+            "4803 2026\n2702 7397",
+            "payment_card",
+        ),
+        (
+            "charge 3782 406281\n44574 exp 07/30",
+            "3782 406281\n44574",
+            "payment_card",
+        ),
+        (
+            "pay to DE37 3704 0044\n2942 3921 56, now",
+            "DE37 3704 0044\n2942 3921 56",
+            "iban",
+        ),
+        (
+            "pay to IE50 IPBS 4649\n5122 3524 07",
+            "IE50 IPBS 4649\n5122 3524 07",
+            "iban",
+        ),
+    ] {
+        assert_eq!(told(text), [(name.to_owned(), number.to_owned())], "{text}");
+    }
+    for text in [
+        "4803 2026\n2702 7397\n",
+        "a\n4803 2026\n2702 7397\n",
+        "charge 4803 2026\n2702 7398, please",
+        "charge 4803 2026\n2702 7397 1234",
+        "charge 4803 2026\n\n2702 7397, please",
+        "charge 4803 2026\n27027397, please",
+        "pay to DE37 3704 0044\n2942 3921 57, now",
+        "pay to DE37 3704\n0044 2942\n3921 56, now",
+    ] {
+        assert_eq!(names(text), [""; 0], "{text}");
+    }
+}
+
+#[test]
+fn numbers_are_told_as_others_write_them() {
+    for (text, number, name) in [
+        (
+            "NIR: 1 55 06 31 237 451/11",
+            "1 55 06 31 237 451/11",
+            "fr_nir",
+        ),
+        ("nif_iva=ES30314516X", "30314516X", "es_dni"),
+        ("NIF: M-8655424-H", "M-8655424-H", "es_dni"),
+        ("nif_titular: L1025146J", "L1025146J", "es_dni"),
+        (
+            "moje DI\u{10c} je CZ5710261744",
+            "5710261744",
+            "cz_birth_number",
+        ),
+        ("vat_afm: \"EL004810755\"", "004810755", "gr_afm"),
+        ("PDV ID broj: HR43717246672", "43717246672", "hr_oib"),
+        ("NUM_IVA=PT204031010", "204031010", "pt_nif"),
+        ("id_za_ddv: SI66166543", "66166543", "si_tax_number"),
+        (
+            "national_insurance_number: LW-79-21-08-D",
+            "LW-79-21-08-D",
+            "gb_nino",
+        ),
+        ("KVNR: E469 955 747", "E469 955 747", "de_health_insurance"),
+        ("C.U.I.T. 24.28776501.7", "24.28776501.7", "ar_cuit"),
+        ("Steuer-IdNr. 30-692-048-152", "30-692-048-152", "de_tax_id"),
+        ("ahvnr='7567526566708'", "7567526566708", "ch_ahv"),
+        ("atin: 928-93-2153", "928-93-2153", "us_atin"),
+        ("pan_no: ZAXPN2147A", "ZAXPN2147A", "in_pan"),
+        (
+            "Permanent Account Number: EFSPK5271S",
+            "EFSPK5271S",
+            "in_pan",
+        ),
+        ("civil_number: 272042967286", "272042967286", "kw_civil_id"),
+        ("ui_no: \"G953311991\"", "G953311991", "tw_id"),
+    ] {
+        assert_eq!(told(text), [(name.to_owned(), number.to_owned())], "{text}");
+    }
+    for text in [
+        "nif_iva=ES30314517X",
+        "nif_iva=FR30314516X",
+        "nif_titular: L1025147J",
+        "vat_afm: \"DE004810755\"",
+        "national_insurance_number: LW-79-21/08-D",
+        "national_insurance_number: LW-79-21-08-E",
+        "KVNR: E469 955 748",
+        "atin: 928-92-2153",
+        "pan_no: ZAXCN2147A",
+        "pan_no: ZAXPN0000A",
+        "pan_no: ZAXPN2147AB",
+        "part: ZAXPN2147A",
+    ] {
+        assert_eq!(names(text), [""; 0], "{text}");
+    }
+}

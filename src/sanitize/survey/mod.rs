@@ -283,10 +283,11 @@ impl Survey {
         } = *kinds;
         let row = digit | joint & digit.behind(1) & digit.ahead(1);
         let rows = row.eroded([1, 2, 3]).first();
-        // The second digits of two letters to four and two digits at the start of a word.
+        // The second digits of two letters to five and two digits at the start of a word.
         let other = |by: u32| !alnum.behind(by);
         let heads = digit & digit.behind(1) & letter.behind(2) & letter.behind(3);
-        let four = letter.behind(4) & (other(5) | letter.behind(5) & other(6));
+        let five = letter.behind(6) & other(7);
+        let four = letter.behind(4) & (other(5) | letter.behind(5) & (other(6) | five));
         let heads = heads & (four | other(4));
         let sixth = digit.eroded([1, 2, 2]);
         let ends = sixth & !digit.ahead(1);

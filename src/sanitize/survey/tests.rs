@@ -116,7 +116,7 @@ fn check_survey(text: &str, survey: &Survey) {
             && digit(at - 1)
             && letter(at - 2)
             && letter(at - 3)
-            && (4..=6).any(|before| {
+            && (4..=7).any(|before| {
                 let letters = at >= before - 1 && (4..before).all(|back| letter(at - back));
                 letters && !(at >= before && alnum(at - before))
             })

@@ -82,28 +82,50 @@ pub(super) fn fixed(text: &[u8], start: usize, from: usize, kind: &mut Kind) -> 
         let above = top.checked_sub(1).filter(|end| *end > from)?;
         top = line_start(text, above)?.max(from);
     }
-    let first = top..line_end(text, top);
-    if first.start >= own.start || !is_heading(&text[first.clone()]) {
-        return None;
-    }
+    let first = heading(text, top, own.start)?;
     let below = (first.end + 1).min(own.start)..line_end(text, first.end + 1).min(own.start);
     if is_ruler(&text[below.clone()]) && text[below.clone()].contains(&b' ') {
         *kind = Kind::Ruled;
         return Some((under_rules(text, &first, &text[below]), first.end..own.end));
     }
+    Some((names(text, &first), first.end..own.end))
+}
+
+/// The line with the names of columns that stand one below the other: the first that has several of them, since others may go
+/// before it, or else the first.
+fn heading(text: &[u8], top: usize, own: usize) -> Option<Range<usize>> {
+    let named = |line: &Range<usize>| line.start < own && is_heading(&text[line.clone()]);
+    let first = Some(top..line_end(text, top)).filter(named);
+    let mut line = top..line_end(text, top);
+    for _ in 0..BEFORE {
+        if line.start >= own {
+            break;
+        }
+        if named(&line) && names(text, &line).len() > 1 {
+            return Some(line);
+        }
+        let next = line.end + 1;
+        line = next..line_end(text, next);
+    }
+    first
+}
+
+/// What stands in a line with two blanks or more between.
+fn names(text: &[u8], line: &Range<usize>) -> Vec<Range<usize>> {
     let mut names = Vec::new();
-    let mut at = first.start;
-    while at < first.end {
-        let blank = text[at..first.end].iter().take_while(|byte| **byte == b' ');
+    let mut at = line.start;
+    looked(line.len());
+    while at < line.end {
+        let blank = text[at..line.end].iter().take_while(|byte| **byte == b' ');
         at += blank.count();
-        let rest = &text[at..first.end];
+        let rest = &text[at..line.end];
         let length = memchr::memmem::find(rest, b"  ").unwrap_or(rest.len());
         if length > 0 {
             names.push(at..at + length);
         }
         at += length.max(1);
     }
-    Some((names, first.end..own.end))
+    names
 }
 
 /// The table of HTML around a place.

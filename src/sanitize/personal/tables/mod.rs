@@ -27,6 +27,8 @@ use crate::sanitize::work::looked;
 const ROW: usize = 4096;
 /// How far before a number what it stands in is looked for, in bytes.
 const NEAR: usize = 512;
+/// The longest name of a member before a table, in bytes.
+const MEMBER: usize = 32;
 /// The most columns that are told apart.
 const COLUMNS: usize = 256;
 
@@ -203,9 +205,12 @@ impl Table {
                     cell(text, span)
                 };
                 let here = columns_of(text, here)?;
+                let first = self.columns[0].place.start;
+                let before = line_start(text, first).map_or(0, |line| label(&text[line..]));
                 let overlaps = |heading: &&Heading| {
-                    columns_of(text, heading.place.clone())
-                        .is_some_and(|there| there.start < here.end && here.start < there.end)
+                    columns_of(text, heading.place.clone()).is_some_and(|there| {
+                        there.start < here.end + before && here.start + before < there.end
+                    })
                 };
                 return self.columns.iter().find(overlaps);
             }
@@ -219,6 +224,16 @@ impl Table {
             }
         };
         self.columns.get(nth)
+    }
+}
+
+/// How long the name of a member is before the first line of a table, which is a string then: the others do not have it.
+fn label(line: &[u8]) -> usize {
+    let part = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
+    let name = line.iter().take(MEMBER).take_while(part).count();
+    match &line[name..] {
+        [b':', b' ', next, ..] if name > 0 && *next != b' ' => name + 2,
+        _ => 0,
     }
 }
 

@@ -177,3 +177,21 @@ fn a_card_is_none_where_a_program_calls_it_something_else() {
     }
     assert_eq!(names("frame=4929 1234 5678 9015"), ["payment_card"]);
 }
+
+#[test]
+fn a_table_in_a_string_begins_behind_the_name_of_its_member() {
+    let row = |name: &str, nip: &str, other: &str| format!("{name:<64}{nip:<13}{other}\n");
+    let rows = [
+        row("a", "1234563218", "7811767696"),
+        row("b", "1060000062", "7811767696"),
+        row("c", "5260001246", "7811767696"),
+    ]
+    .concat();
+    let head = row("note", "NIP", "qty");
+    for before in ["", "type: text\ntext: ", "x\nnumbers follow\n"] {
+        let text = format!("{before}{head}{rows}");
+        assert_eq!(names(&text), ["pl_nip"; 3], "{text}");
+    }
+    let text = format!("type: text\n{}{rows}", row("note", "qty", "sum"));
+    assert_eq!(names(&text), [""; 0], "{text}");
+}
