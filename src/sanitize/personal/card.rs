@@ -264,7 +264,8 @@ pub(super) fn within(
 }
 
 /// The card of which the first groups end a line and the others begin the next, as where text is wrapped. Words go before it in
-/// its line: what ends a line so without any is a row of a table.
+/// its line, since what ends a line so without any is a row of a table, and it is called a card or has a month behind it, since
+/// telephones are grouped so, too.
 #[inline(never)]
 pub(super) fn broken(
     text: &[u8],
@@ -287,7 +288,8 @@ pub(super) fn broken(
     piece[end] = b' ';
     let number = Number::at(piece, start);
     let span = within(piece, &number, countries, &Near::default())?;
-    (span.start == start && span.end > end).then(|| first.start..from + span.end)
+    let meant = says_card(piece, &span) || expires(piece, &span);
+    (span.start == start && span.end > end && meant).then(|| first.start..from + span.end)
 }
 
 /// Whether it stands where a track of a card has it: `%B...^NAME^` or `;...=2712...`.

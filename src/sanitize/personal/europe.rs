@@ -67,13 +67,7 @@ pub(super) const EUROPE: &[Rule] = &[
         "si_tax_number",
         &["8"],
         &[],
-        &[
-            "dav\u{10d}na",
-            "davcna",
-            "personal tax n",
-            "slovenian tax",
-            "za ddv",
-        ],
+        &["dav\u{10d}na", "davcna", "personal tax n", "slovenian tax"],
         |d| {
             let check = 11 - weighed(d, &[8, 7, 6, 5, 4, 3, 2]) % 11;
             d[0] > 0 && check < 11 && check % 10 == i32::from(d[7])
@@ -347,7 +341,6 @@ pub(super) const EUROPE: &[Rule] = &[
             "birth number",
             "czech",
             "slovak",
-            "di\u{10d}",
         ],
         |d| {
             let month = number(&d[2..4]) % 50;
@@ -365,13 +358,7 @@ pub(super) const EUROPE: &[Rule] = &[
         "hr_oib",
         &["11"],
         &[],
-        &[
-            "oib",
-            "osobni identifikacijski",
-            "osobni id",
-            "pdv id",
-            "pdv broj",
-        ],
+        &["oib", "osobni identifikacijski", "osobni id"],
         mod_11_10,
     ),
     rule(
@@ -460,9 +447,6 @@ pub(super) const EUROPE: &[Rule] = &[
             "contribuinte",
             "identifica\u{e7}\u{e3}o fiscal",
             "nipc",
-            "num iva",
-            "n\u{fa}mero de iva",
-            "n\u{ba} iva",
             "portug",
             "tax number",
         ],

@@ -1,12 +1,14 @@
-//! Numbers that begin with letters, to which these lead: two to four of them at the start of a word with digits behind.
+//! Numbers that begin with letters, to which these lead: two to five of them at the start of a word with digits behind.
 //!
-//! Guarantees: a number is told only beside its name, and when its check holds, but for those of Britain, which have none.
+//! Guarantees: a number is told only beside its name, and when its check holds, but for those of Britain and
+//! India, which have none.
 //! Deliberately absent: bank accounts (`iban.rs`), and those to which their row of digits leads (`lettered.rs`).
 
 use std::ops::Range;
 
 use super::{
     checks::weighed,
+    labels,
     letters::{british, hong_kong, rfc},
     national::{Countries, Found, Near},
 };
@@ -62,9 +64,20 @@ impl Countries {
         let more = text
             .get(start + run.len())
             .is_some_and(u8::is_ascii_alphanumeric);
-        (form && !more)
-            .then(|| self.beside("in_pan", text, start..start + run.len(), near))
-            .flatten()
+        if !form || more {
+            return None;
+        }
+        let span = start..start + run.len();
+        // By itself the word is many things, but as the name of the number.
+        let name = labels::before(text, start).map(|name| &text[name]);
+        let called = name.is_some_and(|name| {
+            let mut parts = name.split(|byte| !byte.is_ascii_alphanumeric());
+            parts.any(|part| part.eq_ignore_ascii_case(b"pan"))
+        });
+        if called {
+            return Some((span, self.called("in_pan")));
+        }
+        self.beside("in_pan", text, span, near)
     }
 
     /// What has six digits of which the last stands at `place`: before a bracket the number of Hong Kong, behind a word and a

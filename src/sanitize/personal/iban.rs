@@ -221,8 +221,8 @@ fn read(text: &[u8], start: usize) -> Option<Range<usize>> {
     let length = 4 + parts(form).map(|(count, _)| count).sum::<usize>();
     let mut characters = [0_u8; 34];
     let (mut count, mut place) = (0, start);
-    // Groups that are not of four, and where a line ends between groups of four.
-    let (mut uneven, mut broken) = (false, false);
+    // Groups, some that are not of four, and a line that ends between those of four.
+    let (mut joined, mut uneven, mut broken) = (false, false, false);
     while count < length {
         let byte = *text.get(place)?;
         if byte.is_ascii_alphanumeric() {
@@ -233,11 +233,17 @@ fn read(text: &[u8], start: usize) -> Option<Range<usize>> {
             }
             characters[count] = byte.to_ascii_uppercase();
             count += 1;
-        } else if byte == b'\n' && count.is_multiple_of(4) && count > 4 && !broken {
+        } else if byte == b'\n'
+            && joined
+            && !broken
+            && count.is_multiple_of(4)
+            && text[place - 1].is_ascii_alphanumeric()
+        {
             broken = true;
         } else if !matches!(byte, b' ' | b'-' | b'.') || !text[place - 1].is_ascii_alphanumeric() {
             return None;
         } else {
+            joined = true;
             uneven |= count % 4 != 0;
         }
         place += 1;

@@ -335,8 +335,9 @@ impl Countries {
                     && dash == joint
                     && begins(1 + dash)
                     && ends(1 + joint)
+                    && let Some(found) = told("sg_nric", start..span.end + joint + 1)
                 {
-                    return told("sg_nric", start..span.end + joint + 1);
+                    return Some(found);
                 }
                 if let Some(first) = nie
                     && begins(1 + dash)

@@ -6,7 +6,7 @@
 //!
 //! Guarantees: linear in the text, since every look is bounded; nothing is allocated for a text without a hit; the span of a
 //! hit is the number and nothing else. Deliberately absent: numbers without a check digit (in C6), but for those of the
-//! United States, of Britain, the oldest of Czechia and Slovakia, accounts of persons in Russia and those of `people.rs`, beside
+//! United States, of Britain, of taxpayers of India, the oldest of Czechia and Slovakia, accounts of persons in Russia and those of `people.rs`, beside
 //! their name, cards that a program has under the name of something else, and whether a number was ever issued.
 // SECURITY 7
 
@@ -264,6 +264,7 @@ fn row(text: &[u8], start: usize, countries: &Countries, seen: &mut Seen) -> Opt
     let row = Row::at(text, start);
     if let Some(row) = row
         && row.is_grouped()
+        && !row.is_long()
         && let Some([b'\n', b'0'..=b'9']) = text[start + row.length()..].first_chunk()
         && let Some(span) = card::broken(text, start..start + row.length(), countries)
     {

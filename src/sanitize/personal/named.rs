@@ -92,7 +92,6 @@ pub(super) const LETTERED: &[(&str, &[&str])] = &[
             "\u{5c45}\u{7559}\u{8b49}",
             "alien resident",
             "resident certificate",
-            "ui no",
             "ui number",
             "arc",
             "twid",
@@ -197,12 +196,9 @@ pub(super) const LETTERED: &[(&str, &[&str])] = &[
         "in_pan",
         &[
             "permanent account",
-            "pan no",
             "pan number",
             "pan card",
-            "pan id",
             "income tax pan",
-            "pan",
         ],
     ),
     (

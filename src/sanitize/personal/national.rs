@@ -25,7 +25,7 @@ use super::{
     tables::Tables,
     words::Words,
 };
-use crate::sanitize::placeholder::is_placeholder;
+use crate::sanitize::{placeholder::is_placeholder, work::looked};
 
 /// Where something was found, and by what rule.
 pub(super) type Found = (Range<usize>, Arc<str>);
@@ -194,7 +194,11 @@ impl Countries {
         near: &Near,
     ) -> Option<Found> {
         let (country, announced) = if let Some(country) = country_before(text, &span) {
-            (Some(country), self.announced(text, &span, near))
+            let taxed = match is_taxed(text, span.start) {
+                true => self.named(&TAXPAYERS),
+                false => Set::NONE,
+            };
+            (Some(country), self.announced(text, &span, near) | taxed)
         } else {
             (None, self.said(text, part_before(text, &span)?))
         };
@@ -277,6 +281,13 @@ impl Countries {
         let said = self.said(text, reach.start..span.start) | self.said(text, span.end..reach.end);
         let of = of_country(text, span, |country| self.of(country));
         said | of | near.above(text, span.start) | self.headed_by(text, span, near)
+    }
+
+    /// One bit for each rule of these names.
+    fn named(&self, names: &[&str]) -> Set {
+        let rules = self.names.iter().enumerate();
+        let rules = rules.filter(|(_, name)| names.contains(&name.as_ref()));
+        rules.fold(Set::NONE, |all, (at, _)| all | Set::of(at))
     }
 
     /// One bit for each rule of a country that is not one of accounts.
@@ -426,6 +437,45 @@ fn country_before(text: &[u8], span: &Range<usize>) -> Option<[u8; 2]> {
         // Greece, where taxes are meant.
         b"EL" => *b"gr",
         letters => letters.map(|letter| letter.to_ascii_lowercase()),
+    })
+}
+
+/// Numbers of persons under which they pay taxes on what they sell, with the letters of the country before them.
+pub(super) const TAXPAYERS: [&str; 5] = [
+    "cz_birth_number",
+    "gr_afm",
+    "hr_oib",
+    "pt_nif",
+    "si_tax_number",
+];
+/// What such taxes and numbers are called.
+const TAXES: [&[u8]; 7] = [
+    b"vat",
+    b"iva",
+    b"pdv",
+    b"ddv",
+    b"dic",
+    "di\u{10d}".as_bytes(),
+    "DI\u{10c}".as_bytes(),
+];
+/// How far before a number that may stand, in bytes.
+const TAXED: usize = 40;
+
+/// Whether a number that begins at `start` with the letters of a country is called one of a tax on what is sold.
+pub(super) fn is_taxed(text: &[u8], start: usize) -> bool {
+    let before = &text[start.saturating_sub(TAXED)..start];
+    looked(before.len());
+    let is_inside = |at: Option<usize>| {
+        let byte = at.and_then(|at| before.get(at));
+        byte.is_some_and(|byte| is_letter(*byte))
+    };
+    TAXES.iter().any(|tax| {
+        let mut places = before.windows(tax.len()).enumerate();
+        places.any(|(at, here)| {
+            here.eq_ignore_ascii_case(tax)
+                && !is_inside(at.checked_sub(1))
+                && !is_inside(Some(at + tax.len()))
+        })
     })
 }
 

@@ -9,7 +9,7 @@ use super::{
     checks::same,
     lettered::Lettered,
     named::LETTERED,
-    national::Near,
+    national::{Near, TAXPAYERS, is_taxed},
     number::{Row, ends_alone, stands_alone},
     table,
 };
@@ -104,6 +104,7 @@ fn plain(text: &[u8], start: usize) -> (Told, usize) {
         let letters = letters.filter(|letters| letters.iter().all(u8::is_ascii_uppercase));
         let country = letters.map(|letters| String::from_utf8_lossy(letters).to_lowercase());
         let country = country.filter(|_| stands_alone(text, &(span.start - 2..span.end)));
+        let country = country.map(|country| country.replace("el", "gr"));
         let before = &text[..span.start.saturating_sub(1)];
         let part = before.iter().rev().position(|byte| *byte == b'/');
         let part = part.filter(|length| (1..48).contains(length));
@@ -119,7 +120,8 @@ fn plain(text: &[u8], start: usize) -> (Told, usize) {
             .filter(fits)
             .find(|rule| match (&country, part) {
                 (Some(country), _) => {
-                    rule.name.starts_with(country) && announced(text, &span, rule.words)
+                    let taxed = TAXPAYERS.contains(&rule.name) && is_taxed(text, span.start);
+                    rule.name.starts_with(country) && (taxed || announced(text, &span, rule.words))
                 }
                 (None, Some(length)) => said(text, before.len() - length..before.len(), rule.words),
                 (None, None) => false,
@@ -156,7 +158,7 @@ fn piece() -> impl Strategy<Value = String> {
         1 => "(IMSI|imei|Iccid)[ :]{1,3}",
         2 => "[a-z ,;:_]{0,60}",
         1 => "/(nip|pesel|inn|oib|users|the nip| nip |no\\. nip)/[0-9]{9,11}/?",
-        1 => "(OIB|NIPs|VAT)[: ]{1,2}(HR|PL|DE)[0-9]{9,11}",
+        1 => "(OIB|NIPs|VAT|dic|vats)[: ]{1,2}(HR|PL|DE|EL|CZ)[0-9]{9,11}",
         4 => "[0-9]{7,19}",
         2 => "[A-Zx-z_./]?([0-9]{6}|[0-9]{7}|[0-9]{8}|[0-9]{9}|[0-9]{17})[- ]?[A-Zak0-9]{0,2}",
         2 => "taiwan [A-Z][1289][0-9]{8}",

@@ -467,7 +467,7 @@ fn what_a_sentence_calls_something_else_is_no_card() {
 fn a_card_or_an_account_goes_on_in_the_next_line_where_text_is_wrapped() {
     for (text, number, name) in [
         (
-            "charge 4803 2026\n2702 7397, please",
+            "card 4803 2026\n2702 7397, please",
             "4803 2026\n2702 7397",
             "payment_card",
         ),
@@ -491,16 +491,21 @@ fn a_card_or_an_account_goes_on_in_the_next_line_where_text_is_wrapped() {
     }
     for text in [
         "4803 2026\n2702 7397\n",
-        "a\n4803 2026\n2702 7397\n",
-        "charge 4803 2026\n2702 7398, please",
-        "charge 4803 2026\n2702 7397 1234",
-        "charge 4803 2026\n\n2702 7397, please",
-        "charge 4803 2026\n27027397, please",
+        "card\n4803 2026\n2702 7397\n",
+        "call 4803 2026\n2702 7397, please",
+        "Phones: 5123 4567\n9876 5439",
+        "card 4803 2026\n2702 7398, please",
+        "card 4803 2026\n2702 7397 1234",
+        "card 4803 2026\n\n2702 7397, please",
+        "card 4803 2026\n27027397, please",
         "pay to DE37 3704 0044\n2942 3921 57, now",
         "pay to DE37 3704\n0044 2942\n3921 56, now",
     ] {
         assert_eq!(names(text), [""; 0], "{text}");
     }
+    let found = told("card 4803 2026 2702 7397\n107 Main St");
+    let whole = ("payment_card".to_owned(), "4803 2026 2702 7397".to_owned());
+    assert_eq!(found, [whole]);
 }
 
 #[test]
@@ -529,6 +534,7 @@ fn numbers_are_told_as_others_write_them() {
             "gb_nino",
         ),
         ("KVNR: E469 955 747", "E469 955 747", "de_health_insurance"),
+        ("RUC: 10 47123707 3", "10 47123707 3", "pe_ruc"),
         ("C.U.I.T. 24.28776501.7", "24.28776501.7", "ar_cuit"),
         ("Steuer-IdNr. 30-692-048-152", "30-692-048-152", "de_tax_id"),
         ("ahvnr='7567526566708'", "7567526566708", "ch_ahv"),
@@ -540,11 +546,18 @@ fn numbers_are_told_as_others_write_them() {
             "in_pan",
         ),
         ("civil_number: 272042967286", "272042967286", "kw_civil_id"),
-        ("ui_no: \"G953311991\"", "G953311991", "tw_id"),
+        ("UI number: \"G953311991\"", "G953311991", "tw_id"),
     ] {
         assert_eq!(told(text), [(name.to_owned(), number.to_owned())], "{text}");
     }
     for text in [
+        "dic[\"a\"] = 120315482",
+        "dic = {1712150011: 1}",
+        "dic CZ5710261745",
+        "indices CZ5710261744",
+        "N Ivanov 204031010",
+        "UI notification A123456789",
+        "frying pan, SKU TEFPA2801C",
         "nif_iva=ES30314517X",
         "nif_iva=FR30314516X",
         "nif_titular: L1025147J",

@@ -301,7 +301,7 @@ pub(super) const WORLD: &[Rule] = &[
     ),
     rule(
         "pe_ruc",
-        &["11"],
+        &["11", "2 8 1"],
         &[],
         &["ruc", "sunat", "registro \u{fa}nico", "contribuyente"],
         |d| {
@@ -573,7 +573,6 @@ pub(super) const WORLD: &[Rule] = &[
         &[
             "civil id",
             "civil number",
-            "civil no",
             "kuwait",
             "\u{627}\u{644}\u{628}\u{637}\u{627}\u{642}\u{629} \u{627}\u{644}\u{645}\u{62f}\u{646}\u{64a}\u{629}",
             "\u{627}\u{644}\u{631}\u{642}\u{645} \u{627}\u{644}\u{645}\u{62f}\u{646}\u{64a}",

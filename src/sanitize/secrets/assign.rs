@@ -10,14 +10,13 @@ use super::{
     plausible::{holds, placeholder, plausible, random},
     public::name_at_end,
     scan::{Scan, is_token},
+    settings::{AROUND, is_argument, is_in_file, is_variable},
     urls::strong,
 };
 use crate::sanitize::{Class, survey::is_telling, work::looked};
 
 /// The longest password that is looked for, in bytes.
 pub(super) const PASSWORD: usize = 128;
-/// How far around a password what else belongs to a connection string may stand, in bytes.
-const AROUND: usize = 240;
 
 /// Schemes that authenticate whoever has the token.
 const BEARERS: [&[u8]; 9] = [
@@ -55,22 +54,6 @@ const CONNECTION: [&[u8]; 16] = [
     b":6380",
     b":6379,",
     b":8123/?",
-];
-
-/// Variables from which programs take the password of a connection.
-const VARIABLES: [&[u8]; 12] = [
-    b"PGPASSWORD",
-    b"MYSQL_PWD",
-    b"SSHPASS",
-    b"POSTGRES_PASSWORD",
-    b"MYSQL_PASSWORD",
-    b"MYSQL_ROOT_PASSWORD",
-    b"MARIADB_ROOT_PASSWORD",
-    b"MONGO_INITDB_ROOT_PASSWORD",
-    b"RABBITMQ_DEFAULT_PASS",
-    b"MINIO_ROOT_PASSWORD",
-    b"MSSQL_SA_PASSWORD",
-    b"CLICKHOUSE_PASSWORD",
 ];
 
 impl Scan<'_> {
@@ -179,9 +162,10 @@ impl Scan<'_> {
             || name.checked_sub(1).is_some_and(|at| self.text[at] == b' ');
         let around = &self.text[line];
         looked(around.len());
-        let argument =
-            joined && self.text[at] == b'=' && CONNECTION.iter().any(|part| holds(around, part));
-        let connects = argument && !quoted;
+        let connects = joined
+            && !quoted
+            && self.text[at] == b'='
+            && CONNECTION.iter().any(|part| holds(around, part));
         // A whole secret as a string, the settings of a registry, what Java logs in with, and a statement about a user: there
         // nothing else is called so.
         let said = |parts: &[&[u8]]| parts.iter().any(|part| holds(around, part));
@@ -189,18 +173,17 @@ impl Scan<'_> {
             ends_with(&self.text[..name], b"/:_")
                 || ends_with(&self.text[..name], b"datasource.")
                 || self.is_told_a_program(name)
-                || argument
+                || quoted && self.text[at] == b'=' && is_argument(self.text, name, value.end)
                 || is_variable(&self.text[..at])
+                || is_in_file(self.text, name)
                 || said(&[
-                    b"[client",
-                    b"[mysql",
-                    b"servername",
                     b"\"secretstring\"",
                     b"\"auths\"",
                     b"loginmodule required",
                     b"publishmethod=",
                 ])
-                || is_of_mail(bytes) && said(&[b"email-smtp", b"amazonses"])
+                || is_of_mail(bytes)
+                    && said(&[b"email-smtp", b"amazonses", b"ses_smtp", b"sessmtp"])
                 || self.text[value.start - 1] == b'\''
                     && said(&[b"create login ", b"alter login ", b"create user "])
         };
@@ -422,16 +405,6 @@ fn is_code(value: &[u8], quoted: bool) -> bool {
 fn is_of_mail(value: &[u8]) -> bool {
     let part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     value.len() == 44 && value[0] == b'B' && value.iter().all(part)
-}
-
-/// Whether a program takes its password from the variable whose name ends `text`, perhaps in quotes.
-fn is_variable(text: &[u8]) -> bool {
-    let name = text.trim_ascii_end();
-    let name = name.strip_suffix(b"\"").unwrap_or(name);
-    VARIABLES.iter().any(|known| {
-        let before = name.strip_suffix(*known).map(|before| before.last());
-        before.is_some_and(|last| last.is_none_or(|last| !is_token(*last)))
-    })
 }
 
 /// Whether it is more than one byte again and again.

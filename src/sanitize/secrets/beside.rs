@@ -23,6 +23,8 @@ const SIGNATURE_OF_RSA: std::ops::RangeInclusive<usize> = 100..=900;
 const PAIR: usize = 12;
 /// How far before who logs in the program may stand, in bytes.
 const SCHEME: usize = 64;
+/// The most blanks between the number of an account and its token.
+const BLANKS: usize = 8;
 /// The longest of a user and a password before a host, and the longest host, in bytes.
 const LOGIN: usize = 160;
 const HOST: usize = 96;
@@ -168,14 +170,17 @@ impl Scan<'_> {
         let text = self.text;
         let hex = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_hexdigit);
         let quote = text[start - 1];
-        let before = text[..start - 1].trim_ascii_end();
-        let before = before
+        let blanks = text[..start - 1].iter().rev().take(BLANKS);
+        let blanks = blanks.take_while(|byte| **byte == b' ').count();
+        let before = text[..start - 1 - blanks]
             .strip_suffix(b",")
             .and_then(|it| it.strip_suffix(&[quote]));
         let Some((_, number)) = before.and_then(<[u8]>::split_last_chunk::<34>) else {
             return false;
         };
-        if !number.starts_with(b"AC") || !hex(&number[2..]) || !hex(&text[start..end]) {
+        let token = &text[start..end];
+        let whole = hex(token) && text.get(end) == Some(&quote);
+        if !number.starts_with(b"AC") || !hex(&number[2..]) || !whole || !plausible(token) {
             return false;
         }
         let rule = &self.names.account;
@@ -263,6 +268,8 @@ mod tests {
             format!("f('AB{hex}', '{token}')"),
             format!("f('AC{hex}' or '{token}')"),
             format!("f('AC{}', '{token}')", &hex[1..]),
+            format!("f('AC{hex}', '{token}-1')"),
+            format!("f('AC{hex}', '{}')", "0123456789abcdef".repeat(2)),
         ] {
             assert_eq!(strong(&text), [""; 0], "{text}");
         }

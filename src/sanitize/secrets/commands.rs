@@ -18,7 +18,7 @@ use super::{
 use crate::sanitize::{Class, work::looked};
 
 /// Programs, and the flag behind which they take a password; joined to it where the last says so.
-const PROGRAMS: [(&[u8], &[u8], bool); 8] = [
+const PROGRAMS: [(&[u8], &[u8], bool); 10] = [
     (b"sshpass", b"-p", false),
     (b"redis-cli", b"-a", false),
     (b"sqlcmd", b"-P", false),
@@ -27,6 +27,8 @@ const PROGRAMS: [(&[u8], &[u8], bool); 8] = [
     (b"mysql", b"-p", true),
     (b"mariadb", b"-p", true),
     (b"7z", b"-p", true),
+    (b"docker login", b"-p", false),
+    (b"podman login", b"-p", false),
 ];
 
 /// Programs that a password is given to by its name.

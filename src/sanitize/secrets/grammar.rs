@@ -54,9 +54,7 @@ pub(super) fn earnest(value: &[u8]) -> Option<Class> {
     }
     let shape = Shape::of(value);
     let mixed = shape.digits > 0 && (kinds(value) >= 3 || shape.turns >= 4);
-    // Some put words together, with a number and signs between.
-    let made =
-        || kinds(value) == 4 && value.iter().filter(|byte| byte.is_ascii_digit()).count() > 2;
+    let made = || kinds(value) == 4 && is_put_together(value);
     Some(
         if mixed && (!is_wordy(value) || made()) && plausible(value) {
             Class::Secret
@@ -64,6 +62,16 @@ pub(super) fn earnest(value: &[u8]) -> Option<Class> {
             Class::WeakSecret
         },
     )
+}
+
+/// Whether it is words with a number and signs between, as some choose a password, and not those of an example.
+fn is_put_together(value: &[u8]) -> bool {
+    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let parts = value.split(|byte| !byte.is_ascii_alphanumeric());
+    let usual = [&b"pass"[..], b"secret", b"admin", b"test", b"login"];
+    digits > 3
+        && parts.filter(|part| !part.is_empty()).count() > 2
+        && !usual.iter().any(|word| holds(value, word))
 }
 
 impl Scan<'_> {
@@ -248,9 +256,13 @@ impl Scan<'_> {
     /// `requirepass ...` of Redis, also as a flag.
     fn set_for_server(&mut self, value: &Range<usize>) -> bool {
         let before = &self.text[..value.start - 1];
-        let set = [&b"requirepass"[..], b"masterauth"]
-            .iter()
-            .any(|name| before.ends_with(name));
+        let names = [&b"requirepass"[..], b"masterauth"];
+        let before = names.iter().find_map(|name| before.strip_suffix(*name));
+        let set = before.is_some_and(|before| {
+            before
+                .last()
+                .is_none_or(|last| !last.is_ascii_alphanumeric())
+        });
         set && self.word(value.start)
     }
 
@@ -416,16 +428,11 @@ mod tests {
             format!("mongodump --password={password} -d shop"),
             format!("mysql -uapp -p'{password}' shop"),
             format!("wget --user=app --password={password} https://a.example/dump"),
+            format!("docker login -u bot -p {password} registry.example"),
             format!("requirepass {password}\nmaxmemory 2gb"),
             format!("redis-server --requirepass {password}"),
             format!("masterauth {password}"),
-            format!("export PGPASSWORD='{password}'"),
-            format!("PGPASSWORD={password} pg_dump -h db"),
-            format!("env:\n  MYSQL_PWD: \"{password}\"\n"),
-            format!("[client]\nuser=app\npassword={password}\n"),
-            format!("[crm]\nDriver = PostgreSQL\nServername = db\nPassword = {password}\n"),
             format!("\"node3.example:6379,password={password},allowAdmin=true\""),
-            format!("get_client(host='db.example', username='app', password='{password}')"),
             format!("http://db.example:8123/?user=app&password={password}&query=SELECT"),
             format!("echo 'db.corp.example:5432:shop:app:{password}' >> ~/.pgpass"),
             format!("redis-cli -h db -a {password} INFO"),
@@ -462,6 +469,13 @@ mod tests {
         ] {
             assert_eq!(strong(&text), [""; 0], "{text}");
         }
+        let mail = "BUHCgIeUe+iIY9a9/uLmWY3M7ojsN/6qAHWk0wzuDQE7";
+        for text in [
+            format!("SES_SMTP_PASSWORD={mail}"),
+            format!("sesSmtpPassword: '{mail}'"),
+        ] {
+            assert_eq!(strong(&text), [mail], "{text}");
+        }
         for made in ["Saffron-Pepper1882-QbbL", "Walrus.Quartz4376-k8lQ"] {
             let text = format!("sshpass -p {made} ssh a@b");
             assert_eq!(strong(&text), [made], "{text}");
@@ -486,8 +500,10 @@ mod tests {
             format!("cp -a {password} /srv"),
             format!("unmysql -p{password}"),
             format!("unmysql -p'{password}'"),
-            format!("norequirepasses {password}"),
-            format!("MY_PGPASSWORD_HINT={password}"),
+            format!("docker run -p {password} image"),
+            format!("xrequirepass {password}"),
+            "sshpass -p Welcome-Secret1234-Home ssh a@b".to_owned(),
+            "sshpass -p Welcome_Home1234 ssh a@b".to_owned(),
             format!("echo 'db.corp.example:5432:shop:{password}' >> ~/.pgpass"),
             format!("some tool --password={password}"),
             format!("mysql -h db\ntool --password={password}"),

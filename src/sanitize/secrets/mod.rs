@@ -31,6 +31,7 @@ mod run;
 mod scan;
 mod section;
 mod service;
+mod settings;
 mod urls;
 mod value;
 

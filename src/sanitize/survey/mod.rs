@@ -103,7 +103,7 @@ pub(super) struct Numbers {
     pub(super) digits: u64,
     /// Where a run of letters and digits has come to its fifteenth.
     pub(super) letters: u64,
-    /// The second digit of two letters to four and two digits at the start of a word, as numbers of bank accounts begin.
+    /// The second digit of two letters to five and two digits at the start of a word, as numbers of bank accounts begin.
     pub(super) heads: u64,
     /// The last of six digits before a bracket that opens, or behind a word of three letters or four and one byte of another kind.
     pub(super) sixes: u64,

@@ -12,7 +12,7 @@ use super::*;
 const SHORTER: usize = 48 << 10;
 
 /// What is made to be looked at again and again, by what it begins with, what is repeated, and what it ends with.
-const MADE: [(&str, &str, &str); 94] = [
+const MADE: [(&str, &str, &str); 98] = [
     ("", "7", ""),
     ("", "4111 1111 ", ""),
     ("", "4929-1234-5678-9012-", ""),
@@ -31,6 +31,14 @@ const MADE: [(&str, &str, &str); 94] = [
     ("", "[[1234563218", ""),
     ("", "de89", ""),
     ("", "DE89-", ""),
+    ("", "charge 4803 2026\n2702 ", ""),
+    ("a  b\n", "1  1234563218\n", ""),
+    ("", "a: b\na  1234563218\n\n", ""),
+    (
+        "",
+        "'AC9f86d081884c7d659a1fb2e93c07d4a6',   '9f86d081884c7d659a1fb2e93c07d4a6'",
+        "",
+    ),
     ("", "a=", ""),
     ("", "a=a:", ""),
     ("", "password=", ""),

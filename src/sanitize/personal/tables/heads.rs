@@ -8,6 +8,7 @@ use std::ops::Range;
 use super::{
     Kind, ROW,
     cells::{cells, cells_of_html, is_heading, is_ruler, line_end, line_start, top},
+    label,
 };
 use crate::sanitize::work::looked;
 
@@ -91,23 +92,17 @@ pub(super) fn fixed(text: &[u8], start: usize, from: usize, kind: &mut Kind) -> 
     Some((names(text, &first), first.end..own.end))
 }
 
-/// The line with the names of columns that stand one below the other: the first that has several of them, since others may go
-/// before it, or else the first.
+/// The line with the names of columns that stand one below the other: the first, behind members of an object that have a line each.
 fn heading(text: &[u8], top: usize, own: usize) -> Option<Range<usize>> {
-    let named = |line: &Range<usize>| line.start < own && is_heading(&text[line.clone()]);
-    let first = Some(top..line_end(text, top)).filter(named);
     let mut line = top..line_end(text, top);
     for _ in 0..BEFORE {
-        if line.start >= own {
+        if line.start >= own || label(&text[line.clone()]) == 0 || names(text, &line).len() > 1 {
             break;
-        }
-        if named(&line) && names(text, &line).len() > 1 {
-            return Some(line);
         }
         let next = line.end + 1;
         line = next..line_end(text, next);
     }
-    first
+    (line.start < own && is_heading(&text[line.clone()])).then_some(line)
 }
 
 /// What stands in a line with two blanks or more between.
