@@ -193,11 +193,14 @@ toolsets:
 
     /// Exit code, stdout and stderr of a policy command with `--connect`.
     fn run(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        self.usher(&[&["policy"], arguments, &["--connect"]].concat())
+    }
+
+    /// Exit code, stdout and stderr of a command.
+    fn usher(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
         let out = Command::new(env!("CARGO_BIN_EXE_usher"))
             .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
-            .arg("policy")
             .args(arguments)
-            .arg("--connect")
             .current_dir(self.0.path())
             .output()
             .expect("usher runs");
@@ -285,5 +288,90 @@ fn policies_that_no_configuration_asks_are_told_to_be_so() {
         (code, errors.contains("cannot be read")),
         (Some(2), true),
         "{errors}"
+    );
+}
+
+const RULES: &str = "policy: { dir: rules }\n";
+
+#[test]
+fn a_configuration_is_not_fine_while_its_policies_are_not() {
+    let spoilt = |spoil: &dyn Fn(&Path)| {
+        let travelling = Travelling::under(RULES, "permit(principal, action, resource);");
+        spoil(&travelling.0.path().join("rules"));
+        travelling
+    };
+    let broken = |rules: &Path| {
+        std::fs::write(rules.join("main.cedar"), "permit(principal,\n  action").expect("a file");
+    };
+    for (travelling, told) in [
+        (
+            spoilt(&|rules| std::fs::remove_dir_all(rules).expect("removed")),
+            "rules: error: cannot be read",
+        ),
+        (
+            spoilt(&|rules| std::fs::remove_file(rules.join("main.cedar")).expect("removed")),
+            "rules: error: no policy is in here",
+        ),
+        (spoilt(&broken), "rules/main.cedar:2:9: error: "),
+    ] {
+        for connect in [&["check"][..], &["check", "--connect"]] {
+            let (code, text, errors) = travelling.usher(connect);
+            assert_eq!((code, text.as_str()), (Some(2), ""), "{errors}");
+            assert!(errors.contains(told), "{errors}");
+            assert!(errors.ends_with("\n1 problem\n"), "{errors}");
+        }
+        let (code, text, _) = travelling.usher(&["check", "--json"]);
+        assert_eq!(code, Some(2));
+        let file = told.split(':').next().expect("a file");
+        assert!(
+            text.starts_with(&format!(r#"{{"ok":false,"problems":[{{"file":"{file}","#)),
+            "{text}"
+        );
+    }
+    // What is wrong with the configuration itself is told beside it, each once.
+    let travelling = spoilt(&broken);
+    let config = travelling.0.path().join("usher.yaml");
+    let text = std::fs::read_to_string(&config).expect("a file");
+    std::fs::write(&config, format!("{text}zebra: 1\n")).expect("a file");
+    let (code, _, errors) = travelling.usher(&["check"]);
+    assert_eq!(code, Some(2));
+    for words in ["zebra", "rules/main.cedar:2:9", "\n2 problems\n"] {
+        assert!(errors.contains(words), "{errors}");
+    }
+    let travelling = Travelling::under("policy: { dir: \"\" }\n", "");
+    let (_, _, errors) = travelling.usher(&["check"]);
+    assert!(errors.ends_with("\n1 problem\n"), "{errors}");
+}
+
+#[test]
+fn policies_that_do_not_fit_what_is_offered_are_told_by_either_check() {
+    let travelling = Travelling::under(
+        RULES,
+        r#"permit(principal, action == Action::"call", resource == Tool::"travel_search_flights") when { context.args.origin > 5 };"#,
+    );
+    let (code, text, _) = travelling.usher(&["check"]);
+    assert_eq!(code, Some(0));
+    assert!(
+        text.contains("fine") && text.contains(", 1 policy\n"),
+        "{text}"
+    );
+    for (code, text, errors) in [
+        travelling.run(&["check"]),
+        travelling.usher(&["check", "--connect"]),
+    ] {
+        assert_eq!(code, Some(2), "{text}");
+        assert!(
+            errors.contains("rules/main.cedar:1:")
+                && errors.contains("does not fit `travel_search_flights`"),
+            "{errors}"
+        );
+        assert_eq!(errors.matches("does not fit").count(), 1, "{errors}");
+        assert!(!text.contains("fine"), "{text}");
+    }
+    let (code, text, _) = travelling.usher(&["check", "--connect", "--json"]);
+    assert_eq!(code, Some(2));
+    assert!(
+        text.starts_with(r#"{"ok":false,"problems":[{"file":"rules/main.cedar","line":1"#),
+        "{text}"
     );
 }

@@ -19,8 +19,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::{
     audit::journal::{Journal, Kind},
     config::{Plan, PolicyPlan},
-    policy::{Policy, Problem},
-    snapshot::{Snapshot, World},
+    policy::{Item, Policy, Problem},
+    snapshot::World,
     tasks::Tasks,
 };
 
@@ -69,6 +69,33 @@ fn loaded(plan: &PolicyPlan) -> (Policy, Vec<Problem>) {
             (Policy::deny_everything(), problems)
         }
     }
+}
+
+/// What would have a set refused while this is offered: cases that come out wrong, where that is enforced, and what does not fit.
+pub fn unfit_policies(plan: &PolicyPlan, policy: &Policy, items: Vec<Item>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if plan.enforce_cases {
+        problems = broken_cases(plan, policy, &items);
+    }
+    problems.extend_from_slice(policy.prepare(items, None).problems());
+    problems
+}
+
+/// The cases of a set that do not come out as they say, over what is offered and what they tell of.
+fn broken_cases(plan: &PolicyPlan, policy: &Policy, items: &[Item]) -> Vec<Problem> {
+    let file = plan.dir.join("cases.yaml").display().to_string();
+    let outcomes = policy.run_cases(items, SystemTime::now());
+    let broken = outcomes.into_iter().filter_map(|outcome| {
+        let failure = outcome.failure?;
+        Some(Problem {
+            file: file.clone(),
+            line: outcome.line,
+            column: 1,
+            message: format!("case `{}`: {failure}", outcome.name),
+            hint: Some("mend the policies or the case; `policy.enforce_cases` is on".into()),
+        })
+    });
+    broken.collect()
 }
 
 /// What is wrong where callers are asked who they are and no policy says what they may do.
@@ -123,9 +150,11 @@ impl Governor {
                 return Ok(());
             }
             if self.plan.enforce_cases {
-                self.cases(&policy, &before).inspect_err(|_| {
+                let broken = broken_cases(&self.plan, &policy, &before.items());
+                if !broken.is_empty() {
                     standing.unfit = Some(before.revision);
-                })?;
+                    return Err(broken);
+                }
             }
             self.world.govern(&policy).inspect_err(|_| {
                 standing.unfit = Some(before.revision);
@@ -173,28 +202,6 @@ impl Governor {
             .unwrap_or_else(PoisonError::into_inner)
             .problems
             .clone()
-    }
-
-    /// Whether the cases of a set come out as they say, over what is offered now and what they tell of.
-    fn cases(&self, policy: &Policy, snapshot: &Snapshot) -> Result<(), Vec<Problem>> {
-        let file = self.plan.dir.join("cases.yaml").display().to_string();
-        let outcomes = policy.run_cases(&snapshot.items(), SystemTime::now());
-        let broken = outcomes.into_iter().filter_map(|outcome| {
-            let failure = outcome.failure?;
-            Some(Problem {
-                file: file.clone(),
-                line: outcome.line,
-                column: 1,
-                message: format!("case `{}`: {failure}", outcome.name),
-                hint: Some("mend the policies or the case; `policy.enforce_cases` is on".into()),
-            })
-        });
-        let broken: Vec<_> = broken.collect();
-        if broken.is_empty() {
-            Ok(())
-        } else {
-            Err(broken)
-        }
     }
 
     async fn look_out(self: Arc<Self>) {

@@ -1,23 +1,23 @@
-//! `usher check`: whether a configuration is right, and with `--connect` whether its upstreams are there.
+//! `usher check`: whether a configuration and its policies are right, and with `--connect` whether its upstreams are there.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, path::PathBuf};
 
 use clap::Args as ClapArgs;
 use http::Uri;
 
 use super::{
     Ended,
-    gateway::settled,
-    out, shown,
-    source::{Source, tell},
+    gateway::{looking, settled},
+    out, policy, shown,
+    source::{Source, counted, draw},
 };
 use crate::{
-    app::{App, UpstreamStatus},
+    app::{App, UpstreamStatus, unfit_policies},
     catalog::rules::ToolsetRules,
-    config::Plan,
+    config::{Plan, PolicyPlan, Rejected},
     glob,
     json::Json,
-    policy::{Item, ItemKind},
+    policy::{Item, ItemKind, Policy, Problem},
     protocol::{UpstreamId, meta},
     tasks::Tasks,
     upstream::spec::{Endpoint, UpstreamSpec},
@@ -27,11 +27,11 @@ use crate::{
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
-  usher check                           usher.yaml: keys, values, secrets, certificates
+  usher check                           usher.yaml: keys, values, secrets, certificates; and its policies
   usher check -c prod.yaml --connect    and reach every upstream
   usher check --json | jq '.problems'
 
-Exit codes: 0 fine, 1 an upstream is away (--connect), 2 the configuration is wrong")]
+Exit codes: 0 fine, 1 an upstream is away (--connect), 2 the configuration is wrong, or its policies are or do not fit")]
 pub(super) struct Args {
     #[command(flatten)]
     source: Source,
@@ -45,19 +45,73 @@ pub(super) struct Args {
 
 /// Runs it.
 pub(super) async fn run(args: Args) -> Ended {
-    let (plan, mut notes) = match args.source.load() {
-        Ok(loaded) => loaded,
-        Err(rejected) => {
-            if args.json {
-                let members = [("ok", Json::of(&false)), ("problems", rejected.json())];
-                out::line(meta::object_of(&members).as_str());
-            } else {
-                tell(&rejected);
-            }
-            return Ended::Misused;
+    let loaded = args.source.load();
+    let policies = policy_dir(&args, loaded.as_ref()).map(|dir| Policy::load(&dir));
+    let ((plan, mut notes), policy) = match (loaded, policies.transpose()) {
+        (Ok(loaded), Ok(policy)) => (loaded, policy),
+        (loaded, policies) => {
+            let wrong = policies.err().unwrap_or_default();
+            return refused(&args, loaded.err().as_ref(), &wrong);
         }
     };
-    let summary = summary(&args, &plan);
+    let governed = plan.policy.clone().zip(policy);
+    let summary = summary(&args, &plan, governed.as_ref().map(|(_, policy)| policy));
+    notes.extend(noted(&plan));
+    if args.connect {
+        return Box::pin(reached(&args, plan, governed, notes, &summary)).await;
+    }
+    if let Some((_, policy)) = governed {
+        let prepared = policy.prepare(policy.case_items().to_vec(), None);
+        if !prepared.problems().is_empty() {
+            return refused(&args, None, prepared.problems());
+        }
+    }
+    if args.json {
+        let members = [("ok", Json::of(&true)), ("notes", Json::of(&notes))];
+        out::line(meta::object_of(&members).as_str());
+    } else {
+        notes.iter().for_each(|note| out::line(note));
+        out::line(&summary);
+    }
+    Ended::Well
+}
+
+/// The directory of the policies, whatever is wrong with the rest; `None` where there are none, or where that is told already.
+fn policy_dir(args: &Args, loaded: Result<&(Plan, Vec<String>), &Rejected>) -> Option<PathBuf> {
+    match loaded {
+        Ok((plan, _)) => Some(plan.policy.as_ref()?.dir.clone()),
+        Err(rejected) => {
+            let mut problems = rejected.problems.iter();
+            let told = problems.any(|problem| problem.path == "policy.dir");
+            (!told).then(|| args.source.policy_dir())?
+        }
+    }
+}
+
+/// Tells everything that is wrong with the configuration and with its policies.
+fn refused(args: &Args, rejected: Option<&Rejected>, policies: &[Problem]) -> Ended {
+    let of_file = rejected.map_or(&[][..], |rejected| &rejected.problems);
+    if args.json {
+        let problems = of_file.iter().map(Json::of);
+        let problems: Vec<Json> = problems.chain(policies.iter().map(Json::of)).collect();
+        let members = [
+            ("ok", Json::of(&false)),
+            ("problems", Json::array(&problems)),
+        ];
+        out::line(meta::object_of(&members).as_str());
+    } else {
+        if let Some(rejected) = rejected {
+            draw(rejected);
+        }
+        policy::wrong(policies);
+        counted(of_file.len() + policies.len());
+    }
+    Ended::Misused
+}
+
+/// What a configuration that is right may not be meant to say.
+fn noted(plan: &Plan) -> Vec<String> {
+    let mut notes = Vec::new();
     if plan.upstreams.is_empty() {
         notes.push(
             "nothing is configured: without `upstreams` the endpoint is empty; `usher import` takes over what other programs have"
@@ -76,16 +130,17 @@ pub(super) async fn run(args: Args) -> Ended {
             "{path} may be a secret that stands in the file: `${{env:NAME}}` keeps it out of it"
         )
     }));
-    if !args.connect {
-        if args.json {
-            let members = [("ok", Json::of(&true)), ("notes", Json::of(&notes))];
-            out::line(meta::object_of(&members).as_str());
-        } else {
-            notes.iter().for_each(|note| out::line(note));
-            out::line(&summary);
-        }
-        return Ended::Well;
-    }
+    notes
+}
+
+/// Reaches the upstreams, and tells how they are and whether the policies fit what they offer.
+async fn reached(
+    args: &Args,
+    plan: Plan,
+    governed: Option<(PolicyPlan, Policy)>,
+    mut notes: Vec<String>,
+    summary: &str,
+) -> Ended {
     let addresses = addresses(&plan);
     let sets = plan.catalog.toolsets.clone();
     let (statuses, items) = match connect(plan).await {
@@ -100,17 +155,23 @@ pub(super) async fn run(args: Args) -> Ended {
         // Of what is away nobody knows what it would offer.
         notes.extend(idle(&sets, &items));
     }
+    let unfit = governed.map_or_else(Vec::new, |(plan, policy)| {
+        unfit_policies(&plan, &policy, items)
+    });
     if args.json {
         let list: Vec<Status<'_>> = statuses.iter().map(Status::of).collect();
         let members = [
-            ("ok", Json::of(&well)),
+            ("ok", Json::of(&(well && unfit.is_empty()))),
+            ("problems", Json::of(&unfit)),
             ("notes", Json::of(&notes)),
             ("upstreams", Json::of(&list)),
         ];
         out::line(meta::object_of(&members).as_str());
     } else {
         notes.iter().for_each(|note| out::line(note));
-        out::line(&summary);
+        if unfit.is_empty() {
+            out::line(summary);
+        }
         if !statuses.is_empty() {
             out::line(&format!("\n{}", shown::statuses(&statuses)));
         }
@@ -125,15 +186,21 @@ pub(super) async fn run(args: Args) -> Ended {
                 out::line(&format!("{}: {}", status.id, out::tame(report)));
             }
         }
+        if !unfit.is_empty() {
+            policy::wrong(&unfit);
+            counted(unfit.len());
+        }
     }
-    if well { Ended::Well } else { Ended::Failed }
+    match (unfit.is_empty(), well) {
+        (false, _) => Ended::Misused,
+        (true, false) => Ended::Failed,
+        (true, true) => Ended::Well,
+    }
 }
 
-async fn connect(mut plan: Plan) -> Result<(Vec<UpstreamStatus>, Vec<Item>), String> {
-    // Nothing is called, so there is nothing to record.
-    plan.audit = None;
+async fn connect(plan: Plan) -> Result<(Vec<UpstreamStatus>, Vec<Item>), String> {
     let tasks = Tasks::new();
-    let app = App::build(plan, tasks.child())
+    let app = App::build(looking(plan), tasks.child())
         .await
         .map_err(|error| error.to_string())?;
     let statuses = settled(&app).await;
@@ -173,10 +240,15 @@ fn idle(sets: &[ToolsetRules], items: &[Item]) -> Vec<String> {
     notes
 }
 
-fn summary(args: &Args, plan: &Plan) -> String {
+fn summary(args: &Args, plan: &Plan, policy: Option<&Policy>) -> String {
     let count = |number: usize, word| out::count(number as u64, word);
+    let policies = match policy.map(Policy::count) {
+        None => String::new(),
+        Some(1) => ", 1 policy".to_owned(),
+        Some(count) => format!(", {count} policies"),
+    };
     format!(
-        "{}: {}, {}, {}",
+        "{}: {}, {}, {}{policies}",
         args.source.path().display(),
         out::paint(out::GREEN, "fine"),
         count(plan.upstreams.len(), "upstream"),

@@ -89,9 +89,20 @@ impl Where {
 pub(super) async fn build(source: &Source, calls: bool) -> Result<(App, Tasks), super::Ended> {
     let mut plan = source.plan().ok_or(super::Ended::Misused)?;
     if !calls {
-        plan.audit = None;
+        plan = looking(plan);
     }
     built(plan, None).await
+}
+
+/// The same plan for a look at what is offered: nothing is called, so nothing is recorded, and nobody is asked who they are and what
+/// they may do.
+pub(super) fn looking(mut plan: Plan) -> Plan {
+    plan.audit = None;
+    // Without policies nobody may do anything where there is `auth`, which is told.
+    if plan.policy.take().is_some() {
+        plan.auth = None;
+    }
+    plan
 }
 
 /// The same, watched as the configuration says: for what goes on for long.

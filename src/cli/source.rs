@@ -52,6 +52,14 @@ impl Source {
         loaded.inspect(|(plan, _)| logs::withhold(plan))
     }
 
+    /// The directory of the policies that it names, whatever else is wrong with it; `None` where it names none.
+    pub(super) fn policy_dir(&self) -> Option<PathBuf> {
+        if self.mcp_json.is_some() {
+            return None;
+        }
+        config::policy_dir(&self.path(), &config::process_vars).flatten()
+    }
+
     /// The plan; if there is none, everything that is wrong has been told.
     pub(super) fn plan(&self) -> Option<Plan> {
         match self.load() {
@@ -71,16 +79,22 @@ impl Source {
 
 /// Draws every problem, and says how many there are.
 pub(super) fn tell(rejected: &Rejected) {
+    draw(rejected);
+    counted(rejected.problems.len());
+}
+
+/// Draws every problem.
+pub(super) fn draw(rejected: &Rejected) {
     let colour = if out::notes_to_terminal() {
         Colour::Coloured
     } else {
         Colour::Plain
     };
     out::note(&rejected.drawn(colour));
-    let count = rejected.problems.len();
-    let word = if count == 1 { "problem" } else { "problems" };
-    out::note(&format!(
-        "\n{}",
-        out::paint(out::BOLD, &format!("{count} {word}"))
-    ));
+}
+
+/// Says how many problems there are.
+pub(super) fn counted(count: usize) {
+    let counted = out::count(count as u64, "problem");
+    out::note(&format!("\n{}", out::paint(out::BOLD, &counted)));
 }

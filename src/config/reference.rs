@@ -190,6 +190,11 @@ pub(super) fn directory_of(path: &Path) -> PathBuf {
     }
 }
 
+/// What a document names by this path, relative to itself.
+pub(super) fn beside(document: &Path, written: &str) -> PathBuf {
+    document.parent().unwrap_or(Path::new("")).join(written)
+}
+
 /// The same file, however it is named.
 pub(super) fn identity(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())

@@ -55,7 +55,12 @@ pub(super) fn files(dir: &Path) -> Result<Vec<File>, Vec<Problem>> {
     let shown = dir.display().to_string();
     let entries = std::fs::read_dir(dir)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|error| vec![Problem::of_file(&shown, format!("cannot be read: {error}"))])?;
+        .map_err(|error| {
+            let problem = Problem::of_file(&shown, format!("cannot be read: {error}"));
+            vec![problem.hint(
+                "`policy.dir` names the directory; `usher init --operator YOU` writes policies to begin with",
+            )]
+        })?;
     let mut paths: Vec<_> = entries
         .into_iter()
         .map(|entry| entry.path())

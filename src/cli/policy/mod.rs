@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use super::{Ended, out};
+use super::{Ended, out, source::counted};
 use crate::{
     config,
     json::Json,
@@ -131,12 +131,7 @@ impl Set {
             parent.join(DEFAULT_DIR)
         };
         let dir = self.dir.clone().or_else(named);
-        let dir = dir.unwrap_or_else(beside);
-        let short = dir.strip_prefix(".").map(Path::to_owned);
-        short
-            .ok()
-            .filter(|dir| !dir.as_os_str().is_empty())
-            .unwrap_or(dir)
+        dir.unwrap_or_else(beside)
     }
 
     /// The set; if there is none, everything that is wrong has been told.
@@ -177,20 +172,17 @@ struct Outcome<'a> {
     notes: &'a [Problem],
 }
 
-/// Tells what is wrong.
+/// Tells what is wrong, and how much that is.
 fn tell(problems: &[Problem]) {
+    wrong(problems);
+    counted(problems.len());
+}
+
+/// Tells what is wrong.
+pub(super) fn wrong(problems: &[Problem]) {
     for problem in problems {
         told(problem, &out::paint(out::RED, "error"));
     }
-    let word = if problems.len() == 1 {
-        "problem"
-    } else {
-        "problems"
-    };
-    out::note(&format!(
-        "\n{}",
-        out::paint(out::BOLD, &format!("{} {word}", problems.len()))
-    ));
 }
 
 fn told(problem: &Problem, word: &str) {

@@ -9,7 +9,7 @@ use crate::{
         PolicyPlan,
         problem::Findings,
         raw::{POLICY_DIR, Policy, Upstream},
-        reference::directory_of,
+        reference::beside,
         tree::Node,
     },
 };
@@ -41,11 +41,8 @@ pub(in crate::config) fn dir(tree: &Node, findings: &Findings) -> Option<PathBuf
 /// A directory as it is written, from the file that writes it.
 fn place(tree: &Node, findings: &Findings, written: Option<&str>) -> PathBuf {
     let file = findings.sources.get(tree.place_of(&DIR).file);
-    let base = file.map_or_else(
-        || Path::new(".").to_owned(),
-        |source| directory_of(Path::new(&source.name)),
-    );
-    base.join(written.unwrap_or(POLICY_DIR))
+    let document = file.map_or("", |source| &source.name);
+    beside(Path::new(document), written.unwrap_or(POLICY_DIR))
 }
 
 /// What the operator says of an upstream's items, for policies.
