@@ -1,7 +1,7 @@
 //! Governing: the policies of a directory, in force from the start and after every change of it (PRODUCT 9).
 //!
 //! Guarantees: a set is put in force whole or not at all (SECURITY AUTHZ-3); what is wrong with one is told with file and line,
-//! and the set before stays, also where a case comes out wrong and that is enforced; a changed directory is in force within a
+//! once for each state of its files, and the set before stays, also where a case comes out wrong and that is enforced; a changed directory is in force within a
 //! second (AUTHZ-10), but not while it is being written; without a set that can be used nothing is permitted (AUTHZ-1), and none at all counts
 //! as such where callers are asked who they are (SECURITY 9).
 //! Deliberately absent: what is wrong, which `policy` says.
@@ -44,6 +44,8 @@ pub(super) struct Governor {
 struct Standing {
     /// What is wrong with what was read last.
     problems: Vec<Problem>,
+    /// What was seen of the directory when that was told.
+    told_of: Look,
     /// The revision of the world that what was read last does not fit.
     unfit: Option<u64>,
 }
@@ -123,13 +125,14 @@ impl Governor {
         tasks: &Tasks,
     ) -> Arc<Self> {
         let governor = Arc::new(Self {
+            standing: Mutex::new(Standing {
+                problems,
+                told_of: look(&plan.dir),
+                unfit: None,
+            }),
             plan,
             world,
             journal,
-            standing: Mutex::new(Standing {
-                problems,
-                unfit: None,
-            }),
         });
         let own = Arc::clone(&governor);
         tasks.spawn(async move { own.look_out().await });
@@ -143,6 +146,8 @@ impl Governor {
     fn reload(&self) -> Result<(), Vec<Problem>> {
         let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
         standing.unfit = None;
+        // Before it is read: what is written meanwhile is looked at again.
+        let seen = look(&self.plan.dir);
         let before = self.world.load();
         let result = Policy::load(&self.plan.dir).and_then(|policy| {
             let digest = policy.digest();
@@ -170,7 +175,8 @@ impl Governor {
         });
         match &result {
             Ok(()) => standing.problems.clear(),
-            Err(problems) if *problems != standing.problems => {
+            // Whoever writes the same mistake again is told again; nobody is told twice of the same files.
+            Err(problems) if *problems != standing.problems || seen != standing.told_of => {
                 tell(problems, "the policies before stay in force");
                 self.journal.note(Kind::Policy, |detail| {
                     detail
@@ -178,6 +184,7 @@ impl Governor {
                         .text("state", "refused");
                 });
                 standing.problems.clone_from(problems);
+                standing.told_of = seen;
             }
             Err(_) => {}
         }

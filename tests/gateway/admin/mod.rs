@@ -3,6 +3,7 @@
 mod contract;
 mod entry;
 mod follow;
+mod policies;
 mod slow;
 mod tried;
 mod views;
