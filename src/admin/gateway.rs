@@ -66,7 +66,7 @@ pub trait Controls: Send + Sync + 'static {
     /// The configuration in force.
     fn configuration(&self) -> Configured;
 
-    /// What is wrong with the policies that were read last.
+    /// What is wrong with the policies that were read last, and what of those in force does not fit what is offered.
     fn policy_problems(&self) -> Vec<Problem>;
 
     /// Reads again what can be read again: policies, and the limits of the configuration.

@@ -1,16 +1,17 @@
 //! Governing: the policies of a directory, in force from the start and after every change of it (PRODUCT 9).
 //!
-//! Guarantees: a set is put in force whole or not at all (SECURITY AUTHZ-3); what is wrong with one is told with file and line,
-//! once for each state of its files, and the set before stays, also where a case comes out wrong and that is enforced; a changed directory is in force within a
-//! second (AUTHZ-10), but not while it is being written; without a set that can be used nothing is permitted (AUTHZ-1), and none at all counts
-//! as such where callers are asked who they are (SECURITY 9).
+//! Guarantees: a set is put in force whole or not at all (SECURITY AUTHZ-3); what is wrong with one is told with file and line, once
+//! for each state of its files, and the set before stays, also where a case comes out wrong and that is enforced; where the set in
+//! force does not fit what upstreams bring later, that is told, and it stays; a changed directory is in force within a second
+//! (AUTHZ-10), but not while it is being written; without a set that can be used nothing is permitted (AUTHZ-1), and none at all
+//! counts as such where callers are asked who they are (SECURITY 9).
 //! Deliberately absent: what is wrong, which `policy` says.
 
 use std::{
     fs,
     os::unix::fs::MetadataExt,
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
 };
 
@@ -42,12 +43,16 @@ pub(super) struct Governor {
 /// How the directory stands.
 #[derive(Debug, Default)]
 struct Standing {
-    /// What is wrong with what was read last.
-    problems: Vec<Problem>,
+    /// What is wrong with what was read last, where it is not in force.
+    refused: Vec<Problem>,
     /// What was seen of the directory when that was told.
     told_of: Look,
     /// The revision of the world that what was read last does not fit.
     unfit: Option<u64>,
+    /// The revision of the world that the set in force was held against last.
+    held_against: u64,
+    /// What did not fit then.
+    misfits: Vec<Problem>,
 }
 
 /// What is seen of a file without reading it: name, device, inode, length, times of content and of everything.
@@ -126,9 +131,9 @@ impl Governor {
     ) -> Arc<Self> {
         let governor = Arc::new(Self {
             standing: Mutex::new(Standing {
-                problems,
+                refused: problems,
                 told_of: look(&plan.dir),
-                unfit: None,
+                ..Standing::default()
             }),
             plan,
             world,
@@ -142,9 +147,10 @@ impl Governor {
     /// Reads the directory now.
     ///
     /// # Errors
-    /// Everything that is wrong; then the set before stays in force.
+    /// Everything that is wrong; then the set before stays in force. Where that is the very set that was read, it is what does
+    /// not fit what is offered.
     fn reload(&self) -> Result<(), Vec<Problem>> {
-        let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut standing = self.standing();
         standing.unfit = None;
         // Before it is read: what is written meanwhile is looked at again.
         let seen = look(&self.plan.dir);
@@ -173,22 +179,59 @@ impl Governor {
             });
             Ok(())
         });
-        match &result {
-            Ok(()) => standing.problems.clear(),
+        if let Err(problems) = result {
             // Whoever writes the same mistake again is told again; nobody is told twice of the same files.
-            Err(problems) if *problems != standing.problems || seen != standing.told_of => {
-                tell(problems, "the policies before stay in force");
-                self.journal.note(Kind::Policy, |detail| {
-                    detail
-                        .number("problems", problems.len() as u64)
-                        .text("state", "refused");
-                });
-                standing.problems.clone_from(problems);
+            if problems != standing.refused || seen != standing.told_of {
+                tell(&problems, "the policies before stay in force");
+                self.noted(&problems, "refused");
+                standing.refused.clone_from(&problems);
                 standing.told_of = seen;
             }
-            Err(_) => {}
+            return Err(problems);
         }
-        result
+        standing.refused.clear();
+        self.hold_against(&mut standing);
+        if standing.misfits.is_empty() {
+            Ok(())
+        } else {
+            Err(standing.misfits.clone())
+        }
+    }
+
+    /// Holds the set in force against what is offered now: upstreams come, and their tools change, when it is in force already. What
+    /// does not fit is told; the set stays, since what it cannot be evaluated for is denied.
+    fn hold_against(&self, standing: &mut Standing) {
+        let now = self.world.load();
+        if now.revision == standing.held_against {
+            return;
+        }
+        standing.held_against = now.revision;
+        let misfits = now.policy().problems();
+        if misfits == standing.misfits {
+            return;
+        }
+        if misfits.is_empty() {
+            tracing::info!("the policies fit what is offered again");
+        } else {
+            tell(
+                misfits,
+                "these policies stay in force; calls that they cannot be evaluated for are denied",
+            );
+            self.noted(misfits, "unfit");
+        }
+        standing.misfits = misfits.to_vec();
+    }
+
+    fn noted(&self, problems: &[Problem], state: &'static str) {
+        self.journal.note(Kind::Policy, |detail| {
+            detail
+                .number("problems", problems.len() as u64)
+                .text("state", state);
+        });
+    }
+
+    fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same without holding up whoever waits: validating some hundred policies takes a while.
@@ -202,13 +245,10 @@ impl Governor {
         reload.await.unwrap_or(Ok(()))
     }
 
-    /// What is wrong with what was read last.
+    /// What is wrong with what was read last, and what of the set in force does not fit what is offered.
     pub(super) fn problems(&self) -> Vec<Problem> {
-        let standing = self.standing.lock();
-        standing
-            .unwrap_or_else(PoisonError::into_inner)
-            .problems
-            .clone()
+        let standing = self.standing();
+        [&standing.refused[..], &standing.misfits].concat()
     }
 
     async fn look_out(self: Arc<Self>) {
@@ -220,10 +260,15 @@ impl Governor {
             looks.tick().await;
             let now = Some(look(&self.plan.dir));
             let settled = now == last;
+            let own = Arc::clone(&self);
             if settled && (now != read || self.may_fit_now()) {
                 // What is wrong was told.
                 drop(self.reloaded().await);
                 read.clone_from(&now);
+            } else if self.standing().held_against != self.world.load().revision {
+                // It validates, which takes a while. It ends only with the runtime, and everything with it.
+                let hold = move || own.hold_against(&mut own.standing());
+                drop(tokio::task::spawn_blocking(hold).await);
             }
             last = now;
         }
@@ -231,8 +276,7 @@ impl Governor {
 
     /// Whether a set did not fit what was offered, which is something else now.
     fn may_fit_now(&self) -> bool {
-        let standing = self.standing.lock();
-        let unfit = standing.unwrap_or_else(PoisonError::into_inner).unfit;
+        let unfit = self.standing().unfit;
         unfit.is_some_and(|revision| revision != self.world.load().revision)
     }
 }

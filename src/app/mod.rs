@@ -414,8 +414,8 @@ impl App {
         self.shared.controls.reload_policies().await
     }
 
-    /// What is wrong with the policies that were read last, or that there are none and callers are asked who they are; nothing
-    /// when they are in force, or nobody is asked anything (SECURITY AUTHZ-1).
+    /// What is wrong with the policies that were read last, what of those in force does not fit what is offered now, or that there
+    /// are none and callers are asked who they are; nothing when nobody is asked anything (SECURITY AUTHZ-1).
     pub fn policy_problems(&self) -> Vec<policy::Problem> {
         self.shared.controls.policy_problems()
     }

@@ -32,7 +32,8 @@ pub struct Moment {
     pub connections: u64,
     /// Requests in flight.
     pub in_flight: u64,
-    /// Faults of the policies that were read last: those before stay in force.
+    /// Faults of the policies that were read last, where those before stay in force; and of those in force what does not fit what is
+    /// offered.
     pub policy_problems: u64,
     /// Every upstream.
     pub upstreams: Vec<UpstreamMoment>,

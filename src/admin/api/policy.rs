@@ -34,7 +34,8 @@ pub(in crate::admin) struct Standing {
     digest: String,
     /// How many policies it has.
     count: usize,
-    /// What is wrong with what was read last; then the set in force is an older one, or none.
+    /// What is wrong with what was read last; then the set in force is an older one, or none. And what of the set in force does not
+    /// fit what is offered now; calls that it cannot be evaluated for are denied.
     problems: Vec<policy::Problem>,
     /// What is strange about the set in force.
     notes: Vec<policy::Problem>,
@@ -136,8 +137,6 @@ pub(in crate::admin) fn show(asked: Asked) -> Answer {
     aside(move || {
         let snapshot = asked.gateway.world.load();
         let policy = snapshot.policy().policy();
-        let mut notes = policy.notes().to_vec();
-        notes.extend(snapshot.policy().problems().iter().cloned());
         Ok(Standing {
             rule: match (policy.is_unrestricted(), policy.count()) {
                 (true, _) => "unrestricted",
@@ -147,7 +146,7 @@ pub(in crate::admin) fn show(asked: Asked) -> Answer {
             digest: policy.digest().to_owned(),
             count: policy.count(),
             problems: asked.gateway.controls.policy_problems(),
-            notes,
+            notes: policy.notes().to_vec(),
         })
     })
 }

@@ -1,11 +1,18 @@
-//! What operators are told of policies that cannot be used (SECURITY AUTHZ-3, PRODUCT 9).
+//! What operators are told of policies that cannot be used, or fit no more (SECURITY AUTHZ-3, PRODUCT 9).
 
 use super::{OPERATOR, Plane, plane, problem};
-use crate::harness::{Gateway, Revision, Upstream, eventually, tool};
+use crate::harness::{Gateway, Revision, Upstream, eventually, parse, tool};
 
 const MODERN: Revision = Revision::V2026_07_28;
 const ALL: &str = "permit(principal, action, resource);";
 const BROKEN: &str = "permit(principal, action";
+
+/// A tool whose argument `n` is of this type.
+fn typed(ty: &str) -> String {
+    format!(
+        r#"{{"name":"t","inputSchema":{{"type":"object","properties":{{"n":{{"type":"{ty}"}}}},"required":["n"]}}}}"#
+    )
+}
 
 /// How often policies were recorded to stand like this.
 async fn noted(plane: &Plane, state: &str) -> usize {
@@ -45,4 +52,55 @@ async fn a_second_attempt_that_fails_like_the_first_is_told_again_and_the_same_f
         .rewrite(r#"permit(principal, action, resource == Tool::"notes_t");"#);
     until_noted(&plane, "in_force", 1).await;
     assert_eq!(noted(&plane, "refused").await, 2);
+}
+
+#[tokio::test]
+async fn policies_that_do_not_fit_what_comes_are_told_and_stay_in_force() {
+    let records = tempfile::tempdir().unwrap();
+    let notes = Upstream::http(MODERN).telling().tools([typed("string")]);
+    let audit = format!("audit: {{ dir: '{}' }}", records.path().display());
+    let builder = Gateway::of().upstream("notes", &notes).setting(&audit).policies(
+        r#"permit(principal, action == Action::"call", resource == Tool::"notes_t") when { context.args.n > 5 };"#,
+    );
+    let plane = plane(builder).await;
+    let app = &plane.gateway.app;
+    let digest = app.policy_digest();
+    let [told] = &eventually("it is told", async || {
+        let problems = app.policy_problems();
+        (!problems.is_empty()).then_some(problems)
+    })
+    .await[..] else {
+        panic!("{:?}", app.policy_problems());
+    };
+    assert_eq!((told.line, told.column > 0), (1, true), "{told}");
+    assert!(told.message.contains("does not fit `notes_t`"), "{told}");
+    until_noted(&plane, "unfit", 1).await;
+    assert_eq!(
+        plane.get("/api/policy").await["problems"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    // Whoever reads them again is told so, and they stay what they are.
+    for _ in 0..2 {
+        let answer = plane.done(OPERATOR, "/reload", "{}").await;
+        assert_eq!(problem(&answer), (409, "not_reloaded".into()));
+        assert_eq!(parse(&answer.body)["problems"][0]["line"], 1);
+        assert_eq!(app.reload_policies().await.unwrap_err()[0], *told);
+    }
+    assert_eq!((app.policy_digest(), digest.is_empty()), (digest, false));
+    // The server mends it.
+    notes.offer(0, [typed("integer")]);
+    notes.announce("tools").await;
+    eventually("it fits", async || {
+        app.policy_problems().is_empty().then_some(())
+    })
+    .await;
+    plane.post("/reload", "{}").await;
+    // And breaks it again.
+    notes.offer(0, [typed("string")]);
+    notes.announce("tools").await;
+    until_noted(&plane, "unfit", 2).await;
+    assert_eq!(noted(&plane, "refused").await, 0);
 }
