@@ -321,7 +321,7 @@ impl Running {
         // Who panicked is not looked at again: this is the end.
         match catch_unwind(AssertUnwindSafe(|| self.poll_source(cx))) {
             Ok(Poll::Pending) if self.backing.curfew.is_over() => {
-                Poll::Ready(Err(Ended::With(Err(Error::ShuttingDown))))
+                Poll::Ready(Err(Ended::With(Err(Error::CutOff))))
             }
             Ok(step) => step,
             Err(_) => {

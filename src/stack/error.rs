@@ -101,9 +101,12 @@ pub enum Error {
     /// The call's own deadline passed.
     #[error("deadline passed")]
     Deadline,
-    /// The gateway is stopping.
+    /// The gateway is stopping, and this was not begun.
     #[error("shutting down")]
     ShuttingDown,
+    /// The gateway has stopped before this had ended: whether it took effect is unknown.
+    #[error("shut down before the call had ended")]
+    CutOff,
     /// Something of ours panicked (SECURITY REL-1).
     #[error("panicked")]
     Panicked,
@@ -183,7 +186,7 @@ impl Error {
             Self::Limited(_) => "rate_limited",
             Self::Upstream(from) => from.error.reason(),
             Self::Deadline => "deadline_exceeded",
-            Self::ShuttingDown => "shutting_down",
+            Self::ShuttingDown | Self::CutOff => "shutting_down",
             Self::Panicked => "internal_error",
             Self::AuditUnavailable => "audit_unavailable",
         }

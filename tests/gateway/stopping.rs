@@ -48,6 +48,10 @@ pairings! {
                 tokio::join!(talk.rest(), gateway.app.clone().shutdown()).0
             };
             assert_eq!(answer.refusal().1, "shutting_down", "{answer:?}");
+            // It may have been done: whoever reads this must not simply do it again.
+            let words = answer.error()["message"].to_string();
+            assert!(words.contains("whether the call took effect is unknown"), "{words}");
+            assert!(!words.contains("try again"), "{words}");
             assert_eq!(answer.id().as_deref(), Some("7"));
             assert_eq!(answer.events().len(), 0, "nothing is told twice");
             gate.left().await;
@@ -71,6 +75,10 @@ async fn a_call_on_a_pipe_that_outlasts_the_drain_is_answered_with_why() {
     let line = piped.hear().await;
     assert!(
         line.contains("shutting_down") && line.contains("\"id\":7"),
+        "{line}"
+    );
+    assert!(
+        line.contains("whether the call took effect is unknown") && !line.contains("try again"),
         "{line}"
     );
     piped.end().await;

@@ -64,7 +64,9 @@ impl Legacy<'_> {
                         },
                     },
                     // Whoever offers no listening now never will.
-                    Err(Error::NotOffered(_) | Error::NoScope | Error::ShuttingDown) => return,
+                    Err(
+                        Error::NotOffered(_) | Error::NoScope | Error::ShuttingDown | Error::CutOff,
+                    ) => return,
                     Err(_) => {}
                 }
                 tokio::time::sleep(AGAIN).await;

@@ -24,8 +24,8 @@ pub(super) use tool::{ToolError, tool_error};
 pub(super) use words::content;
 
 use words::{
-    CANNOT_APPROVE, NOT_APPROVED, PANICKED, REFUSED, SHUTTING_DOWN, arguments, describe, login,
-    over, withheld,
+    CANNOT_APPROVE, CUT_OFF, NOT_APPROVED, PANICKED, REFUSED, SHUTTING_DOWN, arguments, describe,
+    login, over, withheld,
 };
 
 /// A refusal as it goes out.
@@ -268,6 +268,11 @@ pub(super) fn problem(error: &Error, era: Era, id: RequestId, call: CallId) -> P
             StatusCode::SERVICE_UNAVAILABLE,
             codes::SHUTTING_DOWN,
             SHUTTING_DOWN.to_owned(),
+        ),
+        Error::CutOff => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            codes::SHUTTING_DOWN,
+            CUT_OFF.to_owned(),
         ),
         Error::Panicked => (
             modern_status(StatusCode::INTERNAL_SERVER_ERROR),

@@ -87,7 +87,8 @@ pub(in crate::downstream) fn tool_error(error: &Error, op: &Op, call: CallId) ->
         | Error::Limited(_)
         | Error::AuditUnavailable
         | Error::Panicked
-        | Error::ShuttingDown => return None,
+        | Error::ShuttingDown
+        | Error::CutOff => return None,
     };
     let mut about = vec![
         ("dev.usher/reason", Json::string(error.reason())),

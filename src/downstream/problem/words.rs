@@ -20,8 +20,12 @@ pub(super) const REFUSED: &str =
 /// What is said of a panic.
 pub(super) const PANICKED: &str = "internal error";
 
-/// What is said when the gateway stops.
+/// What is said of what is not begun any more because the gateway stops.
 pub(super) const SHUTTING_DOWN: &str = "shutting down; try again";
+
+/// What is said of what had not ended when the gateway stopped.
+pub(super) const CUT_OFF: &str =
+    "the gateway stopped before the call had ended; whether the call took effect is unknown";
 
 /// What is said when a person did not agree to a call.
 pub(super) const NOT_APPROVED: &str =

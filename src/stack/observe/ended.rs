@@ -120,7 +120,9 @@ const fn word(error: &Error) -> End {
         Error::OverLimit(_) | Error::Limited(_) => End::Shed,
         Error::Upstream(FromUpstream { error, .. }) => from_upstream(error),
         Error::Deadline => End::Timeout,
-        Error::ShuttingDown | Error::AuditUnavailable | Error::Panicked => End::Unavailable,
+        Error::ShuttingDown | Error::CutOff | Error::AuditUnavailable | Error::Panicked => {
+            End::Unavailable
+        }
     }
 }
 
