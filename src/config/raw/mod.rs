@@ -71,7 +71,7 @@ pub(super) struct Raw {
     pub(super) names: Names,
     /// When a page of a list is full: whichever comes first.
     pub(super) page_size: PageSize,
-    /// Who may do what. Without this block whoever is let in may use everything.
+    /// Who may do what. Without this block nobody may use anything where there is `auth`, and everybody everything where there is not.
     pub(super) policy: Option<Policy>,
     /// How much one caller may have, in rules.
     pub(super) limits: Vec<limits::Limit>,
