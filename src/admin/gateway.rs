@@ -115,6 +115,20 @@ pub struct Trouble {
     pub hint: Option<String>,
 }
 
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file)?;
+        if self.line > 0 {
+            write!(f, ":{}:{}", self.line, self.column)?;
+        }
+        write!(f, ": {}", self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, " ({hint})"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// A change that somebody made on the admin plane, or tried to.
 #[derive(Debug, Clone)]
 pub struct Change<'a> {
@@ -207,5 +221,24 @@ impl AuditReader for LogDirectory {
 
     fn directory(&self) -> &Path {
         &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trouble_is_told_with_its_place_and_what_to_do() {
+        let of = |line, column, hint: Option<&str>| Trouble {
+            file: "usher.yaml".into(),
+            line,
+            column,
+            message: "not a rate".into(),
+            hint: hint.map(Into::into),
+        };
+        let told = of(3, 14, Some("write `50/s`")).to_string();
+        assert_eq!(told, "usher.yaml:3:14: not a rate (write `50/s`)");
+        assert_eq!(of(0, 0, None).to_string(), "usher.yaml: not a rate");
     }
 }

@@ -178,8 +178,7 @@ async fn again_read(app: &App) {
         }
         Err(problems) => {
             for problem in problems {
-                let (file, line, message) = (problem.file, problem.line, problem.message);
-                tracing::error!("{file}:{line}: {message}");
+                tracing::error!("{problem}");
             }
             tracing::error!("what was in force stays so");
         }

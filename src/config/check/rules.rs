@@ -126,7 +126,7 @@ fn one(check: &mut Check<'_>, number: &str, raw: &Limit, known: &Known<'_>) -> V
         ),
         ("wait", raw.wait.is_some(), "queue", raw.queue.is_some()),
     ] {
-        if given && !there {
+        if given && !there && !check.was_struck(&["limits", number, needs]) {
             check.missing(
                 &["limits", number, key],
                 format!("`{key}` without `{needs}`"),

@@ -21,6 +21,21 @@ fn named(yaml: &str) -> Vec<String> {
 }
 
 #[test]
+fn what_only_goes_with_a_broken_amount_is_no_second_problem() {
+    for (broken, path) in [
+        ("rate: 50/fortnight, burst: 3", "limits[0].rate"),
+        (
+            "concurrency: many, queue: 3, wait: 1s",
+            "limits[0].concurrency",
+        ),
+        ("concurrency: 3, queue: many, wait: 1s", "limits[0].queue"),
+    ] {
+        let problem = only(&format!("limits: [{{ per: principal, {broken} }}]\n"));
+        assert_eq!(problem.path, path);
+    }
+}
+
+#[test]
 fn the_published_example_loads_and_means_what_it_says() {
     assert_eq!(
         named(EXAMPLE),
