@@ -260,7 +260,7 @@ fn note(compiled: &Compiled, rule: &Rule, message: &str) -> Problem {
 }
 
 /// How many characters must be changed to come from one name to another.
-fn distance(one: &str, two: &str) -> usize {
+pub(super) fn distance(one: &str, two: &str) -> usize {
     let two: Vec<char> = two.chars().collect();
     let mut row: Vec<usize> = (0..=two.len()).collect();
     for (i, a) in one.chars().enumerate() {

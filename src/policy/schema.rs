@@ -12,10 +12,11 @@ use std::{
 };
 
 use cedar_policy::{
-    Entities, PolicySet, Schema, SchemaFragment, ValidationMode, Validator, ffi::DetailedError,
+    Entities, PolicySet, Schema, SchemaFragment, ValidationError, ValidationMode, Validator,
+    ffi::DetailedError,
 };
 
-use super::rule::Rule;
+use super::{review::distance, rule::Rule};
 use crate::call::IdentityKind;
 
 /// The schema as it is published.
@@ -74,7 +75,7 @@ pub(super) fn check(rule: &Rule, args: &str) -> (Vec<DetailedError>, bool) {
         return (Vec::new(), false);
     };
     let result = validator.validate(&set, ValidationMode::Strict);
-    let errors = result.validation_errors().map(DetailedError::from);
+    let errors = result.validation_errors().map(told);
     let never = result.validation_warnings().any(|warning| {
         matches!(
             warning,
@@ -83,6 +84,48 @@ pub(super) fn check(rule: &Rule, args: &str) -> (Vec<DetailedError>, bool) {
     });
     (errors.collect(), never)
 }
+
+/// An error of the validator. For an unknown name it suggests one by a likeness under which `cal` may as well be `ask`, and of
+/// equals any: instead the nearest is suggested, of equals the first in the alphabet.
+fn told(error: &ValidationError) -> DetailedError {
+    let (known, before) = if matches!(error, ValidationError::UnrecognizedActionId(_)) {
+        (&NAMES.actions, "unrecognized action `")
+    } else if matches!(error, ValidationError::UnrecognizedEntityType(_)) {
+        (&NAMES.types, "unrecognized entity type `")
+    } else {
+        return error.into();
+    };
+    let mut told = DetailedError::from(error);
+    let suggests = told.help.as_deref();
+    if suggests.is_some_and(|help| help.starts_with("did you mean"))
+        && let Some((_, name)) = told.message.rsplit_once(before)
+    {
+        let name = name.trim_end_matches('`');
+        let nearest = known.iter().min_by_key(|known| distance(name, known));
+        told.help = nearest.map(|known| format!("did you mean `{known}`?"));
+    }
+    told
+}
+
+/// What the schema has names for, each in the order of the alphabet.
+#[derive(Default)]
+struct Names {
+    actions: Vec<String>,
+    types: Vec<String>,
+}
+
+static NAMES: LazyLock<Names> = LazyLock::new(|| {
+    let Ok((schema, _)) = Schema::from_cedarschema_str(TEXT) else {
+        return Names::default();
+    };
+    let mut names = Names {
+        actions: schema.actions().map(ToString::to_string).collect(),
+        types: schema.entity_types().map(ToString::to_string).collect(),
+    };
+    names.actions.sort_unstable();
+    names.types.sort_unstable();
+    names
+});
 
 /// The validator for these arguments. Schemas are remembered: sets that are loaded anew look at the same arguments.
 fn validator(args: &str) -> Option<Arc<Validator>> {

@@ -54,6 +54,34 @@ fn what_the_schema_does_not_have_is_refused_with_line_and_column() {
 }
 
 #[test]
+fn what_was_meant_is_the_nearest_name_each_time() {
+    for (written, meant) in [
+        (
+            r#"action == Action::"cal", resource"#,
+            r#"did you mean `Action::"call"`?"#,
+        ),
+        (
+            r#"action == Action::"raed", resource"#,
+            r#"did you mean `Action::"read"`?"#,
+        ),
+        (
+            r#"action in [Action::"usse"], resource"#,
+            r#"did you mean `Action::"use"`?"#,
+        ),
+        (r#"action, resource is Tol"#, "did you mean `Tool`?"),
+        (
+            r#"action, resource in Toolst::"x""#,
+            "did you mean `Toolset`?",
+        ),
+    ] {
+        for _ in 0..8 {
+            let problems = refused(&format!("permit(principal, {written});"));
+            assert_eq!(problems[0].hint.as_deref(), Some(meant), "{written}");
+        }
+    }
+}
+
+#[test]
 fn what_could_not_be_kept_to_is_refused() {
     for (text, words) in [
         (
