@@ -166,8 +166,21 @@ pub enum UpstreamError {
     #[error("the call that was to go on is no longer known")]
     OutcomeUnknown,
     /// A JSON-RPC error to one of our own requests (handshake, list).
-    #[error("answered with error {0:?}")]
+    #[error("answered with error {}", in_words(.0))]
     Refused(RpcError),
+}
+
+/// The most characters of what an upstream says that are told.
+const SAID: usize = 200;
+
+/// The code of an error, and the beginning of its message, which is an upstream's text.
+fn in_words(error: &RpcError) -> String {
+    let said = error.message.chars().take(SAID);
+    let said: String = said.flat_map(char::escape_debug).collect();
+    match said.as_str() {
+        "" => error.code.to_string(),
+        said => format!("{}: {said}", error.code),
+    }
 }
 
 /// Whether an upstream was reached that is not available.
@@ -356,6 +369,22 @@ mod tests {
         assert_eq!(asked, "refused our credential with HTTP 401");
         assert_eq!(unasked, "refused our credential");
         assert_eq!(refused.reason(), refused.unsent(again).reason());
+    }
+
+    #[test]
+    fn an_error_of_a_server_is_told_in_words_that_stay_on_their_line() {
+        let told =
+            |message: &str| UpstreamError::Refused(RpcError::new(-32601, message)).to_string();
+        assert_eq!(
+            told("no such method"),
+            "answered with error -32601: no such method"
+        );
+        assert_eq!(told(""), "answered with error -32601");
+        assert_eq!(
+            told("a\nb\u{1b}"),
+            "answered with error -32601: a\\nb\\u{1b}"
+        );
+        assert!(told(&"x".repeat(9_000)).len() < 300);
     }
 
     /// A status is a fact, and not what words happen to look like.
