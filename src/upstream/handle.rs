@@ -325,6 +325,11 @@ impl Upstream {
         self.shared.wish_off(false)
     }
 
+    /// Resolves once it is not used, or is, as operators wish.
+    pub async fn heeded(&self) {
+        self.shared.heeded().await;
+    }
+
     /// What the server said of itself, while it is there.
     pub fn card(&self) -> Option<ServerCard> {
         match &self.shared.presence.load().state {

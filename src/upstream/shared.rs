@@ -57,7 +57,7 @@ pub(super) struct Presence {
 
 /// See [`Presence`].
 pub(super) enum Being {
-    /// The first attempt is under way.
+    /// The first attempt is under way, or the first one after it was disabled.
     Connecting,
     Ready(Arc<dyn Peer>),
     Away {
@@ -119,6 +119,15 @@ impl Shared {
     pub(super) async fn allowed(&self) {
         self.until(|being| (!matches!(being, Being::Disabled)).then_some(()))
             .await;
+    }
+
+    /// Resolves when it is disabled if an operator wants it so, and not if none does.
+    pub(super) async fn heeded(&self) {
+        self.until(|being| {
+            let disabled = matches!(being, Being::Disabled);
+            (disabled == self.wishes.borrow().off).then_some(())
+        })
+        .await;
     }
 
     /// What `seen` sees in whether it is there, once it sees something.

@@ -1,8 +1,11 @@
 //! Upstreams: how each is, and what operators can do about it.
 
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::{Answer, Given, aside, kind_word, millis, now, upstream};
 use crate::{
@@ -10,8 +13,10 @@ use crate::{
         asked::Asked,
         paging::{CURSOR, LIMIT, Page, Parameter, Shape},
         problem::Problem,
+        reply,
     },
     catalog::Report,
+    json::Json,
     protocol::{methods::ListKind, names::Scope},
     snapshot::Snapshot,
     upstream::{State, Upstream},
@@ -23,6 +28,9 @@ pub(in crate::admin) const LIST: &[Parameter] = &[
     Parameter::maybe("state", Shape::Word(STATES), "Only those in this state."),
     Parameter::named("q", "Only those whose name holds this."),
 ];
+
+/// How long an answer waits for what an operator wishes.
+const HEEDED: Duration = Duration::from_secs(5);
 
 const STATES: &[&str] = &["ready", "connecting", "away", "disabled"];
 
@@ -174,15 +182,24 @@ pub(in crate::admin) fn restart(asked: Asked) -> Answer {
 }
 
 pub(in crate::admin) fn disable(asked: Asked) -> Answer {
-    done(&asked, |upstream| {
-        upstream.disable();
-    })
+    heeded(asked, Upstream::disable)
 }
 
 pub(in crate::admin) fn enable(asked: Asked) -> Answer {
-    done(&asked, |upstream| {
-        upstream.enable();
-    })
+    heeded(asked, Upstream::enable)
+}
+
+/// Has an upstream used no more, or again, and tells how it is when that has come about; or how it is on the way there, where a
+/// server takes long to be left.
+fn heeded(asked: Asked, wish: fn(&Upstream) -> bool) -> Answer {
+    async move {
+        let upstream = upstream(&asked)?;
+        wish(&upstream);
+        drop(timeout(HEEDED, upstream.heeded()).await);
+        let told = Brief::of(&upstream, &asked.gateway.world.load());
+        Ok(reply::json(&Json::of(&told)))
+    }
+    .boxed()
 }
 
 /// Has something done, and tells how the upstream is now: what is to come of it may take a while.
@@ -201,7 +218,7 @@ impl Brief {
         let count = |kind| snapshot.catalog.count(&scope, kind);
         let retry = status.retry_at;
         let retry = retry.map(|at| at.saturating_duration_since(Instant::now()));
-        let ms = |time: std::time::Duration| time.as_secs_f64() * 1_000.0;
+        let ms = |time: Duration| time.as_secs_f64() * 1_000.0;
         Self {
             name: upstream.id().as_str().to_owned(),
             state: word(status.state),

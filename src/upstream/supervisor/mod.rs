@@ -124,6 +124,7 @@ impl Supervisor {
                 while wishes.borrow_and_update().off {
                     drop(wishes.changed().await);
                 }
+                self.be(Being::Connecting, None);
             }
             tokio::select! {
                 biased;

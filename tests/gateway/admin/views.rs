@@ -55,8 +55,8 @@ pairings! {
         let plane = plane(Gateway::of().upstream("notes", &notes).upstream("other", &other)).await;
         let client = pair.client(&plane.gateway).await;
         assert_eq!(client.tools().await, ["notes_t", "other_o"]);
-        plane.post("/api/upstreams/notes/disable", "{}").await;
-        let told = until(&plane, "notes", "disabled").await;
+        let told = plane.post("/api/upstreams/notes/disable", "{}").await;
+        assert_eq!(told["state"], "disabled", "the answer is what came of it");
         assert!(told["last_error"].as_str().unwrap().contains("disabled by an operator"));
         eventually("it is gone", async || (client.tools().await == ["other_o"]).then_some(())).await;
         let heard = notes.heard("tools/call").len();
@@ -64,7 +64,8 @@ pairings! {
         assert_eq!(refused.refusal().0, -32602);
         assert_eq!(notes.heard("tools/call").len(), heard);
         assert!(client.call("other_o", "{}").await.text().contains('o'));
-        plane.post("/api/upstreams/notes/enable", "{}").await;
+        let told = plane.post("/api/upstreams/notes/enable", "{}").await;
+        assert_ne!(told["state"], "disabled", "the answer is what came of it");
         until(&plane, "notes", "ready").await;
         eventually("it is back", async || (client.tools().await.len() == 2).then_some(())).await;
         assert!(client.call("notes_t", "{}").await.text().contains('t'));
