@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     problem::{Findings, Place},
-    reference::{self, Vars},
+    reference::{self, Named, Vars},
     secrets::{holds_secret, sounds_secret},
     tree::{Node, Origin, Scalar, Value, written},
     yaml,
@@ -27,7 +27,7 @@ pub(super) fn gather(path: &Path, vars: Vars<'_>, findings: &mut Findings) -> Op
         findings,
     };
     gathering.seen.insert(reference::identity(path));
-    gathering.file(path)
+    gathering.file(path, None)
 }
 
 /// The tree of one text that is already at hand.
@@ -51,10 +51,22 @@ struct Gathering<'a> {
 }
 
 impl Gathering<'_> {
-    fn file(&mut self, path: &Path) -> Option<Node> {
+    /// The tree of a file with what it includes; `included` is where another one names it.
+    fn file(&mut self, path: &Path, included: Option<Place>) -> Option<Node> {
         let file = self.findings.add_source(path.display().to_string());
-        let hint = "`usher init` writes one to begin with; `-c FILE` names another";
-        let text = reference::read_document(path, hint, file, self.findings)?;
+        let named = match included {
+            None => Named {
+                place: Place::whole(file),
+                path: "",
+                hint: "`usher init` writes one to begin with; `-c FILE` names another",
+            },
+            Some(place) => Named {
+                place,
+                path: "include",
+                hint: "`include` names files relative to this one; write it, or take it out of the list",
+            },
+        };
+        let text = reference::read_document(path, &named, file, self.findings)?;
         let base = reference::directory_of(path);
         let mut tree = parse(&text, file, &base, self.vars, self.findings)?;
         let included: Vec<(PathBuf, Place)> = tree
@@ -62,7 +74,7 @@ impl Gathering<'_> {
             .map(Node::items)
             .unwrap_or_default()
             .iter()
-            .filter_map(|item| Some((base.join(item.as_text()?), item.place)))
+            .filter_map(|item| Some((reference::beside(path, item.as_text()?), item.place)))
             .collect();
         for (path, place) in included {
             if !self.seen.insert(reference::identity(&path)) {
@@ -70,7 +82,7 @@ impl Gathering<'_> {
                     .report(place, "include", "this file is already part of it", "");
             } else if self.seen.len() > MAX_FILES {
                 self.findings.report(place, "include", "too many files", "");
-            } else if let Some(other) = self.file(&path) {
+            } else if let Some(other) = self.file(&path, Some(place)) {
                 self.join(&mut tree, other);
             }
         }

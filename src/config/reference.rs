@@ -132,11 +132,19 @@ fn on_read_only_mount(file: &File) -> bool {
         .is_ok_and(|stat| stat.flags().contains(nix::sys::statvfs::FsFlags::ST_RDONLY))
 }
 
+/// Where a document is named, which is told when it cannot be opened.
+pub(super) struct Named<'a> {
+    pub(super) place: Place,
+    /// The keys that lead there.
+    pub(super) path: &'a str,
+    /// What to do when there is none.
+    pub(super) hint: &'a str,
+}
+
 /// Reads a configuration text, refusing one that others may write to (SECURITY OPS-1).
-/// `hint` is for when there is none.
 pub(super) fn read_document(
     path: &Path,
-    hint: &str,
+    named: &Named<'_>,
     file: usize,
     findings: &mut Findings,
 ) -> Option<String> {
@@ -146,8 +154,13 @@ pub(super) fn read_document(
         Ok(opened) => opened,
         Err(error) => {
             let missing = error.kind() == io::ErrorKind::NotFound;
-            let hint = if missing { hint } else { "" };
-            findings.report(place, "", format!("cannot be read: {error}"), hint);
+            let hint = if missing { named.hint } else { "" };
+            let message = if named.place == place {
+                format!("cannot be read: {error}")
+            } else {
+                format!("`{}` cannot be read: {error}", path.display())
+            };
+            findings.report(named.place, named.path, message, hint);
             return None;
         }
     };

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use super::{
     Plan, Rejected, Vars, check, files,
     loaded::SET,
-    problem::Findings,
-    reference,
+    problem::{Findings, Place},
+    reference::{self, Named},
     tree::{Node, Origin},
     yaml,
 };
@@ -112,7 +112,12 @@ fn judge(mut tree: Node, vars: Vars<'_>, findings: &mut Findings) {
 
 fn read(path: &Path, findings: &mut Findings) -> Option<(usize, Node)> {
     let file = findings.add_source(path.display().to_string());
-    let text = reference::read_document(path, "", file, findings)?;
+    let named = Named {
+        place: Place::whole(file),
+        path: "",
+        hint: "",
+    };
+    let text = reference::read_document(path, &named, file, findings)?;
     let mut root = yaml::read_json(&text, file, findings)?;
     findings.sources[file].shown = files::blotted(&text, &mut root);
     Some((file, root))

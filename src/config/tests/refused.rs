@@ -291,6 +291,27 @@ fn problems_of_included_files_name_their_own_file_and_line() {
 }
 
 #[test]
+fn an_included_file_that_is_not_there_is_a_problem_of_the_one_that_includes_it() {
+    let files = Files::with("names: {}\ninclude: [b.yaml,\n  none.yaml]\n");
+    files.add("b.yaml", "include: [gone/x.yaml]\n");
+    let problems = files.rejected().problems;
+    let places: Vec<_> = problems
+        .iter()
+        .map(|problem| (file_name(&problem.file), problem.line, problem.column))
+        .collect();
+    assert_eq!(places, [("usher.yaml", 3, 3), ("b.yaml", 1, 11)]);
+    for (problem, name) in problems.iter().zip(["none.yaml", "gone/x.yaml"]) {
+        assert_eq!(problem.path, "include");
+        assert!(problem.message.contains(name), "{}", problem.message);
+        let hint = problem.hint.as_deref().unwrap_or_default();
+        assert!(
+            hint.contains("relative to this one") && !hint.contains("init"),
+            "{hint}"
+        );
+    }
+}
+
+#[test]
 fn a_file_that_others_may_write_to_is_refused() {
     for mode in [0o620, 0o602, 0o666] {
         let files = Files::new();
