@@ -22,6 +22,7 @@ use super::{
     operations::OPERATIONS,
     paging::Query,
     problem::Problem,
+    reply,
     search::Searches,
 };
 use crate::{
@@ -253,10 +254,12 @@ impl Endpoint for Arc<Entry> {
         let entry = Self::clone(self);
         async move {
             let (head, body) = request.into_parts();
-            match entry.answer(head, body, peer).await {
+            let bare = head.method == Method::HEAD;
+            let answer = match entry.answer(head, body, peer).await {
                 Ok(answer) => answer,
                 Err(problem) => problem.answer(),
-            }
+            };
+            if bare { reply::bare(answer) } else { answer }
         }
         .boxed()
     }
@@ -300,14 +303,15 @@ fn not_from_elsewhere(headers: &HeaderMap, authority: Option<&str>) -> Result<()
 fn of(method: &Method, path: &str) -> Option<(&'static Operation, Vec<String>)> {
     let same = OPERATIONS
         .iter()
-        .filter(|operation| operation.verb.method() == *method);
+        .filter(|operation| operation.verb.methods().contains(method));
     same.filter_map(|operation| Some((operation, operation.names(path)?)))
         .next()
 }
 
 fn not_allowed(path: &str) -> Problem {
     let there = OPERATIONS.iter().filter(|it| it.names(path).is_some());
-    let methods: Vec<_> = there.map(|it| it.verb.method().to_string()).collect();
+    let methods = there.flat_map(|it| it.verb.methods());
+    let methods: Vec<_> = methods.map(Method::as_str).collect();
     Problem {
         allow: Some(methods.join(", ")),
         ..Problem::new(

@@ -65,11 +65,15 @@ pub(super) enum Told {
     Verdict(Describe),
 }
 
+const READING: &[Method] = &[Method::GET, Method::HEAD];
+const CHANGING: &[Method] = &[Method::POST];
+
 impl Verb {
-    pub(super) const fn method(self) -> Method {
+    /// The methods that are taken for it: whatever is read can be asked for without its body (RFC 9110, section 9.3.2).
+    pub(super) const fn methods(self) -> &'static [Method] {
         match self {
-            Self::Get => Method::GET,
-            Self::Post => Method::POST,
+            Self::Get => READING,
+            Self::Post => CHANGING,
         }
     }
 }

@@ -104,7 +104,7 @@ mod tests {
         let ids: HashSet<_> = OPERATIONS.iter().map(|it| it.id).collect();
         let places: HashSet<_> = OPERATIONS
             .iter()
-            .map(|it| (it.verb.method(), it.path))
+            .map(|it| (it.verb.methods(), it.path))
             .collect();
         assert_eq!(
             (ids.len(), places.len()),

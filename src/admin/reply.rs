@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
+use http_body::Body as _;
 
 use crate::{
     json::Json,
@@ -35,6 +36,15 @@ pub(super) fn full(status: StatusCode, media: &'static str, bytes: Bytes) -> Res
 /// An open event stream.
 pub(super) fn events(stream: Body) -> Response<Body> {
     guarded(body::event_stream(stream))
+}
+
+/// The same without the body, whose length is told all the same.
+pub(super) fn bare(answer: Response<Body>) -> Response<Body> {
+    let (mut head, body) = answer.into_parts();
+    if let Some(length) = body.size_hint().exact() {
+        head.headers.insert(header::CONTENT_LENGTH, length.into());
+    }
+    Response::from_parts(head, Body::default())
 }
 
 fn guarded(mut answer: Response<Body>) -> Response<Body> {

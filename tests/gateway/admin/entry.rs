@@ -214,7 +214,42 @@ async fn no_answer_is_kept_guessed_at_framed_or_shown_to_another_site() {
     let [_, _, _, nowhere, wrong, _] = &answers;
     assert_eq!(problem(nowhere), (404, "not_found".into()));
     assert_eq!(problem(wrong), (405, "method_not_allowed".into()));
-    assert_eq!(wrong.headers["allow"], "GET");
+    assert_eq!(wrong.headers["allow"], "GET, HEAD");
+}
+
+// RFC 9110, section 9.3.2
+#[tokio::test]
+async fn head_is_answered_as_get_is_without_the_body() {
+    let (plane, _notes) = simple().await;
+    let bearer = format!("Bearer {OPERATOR}");
+    let known = [("authorization", bearer.as_str())];
+    for (path, headers) in [
+        ("/healthz", &[][..]),
+        ("/readyz", &[]),
+        ("/api/status", &known),
+        ("/api/status", &[]),
+        ("/nowhere", &known),
+    ] {
+        let whole = plane.raw(Method::GET, path, headers, "").await;
+        let head = plane.raw(Method::HEAD, path, headers, "").await;
+        assert_eq!(
+            (head.status, head.body.as_str()),
+            (whole.status, ""),
+            "{path}"
+        );
+        for name in ["content-type", "content-length", "cache-control"] {
+            assert_eq!(
+                head.headers.get(name),
+                whole.headers.get(name),
+                "{path} {name}"
+            );
+        }
+    }
+    let refused = plane.raw(Method::HEAD, "/reload", &known, "").await;
+    assert_eq!(
+        (refused.status, &refused.headers["allow"]),
+        (405, &"POST".parse().unwrap())
+    );
 }
 
 #[tokio::test]
