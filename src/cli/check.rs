@@ -102,6 +102,9 @@ fn refused(args: &Args, rejected: Option<&Rejected>, policies: &[Problem]) -> En
     } else {
         if let Some(rejected) = rejected {
             draw(rejected);
+            if !policies.is_empty() {
+                out::note("");
+            }
         }
         policy::wrong(policies);
         counted(of_file.len() + policies.len());
