@@ -71,7 +71,6 @@ async fn ten_thousand_principals_on_five_thousand_tools_make_less_than_ten_thous
     };
     let series = text.lines().filter(ours).count();
     assert!(series < MOST, "{series} series");
-    assert!(series > 1_000, "{series} series: something is not counted");
     // All of them were counted, by a hundred names and the rest.
     let name = r#"gateway_upstream="many",gen_ai_operation_name="execute_tool",gen_ai_tool_name=""#;
     let counts = text.lines().filter(|line| {
@@ -79,6 +78,9 @@ async fn ten_thousand_principals_on_five_thousand_tools_make_less_than_ten_thous
     });
     let counts: Vec<&str> = counts.collect();
     assert!(counts.len() <= 101, "{}", counts.len());
+    // Other tests of this process may have taken some of the hundred; each that is left has its buckets.
+    let least = counts.len() * 10;
+    assert!(series > least, "{series} series: something is not counted");
     let all = counts.iter().filter_map(|line| line.rsplit_once(' '));
     let all: u64 = all.map(|(_, count)| count.parse::<u64>().unwrap()).sum();
     assert_eq!(all, 10_000);
