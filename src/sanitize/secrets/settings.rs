@@ -1,5 +1,5 @@
-//! Where a password stands that only settings of a connection have there: variables of programs, sections of their files, arguments of
-//! a call that connects.
+//! Where a password stands that only settings of a connection have there.
+//! Such are variables of programs, sections of their files, arguments of a call that connects.
 //!
 //! Guarantees: looks no farther than [`AROUND`] bytes. Deliberately absent: what a password looks like (`grammar.rs`).
 
