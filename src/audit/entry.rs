@@ -2,7 +2,9 @@
 //!
 //! The members are those that the audit gate writes; what a newer version adds is not lost, since the text is at hand.
 
-use serde::Deserialize;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
 /// One record. Members that a kind of record does not have are empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -42,6 +44,41 @@ pub struct Entry {
     pub limit: Option<String>,
     /// The trace that it is part of.
     pub trace: Trace,
+    /// What else a record tells that is of no call.
+    pub detail: Detail,
+}
+
+/// What a record tells that is of no call, by name, as far as it is text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Detail(BTreeMap<String, String>);
+
+impl Detail {
+    /// The first of these that is told.
+    pub fn any(&self, names: &[&str]) -> Option<&str> {
+        names
+            .iter()
+            .find_map(|name| self.0.get(*name))
+            .map(String::as_str)
+    }
+}
+
+impl<'de> Deserialize<'de> for Detail {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let all = BTreeMap::<String, Told>::deserialize(deserializer)?;
+        let texts = all.into_iter().filter_map(|(name, told)| match told {
+            Told::Text(text) => Some((name, text)),
+            Told::Other(_) => None,
+        });
+        Ok(Self(texts.collect()))
+    }
+}
+
+/// One of the details.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Told {
+    Text(String),
+    Other(IgnoredAny),
 }
 
 /// A trace, in a record.

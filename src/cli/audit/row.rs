@@ -15,11 +15,16 @@ const WIDEST: usize = 48;
 
 /// The cells of a record.
 pub(super) fn cells(entry: &Entry) -> Vec<String> {
-    let some = |text: &Option<String>| short(text.as_deref().unwrap_or_default());
-    let result = entry.outcome.as_ref().or(entry.decision.as_ref());
-    let result = some(&result.cloned());
+    // What is no call has its own words for the same.
+    let detail = |names: &[&str]| entry.detail.any(names);
+    let some = |text: Option<&str>| short(text.unwrap_or_default());
+    let result = entry.outcome.as_deref().or(entry.decision.as_deref());
+    let result = some(result.or_else(|| detail(&["outcome", "state", "action"])));
     let reason = match entry.findings.as_slice() {
-        [] => some(&entry.reason),
+        [] => {
+            let told = || detail(&["reason", "rule", "cause"]);
+            some(entry.reason.as_deref().or_else(told))
+        }
         found => {
             let rules: Vec<_> = found.iter().map(|found| found.rule.as_str()).collect();
             let reason = entry.reason.iter().map(String::as_str);
@@ -28,13 +33,26 @@ pub(super) fn cells(entry: &Entry) -> Vec<String> {
     };
     vec![
         time(&entry.time),
-        short(&entry.principal.name),
-        short(entry.method.as_deref().unwrap_or(&entry.event)),
-        some(&entry.target.exposed),
-        some(&entry.stage),
+        match entry.principal.name.as_str() {
+            "" => some(detail(&["by"])),
+            name => short(name),
+        },
+        match (&entry.method, detail(&["operation"])) {
+            (Some(method), _) => short(method),
+            (None, Some(operation)) => short(&format!("{} {operation}", entry.event)),
+            (None, None) => short(&entry.event),
+        },
+        some(
+            entry
+                .target
+                .exposed
+                .as_deref()
+                .or_else(|| detail(&["subject", "item", "upstream", "address", "digest", "name"])),
+        ),
+        some(entry.stage.as_deref()),
         coloured(&result),
         reason,
-        some(&entry.call),
+        some(entry.call.as_deref()),
     ]
 }
 
@@ -73,5 +91,42 @@ fn coloured(result: &str) -> String {
         "ok" | "permit" | "" => result.to_owned(),
         "deny" | "denied" | "blocked" => out::paint(out::RED, result),
         other => out::paint(out::YELLOW, other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_call_is_told_by_its_details() {
+        let row = |event: &str| {
+            let entry = Entry::parse(event.as_bytes()).unwrap();
+            let cells = cells(&entry);
+            let plain = cells
+                .iter()
+                .map(|cell| anstream::adapter::strip_str(cell).to_string());
+            plain.collect::<Vec<_>>().join("|")
+        };
+        for (event, expected) in [
+            (
+                r#"{"detail":{"address":"127.0.0.1","by":"operator","operation":"disable","outcome":"ok","subject":"mini"},"event":"administration","time":"2026-11-26T10:00:00.000Z","v":1}"#,
+                "2026-11-26 10:00:00.000|operator|administration disable|mini||ok||",
+            ),
+            (
+                r#"{"detail":{"action":"flag","class":"definition","item":"echo","place":"name","rule":"shadows","upstream":"two"},"event":"quarantine","time":"2026-11-26T10:00:00.000Z","v":1}"#,
+                "2026-11-26 10:00:00.000||quarantine|echo||flag|shadows|",
+            ),
+            (
+                r#"{"detail":{"problems":3,"state":"refused"},"event":"policy","time":"2026-11-26T10:00:00.000Z","v":1}"#,
+                "2026-11-26 10:00:00.000||policy|||refused||",
+            ),
+            (
+                r#"{"call":"c1","event":"call","method":"tools/call","outcome":"ok","principal":{"name":"ana"},"stage":"outcome","target":{"exposed":"mini_echo"},"time":"2026-11-26T10:00:00.000Z","v":1}"#,
+                "2026-11-26 10:00:00.000|ana|tools/call|mini_echo|outcome|ok||c1",
+            ),
+        ] {
+            assert_eq!(row(event), expected);
+        }
     }
 }
