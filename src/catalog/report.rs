@@ -97,6 +97,9 @@ pub enum Reason {
     /// Offered, but looks like an item of another upstream.
     #[error("is offered, although it looks like `{1}` of `{0}`")]
     Resembles(UpstreamId, String),
+    /// Not an item, but what the configuration names where the upstream offers nothing of that name.
+    #[error("is in `{0}`, but no tool that is there is called so")]
+    Unmet(&'static str),
     /// More of the same list, not told one by one.
     #[error("and {0} more")]
     More(usize),
@@ -135,6 +138,7 @@ impl Reason {
             | Self::Shadows(_)
             | Self::Resembles(..)
             | Self::Foreign(_)
+            | Self::Unmet(_)
             | Self::More(_) => None,
         }
     }
@@ -162,6 +166,7 @@ impl Reason {
             Self::Quarantined => "not_approved",
             Self::Shadows(_) => "shadows",
             Self::Resembles(..) => "resembles",
+            Self::Unmet(_) => "unmet",
             Self::More(_) => "more",
         }
     }
@@ -174,6 +179,7 @@ impl Reason {
                 | Self::Flagged(_)
                 | Self::Shadows(_)
                 | Self::Resembles(..)
+                | Self::Unmet(_)
                 | Self::CutShort
         )
     }

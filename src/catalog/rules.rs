@@ -42,6 +42,27 @@ pub struct NamingRules {
 }
 
 impl NamingRules {
+    /// What is said of tools by a name that none of those offered has, and under which key: as a rule a slip, and where a tool was
+    /// to be denied, one that leaves it in reach.
+    pub(super) fn unmet<'a>(
+        &'a self,
+        offered: &'a [&str],
+    ) -> impl Iterator<Item = (&'static str, &'a str)> {
+        let globs = |key: &'static str, globs: &'a [String]| {
+            globs.iter().map(move |glob| (key, glob.as_str()))
+        };
+        let names = |key: &'static str, named: &'a BTreeMap<String, String>| {
+            named.keys().map(move |name| (key, name.as_str()))
+        };
+        let met = |glob: &str| glob == "*" || offered.iter().any(|name| glob::matches(glob, name));
+        let named = names("rename", &self.rename).chain(names("describe", &self.describe));
+        let named = named.filter(|(_, name)| !offered.contains(name));
+        globs("tools.allow", &self.tools.allow)
+            .chain(globs("tools.deny", &self.tools.deny))
+            .filter(move |(_, glob)| !met(glob))
+            .chain(named)
+    }
+
     /// What the upstream calls the tool that is shown as `shown`, if it could have one.
     pub(super) fn original<'a>(&'a self, shown: &'a str) -> Option<&'a str> {
         let given = self.rename.iter().find(|(_, given)| *given == shown);

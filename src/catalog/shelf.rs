@@ -90,6 +90,11 @@ impl Shelf {
         }
         if listing.truncated {
             reports.add("", Reason::CutShort);
+        } else if kind == ListKind::Tools {
+            let offered: Vec<&str> = seen.iter().map(|name| &**name).collect();
+            for (key, named) in naming.unmet(&offered) {
+                reports.add(named, Reason::Unmet(key));
+            }
         }
         Arc::new(Self {
             items,

@@ -27,6 +27,35 @@ fn names_are_prefixed_and_listed_in_configured_order_then_the_upstreams_own() {
 }
 
 #[test]
+fn what_the_configuration_names_and_nobody_offers_is_reported() {
+    let mut rules = rules(&[("mini", "mini")]);
+    let naming = &mut rules.upstreams[0];
+    naming.tools = Selection {
+        allow: ["*", "e*", "x*"].map(str::to_owned).into(),
+        deny: ["die", "dye"].map(str::to_owned).into(),
+    };
+    for key in ["echo", "gone"] {
+        naming.rename.insert(key.into(), format!("{key}_2"));
+        naming.describe.insert(key.into(), "Says it again.".into());
+    }
+    let catalog = build(&rules, vec![("mini", tools(&["echo", "die"]))], None);
+    assert_eq!(all(&catalog, &Scope::All, ListKind::Tools), ["mini_echo_2"]);
+    let unmet = |name: &str, key: &str| {
+        let reason = format!("is in `{key}`, but no tool that is there is called so");
+        ("mini".to_owned(), name.to_owned(), reason)
+    };
+    assert_eq!(
+        reports(&catalog),
+        [
+            unmet("x*", "tools.allow"),
+            unmet("dye", "tools.deny"),
+            unmet("gone", "rename"),
+            unmet("gone", "describe"),
+        ]
+    );
+}
+
+#[test]
 fn cat_1_a_clash_leaves_the_later_one_out_and_is_reported() {
     let catalog = build(
         &rules(&[("bare", ""), ("wh", "wh")]),
