@@ -17,6 +17,7 @@ use crate::{
     config::{Plan, PolicyPlan, Rejected},
     glob,
     json::Json,
+    limits::{Dimension, Rule},
     policy::{Item, ItemKind, Policy, Problem},
     protocol::{UpstreamId, meta},
     tasks::Tasks,
@@ -145,7 +146,7 @@ async fn reached(
     summary: &str,
 ) -> Ended {
     let addresses = addresses(&plan);
-    let sets = plan.catalog.toolsets.clone();
+    let (sets, limits) = (plan.catalog.toolsets.clone(), plan.limits.rules.clone());
     let (statuses, items) = match connect(plan).await {
         Ok(seen) => seen,
         Err(error) => {
@@ -157,6 +158,7 @@ async fn reached(
     if well {
         // Of what is away nobody knows what it would offer.
         notes.extend(idle(&sets, &items));
+        notes.extend(limiting_nothing(&limits, &items));
     }
     let unfit = governed.map_or_else(Vec::new, |(plan, policy)| {
         unfit_policies(&plan, &policy, items)
@@ -243,6 +245,21 @@ fn idle(sets: &[ToolsetRules], items: &[Item]) -> Vec<String> {
     notes
 }
 
+/// Limits that name a tool which is not there: as a rule a slip, and else a limit on nothing.
+fn limiting_nothing(rules: &[Rule], items: &[Item]) -> Vec<String> {
+    let tools = || items.iter().filter(|item| item.kind == ItemKind::Tool);
+    let of_tools = |rule: &Rule| {
+        let only = rule.only.iter();
+        let mut only = only.filter(|(dimension, _)| *dimension == Dimension::Tool);
+        only.any(|(_, pattern)| !tools().any(|item| pattern.means(&item.outward)))
+    };
+    let idle = rules.iter().filter(|rule| of_tools(rule));
+    let note = |rule: &Rule| {
+        format!("limits: `{rule}` is of no tool that is there; `usher catalog` lists them")
+    };
+    idle.map(note).collect()
+}
+
 fn summary(args: &Args, plan: &Plan, policy: Option<&Policy>) -> String {
     let count = |number: usize, word| out::count(number as u64, word);
     let policies = match policy.map(Policy::count) {
@@ -320,11 +337,13 @@ impl<'a> Status<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::Hints;
+    use crate::{
+        limits::{Amount, Glob, Pattern, Rate},
+        policy::Hints,
+    };
 
-    #[test]
-    fn what_a_toolset_selects_by_and_nothing_answers_to_is_told() {
-        let item = |kind, outward: &str| Item {
+    fn item(kind: ItemKind, outward: &str) -> Item {
+        Item {
             kind,
             upstream: UpstreamId::parse("git").expect("a key"),
             outward: outward.into(),
@@ -334,7 +353,46 @@ mod tests {
             claimed: Hints::default(),
             toolsets: Vec::new(),
             schema: None,
+        }
+    }
+
+    #[test]
+    fn a_limit_on_a_tool_that_is_not_there_is_told() {
+        let rate = Rate {
+            calls: 1,
+            period: std::time::Duration::from_secs(60),
+            burst: 1,
         };
+        let rule = |pattern| Rule {
+            per: vec![Dimension::Principal],
+            only: vec![(Dimension::Tool, pattern)],
+            amount: Amount::Rate(rate),
+        };
+        let like = |glob| Pattern::Like(Glob::parse(glob).expect("a glob"));
+        let rules = [
+            rule(Pattern::Exactly("git_log".into())),
+            rule(Pattern::Exactly("git_lgo".into())),
+            rule(Pattern::Exactly("git_review".into())),
+            rule(like("git_*")),
+            rule(like("gti_*")),
+        ];
+        let items = [
+            item(ItemKind::Tool, "git_log"),
+            item(ItemKind::Prompt, "git_review"),
+        ];
+        let told = limiting_nothing(&rules, &items);
+        let named = ["git_lgo", "git_review", "gti_*"];
+        assert_eq!(told.len(), named.len(), "{told:?}");
+        for (note, name) in told.iter().zip(named) {
+            assert!(
+                note.starts_with("limits: ") && note.contains(name),
+                "{note}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_a_toolset_selects_by_and_nothing_answers_to_is_told() {
         let items = [
             item(ItemKind::Tool, "git_log"),
             item(ItemKind::Prompt, "git_review"),

@@ -323,24 +323,24 @@ async fn what_somebody_approves_is_recorded_as_an_approval_and_no_damage_is() {
     let setting = format!("audit: {{ dir: '{}' }}", directory.display());
     let gateway = state.gateway(&notes).setting(&setting).start().await;
     let client = gateway.client(Revision::V2026_07_28).await;
-    let lists = async |count: usize| {
-        eventually("so many are listed", || async {
+    let lists = async |count: usize, when: &str| {
+        eventually(&format!("{count} are listed {when}"), || async {
             (client.tools().await.len() == count).then_some(())
         })
         .await;
     };
-    lists(1).await;
+    lists(1, "at first").await;
     state.written().await;
     let good = fs::read(state.record()).unwrap();
     fs::write(state.record(), "not a record\n").unwrap();
-    lists(0).await;
+    lists(0, "where the record cannot be read").await;
     fs::write(state.record(), good).unwrap();
-    lists(1).await;
+    lists(1, "where it can be read again").await;
     notes.offer(0, [tool("a"), with("other", r#""description":"x""#)]);
     notes.announce("tools").await;
     state.unapproved(1).await;
     state.usher(&["approve", "notes", "other"]);
-    lists(2).await;
+    lists(2, "when the other is approved").await;
     gateway.app.clone().shutdown().await;
     let told = events(&directory);
     let approvals = told.iter().filter(|event| event["event"] == "approval");
