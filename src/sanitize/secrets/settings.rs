@@ -73,7 +73,7 @@ pub(super) fn is_in_file(text: &[u8], name: usize) -> bool {
             return open.is_some_and(|open| {
                 let first = section[..open].trim_ascii();
                 SECTIONS.contains(&&section[open + 1..])
-                    && first.last().is_none_or(|last| *last == b':')
+                    && first.last().is_none_or(|last| b":+-".contains(last))
             });
         }
         let server = line
@@ -125,6 +125,7 @@ mod tests {
             format!("env['MYSQL_PWD'] = '{PASSWORD}'"),
             format!("{{\"SSHPASS\": \"{PASSWORD}\"}}"),
             format!("+[client]\n+user=app\n+password={PASSWORD}\n"),
+            format!("text: +[client]\n+user=app\n+password={PASSWORD}\n"),
             format!("text: [mysqldump]\nuser=app\npassword={PASSWORD}\n"),
             format!("[crm]\nDriver = PostgreSQL\nServername = db\nPassword = {PASSWORD}\n"),
             format!("connect(\n    host='db',\n    password='{PASSWORD}',\n)"),
