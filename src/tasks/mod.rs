@@ -7,7 +7,7 @@ pub mod quiet;
 
 use std::future::Future;
 
-use futures_util::FutureExt as _;
+use futures_util::{FutureExt as _, future::BoxFuture};
 use tokio_util::{future::FutureExt as _, sync::CancellationToken, task::TaskTracker};
 
 pub use counted::{LaneArc, PerLaneArc};
@@ -52,25 +52,39 @@ impl Tasks {
 
     /// Runs `task` until it ends or the family is stopped, whichever is first. A stopped task is dropped at its next await.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        if self.token.is_cancelled() {
-            // Where it would have run: whoever spawns may hold what dropping it takes.
-            return self.spawn_orderly(async move { drop(task) });
-        }
-        // Not an async block, which would hold `task` twice: as what it was given, and as what it waits for.
-        let stopped = self.token.clone();
-        self.spawn_orderly(task.with_cancellation_token_owned(stopped).map(drop));
+        self.begin_stoppable(task.boxed());
     }
 
     /// Runs `task` to its own end: it must watch [`Tasks::token`] itself.
-    #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
     pub fn spawn_orderly(&self, task: impl Future<Output = ()> + Send + 'static) {
-        drop(tokio::spawn(self.tracker.track_future(task)));
+        self.begin(task.boxed());
     }
 
     /// The same on one of the family's lanes, if it has any.
     pub fn spread(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.begin_on_a_lane(task.boxed());
+    }
+
+    // What the runtime does for a task is compiled for each kind of task, and each place that spawns has a kind of its own:
+    // boxed they are one.
+
+    fn begin_stoppable(&self, task: BoxFuture<'static, ()>) {
+        if self.token.is_cancelled() {
+            // Where it would have run: whoever spawns may hold what dropping it takes.
+            return self.begin(async move { drop(task) });
+        }
+        let stopped = self.token.clone();
+        self.begin(task.with_cancellation_token_owned(stopped).map(drop));
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
+    fn begin(&self, task: impl Future<Output = ()> + Send + 'static) {
+        drop(tokio::spawn(self.tracker.track_future(task)));
+    }
+
+    fn begin_on_a_lane(&self, task: BoxFuture<'static, ()>) {
         match self.lanes.as_ref().and_then(Lanes::seat) {
-            None => self.spawn_orderly(task),
+            None => self.begin(task),
             Some(seat) => {
                 let lane = seat.handle();
                 let seated = task.map(move |()| drop(seat));
