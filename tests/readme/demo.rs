@@ -103,7 +103,7 @@ fn what_the_demo_prints_is_what_is_shown_and_the_examples_run() {
 
     let call = commands()
         .into_iter()
-        .find(|line| line.starts_with("target/debug/usher call"))
+        .find(|line| line.starts_with("target/demo/usher call"))
         .expect("an example");
     let told = Command::new(env!("CARGO_BIN_EXE_usher"))
         .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))

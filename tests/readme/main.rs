@@ -36,8 +36,19 @@ fn every_command_of_ours_is_one() {
     for line in commands() {
         let words = words(&line);
         let arguments = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            ["cargo", "run", "--locked", "--", ref rest @ ..] => rest.to_vec(),
-            ["usher" | "target/debug/usher", ref rest @ ..] => rest.to_vec(),
+            [
+                "cargo",
+                "run",
+                "--locked",
+                "--profile",
+                "demo",
+                "--",
+                ref rest @ ..,
+            ] => {
+                assert!(include_str!("../../Cargo.toml").contains("[profile.demo]"));
+                rest.to_vec()
+            }
+            ["usher" | "target/demo/usher", ref rest @ ..] => rest.to_vec(),
             ["cargo", "build", "--locked", "--profile", "dist"] | ["cargo", "doc", "--open"] => {
                 assert!(include_str!("../../Cargo.toml").contains("[profile.dist]"));
                 continue;
