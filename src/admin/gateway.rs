@@ -73,7 +73,7 @@ pub trait Controls: Send + Sync + 'static {
     ///
     /// # Errors
     /// Everything that is wrong; then what was in force stays so.
-    fn reload(&self) -> BoxFuture<'static, Result<Reloaded, Vec<Trouble>>>;
+    fn reload(&self) -> BoxFuture<'static, Result<Reloaded, Vec<Problem>>>;
 
     /// Somebody has changed something, or was kept from it: for whoever keeps records. Must not block.
     fn changed(&self, change: &Change<'_>);
@@ -98,35 +98,6 @@ pub struct Reloaded {
     pub reloaded: Vec<&'static str>,
     /// Whether the configuration says something else beside that, which needs a restart.
     pub restart_needed: bool,
-}
-
-/// One thing that is wrong with a file.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Trouble {
-    /// The file.
-    pub file: String,
-    /// The line, from 1; 0 when the whole file is meant.
-    pub line: usize,
-    /// The column, from 1; 0 when the whole file is meant.
-    pub column: usize,
-    /// What is wrong.
-    pub message: String,
-    /// What to do about it.
-    pub hint: Option<String>,
-}
-
-impl fmt::Display for Trouble {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.file)?;
-        if self.line > 0 {
-            write!(f, ":{}:{}", self.line, self.column)?;
-        }
-        write!(f, ": {}", self.message)?;
-        match &self.hint {
-            Some(hint) => write!(f, " ({hint})"),
-            None => Ok(()),
-        }
-    }
 }
 
 /// A change that somebody made on the admin plane, or tried to.
@@ -221,24 +192,5 @@ impl AuditReader for LogDirectory {
 
     fn directory(&self) -> &Path {
         &self.0
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_trouble_is_told_with_its_place_and_what_to_do() {
-        let of = |line, column, hint: Option<&str>| Trouble {
-            file: "usher.yaml".into(),
-            line,
-            column,
-            message: "not a rate".into(),
-            hint: hint.map(Into::into),
-        };
-        let told = of(3, 14, Some("write `50/s`")).to_string();
-        assert_eq!(told, "usher.yaml:3:14: not a rate (write `50/s`)");
-        assert_eq!(of(0, 0, None).to_string(), "usher.yaml: not a rate");
     }
 }

@@ -34,7 +34,7 @@ use crate::{
 pub use credential::Role;
 pub use gateway::{
     AuditReader, Change, Configured, Controls, Gateway, LogDirectory, Metrics, Phase, Readiness,
-    Reloaded, Trouble,
+    Reloaded,
 };
 pub use operations::document;
 pub use spec::{AdminSpec, TOKEN_CHARS};

@@ -4,8 +4,8 @@ use http::{HeaderValue, Response, StatusCode, header};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Trouble, reply};
-use crate::{json::Json, server::Body};
+use super::reply;
+use crate::{json::Json, policy, server::Body};
 
 /// Why a request was not answered as asked.
 #[derive(Debug, Clone)]
@@ -15,7 +15,7 @@ pub(super) struct Problem {
     pub(super) reason: &'static str,
     pub(super) detail: String,
     /// What is wrong, place by place.
-    pub(super) problems: Vec<Trouble>,
+    pub(super) problems: Vec<policy::Problem>,
     /// After how many seconds to try again.
     pub(super) retry: Option<u64>,
     /// The methods that there are.
@@ -38,8 +38,8 @@ pub(super) struct Told<'a> {
     /// What happened, in a sentence.
     detail: &'a str,
     /// What is wrong, place by place, where files are.
-    #[serde(skip_serializing_if = "<[Trouble]>::is_empty")]
-    problems: &'a [Trouble],
+    #[serde(skip_serializing_if = "<[policy::Problem]>::is_empty")]
+    problems: &'a [policy::Problem],
 }
 
 impl Problem {

@@ -15,7 +15,7 @@ use super::{App, AppError, audit::digest, govern::Governor};
 use crate::{
     admin::{
         self, Admin, AuditReader, Change, Configured, Gateway, LogDirectory, Metrics, Phase,
-        Reloaded, Trouble,
+        Reloaded,
     },
     audit::{
         Auditor,
@@ -107,7 +107,7 @@ impl Controls {
     }
 
     /// Reads again what can be read again, and records that and what came of it.
-    async fn reload(&self) -> Result<Reloaded, Vec<Trouble>> {
+    async fn reload(&self) -> Result<Reloaded, Vec<Problem>> {
         let reloaded = self.read_again().await;
         let digest = digest(&self.standing().loaded);
         if let Some(auditor) = &self.auditor {
@@ -129,7 +129,7 @@ impl Controls {
     }
 
     /// Limits come last: they cannot go wrong any more by then.
-    async fn read_again(&self) -> Result<Reloaded, Vec<Trouble>> {
+    async fn read_again(&self) -> Result<Reloaded, Vec<Problem>> {
         let _one = self.reloading.lock().await;
         let load = self.standing().load.clone();
         let read = match load {
@@ -144,7 +144,7 @@ impl Controls {
                 }
             }
         };
-        self.reload_policies().await.map_err(of_policies)?;
+        self.reload_policies().await?;
         let mut reloaded = Vec::new();
         if self.governor.is_some() {
             reloaded.push("policies");
@@ -188,7 +188,7 @@ impl admin::Controls for Shared {
         self.0.policy_problems()
     }
 
-    fn reload(&self) -> BoxFuture<'static, Result<Reloaded, Vec<Trouble>>> {
+    fn reload(&self) -> BoxFuture<'static, Result<Reloaded, Vec<Problem>>> {
         let own = self.0.clone();
         async move { own.reload().await }.boxed()
     }
@@ -227,9 +227,9 @@ impl admin::Controls for Shared {
     }
 }
 
-fn of_configuration(rejected: &Rejected) -> Vec<Trouble> {
+fn of_configuration(rejected: &Rejected) -> Vec<Problem> {
     let problems = rejected.problems.iter();
-    let trouble = |problem: &crate::config::Problem| Trouble {
+    let trouble = |problem: &crate::config::Problem| Problem {
         file: problem.file.clone(),
         line: problem.line,
         column: problem.column,
@@ -240,17 +240,6 @@ fn of_configuration(rejected: &Rejected) -> Vec<Trouble> {
         hint: problem.hint.clone(),
     };
     problems.map(trouble).collect()
-}
-
-fn of_policies(problems: Vec<Problem>) -> Vec<Trouble> {
-    let trouble = |problem: Problem| Trouble {
-        file: problem.file,
-        line: problem.line,
-        column: problem.column,
-        message: problem.message,
-        hint: problem.hint,
-    };
-    problems.into_iter().map(trouble).collect()
 }
 
 impl App {
@@ -268,7 +257,7 @@ impl App {
     ///
     /// # Errors
     /// Everything that is wrong; then what was in force stays so.
-    pub async fn reload(&self) -> Result<Reloaded, Vec<Trouble>> {
+    pub async fn reload(&self) -> Result<Reloaded, Vec<Problem>> {
         self.shared.controls.reload().await
     }
 

@@ -6,8 +6,9 @@ use cedar_policy::ffi::DetailedError;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// One thing that is wrong.
+/// One thing that is wrong with a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[schemars(rename = "FileProblem")]
 pub struct Problem {
     /// The file.
     pub file: String,
@@ -87,5 +88,24 @@ impl fmt::Display for Problem {
             Some(hint) => write!(f, " ({hint})"),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_is_told_with_its_place_and_what_to_do() {
+        let of = |line, column, hint: Option<&str>| Problem {
+            file: "usher.yaml".into(),
+            line,
+            column,
+            message: "not a rate".into(),
+            hint: hint.map(Into::into),
+        };
+        let told = of(3, 14, Some("write `50/s`")).to_string();
+        assert_eq!(told, "usher.yaml:3:14: not a rate (write `50/s`)");
+        assert_eq!(of(0, 0, None).to_string(), "usher.yaml: not a rate");
     }
 }
