@@ -421,6 +421,7 @@ pub(super) const EUROPE: &[Rule] = &[
         &[],
         &[
             "personas kod",
+            "personaskod",
             "latvian",
             "personal code",
             "personal_code",
@@ -457,7 +458,7 @@ pub(super) const EUROPE: &[Rule] = &[
     ),
     rule(
         "gr_amka",
-        &["11"],
+        &["11", "6 5"],
         &[],
         &[
             "amka",

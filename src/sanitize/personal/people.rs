@@ -15,8 +15,8 @@ pub(super) const PEOPLE: &[Rule] = &[
     // Without a dash a number of that length may be anything near a word that is said so often.
     named(
         "us_ssn",
-        &["3-2-4"],
-        &["social", "ss#", "ss #", "ss number", "ss no"],
+        &["3-2-4", "3 2 4"],
+        &["social", "soc. sec", "ss#", "ss #", "ss number", "ss no"],
         |d| {
             let (area, group, serial) = (number(&d[..3]), number(&d[3..5]), number(&d[5..]));
             (1..900).contains(&area) && area != 666 && group > 0 && serial > 0 && !same(d)
@@ -88,7 +88,14 @@ pub(super) const PEOPLE: &[Rule] = &[
     named(
         "pk_cnic",
         &["13", "5-7-1"],
-        &["cnic", "nicop", "nadra", "shanakhti", "pakistani"],
+        &[
+            "cnic",
+            "computerized national id",
+            "nicop",
+            "nadra",
+            "shanakhti",
+            "pakistani",
+        ],
         |d| (1..8).contains(&d[0]) && d[1] > 0 && !same(d),
     ),
     // The year of birth, of those of seventeen digits.
@@ -209,6 +216,7 @@ pub(super) const PEOPLE: &[Rule] = &[
             "nro dni",
             "n\u{fa}mero dni",
             "documentodni",
+            "documento_dni",
             "documento nacional de identidad",
         ],
         |d| {
@@ -267,6 +275,8 @@ mod tests {
     /// What stands before numbers made up, the numbers, and whose they are.
     const NUMBERS: &[(&str, &str, &str)] = &[
         ("Her social is ", "153-27-7013", "us_ssn"),
+        ("Her social is ", "153 27 7013", "us_ssn"),
+        ("Soc. Sec. No.: ", "153-27-7013", "us_ssn"),
         ("SS# ", "661-22-3217", "us_ssn"),
         ("TAXPAYER_ID: ", "934-75-3564", "us_itin"),
         ("Egyptian national ID ", "26603122540147", "eg_national_id"),
@@ -282,6 +292,11 @@ mod tests {
         ("No. KTP: ", "3173016708040025", "id_nik"),
         ("cnic_no: '", "4210197728651", "pk_cnic"),
         ("CNIC ", "42201-2717896-6", "pk_cnic"),
+        (
+            "Computerized National Identity Card: ",
+            "42201-2717896-6",
+            "pk_cnic",
+        ),
         ("Bangladesh NID ", "19898066991652068", "bd_nid"),
         ("S\u{1ed1} CCCD: ", "092086992148", "vn_cccd"),
         (
@@ -309,6 +324,7 @@ mod tests {
         ("personasKods: ", "327448-03125", "lv_personal_code"),
         ("DNI N\u{b0} ", "48458734", "latin_dni"),
         ("documentoDni: ", "13.133.437", "latin_dni"),
+        ("documento_dni;", "13.133.437", "latin_dni"),
         ("A NOMBRE DE ANA, CON DNI ", "48458734 Y ", "latin_dni"),
         ("EIN ", "45-1805115", "us_ein"),
         ("Steuernummer ", "218/342/20846", "de_tax_number"),
