@@ -10,7 +10,7 @@ use super::{
     plausible::{holds, placeholder, plausible, random},
     public::name_at_end,
     scan::{Scan, is_token},
-    settings::{AROUND, is_argument, is_in_file, is_variable},
+    settings::{AROUND, is_argument, is_in_file, is_of_packages, is_variable},
     urls::strong,
 };
 use crate::sanitize::{Class, survey::is_telling, work::looked};
@@ -176,6 +176,7 @@ impl Scan<'_> {
                 || quoted && self.text[at] == b'=' && is_argument(self.text, name, value.end)
                 || is_variable(&self.text[..at])
                 || is_in_file(self.text, name)
+                || is_of_packages(around)
                 || said(&[
                     b"\"secretstring\"",
                     b"\"auths\"",

@@ -9,7 +9,7 @@ use super::{
     ending::Ending,
     names::{is_number, letters, low, name_before, operator, quoted},
     plausible::{holds, is_wordy, plausible, random},
-    public::{is_id, is_key_of_browsers, is_of_application},
+    public::{is_encrypted, is_id, is_key_of_browsers, is_number_of_twilio, is_of_application},
     rules::{Rules, Token, Word},
     scan::{Scan, is_token},
     section::owner,
@@ -115,9 +115,8 @@ impl Scan<'_> {
             return;
         }
         // Of the runs in one value each is met.
-        if self.valued.judged == value
-            || is_of_application(&text[value.start.saturating_sub(APPLICATION)..value.start])
-        {
+        let before = &text[value.start.saturating_sub(APPLICATION)..value.start];
+        if self.valued.judged == value || is_of_application(before) || is_encrypted(before) {
             return;
         }
         self.valued.judged = value.clone();
@@ -218,7 +217,10 @@ impl Scan<'_> {
     ) -> bool {
         let bytes = &self.text[value.clone()];
         let rules = self.rules;
-        if !said.secret && said.vendors[0].is_none() || is_key_of_browsers(bytes) {
+        if !said.secret && said.vendors[0].is_none()
+            || is_key_of_browsers(bytes)
+            || is_number_of_twilio(bytes)
+        {
             return false;
         }
         let around;
@@ -510,6 +512,44 @@ const fn is_value(byte: u8) -> bool {
 mod tests {
     use super::super::tests::{body, strong, told};
     use crate::sanitize::Class;
+
+    #[test]
+    fn the_name_of_a_property_stands_before_what_may_be_done_with_it() {
+        let key = body();
+        for accessors in [
+            "{ get; set; }",
+            "{ get; private set; }",
+            "{get;init;}",
+            "{ get; }",
+        ] {
+            let text = format!(
+                "public string DatadogApiKey {accessors} = \"{}\";",
+                "9f86d081884c7d65".repeat(2)
+            );
+            assert_eq!(strong(&text).len(), 1, "{text}");
+            let text = format!("public string Revision {accessors} = \"{key}\";");
+            assert_eq!(strong(&text), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn of_two_keys_of_a_captcha_the_secret_one_is_told() {
+        let key = format!("6Ld{}x", body());
+        for name in [
+            "RECAPTCHA_SECRET_KEY",
+            "recaptchaSecretKey",
+            "recaptcha-secret",
+        ] {
+            assert_eq!(
+                strong(&format!("{name}: \"{key}\"")),
+                [key.as_str()],
+                "{name}"
+            );
+        }
+        for name in ["RECAPTCHA_SITE_KEY", "recaptchaKey", "data-sitekey"] {
+            assert_eq!(strong(&format!("{name}: \"{key}\"")), [""; 0], "{name}");
+        }
+    }
 
     #[test]
     fn a_key_that_pages_search_with_is_public_and_one_that_may_write_is_not() {

@@ -15,6 +15,7 @@ use super::{
     assign::{PASSWORD, decoded, ends_with, kinds},
     plausible::{Shape, holds, is_wordy, placeholder, plausible},
     scan::{Scan, is_token},
+    settings::{AROUND, is_of_packages},
     urls::strong,
 };
 use crate::sanitize::{Class, work::looked};
@@ -81,7 +82,7 @@ impl Scan<'_> {
             return false;
         };
         match before {
-            b'>' => self.part_of_key(value),
+            b'>' => self.part_of_key(value) || self.in_element(value),
             b'\n' => self.answer(value) || self.lines_of_ssh2(value),
             b' ' => self.behind_a_blank(value),
             b'%' => self.user_of_share(value),
@@ -97,7 +98,7 @@ impl Scan<'_> {
                 self.lines_of_ssh2(&(value.start + 1..value.end))
             }
             b'=' | b'/' | b'.' | b'`' | b'(' | b'[' | b'{' | b',' | b'\\' => false,
-            _ => self.in_statement(value),
+            _ => self.in_statement(value) || self.in_element(value),
         }
     }
 
@@ -230,7 +231,7 @@ impl Scan<'_> {
         command.is_some_and(begins) && self.word(value.start)
     }
 
-    /// `IDENTIFIED BY '...'`, `ALTER ROLE a PASSWORD '...'` of SQL.
+    /// `IDENTIFIED BY '...'`, `ALTER ROLE a PASSWORD '...'` of SQL, `credentials { password '...' }` of Gradle.
     fn in_statement(&mut self, value: &Range<usize>) -> bool {
         let text = self.text;
         let inside = |byte: &&u8| byte.is_ascii_graphic() && **byte != b'\'';
@@ -250,7 +251,30 @@ impl Scan<'_> {
             && [&b" role "[..], b" user ", b" login "]
                 .iter()
                 .any(|whose| holds(statement, whose));
-        (by || said) && self.word(start)
+        let of_packages = ends_with(statement, b" password") && holds(statement, b"credentials {");
+        (by || said || of_packages) && self.word(start)
+    }
+
+    /// `<password>...</password>` among the settings of what fetches packages.
+    fn in_element(&mut self, value: &Range<usize>) -> bool {
+        let text = self.text;
+        let inside = |byte: &&u8| byte.is_ascii_graphic() && !matches!(**byte, b'<' | b'>');
+        let back = text[..value.start].iter().rev().take(INSIDE);
+        let start = value.start - back.take_while(inside).count();
+        looked(value.start - start);
+        if !text[..start].ends_with(b"<password>") {
+            return false;
+        }
+        let rest = text[start..].iter().take(PASSWORD);
+        let end = start + rest.take_while(inside).count();
+        let around = &text[start.saturating_sub(AROUND)..start];
+        looked(end - start + around.len());
+        if !is_of_packages(around) || earnest(&text[start..end]) != Some(Class::Secret) {
+            return false;
+        }
+        let rule = &self.names.password;
+        self.hit(start..end, Class::Secret, rule);
+        true
     }
 
     /// `requirepass ...` of Redis, also as a flag.
@@ -415,6 +439,27 @@ mod tests {
     /// A password as people are given one.
     fn password() -> String {
         ["q7Rb", "2NhY", "s8Md", "4Jp6", "Gf"].concat()
+    }
+
+    #[test]
+    fn a_password_is_told_among_the_settings_of_packages_and_not_of_whoever() {
+        for password in [password(), password().replace('2', "~2")] {
+            let user = |of: &str| {
+                format!("<{of}><username>ci</username>\n<password>{password}</password></{of}>")
+            };
+            assert_eq!(strong(&user("server")), [password.as_str()]);
+            assert_eq!(strong(&user("person")), [""; 0]);
+        }
+        let gradle = |block: &str| {
+            format!(
+                "{block} {{\n  username 'ci'\n  password '{}'\n}}",
+                password()
+            )
+        };
+        assert_eq!(strong(&gradle("credentials")), [password().as_str()]);
+        assert_eq!(strong(&gradle("person")), [""; 0]);
+        let asked = "<server><username>ci</username><password>${env.CI_PASSWORD_2}</password>";
+        assert_eq!(strong(asked), [""; 0]);
     }
 
     #[test]

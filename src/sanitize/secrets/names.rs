@@ -159,8 +159,26 @@ fn last_stop(piece: &[u8]) -> Option<usize> {
     rest.iter().rposition(|byte| STOPS.contains(byte))
 }
 
+/// Where the name of a property ends, before what may be done with it: `string ApiKey { get; set; } =`.
+fn before_accessors(text: &[u8], end: usize) -> usize {
+    let head = &text[end.saturating_sub(ACCESSORS)..end];
+    let known: [&[u8]; 4] = [b"", b"get", b"set", b"init"];
+    let accessor =
+        |part: &[u8]| known.contains(&part.rsplit(|byte| *byte == b' ').next().unwrap_or(part));
+    let inside = head.trim_ascii_end().strip_suffix(b"}");
+    let open = inside.and_then(|inside| {
+        let open = memchr::memrchr(b'{', inside)?;
+        let mut parts = inside[open + 1..].split(|byte| *byte == b';');
+        parts
+            .all(|part| accessor(part.trim_ascii()))
+            .then_some(open)
+    });
+    open.map_or(end, |open| end - head.len() + open)
+}
+
 /// The name that stands before an assignment.
 pub(super) fn name_before(text: &[u8], end: usize) -> Range<usize> {
+    let end = before_accessors(text, end);
     let from = end.saturating_sub(NAME);
     let start = last_stop(&text[from..end]).map_or(from, |at| from + at + 1);
     let start = start + assigned_before(&text[start..end]);
@@ -227,6 +245,9 @@ fn assigned_before(piece: &[u8]) -> usize {
         0
     }
 }
+
+/// What there may be of a property between its name and an assignment, in bytes.
+const ACCESSORS: usize = 40;
 
 /// What of an element says its name.
 const ATTRIBUTES: [&[u8]; 2] = [b" name=", b" key="];

@@ -2,6 +2,10 @@
 //!
 //! Guarantees: looks back no farther than [`BACK`] bytes.
 
+use super::{
+    names::{name_before, operator},
+    plausible::holds,
+};
 use crate::sanitize::work::looked;
 
 /// How far before a value the end of its name is looked for, in bytes.
@@ -77,6 +81,36 @@ pub(super) fn is_of_application(before: &[u8]) -> bool {
             .is_some_and(|number| number.len() >= LEAST && number.iter().all(u8::is_ascii_digit))
 }
 
+/// Whether what stands before a value says that it is encrypted by Vault, as who may not read it gets it: `vault:v1:`.
+pub(super) fn is_encrypted(before: &[u8]) -> bool {
+    let version = before.strip_suffix(b":").unwrap_or_default();
+    let digits = version.iter().rev().take(3);
+    let digits = digits.take_while(|byte| byte.is_ascii_digit()).count();
+    digits > 0 && version[..version.len() - digits].ends_with(b"vault:v")
+}
+
+/// Whether a value is the number of a message, a service or the like of Twilio: of a key it begins otherwise.
+pub(super) fn is_number_of_twilio(value: &[u8]) -> bool {
+    value.split_first_chunk::<2>().is_some_and(|(kind, rest)| {
+        kind.iter().all(u8::is_ascii_uppercase)
+            && kind != b"SK"
+            && rest.len() == 32
+            && rest
+                .iter()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    })
+}
+
+/// Whether the name of a value that begins at `start` says that it is secret. Two keys may have one form, of which pages hand out
+/// one and servers keep the other.
+pub(super) fn is_called_secret(text: &[u8], start: usize) -> bool {
+    operator(text, start).is_some_and(|op| {
+        let name = name_before(text, op.at);
+        looked(name.len());
+        holds(&text[name], b"secret")
+    })
+}
+
 /// Whether a value is a key that pages hand to every browser.
 pub(super) fn is_key_of_browsers(value: &[u8]) -> bool {
     let hex = |rest: &[u8]| rest.len() == 32 && rest.iter().all(u8::is_ascii_hexdigit);
@@ -116,6 +150,26 @@ mod tests {
         ] {
             assert!(!is_id(name.as_bytes(), name.len()), "{name}");
         }
+    }
+
+    #[test]
+    fn what_vault_has_encrypted_and_numbers_of_twilio_are_no_secrets() {
+        let hex = "9f86d081884c7d65".repeat(2);
+        let sealed = format!("{}=", body());
+        for text in [
+            format!("TWILIO_MESSAGE_SID=SM{hex}"),
+            format!("twilio_verify_token: \"VA{hex}\""),
+            format!("secret = \"vault:v1:{sealed}\""),
+            format!("vault_secret = \"vault:v12:{sealed}\""),
+        ] {
+            assert_eq!(strong(&text), [""; 0], "{text}");
+        }
+        let key = format!("SK{hex}");
+        assert_eq!(strong(&format!("TWILIO_KEY={key}")), [key.as_str()]);
+        assert_eq!(
+            strong(&format!("vault_secret = \"{sealed}\"")),
+            [sealed.as_str()]
+        );
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::{
     grammar::SECURE,
     object::Object,
     plausible::{plausible, within_base64},
+    public::is_called_secret,
     rules::{Rules, Token},
     run::{self, Run, is_uuid},
 };
@@ -310,6 +311,8 @@ impl<'a> Scan<'a> {
         if within_base64(self.text, at, end) {
             return false;
         }
+        let kept = class == Class::WeakSecret && is_called_secret(self.text, at);
+        let class = if kept { Class::Secret } else { class };
         self.hit(at..end, class, &token.name);
         true
     }

@@ -3,14 +3,14 @@
 //!
 //! Guarantees: looks no farther than [`AROUND`] bytes. Deliberately absent: what a password looks like (`grammar.rs`).
 
-use super::scan::is_token;
+use super::{plausible::holds, scan::is_token};
 use crate::sanitize::work::looked;
 
 /// How far before a password what it is told by may stand, in bytes, and half as far behind.
 pub(super) const AROUND: usize = 240;
 
 /// Variables from which programs take the password of a connection.
-const VARIABLES: [&[u8]; 12] = [
+const VARIABLES: [&[u8]; 22] = [
     b"PGPASSWORD",
     b"MYSQL_PWD",
     b"SSHPASS",
@@ -23,6 +23,25 @@ const VARIABLES: [&[u8]; 12] = [
     b"MINIO_ROOT_PASSWORD",
     b"MSSQL_SA_PASSWORD",
     b"CLICKHOUSE_PASSWORD",
+    b"SNOWFLAKE_PASSWORD",
+    b"snowflake_password",
+    b"snowflakePassword",
+    b"ELASTIC_PASSWORD",
+    b"GF_SECURITY_ADMIN_PASSWORD",
+    b"KEYCLOAK_ADMIN_PASSWORD",
+    b"RESTIC_PASSWORD",
+    b"BORG_PASSPHRASE",
+    b"TWINE_PASSWORD",
+    b"mavenPassword",
+];
+
+/// What stands around a password with which packages are fetched or sent: all of one row.
+const PACKAGES: [&[&[u8]]; 4] = [
+    // Of Maven, NuGet, Composer and PyPI.
+    &[b"<server>", b"<username>"],
+    &[b"cleartextpassword"],
+    &[b"\"http-basic\"", b"\"username\""],
+    &[b"repository", b"//", b"\nusername"],
 ];
 
 /// Sections of the files that programs of MySQL read.
@@ -86,6 +105,13 @@ pub(super) fn is_in_file(text: &[u8], name: usize) -> bool {
     false
 }
 
+/// Whether the settings of a program that fetches or sends packages are in what stands `around` a password.
+pub(super) fn is_of_packages(around: &[u8]) -> bool {
+    PACKAGES
+        .iter()
+        .any(|parts| parts.iter().all(|part| holds(around, part)))
+}
+
 /// Whether what begins at `name` and ends at `end` is an argument beside others that say where to connect:
 /// `connect(host="...", password="...")`.
 pub(super) fn is_argument(text: &[u8], name: usize, end: usize) -> bool {
@@ -128,6 +154,13 @@ mod tests {
             format!("text: +[client]\n+user=app\n+password={PASSWORD}\n"),
             format!("text: [mysqldump]\nuser=app\npassword={PASSWORD}\n"),
             format!("[crm]\nDriver = PostgreSQL\nServername = db\nPassword = {PASSWORD}\n"),
+            format!("SNOWFLAKE_PASSWORD: \"{PASSWORD}\""),
+            format!("mavenUser=ci\nmavenPassword={PASSWORD}\n"),
+            format!("<add key=\"ClearTextPassword\" value=\"{PASSWORD}\" />"),
+            format!(
+                "\"http-basic\": {{\"a.b\": {{\"username\": \"ci\", \"password\": \"{PASSWORD}\"}}}}"
+            ),
+            format!("[in]\nrepository = https://a.b\nusername = ci\npassword = {PASSWORD}\n"),
             format!("connect(\n    host='db',\n    password='{PASSWORD}',\n)"),
             format!("connect(user='app', password='{PASSWORD}', db_host='db')"),
         ] {
@@ -146,6 +179,8 @@ mod tests {
             format!("[client]\na = 1\n[app]\npassword = {PASSWORD}"),
             format!("c := tls.Config{{ServerName: h}}\npassword: {PASSWORD}"),
             format!("log(\"uuid=7\")\n user.create(name=\"a\", password=\"{PASSWORD}\")"),
+            format!("<user><username>ci</username><password>{PASSWORD}</password></user>"),
+            format!("repository: team/app\nusername: ci\npassword: {PASSWORD}"),
             format!("user.create(ghost=\"a\", password=\"{PASSWORD}\")"),
             format!("connect(host=\"a\")\nlogin(user=\"a\", password=\"{PASSWORD}\")"),
         ] {

@@ -5,7 +5,7 @@
 
 use super::{
     assign::kinds,
-    plausible::{placeholder, plausible},
+    plausible::{holds, placeholder, plausible},
     scan::{Scan, is_token},
 };
 use crate::sanitize::{Class, work::looked};
@@ -211,6 +211,7 @@ impl Scan<'_> {
             | b"hook.integromat.com" => (b"/", 28),
             b"outlook.office.com" | b"outlook.office365.com" => (b"/webhook/", 100),
             _ if host.ends_with(b".webhook.office.com") => (b"/webhookb2/", 100),
+            _ if holds(host, b"mattermost") => (b"/hooks/", 26),
             _ if host.ends_with(b".tines.com") => (b"/webhook/", 60),
             _ if host.ends_with(b".logic.azure.com") || host.ends_with(b".logic.azure.com:443") => {
                 (b"/workflows/", 60)
@@ -310,6 +311,13 @@ mod tests {
         let secret = format!("8217364509182736455\\/{}", body().repeat(2));
         let text = format!("\"https:\\/\\/discord.com\\/api\\/webhooks\\/{secret}\"");
         assert_eq!(strong(&text), [secret]);
+        let secret = "24k00gkpfcq9nedk7c6qdn2oy1";
+        for host in ["mattermost.example.net", "chat.mattermost.corp"] {
+            let text = format!("post to https://{host}/hooks/{secret}");
+            assert_eq!(strong(&text), [secret], "{host}");
+        }
+        let elsewhere = format!("see https://git.example.net/hooks/{secret}");
+        assert_eq!(strong(&elsewhere), [""; 0]);
         assert_eq!(strong("{\"path\":\"C:\\/\\/a:b1C2d3E4f5@x\"}"), [""; 0]);
     }
 
