@@ -61,7 +61,7 @@ pub(super) const WORLD: &[Rule] = &[
         "us_ssn",
         &["3-2-4", "3 2 4", "3.2.4", "9"],
         &[],
-        &["ssn", "social security", "soc sec"],
+        &["ssn", "social security", "soc sec", "soc. sec"],
         |d| {
             let (area, group, serial) = (number(&d[..3]), number(&d[3..5]), number(&d[5..]));
             // Those that everybody knows were never of a person, or are no longer.

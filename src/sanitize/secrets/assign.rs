@@ -148,6 +148,7 @@ impl Scan<'_> {
             || is_code(bytes, quoted)
             || !varied(bytes)
             || placeholder(bytes)
+            || bytes.starts_with(b"vault:v")
         {
             return;
         }

@@ -515,6 +515,11 @@ mod tests {
 
     #[test]
     fn the_name_of_a_property_stands_before_what_may_be_done_with_it() {
+        let other = "public string Revision { get; set; } = \"x\";\n";
+        let hex = "9f86d081884c7d65".repeat(2);
+        let of = |name: &str| format!("{other}public string {name} {{ get; set; }} = \"{hex}\";");
+        assert_eq!(strong(&of("DatadogApiKey")), [hex.as_str()]);
+        assert_eq!(strong(&of("DatadogClientId")), [""; 0]);
         let key = body();
         for accessors in [
             "{ get; set; }",
@@ -546,7 +551,16 @@ mod tests {
                 "{name}"
             );
         }
-        for name in ["RECAPTCHA_SITE_KEY", "recaptchaKey", "data-sitekey"] {
+        let rust = format!("const RECAPTCHA_SECRET_KEY: &str = \"{key}\";");
+        assert_eq!(strong(&rust), [key.as_str()]);
+        for name in [
+            "RECAPTCHA_SITE_KEY",
+            "recaptchaKey",
+            "data-sitekey",
+            "recaptcha_secret: none\nRECAPTCHA_SITE_KEY",
+            "- name: APP_SECRET\n  value: x\n- name: RECAPTCHA_SITE_KEY\n  value",
+            "Site key (not a secret)",
+        ] {
             assert_eq!(strong(&format!("{name}: \"{key}\"")), [""; 0], "{name}");
         }
     }

@@ -269,7 +269,10 @@ impl Scan<'_> {
         let end = start + rest.take_while(inside).count();
         let around = &text[start.saturating_sub(AROUND)..start];
         looked(end - start + around.len());
-        if !is_of_packages(around) || earnest(&text[start..end]) != Some(Class::Secret) {
+        if text.get(end) != Some(&b'<')
+            || !is_of_packages(around)
+            || earnest(&text[start..end]) != Some(Class::Secret)
+        {
             return false;
         }
         let rule = &self.names.password;
@@ -359,8 +362,13 @@ impl Scan<'_> {
             None => !byte.is_ascii_graphic() || matches!(byte, b'"' | b'\'' | b'`' | b'|' | b'\\'),
         };
         let rest = &text[start..(start + PASSWORD).min(text.len())];
-        let length = rest.iter().position(ends).unwrap_or(rest.len());
+        let ended = rest.iter().position(ends);
+        let length = ended.unwrap_or(rest.len());
         looked(length);
+        // What is longer than a password is somebody else's: nothing of it is to be left over.
+        if ended.is_none() && start + length < text.len() {
+            return false;
+        }
         let Some(class) = earnest(&rest[..length]) else {
             return false;
         };
@@ -458,8 +466,20 @@ mod tests {
         };
         assert_eq!(strong(&gradle("credentials")), [password().as_str()]);
         assert_eq!(strong(&gradle("person")), [""; 0]);
-        let asked = "<server><username>ci</username><password>${env.CI_PASSWORD_2}</password>";
-        assert_eq!(strong(asked), [""; 0]);
+        for shown in [
+            "${env.CI_PASSWORD_2}",
+            "your-Password1234",
+            "CI_PASSWORD_VALUE_2",
+        ] {
+            let text = format!("<server><username>ci</username><password>{shown}</password>");
+            assert_eq!(strong(&text), [""; 0], "{shown}");
+        }
+        // Of what is longer nothing is left over.
+        let long = password().repeat(8);
+        let text = format!("<server><username>ci</username><password>{long}</password>");
+        assert!(strong(&text).iter().all(|told| *told == long), "{text}");
+        let text = format!("credentials {{ password '{long}' }}");
+        assert!(strong(&text).iter().all(|told| *told == long), "{text}");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use super::{
     names::{name_before, operator},
     plausible::holds,
+    scan::is_token,
 };
 use crate::sanitize::work::looked;
 
@@ -101,13 +102,16 @@ pub(super) fn is_number_of_twilio(value: &[u8]) -> bool {
     })
 }
 
-/// Whether the name of a value that begins at `start` says that it is secret. Two keys may have one form, of which pages hand out
-/// one and servers keep the other.
+/// Whether the name of a value that begins at `start` says that it is secret: the last word of it, but for its type, and not that word
+/// alone, which sentences have, too.
 pub(super) fn is_called_secret(text: &[u8], start: usize) -> bool {
     operator(text, start).is_some_and(|op| {
-        let name = name_before(text, op.at);
+        let name = &text[name_before(text, op.at)];
         looked(name.len());
-        holds(&text[name], b"secret")
+        let mut words = name.rsplit(|byte| !is_token(*byte));
+        let kinds: [&[u8]; 4] = [b"", b"str", b"string", b"value"];
+        let word = words.find(|word| !kinds.iter().any(|kind| word.eq_ignore_ascii_case(kind)));
+        word.is_some_and(|word| word.len() > b"secret".len() && holds(word, b"secret"))
     })
 }
 
@@ -161,6 +165,7 @@ mod tests {
             format!("twilio_verify_token: \"VA{hex}\""),
             format!("secret = \"vault:v1:{sealed}\""),
             format!("vault_secret = \"vault:v12:{sealed}\""),
+            format!("ELASTIC_PASSWORD=\"vault:v1:{sealed}\""),
         ] {
             assert_eq!(strong(&text), [""; 0], "{text}");
         }

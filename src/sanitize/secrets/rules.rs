@@ -24,6 +24,8 @@ pub(super) struct Token {
     pub(super) pattern: Pattern,
     /// Public or weak by design.
     pub(super) low: bool,
+    /// Of two keys of one form, of which the other is public.
+    pub(super) twin: bool,
     /// Ends in a checksum.
     pub(super) checked: bool,
     /// What follows the beginning is not judged.
@@ -332,6 +334,7 @@ impl Rules {
                     name: name.clone(),
                     pattern,
                     low: has("low"),
+                    twin: has("twin"),
                     checked: has("crc"),
                     raw: has("raw"),
                     near: has("near"),

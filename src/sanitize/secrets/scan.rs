@@ -311,7 +311,7 @@ impl<'a> Scan<'a> {
         if within_base64(self.text, at, end) {
             return false;
         }
-        let kept = class == Class::WeakSecret && is_called_secret(self.text, at);
+        let kept = token.twin && class == Class::WeakSecret && is_called_secret(self.text, at);
         let class = if kept { Class::Secret } else { class };
         self.hit(at..end, class, &token.name);
         true

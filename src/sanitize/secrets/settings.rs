@@ -39,9 +39,9 @@ const VARIABLES: [&[u8]; 22] = [
 const PACKAGES: [&[&[u8]]; 4] = [
     // Of Maven, NuGet, Composer and PyPI.
     &[b"<server>", b"<username>"],
-    &[b"cleartextpassword"],
+    &[b"\"cleartextpassword\""],
     &[b"\"http-basic\"", b"\"username\""],
-    &[b"repository", b"//", b"\nusername"],
+    &[b"\nrepository", b"//", b"\nusername"],
 ];
 
 /// Sections of the files that programs of MySQL read.
@@ -155,6 +155,8 @@ mod tests {
             format!("text: [mysqldump]\nuser=app\npassword={PASSWORD}\n"),
             format!("[crm]\nDriver = PostgreSQL\nServername = db\nPassword = {PASSWORD}\n"),
             format!("SNOWFLAKE_PASSWORD: \"{PASSWORD}\""),
+            format!("export BORG_PASSPHRASE='{PASSWORD}'"),
+            format!("GF_SECURITY_ADMIN_PASSWORD={PASSWORD}"),
             format!("mavenUser=ci\nmavenPassword={PASSWORD}\n"),
             format!("<add key=\"ClearTextPassword\" value=\"{PASSWORD}\" />"),
             format!(
@@ -180,6 +182,7 @@ mod tests {
             format!("c := tls.Config{{ServerName: h}}\npassword: {PASSWORD}"),
             format!("log(\"uuid=7\")\n user.create(name=\"a\", password=\"{PASSWORD}\")"),
             format!("<user><username>ci</username><password>{PASSWORD}</password></user>"),
+            format!("git clone https://h/repository.git\nusername=ci\npassword={PASSWORD}"),
             format!("repository: team/app\nusername: ci\npassword: {PASSWORD}"),
             format!("user.create(ghost=\"a\", password=\"{PASSWORD}\")"),
             format!("connect(host=\"a\")\nlogin(user=\"a\", password=\"{PASSWORD}\")"),

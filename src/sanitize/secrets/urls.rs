@@ -221,8 +221,17 @@ impl Scan<'_> {
         let Some(secret) = behind_path(rest, prefix) else {
             return;
         };
+        let from = path + rest.len() - secret.len();
+        let secret = match prefix {
+            // Behind lists of them and pages about them other things lie there, too.
+            b"/hooks/" => {
+                let id = |byte: &&u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+                let id = &secret[..secret.iter().take_while(id).count()];
+                if id.len() > least { &id[..0] } else { id }
+            }
+            _ => secret,
+        };
         if secret.len() >= least && plausible(secret) {
-            let from = path + rest.len() - secret.len();
             let rule = &self.names.webhook;
             self.hit(from..from + secret.len(), Class::Secret, rule);
         }
@@ -316,8 +325,15 @@ mod tests {
             let text = format!("post to https://{host}/hooks/{secret}");
             assert_eq!(strong(&text), [secret], "{host}");
         }
-        let elsewhere = format!("see https://git.example.net/hooks/{secret}");
-        assert_eq!(strong(&elsewhere), [""; 0]);
+        let link = format!("[a](https://mattermost.corp/hooks/{secret}).");
+        assert_eq!(strong(&link), [secret]);
+        for other in [
+            format!("https://git.example.net/hooks/{secret}"),
+            format!("https://mattermost.corp/hooks/{secret}0"),
+            "https://mattermost.corp/hooks/list?page=2&per_page=60&team=abc12".to_owned(),
+        ] {
+            assert_eq!(strong(&other), [""; 0], "{other}");
+        }
         assert_eq!(strong("{\"path\":\"C:\\/\\/a:b1C2d3E4f5@x\"}"), [""; 0]);
     }
 
