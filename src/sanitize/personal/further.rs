@@ -419,6 +419,16 @@ mod tests {
             "at_social_insurance",
         ),
         (
+            "personaskods: 230378-14852",
+            "personaskods: 230378-14853",
+            "lv_personal_code",
+        ),
+        (
+            "\u{391}\u{39c}\u{39a}\u{391}: 110490 75374",
+            "\u{391}\u{39c}\u{39a}\u{391}: 110490 75375",
+            "gr_amka",
+        ),
+        (
             "Pers. kods: 230378-14852",
             "Pers. kods: 230378-14853",
             "lv_personal_code",
