@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::{
     grammar::earnest,
     plausible::{holds, placeholder, plausible, random},
-    public::name_at_end,
+    public::{begins_encrypted, name_at_end},
     scan::{Scan, is_token},
     settings::{AROUND, is_argument, is_in_file, is_of_packages, is_variable},
     urls::strong,
@@ -148,7 +148,7 @@ impl Scan<'_> {
             || is_code(bytes, quoted)
             || !varied(bytes)
             || placeholder(bytes)
-            || bytes.starts_with(b"vault:v")
+            || begins_encrypted(bytes)
         {
             return;
         }

@@ -1,18 +1,18 @@
 //! Places in which nothing but a credential can stand, by a grammar and not by a name.
-//! Such are the answer to a server that asks for a password, what follows `IDENTIFIED BY`, the private parts of a key in XML.
+//! Such are what follows `IDENTIFIED BY`, a line of `.pgpass`, the private parts of a key in XML.
 //!
 //! Only what looks like a password in earnest is of high confidence there: manuals have words and placeholders in these places.
 //!
 //! Guarantees: looks no farther than a bound around a value, and at values only that have a run of token characters in them.
 //! Deliberately absent: passwords without such a run and without an assignment, which no closer look is taken at; what
-//! programs are given (`commands.rs`).
+//! programs are given (`commands.rs`) and tell a server (`exchange.rs`).
 
 use std::ops::Range;
 
 use memchr::memmem;
 
 use super::{
-    assign::{PASSWORD, decoded, ends_with, kinds},
+    assign::{PASSWORD, ends_with, kinds},
     plausible::{Shape, holds, is_wordy, placeholder, plausible},
     scan::{Scan, is_token},
     settings::{AROUND, is_of_packages},
@@ -44,9 +44,6 @@ const PARTS: [(&[u8], &[&[u8]]); 6] = [
 ];
 /// The least of them, in characters of Base64: the public ones of DSA are shorter.
 const PART: usize = 64;
-
-/// Asks for a password, in Base64.
-const ASKS: &[u8] = b"UGFzc3dvcmQ6";
 
 /// Of what class a value is in the place of a password, if it may be one.
 pub(super) fn earnest(value: &[u8]) -> Option<Class> {
@@ -161,74 +158,6 @@ impl Scan<'_> {
         let rule = &self.names.private_key;
         self.hit(value.start..value.start + body.len(), Class::Secret, rule);
         true
-    }
-
-    /// `AUTH PLAIN AGFubgBz...`: who acts for whom, and the password, each behind a zero.
-    fn plain(&mut self, value: &Range<usize>) -> bool {
-        let text = self.text;
-        if !ends_with(&text[..value.start], b" plain ") {
-            return false;
-        }
-        let mut room = [0; 192];
-        let Some(plain) = decoded(&text[value.clone()], &mut room) else {
-            return false;
-        };
-        let mut parts = plain.split(|byte| *byte == 0);
-        let (Some(_), Some(user), Some(password), None) =
-            (parts.next(), parts.next(), parts.next(), parts.next())
-        else {
-            return false;
-        };
-        if user.is_empty() {
-            return false;
-        }
-        self.credential(value, password)
-    }
-
-    /// What is sent when a server asks for a password: `334 UGFzc3dvcmQ6`, and on the next line what is sent.
-    fn answer(&mut self, value: &Range<usize>) -> bool {
-        let text = self.text;
-        let from = value.start.saturating_sub(4);
-        let Some(line) = memchr::memrchr(b'\n', &text[from..value.start]) else {
-            return false;
-        };
-        if !text[..from + line].trim_ascii_end().ends_with(ASKS) {
-            return false;
-        }
-        let mut room = [0; 192];
-        match decoded(&text[value.clone()], &mut room) {
-            Some(password) => self.credential(value, password),
-            None => false,
-        }
-    }
-
-    /// Takes a value that stands for this password.
-    fn credential(&mut self, value: &Range<usize>, password: &[u8]) -> bool {
-        if password.len() < 4 || !password.iter().all(u8::is_ascii_graphic) {
-            return false;
-        }
-        let class = match strong(password) && !placeholder(password) {
-            true => Class::Secret,
-            false => Class::WeakSecret,
-        };
-        let rule = &self.names.exchange;
-        self.hit(value.clone(), class, rule);
-        true
-    }
-
-    /// `AUTH default ...` of Redis, on a line of its own.
-    fn sent(&mut self, value: &Range<usize>) -> bool {
-        let before = &self.text[..value.start];
-        let commands = [&b"AUTH default "[..], b"AUTH "];
-        let command = commands.iter().find_map(|word| before.strip_suffix(*word));
-        // Behind a prompt, too, or the name of the string that it is.
-        let begins = |before: &[u8]| {
-            before.is_empty()
-                || [&b"\n"[..], b"> ", b": "]
-                    .iter()
-                    .any(|end| before.ends_with(end))
-        };
-        command.is_some_and(begins) && self.word(value.start)
     }
 
     /// `IDENTIFIED BY '...'`, `ALTER ROLE a PASSWORD '...'` of SQL, `credentials { password '...' }` of Gradle.
@@ -440,8 +369,6 @@ fn is_of_pgpass(line: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use base64::{Engine, prelude::BASE64_STANDARD};
-
     use super::super::tests::{body, strong};
 
     /// A password as people are given one.
@@ -584,23 +511,6 @@ mod tests {
         ] {
             assert_eq!(strong(&text), [""; 0], "{text}");
         }
-    }
-
-    #[test]
-    fn what_a_server_is_told_is_decoded_and_judged() {
-        let password = password();
-        let plain = BASE64_STANDARD.encode(format!("\0app\0{password}"));
-        let text = format!("C: AUTH PLAIN {plain}\nS: 235 ok");
-        assert_eq!(strong(&text), [plain]);
-        let sent = BASE64_STANDARD.encode(&password);
-        let text = format!("S: 334 UGFzc3dvcmQ6\nC: {sent}\nS: 235 ok");
-        assert_eq!(strong(&text), [sent.as_str()]);
-        let user = format!("S: 334 VXNlcm5hbWU6\nC: {sent}\n");
-        assert_eq!(strong(&user), [""; 0]);
-        let known = BASE64_STANDARD.encode("\0app\0password123");
-        assert_eq!(strong(&format!("AUTH PLAIN {known}")), [""; 0]);
-        let prose = BASE64_STANDARD.encode("it is said in plain words 1");
-        assert_eq!(strong(&format!("say it PLAIN {prose}")), [""; 0]);
     }
 
     #[test]

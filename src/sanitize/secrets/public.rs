@@ -20,6 +20,10 @@ const SECRET: [&[u8]; 6] = [
     b"session-id",
     b"sessionid",
 ];
+/// How begins what Vault has encrypted, before the version of its key and a colon.
+const SEALED: &[u8] = b"vault:v";
+/// The most digits of that version.
+const VERSION: usize = 3;
 /// The shortest number of a project of Firebase.
 const LEAST: usize = 6;
 /// How keys begin that pages hand to every browser.
@@ -85,9 +89,14 @@ pub(super) fn is_of_application(before: &[u8]) -> bool {
 /// Whether what stands before a value says that it is encrypted by Vault, as who may not read it gets it: `vault:v1:`.
 pub(super) fn is_encrypted(before: &[u8]) -> bool {
     let version = before.strip_suffix(b":").unwrap_or_default();
-    let digits = version.iter().rev().take(3);
+    let digits = version.iter().rev().take(VERSION);
     let digits = digits.take_while(|byte| byte.is_ascii_digit()).count();
-    digits > 0 && version[..version.len() - digits].ends_with(b"vault:v")
+    digits > 0 && version[..version.len() - digits].ends_with(SEALED)
+}
+
+/// Whether a value begins as what Vault has encrypted.
+pub(super) fn begins_encrypted(value: &[u8]) -> bool {
+    value.starts_with(SEALED)
 }
 
 /// Whether a value is the number of a message, a service or the like of Twilio: of a key it begins otherwise.
