@@ -5,6 +5,8 @@
 
 use std::{ops::Range, sync::Arc};
 
+use fearless_simd::{Level, Simd, dispatch};
+
 use super::{
     Names, Wanted,
     blocks::{Marks, Parts},
@@ -79,17 +81,24 @@ impl<'a> Scan<'a> {
             object: Object::default(),
             bare: 0..0,
         };
-        for found in &survey.secrets {
-            let at = found.at;
-            places(at, found.runs).for_each(|at| scan.run(at + 1 - survey::TOKEN));
-            places(at, found.assign).for_each(|at| scan.assignment(at, found.flag));
-            places(at, found.signs).for_each(|at| scan.sign(at));
-            places(at, found.dashes).for_each(|at| scan.row_of_dashes(at));
-        }
+        // Most places are let go by a few sums, which wider machines have better instructions for.
+        dispatch!(Level::new(), simd => scan.places(simd, &survey.secrets));
         scan.start_again();
         scan.broken(&survey.encoded);
         if scan.hits.len() > first {
             merge(scan.hits, first);
+        }
+    }
+
+    /// Goes to each place that the survey has found.
+    #[inline(always)]
+    fn places<S: Simd>(&mut self, _: S, found: &[survey::Secrets]) {
+        for found in found {
+            let at = found.at;
+            places(at, found.runs).for_each(|at| self.run(at + 1 - survey::TOKEN));
+            places(at, found.assign).for_each(|at| self.assignment(at, found.flag));
+            places(at, found.signs).for_each(|at| self.sign(at));
+            places(at, found.dashes).for_each(|at| self.row_of_dashes(at));
         }
     }
 

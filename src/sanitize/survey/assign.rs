@@ -46,17 +46,18 @@ fn is_last(byte: u8) -> bool {
 
 impl Tile {
     /// Reads what stands before assignments and behind them: last letters of names of secrets, quotes and backslashes; of every
-    /// block, where there is an assignment in any.
+    /// block that they are not known of, where there is an assignment in any.
     #[inline(always)]
     pub(super) fn read_names<S: Simd>(&mut self, simd: S, text: &[u8]) {
-        if self.assign == [0; LANES] {
+        self.named = self.assign != [0; LANES];
+        if !self.named {
             return;
         }
         let table = |table: &[u8; BLOCK]| u8x64::from_slice(simd, table);
         let [firsts, lasts] = &ENDS;
         let first = [table(&firsts[0]), table(&firsts[1])];
         let last = [table(&lasts[0]), table(&lasts[1])];
-        for lane in 0..LANES {
+        for lane in self.known..LANES {
             let Some(at) = self.place(lane).filter(|at| *at < text.len()) else {
                 continue;
             };

@@ -38,6 +38,9 @@ pub(super) struct Tile {
     pub(super) telling: [u64; LANES],
     pub(super) quote: [u64; LANES],
     pub(super) back: [u64; LANES],
+    /// How many of the first blocks these three are known of, and whether they were read at all.
+    pub(super) known: usize,
+    pub(super) named: bool,
 }
 
 /// The same in registers.
@@ -101,7 +104,11 @@ impl Tile {
     #[inline(always)]
     pub(super) fn follow(&mut self, other: &Self) {
         self.at = other.at + TOLD.len() * BLOCK;
+        self.known = if other.named { 2 } else { 0 };
         for (kind, before) in [
+            (&mut self.telling, &other.telling),
+            (&mut self.quote, &other.quote),
+            (&mut self.back, &other.back),
             (&mut self.letter, &other.letter),
             (&mut self.digit, &other.digit),
             (&mut self.assign, &other.assign),
