@@ -1,6 +1,6 @@
 //! Pins: keeps ledger and store together, and the lists up to date with both (SECURITY CAT-2).
 //!
-//! Guarantees: what somebody approves is offered within a second, to whomever its server offers it, and recorded, whether or
+//! Guarantees: what somebody approves is offered within a second, to whomever its server offers it, and recorded before, whether or
 //! not anybody is offered it then; what is new is on disk within a second; no call waits for a disk, and a refresh at most for
 //! one file. Deliberately absent: what counts as a change, which `pins` says.
 
@@ -10,7 +10,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{
     audit::journal::{Journal, Kind},
-    pins::{Anew, Ledger},
+    pins::Ledger,
     snapshot::World,
     tasks::Tasks,
 };
@@ -25,16 +25,16 @@ pub(super) fn start(ledger: Arc<Ledger>, world: Arc<World>, journal: Journal, ta
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             looks.tick().await;
-            let kept = Arc::clone(&ledger);
-            let anew = apart(move || kept.keep()).await;
-            for Anew { upstream, approved } in anew.unwrap_or_default() {
-                // Before it is offered: what is in force is on record.
-                if approved {
-                    tracing::info!(upstream = %upstream, "other definitions are approved");
-                    journal.note(Kind::Approval, |detail| {
+            let (kept, noted) = (Arc::clone(&ledger), journal.clone());
+            let anew = apart(move || {
+                kept.keep(|upstream| {
+                    tracing::info!(%upstream, "other definitions are approved");
+                    noted.note(Kind::Approval, |detail| {
                         detail.text("upstream", upstream.as_str());
                     });
-                }
+                })
+            });
+            for upstream in anew.await.unwrap_or_default() {
                 let lists = Arc::clone(&world);
                 apart(move || lists.reconsider(&upstream)).await;
             }

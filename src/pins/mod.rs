@@ -107,15 +107,6 @@ pub struct Ledger {
     books: Mutex<HashMap<UpstreamId, Book>>,
 }
 
-/// An upstream whose record is another one now, by which what it offers is to be judged again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Anew {
-    /// Which.
-    pub upstream: UpstreamId,
-    /// Whether somebody approved something of it that is under quarantine.
-    pub approved: bool,
-}
-
 #[derive(Debug, Default)]
 struct Book {
     record: Option<Result<Record, Unreadable>>,
@@ -220,13 +211,16 @@ impl Ledger {
     }
 
     /// Brings ledger and store together: what others wrote is read, what is new is written. The upstreams whose record is
-    /// another one now. Reads and writes files.
-    pub fn keep(&self) -> Vec<Anew> {
+    /// another one now, by which what they offer is to be judged again. Reads and writes files.
+    ///
+    /// Of those of which somebody approved something that is under quarantine, `approved` is told before anything is judged by it:
+    /// a refresh may come at any moment.
+    pub fn keep(&self, approved: impl Fn(&UpstreamId)) -> Vec<UpstreamId> {
         let Some(store) = &self.store else {
             return Vec::new();
         };
         let ids: Vec<_> = self.books().keys().cloned().collect();
-        let mut changed: Vec<Anew> = Vec::new();
+        let mut changed = Vec::new();
         for id in ids {
             let mut books = self.books();
             let Some(book) = books.get_mut(&id) else {
@@ -246,11 +240,10 @@ impl Ledger {
                     }
                 }
             }
-            let quarantine = self.mode(&id) == Mode::Quarantine;
-            changed.extend(read.map(|approved| Anew {
-                upstream: id,
-                approved: approved && quarantine,
-            }));
+            if read == Some(true) && self.mode(&id) == Mode::Quarantine {
+                approved(&id);
+            }
+            changed.extend(read.map(|_| id));
         }
         changed
     }

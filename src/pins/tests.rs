@@ -1,6 +1,11 @@
 //! What counts as a change, what is withheld for it, and what of it outlives the process.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use bytes::Bytes;
 
@@ -72,10 +77,20 @@ fn names(withheld: &Withheld) -> Vec<String> {
     names
 }
 
+/// Brings a ledger and its store together; whose record is another one, and whether somebody approved something of it.
+fn kept(ledger: &Ledger) -> Vec<(UpstreamId, bool)> {
+    let told = Mutex::new(Vec::new());
+    let anew = ledger.keep(|upstream| told.lock().unwrap().push(upstream.clone()));
+    let told = told.into_inner().unwrap();
+    assert!(told.iter().all(|upstream| anew.contains(upstream)));
+    anew.into_iter()
+        .map(|upstream| (upstream.clone(), told.contains(&upstream)))
+        .collect()
+}
+
 /// What is told of a record that is another one.
-fn anew(approved: bool) -> [Anew; 1] {
-    let upstream = id();
-    [Anew { upstream, approved }]
+fn anew(approved: bool) -> [(UpstreamId, bool); 1] {
+    [(id(), approved)]
 }
 
 /// What was noted, by rule and item.
@@ -221,7 +236,7 @@ fn cat_4_what_may_be_an_attempt_on_the_model_is_held_from_the_first_contact_unti
     assert_eq!(noted(&first), [("held".into(), "b".into())]);
     assert_eq!(offer(&first, &tools), ["b"], "and it stays so");
     assert_eq!(noted(&first).len(), 1, "told once");
-    first.keep();
+    kept(&first);
     drop(first);
     // After a restart, too, and whatever is read or said of it then.
     let second = ledger(Mode::Quarantine, Some(&path));
@@ -252,7 +267,7 @@ fn cat_4_what_may_be_an_attempt_on_the_model_is_held_from_the_first_contact_unti
         .unwrap()
         .change(&id(), |record| record.approve("tools", "b"));
     assert_eq!(approved.unwrap(), Some(true));
-    assert_eq!(second.keep(), anew(true));
+    assert_eq!(kept(&second), anew(true));
     assert!(withheld(&second, &tools).is_empty());
     assert!(offer(&second, &tools).is_empty());
     assert_eq!(held(&store)[1], ("b".into(), State::Approved, None));
@@ -311,7 +326,7 @@ fn cat_2_records_outlive_the_process_and_approvals_of_others_are_taken() {
     let (old, new) = (tool("a", ""), tool("a", r#","description":"new""#));
     let first = ledger(Mode::Quarantine, Some(&path));
     offer(&first, &[old.clone(), tool("gone", "")]);
-    assert!(first.keep().is_empty());
+    assert!(kept(&first).is_empty());
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(
         (mode(&path), mode(&path.join("notes.pins"))),
@@ -324,7 +339,7 @@ fn cat_2_records_outlive_the_process_and_approvals_of_others_are_taken() {
         ["a"],
         "changed while nobody looked"
     );
-    second.keep();
+    kept(&second);
     let noted_once = ledger(Mode::Quarantine, Some(&path));
     offer(&noted_once, std::slice::from_ref(&new));
     assert!(noted(&noted_once).is_empty(), "noted before");
@@ -348,7 +363,7 @@ fn cat_2_records_outlive_the_process_and_approvals_of_others_are_taken() {
         .change(&id(), |record| record.approve("tools", "a"));
     assert_eq!(approved.unwrap(), Some(true));
     assert_eq!(
-        second.keep(),
+        kept(&second),
         anew(true),
         "told that something else is withheld"
     );
@@ -366,7 +381,7 @@ fn a_record_that_cannot_be_read_withholds_everything_under_quarantine_and_is_nev
     let path = dir.path().join("pins");
     let first = ledger(Mode::Quarantine, Some(&path));
     offer(&first, &[tool("a", ""), tool("b", "")]);
-    first.keep();
+    kept(&first);
     drop(first);
     let file = path.join("notes.pins");
     let good = fs::read_to_string(&file).unwrap();
@@ -388,16 +403,16 @@ fn a_record_that_cannot_be_read_withholds_everything_under_quarantine_and_is_nev
         offer(&ledger, &[tool("a", "")]);
         let tools = [tool("a", ""), tool("b", "")];
         assert!(withheld(&ledger, &tools).all, "{text}");
-        ledger.keep();
+        kept(&ledger);
         assert_eq!(fs::read_to_string(&file).unwrap(), text, "written over");
         let watching = self::ledger(Mode::Watch, Some(&path));
         offer(&watching, &[tool("a", "")]);
         assert!(withheld(&watching, &tools).is_empty());
-        watching.keep();
+        kept(&watching);
         assert_eq!(fs::read_to_string(&file).unwrap(), text, "written over");
         // Mended while it runs.
         fs::write(&file, &good).unwrap();
-        assert_eq!(ledger.keep(), anew(false));
+        assert_eq!(kept(&ledger), anew(false));
         assert!(withheld(&ledger, &tools).is_empty());
     }
     fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
@@ -413,7 +428,7 @@ fn an_approval_is_told_where_somebody_approved_something_and_nowhere_else() {
     let ledger = ledger(Mode::Quarantine, Some(&path));
     offer(&ledger, &[tool("a", ""), tool("b", "")]);
     offer(&ledger, &[tool("a", r#","description":"new""#)]);
-    assert!(ledger.keep().is_empty());
+    assert!(kept(&ledger).is_empty());
     let file = path.join("notes.pins");
     let before = fs::read(&file).unwrap();
     let store = Store::open(&path).unwrap();
@@ -425,7 +440,7 @@ fn an_approval_is_told_where_somebody_approved_something_and_nowhere_else() {
     };
     let becomes = |bytes: &[u8], approved: bool| {
         fs::write(&file, bytes).unwrap();
-        assert_eq!(ledger.keep(), anew(approved));
+        assert_eq!(kept(&ledger), anew(approved));
     };
     // Damaged, and mended.
     becomes(b"no record", false);
@@ -439,20 +454,20 @@ fn an_approval_is_told_where_somebody_approved_something_and_nowhere_else() {
         }
     }
     store.lock().unwrap().write(&id(), &shorter).unwrap();
-    assert_eq!(ledger.keep(), anew(false));
+    assert_eq!(kept(&ledger), anew(false));
     // What is another one, that one is gone, and what is new.
     approve("a");
-    assert_eq!(ledger.keep(), anew(true));
+    assert_eq!(kept(&ledger), anew(true));
     approve("b");
-    assert_eq!(ledger.keep(), anew(true));
+    assert_eq!(kept(&ledger), anew(true));
     offer(
         &ledger,
         &[tool("a", r#","description":"new""#), tool("c", "")],
     );
-    assert!(ledger.keep().is_empty());
+    assert!(kept(&ledger).is_empty());
     let older = fs::read(&file).unwrap();
     let newer = approve("c");
-    assert_eq!(ledger.keep(), anew(true));
+    assert_eq!(kept(&ledger), anew(true));
     // An older copy is put back, and damaged; then it is mended with more than there was in it.
     becomes(&older, false);
     becomes(b"no record", false);
@@ -460,7 +475,38 @@ fn an_approval_is_told_where_somebody_approved_something_and_nowhere_else() {
     // Moved away because it cannot be read: what is offered next counts.
     becomes(b"no record", false);
     fs::remove_file(&file).unwrap();
-    assert_eq!(ledger.keep(), anew(true));
+    assert_eq!(kept(&ledger), anew(true));
+}
+
+/// SECURITY 8: what is in force is on record.
+#[test]
+fn an_approval_is_told_before_anything_is_judged_by_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("pins");
+    let ledger = ledger(Mode::Quarantine, Some(&path));
+    offer(&ledger, &[tool("a", "")]);
+    let new = [tool("a", r#","description":"new""#)];
+    assert_eq!(offer(&ledger, &new), ["a"]);
+    assert!(kept(&ledger).is_empty());
+    let store = Store::open(&path).unwrap();
+    let approve = |record: &mut Record| record.approve("tools", "a");
+    store.lock().unwrap().change(&id(), approve).unwrap();
+    let told = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (send, judged) = std::sync::mpsc::channel();
+        let (ledger, told, new) = (&ledger, &told, &new);
+        ledger.keep(|_| {
+            let send = send.clone();
+            scope.spawn(move || {
+                let withheld = offer(ledger, new);
+                _ = send.send((withheld, told.load(Ordering::SeqCst)));
+            });
+            // Whoever refreshes now waits until it is told.
+            std::thread::sleep(Duration::from_millis(20));
+            told.store(true, Ordering::SeqCst);
+        });
+        assert_eq!(judged.recv().unwrap(), (Vec::new(), true));
+    });
 }
 
 #[test]
@@ -470,8 +516,8 @@ fn what_another_process_took_in_first_nobody_approved() {
     let [one, other] = [(); 2].map(|()| ledger(Mode::Quarantine, Some(&path)));
     offer(&one, &[tool("a", "")]);
     offer(&other, &[tool("b", "")]);
-    assert!(other.keep().is_empty());
-    assert_eq!(one.keep(), anew(false));
+    assert!(kept(&other).is_empty());
+    assert_eq!(kept(&one), anew(false));
     assert_eq!(offer(&one, &[tool("a", ""), tool("b", "")]), ["a"]);
 }
 
@@ -519,7 +565,7 @@ fn what_a_record_has_no_room_for_is_withheld_as_new_and_the_record_can_be_read_a
         assert_eq!(told, [("beyond".to_owned(), beyond[0].clone())]);
         assert_eq!(offer(&first, &tools), beyond, "and it stays so");
         assert_eq!(noted(&first).len(), 1, "told once");
-        first.keep();
+        kept(&first);
         drop(first);
         let second = ledger(Mode::Quarantine, Some(&path));
         assert_eq!(offer(&second, &tools), beyond);

@@ -14,7 +14,7 @@ use crate::{
     },
     events::{Bounds, Listener, News},
     json::{Json, Limits},
-    pins::{Anew, Mode, PinsSpec, Record, Store},
+    pins::{Mode, PinsSpec, Record, Store},
     protocol::{Revision, names::Scope},
 };
 
@@ -304,11 +304,10 @@ fn approve(world: &World, ledger: &Ledger, directory: &Path, name: &str) -> bool
 
 /// Follows the record; whether somebody approved something.
 fn follow(world: &World, ledger: &Ledger) -> bool {
-    let anew = ledger.keep();
-    for Anew { upstream, .. } in &anew {
-        world.reconsider(upstream);
-    }
-    anew.iter().any(|anew| anew.approved)
+    let approved = std::cell::Cell::new(false);
+    let anew = ledger.keep(|_| approved.set(true));
+    anew.iter().for_each(|upstream| world.reconsider(upstream));
+    approved.get()
 }
 
 #[tokio::test(start_paused = true)]
