@@ -1,6 +1,6 @@
 //! Logs on stderr: for people on a terminal, JSON lines otherwise.
 //!
-//! Guarantees: one line for each event, whatever its fields hold; a JSON line that is written while a call is worked on names the
+//! Guarantees: one line for each event, whatever its fields hold; what a gateway says of itself as it starts and ends is one, too; a JSON line that is written while a call is worked on names the
 //! trace and the span of that call, where it has one, so that what a person reads in one place is found in the other; no line
 //! holds a credential that stands in the configuration, whoever wrote it into one (SECURITY AUD-8).
 
@@ -8,9 +8,13 @@ use std::{
     borrow::Cow,
     fmt,
     io::{self, Write},
-    sync::LazyLock,
+    sync::{
+        LazyLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
+use anstream::adapter::strip_str;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::{
     EnvFilter,
@@ -26,12 +30,27 @@ use crate::{app, config::Plan, sanitize::OwnCredentials, spans};
 /// What suits a service; of the telemetry's own machinery only what is wrong.
 const SERVICE: &str = "info,opentelemetry=warn";
 
+/// Of what is told whatever the filter is: nobody asks for it again.
+const SAID: &str = "usher::said";
+
+/// Whether lines are read by programs, who then read nothing else.
+static FOR_PROGRAMS: AtomicBool = AtomicBool::new(false);
+
 /// What no line holds: what is read before the configuration is cannot be known yet.
 static WITHHELD: LazyLock<OwnCredentials> = LazyLock::new(OwnCredentials::new);
 
 /// From now on no line holds a credential of this plan.
 pub(super) fn withhold(plan: &Plan) {
     WITHHELD.hold(app::credentials(plan));
+}
+
+/// Something that a gateway says of itself, which may be painted: an event for programs, else a note.
+pub(super) fn say(text: &str) {
+    if FOR_PROGRAMS.load(Ordering::Relaxed) {
+        tracing::info!(target: SAID, "{}", strip_str(text));
+    } else {
+        out::note(text);
+    }
 }
 
 /// Starts logging by `filter`, or by what suits a service; `quiet` is for commands that say everything themselves.
@@ -41,6 +60,8 @@ pub(super) fn withhold(plan: &Plan) {
 pub(super) fn start(filter: Option<&str>, quiet: bool) -> Result<(), ParseError> {
     let default = if quiet { "error" } else { SERVICE };
     let filter = EnvFilter::builder().parse(filter.unwrap_or(default))?;
+    let filter = filter.add_directive(format!("{SAID}=info").parse()?);
+    FOR_PROGRAMS.store(!quiet && !out::notes_to_terminal(), Ordering::Relaxed);
     let registry = tracing_subscriber::registry().with(filter);
     let started = if out::notes_to_terminal() {
         registry

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::{
     Ended,
     gateway::{build_observed, observed},
-    out, shown,
+    logs, out, shown,
     signals::{Again, Stop},
     source::Source,
 };
@@ -116,18 +116,18 @@ pub(super) async fn serve(
     let url = format!("{scheme}://{address}{endpoint}");
     let ready_at = format!("usher is ready at {}", out::paint(out::BOLD, &url));
     if records_on_stdout {
-        out::note(&ready_at);
+        logs::say(&ready_at);
     } else {
         out::line(&ready_at);
     }
     if let Some(admin) = app.admin() {
-        out::note(&operators(&admin));
+        logs::say(&operators(&admin));
     }
     if let Some(who) = who {
-        out::note(&out::paint(out::DIM, who));
+        logs::say(&out::paint(out::DIM, who));
     }
     if !recorded {
-        out::note(&out::paint(out::DIM, "`audit: off`: nothing is recorded"));
+        logs::say(&out::paint(out::DIM, "`audit: off`: nothing is recorded"));
     }
     tokio::select! {
         () = stop.asked() => {}
@@ -145,7 +145,7 @@ pub(super) async fn serve(
             std::future::pending::<()>().await;
         } => {}
     }
-    out::note("stopping: what is in flight is finished first");
+    logs::say("stopping: what is in flight is finished first");
     tokio::select! {
         () = async {
             app.shutdown().await;

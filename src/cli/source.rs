@@ -65,7 +65,7 @@ impl Source {
         match self.load() {
             Ok((plan, notes)) => {
                 for note in notes {
-                    out::note(&format!("{}: {note}", out::paint(out::YELLOW, "note")));
+                    logs::say(&format!("{}: {note}", out::paint(out::YELLOW, "note")));
                 }
                 Some(plan)
             }

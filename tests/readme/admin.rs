@@ -81,7 +81,8 @@ impl Served {
         let mut lines = told.lines().map_while(Result::ok);
         let address = lines.find_map(|line| {
             let address = line.split_once("operators come in at http://")?.1;
-            Some(address.to_owned())
+            // Told as an event, as everything is where nobody's terminal is.
+            Some(address.split('"').next()?.to_owned())
         });
         // Nobody reads on: what it says goes nowhere, and does not hold it up.
         std::thread::spawn(move || lines.for_each(drop));

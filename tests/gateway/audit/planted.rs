@@ -225,7 +225,7 @@ async fn driven(kept: Kept) -> Told {
     let arguments = fs::read(format!("/proc/{}/cmdline", running.id)).unwrap();
     let [stdout, stderr] = running.end().await;
     assert!(
-        stderr.lines().any(|line| line.starts_with('{')),
+        stderr.lines().all(|line| line.starts_with('{')),
         "logs are in JSON: {stderr}"
     );
     serving.abort_all();
@@ -395,7 +395,7 @@ async fn start(home: &Path) -> Running {
         let out = out.lock().unwrap().concat();
         let (_, rest) = out.split_once(mark)?;
         let (_, rest) = rest.split_once("http://")?;
-        let end = rest.find(['/', '\n', ';']).unwrap_or(rest.len());
+        let end = rest.find(['/', '\n', ';', '"']).unwrap_or(rest.len());
         rest[..end].trim().parse().ok()
     };
     let ready = eventually("it is ready", async || {
