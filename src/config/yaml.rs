@@ -6,7 +6,9 @@
 
 use std::collections::HashMap;
 
-use serde_saphyr::granit_parser::{Event, Options, Parser, ScalarStyle, ScanError, Span};
+use serde_saphyr::granit_parser::{
+    ErrorKind, Event, Options, Parser, ScalarStyle, ScanError, Span,
+};
 use zeroize::Zeroizing;
 
 use super::{
@@ -51,9 +53,60 @@ pub(super) fn read(text: &str, file: usize, findings: &mut Findings) -> Option<N
                 place,
                 "",
                 format!("not YAML: {}", error.info()),
-                "a value with `: `, ` #`, or one that begins with `*`, `&`, `@`, `%` or a brace needs quotes",
+                hint(error.kind()),
             );
             None
+        }
+    }
+}
+
+/// What to look for where a text is not YAML in this way.
+const fn hint(kind: &ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::TabNotAllowed
+        | ErrorKind::TabInBlockIndentation
+        | ErrorKind::TabInIndentation
+        | ErrorKind::TabAtBlockScalarStart
+        | ErrorKind::TabInPlainScalar => "indent with spaces: YAML takes no tab there",
+        ErrorKind::UnclosedFlowCollection { .. }
+        | ErrorKind::MismatchedFlowCollectionEnd { .. }
+        | ErrorKind::MisplacedFlowCollectionEnd
+        | ErrorKind::UnexpectedEofFlowMapping
+        | ErrorKind::UnexpectedEofFlowSequence
+        | ErrorKind::UnexpectedEofImplicitFlowMapping
+        | ErrorKind::InvalidColonPlacement
+        | ErrorKind::ExpectedFlowMappingSeparator
+        | ErrorKind::ExpectedFlowSequenceSeparator => {
+            "each `{` needs its `}` and each `[` its `]`, with commas between what stands there"
+        }
+        ErrorKind::UnclosedQuotedScalar
+        | ErrorKind::DocumentIndicatorInQuotedScalar
+        | ErrorKind::InvalidQuotedScalarIndent
+        | ErrorKind::InvalidTrailingSingleQuotedScalar
+        | ErrorKind::InvalidTrailingDoubleQuotedScalar => {
+            "a value that begins with a quote ends with the same one; within it that is written `''` or `\\\"`"
+        }
+        ErrorKind::UnknownQuotedScalarEscape
+        | ErrorKind::InvalidQuotedScalarHexEscape
+        | ErrorKind::InvalidUnicodeEscape => {
+            "between `\"` a backslash begins an escape: write two, or take `'` for quotes"
+        }
+        ErrorKind::ExpectedBlockMappingKey
+        | ErrorKind::ExpectedBlockSequenceEntry
+        | ErrorKind::SimpleKeyExpected
+        | ErrorKind::InvalidIndentation
+        | ErrorKind::InvalidBlockScalarIndent
+        | ErrorKind::BlockSequenceEntryNotAllowed => {
+            "the keys of one mapping stand in one column, each with `: ` behind it, and so do the dashes of one list"
+        }
+        ErrorKind::MappingValueNotAllowed => {
+            "a value with `: ` in it needs quotes, and the keys of one mapping stand in one column"
+        }
+        ErrorKind::UnknownAnchor => {
+            "a value that begins with `*` needs quotes, unless it stands for what `&` names before it"
+        }
+        _ => {
+            "a value with `: `, ` #`, or one that begins with `*`, `&`, `@`, `%` or a brace needs quotes"
         }
     }
 }

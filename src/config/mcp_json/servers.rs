@@ -157,12 +157,10 @@ impl<'v> Translation<'v> {
         } else if let Some(url) = url {
             self.address(url, node, &server, &mut members, findings);
         } else {
-            findings.report(
-                entry.key_place,
-                name,
-                "neither `command` nor `url`",
-                "an entry names a program or an address",
-            );
+            // It is another program's file: the others can be used all the same.
+            self.notes.push(format!(
+                "`{name}` names neither a program (`command`) nor an address (`url`) and was left out"
+            ));
             return;
         }
         for other in node.entries() {

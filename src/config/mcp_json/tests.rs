@@ -240,11 +240,33 @@ fn variables_with_defaults_and_a_programs_own_variables_are_expanded() {
 }
 
 #[test]
+fn what_names_no_server_is_left_out_and_told() {
+    let files = Files::new();
+    let path = files.add(
+        "mcp.json",
+        r#"{"mcpServers":{"a":{"command":"x"},"b":{"args":["y"]}}}"#,
+    );
+    let (plan, notes) = load_mcp_json(&path, &vars).expect("loads");
+    assert_eq!(words(&plan, "a"), ["x"]);
+    assert_eq!(plan.upstreams.len(), 1);
+    let import = import(std::slice::from_ref(&path), &vars).expect("imports");
+    assert!(!import.yaml.contains("  b:"), "{}", import.yaml);
+    for notes in [notes, import.notes] {
+        assert!(
+            notes
+                .iter()
+                .any(|note| note.starts_with("`b` names neither")),
+            "{notes:?}"
+        );
+    }
+}
+
+#[test]
 fn problems_are_reported_at_their_place_in_the_original_file() {
     let files = Files::new();
     let path = files.add(
         "mcp.json",
-        "{\n  \"mcpServers\": {\n    \"a\": { \"url\": \"ftp://x\" },\n    \"b\": {}\n  }\n}\n",
+        "{\n  \"mcpServers\": {\n    \"a\": { \"url\": \"ftp://x\" },\n    \"b\": 5\n  }\n}\n",
     );
     for rejected in [
         load_mcp_json(&path, &vars).expect_err("wrong"),
@@ -255,7 +277,7 @@ fn problems_are_reported_at_their_place_in_the_original_file() {
             .iter()
             .map(|problem| (problem.line, problem.column))
             .collect();
-        assert_eq!(places, [(3, 19), (4, 5)]);
+        assert_eq!(places, [(3, 19), (4, 10)]);
     }
     let empty = files.add("empty.json", "{}");
     let rejected = load_mcp_json(&empty, &vars).expect_err("nothing there");

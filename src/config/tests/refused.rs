@@ -260,6 +260,28 @@ fn text_that_is_no_yaml_is_refused_with_its_line() {
 }
 
 #[test]
+fn what_is_no_yaml_has_a_hint_that_fits() {
+    for (yaml, word) in [
+        ("listen:\n\taddress: x\n", "spaces"),
+        ("page_size: { items: 5\n", "`}`"),
+        ("toolsets: [a, b\nlisten: x\n", "`]`"),
+        ("listen: \"x\n", "quote"),
+        ("listen: 'it's'\n", "quote"),
+        ("listen: \"C:\\usher\"\n", "backslash"),
+        ("listen:\n  address: x\n address: y\n", "one column"),
+        ("a: 1\n  b: 2\n", "one column"),
+        ("a: b: c\n", "needs quotes"),
+        ("a: @b\n", "needs quotes"),
+        ("tools: *\n", "needs quotes"),
+        ("tools: *_x\n", "begins with `*`"),
+    ] {
+        let problem = only(yaml);
+        let hint = problem.hint.as_deref().unwrap_or_default();
+        assert!(hint.contains(word), "{yaml}: {problem:?}");
+    }
+}
+
+#[test]
 fn problems_of_included_files_name_their_own_file_and_line() {
     let files = Files::with(
         "include: [b.yaml, c.yaml, b.yaml]\nupstreams: { a: { command: [x] } }\nnames: { max: 20 }\n",
