@@ -54,7 +54,8 @@ pub(super) async fn run(Args { basis }: Args) -> Ended {
                     "by itself; `--connect` looks at it with what your servers offer".into()
                 }
                 (false, _) => format!(
-                    "over the {count} items of its cases.yaml; `--connect` looks at what your servers offer"
+                    "over the {} of its cases.yaml; `--connect` looks at what your servers offer",
+                    out::count(count as u64, "item")
                 ),
             };
             let noted = match notes.len() {
@@ -62,11 +63,14 @@ pub(super) async fn run(Args { basis }: Args) -> Ended {
                 1 => " but for the note above".to_owned(),
                 count => format!(" but for the {count} notes above"),
             };
+            let policies = match policy.count() {
+                1 => "1 policy".to_owned(),
+                many => format!("{many} policies"),
+            };
             out::line(&format!(
-                "{}: {}{noted}: {} policies, {of}",
+                "{}: {}{noted}: {policies}, {of}",
                 basis.dir().display(),
                 out::paint(out::GREEN, "fine"),
-                policy.count(),
             ));
         } else {
             tell(problems);
