@@ -117,6 +117,28 @@ pub(super) fn line_end(text: &[u8], at: usize) -> usize {
     memchr::memchr(b'\n', &text[at..to]).map_or(to, |feed| at + feed)
 }
 
+/// Whether a line is one cell of a row, or the names of all.
+pub(super) fn is_cell(line: &[u8]) -> bool {
+    line.starts_with(b"|") && !line.starts_with(b"|===")
+}
+
+/// How many cells stand above the line that a place is in, each in a line of its own; nothing where they are not fewer than `most`.
+pub(super) fn cells_above(text: &[u8], at: usize, most: usize) -> Option<usize> {
+    let mut line = line_start(text, at)?;
+    for above in 0..most {
+        let Some(end) = line.checked_sub(1) else {
+            return Some(above);
+        };
+        let start = line_start(text, end)?;
+        looked(end - start);
+        if !is_cell(&text[start..end]) {
+            return Some(above);
+        }
+        line = start;
+    }
+    None
+}
+
 /// The cell around a number in a line of columns: to the left as far as one blank stands between.
 pub(super) fn cell(text: &[u8], span: &Range<usize>) -> Range<usize> {
     let before = &text[span.start.saturating_sub(64)..span.start];

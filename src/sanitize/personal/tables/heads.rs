@@ -15,6 +15,11 @@ use crate::sanitize::work::looked;
 /// How many lines of other cells may go before the names of the columns.
 const BEFORE: usize = 8;
 
+/// What a table of AsciiDoc begins with.
+const OPENS: &[u8] = b"|===\n";
+/// How far before a list of rows the names of its columns may end that have a list of their own, in bytes.
+const APART: usize = 32;
+
 /// Names of columns, and the rows below them as far as they are known.
 pub(super) type Found = Option<(Vec<Range<usize>>, Range<usize>)>;
 
@@ -30,7 +35,8 @@ pub(super) fn parted(text: &[u8], start: usize, from: usize, by: &'static [u8]) 
             break;
         }
         // Wikis have two bars where names are parted.
-        let columns = match text[line.clone()].starts_with(b"||") && by == b"|" {
+        let named = line.start + label(&text[line.clone()]);
+        let columns = match text[named..line.end].starts_with(b"||") && by == b"|" {
             true => cells(text, line.clone(), b"||"),
             false => cells(text, line.clone(), by),
         };
@@ -66,8 +72,20 @@ fn above_a_gap(text: &[u8], top: usize, from: usize, by: &[u8]) -> Option<Vec<Ra
     let gap = text.get(from..top)?.strip_suffix(b"\n\n")?;
     let end = from + gap.len();
     let line = line_start(text, end)?.max(from)..end;
-    let ruled = text[..line.start].ends_with(b"|===\n");
+    let ruled = text[..line.start].ends_with(OPENS);
     ruled.then(|| cells(text, line, by))
+}
+
+/// The names in the first line behind what opens a table whose cells have a line each.
+pub(super) fn stacked(text: &[u8], start: usize, from: usize) -> Found {
+    let before = &text[from..start];
+    looked(before.len());
+    let first = from + memchr::memmem::rfind(before, OPENS)? + OPENS.len();
+    let line = first..line_end(text, first);
+    let names = cells(text, line.clone(), b"|");
+    // What stands before the first bar is no cell.
+    (line.end < start && names.len() > 2)
+        .then(|| (names[1..].to_vec(), line.end..line_end(text, start)))
 }
 
 /// The lines around a place up to one that is empty, and the one above a ruler or the first of them.
@@ -143,7 +161,8 @@ fn under_rules(text: &[u8], line: &Range<usize>, rules: &[u8]) -> Vec<Range<usiz
         .filter(is_first)
         .map(|(at, _)| line.start + at)
         .collect();
-    let place = |column: usize| starts.get(column).copied().unwrap_or(line.end);
+    let before = label(&text[line.clone()]);
+    let place = |column: usize| starts.get(before + column).copied().unwrap_or(line.end);
     let mut names = Vec::new();
     let mut column = 0;
     for rule in rules.split(|byte| *byte == b' ') {
@@ -181,19 +200,25 @@ pub(super) fn bracketed(text: &[u8], start: usize, from: usize, open: u8) -> Fou
         end = at;
     };
     let first = from + outer + 1;
-    let length = memchr::memchr(b']', &text[first..(first + ROW).min(text.len())])?;
-    let row = first..first + length;
-    if is_heading(&text[row.clone()]) && row.end < start {
-        return Some((cells(text, row.clone(), b","), row.end..start));
-    }
     // The names may have a list of their own, before or behind the word for them.
     let head = &before[..outer];
     let names = ["columns", "headers", "header", "fields"];
     let names = names
         .iter()
         .filter_map(|word| memchr::memmem::rfind(head, word.as_bytes()));
-    let list = names.max()?;
-    let list = from + list + memchr::memchr(b'[', &head[list..])? + 1;
-    let length = memchr::memchr(b']', &text[list..first])?;
-    Some((cells(text, list..list + length, b","), first..start))
+    let listed = names.max().and_then(|word| {
+        let open = word + memchr::memchr(b'[', &head[word..])?;
+        let close = open + memchr::memchr(b']', &head[open..])?;
+        Some(from + open + 1..from + close)
+    });
+    let near = |list: &Range<usize>| list.end + APART > from + outer;
+    if let Some(list) = listed.clone().filter(near) {
+        return Some((cells(text, list, b","), first..start));
+    }
+    let length = memchr::memchr(b']', &text[first..(first + ROW).min(text.len())])?;
+    let row = first..first + length;
+    if is_heading(&text[row.clone()]) && row.end < start {
+        return Some((cells(text, row.clone(), b","), row.end..start));
+    }
+    listed.map(|list| (cells(text, list, b","), first..start))
 }

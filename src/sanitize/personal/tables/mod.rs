@@ -1,7 +1,7 @@
 //! Tables: the name of the column in which a number stands, which may be far above it.
 //!
-//! Lines whose cells are parted by commas, semicolons, tabs or bars, lines whose columns stand one below the other, rows of HTML,
-//! rows of values in SQL, and lists of lists in JSON.
+//! Lines whose cells are parted by commas, semicolons, tabs or bars, lines whose columns stand one below the other, lines that are a
+//! cell each, rows of HTML, rows of values in SQL, and lists of lists in JSON.
 //!
 //! Guarantees: linear in the text, since rows are gone through once for each table, and no table is looked for in what was gone
 //! through; nothing is looked for before a number asks. Deliberately absent: cells that reach over more than one column.
@@ -14,11 +14,11 @@ mod tests;
 use std::ops::Range;
 
 use cells::{
-    JOINTS, cell, cells, cells_of_html, columns_of, is_ruler, line_end, line_start, row,
-    row_of_html,
+    JOINTS, cell, cells, cells_above, cells_of_html, columns_of, is_cell, is_ruler, line_end,
+    line_start, row, row_of_html,
 };
 pub(super) use cells::{is_joint, is_outside};
-use heads::{bracketed, fixed, html, parted};
+use heads::{bracketed, fixed, html, parted, stacked};
 
 use super::set::Set;
 use crate::sanitize::work::looked;
@@ -31,6 +31,9 @@ const NEAR: usize = 512;
 const MEMBER: usize = 32;
 /// The most columns that are told apart.
 const COLUMNS: usize = 256;
+
+/// The same where each cell has a line: for each number as many lines are looked at.
+const STACKED: usize = 32;
 
 /// What the column of a number is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +72,8 @@ enum Kind {
     Fixed,
     /// Where they stand in a line, below rows of dashes.
     Ruled,
+    /// Each cell behind a bar in a line of its own, and rows parted by empty lines, as AsciiDoc has them.
+    Stacked,
     Html,
     /// Commas, between brackets of this kind.
     Bracketed(u8),
@@ -128,6 +133,7 @@ impl Table {
         let found = match kind {
             Kind::Parted(by) => parted(text, start, from, by),
             Kind::Fixed | Kind::Ruled => fixed(text, start, from, &mut kind),
+            Kind::Stacked => stacked(text, start, from),
             Kind::Html => html(text, start, from),
             Kind::Bracketed(open) => bracketed(text, start, from, open),
         };
@@ -158,7 +164,7 @@ impl Table {
         if self.columns.is_empty() {
             return false;
         }
-        if matches!(self.kind, Kind::Parted(_) | Kind::Fixed | Kind::Ruled) {
+        if self.kind.has_lines() {
             while self.rows.end < start {
                 let next = self.rows.end + 1..line_end(text, self.rows.end + 1);
                 looked(next.len());
@@ -174,12 +180,12 @@ impl Table {
         let ends: &[&[u8]] = match self.kind {
             Kind::Html => &[b"</table"],
             Kind::Bracketed(b'(') => &[b"VALUES", b"values"],
-            Kind::Parted(_) | Kind::Fixed | Kind::Ruled | Kind::Bracketed(_) => &[b"]]", b"{"],
+            _ => &[b"]]", b"{"],
         };
         let over = |end: &&[u8]| memchr::memmem::find(between, end).is_some();
         let row = match self.kind {
             Kind::Bracketed(open) => row(text, start, open).is_some(),
-            Kind::Parted(_) | Kind::Fixed | Kind::Ruled | Kind::Html => true,
+            _ => true,
         };
         if !row || ends.iter().any(over) {
             return false;
@@ -214,6 +220,7 @@ impl Table {
                 };
                 return self.columns.iter().find(overlaps);
             }
+            Kind::Stacked => cells_above(text, span.start, self.columns.len().min(STACKED))?,
             Kind::Html => {
                 let row = row_of_html(text, span.start)?;
                 cells_of_html(text, row..span.start).len().checked_sub(1)?
@@ -232,16 +239,33 @@ fn label(line: &[u8]) -> usize {
     let part = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
     let name = line.iter().take(MEMBER).take_while(part).count();
     match &line[name..] {
-        [b':', b' ', next, ..] if name > 0 && *next != b' ' => name + 2,
+        // Behind more blanks stand names to the right, and of members of objects each has a colon.
+        [b':', b' ', rest @ ..]
+            if name > 0
+                && rest
+                    .first()
+                    .is_some_and(|next| *next != b' ' || !rest.contains(&b':')) =>
+        {
+            name + 2
+        }
         _ => 0,
     }
 }
 
 impl Kind {
+    /// Whether its rows are lines.
+    const fn has_lines(self) -> bool {
+        match self {
+            Self::Parted(_) | Self::Fixed | Self::Ruled | Self::Stacked => true,
+            Self::Html | Self::Bracketed(_) => false,
+        }
+    }
+
     /// Whether a line may be one of such a table.
     fn goes_on(self, line: &[u8]) -> bool {
         match self {
             Self::Parted(by) => memchr::memmem::find(line, by).is_some() || is_ruler(line),
+            Self::Stacked => line.is_empty() || is_cell(line),
             Self::Fixed | Self::Ruled | Self::Html | Self::Bracketed(_) => {
                 line.iter().any(|byte| !byte.is_ascii_whitespace())
             }
@@ -282,7 +306,12 @@ fn kind(text: &[u8], start: usize) -> Option<Kind> {
     }
     let parts = |is: &dyn Fn(&[u8]) -> bool| JOINTS.into_iter().find(|joint| is(joint));
     if let Some(by) = parts(&|joint| rest.ends_with(joint)) {
-        return Some(Kind::Parted(by));
+        let alone = rest == b"|" && !text[start..line_end(text, start)].contains(&b'|');
+        return Some(if alone {
+            Kind::Stacked
+        } else {
+            Kind::Parted(by)
+        });
     }
     // The first column is told by what is behind it.
     if rest.is_empty() || rest == b"+" {

@@ -44,6 +44,7 @@ fn tables() -> Vec<String> {
         ),
         ("||note||NIP||\n", "|{long}|{n}|\n", ""),
         ("|===\n|note |NIP\n\n", "|{long} |{n}\n", "|===\n"),
+        ("|===\n|note |NIP |x\n\n", "|{long}\n|{n}\n|y\n\n", "|===\n"),
         (
             "id note nip        x\n-- ---- ---------- -\n",
             "7  a    {n} {long}\n",
@@ -72,7 +73,7 @@ fn tables() -> Vec<String> {
         ),
         ("[[\"note\", \"NIP\"], ", "[\"{long}\", \"{n}\"], ", "[]]"),
         (
-            "{\"columns\": [\"note\", \"NIP\"], \"rows\": [[\"a\", \"1111111\"], ",
+            "{\"columns\": [\"note\", \"NIP\"], \"rows\": [[\"a\", \"b c\"], ",
             "[\"{long}\", \"{n}\"], ",
             "[]]}",
         ),
@@ -195,4 +196,31 @@ fn a_table_in_a_string_begins_behind_the_name_of_its_member() {
     }
     let text = format!("type: text\n{}{rows}", row("note", "qty", "sum"));
     assert_eq!(names(&text), [""; 0], "{text}");
+}
+
+#[test]
+fn the_names_of_a_table_in_a_string_stand_above_their_columns_however_they_are_set() {
+    let blanks = " ".repeat(60);
+    for (head, row) in [
+        (
+            format!("   {blanks}note         nip  qty\n"),
+            format!("0  {blanks}J\u{fc}rgen  {{n}}    4\n"),
+        ),
+        (
+            format!(
+                "id  note{blanks}  nip         qty\n--  ----{}  ----------  ---\n",
+                "-".repeat(60)
+            ),
+            format!("7   a   {blanks}  {{n}}  4\n"),
+        ),
+        ("||note||NIP||\n".to_owned(), format!("|{LONG}|{{n}}|\n")),
+    ] {
+        let rows = ["1234563218", "1060000062", "5260001246"].map(|n| row.replace("{n}", n));
+        for before in ["", "text: "] {
+            let text = format!("{before}{head}{}", rows.concat());
+            assert_eq!(names(&text), ["pl_nip"; 3], "{text}");
+            let other = text.replace("nip", "qty").replace("NIP", "QTY");
+            assert_eq!(names(&other), [""; 0], "{other}");
+        }
+    }
 }
