@@ -394,6 +394,11 @@ mod tests {
             "es_social_security",
         ),
         (
+            "NUSS: 4889927811-89",
+            "NUSS: 4889927811-88",
+            "es_social_security",
+        ),
+        (
             "NSS: 41-85037397-42",
             "NSS: 41-85037397-43",
             "es_social_security",

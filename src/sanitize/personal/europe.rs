@@ -188,7 +188,7 @@ pub(super) const EUROPE: &[Rule] = &[
         "dk_cpr",
         &["6-4", "6 4", "10"],
         &[],
-        &["cpr", "personnummer", "danish", "1.2.208.176.1.2"],
+        &["cpr", "cprnr", "personnummer", "danish", "1.2.208.176.1.2"],
         |d| {
             is_day(number(&d[2..4]), number(&d[..2]))
                 && weighed(d, &[4, 3, 2, 7, 6, 5, 4, 3, 2, 1]) % 11 == 0

@@ -61,7 +61,7 @@ pub(super) const FURTHER: &[Rule] = &[
         "nz_bank_account",
         &["2-4-7-2", "2-4-7-3", "2 4 7 2", "2 4 7 3"],
         &[],
-        &["account", "acct"],
+        &["account", "acct", "a/c"],
         zealandic,
     ),
     // The number of a bank account.
@@ -207,6 +207,9 @@ pub(super) const FURTHER: &[Rule] = &[
             "raschetny",
             "russian account",
             "russian bank",
+            // The number of the bank, which goes with it.
+            "bik",
+            "\u{431}\u{438}\u{43a}",
         ],
         |d| {
             let of_persons = matches!(number(&d[..3]), 405..=408 | 420..=426);
@@ -354,6 +357,11 @@ mod tests {
         (
             "\u{440}/\u{441}: 40817840861490882610",
             "\u{440}/\u{441}: 40817999861490882610",
+            "ru_bank_account",
+        ),
+        (
+            "bik: 044525974, account: 40817810213488951996",
+            "bik: 044525974, account: 40817999213488951996",
             "ru_bank_account",
         ),
         (

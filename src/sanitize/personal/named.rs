@@ -122,6 +122,7 @@ pub(super) const LETTERED: &[(&str, &[&str])] = &[
         &[
             "rvnr",
             "rentenversicherung",
+            "versicherungsnummer",
             "sozialversicherung",
             "social security",
             "svnr",
@@ -198,6 +199,8 @@ pub(super) const LETTERED: &[(&str, &[&str])] = &[
             "permanent account",
             "pan number",
             "pan card",
+            "pan no",
+            "PAN on file",
             "income tax pan",
         ],
     ),

@@ -44,7 +44,7 @@ pub(super) const OLD_WORLD: &[Rule] = &[
     ),
     rule(
         "es_social_security",
-        &["12", "2/8/2", "2 8 2", "2-8-2", "2/10", "2 10"],
+        &["12", "2/8/2", "2 8 2", "2-8-2", "2/10", "2 10", "10-2"],
         &[],
         &[
             "seguridad social",

@@ -563,7 +563,7 @@ pub(super) const WORLD: &[Rule] = &[
         "sv_dui",
         &["8-1", "9"],
         &[],
-        &["dui", "documento \u{fa}nico"],
+        &["dui", "documento \u{fa}nico", "documento \u{da}nico"],
         |d| (10 - weighed(d, &[9, 8, 7, 6, 5, 4, 3, 2]) % 10) % 10 == i32::from(d[8]),
     ),
     rule(
