@@ -382,6 +382,10 @@ impl Scan<'_> {
 
 /// A variable, a call or a type, and nothing that anybody would type in.
 fn is_code(value: &[u8], quoted: bool) -> bool {
+    // Base64 is no path.
+    if value[0] == b'/' && value.len() == 44 && value.ends_with(b"=") {
+        return false;
+    }
     let opens = matches!(
         value[0],
         b'$' | b'<' | b'{' | b'[' | b'(' | b'%' | b'*' | b'/' | b'@' | b'&'

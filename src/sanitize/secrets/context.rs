@@ -9,7 +9,9 @@ use super::{
     ending::Ending,
     names::{is_number, letters, low, name_before, operator, quoted},
     plausible::{holds, is_wordy, plausible, random},
-    public::{is_encrypted, is_id, is_key_of_browsers, is_number_of_twilio, is_of_application},
+    public::{
+        is_encrypted, is_id, is_key_of_browsers, is_number_of_twilio, is_of_application, is_sealed,
+    },
     rules::{Token, Word},
     said::Said,
     scan::{Scan, is_token},
@@ -106,7 +108,11 @@ impl Scan<'_> {
         }
         // Of the runs in one value each is met.
         let before = &text[value.start.saturating_sub(APPLICATION)..value.start];
-        if self.valued.judged == value || is_of_application(before) || is_encrypted(before) {
+        if self.valued.judged == value
+            || is_of_application(before)
+            || is_encrypted(before)
+            || is_sealed(text, &value)
+        {
             return;
         }
         self.valued.judged = value.clone();
@@ -476,6 +482,14 @@ mod tests {
         ] {
             assert_eq!(strong(&text), [key.as_str()], "{text}");
         }
+        let supervised = format!("environment=DD_API_KEY=\"{key}\",LANG=\"C\"");
+        assert_eq!(strong(&supervised), [key.as_str()]);
+        for name in ["datadogApiKey", "shodan_token"] {
+            let settings = format!("<s>\n <region>eu</region>\n <{name}>{key}</{name}>\n</s>");
+            assert_eq!(strong(&settings), [key.as_str()], "{name}");
+        }
+        let other = format!("<region>eu</region>\n<cacheKey>{key}</cacheKey>");
+        assert_eq!(strong(&other), [""; 0]);
         let curl = format!(
             "curl \"https://corp.openai.azure.com/openai/chat?api-version=2024-10-21\" -H \"api-key: {key}\""
         );

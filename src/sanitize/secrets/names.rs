@@ -185,8 +185,8 @@ pub(super) fn name_before(text: &[u8], end: usize) -> Range<usize> {
     let name = &text[start..end];
     if start > from
         && text[start - 1] == b'<'
-        // `<username>a</username><password>`, `<string name="api_key">`: it says enough by itself.
-        && !holds(name, b"passw")
+        // `<username>a</username><password>`, `<acmeApiKey>`, `<string name="api_key">`: it says enough by itself.
+        && !says_enough(name)
         && !ATTRIBUTES.iter().any(|attribute| holds(name, attribute))
         && let Some(cell) = cell_before(text, start - 1)
     {
@@ -226,11 +226,17 @@ fn line_escaped(name: &[u8]) -> Option<usize> {
 /// How much of a piece before an assignment is an assignment of its own: `VERSION=7 ACME_API_KEY`; or an address, before the header
 /// that goes with a request: `api-version=7" -H "api-key`.
 fn assigned_before(piece: &[u8]) -> usize {
+    let variable = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_';
     let Some(space) = memchr::memrchr(b' ', piece) else {
-        return 0;
+        // `environment=ACME_API_KEY`
+        let name = memchr::memrchr(b'=', piece).map_or(0, |at| at + 1);
+        return if piece[name..].iter().all(variable) {
+            name
+        } else {
+            0
+        };
     };
     let (before, name) = (&piece[..space], &piece[space + 1..]);
-    let variable = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_';
     let word = before.rsplit(|byte| *byte == b' ').next().unwrap_or(before);
     let assigned = |word: &[u8]| {
         let mut pairs = word.windows(2);
@@ -251,6 +257,20 @@ const ACCESSORS: usize = 40;
 
 /// What of an element says its name.
 const ATTRIBUTES: [&[u8]; 2] = [b" name=", b" key="];
+
+/// Whether the name of an element says of what its value is the secret: a password, or more than the word for one.
+fn says_enough(name: &[u8]) -> bool {
+    let name = name.strip_suffix(b">").unwrap_or(name);
+    let telling = [&b"key"[..], b"token", b"secret"];
+    holds(name, b"passw")
+        || telling.iter().any(|word| {
+            let before = name.len().checked_sub(word.len());
+            before.is_some_and(|before| before > SHORT && name[before..].eq_ignore_ascii_case(word))
+        })
+}
+
+/// The most letters before the word for a secret in the name of an element that are the name of nobody: `apiKey`.
+const SHORT: usize = 6;
 
 /// What stands in the element before the one that begins at `tag`: `<td>Name</td><td>`, `<key>Name</key> <string>`.
 fn cell_before(text: &[u8], tag: usize) -> Option<Range<usize>> {

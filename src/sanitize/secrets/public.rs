@@ -2,6 +2,10 @@
 //!
 //! Guarantees: looks back no farther than [`BACK`] bytes.
 
+use std::ops::Range;
+
+use memchr::memmem;
+
 use super::{
     names::{name_before, operator},
     plausible::holds,
@@ -24,6 +28,9 @@ const SECRET: [&[u8]; 6] = [
 const SEALED: &[u8] = b"vault:v";
 /// The most digits of that version.
 const VERSION: usize = 3;
+/// The shortest value of a sealed secret, and how far behind the name for all of them one may stand, in bytes.
+const LOCKED: usize = 200;
+const AMONG: usize = 4096;
 /// The shortest number of a project of Firebase.
 const LEAST: usize = 6;
 /// How keys begin that pages hand to every browser.
@@ -99,6 +106,17 @@ pub(super) fn begins_encrypted(value: &[u8]) -> bool {
     value.starts_with(SEALED)
 }
 
+/// Whether a value is one that only a controller in a cluster can open: it stands among the `encryptedData` of a sealed secret.
+pub(super) fn is_sealed(text: &[u8], value: &Range<usize>) -> bool {
+    // The length of a key that is encrypted stands first.
+    if value.len() < LOCKED || !text[value.clone()].starts_with(b"Ag") {
+        return false;
+    }
+    let before = &text[value.start.saturating_sub(AMONG)..value.start];
+    looked(before.len());
+    memmem::rfind(before, b"encryptedData").is_some()
+}
+
 /// Whether a value is the number of a message, a service or the like of Twilio: of a key it begins otherwise.
 pub(super) fn is_number_of_twilio(value: &[u8]) -> bool {
     value.split_first_chunk::<2>().is_some_and(|(kind, rest)| {
@@ -166,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_vault_has_encrypted_and_numbers_of_twilio_are_no_secrets() {
+    fn what_is_encrypted_and_numbers_of_twilio_are_no_secrets() {
         let hex = "9f86d081884c7d65".repeat(2);
         let sealed = format!("{}=", body());
         for text in [
@@ -178,6 +196,10 @@ mod tests {
         ] {
             assert_eq!(strong(&text), [""; 0], "{text}");
         }
+        let locked = format!("Ag{}", body().repeat(8));
+        let secret = |data: &str| format!("kind: X\n{data}:\n  DATADOG_API_KEY: {locked}\n");
+        assert_eq!(strong(&secret("  encryptedData")), [""; 0]);
+        assert_eq!(strong(&secret("  stringData")), [locked.as_str()]);
         let key = format!("SK{hex}");
         assert_eq!(strong(&format!("TWILIO_KEY={key}")), [key.as_str()]);
         assert_eq!(
