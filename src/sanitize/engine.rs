@@ -297,7 +297,6 @@ impl Sanitizer {
         spots.clear();
         names.found.clear();
         names.unseen = true;
-        let text = value.as_str();
         let Views {
             joined,
             long,
@@ -305,6 +304,8 @@ impl Sanitizer {
             decoded,
             ..
         } = views;
+        // What is looked at where it stands; all else was copied.
+        let text = if long.is_empty() { "" } else { value.as_str() };
         let mut look = Look::new(self, subject, survey, (hits, spots, work));
         let places = |span: &Range<usize>, each: &mut dyn FnMut(Part)| {
             joined.parts(span).for_each(each);
