@@ -167,14 +167,20 @@ fn rows<S: Simd>(
 ) {
     let mut seen = Seen::default();
     for found in numbers {
-        let all = found.digits | found.letters | found.heads | found.sixes;
+        // Rows behind the beginning of a bank account may be of that.
+        let digits = if found.heads == 0 && seen.head < found.at {
+            countries.shapes.likely(bytes, found.at, found.digits)
+        } else {
+            found.digits
+        };
+        let all = digits | found.letters | found.heads | found.sixes;
         for place in places(found.at, all) {
             let bit = 1 << (place - found.at);
             let span = if found.heads & bit != 0
                 && let Some(found) = headed(bytes, place, countries, &mut seen)
             {
                 Some(found)
-            } else if found.digits & bit != 0
+            } else if digits & bit != 0
                 && let Some(found) = row(bytes, place + 1 - survey::DIGITS, countries, &mut seen)
             {
                 Some(found)

@@ -189,6 +189,36 @@ impl Row {
     }
 }
 
+/// What is seen of a row without a branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Glance {
+    /// What stands between groups, and the end, as in a shape; anything, where it is long.
+    pub(super) ends: u32,
+    /// Whether it has groups, and goes on behind a line feed.
+    pub(super) broken: bool,
+    /// Whether it is longer than is told here: it may be a card.
+    pub(super) long: bool,
+}
+
+impl Glance {
+    /// At the row that begins with these bytes.
+    #[inline(always)]
+    pub(super) fn at(bytes: &[u8; 16]) -> Self {
+        let Lanes { digit, joint } = Lanes::of(bytes);
+        let joint = joint & digit << 1 & digit >> 1;
+        let row = digit | joint;
+        let end = !row & row.wrapping_add(1);
+        let length = end.trailing_zeros();
+        let ends = joint & end.wrapping_sub(1) | end;
+        let feed = bytes[length as usize % bytes.len()] == b'\n';
+        Self {
+            ends,
+            broken: !ends.is_power_of_two() & feed & (digit >> ((length + 1) % 32) & 1 == 1),
+            long: length >= CARD as u32,
+        }
+    }
+}
+
 /// One bit for each of some bytes that is of a kind.
 struct Lanes {
     digit: u32,
@@ -324,7 +354,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_row_in_registers_is_what_it_is_byte_by_byte(before in "[a-zA-Z ./-]{0,2}", row in "([0-9]{1,9}[ ./-]{0,2}){1,6}", after in "[a-z0-9 ]{0,40}") {
+        fn a_row_in_registers_is_what_it_is_byte_by_byte(before in "[a-zA-Z ./-]{0,2}", row in "([0-9]{1,9}[ ./-]{0,2}){1,6}", after in "(\n?[0-9])?[a-z0-9 ]{0,40}") {
             let text = format!("{before}{row}{after}");
             let (text, start) = (text.as_bytes(), before.len());
             let mut end = start;
@@ -335,6 +365,17 @@ mod tests {
                 end += 1;
             }
             let plain = &text[start..end];
+            if let Some(bytes) = text[start..].first_chunk() {
+                let glance = Glance::at(bytes);
+                prop_assert_eq!(glance.long, plain.len() >= CARD);
+                if !glance.long {
+                    let row = Row::at(text, start).expect("a short one");
+                    prop_assert_eq!(glance.ends, row.ends());
+                    let next = [text.get(end), text.get(end + 1)];
+                    let goes_on = matches!(next, [Some(b'\n'), Some(b'0'..=b'9')]);
+                    prop_assert_eq!(glance.broken, row.is_grouped() && goes_on);
+                }
+            }
             match Row::at(text, start) {
                 None => prop_assert!(plain.len() >= LONG as usize),
                 Some(row) => {

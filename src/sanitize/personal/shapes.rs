@@ -5,10 +5,11 @@
 
 use super::{
     lettered::Lettered,
-    number::{Row, Shape},
+    number::{Glance, Row, Shape},
     set::Set,
     table,
 };
+use crate::sanitize::survey::{DIGITS, places};
 
 /// Every shape of every rule.
 #[derive(Debug)]
@@ -63,6 +64,27 @@ impl Shapes {
         }
         // Seven digits are told with a letter beside them only, and most are the number of something in a table.
         row.ends() != SEVEN || Lettered::Seven.is_beside(text, &(start..start + 7))
+    }
+
+    /// Those rows of a block at `at` in which anything may be written, by the places of their seventh bytes, and more: what is
+    /// left out is let go by [`Shapes::may_know`] as well, and does not end where a line breaks it.
+    // Most rows of most texts are times, addresses and versions. Nothing here branches by what a row is.
+    #[inline(always)]
+    pub(super) fn likely(&self, text: &[u8], at: usize, rows: u64) -> u64 {
+        let mut likely = 0;
+        for place in places(at, rows) {
+            let row = text.get(place + 1 - DIGITS..).unwrap_or_default();
+            let may = row.first_chunk().is_none_or(|row| self.may_be(row));
+            likely |= u64::from(may) << (place - at);
+        }
+        likely
+    }
+
+    #[inline(always)]
+    fn may_be(&self, row: &[u8; 16]) -> bool {
+        let Glance { ends, broken, long } = Glance::at(row);
+        let first = row[ends.trailing_zeros() as usize % row.len()];
+        (self.may[slot(ends)] & joint(first) != 0) | broken | long
     }
 
     /// What may be written in the shape of a row.
