@@ -79,7 +79,10 @@ const TRIALS: [u32; 22] = [
 ];
 
 /// Says that a card is meant.
-const WORDS: [&[u8]; 56] = [
+const WORDS: [&[u8]; 59] = [
+    b"refused",
+    b"declined",
+    b"refund",
     b"kart_no",
     b"kartno",
     b"primary account",

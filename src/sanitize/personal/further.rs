@@ -436,6 +436,12 @@ mod tests {
             "\u{391}\u{39c}\u{39a}\u{391}: 110490 75375",
             "gr_amka",
         ),
+        // The check digit of a rest of ten is zero.
+        (
+            "Personas kods (LV): 19094814030",
+            "Personas kods (LV): 19094814031",
+            "lv_personal_code",
+        ),
         (
             "Pers. kods: 230378-14852",
             "Pers. kods: 230378-14853",

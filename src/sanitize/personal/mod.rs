@@ -23,6 +23,7 @@ mod further;
 mod headed;
 mod iban;
 mod joints;
+mod keyed;
 mod labelled;
 mod labels;
 mod lettered;

@@ -16,6 +16,7 @@ use super::{
     checks::same,
     columns::beneath,
     country::{self, of_country},
+    keyed::has_its_key,
     labels,
     named::LETTERED,
     number::{Row, ends_alone, stands_alone},
@@ -236,7 +237,8 @@ impl Countries {
         let mut announced = None;
         let mut alone = None;
         for at in rules.each() {
-            if !(table::nth(at).holds)(digits) {
+            let of_bank = || &*self.names[at] == "ru_bank_account";
+            if !(table::nth(at).holds)(digits) || of_bank() && !has_its_key(text, &span, digits) {
                 continue;
             }
             let announced = announced.get_or_insert_with(|| self.announced(text, &span, near));

@@ -158,6 +158,7 @@ fn a_card_is_none_where_a_program_calls_it_something_else() {
         "\"list\": [\"{n}\"]",
         "list: {n}",
         "Paid with: {n}",
+        "throw new PaymentError(\"refused: {n}\")",
         "<td>{n}</td>",
         "id,card\n7,{n}\n",
     ] {

@@ -1,0 +1,63 @@
+//! Accounts in Russia, whose key is made with the number of their bank.
+//!
+//! Guarantees: looks no farther than [`NEAR`] bytes around an account. Deliberately absent: whose account it is and in what
+//! money, which its own digits say (`further.rs`).
+
+use std::ops::Range;
+
+use crate::sanitize::work::looked;
+
+/// How far around an account the number of its bank may stand, in bytes.
+const NEAR: usize = 160;
+/// How many digits that has, and what it begins with.
+const BANK: usize = 9;
+const RUSSIA: &[u8] = b"04";
+
+/// Whether an account has the key that it has at a bank whose number stands near, or no such number does.
+#[inline(never)]
+pub(super) fn has_its_key(text: &[u8], span: &Range<usize>, account: &[u8]) -> bool {
+    let around = span.start.saturating_sub(NEAR)..(span.end + NEAR).min(text.len());
+    looked(around.len());
+    let mut rows = text[around].split(|byte| !byte.is_ascii_digit());
+    let mut none = true;
+    let holds = rows.any(|row| {
+        let bank = row.len() == BANK && row.starts_with(RUSSIA);
+        none &= !bank;
+        bank && key_holds(&row[BANK - 3..], account)
+    });
+    holds || none
+}
+
+/// Whether the last digits of each product add up to tens.
+fn key_holds(bank: &[u8], account: &[u8]) -> bool {
+    let digits = bank.iter().map(|byte| byte - b'0');
+    let all = digits.chain(account.iter().copied());
+    let products = all.zip([7, 1, 3].into_iter().cycle());
+    let sum: u32 = products.map(|(digit, by)| u32::from(digit * by % 10)).sum();
+    sum.is_multiple_of(10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::names;
+
+    #[test]
+    fn an_account_in_russia_has_the_key_of_its_bank() {
+        for (bank, account) in [
+            ("044525974", "40817810213488951996"),
+            ("044525225", "40817810015138601737"),
+        ] {
+            for text in [
+                format!("bik: \"{bank}\", account_ru: \"{account}\""),
+                format!("\u{440}/\u{441} {account} \u{411}\u{418}\u{41a} {bank}"),
+                format!("\u{440}/\u{441} {account}"),
+            ] {
+                assert_eq!(names(&text), ["ru_bank_account"], "{text}");
+            }
+            for other in ["044525976", "044030653"] {
+                let text = format!("bik: \"{other}\", \u{440}/\u{441}: \"{account}\"");
+                assert_eq!(names(&text), [""; 0], "{text}");
+            }
+        }
+    }
+}
