@@ -1,6 +1,7 @@
 //! Logs on stderr: for people on a terminal, JSON lines otherwise.
 //!
-//! Guarantees: one line for each event, whatever its fields hold; what a gateway says of itself as it starts and ends is one, too; a JSON line that is written while a call is worked on names the
+//! Guarantees: one line for each event, whatever its fields hold; what a gateway that runs says of itself is one, too, whatever the
+//! filter; a JSON line that is written while a call is worked on names the
 //! trace and the span of that call, where it has one, so that what a person reads in one place is found in the other; no line
 //! holds a credential that stands in the configuration, whoever wrote it into one (SECURITY AUD-8).
 
@@ -33,7 +34,7 @@ const SERVICE: &str = "info,opentelemetry=warn";
 /// Of what is told whatever the filter is: nobody asks for it again.
 const SAID: &str = "usher::said";
 
-/// Whether lines are read by programs, who then read nothing else.
+/// Whether lines are read by programs.
 static FOR_PROGRAMS: AtomicBool = AtomicBool::new(false);
 
 /// What no line holds: what is read before the configuration is cannot be known yet.

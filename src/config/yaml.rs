@@ -88,7 +88,11 @@ const fn hint(kind: &ErrorKind) -> &'static str {
         }
         ErrorKind::UnknownQuotedScalarEscape
         | ErrorKind::InvalidQuotedScalarHexEscape
-        | ErrorKind::InvalidUnicodeEscape => {
+        | ErrorKind::InvalidUnicodeEscape
+        | ErrorKind::InvalidLowSurrogateHexEscape
+        | ErrorKind::InvalidLowSurrogate
+        | ErrorKind::MissingLowSurrogate
+        | ErrorKind::UnpairedLowSurrogate => {
             "between `\"` a backslash begins an escape: write two, or take `'` for quotes"
         }
         ErrorKind::ExpectedBlockMappingKey

@@ -505,7 +505,8 @@ fn an_approval_is_told_before_anything_is_judged_by_it() {
             std::thread::sleep(Duration::from_millis(20));
             told.store(true, Ordering::SeqCst);
         });
-        assert_eq!(judged.recv().unwrap(), (Vec::new(), true));
+        let judged = judged.recv_timeout(Duration::from_secs(60));
+        assert_eq!(judged, Ok((Vec::new(), true)));
     });
 }
 

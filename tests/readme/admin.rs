@@ -67,8 +67,8 @@ impl Served {
         )
         .expect("written");
         let mut child = Command::new(env!("CARGO_BIN_EXE_usher"))
-            .arg("serve")
-            .arg("-c")
+            // Where they come in is said whatever is logged.
+            .args(["--log", "off", "serve", "-c"])
             .arg(&file)
             .env("USHER_ADMIN_TOKEN", TOKEN)
             .env("XDG_STATE_HOME", home.path())

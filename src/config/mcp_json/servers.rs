@@ -141,12 +141,20 @@ impl<'v> Translation<'v> {
                 .push(format!("`{name}` is switched off there and was left out"));
             return;
         }
-        let mut members = Vec::new();
-        let env = self.env(node, &mut server);
+        let command = node.entry("command");
         let url = ["url", "serverUrl", "httpUrl"]
             .into_iter()
             .find_map(|key| node.entry(key));
-        if let Some(entry) = node.entry("command") {
+        if command.or(url).is_none() {
+            // It is another program's file: the others can be used all the same.
+            self.notes.push(format!(
+                "`{name}` names neither a program (`command`) nor an address (`url`) and was left out"
+            ));
+            return;
+        }
+        let mut members = Vec::new();
+        let env = self.env(node, &mut server);
+        if let Some(entry) = command {
             members.push(self.command(entry, node, &server));
             if let Some(env) = env {
                 members.push(env);
@@ -156,12 +164,6 @@ impl<'v> Translation<'v> {
             }
         } else if let Some(url) = url {
             self.address(url, node, &server, &mut members, findings);
-        } else {
-            // It is another program's file: the others can be used all the same.
-            self.notes.push(format!(
-                "`{name}` names neither a program (`command`) nor an address (`url`) and was left out"
-            ));
-            return;
         }
         for other in node.entries() {
             if !SILENT.contains(&other.key.as_str()) {

@@ -244,13 +244,14 @@ fn what_names_no_server_is_left_out_and_told() {
     let files = Files::new();
     let path = files.add(
         "mcp.json",
-        r#"{"mcpServers":{"a":{"command":"x"},"b":{"args":["y"]}}}"#,
+        r#"{"mcpServers":{"a":{"command":"x"},"b":{"args":["y"],"env":{"API_KEY":"leftMARKER"}}}}"#,
     );
     let (plan, notes) = load_mcp_json(&path, &vars).expect("loads");
     assert_eq!(words(&plan, "a"), ["x"]);
     assert_eq!(plan.upstreams.len(), 1);
     let import = import(std::slice::from_ref(&path), &vars).expect("imports");
     assert!(!import.yaml.contains("  b:"), "{}", import.yaml);
+    assert!(import.exports.is_empty(), "{:?}", import.exports);
     for notes in [notes, import.notes] {
         assert!(
             notes

@@ -268,6 +268,7 @@ fn what_is_no_yaml_has_a_hint_that_fits() {
         ("listen: \"x\n", "quote"),
         ("listen: 'it's'\n", "quote"),
         ("listen: \"C:\\usher\"\n", "backslash"),
+        ("listen: \"\\uD800\"\n", "backslash"),
         ("listen:\n  address: x\n address: y\n", "one column"),
         ("a: 1\n  b: 2\n", "one column"),
         ("a: b: c\n", "needs quotes"),

@@ -79,10 +79,7 @@ const TRIALS: [u32; 22] = [
 ];
 
 /// Says that a card is meant.
-const WORDS: [&[u8]; 59] = [
-    b"refused",
-    b"declined",
-    b"refund",
+const WORDS: [&[u8]; 56] = [
     b"kart_no",
     b"kartno",
     b"primary account",

@@ -192,7 +192,7 @@ pub(super) const FURTHER: &[Rule] = &[
         &["bankgiro", "bankgironr", "bg nr", "BG"],
         |d| !same(d) && luhn(d),
     ),
-    // The key is made with the number of the bank, which stands elsewhere: whose account it is and its currency are of few.
+    // The key is made with the number of the bank, which may stand elsewhere (`keyed.rs`): whose account it is and its currency are of few.
     rule(
         "ru_bank_account",
         &["20", "5 3 1 4 7", "3 2 3 1 4 7"],

@@ -12,20 +12,40 @@ const NEAR: usize = 160;
 /// How many digits that has, and what it begins with.
 const BANK: usize = 9;
 const RUSSIA: &[u8] = b"04";
+/// What it is called, and how far before it, in bytes.
+const NAMES: [&[u8]; 3] = [
+    b"bik",
+    "\u{411}\u{418}\u{41a}".as_bytes(),
+    "\u{431}\u{438}\u{43a}".as_bytes(),
+];
+const NAME: usize = 16;
 
-/// Whether an account has the key that it has at a bank whose number stands near, or no such number does.
+/// Whether an account has the key that it has at a bank whose number stands near, or nothing near is called so.
 #[inline(never)]
 pub(super) fn has_its_key(text: &[u8], span: &Range<usize>, account: &[u8]) -> bool {
     let around = span.start.saturating_sub(NEAR)..(span.end + NEAR).min(text.len());
+    let around = &text[around];
     looked(around.len());
-    let mut rows = text[around].split(|byte| !byte.is_ascii_digit());
-    let mut none = true;
-    let holds = rows.any(|row| {
-        let bank = row.len() == BANK && row.starts_with(RUSSIA);
-        none &= !bank;
-        bank && key_holds(&row[BANK - 3..], account)
-    });
-    holds || none
+    let mut at = 0;
+    let mut called = false;
+    // What the ends cut is no row of nine digits in the middle of others.
+    for row in around.split(|byte| !byte.is_ascii_digit()) {
+        let start = at;
+        at += row.len() + 1;
+        let whole = start > 0 && start + row.len() < around.len();
+        if !whole || row.len() != BANK || !row.starts_with(RUSSIA) {
+            continue;
+        }
+        if key_holds(&row[BANK - 3..], account) {
+            return true;
+        }
+        let name = &around[start.saturating_sub(NAME)..start];
+        called |= NAMES.iter().any(|word| {
+            name.windows(word.len())
+                .any(|here| here.eq_ignore_ascii_case(word))
+        });
+    }
+    !called
 }
 
 /// Whether the last digits of each product add up to tens.
@@ -51,6 +71,8 @@ mod tests {
                 format!("bik: \"{bank}\", account_ru: \"{account}\""),
                 format!("\u{440}/\u{441} {account} \u{411}\u{418}\u{41a} {bank}"),
                 format!("\u{440}/\u{441} {account}"),
+                // The number that goes with that of a taxpayer.
+                format!("\u{41a}\u{41f}\u{41f} 040001001 \u{440}/\u{441} {account}"),
             ] {
                 assert_eq!(names(&text), ["ru_bank_account"], "{text}");
             }

@@ -169,7 +169,7 @@ fn rows<S: Simd>(
     let mut seen = Seen::default();
     for found in numbers {
         // Rows behind the beginning of a bank account may be of that.
-        let digits = if found.heads == 0 && seen.head < found.at {
+        let digits = if found.heads == 0 && seen.head + survey::DIGITS <= found.at {
             countries.shapes.likely(bytes, found.at, found.digits)
         } else {
             found.digits

@@ -208,9 +208,15 @@ impl Countries {
         let mut rules = ((known.worded | known.free) & announced).each();
         let at = rules.find(|at| {
             let of = country.is_none_or(|country| self.names[*at].as_bytes().starts_with(&country));
-            of && !same(digits) && (table::nth(*at).holds)(digits)
+            of && !same(digits) && self.holds(*at, text, &span, digits)
         })?;
         Some((span, self.names[at].clone()))
+    }
+
+    /// Whether a number holds what this rule says.
+    fn holds(&self, at: usize, text: &[u8], span: &Range<usize>, digits: &[u8]) -> bool {
+        let keyed = || &*self.names[at] == "ru_bank_account";
+        (table::nth(at).holds)(digits) && (!keyed() || has_its_key(text, span, digits))
     }
 
     /// The number of digits only that stands here.
@@ -237,8 +243,7 @@ impl Countries {
         let mut announced = None;
         let mut alone = None;
         for at in rules.each() {
-            let of_bank = || &*self.names[at] == "ru_bank_account";
-            if !(table::nth(at).holds)(digits) || of_bank() && !has_its_key(text, &span, digits) {
+            if !self.holds(at, text, &span, digits) {
                 continue;
             }
             let announced = announced.get_or_insert_with(|| self.announced(text, &span, near));

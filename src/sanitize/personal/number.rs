@@ -196,7 +196,7 @@ pub(super) struct Glance {
     pub(super) ends: u32,
     /// Whether it has groups, and goes on behind a line feed.
     pub(super) broken: bool,
-    /// Whether it is longer than is told here: it may be a card.
+    /// Whether it is longer than is told here, or has the digits of a card.
     pub(super) long: bool,
 }
 
@@ -214,7 +214,7 @@ impl Glance {
         Self {
             ends,
             broken: !ends.is_power_of_two() & feed & (digit >> ((length + 1) % 32) & 1 == 1),
-            long: length >= CARD as u32,
+            long: (length >= 15) | (length + 1 - ends.count_ones() >= CARD as u32),
         }
     }
 }
@@ -367,7 +367,8 @@ mod tests {
             let plain = &text[start..end];
             if let Some(bytes) = text[start..].first_chunk() {
                 let glance = Glance::at(bytes);
-                prop_assert_eq!(glance.long, plain.len() >= CARD);
+                let digits = plain.iter().filter(|byte| byte.is_ascii_digit()).count();
+                prop_assert_eq!(glance.long, plain.len() >= 15 || digits >= CARD);
                 if !glance.long {
                     let row = Row::at(text, start).expect("a short one");
                     prop_assert_eq!(glance.ends, row.ends());

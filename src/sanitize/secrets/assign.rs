@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::{
     grammar::earnest,
-    plausible::{holds, placeholder, plausible, random},
+    plausible::{holds, is_path, placeholder, plausible, random},
     public::{begins_encrypted, name_at_end},
     scan::{Scan, is_token},
     settings::{AROUND, is_argument, is_in_file, is_of_packages, is_variable},
@@ -382,14 +382,11 @@ impl Scan<'_> {
 
 /// A variable, a call or a type, and nothing that anybody would type in.
 fn is_code(value: &[u8], quoted: bool) -> bool {
-    // Base64 is no path.
-    if value[0] == b'/' && value.len() == 44 && value.ends_with(b"=") {
-        return false;
-    }
     let opens = matches!(
         value[0],
-        b'$' | b'<' | b'{' | b'[' | b'(' | b'%' | b'*' | b'/' | b'@' | b'&'
-    ) && value.len() > 1;
+        b'$' | b'<' | b'{' | b'[' | b'(' | b'%' | b'*' | b'@' | b'&'
+    ) && value.len() > 1
+        || is_path(value);
     let looks = value.contains(&b'(')
         || value.contains(&b'[')
         || holds(value, b"${")

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::{
     ending::Ending,
     names::{is_number, letters, low, name_before, operator, quoted},
-    plausible::{holds, is_wordy, plausible, random},
+    plausible::{holds, is_path, is_wordy, plausible, random},
     public::{
         is_encrypted, is_id, is_key_of_browsers, is_number_of_twilio, is_of_application, is_sealed,
     },
@@ -101,21 +101,18 @@ impl Scan<'_> {
         let dots = last.take_while(|byte| matches!(byte, b'.' | b'-')).count();
         looked(dots);
         value.end -= dots;
-        // What ends as Base64 does is no path.
-        let path = text[value.start] == b'/' && value.len() != 40 && text[value.end - 1] != b'=';
-        if value.len() > VALUE || path {
+        if value.len() > VALUE || is_path(&text[value.clone()]) {
             return;
         }
         // Of the runs in one value each is met.
         let before = &text[value.start.saturating_sub(APPLICATION)..value.start];
-        if self.valued.judged == value
-            || is_of_application(before)
-            || is_encrypted(before)
-            || is_sealed(text, &value)
-        {
+        if self.valued.judged == value {
             return;
         }
         self.valued.judged = value.clone();
+        if is_of_application(before) || is_encrypted(before) || is_sealed(text, &value) {
+            return;
+        }
         looked(value.len());
         if self.placed(&value) || self.authorized(&value) {
             return;
@@ -481,6 +478,9 @@ mod tests {
             format!("AGENT_VERSION=7 DD_API_KEY={key} DD_SITE=eu"),
         ] {
             assert_eq!(strong(&text), [key.as_str()], "{text}");
+        }
+        for more in ["datadog_api_key=US5", "datadog_secret_key=1"] {
+            assert_eq!(strong(&format!("{more}:{key}")), [key.as_str()], "{more}");
         }
         let supervised = format!("environment=DD_API_KEY=\"{key}\",LANG=\"C\"");
         assert_eq!(strong(&supervised), [key.as_str()]);

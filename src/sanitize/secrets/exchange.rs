@@ -1,6 +1,6 @@
 //! What a program tells a server that asks who it is: the words of SMTP's and of Redis' logging in.
 //!
-//! Guarantees: looks at a value, and at the line and the line before it. Deliberately absent: headers of HTTP (`assign.rs`).
+//! Guarantees: looks at a value, its line, and the last that has something in it before that. Deliberately absent: headers of HTTP (`assign.rs`).
 
 use std::ops::Range;
 

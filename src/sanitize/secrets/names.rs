@@ -1,7 +1,7 @@
 //! Where the name of a value stands: before an assignment, a cell or an element.
 //!
 //! Guarantees: looks back no farther than [`NAME`] bytes from an assignment. Deliberately absent: what the words of a name say
-//! (`context.rs`, `service.rs`).
+//! (`said.rs`, `service.rs`).
 
 use std::ops::Range;
 
@@ -230,11 +230,9 @@ fn assigned_before(piece: &[u8]) -> usize {
     let Some(space) = memchr::memrchr(b' ', piece) else {
         // `environment=ACME_API_KEY`
         let name = memchr::memrchr(b'=', piece).map_or(0, |at| at + 1);
-        return if piece[name..].iter().all(variable) {
-            name
-        } else {
-            0
-        };
+        let last = &piece[name..];
+        let named = last.contains(&b'_') && last.iter().all(variable);
+        return if named { name } else { 0 };
     };
     let (before, name) = (&piece[..space], &piece[space + 1..]);
     let word = before.rsplit(|byte| *byte == b' ').next().unwrap_or(before);
@@ -260,7 +258,6 @@ const ATTRIBUTES: [&[u8]; 2] = [b" name=", b" key="];
 
 /// Whether the name of an element says of what its value is the secret: a password, or more than the word for one.
 fn says_enough(name: &[u8]) -> bool {
-    let name = name.strip_suffix(b">").unwrap_or(name);
     let telling = [&b"key"[..], b"token", b"secret"];
     holds(name, b"passw")
         || telling.iter().any(|word| {

@@ -142,6 +142,11 @@ impl Shape {
     }
 }
 
+/// Whether a value is a path: what is as long as a key of Amazon, or ends as Base64 does, is none.
+pub(super) fn is_path(value: &[u8]) -> bool {
+    value.len() > 1 && value[0] == b'/' && value.len() != 40 && !value.ends_with(b"=")
+}
+
 /// Whether a value that already has the form of a secret may be one: neither counted up, nor written by hand, nor a name.
 pub(super) fn plausible(value: &[u8]) -> bool {
     let shape = Shape::of(value);

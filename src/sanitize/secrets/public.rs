@@ -108,13 +108,17 @@ pub(super) fn begins_encrypted(value: &[u8]) -> bool {
 
 /// Whether a value is one that only a controller in a cluster can open: it stands among the `encryptedData` of a sealed secret.
 pub(super) fn is_sealed(text: &[u8], value: &Range<usize>) -> bool {
-    // The length of a key that is encrypted stands first.
-    if value.len() < LOCKED || !text[value.clone()].starts_with(b"Ag") {
+    // The length of a key that is encrypted stands first, in two bytes.
+    let locked =
+        value.len() >= LOCKED && matches!(text[value.start..], [b'A', b'g', b'A'..=b'D', ..]);
+    if !locked {
         return false;
     }
     let before = &text[value.start.saturating_sub(AMONG)..value.start];
     looked(before.len());
-    memmem::rfind(before, b"encryptedData").is_some()
+    // Behind a line of dashes another thing begins.
+    memmem::rfind(before, b"encryptedData")
+        .is_some_and(|at| memmem::find(&before[at..], b"\n---").is_none())
 }
 
 /// Whether a value is the number of a message, a service or the like of Twilio: of a key it begins otherwise.
@@ -196,10 +200,14 @@ mod tests {
         ] {
             assert_eq!(strong(&text), [""; 0], "{text}");
         }
-        let locked = format!("Ag{}", body().repeat(8));
+        let locked = format!("AgB{}", body().repeat(8));
         let secret = |data: &str| format!("kind: X\n{data}:\n  DATADOG_API_KEY: {locked}\n");
         assert_eq!(strong(&secret("  encryptedData")), [""; 0]);
-        assert_eq!(strong(&secret("  stringData")), [locked.as_str()]);
+        for open in ["  stringData", "  encryptedData: {}\n---\n  stringData"] {
+            assert_eq!(strong(&secret(open)), [locked.as_str()], "{open}");
+        }
+        let other = secret("  encryptedData").replace("AgB", "Ago");
+        assert_eq!(strong(&other), [locked.replace("AgB", "Ago")]);
         let key = format!("SK{hex}");
         assert_eq!(strong(&format!("TWILIO_KEY={key}")), [key.as_str()]);
         assert_eq!(

@@ -82,7 +82,7 @@ impl<'a> Scan<'a> {
             bare: 0..0,
         };
         // Most places are let go by a few sums, which wider machines have better instructions for.
-        dispatch!(Level::new(), simd => scan.places(simd, &survey.secrets));
+        dispatch!(Level::new(), simd => scan.each_place(simd, &survey.secrets));
         scan.start_again();
         scan.broken(&survey.encoded);
         if scan.hits.len() > first {
@@ -92,7 +92,7 @@ impl<'a> Scan<'a> {
 
     /// Goes to each place that the survey has found.
     #[inline(always)]
-    fn places<S: Simd>(&mut self, _: S, found: &[survey::Secrets]) {
+    fn each_place<S: Simd>(&mut self, _: S, found: &[survey::Secrets]) {
         for found in found {
             let at = found.at;
             places(at, found.runs).for_each(|at| self.run(at + 1 - survey::TOKEN));

@@ -12,7 +12,7 @@ use super::*;
 const SHORTER: usize = 48 << 10;
 
 /// What is made to be looked at again and again, by what it begins with, what is repeated, and what it ends with.
-const MADE: [(&str, &str, &str); 98] = [
+const MADE: [(&str, &str, &str); 101] = [
     ("", "7", ""),
     ("", "4111 1111 ", ""),
     ("", "4929-1234-5678-9012-", ""),
@@ -33,6 +33,9 @@ const MADE: [(&str, &str, &str); 98] = [
     ("", "DE89-", ""),
     ("", "charge 4803 2026\n2702 ", ""),
     ("a  b\n", "1  1234563218\n", ""),
+    ("a:   nip  b\n", "1    1234563218\n", ""),
+    ("|===\n|nip |b |c\n\n", "|1234563218\n", ""),
+    ("|===\n|nip |b |c\n\n", "|1234563218\n|a\n|b\n\n", ""),
     ("", "a: b\na  1234563218\n\n", ""),
     (
         "",

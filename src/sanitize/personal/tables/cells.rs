@@ -117,20 +117,27 @@ pub(super) fn line_end(text: &[u8], at: usize) -> usize {
     memchr::memchr(b'\n', &text[at..to]).map_or(to, |feed| at + feed)
 }
 
-/// Whether a line is one cell of a row, or the names of all.
+/// Whether a line is one cell of a row.
 pub(super) fn is_cell(line: &[u8]) -> bool {
-    line.starts_with(b"|") && !line.starts_with(b"|===")
+    line.split_first().is_some_and(|(bar, cell)| {
+        *bar == b'|' && !cell.starts_with(b"===") && !cell.contains(&b'|')
+    })
 }
 
-/// How many cells stand above the line that a place is in, each in a line of its own; nothing where they are not fewer than `most`.
+/// How many cells stand above the line that a place is in, each in a line of its own; nothing where they are not fewer than `most`,
+/// or too long.
 pub(super) fn cells_above(text: &[u8], at: usize, most: usize) -> Option<usize> {
     let mut line = line_start(text, at)?;
+    looked(at - line);
     for above in 0..most {
         let Some(end) = line.checked_sub(1) else {
             return Some(above);
         };
         let start = line_start(text, end)?;
         looked(end - start);
+        if at - start > ROW {
+            return None;
+        }
         if !is_cell(&text[start..end]) {
             return Some(above);
         }

@@ -211,7 +211,8 @@ pub(super) fn bracketed(text: &[u8], start: usize, from: usize, open: u8) -> Fou
         let close = open + memchr::memchr(b']', &head[open..])?;
         Some(from + open + 1..from + close)
     });
-    let near = |list: &Range<usize>| list.end + APART > from + outer;
+    let near =
+        |list: &Range<usize>| list.end + APART > from + outer && is_heading(&text[list.clone()]);
     if let Some(list) = listed.clone().filter(near) {
         return Some((cells(text, list, b","), first..start));
     }

@@ -59,6 +59,8 @@ struct Table {
     rows: Range<usize>,
     /// The names of the columns; none, where nothing is known of them.
     columns: Vec<Heading>,
+    /// How far these are moved to the right by what stands before the first line, in characters.
+    moved: usize,
     /// What any of them announces.
     any: Set,
 }
@@ -133,7 +135,11 @@ impl Table {
         let found = match kind {
             Kind::Parted(by) => parted(text, start, from, by),
             Kind::Fixed | Kind::Ruled => fixed(text, start, from, &mut kind),
-            Kind::Stacked => stacked(text, start, from),
+            Kind::Stacked => stacked(text, start, from).or_else(|| {
+                // A row of one cell, or of an empty one and another.
+                kind = Kind::Parted(b"|");
+                parted(text, start, from, b"|")
+            }),
             Kind::Html => html(text, start, from),
             Kind::Bracketed(open) => bracketed(text, start, from, open),
         };
@@ -147,10 +153,15 @@ impl Table {
             true => start..line_end(text, start),
             false => rows,
         };
+        let columns: Vec<_> = columns.take(COLUMNS).collect();
+        let first = columns.first().map(|first| &first.place);
+        let line = first.and_then(|first| Some(line_start(text, first.start)?..first.start));
+        let moved = line.map_or(0, |line| label(&text[line.start..line_end(text, line.end)]));
         Self {
             kind,
             rows,
-            columns: columns.take(COLUMNS).collect(),
+            columns,
+            moved,
             any: Set::NONE,
         }
     }
@@ -211,12 +222,10 @@ impl Table {
                     cell(text, span)
                 };
                 let here = columns_of(text, here)?;
-                let first = self.columns[0].place.start;
-                let before = line_start(text, first).map_or(0, |line| label(&text[line..]));
+                let here = here.start + self.moved..here.end + self.moved;
                 let overlaps = |heading: &&Heading| {
-                    columns_of(text, heading.place.clone()).is_some_and(|there| {
-                        there.start < here.end + before && here.start + before < there.end
-                    })
+                    columns_of(text, heading.place.clone())
+                        .is_some_and(|there| there.start < here.end && here.start < there.end)
                 };
                 return self.columns.iter().find(overlaps);
             }
@@ -234,7 +243,7 @@ impl Table {
     }
 }
 
-/// How long the name of a member is before the first line of a table, which is a string then: the others do not have it.
+/// How long the name of a member is before this first line of a table, which is a string then: the others do not have it.
 fn label(line: &[u8]) -> usize {
     let part = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
     let name = line.iter().take(MEMBER).take_while(part).count();
