@@ -61,6 +61,10 @@ pub(super) fn read(text: &str, file: usize, findings: &mut Findings) -> Option<N
 }
 
 /// What to look for where a text is not YAML in this way.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "somebody else's enum, to which they may add"
+)]
 const fn hint(kind: &ErrorKind) -> &'static str {
     match kind {
         ErrorKind::TabNotAllowed

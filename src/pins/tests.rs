@@ -502,7 +502,7 @@ fn an_approval_is_told_before_anything_is_judged_by_it() {
                 _ = send.send((withheld, told.load(Ordering::SeqCst)));
             });
             // Whoever refreshes now waits until it is told.
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::park_timeout(Duration::from_millis(20));
             told.store(true, Ordering::SeqCst);
         });
         let judged = judged.recv_timeout(Duration::from_secs(60));

@@ -220,3 +220,13 @@ fn assignments_are_told_behind_any_two_characters() {
         check(&all);
     }
 }
+
+#[test]
+fn names_before_assignments_are_known_wherever_tiles_end() {
+    for before in 0..2 * LANES * BLOCK {
+        check(&format!(
+            "{}password=x \"passwd\": y, name=z",
+            " ".repeat(before)
+        ));
+    }
+}

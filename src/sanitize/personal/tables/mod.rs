@@ -191,12 +191,14 @@ impl Table {
         let ends: &[&[u8]] = match self.kind {
             Kind::Html => &[b"</table"],
             Kind::Bracketed(b'(') => &[b"VALUES", b"values"],
-            _ => &[b"]]", b"{"],
+            Kind::Parted(_) | Kind::Fixed | Kind::Ruled | Kind::Stacked | Kind::Bracketed(_) => {
+                &[b"]]", b"{"]
+            }
         };
         let over = |end: &&[u8]| memchr::memmem::find(between, end).is_some();
         let row = match self.kind {
             Kind::Bracketed(open) => row(text, start, open).is_some(),
-            _ => true,
+            Kind::Parted(_) | Kind::Fixed | Kind::Ruled | Kind::Stacked | Kind::Html => true,
         };
         if !row || ends.iter().any(over) {
             return false;
