@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::{
     Ended,
-    gateway::{Gateway, Where},
+    gateway::{Gateway, To, Where},
     near::near,
     out, shown,
 };
@@ -137,17 +137,18 @@ pub(super) async fn prompt(args: PromptArgs) -> Ended {
 }
 
 async fn ask(shared: &Shared, method: &str, params: Json, show: impl FnOnce(&Json)) -> Ended {
-    let gateway = match shared.place.gateway(true).await {
+    let asked = asked(&params);
+    let gateway = match shared.place.gateway(To::Ask(kind_of(method), &asked)).await {
         Ok(gateway) => gateway,
         Err(ended) => return ended,
     };
-    let answer = gateway.request(method, params.clone()).await;
+    let answer = gateway.request(method, params).await;
     let result = match answer {
         Ok(result) => result,
         Err(refused) => {
             shown::refusal(&refused, shared.json);
             if !shared.json && refused.is_unknown_name() {
-                suggest(&gateway, &shared.place, method, &params).await;
+                suggest(&gateway, &shared.place, kind_of(method), &asked).await;
             }
             gateway.close().await;
             return Ended::Failed;
@@ -192,17 +193,26 @@ fn failure(result: &Json) -> Option<String> {
     ))
 }
 
-/// Says what is called nearly so, or where all names are.
-async fn suggest(gateway: &Gateway, place: &Where, method: &str, params: &Json) {
-    let kind = match method {
+/// In which list stands what such a request asks for.
+fn kind_of(method: &str) -> ListKind {
+    match method {
         methods::TOOLS_CALL => ListKind::Tools,
         methods::PROMPTS_GET => ListKind::Prompts,
         _ => ListKind::Resources,
-    };
-    let asked = ["name", "uri"]
+    }
+}
+
+/// The name or the address that a request asks for.
+fn asked(params: &Json) -> String {
+    ["name", "uri"]
         .into_iter()
         .find_map(|key| params.root().member(key).and_then(Node::as_str))
-        .unwrap_or_default();
+        .unwrap_or_default()
+        .into_owned()
+}
+
+/// Says what is called nearly so, or where all names are.
+async fn suggest(gateway: &Gateway, place: &Where, kind: ListKind, asked: &str) {
     // Without a list there is nothing to suggest, and the refusal has been told.
     let Ok(items) = gateway.list(kind).await else {
         return;
@@ -212,7 +222,7 @@ async fn suggest(gateway: &Gateway, place: &Where, method: &str, params: &Json) 
         .filter_map(|item| item.root().member(kind.key()).and_then(Node::as_str))
         .map(|name| out::tame(&name))
         .collect();
-    if let Some(advice) = advice(&out::tame(&asked), &names, place) {
+    if let Some(advice) = advice(&out::tame(asked), &names, place) {
         out::note(&advice);
     }
 }

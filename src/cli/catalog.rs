@@ -2,7 +2,11 @@
 
 use clap::Args as ClapArgs;
 
-use super::{Ended, gateway::Where, out, shown};
+use super::{
+    Ended,
+    gateway::{To, Where},
+    out, shown,
+};
 use crate::{
     json::Json,
     protocol::{meta, methods::ListKind},
@@ -25,7 +29,7 @@ pub(super) struct Args {
 
 /// Runs it.
 pub(super) async fn run(args: Args) -> Ended {
-    let gateway = match args.place.gateway(false).await {
+    let gateway = match args.place.gateway(To::Look).await {
         Ok(gateway) => gateway,
         Err(ended) => return ended,
     };

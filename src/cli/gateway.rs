@@ -15,7 +15,7 @@ use crate::{
     app::{App, UpstreamStatus},
     audit::sinks::Stream,
     config::Plan,
-    json::Json,
+    json::{Json, Node},
     protocol::{meta, methods::ListKind},
     tasks::Tasks,
     telemetry::Telemetry,
@@ -23,6 +23,8 @@ use crate::{
 
 /// How long upstreams may take, beside the start of their programs, until a one-off command goes on without them.
 const SETTLE: Duration = Duration::from_secs(30);
+/// How often it is looked for what is asked for, while upstreams are away.
+const LOOK: Duration = Duration::from_millis(50);
 /// Pages of one list.
 const MAX_PAGES: usize = 10_000;
 
@@ -34,6 +36,15 @@ pub(super) struct Where {
     url: Option<String>,
     #[command(flatten)]
     source: Source,
+}
+
+/// What a gateway is wanted for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum To<'a> {
+    /// To look at what is offered: nothing is called, so nothing is recorded.
+    Look,
+    /// To ask one of this kind for something, by its name.
+    Ask(ListKind, &'a str),
 }
 
 /// A gateway to ask.
@@ -63,9 +74,8 @@ impl Where {
         self.url.is_some()
     }
 
-    /// The gateway, ready; if there is none, the reason has been told. `calls` says whether anything will be called, and has to be
-    /// recorded then.
-    pub(super) async fn gateway(&self, calls: bool) -> Result<Gateway, super::Ended> {
+    /// The gateway, ready for this; if there is none, the reason has been told.
+    pub(super) async fn gateway(&self, to: To<'_>) -> Result<Gateway, super::Ended> {
         if let Some(url) = &self.url {
             let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
             return Client::new(url, token.as_deref())
@@ -75,8 +85,8 @@ impl Where {
                     super::Ended::Misused
                 });
         }
-        let (app, tasks) = build(&self.source, calls).await?;
-        for status in settled(&app).await {
+        let (app, tasks) = build(&self.source, matches!(to, To::Ask(..))).await?;
+        for status in ready(&app, to).await {
             if let Some(error) = &status.error {
                 out::note(&format!("{}: {}", status.id, out::tame(error)));
             }
@@ -146,10 +156,36 @@ async fn built(mut plan: Plan, telemetry: Option<Telemetry>) -> Result<(App, Tas
 
 /// Waits until every upstream was reached once or failed once, with something to look at on a terminal.
 pub(super) async fn settled(app: &App) -> Vec<UpstreamStatus> {
+    ready(app, To::Look).await
+}
+
+/// The same, or until what is asked for is there.
+async fn ready(app: &App, to: To<'_>) -> Vec<UpstreamStatus> {
     let waiting = shown::waiting(&format!("connecting to {} upstreams", app.statuses().len()));
-    let statuses = app.settled(app.slowest_start().max(SETTLE)).await;
+    let statuses = tokio::select! {
+        statuses = app.settled(app.slowest_start().max(SETTLE)) => statuses,
+        () = offered(app, to) => app.statuses(),
+    };
     waiting.finish_and_clear();
     statuses
+}
+
+/// Waits until what is asked for is in the catalog.
+async fn offered(app: &App, to: To<'_>) {
+    let To::Ask(kind, asked) = to else {
+        return std::future::pending().await;
+    };
+    let mut looks = tokio::time::interval(LOOK);
+    let is_asked = |item: &Json| {
+        let name = item.root().member(kind.key()).and_then(Node::as_str);
+        name.as_deref() == Some(asked)
+    };
+    loop {
+        looks.tick().await;
+        if app.catalog(kind).iter().any(is_asked) {
+            return;
+        }
+    }
 }
 
 impl Gateway {

@@ -59,3 +59,28 @@ async fn the_catalog_of_a_toolset_that_is_not_there_is_refused_with_these_words(
     let refused = said(&gateway, "/mcp/nope", &["catalog"]).await;
     assert!(refused.contains("no toolset or server"), "{refused}");
 }
+
+#[tokio::test]
+async fn what_is_there_is_called_whoever_else_does_not_answer() {
+    let notes = Upstream::http(Revision::V2026_07_28).tools([tool("own")]);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("usher.yaml");
+    let place = notes.place();
+    std::fs::write(
+        &file,
+        format!(
+            "audit: off\nupstreams:\n  away: {{ command: [sleep, '600'], timeout: {{ start: 10m }} }}\n  notes: {{ {place} }}\n"
+        ),
+    )
+    .unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_usher"));
+    command
+        .args(["call", "notes_own", "-c"])
+        .arg(&file)
+        .kill_on_drop(true);
+    // It would wait for all others much longer.
+    let ended = within(PATIENCE, "the command ends", command.output()).await;
+    let ended = ended.unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    assert_eq!(notes.heard("tools/call").len(), 1);
+}

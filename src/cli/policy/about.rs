@@ -16,7 +16,7 @@ use crate::{
     app::App,
     cli::{
         Ended,
-        gateway::{Gateway, Where},
+        gateway::{Gateway, To, Where},
         near::near,
         out, shown,
     },
@@ -76,7 +76,7 @@ impl About {
         if !self.is_live() {
             return Ok(Offered::default());
         }
-        let gateway = self.place.gateway(false).await?;
+        let gateway = self.place.gateway(To::Look).await?;
         let offered = match &gateway {
             Gateway::AdHoc(app, _) => Ok(Offered::of(app)),
             Gateway::Running(_) => listed(&gateway).await,

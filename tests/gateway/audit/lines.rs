@@ -36,7 +36,8 @@ async fn without_files_records_go_to_stdout_chained_and_signed_and_nothing_is_wr
     let address = loop {
         let line = notes_of_it.next_line().await.unwrap().unwrap();
         if let Some((_, url)) = line.split_once("ready at http://") {
-            break url.trim_end_matches("/mcp").parse().unwrap();
+            let (address, _) = url.split_once("/mcp").unwrap();
+            break address.parse().unwrap();
         }
     };
     let client = Client::connect(address, "/mcp", Revision::V2026_07_28)
