@@ -57,7 +57,11 @@ pub(crate) const FORMED: &[(&str, &str, &str)] = &[
     ("mergefreeze", "FREEZE_TOKEN", "mf|b_<l24>"),
     ("retell", "RETELL_KEY", "ke|y_<h28>"),
     ("coderabbit", "REVIEW_KEY", "c|r-<h58>"),
-    ("aws_registry", "ECR_PASSWORD", "eyJwYXls|b2FkIjogI<s1200>"),
+    (
+        "aws_registry",
+        "ECR_PASSWORD",
+        "eyJwYXls|b2FkIjogI<s800>IsICJkYXRha2V5IjogI<s400>",
+    ),
     (
         "slack_hexadecimal",
         "SLACK_TOKEN",
@@ -407,7 +411,6 @@ pub(crate) const FORMED: &[(&str, &str, &str)] = &[
     ("kaggle", "KAGGLE_TOKEN", "KG|AT_<h32>"),
     ("socket", "SOCKET_KEY", "skt|sec_<b40>_api"),
     ("chromatic", "CHROMATIC_TOKEN", "ch|pt_<h15>"),
-    ("laravel", "APP_KEY", "base|64:<s43>="),
     // Services that nobody knows.
     ("unknown_live", "ZENTRO_KEY", "zen|tro_live_<a32>"),
     ("unknown_token", "QUIXA_TOKEN", "qui|xa-pat-<a40>"),
@@ -450,6 +453,7 @@ pub(crate) const NAMED: &[(&str, &str, &str)] = &[
     ("named_jfrog", "artifactory", "<l73>"),
     ("named_kraken", "kraken", "<s86>"),
     ("named_kucoin", "kucoin", "<h24>"),
+    ("named_laravel", "laravel_app", "base64:<s43>="),
     ("named_launchdarkly", "launchdarkly", "<b40>"),
     ("named_linear", "linear", "<h32>"),
     ("named_linkedin", "linkedin", "<l16>"),
