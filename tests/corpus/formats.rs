@@ -453,7 +453,6 @@ pub(crate) const NAMED: &[(&str, &str, &str)] = &[
     ("named_jfrog", "artifactory", "<l73>"),
     ("named_kraken", "kraken", "<s86>"),
     ("named_kucoin", "kucoin", "<h24>"),
-    ("named_laravel", "laravel_app", "base64:<s43>="),
     ("named_launchdarkly", "launchdarkly", "<b40>"),
     ("named_linear", "linear", "<h32>"),
     ("named_linkedin", "linkedin", "<l16>"),

@@ -50,6 +50,7 @@ const ASSIGNED: &[&str] = &[
 
 /// Texts with a secret of no provider; the secret stands between the bars.
 const WHOLE: &[(&str, &str)] = &[
+    ("laravel", "APP_ENV=local\nAPP_KEY=base64:|<s43>=|\n"),
     ("wallet_key", "DEPLOYER_PRIVATE_KEY=|0x<h64>|"),
     ("wallet_key", "{\"private_key\": \"|<h64>|\"}"),
     (
