@@ -214,7 +214,7 @@ impl Ledger {
     /// another one now, by which what they offer is to be judged again. Reads and writes files.
     ///
     /// Of those of which somebody approved something that is under quarantine, `approved` is told before anything is judged by it:
-    /// a refresh may come at any moment.
+    /// a refresh may come at any moment. The books are held meanwhile: it must not ask the ledger, nor take long.
     pub fn keep(&self, approved: impl Fn(&UpstreamId)) -> Vec<UpstreamId> {
         let Some(store) = &self.store else {
             return Vec::new();

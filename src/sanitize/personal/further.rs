@@ -365,6 +365,11 @@ mod tests {
             "ru_bank_account",
         ),
         (
+            "Bank a/c: 12-9762-0600070-561",
+            "Bank a/c: 12-9762-0600170-561",
+            "nz_bank_account",
+        ),
+        (
             "account number: 12-9762-0600070-561",
             "account number: 12-9762-0600170-561",
             "nz_bank_account",

@@ -23,16 +23,17 @@ const NAME: usize = 16;
 /// Whether an account has the key that it has at a bank whose number stands near, or nothing near is called so.
 #[inline(never)]
 pub(super) fn has_its_key(text: &[u8], span: &Range<usize>, account: &[u8]) -> bool {
-    let around = span.start.saturating_sub(NEAR)..(span.end + NEAR).min(text.len());
-    let around = &text[around];
+    let from = span.start.saturating_sub(NEAR);
+    let to = (span.end + NEAR).min(text.len());
+    let around = &text[from..to];
     looked(around.len());
     let mut at = 0;
     let mut called = false;
-    // What the ends cut is no row of nine digits in the middle of others.
     for row in around.split(|byte| !byte.is_ascii_digit()) {
         let start = at;
         at += row.len() + 1;
-        let whole = start > 0 && start + row.len() < around.len();
+        // What is cut there may be a part of more digits.
+        let whole = (start > 0 || from == 0) && (at <= around.len() || to == text.len());
         if !whole || row.len() != BANK || !row.starts_with(RUSSIA) {
             continue;
         }
@@ -77,8 +78,12 @@ mod tests {
                 assert_eq!(names(&text), ["ru_bank_account"], "{text}");
             }
             for other in ["044525976", "044030653"] {
-                let text = format!("bik: \"{other}\", \u{440}/\u{441}: \"{account}\"");
-                assert_eq!(names(&text), [""; 0], "{text}");
+                for text in [
+                    format!("bik: \"{other}\", \u{440}/\u{441}: \"{account}\""),
+                    format!("\u{440}/\u{441} {account} \u{411}\u{418}\u{41a} {other}"),
+                ] {
+                    assert_eq!(names(&text), [""; 0], "{text}");
+                }
             }
         }
     }

@@ -182,6 +182,12 @@ mod tests {
         ("RIF: V374293156", "RIF: V374293157", "ve_rif"),
         ("DUI: 523158592", "DUI: 523158593", "sv_dui"),
         (
+            "Documento \u{da}nico de Identidad: 01267580-3",
+            "Documento \u{da}nico de Identidad: 01267580-4",
+            "sv_dui",
+        ),
+        ("cprnr: 0106822670", "cprnr: 0106822671", "dk_cpr"),
+        (
             "Civil ID: 356070621694",
             "Civil ID: 356070621695",
             "kw_civil_id",

@@ -540,6 +540,13 @@ fn numbers_are_told_as_others_write_them() {
         ("ahvnr='7567526566708'", "7567526566708", "ch_ahv"),
         ("atin: 928-93-2153", "928-93-2153", "us_atin"),
         ("pan_no: ZAXPN2147A", "ZAXPN2147A", "in_pan"),
+        ("PAN No.    YFIPP3527P", "YFIPP3527P", "in_pan"),
+        ("the PAN on file (DHFPM4938X) is", "DHFPM4938X", "in_pan"),
+        (
+            "Versicherungsnummer (RV): 38160259T993",
+            "38160259T993",
+            "de_pension_insurance",
+        ),
         (
             "Permanent Account Number: EFSPK5271S",
             "EFSPK5271S",

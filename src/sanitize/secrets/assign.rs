@@ -513,6 +513,10 @@ mod tests {
         let settings = |of: &str| format!("{of}.password=WgliX~+Zdm+5M");
         assert_eq!(strong(&settings("spring.datasource")), ["WgliX~+Zdm+5M"]);
         assert_eq!(strong(&settings("wizard")), [""; 0]);
+        // Base64 may begin as a path does.
+        let key = "/p+GytvrODToDX16e26H6fOUngU2Yb+JkbJaRBASyno=";
+        let cache = format!("a.redis.cache.windows.net:6380,password={key},ssl=True");
+        assert_eq!(strong(&cache), [key]);
         assert_eq!(strong(&text("********")), [""; 0]);
     }
 
