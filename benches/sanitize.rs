@@ -154,5 +154,25 @@ fn all(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, clean, dirty, linear, all);
+/// As it is by default, what a call of a usual size costs: many small results, one after the other.
+fn small(c: &mut Criterion) {
+    let sanitizer = sanitizer();
+    let actions = Actions::default();
+    let subject = subject(&actions);
+    let mut group = c.benchmark_group("small");
+    group.sample_size(20);
+    for (name, texts) in content::small() {
+        let values: Vec<Json> = texts.into_iter().map(parsed).collect();
+        group.throughput(Throughput::Elements(values.len() as u64));
+        group.bench_function(name, |b| {
+            b.iter(|| {
+                for value in &values {
+                    black_box(sanitizer.look(black_box(value), &subject));
+                }
+            });
+        });
+    }
+}
+
+criterion_group!(benches, clean, dirty, linear, all, small);
 criterion_main!(benches);

@@ -43,6 +43,37 @@ pub(crate) fn clean() -> Vec<Content> {
     ]
 }
 
+/// What most calls bring: results of a KiB or less, many different ones of each kind.
+pub(crate) fn small() -> Vec<(&'static str, Vec<String>)> {
+    vec![
+        ("word", vec![block("done"), block("42"), block("not found")]),
+        ("prose", pieces(&prose(MANY))),
+        ("source", pieces(&until(MANY, &SOURCES))),
+        ("logs", pieces(&logs(MANY))),
+        ("json_logs", pieces(&json_logs(MANY))),
+        ("digits", pieces(&until(MANY, &[DIGITS]))),
+    ]
+}
+
+/// How much text is cut into small ones.
+const MANY: usize = 256 << 10;
+
+/// A line as generators of load have it: with a number of ten digits that is nobody's.
+const DIGITS: &str =
+    "Sphinx of black quartz, judge \"my vow\" 0123456789 ABCDEFGHIJKLMNOPQRSTUVWXYZ at last\n";
+
+/// A result for each KiB of this text.
+fn pieces(text: &str) -> Vec<String> {
+    let mut rest = text;
+    let mut all = Vec::new();
+    while rest.len() >= 1 << 10 {
+        let (piece, after) = rest.split_at(rest.floor_char_boundary(1 << 10));
+        all.push(block(piece));
+        rest = after;
+    }
+    all
+}
+
 /// Every dirty kind: with something in every so many bytes.
 pub(crate) fn dirty() -> Vec<Content> {
     vec![
