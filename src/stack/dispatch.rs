@@ -17,12 +17,15 @@ use crate::{
     seal::{Sealer, unix_seconds},
     snapshot::Snapshot,
     stage::{Permitted, Way},
-    tasks::clock,
+    tasks::{LaneArc, clock},
 };
 
-/// Answers from memory, or hands the call to its upstream.
+/// Answers from memory, or hands the call to its upstream. A call that waits for its record takes one along, so clones are counted by
+/// lane.
 #[derive(Clone)]
-pub struct Dispatch {
+pub struct Dispatch(LaneArc<Leaf>);
+
+struct Leaf {
     sealer: Arc<Sealer>,
     upstreams: Arc<dyn Upstreams>,
     handles: Handles,
@@ -33,13 +36,18 @@ pub struct Dispatch {
 impl Dispatch {
     /// The leaf of the stack.
     pub(super) fn new(parts: &Parts, handles: Handles) -> Self {
-        Self {
+        Self(LaneArc::new(Arc::new(Leaf {
             handles,
             sealer: parts.sealer.clone(),
             upstreams: parts.upstreams.clone(),
             listens: Listens::new(parts),
             asking: parts.asking,
-        }
+        })))
+    }
+
+    /// For another lane.
+    pub(super) fn apart(&self) -> Self {
+        Self(self.0.apart())
     }
 }
 
@@ -53,29 +61,29 @@ impl Service<Box<Permitted>> for Dispatch {
     }
 
     fn call(&mut self, routed: Box<Permitted>) -> Self::Future {
-        let routed = *routed;
+        let (leaf, routed) = (&*self.0, *routed);
         match routed.way {
             Way::Snapshot if let Op::ListTasks(cursor) = &routed.call.op => {
                 let cursor = cursor.clone();
-                let upstreams = self.upstreams.clone();
-                self.handles
+                let upstreams = leaf.upstreams.clone();
+                leaf.handles
                     .clone()
                     .list(upstreams, routed.call, routed.snapshot, cursor)
                     .boxed()
             }
             Way::Snapshot => {
-                std::future::ready(self.answer_from_memory(&routed.call, &routed.snapshot)).boxed()
+                std::future::ready(leaf.answer_from_memory(&routed.call, &routed.snapshot)).boxed()
             }
             // The upstream keeps the call's deadline: one place, one timer.
             Way::Upstream(passage) => match routed.brought {
-                None => self.upstreams.call(*routed.call, passage),
+                None => leaf.upstreams.call(*routed.call, passage),
                 Some(brought) => {
-                    let upstreams = self.upstreams.clone();
-                    brought::call(upstreams, routed.call, passage, brought, self.asking).boxed()
+                    let upstreams = leaf.upstreams.clone();
+                    brought::call(upstreams, routed.call, passage, brought, leaf.asking).boxed()
                 }
             },
             Way::Hub(watched) => {
-                let listens = self.listens.clone();
+                let listens = leaf.listens.clone();
                 async move { listens.open(routed.call, &routed.snapshot, watched).await }.boxed()
             }
             Way::Caller(question) => {
@@ -85,7 +93,7 @@ impl Service<Box<Permitted>> for Dispatch {
     }
 }
 
-impl Dispatch {
+impl Leaf {
     fn answer_from_memory(&self, call: &Call, snapshot: &Snapshot) -> Result<Reply, Error> {
         match &call.op {
             Op::List(kind, cursor) => self.page(call, snapshot, *kind, cursor.as_deref()),

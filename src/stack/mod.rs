@@ -129,5 +129,5 @@ pub fn mcp(parts: &Parts) -> McpService {
         .layer(wrap(CheckResult::new(parts))) // results fit the tool's own schema
         .layer(DecideLayer::new(parts)); // on record before anybody upstream hears of it
     let dispatch = Dispatch::new(parts, handles); // snapshot, hub or upstream: one match on the target
-    McpService::new(|| layers.service(dispatch.clone()))
+    McpService::new(|| layers.service(dispatch.apart()))
 }

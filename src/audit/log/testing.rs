@@ -30,6 +30,8 @@ pub(in crate::audit) struct Faulty {
     pub(in crate::audit) hangs: AtomicBool,
     /// A sync that failed returns when another one has begun, or after a while.
     pub(in crate::audit) lingers: AtomicBool,
+    /// How many appends there were.
+    pub(in crate::audit) appends: AtomicUsize,
     /// How many syncs have begun.
     syncs: AtomicUsize,
     /// How full it is, in percent.
@@ -90,6 +92,7 @@ impl Storage for Shared {
 
 impl Appender for FaultyFile {
     fn append(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        self.disk.appends.fetch_add(1, Relaxed);
         if self.disk.full.load(Relaxed) {
             self.file.append(&bytes[..bytes.len() / 2], at)?;
             return Err(ErrorKind::StorageFull.into());

@@ -6,7 +6,7 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, MutexGuard, PoisonError},
+    sync::{MutexGuard, PoisonError},
     thread::{self, JoinHandle},
     time::{Duration, SystemTime},
 };
@@ -17,7 +17,7 @@ use super::{
         query::write_index,
         words,
     },
-    Durability, Fill, LATER, Queue, Recorder, SOON, Shared, Watermarks, Weight,
+    Durability, Fill, LATER, Queue, SOON, Shared, Watermarks, Weight,
 };
 
 /// How many turns of [`SOON`] a sync may wait for.
@@ -36,7 +36,7 @@ const TIDY: Duration = Duration::from_secs(600);
 
 impl Shared {
     /// The thread: syncs, signs, tries again, looks after the disk, and writes where the callers do not.
-    pub(super) fn keep(self: &Arc<Self>) {
+    pub(super) fn keep(&self) {
         let (mut looked, mut tidied) = (None, Some(SystemTime::now()));
         let mut signed = tidied;
         let mut indexing = Indexing::default();
@@ -95,7 +95,7 @@ impl Shared {
     }
 
     /// Looks how full the disk is; where that has changed, it is recorded.
-    fn look(self: &Arc<Self>) {
+    fn look(&self) {
         // Where it cannot be known, writing tells.
         let Ok(usage) = self.log().usage() else {
             return;
@@ -122,7 +122,8 @@ impl Shared {
                 "the disk of the audit records is full: calls are refused until there is room"
             ),
         }
-        Recorder(self.clone()).note(&disk_event(fill, usage), Weight::Fact);
+        // A fact is never refused.
+        _ = self.take_in(&disk_event(fill, usage), Weight::Fact);
     }
 
     /// Until there is something to do; whether it is to end.

@@ -3,8 +3,9 @@
 //! Guarantees: what was put is written in the order it was put; a call that waits for its record goes on only when the record
 //! is as safe as the durability promises (SECURITY AUD-1); what cannot be written now is kept and written later, within
 //! bounds, and what is beyond the bounds is counted and told in a gap record (AUD-2). Cost: under `kernel` whoever needs a
-//! record to go on, and finds nobody writing, writes for all; what nobody waits for goes along with that, or [`SOON`], so that a
-//! call costs one system call and no thread is woken; under `strict` a thread writes and syncs for all who came meanwhile.
+//! record to go on lets all others on its thread go first that are ready to, and then, if nobody is writing, writes for all; what
+//! nobody waits for goes along with that, or [`SOON`], so that calls share a system call and no thread is woken; under `strict` a
+//! thread writes and syncs for all who came meanwhile.
 
 mod keep;
 mod terms;
@@ -15,7 +16,7 @@ use std::{
     io,
     pin::Pin,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, Waker, ready},
     thread::{self, JoinHandle},
     time::{Duration, SystemTime},
 };
@@ -26,6 +27,7 @@ use super::{
     log::{Events, Log, Signed, event},
     words,
 };
+use crate::tasks::{LaneArc, PerLaneArc};
 
 /// How long after a record the disk is told to keep it at the latest, under [`Durability::Kernel`].
 pub const LATER: Duration = Duration::from_millis(50);
@@ -54,7 +56,11 @@ pub enum Weight {
 
 /// Takes records in. Clones put into the same log.
 #[derive(Clone)]
-pub struct Recorder(Arc<Shared>);
+pub struct Recorder {
+    shared: Arc<Shared>,
+    /// The same for whoever holds it for a call: counted by lane, for all calls would count at one place.
+    here: Arc<PerLaneArc<Shared>>,
+}
 
 struct Shared {
     durability: Durability,
@@ -100,6 +106,17 @@ struct Queue {
 }
 
 impl Queue {
+    /// What became of a record, once that is known.
+    const fn told(&self, ticket: u64) -> Option<Result<(), Unavailable>> {
+        if self.safe >= ticket {
+            Some(Ok(()))
+        } else if self.failing {
+            Some(Err(Unavailable))
+        } else {
+            None
+        }
+    }
+
     /// Whether as much is written and not durable as may wait: a sync takes too long.
     const fn is_behind(&self, bounds: &Bounds) -> bool {
         self.unsynced > bounds.bytes
@@ -153,7 +170,8 @@ impl Recorder {
             shared: shared.clone(),
             thread: Some(thread),
         };
-        Ok((Self(shared), keeper))
+        let here = Arc::new(PerLaneArc::new(&shared));
+        Ok((Self { shared, here }, keeper))
     }
 
     /// Puts a record. What comes back is ready when the record is safe.
@@ -162,67 +180,19 @@ impl Recorder {
     /// [`Unavailable`] when writing fails now; the record is kept, if there is room, and written when it can be. And when the
     /// disk is too full: the record is not kept then. Nothing but a [`Weight::Permit`] is ever refused.
     pub fn put(&self, event: &[u8], weight: Weight) -> Result<Safe, Unavailable> {
-        let ticket = self.take_in(event, weight)?;
-        // Who need not wait counts among nobody who holds the recorder: all calls would count at one place.
-        Ok(Safe(ticket.map(|ticket| (self.0.clone(), ticket))))
+        let ticket = self.shared.take_in(event, weight)?;
+        let waits = ticket.map(|ticket| Waits {
+            shared: self.here.here(),
+            ticket,
+            turn: self.shared.durability == Durability::Kernel,
+        });
+        Ok(Safe(waits))
     }
 
     /// Puts a record that nobody waits for.
     pub fn note(&self, event: &[u8], weight: Weight) {
         // What is refused is refused to whoever would go on, and it is counted.
-        _ = self.take_in(event, weight);
-    }
-
-    /// The number under which the record is to become safe, unless it is already.
-    fn take_in(&self, event: &[u8], weight: Weight) -> Result<Option<u64>, Unavailable> {
-        let shared = &self.0;
-        let mut queue = shared.queue();
-        // Who chose `async` would rather lose records than calls.
-        let stops = shared.durability != Durability::Async && weight == Weight::Permit;
-        if queue.fill == Fill::Full && stops {
-            return Err(Unavailable);
-        }
-        let (taken, taken_bytes) = queue.taken;
-        let full = queue.events.len() + taken >= shared.bounds.records
-            || queue.events.bytes() + taken_bytes + event.len() > shared.bounds.bytes
-            || queue.is_behind(&shared.bounds);
-        if full && (weight != Weight::Fact || shared.durability == Durability::Async) {
-            queue.lost += 1;
-            return if stops { Err(Unavailable) } else { Ok(None) };
-        }
-        queue.events.push(event);
-        queue.put += 1;
-        let ticket = queue.put;
-        match shared.durability {
-            Durability::Async => {
-                // Once it is awake, the thread waits for others to come along.
-                let many = shared.bounds.records / 2;
-                if queue.events.len() == 1 || queue.events.len() == many {
-                    shared.work.notify_one();
-                }
-                return Ok(None);
-            }
-            Durability::Strict => shared.work.notify_one(),
-            Durability::Kernel if queue.writing || queue.failing => {}
-            Durability::Kernel
-                if weight != Weight::Permit && !queue.syncing && queue.events.len() < MANY =>
-            {
-                // Where something else is written and not synced, the thread has its turns already.
-                if queue.events.len() == 1 && !queue.dirty {
-                    shared.work.notify_one();
-                }
-            }
-            Durability::Kernel => {
-                queue.writing = true;
-                drop(queue);
-                shared.write();
-                queue = shared.queue();
-            }
-        }
-        if weight == Weight::Permit && queue.failing && queue.safe < ticket {
-            return Err(Unavailable);
-        }
-        Ok((queue.safe < ticket).then_some(ticket))
+        _ = self.shared.take_in(event, weight);
     }
 
     /// Whether records can be written.
@@ -232,11 +202,11 @@ impl Recorder {
 
     /// How the recording is.
     pub fn health(&self) -> Health {
-        let queue = self.0.queue();
+        let queue = self.shared.queue();
         Health {
             available: !queue.failing
                 && queue.fill != Fill::Full
-                && !queue.is_behind(&self.0.bounds),
+                && !queue.is_behind(&self.shared.bounds),
             failing: queue.failing,
             fill: queue.fill,
             lag: queue.put - queue.safe,
@@ -246,7 +216,7 @@ impl Recorder {
 
     /// The number of the last record that is written.
     pub fn last(&self) -> u64 {
-        self.0.log().written().seq
+        self.shared.log().written().seq
     }
 
     /// How many records wait to become safe.
@@ -256,25 +226,64 @@ impl Recorder {
 }
 
 /// Ready when a record is safe.
-pub struct Safe(Option<(Arc<Shared>, u64)>);
+pub struct Safe(Option<Waits>);
+
+struct Waits {
+    shared: LaneArc<Shared>,
+    ticket: u64,
+    /// Whether all others on this thread that are ready come first, to be written along with it.
+    turn: bool,
+}
 
 impl Future for Safe {
     type Output = Result<(), Unavailable>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some((shared, ticket)) = &self.0 else {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(waits) = &mut self.0 else {
             return Poll::Ready(Ok(()));
         };
+        let result = ready!(waits.poll(cx));
+        self.0 = None;
+        Poll::Ready(result)
+    }
+}
+
+impl Waits {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Unavailable>> {
+        let Self {
+            shared,
+            ticket,
+            turn,
+        } = self;
         let mut queue = shared.queue();
-        if queue.safe >= *ticket {
-            return Poll::Ready(Ok(()));
+        if let Some(result) = queue.told(*ticket) {
+            return Poll::Ready(result);
         }
-        if queue.failing {
-            return Poll::Ready(Err(Unavailable));
+        if std::mem::take(turn) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if shared.durability == Durability::Kernel && !queue.writing {
+            queue.writing = true;
+            drop(queue);
+            shared.write();
+            queue = shared.queue();
+            if let Some(result) = queue.told(*ticket) {
+                return Poll::Ready(result);
+            }
         }
         queue.waiting.retain(|(other, _)| other != ticket);
         queue.waiting.push((*ticket, cx.waker().clone()));
         Poll::Pending
+    }
+}
+
+impl Drop for Safe {
+    fn drop(&mut self) {
+        // Its record is written by somebody else, then.
+        if let Some(waits) = &self.0 {
+            waits.shared.work.notify_one();
+        }
     }
 }
 
@@ -296,6 +305,57 @@ impl Drop for Keeper {
 }
 
 impl Shared {
+    /// The number under which the record is to become safe, unless it is already.
+    fn take_in(&self, event: &[u8], weight: Weight) -> Result<Option<u64>, Unavailable> {
+        let mut queue = self.queue();
+        // Who chose `async` would rather lose records than calls.
+        let stops = self.durability != Durability::Async && weight == Weight::Permit;
+        if queue.fill == Fill::Full && stops {
+            return Err(Unavailable);
+        }
+        let (taken, taken_bytes) = queue.taken;
+        let full = queue.events.len() + taken >= self.bounds.records
+            || queue.events.bytes() + taken_bytes + event.len() > self.bounds.bytes
+            || queue.is_behind(&self.bounds);
+        if full && (weight != Weight::Fact || self.durability == Durability::Async) {
+            queue.lost += 1;
+            return if stops { Err(Unavailable) } else { Ok(None) };
+        }
+        queue.events.push(event);
+        queue.put += 1;
+        let ticket = queue.put;
+        match self.durability {
+            Durability::Async => {
+                // Once it is awake, the thread waits for others to come along.
+                let many = self.bounds.records / 2;
+                if queue.events.len() == 1 || queue.events.len() == many {
+                    self.work.notify_one();
+                }
+                return Ok(None);
+            }
+            Durability::Strict => self.work.notify_one(),
+            Durability::Kernel if queue.writing || queue.failing => {}
+            // Whoever waits for it writes it.
+            Durability::Kernel if weight == Weight::Permit => {}
+            Durability::Kernel if !queue.syncing && queue.events.len() < MANY => {
+                // Where something else is written and not synced, the thread has its turns already.
+                if queue.events.len() == 1 && !queue.dirty {
+                    self.work.notify_one();
+                }
+            }
+            Durability::Kernel => {
+                queue.writing = true;
+                drop(queue);
+                self.write();
+                queue = self.queue();
+            }
+        }
+        if weight == Weight::Permit && queue.failing && queue.safe < ticket {
+            return Err(Unavailable);
+        }
+        Ok((queue.safe < ticket).then_some(ticket))
+    }
+
     /// Writes what waits until nothing does. Whoever calls it has set `writing`.
     fn write(&self) {
         let mut log = self.log();

@@ -142,10 +142,56 @@ fn what_nobody_waits_for_is_written_with_what_somebody_does_and_else_soon() {
         put(&recorder, n + 2).unwrap();
         let all = calls(directory.path());
         assert_eq!(all[all.len() - 3..], [n, n + 1, n + 2]);
-        while recorder.0.queue().dirty {
+        while recorder.shared.queue().dirty {
             thread::yield_now();
         }
     }
+    drop(keeper);
+}
+
+/// Whoever is ready at the same time is written by the first who comes to its turn.
+#[test]
+fn what_is_put_before_anybody_comes_to_its_turn_is_written_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let (recorder, keeper) = start(
+        &disk,
+        directory.path(),
+        Durability::Kernel,
+        Bounds::default(),
+    );
+    let mut waiting: Vec<Safe> = (0..3)
+        .map(|n| recorder.put(&happened(n), Weight::Permit).unwrap())
+        .collect();
+    let before = disk.appends.load(Relaxed);
+    let mut cx = Context::from_waker(Waker::noop());
+    for safe in &mut waiting {
+        assert!(Pin::new(safe).poll(&mut cx).is_pending());
+    }
+    assert!(calls(directory.path()).is_empty());
+    for safe in &mut waiting {
+        assert_eq!(Pin::new(safe).poll(&mut cx), Poll::Ready(Ok(())));
+        assert_eq!(calls(directory.path()), [0, 1, 2]);
+    }
+    assert_eq!(disk.appends.load(Relaxed), before + 1);
+    drop(keeper);
+}
+
+/// A client may go away before its call comes to its turn.
+#[test]
+fn what_somebody_gave_up_waiting_for_is_written_all_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let (hour, bounds) = (Duration::from_secs(3_600), Bounds::default());
+    let (recorder, keeper) = start_every(hour, &disk, directory.path(), Durability::Kernel, bounds);
+    drop(recorder.put(&happened(0), Weight::Permit).unwrap());
+    for _ in 0..10_000 {
+        if recorder.lag() == 0 {
+            break;
+        }
+        thread::park_timeout(Duration::from_millis(1));
+    }
+    assert_eq!(calls(directory.path()), [0]);
     drop(keeper);
 }
 
@@ -162,7 +208,7 @@ fn what_nobody_waits_for_is_written_while_a_sync_hangs() {
     );
     disk.hangs.store(true, Relaxed);
     put(&recorder, 0).unwrap();
-    while !recorder.0.queue().syncing {
+    while !recorder.shared.queue().syncing {
         thread::yield_now();
     }
     recorder.note(&happened(1), Weight::Fact);
@@ -212,7 +258,7 @@ fn of_what_was_refused_no_more_is_kept_than_there_is_room_for_and_the_rest_is_co
         for n in 0..100 {
             recorder.note(&happened(n), Weight::Refusal);
         }
-        assert!(recorder.0.queue().put <= 4, "{durability:?}");
+        assert!(recorder.shared.queue().put <= 4, "{durability:?}");
         // Of what was let in everything is told.
         recorder.note(&happened(100), Weight::Fact);
         disk.full.store(false, Relaxed);

@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use futures_util::{FutureExt, future::BoxFuture};
+use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 use tower::{Layer, Service};
 
@@ -33,14 +33,14 @@ pub(in crate::stack) struct Decide<S> {
 }
 
 /// A call whose permission is on record, or about to be.
-pub(in crate::stack) enum Deciding {
+pub(in crate::stack) enum Deciding<S> {
     /// It goes on; where somebody reads its trail, its time is taken.
     Going(
         BoxFuture<'static, Result<Reply, Error>>,
         Option<(Trail, Instant)>,
     ),
-    /// Its record is not safe yet.
-    Waiting(BoxFuture<'static, Result<Reply, Error>>),
+    /// Its record is not safe yet. It goes on here, once.
+    Waiting(Safe, Option<(S, Box<Permitted>)>),
     /// It does not go on.
     Refused,
 }
@@ -75,39 +75,27 @@ where
 {
     type Response = Reply;
     type Error = Error;
-    type Future = Deciding;
+    type Future = Deciding<S>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, permitted: Box<Permitted>) -> Deciding {
+    fn call(&mut self, permitted: Box<Permitted>) -> Deciding<S> {
         let Some(auditor) = self.auditor.as_ref().filter(|_| is_heard(&permitted)) else {
             return self.unrecorded(permitted);
         };
-        let mut safe = match record(auditor, &permitted) {
-            Ok(safe) => safe,
-            Err(Unavailable) => return Deciding::Refused,
-        };
-        let trail = permitted.call.trail.clone();
-        let began = clock::anew();
-        match safe.as_mut().map(FutureExt::now_or_never) {
-            None | Some(Some(Ok(()))) => {
-                Deciding::Going(self.inner.call(permitted), Some((trail, began)))
-            }
-            Some(Some(Err(Unavailable))) => Deciding::Refused,
-            Some(None) => {
+        match record(auditor, &permitted) {
+            Err(Unavailable) => Deciding::Refused,
+            Ok(Some(safe)) => {
                 // The clone is not ready; the one that is goes along, and the clone stays.
                 let clone = self.inner.clone();
-                let mut inner = std::mem::replace(&mut self.inner, clone);
-                Deciding::Waiting(Box::pin(async move {
-                    if let Some(safe) = safe {
-                        safe.await.map_err(|Unavailable| Error::AuditUnavailable)?;
-                    }
-                    let reply = inner.call(permitted).await;
-                    note(&trail, began);
-                    reply
-                }))
+                let inner = std::mem::replace(&mut self.inner, clone);
+                Deciding::Waiting(safe, Some((inner, permitted)))
+            }
+            Ok(None) => {
+                let clock = (permitted.call.trail.clone(), clock::anew());
+                Deciding::Going(self.inner.call(permitted), Some(clock))
             }
         }
     }
@@ -118,7 +106,7 @@ where
     S: Service<Box<Permitted>, Future = BoxFuture<'static, Result<Reply, Error>>>,
 {
     /// Lets a call go on that no record is made of; whoever else reads its trail learns where it goes.
-    fn unrecorded(&mut self, permitted: Box<Permitted>) -> Deciding {
+    fn unrecorded(&mut self, permitted: Box<Permitted>) -> Deciding<S> {
         let trail = &permitted.call.trail;
         if trail.is_read()
             && let Some(passage) = permitted.passage()
@@ -171,20 +159,35 @@ fn note(trail: &Trail, began: Instant) {
     trail.note(|facts| facts.spent.upstream += clock::since(began));
 }
 
-impl Future for Deciding {
+/// Nothing in it is pinned where it stands.
+impl<S> Unpin for Deciding<S> {}
+
+impl<S> Future for Deciding<S>
+where
+    S: Service<Box<Permitted>, Future = BoxFuture<'static, Result<Reply, Error>>>,
+{
     type Output = Result<Reply, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut *self {
-            Self::Going(inner, clock) => {
-                let reply = ready!(inner.as_mut().poll(cx));
-                if let Some((trail, began)) = clock {
-                    note(trail, *began);
+        loop {
+            match &mut *self {
+                Self::Going(inner, clock) => {
+                    let reply = ready!(inner.as_mut().poll(cx));
+                    if let Some((trail, began)) = clock {
+                        note(trail, *began);
+                    }
+                    return Poll::Ready(reply);
                 }
-                Poll::Ready(reply)
+                Self::Waiting(safe, rest) => {
+                    let safe = ready!(Pin::new(safe).poll(cx));
+                    let (Ok(()), Some((mut inner, permitted))) = (safe, rest.take()) else {
+                        return Poll::Ready(Err(Error::AuditUnavailable));
+                    };
+                    let clock = (permitted.call.trail.clone(), clock::anew());
+                    *self = Self::Going(inner.call(permitted), Some(clock));
+                }
+                Self::Refused => return Poll::Ready(Err(Error::AuditUnavailable)),
             }
-            Self::Waiting(waiting) => waiting.as_mut().poll(cx),
-            Self::Refused => Poll::Ready(Err(Error::AuditUnavailable)),
         }
     }
 }
