@@ -4,7 +4,7 @@
 //! call does not go on (AUD-2); an outcome is never refused, and kept until it can be written; a denial is recorded
 //! whatever the rules say. Digests are keyed, for plain ones of short values can be guessed.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 use arc_swap::ArcSwap;
 use aws_lc_rs::hmac;
@@ -12,12 +12,17 @@ use tokio::time::Instant;
 
 use super::{
     End, Level, Rules,
-    canonical::handed,
+    canonical::{Written, handed},
+    index::Gist,
     journal::{Journal, Kind},
     record::{self, Ending, Frame, Operation, Permission, View},
     recorder::{Recorder, Safe, Unavailable, Weight},
 };
-use crate::{call::Decision, findings::Scrub, protocol::UpstreamId};
+use crate::{
+    call::{CallId, Decision},
+    findings::Scrub,
+    protocol::UpstreamId,
+};
 
 /// Writes the records of calls; clones write the same log.
 #[derive(Clone)]
@@ -88,7 +93,7 @@ impl Auditor {
         let safe = self.framed(level, |frame| {
             handed(
                 |event| record::decision(event, frame, of, permission),
-                |event| recorder.put(event, Weight::Permit),
+                |event, at| recorder.put(event.bytes(), gist(event, at, of.id()), Weight::Permit),
             )
         });
         safe.map(Some)
@@ -119,7 +124,7 @@ impl Auditor {
         self.framed(level, |frame| {
             handed(
                 |event| record::outcome(event, frame, of, &facts, ending),
-                |event| recorder.note(event, weight),
+                |event, at| recorder.note(event.bytes(), gist(event, at, of.id), weight),
             );
         });
     }
@@ -146,6 +151,15 @@ impl Auditor {
         // INVARIANT: a tag of SHA-256 has 32 bytes.
         tag.as_ref().first_chunk().copied().unwrap_or_default()
     }
+}
+
+/// What an index asks of a record of this call, of which nothing is listed but texts.
+fn gist(event: &Written, time: SystemTime, call: CallId) -> Option<Gist> {
+    event.texts().map(|texts| Gist {
+        time,
+        call: call.number(),
+        texts,
+    })
 }
 
 impl std::fmt::Debug for Auditor {

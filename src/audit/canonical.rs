@@ -5,9 +5,13 @@
 
 use std::{
     cell::Cell,
-    fmt::{Display, Write as _},
+    fmt::{self, Display, Write as _},
+    hash::{BuildHasher as _, Hasher as _},
+    sync::LazyLock,
     time::SystemTime,
 };
+
+use hashbrown::{DefaultHashBuilder, DefaultHasher};
 
 use super::stamp;
 
@@ -18,10 +22,58 @@ const LONG: usize = 40 << 10;
 /// See [`LONG`].
 const SHORT: usize = 64;
 
-/// An object being written. It is closed by [`Object::end`].
+/// What objects are written in.
+pub struct Written {
+    text: String,
+    /// Of the members that are texts.
+    texts: DefaultHasher,
+}
+
+/// Hashes differ from process to process, so that nobody can make up texts of one hash.
+static HASHES: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
+
+impl fmt::Debug for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Default for Written {
+    fn default() -> Self {
+        Self {
+            text: String::new(),
+            texts: HASHES.build_hasher(),
+        }
+    }
+}
+
+impl Written {
+    /// Writes an object; what `fill` returns comes back.
+    pub fn object<T>(&mut self, fill: impl FnOnce(&mut Object<'_>) -> T) -> T {
+        self.text.clear();
+        self.texts = HASHES.build_hasher();
+        let mut object = Object::begin(self);
+        let result = fill(&mut object);
+        object.end();
+        result
+    }
+
+    /// What is written.
+    pub const fn bytes(&self) -> &[u8] {
+        self.text.as_bytes()
+    }
+
+    /// A hash of every [`Object::text`] and where it stands, in objects inside as well; `None` where texts may be cut off for the length
+    /// of others.
+    pub fn texts(&self) -> Option<u64> {
+        (self.text.len() < LONG).then(|| self.texts.finish())
+    }
+}
+
+/// An object being written.
 #[derive(Debug)]
 pub struct Object<'a> {
-    out: &'a mut String,
+    out: &'a mut Written,
     empty: bool,
     /// The last name: the next must be greater.
     #[cfg(debug_assertions)]
@@ -30,8 +82,8 @@ pub struct Object<'a> {
 
 impl<'a> Object<'a> {
     /// Begins an object at the end of `out`.
-    pub fn begin(out: &'a mut String) -> Self {
-        out.push('{');
+    fn begin(out: &'a mut Written) -> Self {
+        out.text.push('{');
         Self {
             out,
             empty: true,
@@ -40,14 +92,22 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Ends it.
-    pub fn end(self) {
-        self.out.push('}');
+    fn end(self) {
+        self.out.text.push('}');
     }
 
     /// A text, of which at most [`TEXT`] bytes are written.
     pub fn text(&mut self, name: &'static str, value: &str) -> &mut Self {
-        self.content(name, value, TEXT)
+        let from = self.out.text.len();
+        self.content(name, value, TEXT);
+        self.hash(from);
+        self
+    }
+
+    /// Counts what was written from `from` on among the texts.
+    fn hash(&mut self, from: usize) {
+        let Written { text, texts } = &mut *self.out;
+        texts.write(text.get(from..).unwrap_or_default().as_bytes());
     }
 
     /// A text, if there is one.
@@ -61,11 +121,11 @@ impl<'a> Object<'a> {
     /// What is shown without any character that would have to be replaced: an address, a number with something before it.
     pub fn plain(&mut self, name: &'static str, value: impl Display) -> &mut Self {
         self.name(name);
-        self.out.push('"');
-        let from = self.out.len();
-        _ = write!(self.out, "{value}");
-        debug_assert_eq!(self.out.get(from..).map(odd), Some(None));
-        self.out.push('"');
+        self.out.text.push('"');
+        let from = self.out.text.len();
+        _ = write!(self.out.text, "{value}");
+        debug_assert_eq!(self.out.text.get(from..).map(odd), Some(None));
+        self.out.text.push('"');
         self
     }
 
@@ -73,20 +133,21 @@ impl<'a> Object<'a> {
     pub fn digits(&mut self, name: &'static str, bytes: &[u8]) -> &mut Self {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         self.name(name);
-        self.out.push('"');
+        self.out.text.push('"');
         let halves = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
         self.out
+            .text
             .extend(halves.map(|half| char::from(DIGITS[usize::from(half)])));
-        self.out.push('"');
+        self.out.text.push('"');
         self
     }
 
     /// When it was: the member `time`.
     pub fn time(&mut self, at: SystemTime) -> &mut Self {
         self.name("time");
-        self.out.push('"');
-        stamp::write(self.out, at);
-        self.out.push('"');
+        self.out.text.push('"');
+        stamp::write(&mut self.out.text, at);
+        self.out.text.push('"');
         self
     }
 
@@ -94,22 +155,26 @@ impl<'a> Object<'a> {
     pub fn content(&mut self, name: &'static str, value: &str, most: usize) -> &mut Self {
         self.name(name);
         let most = self.most(most);
-        text(self.out, value, most);
+        text(&mut self.out.text, value, most);
         self
     }
 
     /// How much of a text is written, where the record is as long as it is.
     const fn most(&self, most: usize) -> usize {
-        if self.out.len() < LONG { most } else { SHORT }
+        if self.out.text.len() < LONG {
+            most
+        } else {
+            SHORT
+        }
     }
 
     /// A whole number; beyond 2^53 it is written as text, since a canonical number is a double.
     pub fn number(&mut self, name: &'static str, value: u64) -> &mut Self {
         self.name(name);
         if value <= 1 << 53 {
-            self.out.push_str(itoa::Buffer::new().format(value));
+            self.out.text.push_str(itoa::Buffer::new().format(value));
         } else {
-            _ = write!(self.out, "\"{value}\"");
+            _ = write!(self.out.text, "\"{value}\"");
         }
         self
     }
@@ -122,28 +187,30 @@ impl<'a> Object<'a> {
         most: usize,
     ) -> &mut Self {
         self.name(name);
-        self.out.push('[');
+        self.out.text.push('[');
         let mut count = 0;
         for value in values {
             if count < most {
                 if count > 0 {
-                    self.out.push(',');
+                    self.out.text.push(',');
                 }
                 let most = self.most(TEXT);
-                text(self.out, value, most);
+                text(&mut self.out.text, value, most);
             }
             count += 1;
         }
         if count > most {
-            _ = write!(self.out, ",\"(+{} more)\"", count - most);
+            _ = write!(self.out.text, ",\"(+{} more)\"", count - most);
         }
-        self.out.push(']');
+        self.out.text.push(']');
         self
     }
 
     /// An object inside it.
     pub fn object(&mut self, name: &'static str, fill: impl FnOnce(&mut Object<'_>)) -> &mut Self {
+        let from = self.out.text.len();
         self.name(name);
+        self.hash(from);
         let mut inner = Object::begin(self.out);
         fill(&mut inner);
         inner.end();
@@ -159,12 +226,12 @@ impl<'a> Object<'a> {
         mut fill: impl FnMut(&mut Object<'_>, T),
     ) -> &mut Self {
         self.name(name);
-        self.out.push('[');
+        self.out.text.push('[');
         let mut count = 0_u64;
         for item in items {
             if count < most as u64 {
                 if count > 0 {
-                    self.out.push(',');
+                    self.out.text.push(',');
                 }
                 let mut inner = Object::begin(self.out);
                 fill(&mut inner, item);
@@ -173,9 +240,9 @@ impl<'a> Object<'a> {
             count += 1;
         }
         if count > most as u64 {
-            _ = write!(self.out, ",{{\"more\":{}}}", count - most as u64);
+            _ = write!(self.out.text, ",{{\"more\":{}}}", count - most as u64);
         }
-        self.out.push(']');
+        self.out.text.push(']');
         self
     }
 
@@ -186,33 +253,34 @@ impl<'a> Object<'a> {
             self.last = name;
         }
         if !self.empty {
-            self.out.push(',');
+            self.out.text.push(',');
         }
         self.empty = false;
-        self.out.push('"');
-        self.out.push_str(name);
-        self.out.push_str("\":");
+        self.out.text.push('"');
+        self.out.text.push_str(name);
+        self.out.text.push_str("\":");
     }
 }
 
 thread_local! {
     /// Where objects are written that are handed on: there are two for every call, and none stays.
-    static SPARE: Cell<String> = const { Cell::new(String::new()) };
+    static SPARE: Cell<Option<Written>> = const { Cell::new(None) };
 }
 /// How much of that memory is kept, in bytes: records are shorter.
 const KEPT: usize = 64 << 10;
 
-/// Writes an object and hands its text on, in memory that the next one is written in.
-pub fn handed<T>(fill: impl FnOnce(&mut Object<'_>), on: impl FnOnce(&[u8]) -> T) -> T {
+/// Writes an object and hands it on, with what `fill` returned, in memory that the next one is written in.
+pub fn handed<R, T>(
+    fill: impl FnOnce(&mut Object<'_>) -> R,
+    on: impl FnOnce(&Written, R) -> T,
+) -> T {
     // Who writes one while another is written, or when the thread ends, gets memory of its own.
-    let mut text = SPARE.try_with(Cell::take).unwrap_or_default();
-    text.clear();
-    let mut object = Object::begin(&mut text);
-    fill(&mut object);
-    object.end();
-    let result = on(text.as_bytes());
-    text.shrink_to(KEPT);
-    _ = SPARE.try_with(|kept| kept.set(text));
+    let spare = SPARE.try_with(Cell::take).unwrap_or_default();
+    let mut written = spare.unwrap_or_default();
+    let told = written.object(fill);
+    let result = on(&written, told);
+    written.text.shrink_to(KEPT);
+    _ = SPARE.try_with(|kept| kept.set(Some(written)));
     result
 }
 
@@ -305,21 +373,51 @@ mod tests {
     use super::*;
 
     fn written(fill: impl FnOnce(&mut Object<'_>)) -> String {
-        let mut out = String::new();
-        let mut object = Object::begin(&mut out);
-        fill(&mut object);
-        object.end();
-        out
+        let mut out = Written::default();
+        out.object(fill);
+        out.text
     }
 
     #[test]
     fn an_object_that_is_written_while_another_is_handed_on_leaves_that_alone() {
         let one = |object: &mut Object<'_>| _ = object.text("a", "outer");
         let two = |object: &mut Object<'_>| _ = object.text("b", "inner");
-        let text = |text: &[u8]| String::from_utf8(text.to_vec()).unwrap();
-        let both = handed(one, |outer| (handed(two, text), text(outer)));
+        let text = |it: &Written, ()| it.text.clone();
+        let both = handed(one, |outer, ()| (handed(two, text), text(outer, ())));
         assert_eq!(both, (r#"{"b":"inner"}"#.into(), r#"{"a":"outer"}"#.into()));
         assert_eq!(handed(two, text), r#"{"b":"inner"}"#);
+    }
+
+    #[test]
+    fn texts_are_told_from_others_by_their_hash_whatever_else_is_written() {
+        let of = |fill: &dyn Fn(&mut Object<'_>)| {
+            let mut written = Written::default();
+            written.object(fill);
+            written.texts()
+        };
+        let base = of(&|object| _ = object.text("a", "x").number("n", 1));
+        assert!(base.is_some());
+        let alike = of(&|object| {
+            object.text("a", "x").content("c", "y", TEXT);
+            object.digits("d", b"z").number("n", 2).plain("p", 3);
+        });
+        assert_eq!(base, alike);
+        let others: [&dyn Fn(&mut Object<'_>); 5] = [
+            &|object| _ = object.text("a", "y"),
+            &|object| _ = object.text("b", "x"),
+            &|object| _ = object.text("a", "x").text("b", ""),
+            &|object| _ = object.object("a", |inner| _ = inner.text("a", "x")),
+            &|object| {
+                _ = object
+                    .objects("o", ["x"], 1, |inner, it| _ = inner.text("a", it))
+                    .text("p", "")
+            },
+        ];
+        for (nth, other) in others.into_iter().enumerate() {
+            assert_ne!(of(other), base, "{nth}");
+        }
+        let long = of(&|object| _ = object.text("a", "x").content("c", &"y".repeat(LONG), LONG));
+        assert_eq!(long, None);
     }
 
     /// SECURITY AUD-6

@@ -7,6 +7,7 @@ pub mod entry;
 pub mod export;
 pub mod follow;
 pub mod home;
+mod index;
 pub mod journal;
 pub mod key;
 pub mod log;

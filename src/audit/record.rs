@@ -14,7 +14,11 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{End, Level, canonical::Object, words};
+use super::{
+    End, Level,
+    canonical::{Object, TEXT},
+    words,
+};
 use crate::{
     call::{
         Approved, Call, CallId, Caller, Decision, Denial, Facts, Identity, IdentityKind, Trail,
@@ -154,6 +158,11 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Its reference.
+    pub(super) const fn id(&self) -> CallId {
+        self.id
+    }
+
     /// Its method.
     pub(super) const fn method(&self) -> &'static str {
         self.method
@@ -221,13 +230,13 @@ impl Frame<'_> {
     }
 }
 
-/// The record of a permission.
+/// The record of a permission; when it was.
 pub(super) fn decision(
     record: &mut Object<'_>,
     frame: &Frame<'_>,
     of: View<'_>,
     permission: &Permission<'_>,
-) {
+) -> SystemTime {
     let now = Moment::now();
     let arguments = permission.params.root().member("arguments");
     let arguments = arguments.map(|arguments| permission.params.slice(arguments));
@@ -282,16 +291,17 @@ pub(super) fn decision(
     record.time(now.at);
     trace(record, of);
     record.number("v", VERSION);
+    now.at
 }
 
-/// The record of an end.
+/// The record of an end; when it was.
 pub(super) fn outcome(
     record: &mut Object<'_>,
     frame: &Frame<'_>,
     of: &Operation,
     facts: &Facts,
     ending: &Ending<'_>,
-) {
+) -> SystemTime {
     let (remembered, of) = (of, of.view());
     let now = Moment::now();
     // What was never decided is told whole here.
@@ -377,6 +387,7 @@ pub(super) fn outcome(
     record.time(now.at);
     trace(record, of);
     record.number("v", VERSION);
+    now.at
 }
 
 /// What was decided about a call whose decision has no record of its own; nothing where it ended before anybody did.
@@ -414,7 +425,10 @@ fn spoken(record: &mut Object<'_>, of: View<'_>) {
 fn request(record: &mut Object<'_>, frame: &Frame<'_>, of: View<'_>) {
     let request = of.trail.origin().and_then(|it| it.request.as_ref());
     let request = request.map(|id| frame.scrub.id(id.as_str()));
-    record.maybe("request", request.as_deref());
+    // Each call has another one, and no index lists it: no text among the others.
+    if let Some(request) = &request {
+        record.content("request", request, TEXT);
+    }
 }
 
 /// The call's own span, where it has one, and the one that its client told.

@@ -216,7 +216,9 @@ impl Shared {
                 .number("v", 1);
         };
         // A fact is kept whether or not it can be written now; who notes it does not wait.
-        handed(event, |event| self.recorder.note(event, weight));
+        handed(event, |event, ()| {
+            self.recorder.note(event.bytes(), None, weight);
+        });
     }
 
     fn sweep(&self, ending: bool) {

@@ -4,6 +4,7 @@
 //! thread and given back by another. Guarantees: what is emptied keeps its memory for what comes next, up to [`KEPT`].
 
 use super::Event;
+use crate::audit::index::Gist;
 
 /// How much memory is kept for what comes next, in bytes: what a busy gateway records while the disk is told to keep it. Memory that
 /// is given back and taken again costs more than the records.
@@ -18,13 +19,16 @@ pub struct Events {
     text: Vec<u8>,
     /// Where each ends in `text`.
     ends: Vec<usize>,
+    /// What was told along with each.
+    gists: Vec<Option<Gist>>,
 }
 
 impl Events {
-    /// Adds one.
-    pub fn push(&mut self, event: &[u8]) {
+    /// Adds one, with what is known of it.
+    pub fn push(&mut self, event: &[u8], gist: Option<Gist>) {
         self.text.extend_from_slice(event);
         self.ends.push(self.text.len());
+        self.gists.push(gist);
     }
 
     /// Adds those of another, in their order.
@@ -32,16 +36,17 @@ impl Events {
         let before = self.text.len();
         self.text.extend_from_slice(&others.text);
         self.ends.extend(others.ends.iter().map(|end| before + end));
+        self.gists.extend(&others.gists);
     }
 
-    /// Each, from the first.
-    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+    /// Each, from the first, with what is known of it.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], Option<&Gist>)> {
         let mut from = 0;
-        self.ends.iter().map(move |end| {
+        self.ends.iter().zip(&self.gists).map(move |(end, gist)| {
             // INVARIANT: ends rise, and none lies beyond the text. An event that is not there must not become an empty record.
             let event = &self.text[from..*end];
             from = *end;
-            event
+            (event, gist.as_ref())
         })
     }
 
@@ -54,6 +59,7 @@ impl Events {
         let cut = *cut;
         self.text.drain(..cut);
         self.ends.drain(..count);
+        self.gists.drain(..count);
         for end in &mut self.ends {
             *end -= cut;
         }
@@ -64,12 +70,14 @@ impl Events {
     pub fn clear(&mut self) {
         self.text.clear();
         self.ends.clear();
+        self.gists.clear();
         self.shrink();
     }
 
     fn shrink(&mut self) {
         self.text.shrink_to(KEPT);
         self.ends.shrink_to(KEPT / LEAST);
+        self.gists.shrink_to(KEPT / LEAST);
     }
 
     /// How many there are.
@@ -92,7 +100,7 @@ impl FromIterator<Event> for Events {
     fn from_iter<T: IntoIterator<Item = Event>>(events: T) -> Self {
         let mut all = Self::default();
         for event in events {
-            all.push(&event);
+            all.push(&event, None);
         }
         all
     }
@@ -111,7 +119,7 @@ mod tests {
     fn texts(events: &Events) -> Vec<&str> {
         events
             .iter()
-            .map(|it| str::from_utf8(it).unwrap())
+            .map(|(it, _)| str::from_utf8(it).unwrap())
             .collect()
     }
 
@@ -119,32 +127,32 @@ mod tests {
     fn events_keep_their_order_and_their_ends_whatever_is_taken_out_before_them() {
         let mut events = Events::from(["a", "", "bcd"].map(|text| text.as_bytes().to_vec()));
         let mut others = Events::default();
-        others.push(b"ef");
+        others.push(b"ef", None);
         others.append(&events);
         assert_eq!(texts(&others), ["ef", "a", "", "bcd"]);
         assert_eq!((others.len(), others.bytes()), (4, 6));
         others.remove_first(0);
         others.remove_first(2);
         assert_eq!(texts(&others), ["", "bcd"]);
-        others.push(b"g");
+        others.push(b"g", None);
         assert_eq!(texts(&others), ["", "bcd", "g"]);
         others.remove_first(9);
         assert!(others.is_empty() && others.bytes() == 0);
         events.clear();
-        events.push(b"h");
+        events.push(b"h", None);
         assert_eq!(texts(&events), ["h"]);
     }
 
     #[test]
     fn the_memory_of_a_flood_is_not_kept() {
         let mut events = Events::default();
-        events.push(&vec![b'x'; 4 * KEPT]);
-        events.push(b"y");
+        events.push(&vec![b'x'; 4 * KEPT], None);
+        events.push(b"y", None);
         events.remove_first(1);
         assert_eq!(texts(&events), ["y"]);
         assert!(events.text.capacity() <= 2 * KEPT);
         for _ in 0..2 * KEPT / LEAST {
-            events.push(b"z");
+            events.push(b"z", None);
         }
         events.clear();
         assert!(events.ends.capacity() <= 2 * KEPT / LEAST);

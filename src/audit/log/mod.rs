@@ -6,6 +6,7 @@
 //! writes; it is not this module that sees to it. Deliberately absent: queues, waiting, and what is recorded.
 
 mod disk;
+mod ended;
 mod events;
 mod segment;
 mod told;
@@ -25,6 +26,7 @@ use std::{
 
 pub use disk::{Appender, Disk, Storage, Streamed, Usage};
 pub(in crate::audit) use disk::{replace, sync_directory};
+pub use ended::Ended;
 pub use events::Events;
 pub(in crate::audit) use segment::INDEX;
 pub use segment::{EXTENSION, Segment, segments};
@@ -33,10 +35,12 @@ pub(crate) use told::is_of_the_log;
 pub(super) use told::{CHECKPOINT, RETENTION, SEGMENT, is_void_unless_durable};
 
 use disk::Awaited;
+use ended::without_index;
 use told::{Begin, checkpoint_event, retention_event, segment_event};
 
 use super::{
     chain::{Hash, Origin, Place, Tree, link},
+    index::{Filling, Gist},
     key::{Checkpoint, SigningKey},
 };
 
@@ -90,7 +94,7 @@ pub struct Log {
     /// Those that nobody has taken, the oldest first.
     checkpoints: VecDeque<Signed>,
     /// Segments that ended and have no index yet.
-    ended: Vec<PathBuf>,
+    ended: Vec<Ended>,
     /// Segments that were given up with nothing in them that is durable: all of it is written again, and they go then.
     useless: Vec<PathBuf>,
     /// The name of the last segment: no other gets it, also when its file is gone.
@@ -109,6 +113,14 @@ struct Open {
     begun: SystemTime,
     /// Whether it holds more than its beginning.
     holds: bool,
+    /// Its index so far.
+    filling: Filling,
+}
+
+impl Open {
+    fn ended(self) -> Ended {
+        Ended::with(self.path, self.filling.ended(self.length))
+    }
 }
 
 /// A checkpoint and its signature, for keeping elsewhere.
@@ -241,11 +253,11 @@ impl Log {
         let event = checkpoint_event(&checkpoint, &signature, &self.key.public().to_string());
         // It covers what is before it; the next one begins with it.
         let before = mem::take(&mut self.tree);
-        if let Err(error) = self.write([&*event]) {
+        if let Err(error) = self.write([(&*event, None)]) {
             self.tree = before;
             return Err(error);
         }
-        self.unsynced.push(&event);
+        self.unsynced.push(&event, None);
         self.checkpoints.push_back(Signed {
             checkpoint,
             signature,
@@ -333,7 +345,7 @@ impl Log {
             torn: 0,
             given_up: None,
         })?;
-        self.ended.push(open.path);
+        self.ended.push(open.ended());
         self.retire()
     }
 
@@ -349,9 +361,9 @@ impl Log {
         if old { self.rotate() } else { self.retire() }
     }
 
-    /// The segments that ended since this was asked, for which an index is to be [written](super::query::write_index); the log
-    /// need not be held for that.
-    pub fn take_ended(&mut self) -> Vec<PathBuf> {
+    /// The segments that ended since this was asked, for which an index is to be [written](Ended::write_index); the log need not be held
+    /// for that.
+    pub fn take_ended(&mut self) -> Vec<Ended> {
         mem::take(&mut self.ended)
     }
 
@@ -387,8 +399,8 @@ impl Log {
         // One that was given up holds more than the log goes on from.
         let last = segment::before(&stays.path)?.unwrap_or(*last);
         let event = retention_event(&old, &last);
-        self.write([&*event])?;
-        self.unsynced.push(&event);
+        self.write([(&*event, None)])?;
+        self.unsynced.push(&event, None);
         self.sign()?;
         if let Some(syncing) = self.syncing() {
             let result = syncing.wait();
@@ -418,9 +430,9 @@ impl Log {
         self.checkpoints
             .retain(|signed| signed.checkpoint.last.seq <= durable);
         let mut again = Events::default();
-        for event in mem::take(&mut self.unsynced).iter() {
+        for (event, gist) in mem::take(&mut self.unsynced).iter() {
             if !is_void_unless_durable(event) {
-                again.push(event);
+                again.push(event, gist.copied());
             }
         }
         let given_up = Some(self.synced);
@@ -456,7 +468,7 @@ impl Log {
         if self.synced.seq < open.first {
             self.useless.push(open.path);
         } else {
-            self.ended.push(open.path);
+            self.ended.push(open.ended());
         }
     }
 
@@ -486,28 +498,33 @@ impl Log {
             length: 0,
             begun: SystemTime::now(),
             holds: false,
+            filling: Filling::default(),
         });
         let event = segment_event(&begin, self.written, &self.key.public().to_string());
-        if let Err(error) = self.write([&*event]) {
+        if let Err(error) = self.write([(&*event, None)]) {
             self.open = None;
             _ = fs::remove_file(path);
             return Err(error);
         }
-        self.unsynced.push(&event);
+        self.unsynced.push(&event, None);
         Ok(())
     }
 
     /// Writes records and counts them in; all of them or none.
-    fn write<'a>(&mut self, events: impl IntoIterator<Item = &'a [u8]>) -> io::Result<()> {
+    fn write<'a>(
+        &mut self,
+        events: impl IntoIterator<Item = (&'a [u8], Option<&'a Gist>)>,
+    ) -> io::Result<()> {
         let Some(open) = &mut self.open else {
             return Err(io::ErrorKind::NotConnected.into());
         };
         self.buffer.clear();
         self.hashes.clear();
         let mut last = self.written;
-        for event in events {
+        for (event, gist) in events {
             last = link(&mut self.buffer, event, &last, &self.origin);
             self.hashes.push(last.hash);
+            open.filling.note(event, gist);
         }
         if let Err(error) = open.file.append(&self.buffer, open.length) {
             // Half a record must not stay; where it cannot be cut off, the segment ends here.
@@ -533,13 +550,6 @@ const TURNS: u32 = 10_000;
 const BUFFER: usize = 1 << 20;
 /// And of the hashes.
 const HASHES: usize = 1 << 10;
-
-/// The segments of processes before that have no index.
-fn without_index(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    let all = segments(directory)?.into_iter();
-    let without = |path: &PathBuf| !path.with_extension(INDEX).exists();
-    Ok(all.map(|segment| segment.path).filter(without).collect())
-}
 
 /// Finds where the process before has ended, and cuts off what it did not finish.
 fn recover(directory: &Path) -> io::Result<Option<Recovered>> {

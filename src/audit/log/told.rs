@@ -3,7 +3,12 @@
 use std::time::SystemTime;
 
 use super::{Event, segment::Segment};
-use crate::audit::{canonical::Object, chain::Place, key::Checkpoint, words};
+use crate::audit::{
+    canonical::{Object, Written},
+    chain::Place,
+    key::Checkpoint,
+    words,
+};
 
 /// Why a segment begins.
 #[derive(Clone, Copy)]
@@ -98,9 +103,7 @@ pub(in crate::audit) const SEGMENT: &[u8] = b"{\"event\":\"segment\",\"segment\"
 pub(in crate::audit) const RETENTION: &[u8] = b"{\"event\":\"retention\",\"retention\":{";
 
 pub(in crate::audit) fn event(fill: impl FnOnce(&mut Object<'_>)) -> Event {
-    let mut text = String::with_capacity(512);
-    let mut object = Object::begin(&mut text);
-    fill(&mut object);
-    object.end();
-    text.into_bytes()
+    let mut written = Written::default();
+    written.object(fill);
+    written.bytes().to_vec()
 }

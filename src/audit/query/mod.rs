@@ -16,13 +16,13 @@ use std::{fs::File, io, ops::ControlFlow, path::Path};
 
 use memchr::memmem::Finder;
 
-use index::Index;
 use pieces::Pieces;
 
 use super::{
     canonical,
     chain::Line,
     entry::Entry,
+    index::Index,
     log::{Segment, segments},
 };
 
@@ -189,14 +189,6 @@ fn through(
 fn first_of(text: &[u8]) -> Option<u64> {
     let mut lines = text.split(|byte| *byte == b'\n');
     lines.find_map(|line| Some(Line::parse(line)?.seq))
-}
-
-/// Writes the index of a segment that has ended, for queries; where it is missing, they read the segment.
-///
-/// # Errors
-/// When the segment cannot be read, or the index not be written.
-pub fn write_index(segment: &Path) -> io::Result<()> {
-    Index::write(segment)
 }
 
 /// Each segment and the number of the first record after those of it that count: what stands beyond was written again in the

@@ -48,7 +48,7 @@ fn written() -> tempfile::TempDir {
         log.append(&[call].into()).unwrap();
     }
     for ended in log.take_ended() {
-        write_index(&ended).unwrap();
+        ended.write_index().unwrap();
     }
     directory
 }
@@ -191,7 +191,7 @@ fn what_a_terminal_would_act_upon_is_found_by_what_it_was() {
     }
     log.rotate().unwrap();
     for ended in log.take_ended() {
-        write_index(&ended).unwrap();
+        ended.write_index().unwrap();
     }
     for (n, name) in names.iter().enumerate() {
         let filter = Filter {
@@ -381,7 +381,7 @@ fn what_was_permitted_is_found_by_how_it_ended() {
     .unwrap();
     log.rotate().unwrap();
     for ended in log.take_ended() {
-        write_index(&ended).unwrap();
+        ended.write_index().unwrap();
     }
     let some = |text: &str| Some(text.to_owned());
     let found = |decision: &str, outcome: Option<&str>| {

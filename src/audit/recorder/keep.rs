@@ -5,7 +5,6 @@
 //! queue says.
 
 use std::{
-    path::PathBuf,
     sync::{MutexGuard, PoisonError},
     thread::{self, JoinHandle},
     time::{Duration, SystemTime},
@@ -13,8 +12,7 @@ use std::{
 
 use super::{
     super::{
-        log::{Event, Usage, event},
-        query::write_index,
+        log::{Ended, Event, Usage, event},
         words,
     },
     Durability, Fill, LATER, Queue, SOON, Shared, Watermarks, Weight,
@@ -123,7 +121,7 @@ impl Shared {
             ),
         }
         // A fact is never refused.
-        _ = self.take_in(&disk_event(fill, usage), Weight::Fact);
+        _ = self.take_in(&disk_event(fill, usage), None, Weight::Fact);
     }
 
     /// Until there is something to do; whether it is to end.
@@ -204,15 +202,16 @@ impl Shared {
     }
 }
 
-/// Writes the indexes of segments that ended, on a thread of its own: it takes a second for each, and calls wait for the keeper.
+/// Writes the indexes of segments that ended, on a thread of its own: of one that has to be read it takes a second, and calls wait for
+/// the keeper.
 #[derive(Default)]
 struct Indexing {
-    waiting: Vec<PathBuf>,
+    waiting: Vec<Ended>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Indexing {
-    fn take_on(&mut self, ended: Vec<PathBuf>) {
+    fn take_on(&mut self, ended: Vec<Ended>) {
         self.waiting.extend(ended);
         let busy = self.thread.as_ref().is_some_and(|it| !it.is_finished());
         if busy || self.waiting.is_empty() {
@@ -225,7 +224,7 @@ impl Indexing {
             .spawn(move || {
                 give_way();
                 for segment in &segments {
-                    _ = write_index(segment);
+                    _ = segment.write_index();
                 }
             })
             .ok();

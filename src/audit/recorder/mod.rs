@@ -24,6 +24,7 @@ use std::{
 pub use terms::{Bounds, Durability, Fill, Health, Watermark, Watermarks};
 
 use super::{
+    index::Gist,
     log::{Events, Log, Signed, event},
     words,
 };
@@ -174,13 +175,18 @@ impl Recorder {
         Ok((Self { shared, here }, keeper))
     }
 
-    /// Puts a record. What comes back is ready when the record is safe.
+    /// Puts a record, with what is known of it. What comes back is ready when the record is safe.
     ///
     /// # Errors
     /// [`Unavailable`] when writing fails now; the record is kept, if there is room, and written when it can be. And when the
     /// disk is too full: the record is not kept then. Nothing but a [`Weight::Permit`] is ever refused.
-    pub fn put(&self, event: &[u8], weight: Weight) -> Result<Safe, Unavailable> {
-        let ticket = self.shared.take_in(event, weight)?;
+    pub fn put(
+        &self,
+        event: &[u8],
+        gist: Option<Gist>,
+        weight: Weight,
+    ) -> Result<Safe, Unavailable> {
+        let ticket = self.shared.take_in(event, gist, weight)?;
         let waits = ticket.map(|ticket| Waits {
             shared: self.here.here(),
             ticket,
@@ -190,9 +196,9 @@ impl Recorder {
     }
 
     /// Puts a record that nobody waits for.
-    pub fn note(&self, event: &[u8], weight: Weight) {
+    pub fn note(&self, event: &[u8], gist: Option<Gist>, weight: Weight) {
         // What is refused is refused to whoever would go on, and it is counted.
-        _ = self.shared.take_in(event, weight);
+        _ = self.shared.take_in(event, gist, weight);
     }
 
     /// Whether records can be written.
@@ -306,7 +312,12 @@ impl Drop for Keeper {
 
 impl Shared {
     /// The number under which the record is to become safe, unless it is already.
-    fn take_in(&self, event: &[u8], weight: Weight) -> Result<Option<u64>, Unavailable> {
+    fn take_in(
+        &self,
+        event: &[u8],
+        gist: Option<Gist>,
+        weight: Weight,
+    ) -> Result<Option<u64>, Unavailable> {
         let mut queue = self.queue();
         // Who chose `async` would rather lose records than calls.
         let stops = self.durability != Durability::Async && weight == Weight::Permit;
@@ -321,7 +332,7 @@ impl Shared {
             queue.lost += 1;
             return if stops { Err(Unavailable) } else { Ok(None) };
         }
-        queue.events.push(event);
+        queue.events.push(event, gist);
         queue.put += 1;
         let ticket = queue.put;
         match self.durability {

@@ -62,7 +62,7 @@ fn block(mut safe: Safe) -> Result<(), Unavailable> {
 }
 
 fn put(recorder: &Recorder, n: usize) -> Result<(), Unavailable> {
-    block(recorder.put(&happened(n), Weight::Permit)?)
+    block(recorder.put(&happened(n), None, Weight::Permit)?)
 }
 
 /// How many are told as left out: in one gap or in several, for a try to write may be under way while more is left out.
@@ -133,12 +133,12 @@ fn what_nobody_waits_for_is_written_with_what_somebody_does_and_else_soon() {
     let (recorder, keeper) = start_every(hour, &disk, directory.path(), Durability::Kernel, bounds);
     for n in [0, 10, 20] {
         // The thread sleeps for an hour, unless it is told.
-        recorder.note(&happened(n), Weight::Fact);
+        recorder.note(&happened(n), None, Weight::Fact);
         while recorder.lag() > 0 {
             thread::yield_now();
         }
         assert_eq!(calls(directory.path()).last(), Some(&n));
-        recorder.note(&happened(n + 1), Weight::Fact);
+        recorder.note(&happened(n + 1), None, Weight::Fact);
         put(&recorder, n + 2).unwrap();
         let all = calls(directory.path());
         assert_eq!(all[all.len() - 3..], [n, n + 1, n + 2]);
@@ -161,7 +161,7 @@ fn what_is_put_before_anybody_comes_to_its_turn_is_written_at_once() {
         Bounds::default(),
     );
     let mut waiting: Vec<Safe> = (0..3)
-        .map(|n| recorder.put(&happened(n), Weight::Permit).unwrap())
+        .map(|n| recorder.put(&happened(n), None, Weight::Permit).unwrap())
         .collect();
     let before = disk.appends.load(Relaxed);
     let mut cx = Context::from_waker(Waker::noop());
@@ -184,7 +184,7 @@ fn what_somebody_gave_up_waiting_for_is_written_all_the_same() {
     let disk = Arc::new(Faulty::default());
     let (hour, bounds) = (Duration::from_secs(3_600), Bounds::default());
     let (recorder, keeper) = start_every(hour, &disk, directory.path(), Durability::Kernel, bounds);
-    drop(recorder.put(&happened(0), Weight::Permit).unwrap());
+    drop(recorder.put(&happened(0), None, Weight::Permit).unwrap());
     for _ in 0..10_000 {
         if recorder.lag() == 0 {
             break;
@@ -211,7 +211,7 @@ fn what_nobody_waits_for_is_written_while_a_sync_hangs() {
     while !recorder.shared.queue().syncing {
         thread::yield_now();
     }
-    recorder.note(&happened(1), Weight::Fact);
+    recorder.note(&happened(1), None, Weight::Fact);
     let there = calls(directory.path());
     disk.hangs.store(false, Relaxed);
     drop(keeper);
@@ -231,7 +231,7 @@ fn what_cannot_be_written_is_refused_kept_and_written_later() {
             assert_eq!(put(&recorder, n), Err(Unavailable), "{n}");
         }
         assert!(!recorder.is_available());
-        recorder.note(&happened(8), Weight::Fact);
+        recorder.note(&happened(8), None, Weight::Fact);
         disk.full.store(false, Relaxed);
         while !recorder.is_available() {
             thread::yield_now();
@@ -256,11 +256,11 @@ fn of_what_was_refused_no_more_is_kept_than_there_is_room_for_and_the_rest_is_co
         let (recorder, keeper) = start(&disk, directory.path(), durability, few(4));
         disk.full.store(true, Relaxed);
         for n in 0..100 {
-            recorder.note(&happened(n), Weight::Refusal);
+            recorder.note(&happened(n), None, Weight::Refusal);
         }
         assert!(recorder.shared.queue().put <= 4, "{durability:?}");
         // Of what was let in everything is told.
-        recorder.note(&happened(100), Weight::Fact);
+        recorder.note(&happened(100), None, Weight::Fact);
         disk.full.store(false, Relaxed);
         drop(keeper);
         let there = calls(directory.path());
@@ -285,7 +285,7 @@ fn nothing_is_let_in_while_a_sync_hangs_and_too_much_waits_for_it() {
         .count();
     assert!((100..1_000).contains(&let_in), "{let_in}");
     assert!(!recorder.is_available());
-    recorder.note(&happened(1_000), Weight::Fact);
+    recorder.note(&happened(1_000), None, Weight::Fact);
     disk.hangs.store(false, Relaxed);
     while !recorder.is_available() {
         thread::yield_now();
@@ -453,8 +453,8 @@ fn nothing_new_is_let_in_while_the_disk_is_too_full_and_again_when_it_is_not() {
     }
     disk.used.store(95, Relaxed);
     until(&recorder, Fill::Full);
-    assert!(recorder.put(&happened(1), Weight::Permit).is_err());
-    block(recorder.put(&happened(2), Weight::Fact).unwrap()).unwrap();
+    assert!(recorder.put(&happened(1), None, Weight::Permit).is_err());
+    block(recorder.put(&happened(2), None, Weight::Fact).unwrap()).unwrap();
     disk.used.store(94, Relaxed);
     until(&recorder, Fill::High);
     put(&recorder, 3).unwrap();
@@ -494,7 +494,7 @@ fn a_disk_is_full_by_its_share_only_where_little_is_left_unless_a_share_was_set(
     put(&recorder, 0).unwrap();
     disk.left.store(GIB - 1, Relaxed);
     until(&recorder, Fill::Full);
-    assert!(recorder.put(&happened(1), Weight::Permit).is_err());
+    assert!(recorder.put(&happened(1), None, Weight::Permit).is_err());
     drop(keeper);
     let all = crate::audit::log::tests::records(directory.path()).join("\n");
     assert!(

@@ -1,0 +1,283 @@
+//! What a segment holds, in a small file beside it once it has ended.
+//!
+//! It is filled while the segment is written, from what is told along with each event; of one that another process began, the
+//! segment is read. Guarantees: every text of the sorts that it lists is in it, or the sort is given up; it may list what a write that
+//! failed has left nowhere. Where it is missing or broken, queries read the segment. It is no part of what is proved.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    io,
+    time::SystemTime,
+};
+
+use hashbrown::HashSet;
+use serde::{Deserialize, Serialize};
+
+use super::{chain::Line, stamp::stamp};
+use crate::call::process;
+
+/// The most different texts listed of one sort; where there are more, they rule nothing out.
+const MOST: usize = 4_096;
+/// How many different events are known as listed already; where there are more, some are read again.
+const KNOWN: usize = 1 << 16;
+
+/// What a segment holds.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Index {
+    /// The length of the segment that this was written for.
+    pub(super) length: u64,
+    /// The first and the last time.
+    pub(super) since: String,
+    pub(super) until: String,
+    pub(super) principals: Listed,
+    pub(super) upstreams: Listed,
+    pub(super) names: Listed,
+    pub(super) methods: Listed,
+    pub(super) outcomes: Listed,
+    pub(super) decisions: Listed,
+    pub(super) reasons: Listed,
+    pub(super) findings: Listed,
+    pub(super) events: Listed,
+    /// Of each process, the least and the greatest number of its calls.
+    pub(super) calls: BTreeMap<String, (u64, u64)>,
+}
+
+/// What of a record is listed. An [`Entry`](super::super::entry::Entry) has all of it in texts of its own: reading those cost a
+/// busy gateway as much as writing them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Brief<'a> {
+    #[serde(borrow)]
+    event: Cow<'a, str>,
+    #[serde(borrow)]
+    time: Cow<'a, str>,
+    #[serde(borrow)]
+    call: Option<Text<'a>>,
+    #[serde(borrow)]
+    method: Option<Text<'a>>,
+    #[serde(borrow)]
+    principal: Who<'a>,
+    #[serde(borrow)]
+    target: Target<'a>,
+    #[serde(borrow)]
+    decision: Option<Text<'a>>,
+    #[serde(borrow)]
+    reason: Option<Text<'a>>,
+    #[serde(borrow)]
+    outcome: Option<Text<'a>>,
+    #[serde(borrow)]
+    findings: Vec<Found<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Who<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Target<'a> {
+    #[serde(borrow)]
+    exposed: Option<Text<'a>>,
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
+    #[serde(borrow)]
+    upstream: Option<Text<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Found<'a> {
+    #[serde(borrow)]
+    class: Cow<'a, str>,
+    #[serde(borrow)]
+    rule: Cow<'a, str>,
+}
+
+/// A text that lies where it was read, unless it holds escapes.
+#[derive(Debug, Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// Every text of one sort, or none of them if they are too many.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Listed(Option<BTreeSet<String>>);
+
+impl Default for Listed {
+    fn default() -> Self {
+        Self(Some(BTreeSet::new()))
+    }
+}
+
+impl Listed {
+    fn add(&mut self, text: &str) {
+        let Some(all) = &mut self.0 else { return };
+        if !all.contains(text) {
+            all.insert(text.to_owned());
+        }
+        if all.len() > MOST {
+            self.0 = None;
+        }
+    }
+
+    pub(super) fn may_hold(&self, asked: Option<&String>) -> bool {
+        match (&self.0, asked) {
+            (Some(all), Some(asked)) => all.contains(asked),
+            _ => true,
+        }
+    }
+}
+
+impl Index {
+    /// Of a segment as it is.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) fn of(mut segment: impl io::BufRead) -> io::Result<Self> {
+        let mut index = Self::default();
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let read = segment.read_until(b'\n', &mut line)?;
+            if read == 0 {
+                return Ok(index);
+            }
+            index.length += read as u64;
+            let text = line.strip_suffix(b"\n").unwrap_or(&line);
+            let event = Line::parse(text).and_then(|line| str::from_utf8(line.event).ok());
+            if let Some(event) = event {
+                index.read(event);
+            }
+        }
+    }
+
+    /// Lists an event; nothing, where it is none of ours.
+    fn read(&mut self, event: &str) {
+        if let Ok(brief) = serde_json::from_str(event) {
+            self.add(&brief);
+        }
+    }
+
+    fn add(&mut self, entry: &Brief<'_>) {
+        self.note_time(&entry.time);
+        self.events.add(&entry.event);
+        self.principals.add(&entry.principal.name);
+        let target = &entry.target;
+        let each = [
+            (&mut self.upstreams, &target.upstream),
+            (&mut self.methods, &entry.method),
+            (&mut self.outcomes, &entry.outcome),
+            (&mut self.decisions, &entry.decision),
+            (&mut self.reasons, &entry.reason),
+        ];
+        for (listed, text) in each {
+            if let Some(Text(text)) = text {
+                listed.add(text);
+            }
+        }
+        for Text(name) in [&target.exposed, &target.name].into_iter().flatten() {
+            self.names.add(name);
+        }
+        let call = entry.call.as_ref().and_then(|Text(call)| parts(call));
+        if let Some((process, number)) = call {
+            self.note_call(process, number);
+        }
+        for found in &entry.findings {
+            self.findings.add(&found.class);
+            self.findings.add(&found.rule);
+        }
+    }
+
+    fn note_time(&mut self, time: &str) {
+        if time.is_empty() {
+            // None of ours; it is before nothing.
+            return;
+        }
+        if self.since.is_empty() || *time < *self.since {
+            self.since = time.to_owned();
+        }
+        if *time > *self.until {
+            self.until.clear();
+            self.until.push_str(time);
+        }
+    }
+
+    fn note_call(&mut self, process: &str, number: u64) {
+        let numbers = match self.calls.get_mut(process) {
+            Some(numbers) => numbers,
+            None => self
+                .calls
+                .entry(process.to_owned())
+                .or_insert((number, number)),
+        };
+        numbers.0 = number.min(numbers.0);
+        numbers.1 = number.max(numbers.1);
+    }
+}
+
+/// What is asked of the event of a call, told along with it so that nobody has to read it for that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gist {
+    /// When it was, as it says.
+    pub time: SystemTime,
+    /// The number of its call in this process.
+    pub call: u64,
+    /// Of all texts in it that are listed, and where they stand: equal where those are.
+    pub texts: u64,
+}
+
+/// The index of a segment that is being written.
+#[derive(Debug, Default)]
+pub(super) struct Filling {
+    index: Index,
+    /// Whose texts are listed already.
+    known: HashSet<u64>,
+    /// The first and the last time, and the least and the greatest call, of events that were not read.
+    times: Option<(SystemTime, SystemTime)>,
+    calls: Option<(u64, u64)>,
+}
+
+impl Filling {
+    /// Lists an event. Most differ from one before in nothing that is listed but their time and their call.
+    pub(super) fn note(&mut self, event: &[u8], gist: Option<&Gist>) {
+        let Some(gist) = gist.filter(|gist| self.known.contains(&gist.texts)) else {
+            if let Ok(event) = str::from_utf8(event) {
+                self.index.read(event);
+            }
+            if let Some(gist) = gist {
+                if self.known.len() >= KNOWN {
+                    self.known.clear();
+                }
+                self.known.insert(gist.texts);
+            }
+            return;
+        };
+        let Gist { time, call, .. } = *gist;
+        let (since, until) = self.times.get_or_insert((time, time));
+        (*since, *until) = (time.min(*since), time.max(*until));
+        let (least, greatest) = self.calls.get_or_insert((call, call));
+        (*least, *greatest) = (call.min(*least), call.max(*greatest));
+    }
+
+    /// The index of the whole segment, which has this length.
+    pub(super) fn ended(self, length: u64) -> Index {
+        let mut index = self.index;
+        index.length = length;
+        for time in self.times.iter().flat_map(|(since, until)| [since, until]) {
+            index.note_time(&stamp(*time));
+        }
+        for number in self.calls.iter().flat_map(|(least, most)| [least, most]) {
+            index.note_call(&process(), *number);
+        }
+        index
+    }
+}
+
+/// The process and the number in a call's reference.
+pub(super) fn parts(call: &str) -> Option<(&str, u64)> {
+    let (process, number) = call.rsplit_once('-')?;
+    Some((process, number.parse().ok()?))
+}
