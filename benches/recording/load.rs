@@ -32,6 +32,8 @@ pub(crate) struct Slice {
     took: Duration,
     /// What the gateway's threads have worked.
     worked: Duration,
+    /// How long processors had nothing to do, in hundredths of a second.
+    idle: u64,
     /// How long each call took, the shortest first.
     calls: Vec<Duration>,
 }
@@ -45,6 +47,11 @@ impl Slice {
     /// What the gateway worked for each call, in microseconds.
     pub(crate) fn work(&self) -> f64 {
         self.worked.as_secs_f64() * 1e6 / self.calls.len() as f64
+    }
+
+    /// How long processors had nothing to do for each call, in microseconds.
+    pub(crate) fn idle(&self) -> f64 {
+        self.idle as f64 * 1e4 / self.calls.len() as f64
     }
 
     /// What a hundredth of the calls took longer than, in milliseconds.
@@ -120,7 +127,7 @@ impl Client {
 
 /// All of them call the gateway of this process, for as long as a turn is.
 pub(crate) async fn slice(clients: &mut [Client], gateway: u32, turn: Duration) -> Slice {
-    let (began, before) = (Instant::now(), worked(gateway));
+    let (began, before, rested) = (Instant::now(), worked(gateway), idle());
     let work = clients.iter_mut().map(|client| client.work(began + turn));
     let all = work.collect::<FuturesUnordered<_>>();
     let mut calls = all.collect::<Vec<_>>().await.concat();
@@ -128,6 +135,7 @@ pub(crate) async fn slice(clients: &mut [Client], gateway: u32, turn: Duration) 
     assert!(!calls.is_empty(), "no call ended");
     calls.sort_unstable();
     Slice {
+        idle: idle().saturating_sub(rested),
         took,
         worked: worked(gateway) - before,
         calls,
@@ -146,4 +154,12 @@ fn worked(process: u32) -> Duration {
             .expect("a number")
     });
     Duration::from_nanos(each.sum::<u64>())
+}
+
+/// How long processors have had nothing to do, or waited for a disk with nothing else to do, in hundredths of a second.
+fn idle() -> u64 {
+    let told = fs::read_to_string("/proc/stat").expect("what processors did");
+    let all = told.lines().next().expect("that of all of them");
+    let each = all.split_whitespace().skip(4).take(2);
+    each.map(|nth| nth.parse::<u64>().expect("a number")).sum()
 }

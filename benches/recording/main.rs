@@ -94,16 +94,17 @@ async fn measure(rounds: usize) {
             }
         }
     }
-    println!("| audit | calls/s | p99 | work of each | of the calls without |");
-    println!("|---|---|---|---|---|");
+    println!("| audit | calls/s | p99 | work of each | idle for each | of the calls without |");
+    println!("|---|---|---|---|---|---|");
     for it in &all {
         let rate = median(it.slices.iter().map(Slice::rate));
         let p99 = median(it.slices.iter().map(Slice::p99));
         let work = median(it.slices.iter().map(Slice::work));
+        let idle = median(it.slices.iter().map(Slice::idle));
         let pairs = it.slices.iter().zip(&all[0].slices);
         let ratios = pairs.map(|(with, without)| with.rate() / without.rate());
         println!(
-            "| {} | {rate:.0} | {p99:.2} ms | {work:.1} µs | {:.3} |",
+            "| {} | {rate:.0} | {p99:.2} ms | {work:.1} µs | {idle:.1} µs | {:.3} |",
             it.durability,
             median(ratios)
         );

@@ -19,7 +19,7 @@ use super::{
     recorder::{Recorder, Safe, Unavailable, Weight},
 };
 use crate::{
-    call::{CallId, Decision},
+    call::{CallId, Decision, Facts},
     findings::Scrub,
     protocol::UpstreamId,
 };
@@ -108,7 +108,10 @@ impl Auditor {
             };
             self.0.journal.exceeded(kind, name);
         }
-        let facts = of.trail.facts();
+        of.trail.read(|facts| self.ended(of, facts, ending));
+    }
+
+    fn ended(&self, of: &Operation, facts: &Facts, ending: &Ending<'_>) {
         let upstream = facts.route.as_ref().map(|(upstream, _)| upstream);
         let level = self.level(of.view(), upstream);
         let refused = matches!(ending.outcome, End::Denied | End::Blocked | End::Shed);
@@ -123,7 +126,7 @@ impl Auditor {
         let recorder = &self.0.recorder;
         self.framed(level, |frame| {
             handed(
-                |event| record::outcome(event, frame, of, &facts, ending),
+                |event| record::outcome(event, frame, of, facts, ending),
                 |event, at| recorder.note(event.bytes(), gist(event, at, of.id), weight),
             );
         });

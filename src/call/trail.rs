@@ -193,10 +193,12 @@ impl Trail {
         }
     }
 
-    /// What was noted until now.
-    pub fn facts(&self) -> Facts {
-        let kept = self.0.as_ref();
-        kept.map_or_else(Facts::default, |kept| kept.facts().clone())
+    /// Reads what was noted until now. Nothing is noted meanwhile.
+    pub fn read<T>(&self, read: impl FnOnce(&Facts) -> T) -> T {
+        match &self.0 {
+            Some(kept) => read(&kept.facts()),
+            None => read(&Facts::default()),
+        }
     }
 }
 
@@ -228,9 +230,9 @@ mod tests {
         });
         trail.clone().note(|facts| facts.attempts += 2);
         assert!(!trail.begin() && trail.clone().begin());
-        assert_eq!(trail.facts().attempts, 2);
+        assert_eq!(trail.read(|facts| facts.attempts), 2);
         let renewed = trail.renewed();
-        assert_eq!(renewed.facts().attempts, 0);
+        assert_eq!(renewed.read(|facts| facts.attempts), 0);
         assert!(!renewed.begin());
         let listener = renewed.origin().map(|origin| origin.listener);
         assert_eq!(listener, Some(Listener::Stdio));

@@ -261,13 +261,13 @@ impl Waits {
             ticket,
             turn,
         } = self;
-        let mut queue = shared.queue();
-        if let Some(result) = queue.told(*ticket) {
-            return Poll::Ready(result);
-        }
         if std::mem::take(turn) {
             cx.waker().wake_by_ref();
             return Poll::Pending;
+        }
+        let mut queue = shared.queue();
+        if let Some(result) = queue.told(*ticket) {
+            return Poll::Ready(result);
         }
         if shared.durability == Durability::Kernel && !queue.writing {
             queue.writing = true;

@@ -15,6 +15,7 @@ use crate::{
         calls::{self, class_of},
         names,
     },
+    protocol::UpstreamId,
     spans::{About, Span, Spans},
     tasks::clock,
 };
@@ -53,8 +54,13 @@ pub(super) fn end(of: &Operation, span: Option<Span>, ending: &Ending<'_>) {
     if span.is_none() && !calls::are_read() {
         return;
     }
-    let route = of.trail.route();
-    let upstream = route.as_ref().map(|(upstream, _)| upstream);
+    of.trail.read(|facts| {
+        let upstream = facts.route.as_ref().map(|(upstream, _)| upstream);
+        ended(of, upstream, span, ending);
+    });
+}
+
+fn ended(of: &Operation, upstream: Option<&UpstreamId>, span: Option<Span>, ending: &Ending<'_>) {
     let error = class(ending);
     let operation = metrics::Operation {
         method: of.method,
