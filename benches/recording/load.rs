@@ -14,14 +14,14 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// What is said with each call, and has to come back.
-const SAID: &str = "what is said comes back";
 /// How long a gateway may take until it answers calls.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A connection to a gateway.
 pub(crate) struct Client {
     sender: SendRequest<Full<Bytes>>,
+    /// What is said with each call, and has to come back.
+    said: Bytes,
     body: Bytes,
     /// What reads and writes it.
     _connection: JoinSet<hyper::Result<()>>,
@@ -62,14 +62,15 @@ impl Slice {
 }
 
 impl Client {
-    /// Connects as soon as the gateway answers a call.
-    pub(crate) async fn connect(gateway: SocketAddr) -> Self {
+    /// Connects as soon as the gateway answers a call, in which this is said: letters and blanks.
+    pub(crate) async fn connect(gateway: SocketAddr, said: &str) -> Self {
         let until = Instant::now() + PATIENCE;
         loop {
             if let Ok(stream) = TcpStream::connect(gateway).await {
                 stream.set_nodelay(true).expect("an option");
-                let mut client = Self::over(stream).await;
-                if client.call().await.contains(SAID) {
+                let mut client = Self::over(stream, said).await;
+                let answer = client.call().await;
+                if client.is_answered(&answer) {
                     return client;
                 }
             }
@@ -78,23 +79,28 @@ impl Client {
         }
     }
 
-    async fn over(stream: TcpStream) -> Self {
+    async fn over(stream: TcpStream, said: &str) -> Self {
         let made = http1::handshake(TokioIo::new(stream)).await;
         let (sender, connection) = made.expect("HTTP");
         let mut driving = JoinSet::new();
         driving.spawn(connection);
         let body = format!(
-            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"sdk_echo","arguments":{{"text":"{SAID}"}},"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"sdk_echo","arguments":{{"text":"{said}"}},"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
         );
         Self {
             sender,
+            said: Bytes::copy_from_slice(said.as_bytes()),
             body: Bytes::from(body),
             _connection: driving,
         }
     }
 
+    fn is_answered(&self, answer: &[u8]) -> bool {
+        memchr::memmem::find(answer, &self.said).is_some()
+    }
+
     /// Calls once; the answer.
-    async fn call(&mut self) -> String {
+    async fn call(&mut self) -> Bytes {
         let request = Request::post("/mcp")
             .header("host", "localhost")
             .header("content-type", "application/json")
@@ -107,7 +113,7 @@ impl Client {
         self.sender.ready().await.expect("a connection");
         let answer = self.sender.send_request(request).await.expect("an answer");
         let body = answer.into_body().collect().await.expect("its body");
-        String::from_utf8(body.to_bytes().into()).expect("UTF-8")
+        body.to_bytes()
     }
 
     /// Calls until then; how long each call took.
@@ -119,7 +125,7 @@ impl Client {
                 return calls;
             }
             let answer = self.call().await;
-            assert!(answer.contains(SAID), "{answer}");
+            assert!(self.is_answered(&answer), "{answer:?}");
             calls.push(began.elapsed());
         }
     }

@@ -93,6 +93,8 @@ struct Queue {
     /// again.
     dirty: bool,
     unsynced: usize,
+    /// Whether the thread was told of what waits.
+    called: bool,
     /// Whether somebody is writing.
     writing: bool,
     /// Whether the thread waits for the disk, however long that takes, and so writes nothing.
@@ -349,8 +351,9 @@ impl Shared {
             // Whoever waits for it writes it.
             Durability::Kernel if weight == Weight::Permit => {}
             Durability::Kernel if !queue.syncing && queue.events.len() < MANY => {
-                // Where something else is written and not synced, the thread has its turns already.
-                if queue.events.len() == 1 && !queue.dirty {
+                // Where something else is written and not synced, the thread has its turns already. Whoever waits for a record
+                // before this one may come to its turn late.
+                if !queue.dirty && !std::mem::replace(&mut queue.called, true) {
                     self.work.notify_one();
                 }
             }
@@ -379,6 +382,7 @@ impl Shared {
                     return;
                 }
                 queue.taken = (queue.events.len(), queue.events.bytes());
+                queue.called = false;
                 let next = std::mem::take(&mut queue.spare);
                 (std::mem::replace(&mut queue.events, next), gap)
             };

@@ -65,6 +65,16 @@ fn put(recorder: &Recorder, n: usize) -> Result<(), Unavailable> {
     block(recorder.put(&happened(n), None, Weight::Permit)?)
 }
 
+/// Until nothing waits; ten seconds, where something does.
+fn wait_until_safe(recorder: &Recorder) {
+    for _ in 0..10_000 {
+        if recorder.lag() == 0 {
+            return;
+        }
+        thread::park_timeout(Duration::from_millis(1));
+    }
+}
+
 /// How many are told as left out: in one gap or in several, for a try to write may be under way while more is left out.
 fn lost(directory: &Path) -> usize {
     let all = crate::audit::log::tests::records(directory);
@@ -185,13 +195,25 @@ fn what_somebody_gave_up_waiting_for_is_written_all_the_same() {
     let (hour, bounds) = (Duration::from_secs(3_600), Bounds::default());
     let (recorder, keeper) = start_every(hour, &disk, directory.path(), Durability::Kernel, bounds);
     drop(recorder.put(&happened(0), None, Weight::Permit).unwrap());
-    for _ in 0..10_000 {
-        if recorder.lag() == 0 {
-            break;
-        }
-        thread::park_timeout(Duration::from_millis(1));
-    }
+    wait_until_safe(&recorder);
     assert_eq!(calls(directory.path()), [0]);
+    drop(keeper);
+}
+
+/// SECURITY AUD-1: who waits for a record may be kept from its turn by others.
+#[test]
+fn what_nobody_waits_for_is_written_behind_what_somebody_does_not_come_to_write() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faulty::default());
+    let (hour, bounds) = (Duration::from_secs(3_600), Bounds::default());
+    let (recorder, keeper) = start_every(hour, &disk, directory.path(), Durability::Kernel, bounds);
+    let mut late = recorder.put(&happened(0), None, Weight::Permit).unwrap();
+    recorder.note(&happened(1), None, Weight::Fact);
+    wait_until_safe(&recorder);
+    assert_eq!(calls(directory.path()), [0, 1]);
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(Pin::new(&mut late).poll(&mut cx).is_pending());
+    assert_eq!(Pin::new(&mut late).poll(&mut cx), Poll::Ready(Ok(())));
     drop(keeper);
 }
 
