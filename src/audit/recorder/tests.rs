@@ -194,6 +194,8 @@ fn what_somebody_gave_up_waiting_for_is_written_all_the_same() {
     let disk = Arc::new(Faulty::default());
     let (hour, bounds) = (Duration::from_secs(3_600), Bounds::default());
     let (recorder, keeper) = start_every(hour, &disk, directory.path(), Durability::Kernel, bounds);
+    // Until the thread sleeps for an hour.
+    thread::park_timeout(Duration::from_millis(100));
     drop(recorder.put(&happened(0), None, Weight::Permit).unwrap());
     wait_until_safe(&recorder);
     assert_eq!(calls(directory.path()), [0]);
