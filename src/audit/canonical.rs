@@ -29,7 +29,7 @@ pub struct Written {
     texts: DefaultHasher,
 }
 
-/// Hashes differ from process to process, so that nobody can make up texts of one hash.
+/// Hashes differ from process to process as a rule, so that it is hard to make up texts of one hash.
 static HASHES: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
 
 impl fmt::Debug for Written {

@@ -43,7 +43,7 @@ pub(super) struct Index {
     pub(super) calls: BTreeMap<String, (u64, u64)>,
 }
 
-/// What of a record is listed. An [`Entry`](super::super::entry::Entry) has all of it in texts of its own: reading those cost a
+/// What of a record is listed. An [`Entry`](super::entry::Entry) has all of it in texts of its own: reading those cost a
 /// busy gateway as much as writing them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -21,12 +21,9 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// With the index that was filled while it was written.
-    pub(super) const fn with(path: PathBuf, index: Index) -> Self {
-        Self {
-            path,
-            index: Some(index),
-        }
+    /// With the index that was filled while it was written, where that is all of it.
+    pub(super) const fn of(path: PathBuf, index: Option<Index>) -> Self {
+        Self { path, index }
     }
 
     /// Writes its index, for queries; where that is missing, they read the segment. One that another process has begun is read for it.
@@ -70,7 +67,7 @@ mod tests {
             index::Gist,
             key::SigningKey,
             log::{
-                Cuts, Events, Log, event,
+                Appender, Cuts, Events, Log, Storage, Usage, event,
                 testing::{Faulty, Shared, origin},
             },
         },
@@ -146,5 +143,44 @@ mod tests {
             let read = Index::of(BufReader::new(fs::File::open(path).unwrap())).unwrap();
             assert_eq!(index, Some(read));
         }
+    }
+
+    /// Files that nobody is to keep, as a stream is.
+    #[derive(Debug)]
+    struct Passing(Shared);
+
+    impl Storage for Passing {
+        fn create(&self, path: &Path) -> io::Result<Arc<dyn Appender>> {
+            self.0.create(path)
+        }
+
+        fn keeps_files(&self) -> bool {
+            false
+        }
+
+        fn usage(&self, directory: &Path) -> io::Result<Usage> {
+            self.0.usage(directory)
+        }
+    }
+
+    #[test]
+    fn what_goes_to_a_stream_has_no_index() {
+        let directory = tempfile::tempdir().unwrap();
+        let faulty = Arc::new(Faulty::default());
+        let disk = Arc::new(Passing(Shared(faulty.clone())));
+        let key = SigningKey::generate().0;
+        let (mut log, _) =
+            Log::open(disk, directory.path(), origin(), key, Cuts::default()).unwrap();
+        let one = event(|object| _ = object.text("event", "one"));
+        log.append(&[one.clone()].into()).unwrap();
+        log.rotate().unwrap();
+        log.append(&[one.clone()].into()).unwrap();
+        let syncing = log.syncing().unwrap();
+        log.synced(&syncing, &syncing.wait()).unwrap();
+        log.append(&[one].into()).unwrap();
+        faulty.lying.store(1, Relaxed);
+        let syncing = log.syncing().unwrap();
+        log.synced(&syncing, &syncing.wait()).unwrap();
+        assert!(log.take_ended().is_empty());
     }
 }

@@ -40,7 +40,7 @@ use told::{Begin, checkpoint_event, retention_event, segment_event};
 
 use super::{
     chain::{Hash, Origin, Place, Tree, link},
-    index::{Filling, Gist},
+    index::{Filling, Gist, Index},
     key::{Checkpoint, SigningKey},
 };
 
@@ -115,12 +115,6 @@ struct Open {
     holds: bool,
     /// Its index so far.
     filling: Filling,
-}
-
-impl Open {
-    fn ended(self) -> Ended {
-        Ended::with(self.path, self.filling.ended(self.length))
-    }
 }
 
 /// A checkpoint and its signature, for keeping elsewhere.
@@ -345,7 +339,7 @@ impl Log {
             torn: 0,
             given_up: None,
         })?;
-        self.ended.push(open.ended());
+        self.end(open.path, Some(open.filling.ended(open.length)));
         self.retire()
     }
 
@@ -462,13 +456,21 @@ impl Log {
         }
     }
 
+    /// Where nothing is kept in files there is no segment to index, and no place for an index.
+    fn end(&mut self, path: PathBuf, index: Option<Index>) {
+        if self.storage.keeps_files() {
+            self.ended.push(Ended::of(path, index));
+        }
+    }
+
     /// Nothing more goes to this segment; what of it is not durable will be written again.
     fn give_up(&mut self) {
         let Some(open) = self.open.take() else { return };
         if self.synced.seq < open.first {
             self.useless.push(open.path);
         } else {
-            self.ended.push(open.ended());
+            // What a write has left of it may be more than was noted.
+            self.end(open.path, None);
         }
     }
 

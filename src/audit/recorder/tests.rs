@@ -209,6 +209,8 @@ fn what_nobody_waits_for_is_written_behind_what_somebody_does_not_come_to_write(
     let disk = Arc::new(Faulty::default());
     let (hour, bounds) = (Duration::from_secs(3_600), Bounds::default());
     let (recorder, keeper) = start_every(hour, &disk, directory.path(), Durability::Kernel, bounds);
+    // Until the thread sleeps for an hour.
+    thread::park_timeout(Duration::from_millis(100));
     let mut late = recorder.put(&happened(0), None, Weight::Permit).unwrap();
     recorder.note(&happened(1), None, Weight::Fact);
     wait_until_safe(&recorder);
