@@ -214,6 +214,8 @@ impl<'a> Object<'a> {
         let mut inner = Object::begin(self.out);
         fill(&mut inner);
         inner.end();
+        // What comes next is no member of it.
+        self.hash(self.out.text.len() - 1);
         self
     }
 
@@ -225,7 +227,9 @@ impl<'a> Object<'a> {
         most: usize,
         mut fill: impl FnMut(&mut Object<'_>, T),
     ) -> &mut Self {
+        let from = self.out.text.len();
         self.name(name);
+        self.hash(from);
         self.out.text.push('[');
         let mut count = 0_u64;
         for item in items {
@@ -236,6 +240,7 @@ impl<'a> Object<'a> {
                 let mut inner = Object::begin(self.out);
                 fill(&mut inner, item);
                 inner.end();
+                self.hash(self.out.text.len() - 1);
             }
             count += 1;
         }
@@ -416,6 +421,18 @@ mod tests {
         for (nth, other) in others.into_iter().enumerate() {
             assert_ne!(of(other), base, "{nth}");
         }
+        let inside = of(&|object| {
+            object.object("a", |inner| _ = inner.text("b", "x").text("c", "y"));
+        });
+        let beside = of(&|object| {
+            let a = object.object("a", |inner| _ = inner.text("b", "x"));
+            a.text("c", "y");
+        });
+        assert_ne!(inside, beside);
+        let listed = of(&|object| {
+            object.objects("o", ["x"], 1, |inner, it| _ = inner.text("a", it));
+        });
+        assert_ne!(listed, base);
         let long = of(&|object| _ = object.text("a", "x").content("c", &"y".repeat(LONG), LONG));
         assert_eq!(long, None);
     }
