@@ -170,3 +170,204 @@ impl std::fmt::Debug for Auditor {
         f.write_str("Auditor")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{borrow::Cow, collections::HashSet, fs, io::BufReader, time::Duration};
+
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::{
+        audit::{
+            Level, Rule,
+            index::Index,
+            key::SigningKey,
+            log::{
+                Cuts, INDEX, Log, segments,
+                testing::{Faulty, Shared as Disk, origin},
+            },
+            recorder::{Bounds, Durability},
+        },
+        call::{Affinity, Caller, Denial, Identity, Origin, Principal, Trail},
+        findings::{Action, Direction, Finding},
+        json::Json,
+        protocol::{ClientCapabilities, Revision, names::Scope},
+    };
+
+    /// Keeps everything as it is.
+    #[derive(Debug)]
+    struct Nothing;
+
+    impl Scrub for Nothing {
+        fn content(&self, value: &Json, _: Option<&UpstreamId>, _: Option<&str>) -> Json {
+            value.clone()
+        }
+
+        fn name<'a>(&self, name: &'a str) -> Cow<'a, str> {
+            name.into()
+        }
+
+        fn id<'a>(&self, id: &'a str) -> Cow<'a, str> {
+            id.into()
+        }
+    }
+
+    /// In what a call may differ from all others in its segment.
+    const WAYS: usize = 10;
+
+    /// A text that is the same for all calls but one in [`WAYS`], of which each has its own.
+    fn text(n: usize, way: usize, usual: &str) -> String {
+        match n % WAYS == way {
+            true => format!("{usual}{n}"),
+            false => usual.to_owned(),
+        }
+    }
+
+    fn operation(n: usize) -> Operation {
+        let anybody = Identity::anonymous();
+        let identity = Identity {
+            principal: Principal::anonymous(),
+            kind: anybody.kind,
+            name: text(n, 1, "a\n").into(),
+            issuer: None,
+            groups: anybody.groups.clone(),
+            tenant: None,
+            scopes: anybody.scopes.clone(),
+            client: None,
+            owner: None,
+            until: None,
+            revoked: CancellationToken::new(),
+            assertion: None,
+        };
+        let caller = Caller {
+            principal: Principal::anonymous(),
+            revision: Revision::V2026_07_28,
+            capabilities: ClientCapabilities::NONE,
+            log_level: None,
+            affinity: Affinity {
+                key: "k".into(),
+                ended: None,
+            },
+        };
+        Operation {
+            id: CallId::new(),
+            method: ["tools/call", "prompts/get"][usize::from(n == 1_002)],
+            exposed: Some(text(n, 3, "x_\"").into()),
+            caller: Arc::new(caller),
+            identity: Arc::new(identity),
+            address: None,
+            scope: Scope::All,
+            trail: Trail::of(Origin::default()),
+            began: Instant::now(),
+            bytes: n,
+        }
+    }
+
+    fn finding(n: usize) -> Arc<Finding> {
+        Arc::new(Finding {
+            kind: ["secret", "personal"][usize::from(n == 1_010)],
+            rule: text(n, 4, "rule").into(),
+            action: Action::Flag,
+            direction: Direction::Results,
+            place: "/0".into(),
+            length: n,
+            digest: None,
+            upstream: None,
+            item: None,
+            call: None,
+            at: SystemTime::now(),
+        })
+    }
+
+    /// Records what is allowed and what became of it, or why it was not.
+    async fn tell(auditor: &Auditor, n: usize) {
+        let operation = operation(n);
+        let upstream = UpstreamId::parse(&text(n, 5, "up")).unwrap();
+        let local = text(n, 6, "local");
+        if n % WAYS == 7 {
+            operation.trail.note(|facts| {
+                facts.route = Some((upstream, local.into()));
+                facts.denied = Some(Denial {
+                    reason: ["policy_denied", "policy_error"][usize::from(n == 1_007)],
+                    hidden: false,
+                    policies: Vec::new(),
+                    digest: "d".into(),
+                    definition: None,
+                });
+            });
+            return auditor.conclude(&operation, &Ending::of(End::Denied));
+        }
+        let permission = Permission {
+            route: Some((&upstream, &local)),
+            policies: &[],
+            policy: "",
+            approved: None,
+            definition: None,
+            params: &Json::empty_object(),
+        };
+        let safe = auditor.permit(operation.view(), &permission).unwrap();
+        safe.unwrap().await.unwrap();
+        operation.trail.note(|facts| {
+            facts.route = Some((upstream.clone(), local.clone().into()));
+            facts.decision = Decision::Recorded;
+        });
+        auditor.conclude(
+            &operation,
+            &Ending {
+                reason: Some(text(n, 8, "reason").into()),
+                findings: &[finding(n)],
+                ..Ending::of([End::Ok, End::Timeout][usize::from(n == 1_009)])
+            },
+        );
+    }
+
+    #[tokio::test]
+    async fn an_index_lists_what_stands_in_the_records_that_are_made_here() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Disk(Arc::new(Faulty::default())));
+        let cuts = Cuts {
+            segment: 60_000,
+            ..Cuts::default()
+        };
+        let key = SigningKey::generate().0;
+        let (log, _) = Log::open(disk, directory.path(), origin(), key, cuts).unwrap();
+        let (recorder, keeper) = Recorder::start(
+            log,
+            Durability::Kernel,
+            Bounds::default(),
+            Duration::from_secs(1),
+            Box::new(|_| ()),
+        )
+        .unwrap();
+        let everything = Rules(vec![Rule {
+            level: Level::RequestResponse,
+            ..Rule::default()
+        }]);
+        let scrub = Arc::new(Nothing);
+        let auditor = Auditor::new(recorder, b"key", everything, "c".into(), scrub);
+        for n in 0..2_000 {
+            tell(&auditor, n).await;
+        }
+        // A thread writes them when nobody else wants to work.
+        let mut compared = HashSet::new();
+        for _ in 0..3_000 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            for segment in segments(directory.path()).unwrap() {
+                let beside = segment.path.with_extension(INDEX);
+                if compared.contains(&segment.first) || !beside.exists() {
+                    continue;
+                }
+                let told: Index = serde_json::from_slice(&fs::read(beside).unwrap()).unwrap();
+                let read = BufReader::new(fs::File::open(&segment.path).unwrap());
+                assert_eq!(told, Index::of(read).unwrap());
+                compared.insert(segment.first);
+            }
+            if compared.len() > 10 {
+                break;
+            }
+        }
+        drop((auditor, keeper));
+        assert!(compared.len() > 10, "{compared:?}");
+    }
+}

@@ -229,7 +229,7 @@ pub struct Gist {
     pub texts: u64,
 }
 
-/// The index of a segment that is being written.
+/// The index of a segment that is being written. Memory: at most [`MOST`] texts of a KiB in each of nine lists, and [`KNOWN`] hashes.
 #[derive(Debug, Default)]
 pub(super) struct Filling {
     index: Index,

@@ -21,7 +21,8 @@ use super::{
 };
 use crate::{
     call::{
-        Approved, Call, CallId, Caller, Decision, Denial, Facts, Identity, IdentityKind, Trail,
+        Approved, AuthMethod, Call, CallId, Caller, Decision, Denial, Facts, Identity,
+        IdentityKind, Trail,
     },
     findings::{Finding, Scrub},
     json::Json,
@@ -92,6 +93,8 @@ pub struct Permission<'a> {
     pub policy: &'a str,
     /// Who agreed to it, where policy wants somebody to.
     pub approved: Option<&'a Approved>,
+    /// The digest of the definition of what it is about, where that is listed.
+    pub definition: Option<&'a str>,
     /// The params as they are sent, of which `arguments` are told.
     pub params: &'a Json,
 }
@@ -266,7 +269,10 @@ pub(super) fn decision(
         let kept = frame.kept(arguments, of, permission.route);
         record.content("content", kept.as_str(), CONTENT);
     }
-    record.text("decision", "permit").text("event", words::CALL);
+    record
+        .text("decision", "permit")
+        .maybe("definition", permission.definition)
+        .text("event", words::CALL);
     spoken(record, of);
     record.text("method", of.method);
     record.number("monotonic", nanos(now.instant - frame.start));
@@ -333,6 +339,9 @@ pub(super) fn outcome(
     }
     if whole {
         record.maybe("decision", decided(facts, ending));
+    }
+    if let Some(denied) = denied {
+        record.maybe("definition", denied.definition.as_deref());
     }
     record.text("event", words::CALL);
     if !ending.findings.is_empty() {
@@ -459,7 +468,8 @@ fn server(scope: &Scope) -> Cow<'_, str> {
 
 fn principal(who: &mut Object<'_>, frame: &Frame<'_>, of: View<'_>) {
     let identity = of.identity;
-    who.maybe("client", identity.client.as_deref());
+    who.maybe("auth_method", identity.method().map(AuthMethod::word))
+        .maybe("client", identity.client.as_deref());
     if !identity.groups.is_empty() {
         who.texts("groups", identity.groups.iter().map(|name| &**name), MANY);
     }

@@ -290,6 +290,7 @@ impl std::fmt::Debug for NewKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call::AuthMethod;
 
     fn secret() -> SecretString {
         "0123456789abcdef0123456789abcdef".into()
@@ -321,6 +322,7 @@ mod tests {
         let find = |text: &str, now| table.find(text, &secret(), now);
         let found = find(text, 1_500).unwrap();
         assert_eq!((found.kind, &*found.name), (IdentityKind::Key, "ci"));
+        assert_eq!(found.method(), Some(AuthMethod::Key));
         assert_eq!(found.owner.as_deref(), Some("ana"));
         assert_eq!(table.last_used()[&key.record.id], 1_500);
         assert!(find(text, 2_000).is_none(), "expired");

@@ -58,6 +58,28 @@ pub enum IdentityKind {
     Key,
 }
 
+/// How somebody proved who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthMethod {
+    /// By an API key.
+    Key,
+    /// By a client certificate.
+    Certificate,
+    /// By a token of an issuer.
+    Token,
+}
+
+impl AuthMethod {
+    /// The word for it in records.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Key => "key",
+            Self::Certificate => "certificate",
+            Self::Token => "token",
+        }
+    }
+}
+
 /// A token that was presented, kept for token exchange. Its text shows in no log and no debug output.
 pub struct Assertion(pub SecretString);
 
@@ -90,6 +112,16 @@ impl Grantee {
 }
 
 impl Identity {
+    /// How they proved it; `None` where nobody was asked.
+    pub const fn method(&self) -> Option<AuthMethod> {
+        match (self.kind, &self.issuer) {
+            (IdentityKind::Anonymous, _) => None,
+            (IdentityKind::Key, _) => Some(AuthMethod::Key),
+            (IdentityKind::User | IdentityKind::Agent, Some(_)) => Some(AuthMethod::Token),
+            (IdentityKind::User | IdentityKind::Agent, None) => Some(AuthMethod::Certificate),
+        }
+    }
+
     /// Whether policy sees the same in both: who it is, and what their proof says of them.
     pub fn has_the_rights_of(&self, other: &Self) -> bool {
         // Named one by one, so that whoever adds something has to say whether it counts.

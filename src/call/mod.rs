@@ -32,7 +32,7 @@ use crate::{
 
 pub use approved::{Approved, Means, Reference};
 pub use caller::{Affinity, Caller, LogLevel, Principal};
-pub use identity::{Assertion, Grantee, Identity, IdentityKind};
+pub use identity::{Assertion, AuthMethod, Grantee, Identity, IdentityKind};
 pub use input::{Hold, InputRequired, Resume, State};
 pub use listen::{Change, Filter};
 pub use reply::{Event, Events, Outcome, Page, Reply, ReplyStream, ServerCard, Step};

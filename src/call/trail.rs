@@ -116,6 +116,8 @@ pub struct Denial {
     pub policies: Vec<Arc<str>>,
     /// The digest of the set that decided.
     pub digest: Arc<str>,
+    /// The digest of the definition of what was asked for, where that is listed.
+    pub definition: Option<Box<str>>,
 }
 
 /// Where a call's time went. What is not told here is small.

@@ -1,6 +1,6 @@
 //! Checking one definition: what is wrong with an item is decided here, on its own, before names are compared.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::{
     Content, Route, Terms,
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     json::{Json, Kind, Node},
-    protocol::{meta::META, methods::ListKind, mirror},
+    protocol::{definition, meta::META, methods::ListKind, mirror},
     schema::Gap,
 };
 
@@ -24,6 +24,8 @@ pub(super) struct Item {
     pub(super) route: Route,
     /// The definition as the upstream gave it.
     pub(super) raw: Json,
+    /// The digest of that, made when somebody first asks.
+    digest: OnceLock<Box<str>>,
     /// Its name or URI outside.
     pub(super) exposed: Arc<str>,
     /// The operator's description instead of the upstream's.
@@ -44,6 +46,14 @@ pub(super) struct Item {
     pub(super) outline: Box<str>,
     /// At least the bytes of its outward definition in any shape.
     pub(super) weight: usize,
+}
+
+impl Item {
+    /// The digest of the definition, by which pins know it too.
+    pub(super) fn digest(&self, kind: ListKind) -> &str {
+        let digest = || definition::digest(&definition::text(kind, &self.raw)).into();
+        self.digest.get_or_init(digest)
+    }
 }
 
 /// Most bytes of a tool or prompt name from an upstream.
@@ -134,6 +144,7 @@ impl Checker<'_> {
                 terms,
             },
             raw: raw.clone(),
+            digest: OnceLock::new(),
             exposed: exposed.into(),
             describe,
             template,

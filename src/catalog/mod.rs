@@ -254,6 +254,11 @@ impl Catalog {
         self.scopes.get(scope)?.listed(kind, name)
     }
 
+    /// The digest of the definition of what is listed under just this name, as pins have it (SECURITY 8).
+    pub fn definition(&self, scope: &Scope, kind: ListKind, name: &str) -> Option<&str> {
+        self.scopes.get(scope)?.definition(kind, name)
+    }
+
     /// Whether a tool is listed that nobody may call here: it is for apps of its own server, and whose app asks cannot be
     /// told (PROTOCOL G16).
     pub fn withholds(&self, scope: &Scope, name: &str) -> bool {

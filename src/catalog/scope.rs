@@ -216,6 +216,11 @@ impl ScopeView {
         self.lists[kind as usize].item(name).map(|item| &item.route)
     }
 
+    pub(super) fn definition(&self, kind: ListKind, name: &str) -> Option<&str> {
+        let item = self.lists[kind as usize].item(name)?;
+        Some(item.digest(kind))
+    }
+
     /// Where calling a tool leads: by its name here, or by the name that an app knows it by where that is certain.
     pub(super) fn tool(&self, name: &str) -> Option<&Route> {
         match self.lists[ListKind::Tools as usize].item(name) {

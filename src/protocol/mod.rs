@@ -4,6 +4,7 @@
 
 pub mod capability;
 pub mod codes;
+pub mod definition;
 pub mod extensions;
 pub mod members;
 pub mod meta;

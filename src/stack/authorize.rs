@@ -120,6 +120,7 @@ fn judge(call: &Call, snapshot: &Snapshot, route: &Route) -> Result<Permit, Erro
                 hidden: denied.hidden,
                 policies: denied.policies.clone(),
                 digest: denied.digest.clone(),
+                definition: catalog.definition(&call.scope, kind, asked).map(Box::from),
             });
         }
     });
@@ -348,6 +349,12 @@ fn decide(
         },
     };
     policy.decide_as(&policy.class_of(&call.identity), &ask)
+}
+
+/// The digest of the definition of what a call is about, where that is listed.
+pub(super) fn definition<'a>(call: &Call, snapshot: &'a Snapshot) -> Option<&'a str> {
+    let (_, kind, asked) = wanted(&call.op)?;
+    snapshot.catalog.definition(&call.scope, kind, asked)
 }
 
 /// What is done with which sort of item, by the name that the call has for it; `None` for what is about no item.

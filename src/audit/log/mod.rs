@@ -113,8 +113,8 @@ struct Open {
     begun: SystemTime,
     /// Whether it holds more than its beginning.
     holds: bool,
-    /// Its index so far.
-    filling: Filling,
+    /// Its index so far; of a stream nobody asks for one.
+    filling: Option<Filling>,
 }
 
 /// A checkpoint and its signature, for keeping elsewhere.
@@ -339,7 +339,8 @@ impl Log {
             torn: 0,
             given_up: None,
         })?;
-        self.end(open.path, Some(open.filling.ended(open.length)));
+        let index = open.filling.map(|filling| filling.ended(open.length));
+        self.end(open.path, index);
         self.retire()
     }
 
@@ -500,7 +501,7 @@ impl Log {
             length: 0,
             begun: SystemTime::now(),
             holds: false,
-            filling: Filling::default(),
+            filling: self.storage.keeps_files().then(Filling::default),
         });
         let event = segment_event(&begin, self.written, &self.key.public().to_string());
         if let Err(error) = self.write([(&*event, None)]) {
@@ -526,7 +527,9 @@ impl Log {
         for (event, gist) in events {
             last = link(&mut self.buffer, event, &last, &self.origin);
             self.hashes.push(last.hash);
-            open.filling.note(event, gist);
+            if let Some(filling) = &mut open.filling {
+                filling.note(event, gist);
+            }
         }
         if let Err(error) = open.file.append(&self.buffer, open.length) {
             // Half a record must not stay; where it cannot be cut off, the segment ends here.

@@ -18,6 +18,7 @@ use crate::{
         recorder::{Safe, Unavailable},
     },
     call::{Decision, Op, Reply, Trail},
+    stack::authorize,
     stage::{Permitted, Way},
     tasks::clock,
 };
@@ -140,6 +141,7 @@ fn record(auditor: &Auditor, permitted: &Permitted) -> Result<Option<Safe>, Unav
             policies: permit.map_or(&[], |permit| permit.policies()),
             policy: snapshot.policy().policy().digest(),
             approved: permitted.approved().map(|approved| &**approved),
+            definition: authorize::definition(call, snapshot),
             params: &call.params,
         },
     );

@@ -87,6 +87,7 @@ async fn no_token_and_no_argument_is_in_any_file_of_the_log() {
     let told = records(directory.path(), "tools/call");
     assert_eq!(told[0]["principal"]["name"], "ana");
     assert!(told[0]["principal"]["token"].is_string(), "a keyed digest");
+    assert_eq!(told[0]["principal"]["auth_method"], "token");
     let mut marks = vec!["planted-argument".to_owned(), "planted-result".to_owned()];
     for token in [&good, &late] {
         marks.push(token.clone());

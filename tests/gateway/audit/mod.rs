@@ -14,6 +14,7 @@ mod withheld;
 
 use std::path::Path;
 
+use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::Value;
 
 use crate::harness::{
@@ -58,6 +59,14 @@ pub(crate) fn events(directory: &Path) -> Vec<Value> {
         .collect()
 }
 
+/// SHA-256 of the canonical text of what [`tool`] defines.
+fn digest_of_tool(name: &str) -> String {
+    let text = format!(r#"{{"inputSchema":{{"type":"object"}},"name":"{name}"}}"#);
+    let hash = digest(&SHA256, text.as_bytes());
+    let digits = hash.as_ref().iter();
+    digits.map(|byte| format!("{byte:02x}")).collect()
+}
+
 pairings! {
     async fn a_call_has_its_decision_and_its_outcome(pair: Pairing) {
         let directory = tempfile::tempdir().unwrap();
@@ -77,6 +86,8 @@ pairings! {
         assert_eq!(decision["target"]["upstream"], "notes");
         assert_eq!(decision["arguments"]["bytes"], 15);
         assert_eq!(decision["principal"]["name"], "anonymous");
+        assert_eq!(decision["principal"]["auth_method"], Value::Null);
+        assert_eq!(decision["definition"], *digest_of_tool("t"));
         assert_eq!(decision["listener"], "http");
         assert_eq!(outcome["stage"], "outcome");
         assert_eq!(outcome["outcome"], "ok");
@@ -114,6 +125,8 @@ pairings! {
         assert_eq!(hidden["reason"], "policy_denied");
         assert_eq!(hidden["hidden"], 1);
         assert_eq!(hidden["target"]["name"], "hidden");
+        assert_eq!(hidden["definition"], *digest_of_tool("hidden"));
+        assert_eq!(unknown["definition"], Value::Null);
         assert_eq!(unknown["reason"], "unknown_name");
         assert_eq!(unknown["target"]["exposed"], "notes_nothing");
         assert!(!format!("{told:?}").contains("planted"));

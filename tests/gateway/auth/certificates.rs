@@ -19,7 +19,10 @@ use usher::{
     tasks::Tasks,
 };
 
-use crate::harness::{Authority, Gateway, Revision, Upstream, parse, tool};
+use crate::{
+    audit::{recording, records},
+    harness::{Authority, Gateway, Revision, Upstream, parse, tool},
+};
 
 /// Signs certificates.
 struct Root {
@@ -112,12 +115,9 @@ async fn a_certificate_with_the_one_name_that_is_looked_for_is_let_in_and_any_ot
         key: own.1.into(),
         client_ca: Some(root.root.pem().into_bytes()),
     };
-    let gateway = Gateway::of()
-        .upstream("notes", &notes)
-        .auth(spec)
-        .tls(tls)
-        .start()
-        .await;
+    let directory = tempfile::tempdir().unwrap();
+    let gateway = recording(directory.path(), &notes);
+    let gateway = gateway.auth(spec).tls(tls).start().await;
     let ci = root.sign("ci", vec![uri("spiffe://example.com/ci")]);
     let (status, answer) = call(&gateway, &root, &ci).await;
     assert_eq!(
@@ -138,4 +138,9 @@ async fn a_certificate_with_the_one_name_that_is_looked_for_is_let_in_and_any_ot
         assert_eq!(answer["error"]["data"]["reason"], "credential_invalid");
     }
     assert_eq!(notes.heard("tools/call").len(), 1);
+    gateway.app.clone().shutdown().await;
+    let told = records(directory.path(), "tools/call");
+    let principal = &told[0]["principal"];
+    assert_eq!(principal["name"], "spiffe://example.com/ci");
+    assert_eq!(principal["auth_method"], "certificate");
 }
