@@ -293,7 +293,6 @@ mod tests {
                     hidden: false,
                     policies: Vec::new(),
                     digest: "d".into(),
-                    definition: None,
                 });
             });
             return auditor.conclude(&operation, &Ending::of(End::Denied));

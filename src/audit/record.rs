@@ -340,9 +340,7 @@ pub(super) fn outcome(
     if whole {
         record.maybe("decision", decided(facts, ending));
     }
-    if let Some(denied) = denied {
-        record.maybe("definition", denied.definition.as_deref());
-    }
+    record.maybe("definition", facts.definition.as_deref());
     record.text("event", words::CALL);
     if !ending.findings.is_empty() {
         record.objects("findings", ending.findings.iter(), MANY, found);

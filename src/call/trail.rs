@@ -79,6 +79,8 @@ pub struct Facts {
     pub route: Option<(UpstreamId, Arc<str>)>,
     /// The tool that it is about, by the name that was called, where the request itself does not say: a task's.
     pub tool: Option<Arc<str>>,
+    /// The digest of the definition of what was asked for, where it was not let through.
+    pub definition: Option<Box<str>>,
     /// Why policy did not let it through.
     pub denied: Option<Denial>,
     /// The approval that it went by.
@@ -116,8 +118,6 @@ pub struct Denial {
     pub policies: Vec<Arc<str>>,
     /// The digest of the set that decided.
     pub digest: Arc<str>,
-    /// The digest of the definition of what was asked for, where that is listed.
-    pub definition: Option<Box<str>>,
 }
 
 /// Where a call's time went. What is not told here is small.

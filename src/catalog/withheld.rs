@@ -23,6 +23,30 @@ pub struct Withheld {
     pub instructions: bool,
 }
 
+/// An item that is withheld.
+#[derive(Debug)]
+pub struct Held<'a> {
+    kind: ListKind,
+    item: &'a Item,
+}
+
+impl<'a> Held<'a> {
+    /// Where it would lead.
+    pub const fn route(&self) -> &'a Route {
+        &self.item.route
+    }
+
+    /// Its name or URI outside.
+    pub fn outward(&self) -> &'a str {
+        &self.item.exposed
+    }
+
+    /// The digest of its definition, as pins have it.
+    pub fn definition(&self) -> &'a str {
+        self.item.digest(self.kind)
+    }
+}
+
 impl Withheld {
     /// Whether an item is withheld.
     pub(super) fn has(&self, kind: ListKind, local: &Arc<str>) -> bool {
@@ -37,8 +61,8 @@ impl Catalog {
         self.withholds_some
     }
 
-    /// What is withheld that this name or URI would lead to, and its outward name.
-    pub fn withheld(&self, scope: &Scope, kind: ListKind, name: &str) -> Option<(Route, Arc<str>)> {
+    /// What is withheld that this name or URI would lead to.
+    pub fn withheld(&self, scope: &Scope, kind: ListKind, name: &str) -> Option<Held<'_>> {
         if !self.withholds_some {
             return None;
         }
@@ -80,7 +104,7 @@ impl Catalog {
                     .iter()
                     .find(|item| leads(rank, *kind, item, outward.as_deref()));
                 if let Some(item) = found {
-                    return Some((item.route.clone(), item.exposed.clone()));
+                    return Some(Held { kind: *kind, item });
                 }
             }
         }

@@ -120,8 +120,9 @@ fn judge(call: &Call, snapshot: &Snapshot, route: &Route) -> Result<Permit, Erro
                 hidden: denied.hidden,
                 policies: denied.policies.clone(),
                 digest: denied.digest.clone(),
-                definition: catalog.definition(&call.scope, kind, asked).map(Box::from),
             });
+            let definition = catalog.definition(&call.scope, kind, asked);
+            facts.definition = definition.map(Box::from);
         }
     });
     decided.map_err(|denied| {

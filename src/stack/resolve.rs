@@ -159,9 +159,14 @@ fn approved(call: &Pinned) -> Result<(), Error> {
         }
     };
     let catalog = &call.snapshot().catalog;
-    let Some((route, outward)) = catalog.withheld(&call.call().scope, kind, asked) else {
+    let Some(held) = catalog.withheld(&call.call().scope, kind, asked) else {
         return Ok(());
     };
+    let route = held.route();
+    call.call().trail.note(|facts| {
+        facts.route = Some((route.upstream.clone(), route.local.clone()));
+        facts.definition = Some(held.definition().into());
+    });
     let missing = match kind {
         ListKind::Tools => Missing::Tool(asked.clone()),
         ListKind::Prompts => Missing::Prompt(asked.clone()),
@@ -169,7 +174,7 @@ fn approved(call: &Pinned) -> Result<(), Error> {
             Missing::Resource(asked.clone())
         }
     };
-    if authorize::would_see(call.call(), call.snapshot(), kind, &route, &outward) {
+    if authorize::would_see(call.call(), call.snapshot(), kind, route, held.outward()) {
         Err(Error::Quarantined(missing))
     } else {
         Err(Error::Unknown(missing))

@@ -231,7 +231,7 @@ fn withheld(templates: &[&str]) -> Contribution {
 /// Whose withheld template this would be an expansion of.
 fn held(catalog: &Catalog, scope: &Scope, uri: &str) -> Option<String> {
     let held = catalog.withheld(scope, ListKind::Resources, uri);
-    held.map(|(route, _)| route.upstream.to_string())
+    held.map(|held| held.route().upstream.to_string())
 }
 
 // SECURITY CAT-2

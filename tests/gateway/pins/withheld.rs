@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    audit::events,
+    audit::{events, records},
     harness::{Revision, resource, template},
 };
 
@@ -35,6 +35,33 @@ pairings! {
             &["notes_keep", "notes_read_file"],
         )
         .await;
+    }
+}
+
+pairings! {
+    /// SECURITY 8
+    async fn a_call_of_what_is_withheld_is_recorded_with_where_it_would_go_and_the_digest_that_pins_show(pair: Pairing) {
+        let notes = pair.upstream().tools([tool("keep")]).telling();
+        let state = State::of("quarantine");
+        let told = TempDir::new().unwrap();
+        let setting = format!("audit: {{ dir: '{}' }}", told.path().display());
+        let gateway = state.gateway(&notes).setting(&setting).start().await;
+        let client = pair.client(&gateway).await;
+        assert_eq!(client.tools().await, ["notes_keep"]);
+        notes.offer(0, vec![tool("keep"), tool("new")]);
+        notes.announce("tools").await;
+        state.unapproved(1).await;
+        let answer = client.call("notes_new", "{}").await.value();
+        assert_eq!(answer["_meta"]["dev.usher/reason"], "definition_quarantined");
+        gateway.app.clone().shutdown().await;
+        let calls = records(told.path(), "tools/call");
+        let [refused] = &calls[..] else { panic!("{calls:#?}") };
+        assert_eq!(refused["reason"], "definition_quarantined");
+        assert_eq!(refused["target"]["upstream"], state.key);
+        assert_eq!(refused["target"]["name"], "new");
+        let digest = refused["definition"].as_str().unwrap();
+        let shown = state.usher(&["status", "--json"]);
+        assert!(digest.len() == 64 && shown.contains(digest), "{digest} in {shown}");
     }
 }
 
