@@ -36,6 +36,14 @@ fn start_every(
     Recorder::start(log, durability, bounds, interval, Box::new(|_| {})).unwrap()
 }
 
+/// Under `kernel`, with a thread that sleeps for an hour unless it is told something.
+fn start_asleep(disk: &Arc<Faulty>, directory: &Path) -> (Recorder, Keeper) {
+    let (hour, bounds) = (Duration::from_secs(3_600), Bounds::default());
+    let started = start_every(hour, disk, directory, Durability::Kernel, bounds);
+    thread::park_timeout(Duration::from_millis(100));
+    started
+}
+
 /// Room for so many records.
 fn few(records: usize) -> Bounds {
     Bounds {
@@ -164,12 +172,7 @@ fn what_nobody_waits_for_is_written_with_what_somebody_does_and_else_soon() {
 fn what_is_put_before_anybody_comes_to_its_turn_is_written_at_once() {
     let directory = tempfile::tempdir().unwrap();
     let disk = Arc::new(Faulty::default());
-    let (recorder, keeper) = start(
-        &disk,
-        directory.path(),
-        Durability::Kernel,
-        Bounds::default(),
-    );
+    let (recorder, keeper) = start_asleep(&disk, directory.path());
     let mut waiting: Vec<Safe> = (0..3)
         .map(|n| recorder.put(&happened(n), None, Weight::Permit).unwrap())
         .collect();
@@ -192,10 +195,7 @@ fn what_is_put_before_anybody_comes_to_its_turn_is_written_at_once() {
 fn what_somebody_gave_up_waiting_for_is_written_all_the_same() {
     let directory = tempfile::tempdir().unwrap();
     let disk = Arc::new(Faulty::default());
-    let (hour, bounds) = (Duration::from_secs(3_600), Bounds::default());
-    let (recorder, keeper) = start_every(hour, &disk, directory.path(), Durability::Kernel, bounds);
-    // Until the thread sleeps for an hour.
-    thread::park_timeout(Duration::from_millis(100));
+    let (recorder, keeper) = start_asleep(&disk, directory.path());
     drop(recorder.put(&happened(0), None, Weight::Permit).unwrap());
     wait_until_safe(&recorder);
     assert_eq!(calls(directory.path()), [0]);
@@ -207,10 +207,7 @@ fn what_somebody_gave_up_waiting_for_is_written_all_the_same() {
 fn what_nobody_waits_for_is_written_behind_what_somebody_does_not_come_to_write() {
     let directory = tempfile::tempdir().unwrap();
     let disk = Arc::new(Faulty::default());
-    let (hour, bounds) = (Duration::from_secs(3_600), Bounds::default());
-    let (recorder, keeper) = start_every(hour, &disk, directory.path(), Durability::Kernel, bounds);
-    // Until the thread sleeps for an hour.
-    thread::park_timeout(Duration::from_millis(100));
+    let (recorder, keeper) = start_asleep(&disk, directory.path());
     let mut late = recorder.put(&happened(0), None, Weight::Permit).unwrap();
     recorder.note(&happened(1), None, Weight::Fact);
     wait_until_safe(&recorder);
