@@ -101,19 +101,23 @@ pub(super) fn jittered(duration: Duration) -> Duration {
     duration.mul_f64(0.8 + 0.4 * fastrand::f64())
 }
 
-/// Connection failures in a row after which an upstream is asked no more until it was probed.
+/// Connection failures in a row after which an upstream is asked no more until it was probed, and calls in a row that nobody
+/// answered in time after which it is asked whether it answers anything.
 const TRIP: u32 = 5;
 
-/// Counts calls that could not reach the upstream. Whoever answers was reached, whatever the answer; and where nothing was
-/// sent, nothing failed once more ([`Reached`]).
+/// Counts calls that could not reach the upstream, and those that were not answered in time. Whoever answers was reached, whatever
+/// the answer; and where nothing was sent, nothing failed once more ([`Reached`]).
 #[derive(Debug, Default)]
 pub(super) struct Circuit {
     failures: AtomicU32,
     tripped: Notify,
+    unanswered: AtomicU32,
+    silent: Notify,
 }
 
 impl Circuit {
-    /// Learns how a call went. The fifth failed connection in a row trips the circuit.
+    /// Learns how a call went. The fifth failed connection in a row trips the circuit; the fifth call in a row that is not answered
+    /// in time is a reason to look.
     pub(super) fn learn<T>(&self, outcome: &Result<T, UpstreamError>) {
         match outcome {
             Err(
@@ -127,10 +131,15 @@ impl Circuit {
                     self.tripped.notify_one();
                 }
             }
+            // It may hang, or take its time over these.
+            Err(UpstreamError::Timeout(_)) => {
+                if self.unanswered.fetch_add(1, Ordering::Relaxed) + 1 == TRIP {
+                    self.silent.notify_one();
+                }
+            }
             // These say nothing about the connection.
             Err(
                 UpstreamError::Overloaded
-                | UpstreamError::Timeout(_)
                 | UpstreamError::Unavailable {
                     reached: Reached::Unsent,
                     ..
@@ -155,8 +164,10 @@ impl Circuit {
                 | UpstreamError::Refused(_),
             ) => {
                 // Read before written: a healthy upstream's calls share the cache line.
-                if self.failures.load(Ordering::Relaxed) != 0 {
-                    self.failures.store(0, Ordering::Relaxed);
+                for count in [&self.failures, &self.unanswered] {
+                    if count.load(Ordering::Relaxed) != 0 {
+                        count.store(0, Ordering::Relaxed);
+                    }
                 }
             }
         }
@@ -172,6 +183,18 @@ impl Circuit {
         self.failures.store(0, Ordering::Relaxed);
         // A trip of the connection before must not end the new one.
         let _already = self.tripped.notified().now_or_never();
+        self.answered();
+    }
+
+    /// Forgets calls that were not answered in time: something else was.
+    pub(super) fn answered(&self) {
+        self.unanswered.store(0, Ordering::Relaxed);
+        let _already = self.silent.notified().now_or_never();
+    }
+
+    /// Resolves when several calls in a row were not answered in time.
+    pub(super) async fn silent(&self) {
+        self.silent.notified().await;
     }
 
     /// Resolves when the circuit trips.

@@ -54,6 +54,12 @@ impl Tally {
         }
     }
 
+    /// How many calls it answered.
+    pub(super) fn answered(&self) -> u64 {
+        let all: u64 = self.times.iter().map(|class| class.load(Relaxed)).sum();
+        all.saturating_sub(self.failed.load(Relaxed))
+    }
+
     /// How they went.
     pub(super) fn counts(&self) -> Counts {
         let times: Vec<u64> = self.times.iter().map(|class| class.load(Relaxed)).collect();

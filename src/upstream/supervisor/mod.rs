@@ -67,6 +67,8 @@ enum Read {
     Whole,
     /// Some list failed and kept its last value.
     Partly,
+    /// None was answered in time.
+    Silent,
     /// None could be reached.
     Unreachable,
     /// It shows them to nobody without a token.
@@ -413,7 +415,9 @@ impl Board {
         };
         let mut ended = pin!(ended);
         let mut failures = 0;
-        let mut first = true;
+        let (mut first, mut suspected) = (true, false);
+        // How many calls it had answered when none of its lists was answered last.
+        let mut silent_since = None;
         let mut lists = Lists::ALL;
         // When all is to be read again, and when what changed may be.
         let mut due = Instant::now();
@@ -430,10 +434,22 @@ impl Board {
             shared.refreshes[outcome].fetch_add(1, Ordering::Relaxed);
             failures = match read {
                 Read::Whole => 0,
-                Read::Partly => failures + 1,
+                Read::Partly | Read::Silent => failures + 1,
                 Read::Closed => return self.stand_by(shared, peer).await,
                 Read::Unreachable => return UpstreamError::unreached("its lists cannot be read"),
             };
+            if read == Read::Silent {
+                // What takes it long, a call that may yet be answered, is waited for; and its lists alone may be what takes long.
+                let heard = shared.tally.answered();
+                let again = silent_since.replace(heard) == Some(heard);
+                if suspected || again && shared.terms.gate.taken() == 0 {
+                    return UpstreamError::unreached("it answers nothing any more");
+                }
+            } else {
+                silent_since = None;
+                shared.circuit.answered();
+            }
+            suspected = false;
             if lists == Lists::ALL || failures > 0 {
                 due = Instant::now() + self.pace(shared.spec.poll, failures);
             }
@@ -443,6 +459,10 @@ impl Board {
                 rung = shared.terms.bell.rung(&spacing) => {
                     spacing.after(rung.changed, COALESCE);
                     rung.lists
+                }
+                () = shared.circuit.silent() => {
+                    suspected = true;
+                    Lists::ALL
                 }
                 () = sleep_until(due) => Lists::ALL,
             };
@@ -467,7 +487,7 @@ impl Board {
             .into_iter()
             .filter(|kind| lists.has(*kind))
             .map(|kind| async move { (kind, peer.list(kind).await) });
-        let (mut changed, mut failed, mut unreachable) = (first, 0, 0);
+        let (mut changed, mut failed, mut unreachable, mut silent) = (first, 0, 0, 0);
         for (kind, listing) in join_all(asked).await {
             match listing {
                 Ok(listing) => {
@@ -482,6 +502,7 @@ impl Board {
                 Err(error) => {
                     if matches!(error, UpstreamError::Timeout(_)) {
                         reached(Bound::DeadlineList);
+                        silent += 1;
                     }
                     tracing::warn!(upstream = %self.id, list = kind.method(), %error, "a list could not be read");
                     failed += 1;
@@ -515,10 +536,10 @@ impl Board {
         } else if whole {
             self.sink.confirm(&self.id, started);
         }
-        if failed == 0 {
-            Read::Whole
-        } else {
-            Read::Partly
+        match failed {
+            0 => Read::Whole,
+            _ if lists == Lists::ALL && offered > 0 && silent == offered => Read::Silent,
+            _ => Read::Partly,
         }
     }
 

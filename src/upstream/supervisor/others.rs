@@ -14,6 +14,7 @@ use super::{
 use crate::{
     call::{Call, Reply},
     protocol::Revision,
+    tasks::Tasks,
     upstream::{
         State, Upstream,
         scripted::{
@@ -110,6 +111,112 @@ async fn ops_3_whose_own_process_dies_again_and_again_takes_nobody_elses_along()
     assert!(processes.made().len() >= 2 + 5, "five of hers died");
     assert!(poll!(bens.as_mut()).is_pending());
     assert_unharmed(&sink, &upstream, &processes);
+}
+
+/// A server of which the first process, once it is told to, answers nothing that `hangs` means.
+fn hanging(
+    spec: &UpstreamSpec,
+    hangs: fn(&str) -> bool,
+) -> (
+    Arc<Processes>,
+    Arc<Kept>,
+    Arc<Upstream>,
+    Tasks,
+    Arc<AtomicBool>,
+) {
+    let hung = Arc::new(AtomicBool::new(false));
+    let now = Arc::clone(&hung);
+    let processes = serving(move |number, sent| match number {
+        0 if now.load(Ordering::SeqCst) && hangs(&sent.method) => Play::Hang,
+        _ => healthy(number, sent),
+    });
+    let (sink, upstream, tasks) = started(spec, &processes);
+    (processes, sink, upstream, tasks, hung)
+}
+
+async fn in_ten_seconds(upstream: &Arc<Upstream>) -> Result<Reply, UpstreamError> {
+    let call = Call {
+        deadline: Instant::now() + Duration::from_secs(10),
+        ..a_tool_call()
+    };
+    upstream.call(call, a_route("t")).await
+}
+
+/// SECURITY REL-2
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_nothing_any_more_is_begun_anew() {
+    for spec in [a_pipe(), an_address()] {
+        let (processes, _sink, upstream, _tasks, hung) = hanging(&spec, |_| true);
+        upstream.settled().await;
+        hung.store(true, Ordering::SeqCst);
+        for _ in 0..5 {
+            let reply = in_ten_seconds(&upstream).await;
+            assert!(matches!(reply, Err(UpstreamError::Timeout(_))), "{reply:?}");
+        }
+        assert_eq!(processes.made().len(), 1);
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!(processes.made().len(), 2);
+        assert_eq!(closed(&processes), [1, 0]);
+        let status = upstream.status();
+        assert_eq!((status.state, status.restarts), (State::Ready, 1));
+        let error = status.error.unwrap();
+        assert!(error.contains("answers nothing any more"), "{error}");
+        assert!(in_ten_seconds(&upstream).await.is_ok());
+    }
+}
+
+/// SECURITY REL-2
+#[tokio::test(start_paused = true)]
+async fn a_server_that_nobody_calls_and_that_answers_nothing_any_more_is_begun_anew() {
+    let (processes, _sink, upstream, _tasks, hung) = hanging(&a_pipe(), |_| true);
+    upstream.settled().await;
+    hung.store(true, Ordering::SeqCst);
+    sleep(Duration::from_secs(900)).await;
+    assert_eq!(closed(&processes), [1, 0]);
+    assert_eq!(upstream.status().state, State::Ready);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_takes_long_over_calls_or_over_its_lists_alone_is_left_alone() {
+    let (processes, _sink, upstream, _tasks, hung) =
+        hanging(&a_pipe(), |method| method == "tools/call");
+    upstream.settled().await;
+    hung.store(true, Ordering::SeqCst);
+    for _ in 0..20 {
+        assert!(in_ten_seconds(&upstream).await.is_err());
+    }
+    sleep(Duration::from_secs(900)).await;
+    assert_eq!(closed(&processes), [0]);
+
+    let (processes, _sink, upstream, _tasks, hung) =
+        hanging(&a_pipe(), |method| method.ends_with("/list"));
+    upstream.settled().await;
+    hung.store(true, Ordering::SeqCst);
+    for _ in 0..200 {
+        assert!(in_ten_seconds(&upstream).await.is_ok());
+        sleep(Duration::from_secs(5)).await;
+    }
+    assert_eq!(closed(&processes), [0]);
+}
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// What takes its time may be what it is asked for.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_nothing_while_a_call_may_be_answered_is_left_alone() {
+    let mut spec = a_pipe();
+    (spec.timeouts.call, spec.timeouts.silence) = (HOUR, HOUR);
+    let (processes, _sink, upstream, _tasks, hung) = hanging(&spec, |_| true);
+    upstream.settled().await;
+    hung.store(true, Ordering::SeqCst);
+    let mut call = by(&upstream, "ana");
+    let called = || processes.made()[0].sent_of("tools/call").len();
+    under_way(&mut call, || called() == 1).await;
+    let reply = timeout(Duration::from_secs(900), &mut call).await;
+    assert!(reply.is_err(), "{reply:?}");
+    let lists = processes.made()[0].sent_of("tools/list").len();
+    assert!(lists > 3, "{lists}");
+    assert_eq!(closed(&processes), [0]);
 }
 
 #[tokio::test(start_paused = true)]
