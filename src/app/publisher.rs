@@ -153,6 +153,7 @@ mod tests {
                     describe: Default::default(),
                     labels: Default::default(),
                     validation: Default::default(),
+                    claims: Default::default(),
                 }],
                 toolsets: Vec::new(),
             };

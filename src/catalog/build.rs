@@ -3,7 +3,8 @@
 //! **Who gets a name.** A name belongs to the first that claims it, in configured order, and then for as long as that
 //! upstream claims it under the same original name: neither an upstream that comes later nor one that stands before it
 //! in the order takes it over (SECURITY CAT-1). While its holder is away, or not read yet after a change of rules, the
-//! name stays reserved, so that nobody slips in. A program that starts anew has no holders and goes by the order.
+//! name stays reserved, so that nobody slips in. A program that starts anew has no holders and goes by the order: what an
+//! upstream is remembered to have offered, and the names that begin with its prefix, are kept for it until it is read.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -18,6 +19,7 @@ use super::{
     resembling,
     rules::{CatalogRules, NamingRules},
     scope::{self, ScopeView},
+    unread,
 };
 use crate::protocol::{UpstreamId, methods::ListKind};
 
@@ -161,7 +163,14 @@ fn assign(
     let at = kind as usize;
     let mut held = still_held(parts, kind, old);
     let ids: Vec<_> = parts.iter().map(|part| part.id().clone()).collect();
+    let unread: Vec<_> = parts.iter().map(Part::is_unread).collect();
     for (rank, part) in parts.iter_mut().enumerate() {
+        if unread[rank] {
+            for (exposed, local) in part.claims(kind) {
+                held.entry(exposed)
+                    .or_insert_with(|| (part.id().clone(), local));
+            }
+        }
         let mut refused = Reports::new(part.id().clone(), kind);
         let shelf = part.shelves[at].clone();
         let withheld = part.contribution.as_ref().map(|it| it.withheld.clone());
@@ -183,6 +192,16 @@ fn assign(
             part.kept[at].push(item.clone());
             if let Some(owner) = foreign(kind, &item.exposed, rank, prefixes) {
                 refused.add(&item.route.local, Reason::Foreign(ids[owner].clone()));
+                continue;
+            }
+            // Whoever stands before it may have it, and is not there yet.
+            if matches!(kind, ListKind::Tools | ListKind::Prompts)
+                && !held.contains_key(&item.exposed)
+                && let Some(owner) = unread::spelled(&item.exposed, prefixes)
+                && owner < rank
+                && unread[owner]
+            {
+                refused.add(&item.route.local, Reason::Reserved(ids[owner].clone()));
                 continue;
             }
             let (holder, name) = held

@@ -56,6 +56,32 @@ impl Item {
     }
 }
 
+/// The name or URI outside of what an upstream calls `local`.
+///
+/// # Errors
+/// For a template before which no prefix can stand.
+pub(super) fn exposed(
+    naming: &NamingRules,
+    namespace: &Namespace,
+    kind: ListKind,
+    local: &str,
+) -> Result<String, Reason> {
+    Ok(match kind {
+        ListKind::Tools => {
+            let name = naming.rename.get(local).map_or(local, String::as_str);
+            namespace.outward_name(name, local)
+        }
+        ListKind::Prompts => namespace.outward_name(local, local),
+        ListKind::Resources | ListKind::Skills => namespace
+            .outward_uri(local)
+            .unwrap_or_else(|| local.to_owned()),
+        ListKind::Templates => namespace
+            .outward_template(local)
+            .map_err(|_| Reason::OpenTemplate)?
+            .unwrap_or_else(|| local.to_owned()),
+    })
+}
+
 /// Most bytes of a tool or prompt name from an upstream.
 const NAME_BYTES: usize = 1_024;
 /// Most bytes of a URI or template from an upstream.
@@ -122,7 +148,7 @@ impl Checker<'_> {
         if let Some(content) = screened.withheld {
             return Err(Reason::Content(content));
         }
-        let exposed = self.exposed(&local)?;
+        let exposed = exposed(self.naming, self.namespace, self.kind, &local)?;
         let template = match self.kind {
             ListKind::Templates => Some(Template::parse(&exposed).ok_or(Reason::BadTemplate)?),
             ListKind::Tools | ListKind::Prompts | ListKind::Resources | ListKind::Skills => None,
@@ -172,25 +198,6 @@ impl Checker<'_> {
             return Err(Reason::KeyTooLong(limit));
         }
         offence.map_or(Ok(key), |offence| Err(offence.into()))
-    }
-
-    fn exposed(&self, local: &str) -> Result<String, Reason> {
-        Ok(match self.kind {
-            ListKind::Tools => {
-                let name = self.naming.rename.get(local).map_or(local, String::as_str);
-                self.namespace.outward_name(name, local)
-            }
-            ListKind::Prompts => self.namespace.outward_name(local, local),
-            ListKind::Resources | ListKind::Skills => self
-                .namespace
-                .outward_uri(local)
-                .unwrap_or_else(|| local.to_owned()),
-            ListKind::Templates => self
-                .namespace
-                .outward_template(local)
-                .map_err(|_| Reason::OpenTemplate)?
-                .unwrap_or_else(|| local.to_owned()),
-        })
     }
 
     /// The members that strict clients check: one bad definition must not cost them the whole merged list. `null` in an

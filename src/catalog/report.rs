@@ -76,6 +76,9 @@ pub enum Reason {
     /// The outward name is another's already.
     #[error("its outward name is taken by `{0}`")]
     Taken(UpstreamId),
+    /// The outward name begins with another's prefix, who was not read yet and may have it.
+    #[error("its outward name is kept for `{0}` until that is read")]
+    Reserved(UpstreamId),
     /// Its URI reads as another upstream's.
     #[error("its URI reads as one of `{0}`")]
     Foreign(UpstreamId),
@@ -134,6 +137,7 @@ impl Reason {
             // Counted where it was cut.
             | Self::CutShort
             | Self::Taken(_)
+            | Self::Reserved(_)
             | Self::Quarantined
             | Self::Shadows(_)
             | Self::Resembles(..)
@@ -160,6 +164,7 @@ impl Reason {
             Self::BadTemplate | Self::OpenTemplate => "template",
             Self::Repeated => "repeated",
             Self::Taken(_) => "name_taken",
+            Self::Reserved(_) => "name_reserved",
             Self::Foreign(_) => "foreign_uri",
             Self::Content(_) => "content",
             Self::Flagged(_) => "content_flagged",

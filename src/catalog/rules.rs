@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::Screen;
-use crate::{glob, protocol::UpstreamId};
+use crate::{
+    glob,
+    protocol::{UpstreamId, methods::ListKind},
+};
 
 /// Everything that shapes a catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +42,9 @@ pub struct NamingRules {
     pub labels: Labels,
     /// Whether calls of its tools are held to their schemas.
     pub validation: ValidationRules,
+    /// What it offered when it was there last, by sort and by its own names, as far as somebody remembers: those names stay its own
+    /// until it is read (SECURITY CAT-1). Default: nothing.
+    pub claims: Arc<[(ListKind, Arc<str>)]>,
 }
 
 impl NamingRules {

@@ -4,9 +4,11 @@
 //! is known, so that nothing can be told from it of what exists.
 //! Deliberately absent: URIs, which lead to whose namespace they are spelled in whether or not that is known.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
-use super::{Catalog, Contribution, Login, Route, part::Part, spelling};
+use super::{
+    Catalog, Contribution, Login, Route, build::Prefixes, check::exposed, part::Part, spelling,
+};
 use crate::protocol::{methods::ListKind, names::Scope};
 
 impl Catalog {
@@ -59,10 +61,28 @@ impl Catalog {
     }
 }
 
+/// Whose prefix the name of a tool or a prompt begins with.
+pub(super) fn spelled(name: &str, prefixes: &Prefixes) -> Option<usize> {
+    let (prefix, _) = name.split_once('_')?;
+    *prefixes.get(prefix)?
+}
+
 impl Part {
     /// Whether nothing is known of what it offers, and nothing of ours stands in for that.
-    fn is_unread(&self) -> bool {
+    pub(super) fn is_unread(&self) -> bool {
         let unread = |it: &Contribution| it.card.is_none() && it.login == Login::None;
         self.contribution.as_deref().is_none_or(unread)
+    }
+
+    /// The outward names of what it is remembered to have offered, with its own.
+    pub(super) fn claims(&self, kind: ListKind) -> impl Iterator<Item = (Arc<str>, Arc<str>)> {
+        let claims = self.naming.claims.iter();
+        let claims = claims.filter(move |(of, local)| {
+            *of == kind && (kind != ListKind::Tools || self.naming.tools.takes(local))
+        });
+        claims.filter_map(move |(_, local)| {
+            let exposed = exposed(&self.naming, &self.namespace, kind, local).ok()?;
+            Some((exposed.into(), local.clone()))
+        })
     }
 }

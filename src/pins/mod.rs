@@ -210,6 +210,26 @@ impl Ledger {
         pin.map(Pin::state)
     }
 
+    /// What an upstream offered when it was there last, by its own names for it.
+    pub fn offered(&self, upstream: &UpstreamId) -> Vec<(ListKind, Arc<str>)> {
+        let books = self.books();
+        let Some(Ok(record)) = books.get(upstream).and_then(|book| book.record.as_ref()) else {
+            return Vec::new();
+        };
+        let there = record
+            .pins
+            .iter()
+            .filter(|(_, pin)| pin.state() != State::Gone);
+        let kind = |member: &str| {
+            ListKind::EVERY
+                .into_iter()
+                .find(|kind| kind.member() == member)
+        };
+        there
+            .filter_map(|((member, local), _)| Some((kind(member)?, local.clone())))
+            .collect()
+    }
+
     /// Brings ledger and store together: what others wrote is read, what is new is written. The upstreams whose record is
     /// another one now, by which what they offer is to be judged again. Reads and writes files.
     ///

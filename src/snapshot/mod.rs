@@ -195,6 +195,11 @@ impl World {
     /// The same, where definitions are held to what was approved, and what is left out is noted.
     #[must_use]
     pub fn pinned(mut self, ledger: Arc<Ledger>, findings: Findings) -> Self {
+        let writer = self.writer.get_mut();
+        let writer = writer.unwrap_or_else(PoisonError::into_inner);
+        for naming in &mut writer.rules.upstreams {
+            naming.claims = ledger.offered(&naming.upstream).into();
+        }
         self.ledger = Some(ledger);
         self.findings = Some(findings);
         self

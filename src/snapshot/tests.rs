@@ -39,6 +39,7 @@ fn world() -> World {
             describe: BTreeMap::new(),
             labels: Default::default(),
             validation: Default::default(),
+            claims: Default::default(),
         }],
         toolsets: vec![ToolsetRules {
             name: "one".into(),

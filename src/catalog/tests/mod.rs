@@ -49,6 +49,7 @@ pub(super) fn rules(upstreams: &[(&str, &str)]) -> CatalogRules {
                 describe: BTreeMap::new(),
                 labels: Default::default(),
                 validation: Default::default(),
+                claims: Default::default(),
             })
             .collect(),
         toolsets: Vec::new(),

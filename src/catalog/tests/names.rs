@@ -118,6 +118,57 @@ fn cat_1_nobody_takes_over_a_name_that_is_held_not_even_by_standing_first() {
 }
 
 #[test]
+fn cat_1_names_are_kept_for_whoever_stands_first_and_is_not_read_yet() {
+    let rules = rules(&[("wh", "wh"), ("bare", "")]);
+    let bare = || ("bare", tools(&["wh_x", "other_x", "y"]));
+    let alone = build(&rules, vec![bare()], None);
+    let tools_of = |catalog: &Catalog| all(catalog, &Scope::All, ListKind::Tools);
+    assert_eq!(tools_of(&alone), ["other_x", "y"]);
+    assert_eq!(alone.reports()[0].reason, Reason::Reserved(id("wh")));
+    let own = Scope::Upstream(id("bare"));
+    assert!(alone.tool(&own, "wh_x").is_some());
+    let both = build(&rules, vec![("wh", tools(&["x"])), bare()], Some(&alone));
+    let holder = &both.tool(&Scope::All, "wh_x").unwrap().upstream;
+    assert_eq!(*holder, id("wh"));
+    let not_offered = build(&rules, vec![("wh", tools(&["z"])), bare()], Some(&alone));
+    assert_eq!(tools_of(&not_offered), ["wh_z", "wh_x", "other_x", "y"]);
+    // Who has a name keeps it, whatever becomes of the other.
+    let gone = build(&rules, vec![bare()], Some(&not_offered));
+    assert_eq!(tools_of(&gone), ["wh_x", "other_x", "y"]);
+}
+
+#[test]
+fn cat_1_what_somebody_is_remembered_to_have_offered_is_kept_for_them_until_they_are_read() {
+    let mut rules = rules(&[("one", "one"), ("two", "two"), ("three", "three")]);
+    let uri = "https://shared.test/a";
+    let claims = |uri: &str| [(ListKind::Resources, Arc::from(uri))].into();
+    rules.upstreams[0].claims = claims("https://shared.test/b");
+    rules.upstreams[1].claims = claims(uri);
+    let offers = || brings(ListKind::Resources, &[resource(uri)]);
+    let holder = |catalog: &Catalog| {
+        let route = catalog.listed(&Scope::All, ListKind::Resources, uri);
+        route.map(|route| route.upstream.to_string())
+    };
+    let later = build(&rules, vec![("three", offers())], None);
+    assert_eq!(holder(&later), None);
+    assert_eq!(later.reports()[0].reason, Reason::Taken(id("two")));
+    let there = build(
+        &rules,
+        vec![("two", offers()), ("three", offers())],
+        Some(&later),
+    );
+    assert_eq!(holder(&there).as_deref(), Some("two"));
+    let not_offered = build(
+        &rules,
+        vec![("two", tools(&[])), ("three", offers())],
+        Some(&later),
+    );
+    assert_eq!(holder(&not_offered).as_deref(), Some("three"));
+    let earlier = build(&rules, vec![("one", offers())], None);
+    assert_eq!(holder(&earlier).as_deref(), Some("one"), "by the order");
+}
+
+#[test]
 fn cat_1_names_that_could_fool_are_left_out_and_the_others_stay() {
     let catalog = build(
         &rules(&[("a", "a")]),

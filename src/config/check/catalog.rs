@@ -111,6 +111,7 @@ fn naming(
             describe: raw.tools.describe.clone(),
             labels: policy::labels(check, key, raw),
             validation: validate::rules(check, key, validation, raw),
+            claims: Arc::default(),
         });
     }
     all

@@ -136,6 +136,7 @@ fn world(random: &mut Dice) -> Arc<World> {
         describe: BTreeMap::new(),
         labels: Default::default(),
         validation: Default::default(),
+        claims: Default::default(),
     };
     let rules = CatalogRules {
         upstreams: (0..UPSTREAMS).map(naming).collect(),
