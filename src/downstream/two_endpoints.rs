@@ -167,8 +167,7 @@ impl Endpoint for MessagesEndpoint {
             let named = query
                 .split('&')
                 .find_map(|pair| pair.strip_prefix("session="));
-            let principal = &identity.principal;
-            let channel = named.and_then(|name| this.lines.find(name, principal, &this.scope));
+            let channel = named.and_then(|name| this.lines.find(name, &identity, &this.scope));
             let (door, bounds) = (&this.door, this.bounds);
             // Read even when there is no such stream, so that the connection can be used again.
             let address = Some(peer.client);
@@ -226,9 +225,11 @@ impl Lines {
         })
     }
 
-    fn find(&self, name: &str, principal: &Principal, scope: &Scope) -> Option<Arc<Channel>> {
+    fn find(&self, name: &str, who: &Identity, scope: &Scope) -> Option<Arc<Channel>> {
         let channel = self.open.get(name)?.value().clone();
-        (channel.identity.principal == *principal && channel.scope == *scope).then_some(channel)
+        let theirs =
+            channel.identity.principal == who.principal && channel.identity.client == who.client;
+        (theirs && channel.scope == *scope).then_some(channel)
     }
 }
 

@@ -16,6 +16,8 @@ use crate::{
 pub struct Place<'a> {
     /// Who calls.
     pub principal: &'a str,
+    /// By which OAuth client, where one is known (PROTOCOL D2a).
+    pub client: Option<&'a str>,
     /// At which endpoint.
     pub scope: &'a Scope,
     /// The method, and the outward name or URI.
@@ -190,6 +192,7 @@ fn number(object: Node<'_>, key: &str) -> Option<u64> {
 /// The parts that a seal is tied to.
 struct Binding<'a> {
     principal: &'a str,
+    client: &'a str,
     scope: String,
     method: &'static str,
     name: &'a str,
@@ -212,6 +215,7 @@ impl<'a> Place<'a> {
         };
         Binding {
             principal: self.principal,
+            client: self.client.unwrap_or_default(),
             scope: self.scope.to_string(),
             method: self.op.method(),
             name,
@@ -221,9 +225,10 @@ impl<'a> Place<'a> {
 }
 
 impl Binding<'_> {
-    fn parts(&self) -> [&[u8]; 5] {
+    fn parts(&self) -> [&[u8]; 6] {
         [
             self.principal.as_bytes(),
+            self.client.as_bytes(),
             self.scope.as_bytes(),
             self.method.as_bytes(),
             self.name.as_bytes(),
@@ -277,6 +282,7 @@ mod tests {
         fn place(&self) -> Place<'_> {
             Place {
                 principal: self.0,
+                client: None,
                 scope: &self.1,
                 op: &self.2,
                 params: &self.3,
@@ -374,6 +380,13 @@ mod tests {
         for other in &others {
             assert_eq!(open(other), Err(BadState), "{} {:?}", other.0, other.2);
         }
+        let here = at();
+        let by_another_client = Place {
+            client: Some("c"),
+            ..here.place()
+        };
+        let opened = Ticket::open(&sealer(), by_another_client, &text, 1_000, LIFE);
+        assert_eq!(opened, Err(BadState));
         assert_eq!(
             Ticket::open(&Sealer::new(b"another"), at().place(), &text, 1_000, LIFE),
             Err(BadState)

@@ -121,6 +121,7 @@ impl Approve {
         };
         let place = Place {
             principal: call.caller.principal.as_str(),
+            client: call.identity.client.as_deref(),
             scope: &call.scope,
             op: &call.op,
             params: &call.params,

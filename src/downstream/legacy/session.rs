@@ -63,6 +63,8 @@ pub(in crate::downstream) struct Session {
     pub(in crate::downstream) revision: Revision,
     /// Who opened it.
     pub(super) principal: Principal,
+    /// The OAuth client that opened it.
+    pub(super) client: Option<Arc<str>>,
     /// Who proved to be its principal last.
     identity: ArcSwap<Identity>,
     /// Counts up when that brings other rights.
@@ -104,6 +106,7 @@ impl Session {
             id,
             revision: caller.revision,
             principal: caller.principal.clone(),
+            client: identity.client.clone(),
             identity: ArcSwap::new(identity),
             proved: watch::Sender::new(0),
             scope,

@@ -176,7 +176,7 @@ impl Sessions {
         Ok(session)
     }
 
-    /// The session with this id, if it is this principal's and of this endpoint; a stranger's is as unknown as none.
+    /// The session with this id, if it is this principal's, by the client that opened it, and of this endpoint; a stranger's is as unknown as none.
     pub(in crate::downstream) fn find(
         &self,
         id: &str,
@@ -184,7 +184,8 @@ impl Sessions {
         scope: &Scope,
     ) -> Option<Arc<Session>> {
         let session = self.live.get(id).map(|entry| entry.value().clone())?;
-        if session.principal != identity.principal || session.scope != *scope {
+        let theirs = session.principal == identity.principal && session.client == identity.client;
+        if !theirs || session.scope != *scope {
             return None;
         }
         session.touch();

@@ -82,6 +82,7 @@ impl Gate<Box<Permitted>> for OpenResume {
         };
         let place = Place {
             principal: routed.call.caller.principal.as_str(),
+            client: routed.call.identity.client.as_deref(),
             scope: &routed.call.scope,
             op: &routed.call.op,
             params: &routed.call.params,
@@ -158,6 +159,7 @@ impl SealResume {
 #[derive(Debug)]
 pub(super) struct Asker {
     caller: Arc<Caller>,
+    client: Option<Arc<str>>,
     scope: Scope,
     op: Op,
     params: Json,
@@ -180,6 +182,7 @@ impl Wrap<Box<Permitted>> for SealResume {
         let call = &routed.call;
         Some(Asker {
             caller: call.caller.clone(),
+            client: call.identity.client.clone(),
             scope: call.scope.clone(),
             op: call.op.clone(),
             params: call.params.clone(),
@@ -361,6 +364,7 @@ impl Asker {
         };
         let place = Place {
             principal: self.caller.principal.as_str(),
+            client: self.client.as_deref(),
             scope: &self.scope,
             op: &self.op,
             params: &self.params,

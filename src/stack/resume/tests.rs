@@ -270,6 +270,7 @@ impl Scene {
         };
         let place = Place {
             principal: routed.call.caller.principal.as_str(),
+            client: routed.call.identity.client.as_deref(),
             scope: &routed.call.scope,
             op: &routed.call.op,
             params: &routed.call.params,

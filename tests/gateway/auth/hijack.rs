@@ -26,6 +26,11 @@ struct Scene {
 
 impl Scene {
     async fn set(revision: Revision) -> Self {
+        Self::with(revision, ("eve", "")).await
+    }
+
+    /// The thief is of this name, and their token says this of them, too.
+    async fn with(revision: Revision, thief: (&str, &str)) -> Self {
         let notes = Upstream::http(Revision::V2026_07_28)
             .tools([tool("ask"), tool("t")])
             .on("tools/call", |heard| {
@@ -39,14 +44,14 @@ impl Scene {
             });
         let authority = Authority::start().await;
         let gateway = before(&notes, &authority, |_| {}).await;
-        let person = async |name: &str| {
-            let token = format!("Bearer {}", authority.token(name, ""));
+        let person = async |(name, more): (&str, &str)| {
+            let token = format!("Bearer {}", authority.token(name, more));
             let headers = [("authorization", token)];
             let client =
                 Client::connect_with(gateway.address, "/mcp", revision, FORMS, &headers).await;
             client.unwrap()
         };
-        let (ana, eve) = (person("ana").await, person("eve").await);
+        let (ana, eve) = (person(("ana", "")).await, person(thief).await);
         assert_ne!(ana.session, eve.session);
         let mut thief = eve;
         thief.session.clone_from(&ana.session);
@@ -91,8 +96,13 @@ impl Scene {
 // PROTOCOL F10, SECURITY STATE-6
 #[tokio::test]
 async fn whoever_has_the_id_of_a_session_and_another_token_can_do_nothing_in_it() {
-    for revision in [Revision::V2025_11_25, Revision::V2025_06_18] {
-        let scene = Scene::set(revision).await;
+    let other_client = ("ana", r#","client_id":"other""#);
+    for (revision, thief) in [
+        (Revision::V2025_11_25, ("eve", "")),
+        (Revision::V2025_06_18, ("eve", "")),
+        (Revision::V2025_11_25, other_client),
+    ] {
+        let scene = Scene::with(revision, thief).await;
         let cancel =
             r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":ID}}"#;
         // Of the calls of a client of these tests none has an id beyond that.
