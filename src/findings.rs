@@ -143,6 +143,7 @@ struct Shared {
     /// How many of those that are kept are of the calls of each slot: what tells without the lock that a call has none.
     slots: Box<[AtomicU16; SLOTS]>,
     listener: OnceLock<Listener>,
+    scrub: OnceLock<Arc<dyn Scrub>>,
     // A std mutex: taken when something is found or somebody looks, never for clean content.
     kept: Mutex<Kept>,
 }
@@ -225,6 +226,7 @@ impl Findings {
             noted: AtomicU64::new(0),
             slots: Box::new([const { AtomicU16::new(0) }; SLOTS]),
             listener: OnceLock::new(),
+            scrub: OnceLock::new(),
             kept: Mutex::default(),
         }))
     }
@@ -232,6 +234,12 @@ impl Findings {
     /// Tells `listener` of every finding from now on; of several, the first alone. It must not wait.
     pub fn listen(&self, listener: Listener) {
         _ = self.0.listener.set(listener);
+    }
+
+    /// Names of what is defined are kept as `scrub` says from now on: one may hold what was found (SECURITY AUD-8). Of several, the
+    /// first counts alone.
+    pub fn scrub(&self, scrub: Arc<dyn Scrub>) {
+        _ = self.0.scrub.set(scrub);
     }
 
     /// The digest of a text that matched.
@@ -246,6 +254,12 @@ impl Findings {
     pub fn note(&self, mut finding: Finding) {
         if self.0.unheard {
             return;
+        }
+        if finding.direction == Direction::Definitions
+            && let Some(scrub) = self.0.scrub.get()
+        {
+            finding.item = finding.item.map(|item| scrub.name(&item).into());
+            finding.place = scrub.name(&finding.place).into();
         }
         if finding.place.len() > PLACE_BYTES {
             let end = finding.place.floor_char_boundary(PLACE_BYTES);

@@ -39,6 +39,7 @@ use crate::{
     pins::{Ledger, StoreError},
     policy,
     protocol::{Revision, codes, meta, methods::ListKind, names::Scope},
+    sanitize::Scrubber,
     seal::Sealer,
     server::{
         Server,
@@ -151,6 +152,7 @@ impl App {
     ) -> Result<Self, AppError> {
         let findings = Findings::new();
         let sanitizer = content::sanitizer(&plan, findings.clone());
+        findings.scrub(Arc::new(Scrubber::of(&sanitizer)));
         // Before anything happens, so that nothing is left out.
         let recording = audit::open(&plan, &sanitizer, &tasks)?;
         let auditor = recording.as_ref().map(|home| home.auditor.clone());

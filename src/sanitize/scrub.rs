@@ -6,7 +6,7 @@
 //! at all. Nothing is noted or counted: findings are of content that goes through. Deliberately absent: what is kept, and of which
 //! calls.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt::Write as _};
 
 use super::{
     Class, Detector as _, OwnCredentials, Sanitizer, Subject, Verdict,
@@ -40,6 +40,31 @@ impl Scrubber {
             own.action = Action::Redact;
         }
         Self(sanitizer.with(rules, Findings::unheard()))
+    }
+
+    /// A name of which nothing is taken out but what nobody sees, with labels in the place of that: without them it would read as
+    /// another (SECURITY AUD-6).
+    fn with_what_hides(&self, name: &str, value: &Json, kept: &str) -> String {
+        let mut hidden = Actions::default();
+        for class in Class::ALL {
+            let hides = matches!(class, Class::Hidden | Class::Terminal);
+            hidden.set(class, Direction::Results, hides.then_some(Action::Remove));
+        }
+        let seen = self.look(value, &hidden);
+        let seen = seen.as_ref().and_then(|seen| seen.root().as_str());
+        if seen.as_deref() != Some(kept) {
+            return kept.to_owned();
+        }
+        let mut labelled = String::with_capacity(2 * name.len());
+        let mut seen = kept.chars().peekable();
+        for character in name.chars() {
+            if seen.next_if_eq(&character).is_some() {
+                labelled.push(character);
+            } else {
+                _ = write!(labelled, "<U+{:04X}>", u32::from(character));
+            }
+        }
+        labelled
     }
 
     /// `None` where it must not be kept.
@@ -96,7 +121,7 @@ impl Scrub for Scrubber {
             None => WITHHELD.into(),
             Some(kept) if kept.bytes() == value.bytes() => known,
             Some(kept) => match kept.root().as_str() {
-                Some(kept) => kept.into_owned().into(),
+                Some(kept) => self.with_what_hides(&known, &value, &kept).into(),
                 None => WITHHELD.into(),
             },
         }
@@ -263,6 +288,25 @@ mod tests {
         for clean in [r#"{"a":"x","b":[1,null,"ünï"]}"#, r#""<script>""#] {
             assert_eq!(kept(&scrubber, clean), clean);
         }
+    }
+
+    #[test]
+    fn a_name_with_something_that_nobody_sees_is_not_kept_as_another() {
+        let scrubber = scrubber(Rules::default());
+        for (name, expected) in [
+            ("notes_\u{200B}delete", "notes_<U+200B>delete"),
+            ("notes_del\u{202E}ete", "notes_del<U+202E>ete"),
+            (
+                "\u{1B}[2Knotes_delete",
+                "<U+001B><U+005B><U+0032><U+004B>notes_delete",
+            ),
+            ("notes_delete", "notes_delete"),
+        ] {
+            assert_eq!(scrubber.name(name), expected);
+        }
+        let split = format!("{}\u{200B}{}", &TOKEN[..9], &TOKEN[9..]);
+        let kept = scrubber.name(&split);
+        assert!(!kept.contains(&TOKEN[9..]), "{kept}");
     }
 
     #[test]

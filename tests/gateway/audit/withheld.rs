@@ -3,7 +3,7 @@
 use http::Method;
 use usher::{admin::AdminSpec, audit::log::segments, server::spec::ListenSpec};
 
-use super::{recording_by, records};
+use super::{events, recording_by, records};
 use crate::harness::{EventStream, Pairing, Play, eventually, quote, resource, tool};
 
 /// A secret of a form that leaves no doubt.
@@ -66,6 +66,29 @@ pairings! {
                 assert!(!all.contains(secret), "{secret} under `{action}`: {all}");
             }
         }
+    }
+}
+
+pairings! {
+    /// SECURITY AUD-8
+    async fn a_secret_in_the_name_of_a_definition_is_in_no_record_of_what_was_found_there(pair: Pairing) {
+        let directory = tempfile::tempdir().unwrap();
+        let address = format!("https://bob:{PASSWORD}@h.test/{SECRET}?token={PARAMETER}");
+        let named = format!("t_{SECRET}");
+        let notes = pair.upstream().tools([tool("t"), tool(&named)]).resources([resource(&address)]);
+        let gateway = recording_by(directory.path(), "", &notes).start().await;
+        pair.client(&gateway).await.tools().await;
+        let told = eventually("it is recorded", async || {
+            let told = events(directory.path());
+            let of = |kind: &str| told.iter().filter(|event| event["event"] == kind).count();
+            (of("quarantine") >= 2).then_some(told)
+        });
+        let all = format!("{:?}", told.await);
+        for secret in [SECRET, PASSWORD, PARAMETER] {
+            assert!(!all.contains(secret), "{secret}: {all}");
+        }
+        let findings = format!("{:?}", gateway.app.findings().recent());
+        assert!(findings.contains("t_[redacted:") && !findings.contains(SECRET), "{findings}");
     }
 }
 
