@@ -191,13 +191,18 @@ impl Sinking {
     pub fn start(directory: &Path, first: u64, mut sink: impl Sink) -> io::Result<Self> {
         let name = sink.name().to_owned();
         let cursor = Cursor::beside(directory, &name);
+        let known = cursor.read()?;
         // A log that was begun anew has numbers that were delivered before.
-        let delivered = cursor.read()?.filter(|seq| *seq <= first).unwrap_or(first);
+        let delivered = known.filter(|seq| *seq <= first).unwrap_or(first);
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             changed: Condvar::new(),
         });
         shared.state().delivery.delivered = delivered;
+        if known != Some(delivered) {
+            // A receiver that takes nothing until the next start is still owed what comes from now on.
+            shared.kept(&cursor.write(delivered), &name);
+        }
         let ours = shared.clone();
         let follower = Follower::after(directory, delivered);
         thread::Builder::new()

@@ -70,6 +70,22 @@ fn until(what: &str, is: impl Fn() -> bool) {
 
 /// SECURITY AUD-9
 #[test]
+fn what_a_receiver_that_never_took_anything_is_owed_is_known_after_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut log = log(directory.path());
+    let away = |_: &[u64]| Err(Undelivered::Later("away".into()));
+    let (sinking, _told) = start(directory.path(), log.written().seq, away);
+    log.append(&[happened(1)].into()).unwrap();
+    until("it was tried", || sinking.delivery().failing);
+    drop(sinking);
+    log.append(&[happened(2)].into()).unwrap();
+    let (_sinking, told) = start(directory.path(), log.written().seq, |_| Ok(()));
+    let arrived = [(); 2].map(|()| told.recv_timeout(SOON).unwrap());
+    assert_eq!(arrived, [2, 3]);
+}
+
+/// SECURITY AUD-9
+#[test]
 fn every_record_arrives_once_across_restarts_of_the_sink() {
     let directory = tempfile::tempdir().unwrap();
     let mut log = log(directory.path());
