@@ -260,7 +260,7 @@ mod tests {
             scope: Scope::All,
             trail: Trail::of(Origin::default()),
             began: Instant::now(),
-            bytes: n,
+            params: Json::empty_object(),
         }
     }
 

@@ -59,8 +59,8 @@ pub struct Operation {
     pub trail: Trail,
     /// When it came.
     pub began: Instant,
-    /// The bytes of its params.
-    pub bytes: usize,
+    /// Its params, as it came: of one that is not let through they are told at its end.
+    pub params: Json,
 }
 
 /// A moment by both clocks.
@@ -190,7 +190,7 @@ impl Operation {
             scope: call.scope.clone(),
             trail: call.trail.clone(),
             began: clock::now(),
-            bytes: call.params.len(),
+            params: call.params.clone(),
         }
     }
 
@@ -241,8 +241,7 @@ pub(super) fn decision(
     permission: &Permission<'_>,
 ) -> SystemTime {
     let now = Moment::now();
-    let arguments = permission.params.root().member("arguments");
-    let arguments = arguments.map(|arguments| permission.params.slice(arguments));
+    let arguments = arguments_of(permission.params);
     address(record, of);
     if let Some(approved) = permission.approved {
         record.object("approval", |approval| {
@@ -253,12 +252,7 @@ pub(super) fn decision(
                 .plain("reference", approved.reference);
         });
     }
-    if let Some(arguments) = &arguments {
-        record.object("arguments", |told| {
-            told.number("bytes", arguments.len() as u64)
-                .digits("digest", &(frame.digest)(arguments.bytes()));
-        });
-    }
+    arguments_told(record, frame, arguments.as_ref());
     record.plain("call", of.id);
     if !frame.config.is_empty() {
         record.text("config", frame.config);
@@ -313,15 +307,17 @@ pub(super) fn outcome(
     // What was never decided is told whole here.
     let whole = facts.decision != Decision::Recorded;
     let denied = facts.denied.as_ref();
+    let arguments = whole.then(|| arguments_of(&remembered.params)).flatten();
     if whole {
         address(record, of);
     }
+    arguments_told(record, frame, arguments.as_ref());
     if facts.attempts > 1 {
         record.number("attempts", u64::from(facts.attempts));
     }
     record.object("bytes", |bytes| {
         bytes
-            .number("in", remembered.bytes as u64)
+            .number("in", remembered.params.len() as u64)
             .number("out", ending.bytes as u64);
     });
     record.plain("call", of.id);
@@ -331,10 +327,13 @@ pub(super) fn outcome(
     if whole && !frame.config.is_empty() {
         record.text("config", frame.config);
     }
-    if frame.level >= Level::RequestResponse
-        && let Some(content) = ending.content
-    {
-        let route = facts.route.as_ref().map(|(id, name)| (id, &**name));
+    let route = facts.route.as_ref().map(|(id, name)| (id, &**name));
+    // What was not let through has no result, and what was asked for is told nowhere else.
+    let content = match ending.content {
+        Some(result) => (frame.level >= Level::RequestResponse).then_some(result),
+        None => arguments.as_ref().filter(|_| frame.level >= Level::Request),
+    };
+    if let Some(content) = content {
         record.content("content", frame.kept(content, of, route).as_str(), CONTENT);
     }
     if whole {
@@ -389,7 +388,6 @@ pub(super) fn outcome(
     if let Some(status) = facts.status {
         record.number("status", u64::from(status));
     }
-    let route = facts.route.as_ref().map(|(id, name)| (id, &**name));
     record.object("target", |to| target(to, frame, of, facts, route));
     record.time(now.at);
     trace(record, of);
@@ -409,6 +407,22 @@ fn decided(facts: &Facts, ending: &Ending<'_>) -> Option<&'static str> {
         End::ProtocolError | End::Invalid | End::Timeout | End::Cancelled | End::Unavailable => {
             None
         }
+    }
+}
+
+/// The arguments among these params.
+fn arguments_of(params: &Json) -> Option<Json> {
+    let arguments = params.root().member("arguments")?;
+    Some(params.slice(arguments))
+}
+
+/// How long arguments are, and which, without a word of them.
+fn arguments_told(record: &mut Object<'_>, frame: &Frame<'_>, arguments: Option<&Json>) {
+    if let Some(arguments) = arguments {
+        record.object("arguments", |told| {
+            told.number("bytes", arguments.len() as u64)
+                .digits("digest", &(frame.digest)(arguments.bytes()));
+        });
     }
 }
 

@@ -65,6 +65,13 @@ impl Gate<Routed> for Authorize {
                     .collect(),
             ),
         };
+        if let Way::Upstream(passage) = &way {
+            let route = passage.route();
+            // Whoever does not let it through from here on says nothing of where it was to go.
+            call.trail.note(|facts| {
+                facts.route = Some((route.upstream.clone(), route.local.clone()));
+            });
+        }
         Ok(Box::new(Permitted {
             call,
             snapshot,

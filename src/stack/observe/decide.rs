@@ -84,7 +84,7 @@ where
 
     fn call(&mut self, permitted: Box<Permitted>) -> Deciding<S> {
         let Some(auditor) = self.auditor.as_ref().filter(|_| is_heard(&permitted)) else {
-            return self.unrecorded(permitted);
+            return Deciding::Going(self.inner.call(permitted), None);
         };
         match record(auditor, &permitted) {
             Err(Unavailable) => Deciding::Refused,
@@ -99,24 +99,6 @@ where
                 Deciding::Going(self.inner.call(permitted), Some(clock))
             }
         }
-    }
-}
-
-impl<S> Decide<S>
-where
-    S: Service<Box<Permitted>, Future = BoxFuture<'static, Result<Reply, Error>>>,
-{
-    /// Lets a call go on that no record is made of; whoever else reads its trail learns where it goes.
-    fn unrecorded(&mut self, permitted: Box<Permitted>) -> Deciding<S> {
-        let trail = &permitted.call.trail;
-        if trail.is_read()
-            && let Some(passage) = permitted.passage()
-        {
-            let route = passage.route();
-            let route = Some((route.upstream.clone(), route.local.clone()));
-            trail.note(|facts| facts.route = route);
-        }
-        Deciding::Going(self.inner.call(permitted), None)
     }
 }
 
@@ -146,7 +128,6 @@ fn record(auditor: &Auditor, permitted: &Permitted) -> Result<Option<Safe>, Unav
         },
     );
     call.trail.note(|facts| {
-        facts.route = route.map(|route| (route.upstream.clone(), route.local.clone()));
         facts.approved = permitted.approved().cloned();
         facts.decision = match safe {
             Ok(Some(_)) => Decision::Recorded,

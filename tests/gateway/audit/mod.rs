@@ -120,6 +120,8 @@ pairings! {
             assert_eq!(record["stage"], "both");
             assert_eq!(record["decision"], "deny");
             assert_eq!(record["outcome"], "denied");
+            assert_eq!(record["arguments"]["bytes"], 15);
+            assert!(record["arguments"]["digest"].is_string());
         }
         assert_eq!(seen["reason"], "policy_denied");
         assert_eq!(hidden["reason"], "policy_denied");
@@ -130,6 +132,25 @@ pairings! {
         assert_eq!(unknown["reason"], "unknown_name");
         assert_eq!(unknown["target"]["exposed"], "notes_nothing");
         assert!(!format!("{told:?}").contains("planted"));
+    }
+}
+
+pairings! {
+    async fn a_call_that_does_not_fit_is_recorded_with_where_it_would_have_gone_and_what_it_brought(pair: Pairing) {
+        let directory = tempfile::tempdir().unwrap();
+        let notes = pair.upstream().tools([TYPED]);
+        let setting = "content: [{ level: request }]";
+        let gateway = recording_by(directory.path(), setting, &notes).start().await;
+        let client = pair.client(&gateway).await;
+        client.call("notes_seen", r#"{"x":5}"#).await;
+        assert!(notes.heard("tools/call").is_empty());
+        gateway.app.clone().shutdown().await;
+        let told = records(directory.path(), "tools/call");
+        let [record] = &told[..] else { panic!("{told:#?}") };
+        assert_eq!(record["outcome"], "invalid");
+        assert_eq!(record["target"]["upstream"], "notes");
+        assert_eq!(record["target"]["name"], "seen");
+        assert_eq!(record["content"], r#"{"x":5}"#);
     }
 }
 
