@@ -114,6 +114,9 @@ impl Shared {
         match fill {
             Fill::Low => tracing::info!(used, left, "the disk of the audit records has room again"),
             Fill::High => tracing::warn!(used, left, "the disk of the audit records gets full"),
+            Fill::Full if self.durability == Durability::Async => {
+                tracing::error!(used, left, "the disk of the audit records is full");
+            }
             Fill::Full => tracing::error!(
                 used,
                 left,
@@ -186,13 +189,17 @@ impl Shared {
                 queue.unsynced = queue.unsynced.saturating_sub(bytes);
                 queue.safe = queue.safe.max(written);
                 // What could not be written still waits.
+                let before = queue.failing;
                 queue.failing &= !queue.events.is_empty();
+                self.tell(before && !queue.failing, None);
                 self.wake(&mut queue);
                 return;
             }
             failed += 1;
             if next.is_err() || failed >= SYNCS {
                 // Nor can it be written anew, or made durable anywhere: later, then.
+                let failure = result.as_ref().err().or(next.as_ref().err());
+                self.tell(queue.failing, failure);
                 queue.failing = true;
                 self.wake(&mut queue);
                 return;

@@ -394,7 +394,7 @@ impl Shared {
                 Ok(()) => {
                     batch.clear();
                     queue.spare = batch;
-                    queue.failing = false;
+                    self.tell(std::mem::take(&mut queue.failing), None);
                     queue.unsynced += bytes;
                     queue.written += count;
                     if self.durability != Durability::Strict {
@@ -406,7 +406,8 @@ impl Shared {
                         self.work.notify_one();
                     }
                 }
-                Err(lost) => {
+                Err((lost, error)) => {
+                    self.tell(queue.failing, Some(&error));
                     // Kept in front of those that came meanwhile.
                     batch.append(&queue.events);
                     queue.events = batch;
@@ -423,11 +424,26 @@ impl Shared {
 
     /// Writes one batch, after what tells of so many that were lost. Where nothing of the batch is in the log, it says how many of
     /// those are still to be told of.
-    fn append(log: &mut Log, batch: &Events, gap: u64) -> Result<(), u64> {
-        if gap > 0 && log.append(&[gap_event(gap)].into()).is_err() {
-            return Err(gap);
+    fn append(log: &mut Log, batch: &Events, gap: u64) -> Result<(), (u64, io::Error)> {
+        if gap > 0 {
+            let told = log.append(&[gap_event(gap)].into());
+            told.map_err(|error| (gap, error))?;
         }
-        log.append(batch).map_err(|_| 0)
+        log.append(batch).map_err(|error| (0, error))
+    }
+
+    /// Says once that nothing can be recorded, and once that it can again: calls are refused meanwhile, and somebody must act.
+    fn tell(&self, before: bool, failure: Option<&io::Error>) {
+        match failure {
+            Some(error) if !before && self.durability == Durability::Async => {
+                tracing::error!(%error, "audit records cannot be written: beyond the bounds they are lost");
+            }
+            Some(error) if !before => {
+                tracing::error!(%error, "audit records cannot be written: calls are refused until they can");
+            }
+            None if before => tracing::info!("audit records can be written again"),
+            Some(_) | None => {}
+        }
     }
 
     fn wake(&self, queue: &mut Queue) {
