@@ -121,7 +121,7 @@ pub(super) async fn serve(
         out::line(&ready_at);
     }
     if let Some(admin) = app.admin() {
-        logs::say(&operators(&admin));
+        logs::say(&operators(&admin, out::notes_to_terminal()));
     }
     if let Some(who) = who {
         logs::say(&out::paint(out::DIM, who));
@@ -155,12 +155,13 @@ pub(super) async fn serve(
     }
 }
 
-/// Where operators come in, and with what, where that was made just now.
-fn operators(admin: &AdminAt) -> String {
+/// Where operators come in, and with what, where that was made just now and somebody reads it: in a log it would stay (SECURITY AUD-8).
+fn operators(admin: &AdminAt, to_terminal: bool) -> String {
     let scheme = if admin.encrypted { "https" } else { "http" };
     let token = admin.made.as_ref().map(ExposeSecret::expose_secret);
-    let token = token.map_or_else(String::new, |token| {
-        format!("; the token of this start is {token} (`admin.token` sets one that stays)")
+    let token = token.map_or_else(String::new, |token| match to_terminal {
+        true => format!("; the token of this start is {token} (`admin.token` sets one that stays)"),
+        false => "; the token of this start is shown on terminals alone: set one with `admin.token` (`openssl rand -hex 32` makes one)".into(),
     });
     format!("operators come in at {scheme}://{}{token}", admin.address)
 }
