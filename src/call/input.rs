@@ -8,6 +8,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{json::Json, jsonrpc::RpcError};
@@ -31,14 +32,33 @@ pub struct Hold(Arc<Held>);
 #[derive(Debug)]
 struct Held {
     unwanted: CancellationToken,
+    meanwhile: watch::Receiver<Meanwhile>,
     told: AtomicBool,
 }
 
+/// What has become of an exchange since its caller was asked. Who is asked by requests is to hear of it at once (PROTOCOL A4,
+/// D1); who was asked by a result hears of it when it comes back.
+#[derive(Debug, Clone, Default)]
+pub struct Meanwhile {
+    /// It has ended: its outcome is there for whoever goes on with it, and nobody waits for answers any more.
+    pub over: bool,
+    /// The keys of the questions that were taken back.
+    pub withdrawn: Vec<String>,
+}
+
 impl Hold {
-    /// A hold that cancels `unwanted` when it is dropped.
-    pub fn new(unwanted: CancellationToken) -> Self {
-        let told = AtomicBool::new(false);
-        Self(Arc::new(Held { unwanted, told }))
+    /// A hold that cancels `unwanted` when it is dropped, of an exchange of which `meanwhile` tells.
+    pub fn new(unwanted: CancellationToken, meanwhile: watch::Receiver<Meanwhile>) -> Self {
+        Self(Arc::new(Held {
+            unwanted,
+            meanwhile,
+            told: AtomicBool::new(false),
+        }))
+    }
+
+    /// Tells what becomes of the exchange; closed once nobody reads it on.
+    pub fn meanwhile(&self) -> watch::Receiver<Meanwhile> {
+        self.0.meanwhile.clone()
     }
 
     /// The caller is told how to go on, and will or will not: nobody here can know.

@@ -62,6 +62,14 @@ impl Asks {
         waiting.is_some_and(|waiting| waiting.send(response.body).is_ok())
     }
 
+    /// Forgets a question to which no answer is wanted any more: whoever waits for it hears of that.
+    pub(super) fn forget(&self, id: &RequestId) {
+        if let Some(number) = id.as_ours() {
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            open.remove(&number);
+        }
+    }
+
     /// The id under which the client is to know a page, remembered with the upstream's, if it has one.
     pub(super) fn page(&self, params: &Json) -> String {
         let ours = random_id();

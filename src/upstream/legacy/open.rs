@@ -12,7 +12,10 @@ use futures_util::{
     stream,
 };
 use http::StatusCode;
-use tokio::time::{Instant, timeout_at};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout_at},
+};
 
 use super::{
     desk::Seat,
@@ -21,7 +24,9 @@ use super::{
     session::Session,
 };
 use crate::{
-    call::{Call, Caller, Event, InputRequired, Op, Outcome, Reply, ReplyStream, State, Step},
+    call::{
+        Call, Caller, Event, InputRequired, Meanwhile, Op, Outcome, Reply, ReplyStream, State, Step,
+    },
     json::{Edits, Fate, Json, Node},
     jsonrpc::{Frame, Request, RequestId, RpcError},
     metrics::{Bound, reached},
@@ -63,6 +68,8 @@ pub(super) struct OpenCall {
     ask_at: Option<Instant>,
     /// How it ended, while nobody was there to be told.
     over: Option<Result<Outcome, UpstreamError>>,
+    /// Who is told of that, and of what it takes back, while its caller is asked.
+    meanwhile: Option<watch::Sender<Meanwhile>>,
 }
 
 /// What an open call is begun with.
@@ -86,6 +93,8 @@ struct Question {
     /// `{method, params}` as the caller gets it.
     request: Json,
     elicits: bool,
+    /// Whether the caller was asked it.
+    put: bool,
 }
 
 /// What is heard of a call.
@@ -122,6 +131,7 @@ impl OpenCall {
             asked: 0,
             ask_at: None,
             over: None,
+            meanwhile: None,
         })
     }
 
@@ -140,6 +150,13 @@ impl OpenCall {
     /// Who is asked, and about what.
     pub(super) const fn about(&self) -> (&Arc<Caller>, &Op) {
         (&self.caller, &self.op)
+    }
+
+    /// Tells of what becomes of it, from now on until somebody goes on with it.
+    pub(super) fn meanwhile(&mut self) -> watch::Receiver<Meanwhile> {
+        let (meanwhile, told) = watch::channel(Meanwhile::default());
+        self.meanwhile = Some(meanwhile);
+        told
     }
 
     /// Where it waits while its caller is asked.
@@ -164,6 +181,7 @@ impl OpenCall {
         permit: Share,
     ) -> Result<Reply, UpstreamError> {
         let caller = &call.caller;
+        self.meanwhile = None;
         self.caller = Arc::clone(caller);
         self.offer = self.session.line.offer.and(Offer::of(caller));
         self.deadline = deadline;
@@ -344,6 +362,9 @@ impl OpenCall {
         // It waits for its caller alone: others of its session may be asked from here on.
         self.over = Some(over);
         self.seat = None;
+        if let Some(meanwhile) = &self.meanwhile {
+            meanwhile.send_modify(|meanwhile| meanwhile.over = true);
+        }
     }
 
     /// Whether it has ended while nobody was there.
@@ -399,6 +420,7 @@ impl OpenCall {
             request: self.outward(&request),
             elicits: &*request.method == methods::ELICITATION_CREATE,
             id: request.id,
+            put: false,
         });
         self.ask_at.get_or_insert_with(|| Instant::now() + BATCH);
     }
@@ -439,7 +461,13 @@ impl OpenCall {
                 || id.root().as_str().is_some()
                     && question.id.json().root().as_str() == id.root().as_str()
         };
-        self.questions.retain(|question| !same(question));
+        let withdrawn = self.questions.extract_if(.., |question| same(question));
+        // Who was not asked it yet need not hear of it.
+        let withdrawn = withdrawn.filter(|question| question.put);
+        let withdrawn: Vec<_> = withdrawn.map(|question| question.key).collect();
+        if let Some(meanwhile) = &self.meanwhile {
+            meanwhile.send_modify(|meanwhile| meanwhile.withdrawn.extend(withdrawn));
+        }
         if self.questions.is_empty() {
             self.ask_at = None;
         }
@@ -450,8 +478,12 @@ impl OpenCall {
     async fn ask(mut self: Box<Self>) -> Result<Outcome, UpstreamError> {
         let questions: Vec<_> = self
             .questions
-            .iter()
-            .map(|question| (question.key.as_str(), question.request.clone()))
+            .iter_mut()
+            .map(|question| {
+                question.put = true;
+                let question: &Question = question;
+                (question.key.as_str(), question.request.clone())
+            })
             .collect();
         let requests = meta::object_of(&questions);
         drop(self.exchange.release());
@@ -473,6 +505,8 @@ impl OpenCall {
     /// Ends a call whose caller does not answer: its questions are answered as a person who walked away would, and it is
     /// cancelled. Returns when the server has been told, or cannot be.
     pub(super) async fn expire(mut self: Box<Self>) {
+        // Nobody goes on with it, from here on and not only when the server has been told.
+        self.meanwhile = None;
         let line = Arc::clone(&self.session.line);
         let cancel = Ok(meta::object_of(&[("action", Json::string("cancel"))]));
         let error = Err(RpcError::new(codes::INTERNAL_ERROR, "nobody answered"));

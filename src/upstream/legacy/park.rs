@@ -1,8 +1,9 @@
 //! Where calls wait while their callers are asked (PROTOCOL D2c).
 //!
 //! Guarantees: a waiting call is known by a number that cannot be guessed, goes on only for its own principal and request, and
-//! goes on once; it is read on meanwhile, so that pings are answered and its end is seen; after [`PATIENCE`], or when its
-//! session or its caller's ends, or when nobody can be told any more how to go on with it, it is given up and the server told.
+//! goes on once; it is read on meanwhile, so that pings are answered and its end is seen, which whoever holds it is told
+//! of; after [`PATIENCE`], or when its session or its caller's ends, or when nobody can be told any more how to go on with
+//! it, it is given up and the server told.
 //! Bounds: [`MAX_PARKED`] calls of one upstream.
 
 use std::{
@@ -46,7 +47,7 @@ impl Lot {
     ///
     /// # Errors
     /// The call itself, when there is no room for it.
-    pub(super) fn park(call: Box<OpenCall>) -> Result<(u64, Hold), Box<OpenCall>> {
+    pub(super) fn park(mut call: Box<OpenCall>) -> Result<(u64, Hold), Box<OpenCall>> {
         let lot = Arc::clone(call.lot());
         let (take, taken) = oneshot::channel();
         let number = {
@@ -70,7 +71,7 @@ impl Lot {
         let session = Arc::clone(call.session());
         let asking = session.asking.ask();
         let unwanted = CancellationToken::new();
-        let hold = Hold::new(unwanted.clone());
+        let hold = Hold::new(unwanted.clone(), call.meanwhile());
         let waiting = wait(call, number, taken, asking, unwanted);
         let tracked = session.parked.track_future(waiting);
         session.line.terms.tasks.spawn(tracked);

@@ -4,7 +4,7 @@ use std::{fmt, future::Future, sync::Arc};
 
 use futures_util::{FutureExt as _, future::BoxFuture};
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::{
     PATIENCE,
@@ -76,13 +76,19 @@ impl Turn {
 
     /// Sends a request of the server's own, as the handshake era has them, and waits for the response: the whole message.
     pub(crate) async fn ask(&self, method: &str, params: &str) -> Value {
+        let (_, answer) = self.put(method, params).await;
+        let answer = within(PATIENCE, &format!("an answer to `{method}`"), answer).await;
+        parse(&answer.expect("the upstream is there"))
+    }
+
+    /// The same without waiting: the request's id, and the response.
+    pub(crate) async fn put(&self, method: &str, params: &str) -> (u64, oneshot::Receiver<String>) {
         let (id, answer) = self.stage.awaiting();
         self.say(&format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
         ))
         .await;
-        let answer = within(PATIENCE, &format!("an answer to `{method}`"), answer).await;
-        parse(&answer.expect("the upstream is there"))
+        (id, answer)
     }
 
     /// Waits until the gateway closes this stream; never on a pipe, where nothing is closed.

@@ -5,6 +5,7 @@
 
 mod asking;
 mod asking_limits;
+mod asking_over;
 mod audience;
 mod cancelling;
 mod changes;

@@ -3,7 +3,8 @@
 //! All questions of a round go out at once on the stream of the call; when the answers are in, the call is made again with
 //! them, through the whole stack, until it ends. Guarantees: an answer that was refused, or did not come within ten minutes, is
 //! never taken for consent; the call's deadline counts machines' time only; a call that is given up between two rounds is not
-//! left waiting upstream.
+//! left waiting upstream; one that ends while its client is asked ends at once, and a question that is taken back is taken back
+//! from the client (PROTOCOL A4).
 
 mod round;
 #[cfg(test)]
@@ -22,8 +23,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::{Session, asks, questions};
 use crate::{
     call::{
-        Call, CallId, Caller, Event, Identity, InputRequired, Op, Outcome, Reply, ReplyStream,
-        Resume, Step, Trail,
+        Call, CallId, Caller, Event, Hold, Identity, InputRequired, Op, Outcome, Reply,
+        ReplyStream, Resume, Step, Trail,
     },
     downstream::Backing,
     json::{Json, Node},
@@ -33,7 +34,7 @@ use crate::{
     tasks::LaneArc,
 };
 
-use round::Round;
+use round::{Round, becomes};
 
 /// The first pause before a call is repeated that brought nothing but state; doubled each time.
 const PACE: Duration = Duration::from_millis(100);
@@ -188,8 +189,11 @@ impl Talking {
                     }
                     match next {
                         Next::Wait(round) => {
-                            let (notices, next) = self.unrolled.gather(round).await;
-                            self.phase = Phase::Telling(notices, next);
+                            let (notices, then) = self.unrolled.gather(round).await;
+                            match then {
+                                Some(next) => self.phase = Phase::Telling(notices, next),
+                                None => *frames = notices,
+                            }
                         }
                         Next::Call(call) => {
                             let call = self.unrolled.backing.service.call(Box::new(call.clone()));
@@ -235,7 +239,9 @@ impl Unrolled {
             empty: requests.root().members().next().is_none(),
             left: self.call.deadline.saturating_duration_since(Instant::now()),
             state: Some(state),
+            meanwhile: hold.as_ref().map(Hold::meanwhile),
             hold,
+            until: Instant::now() + self.patience,
         };
         let mut frames = VecDeque::new();
         for request in requests.root().members() {
@@ -266,27 +272,37 @@ impl Unrolled {
         Phase::Telling(frames, Next::Wait(round))
     }
 
-    /// Waits for the answers; what is then to be said, and done.
-    async fn gather(&mut self, round: &mut Round) -> (VecDeque<Bytes>, Next) {
+    /// Waits for the answers; what is then to be said, and done. Where nothing is to be done, more is waited for.
+    async fn gather(&mut self, round: &mut Round) -> (VecDeque<Bytes>, Option<Next>) {
         if round.empty {
             // A server that has nothing to ask wants time.
             let pause = PACE.saturating_mul(1 << self.idle.min(8)).min(PACE_MAX);
             self.idle += 1;
             tokio::select! {
-                () = self.session.ended.cancelled() => return (VecDeque::new(), Next::End),
+                () = self.session.ended.cancelled() => return (VecDeque::new(), Some(Next::End)),
                 () = sleep(pause) => {}
             }
-            return (VecDeque::new(), Next::Call(self.again(round)));
+            return (VecDeque::new(), Some(Next::Call(self.again(round))));
         }
         let ended = self.session.ended.clone();
-        let late = sleep_until(Instant::now() + self.patience);
+        let late = sleep_until(round.until);
         tokio::pin!(late);
         let mut refused = false;
         while !refused && !round.open.is_empty() {
             tokio::select! {
                 biased;
-                () = ended.cancelled() => return (VecDeque::new(), Next::End),
+                () = ended.cancelled() => return (VecDeque::new(), Some(Next::End)),
                 Some((at, answer)) = round.open.next() => refused = !round.take(at, answer),
+                became = becomes(&mut round.meanwhile) => {
+                    if became.over {
+                        // Nobody waits for an answer, and the outcome is there.
+                        let notices = round.withdraw();
+                        round.answers.clear();
+                        return (notices, Some(Next::Call(self.again(round))));
+                    }
+                    let notices = round.take_back(&became.withdrawn, &self.session.asks);
+                    return (notices, None);
+                }
                 () = &mut late => {
                     refused = round.questions.iter().any(|one| one.open && !one.elicits);
                     break;
@@ -296,9 +312,9 @@ impl Unrolled {
         let notices = round.withdraw();
         // A server that can hear of a refusal is told; for all others the call ends when it is made again.
         if refused && round.refused.is_empty() {
-            return (notices, Next::End);
+            return (notices, Some(Next::End));
         }
-        (notices, Next::Call(self.again(round)))
+        (notices, Some(Next::Call(self.again(round))))
     }
 
     /// The call once more, with the answers of this round and no other (PROTOCOL G10).

@@ -4,10 +4,11 @@ use std::{collections::VecDeque, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{FutureExt, future::BoxFuture, stream::FuturesUnordered};
+use tokio::{sync::watch, time::Instant};
 
-use super::super::asks::{Answered, Awaited};
+use super::super::asks::{Answered, Asks, Awaited};
 use crate::{
-    call::{Hold, State},
+    call::{Hold, Meanwhile, State},
     json::{Edits, Json},
     jsonrpc::{RequestId, RpcError, encode},
     protocol::{codes, meta, methods},
@@ -26,6 +27,10 @@ pub(super) struct Round {
     pub(super) state: Option<State>,
     /// Keeps what waits for it upstream: a round that is dropped lets go of that.
     pub(super) hold: Option<Hold>,
+    /// Tells what becomes of that.
+    pub(super) meanwhile: Option<watch::Receiver<Meanwhile>>,
+    /// Until when a person may take.
+    pub(super) until: Instant,
     /// What was left of the time for machines when the round began.
     pub(super) left: Duration,
 }
@@ -56,7 +61,10 @@ impl Round {
         let Some(question) = self.questions.get_mut(at) else {
             return true;
         };
-        question.open = false;
+        // What was taken back is not answered.
+        if !std::mem::replace(&mut question.open, false) {
+            return true;
+        }
         match answer {
             Some(Ok(result)) => {
                 let mut edits = Edits::new();
@@ -78,6 +86,19 @@ impl Round {
         }
     }
 
+    /// Closes what the server has taken back: the notices that say so. No answer goes to it.
+    pub(super) fn take_back(&mut self, keys: &[String], asks: &Asks) -> VecDeque<Bytes> {
+        let mut notices = VecDeque::new();
+        for question in self.questions.iter_mut().filter(|question| question.open) {
+            if keys.contains(&question.key) {
+                question.open = false;
+                asks.forget(&question.id);
+                notices.push_back(question.withdrawal());
+            }
+        }
+        notices
+    }
+
     /// Closes what nobody has answered and nobody is going to: the notices that say so.
     pub(super) fn withdraw(&mut self) -> VecDeque<Bytes> {
         self.open.clear();
@@ -85,8 +106,7 @@ impl Round {
         let mut closed = Vec::new();
         for question in self.questions.iter_mut().filter(|question| question.open) {
             question.open = false;
-            let params = meta::object_of(&[("requestId", question.id.json().clone())]);
-            notices.push_back(encode::notification(methods::CANCELLED, Some(&params)));
+            notices.push_back(question.withdrawal());
             if question.elicits {
                 closed.push(question.key.clone());
             } else if !self.refused.is_empty() {
@@ -102,5 +122,28 @@ impl Round {
     pub(super) fn cancel(&mut self, key: String) {
         let answer = meta::object_of(&[("action", Json::string("cancel"))]);
         self.answers.push((key, answer));
+    }
+}
+
+impl Question {
+    /// Says that no answer to it is wanted any more.
+    fn withdrawal(&self) -> Bytes {
+        let params = meta::object_of(&[("requestId", self.id.json().clone())]);
+        encode::notification(methods::CANCELLED, Some(&params))
+    }
+}
+
+/// What becomes of what is held open; never ready where nothing is.
+pub(super) async fn becomes(meanwhile: &mut Option<watch::Receiver<Meanwhile>>) -> Meanwhile {
+    match meanwhile {
+        Some(told) => match told.changed().await {
+            Ok(()) => told.borrow_and_update().clone(),
+            // Nobody reads it on, so there is nothing to wait for.
+            Err(_) => Meanwhile {
+                over: true,
+                ..Meanwhile::default()
+            },
+        },
+        None => std::future::pending().await,
     }
 }

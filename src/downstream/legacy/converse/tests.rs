@@ -2,11 +2,12 @@
 
 use std::sync::Mutex;
 
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::{
-    call::{Hold, Identity, State},
+    call::{Hold, Identity, Meanwhile, State},
     downstream::Curfew,
     json::Limits,
     jsonrpc::{Frame, Message, Request, Response, RpcError, decode},
@@ -37,13 +38,16 @@ struct Scene {
     talk: Talk,
     /// What the upstream holds open for the first question, until it is let go of.
     held: CancellationToken,
+    /// Tells of what becomes of that.
+    meanwhile: Option<watch::Sender<Meanwhile>>,
 }
 
 impl Scene {
     fn of(first: InputRequired, then: Vec<Outcome>, left: Duration) -> Self {
         let held = CancellationToken::new();
+        let (meanwhile, told) = watch::channel(Meanwhile::default());
         let first = InputRequired {
-            hold: Some(Hold::new(held.clone())),
+            hold: Some(Hold::new(held.clone(), told)),
             ..first
         };
         let calls = Arc::<Mutex<Vec<Call>>>::default();
@@ -80,6 +84,7 @@ impl Scene {
             calls,
             talk,
             held,
+            meanwhile: Some(meanwhile),
         }
     }
 
@@ -252,4 +257,77 @@ async fn more_questions_than_a_session_may_have_open_count_as_refused() {
     assert!(scene.end().await.is_ok());
     let cancelled = r#"{"f":{"action":"cancel"}}"#.to_owned();
     assert_eq!(scene.brought()[0].0, Some(cancelled));
+}
+
+const BOTH: &str = r#"{"f":{"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{}}}},"r":{"method":"roots/list"}}"#;
+
+fn withdrawal(question: &Request) -> String {
+    format!(r#"{{"requestId":{}}}"#, question.id.as_str())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_ends_while_its_client_is_asked_ends_at_once() {
+    for lost in [false, true] {
+        let mut scene = Scene::of(required(BOTH), vec![], MINUTE);
+        let before = Instant::now();
+        let (form, roots) = (scene.question().await, scene.question().await);
+        assert!(scene.answer(&roots, Ok(json(r#"{"roots":[]}"#))));
+        if lost {
+            // Nobody reads it on any more.
+            scene.meanwhile = None;
+        } else {
+            let meanwhile = scene.meanwhile.as_ref().unwrap();
+            meanwhile.send_modify(|meanwhile| meanwhile.over = true);
+        }
+        assert_eq!(scene.withdrawn().await, withdrawal(&form));
+        assert!(scene.end().await.is_ok());
+        assert_eq!(before.elapsed(), Duration::ZERO);
+        assert_eq!(
+            scene.brought(),
+            [(Some("{}".to_owned()), State::Sealed("state".into()))],
+            "nobody waits for answers"
+        );
+        assert!(!scene.answer(&form, Ok(Json::empty_object())), "late");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_is_taken_back_is_taken_back_from_the_client_and_the_others_stay() {
+    let mut scene = Scene::of(required(BOTH), vec![], MINUTE);
+    let before = Instant::now();
+    let (form, roots) = (scene.question().await, scene.question().await);
+    let take_back = |scene: &Scene, key: &str| {
+        let meanwhile = scene.meanwhile.as_ref().unwrap();
+        meanwhile.send_modify(|meanwhile| meanwhile.withdrawn.push(key.to_owned()));
+    };
+    take_back(&scene, "f");
+    assert_eq!(scene.withdrawn().await, withdrawal(&form));
+    assert_eq!(before.elapsed(), Duration::ZERO);
+    assert!(!scene.answer(&form, Ok(Json::empty_object())), "late");
+    // The time that a person has is the same as ever.
+    assert_eq!(scene.withdrawn().await, withdrawal(&roots));
+    assert_eq!(before.elapsed(), PATIENCE);
+
+    let mut scene = Scene::of(required(BOTH), vec![], MINUTE);
+    let (form, roots) = (scene.question().await, scene.question().await);
+    take_back(&scene, "f");
+    assert_eq!(scene.withdrawn().await, withdrawal(&form));
+    assert!(scene.answer(&roots, Ok(json(r#"{"roots":[]}"#))));
+    assert!(scene.end().await.is_ok());
+    let answers = r#"{"r":{"roots":[]}}"#.to_owned();
+    assert_eq!(
+        scene.brought(),
+        [(Some(answers), State::Sealed("state".into()))]
+    );
+
+    // With the last question the waiting ends, and the call goes on.
+    let mut scene = Scene::of(required(SAMPLE), vec![], MINUTE);
+    let sample = scene.question().await;
+    take_back(&scene, "s");
+    assert_eq!(scene.withdrawn().await, withdrawal(&sample));
+    assert!(scene.end().await.is_ok());
+    assert_eq!(
+        scene.brought(),
+        [(Some("{}".to_owned()), State::Sealed("state".into()))]
+    );
 }

@@ -158,6 +158,41 @@ async fn a_server_that_withdraws_its_question_is_not_answered_and_one_that_goes_
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_holds_a_call_is_told_of_its_end_and_of_what_it_asked_and_takes_back() {
+    let (transport, peer) = played(&an_address()).await;
+    let call = able("k");
+    let asked = asked(begun(&transport, &peer, call.clone(), 0, &[ELICIT, ROOTS]).await);
+    let mut meanwhile = asked.hold.as_ref().unwrap().meanwhile();
+    assert!(!meanwhile.has_changed().unwrap());
+    let cancel = |id: &str| {
+        let params = format!(r#"{{"requestId":{id}}}"#);
+        transport.tell(0, &note("notifications/cancelled", &params));
+    };
+    // What nobody was asked yet, however often.
+    for _ in 0..3 {
+        transport.tell(0, &ELICIT.replace(r#""id":7"#, r#""id":8"#));
+        cancel("8");
+    }
+    cancel("7");
+    meanwhile
+        .wait_for(|meanwhile| !meanwhile.withdrawn.is_empty())
+        .await
+        .unwrap();
+    assert_eq!(meanwhile.borrow().withdrawn, ["ask-1"]);
+    assert!(!meanwhile.borrow().over);
+    transport.tell(0, &last("{}"));
+    meanwhile
+        .wait_for(|meanwhile| meanwhile.over)
+        .await
+        .unwrap();
+    assert_eq!(
+        text(peer.call(again(&call, &asked, "{}"), a_route("t")).await),
+        "{}"
+    );
+    assert!(meanwhile.changed().await.is_err(), "nobody reads it on");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_that_ends_while_its_caller_is_asked_has_its_outcome_kept_and_its_questions_closed()
 {
     let (transport, peer) = played(&an_address()).await;
