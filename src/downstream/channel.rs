@@ -19,7 +19,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Accepts, Answer, Door, Inbound, Named, Running, Told, claims, named, problem::Problem,
+    Accepts, Answer, Door, Inbound, Named, Running, Told, claims, legacy::Session, named,
+    problem::Problem,
 };
 use crate::{
     call::Identity,
@@ -95,6 +96,11 @@ impl Channel {
     /// Whether nobody hears any more.
     pub(super) fn is_deaf(&self) -> bool {
         self.out.to.is_closed()
+    }
+
+    /// Waits until nobody hears any more.
+    pub(super) async fn deaf(&self) {
+        self.out.to.closed().await;
     }
 
     /// Takes one message, sent by this proof of the same principal; waits for the client to read when there is too much to be said.
@@ -189,13 +195,23 @@ impl Channel {
         self.out.tell(problem.into()).await;
     }
 
-    /// Waits until everything taken is answered, then ends the session. Listens, which are answered only by a gateway that
-    /// drains, end at once.
+    /// Nothing more comes from the client: waits until everything taken is answered, if anybody hears the answers, then ends
+    /// the session. Listens, which are answered only by a gateway that drains, end at once; so do questions to the client,
+    /// since nobody is there to answer them.
     pub(super) async fn finish(self) {
         if !self.door.closing.is_cancelled() {
             self.out.asked.cancel();
         }
-        self.settle().await;
+        let session = self.state().session.clone();
+        let session = session.and_then(|id| self.session(&id));
+        if let Some(session) = session {
+            session.asks.close();
+        }
+        tokio::select! {
+            biased;
+            () = self.deaf() => {}
+            () = self.settle() => {}
+        }
         self.end();
     }
 
@@ -241,8 +257,7 @@ impl Channel {
 
     /// What the session has to say goes out among the answers.
     fn tell_notices(&self, id: &str) {
-        let sessions = &self.door.sessions;
-        let Some(session) = sessions.find(id, &self.identity, &self.scope) else {
+        let Some(session) = self.session(id) else {
             return;
         };
         let Some(mut notices) = session.notices(&self.door.backing.tasks) else {
@@ -274,10 +289,13 @@ impl Channel {
     }
 
     fn end_session(&self, id: &str) {
-        let sessions = &self.door.sessions;
-        if let Some(session) = sessions.find(id, &self.identity, &self.scope) {
-            sessions.end(&session);
+        if let Some(session) = self.session(id) {
+            self.door.sessions.end(&session);
         }
+    }
+
+    fn session(&self, id: &str) -> Option<Arc<Session>> {
+        self.door.sessions.find(id, &self.identity, &self.scope)
     }
 
     async fn start(

@@ -1,8 +1,9 @@
 //! The pipe binding: one message a line in both directions, both eras on the same pipe (PROTOCOL B6, C1).
 //!
 //! Guarantees: answers are written whole, one after the other; the era is chosen per message; a cancelled request gets no
-//! answer; at the end of the input the requests in flight are still answered, and listens end; a gateway that drains reads on
-//! until then, since what runs may wait for what the client says, and refuses requests.
+//! answer; at the end of the input the requests in flight are still answered, and listens end, and questions to the client,
+//! which nobody can answer any more; once nobody reads the output all of it ends; a gateway that drains reads on until then,
+//! since what runs may wait for what the client says, and refuses requests.
 
 use std::{io, sync::Arc};
 
@@ -47,6 +48,7 @@ pub async fn serve(
     let read = tokio::select! {
         read = read(&channel, &mut input, most) => read,
         () = settled => Ok(()),
+        () = channel.deaf() => Ok(()),
     };
     // With the channel its sender goes, and with the last one, in the last task, the writer ends.
     channel.finish().await;

@@ -31,9 +31,16 @@ const PAGES: usize = 64;
 pub(in crate::downstream) struct Asks {
     next: AtomicU64,
     // Held for a look-up or an insertion, never across an await.
-    open: Mutex<HashMap<u64, oneshot::Sender<Answered>>>,
+    open: Mutex<Open>,
     /// Ids of pages that the client was sent to, as the upstream gave them and as we did, oldest first. Locked likewise.
     pages: Mutex<VecDeque<(String, String)>>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    waiting: HashMap<u64, oneshot::Sender<Answered>>,
+    /// Nobody answers any more.
+    closed: bool,
 }
 
 /// How the client answered.
@@ -56,7 +63,7 @@ impl Asks {
         let asked = response.id.as_ref().and_then(RequestId::as_ours);
         let waiting = asked.and_then(|number| {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            open.remove(&number)
+            open.waiting.remove(&number)
         });
         // Whoever waited may have given up this instant: then the answer is late, and nobody's.
         waiting.is_some_and(|waiting| waiting.send(response.body).is_ok())
@@ -66,8 +73,19 @@ impl Asks {
     pub(super) fn forget(&self, id: &RequestId) {
         if let Some(number) = id.as_ours() {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            open.remove(&number);
+            open.waiting.remove(&number);
         }
+    }
+
+    /// Nobody answers any more: what is open counts as not answered, and nothing more is asked.
+    pub(in crate::downstream) fn close(&self) {
+        let unanswered = {
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            open.closed = true;
+            std::mem::take(&mut open.waiting)
+        };
+        // Whoever waits is woken without the lock.
+        drop(unanswered);
     }
 
     /// The id under which the client is to know a page, remembered with the upstream's, if it has one.
@@ -101,17 +119,17 @@ impl Asks {
     }
 }
 
-/// A new question to the client of `session`; `None` when too many are open.
+/// A new question to the client of `session`; `None` when too many are open, or when nobody answers any more.
 pub(super) fn open(session: &Arc<Session>) -> Option<Awaited> {
     let asks = &session.asks;
     let (sender, answer) = oneshot::channel();
     let number = asks.next.fetch_add(1, Ordering::Relaxed);
     {
         let mut open = asks.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.len() >= OPEN {
+        if open.closed || open.waiting.len() >= OPEN {
             return None;
         }
-        open.insert(number, sender);
+        open.waiting.insert(number, sender);
     }
     Some(Awaited {
         id: RequestId::ours(number),
@@ -125,7 +143,7 @@ impl Drop for Awaited {
     fn drop(&mut self) {
         let open = &self.session.asks.open;
         let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.remove(&self.number);
+        open.waiting.remove(&self.number);
     }
 }
 

@@ -82,6 +82,38 @@ impl Piped {
         nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGTERM).unwrap();
     }
 
+    /// Ends the input, and says what the program says until it ends by itself, in order.
+    pub(crate) async fn rest(mut self) -> Vec<String> {
+        drop(self.input);
+        let work = async {
+            let mut lines = Vec::new();
+            while let Some(line) = self.output.next_line().await.unwrap() {
+                lines.push(line);
+            }
+            assert!(self.child.wait().await.unwrap().success());
+            lines
+        };
+        within(PATIENCE, "the end of the program", work).await
+    }
+
+    /// Says this line and reads no more: the program must end by itself, though its input is open.
+    pub(crate) async fn deafen(mut self, line: &str) {
+        drop(self.output);
+        self.input
+            .write_all(format!("{line}\n").as_bytes())
+            .await
+            .unwrap();
+        let ended = within(PATIENCE, "the end of the program", self.child.wait()).await;
+        ended.unwrap();
+    }
+
+    /// Goes away: the program must end by itself.
+    pub(crate) async fn hang_up(mut self) {
+        drop((self.input, self.output));
+        let ended = within(PATIENCE, "the end of the program", self.child.wait()).await;
+        ended.unwrap();
+    }
+
     /// Ends the input: the program must end by itself, in order.
     pub(crate) async fn end(mut self) {
         drop(self.input);

@@ -9,6 +9,7 @@ mod asking_over;
 mod audience;
 mod cancelling;
 mod changes;
+mod hanging_up;
 mod hops;
 mod isolation;
 mod killing;

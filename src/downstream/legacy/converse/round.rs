@@ -62,11 +62,16 @@ impl Round {
             return true;
         };
         // What was taken back is not answered.
-        if !std::mem::replace(&mut question.open, false) {
+        if !question.open {
             return true;
         }
+        let Some(answer) = answer else {
+            // Nobody answers any more: it is taken back with the others.
+            return question.elicits;
+        };
+        question.open = false;
         match answer {
-            Some(Ok(result)) => {
+            Ok(result) => {
                 let mut edits = Edits::new();
                 meta::rewrite(&mut edits, result.root(), &[]);
                 let answer = (question.key.clone(), result.splice(&edits));
@@ -78,11 +83,10 @@ impl Round {
                 self.cancel(key);
                 true
             }
-            Some(Err(error)) => {
+            Err(error) => {
                 self.refused.push((question.key.clone(), error));
                 false
             }
-            None => false,
         }
     }
 
