@@ -158,6 +158,10 @@ impl Channel {
                 }
             }
             Message::One(Frame::Request(request)) => {
+                // Room first: who gives up while there is none has left nothing behind.
+                let Some(permit) = self.room().await else {
+                    return Err(Problem::shutting_down(Some(request.id)));
+                };
                 let id = request.id.as_str().to_owned();
                 let token = CancellationToken::new();
                 let free = {
@@ -170,14 +174,19 @@ impl Channel {
                 };
                 if free {
                     let message = Message::One(Frame::Request(request));
-                    self.start(inbound, message, Some((id, token))).await?;
+                    self.start(inbound, message, Some((id, token)), permit);
                 } else {
                     let answer = duplicate(request);
                     self.door.note(self.address, answer.refused());
                     self.out.tell(answer).await;
                 }
             }
-            batch @ Message::Batch(_) => self.start(inbound, batch, None).await?,
+            batch @ Message::Batch(_) => {
+                let Some(permit) = self.room().await else {
+                    return Err(Problem::shutting_down(None));
+                };
+                self.start(inbound, batch, None, permit);
+            }
             other @ Message::One(Frame::Notification(_) | Frame::Response(_)) => {
                 let work = async {
                     let answer = self.door.accept_decoded(inbound, other).await;
@@ -298,30 +307,23 @@ impl Channel {
         self.door.sessions.find(id, &self.identity, &self.scope)
     }
 
-    async fn start(
+    /// Room for what is answered later; `None` when nothing more is taken.
+    async fn room(&self) -> Option<OwnedSemaphorePermit> {
+        self.room.clone().acquire_owned().await.ok()
+    }
+
+    fn start(
         &self,
         inbound: Inbound,
         message: Message,
         known: Option<(String, CancellationToken)>,
-    ) -> Result<(), Problem> {
-        let Ok(permit) = self.room.clone().acquire_owned().await else {
-            if let Some((key, _)) = &known {
-                self.state().running.remove(key);
-            }
-            let id = match message {
-                Message::One(Frame::Request(request)) => Some(request.id),
-                Message::One(Frame::Notification(_) | Frame::Response(_)) | Message::Batch(_) => {
-                    None
-                }
-            };
-            return Err(Problem::shutting_down(id));
-        };
+        permit: OwnedSemaphorePermit,
+    ) {
         let (door, out, state) = (self.door.clone(), self.out.clone(), self.state.clone());
         self.door
             .backing
             .tasks
             .spawn(answer(door, inbound, message, out, known, state, permit));
-        Ok(())
     }
 
     fn inbound(&self, identity: &Arc<Identity>) -> Inbound {
@@ -577,6 +579,19 @@ mod tests {
         let call = CALL.replace("\"name\"", "\"Name\":1,\"name\"");
         channel.take(&channel.identity, call.into()).await.unwrap();
         assert!(answer(&mut lines).await.contains("confusable_member"));
+    }
+
+    #[tokio::test]
+    async fn who_gives_up_while_there_is_no_room_may_come_again() {
+        let stack = service_fn(async |_: Box<Call>| Err(Error::Deadline));
+        let (channel, mut lines) = piped(McpService::new(|| stack));
+        let all = channel.room.clone().acquire_many_owned(IN_FLIGHT).await;
+        let waiting = channel.take(&channel.identity, CALL.into());
+        assert!(waiting.now_or_never().is_none(), "it waits");
+        drop(all);
+        channel.take(&channel.identity, CALL.into()).await.unwrap();
+        let answer = answer(&mut lines).await;
+        assert!(!answer.contains("duplicate"), "{answer}");
     }
 
     // SECURITY REL-7
