@@ -28,8 +28,8 @@ use crate::{
     stack::{Error, McpService},
 };
 
-/// How long a subscription may take to be confirmed.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// How long a subscription may take to be confirmed: longer than it is waited for upstream, so that the answer is that one's.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// How long after a listen was lost the next one is tried.
 const AGAIN: Duration = Duration::from_secs(5);
 

@@ -1,10 +1,10 @@
 //! Listens: what of them is in force, and then changes for as long as somebody listens (PROTOCOL B7, D1).
 //!
-//! Guarantees: the acknowledgement is first, comes within [`PATIENCE`], and names only what will be told; nothing else is
-//! told afterwards; a call's deadline does not end a listen; where policies decide who hears of what, those decide that hold
-//! when something happens, and a listen that watches what its caller may not hear of any more ends, so that the next one says
-//! what is in force. Deliberately absent: tasks, which the dialect looks at by calls of
-//! their own.
+//! Guarantees: the acknowledgement is first, comes within [`PATIENCE`], or within [`SUBSCRIBING`] where a session subscribes,
+//! and names only what will be told; nothing else is told afterwards; a call's deadline does not end a listen; where policies
+//! decide who hears of what, those decide that hold when something happens, and a listen that watches what its caller may not
+//! hear of any more ends, so that the next one says what is in force. Deliberately absent: tasks, which the dialect looks at by
+//! calls of their own.
 
 mod ward;
 
@@ -29,6 +29,9 @@ use ward::Ward;
 
 /// How long an upstream may take to say what it tells of; what it has not said by then is not in force (PROTOCOL H16).
 const PATIENCE: Duration = Duration::from_millis(800);
+/// The same where a session subscribes to one resource, and its client waits for the answer of just that (PROTOCOL D1): as long
+/// as an upstream has for such an answer, unless its configuration gives it more.
+const SUBSCRIBING: Duration = Duration::from_secs(15);
 
 /// Serves listens from the hub.
 #[derive(Clone)]
@@ -94,7 +97,8 @@ impl Listens {
             .hub
             .listen(&call.scope, Lists::wanted(&asked), local, seat)
             .map_err(|_| Error::Limited("too many listens at once; end one, or try again later"))?;
-        let in_force = listener.settle(Instant::now() + PATIENCE).await;
+        let patience = if sessionless { PATIENCE } else { SUBSCRIBING };
+        let in_force = listener.settle(Instant::now() + patience).await;
         let subscriptions = watched
             .iter()
             .zip(&in_force)

@@ -1,8 +1,12 @@
 //! Subscriptions of resources: shared upstream, told by the client's own URI, ended when the last one leaves.
 
+use std::time::Duration;
+
 use serde_json::json;
 
-use crate::harness::{Gateway, Pairing, Play, Revision, Upstream, eventually, parse, resource};
+use crate::harness::{
+    Gateway, Pairing, Play, Revision, Turn, Upstream, eventually, member, parse, resource,
+};
 
 const ONE: &str = "note://one";
 const MINE: &str = "notes+note://one";
@@ -120,6 +124,33 @@ pairings! {
 }
 
 pairings! {
+    only [
+        legacy_client_legacy_server = LEGACY_LEGACY,
+        legacy_client_modern_server = LEGACY_MODERN,
+    ] because "an acknowledgement of the stateless era has a time of its own";
+    async fn a_server_that_takes_its_time_is_waited_for(pair: Pairing) {
+        let slow = || tokio::time::sleep(Duration::from_millis(1_500));
+        let notes = watched(pair)
+            .on("resources/subscribe", move |_| {
+                Play::live(move |turn: Turn| async move {
+                    slow().await;
+                    turn.result("{}").await;
+                })
+            })
+            .on("subscriptions/listen", move |_| {
+                Play::live(move |turn: Turn| async move {
+                    slow().await;
+                    let asked = member(&turn.heard.params, "notifications").unwrap();
+                    turn.acknowledge(&asked).await;
+                })
+            });
+        let (_gateway, client) = pair.alone(&notes).await;
+        let params = format!(r#"{{"uri":"{MINE}"}}"#);
+        client.ask("resources/subscribe", &params).await.result();
+    }
+}
+
+pairings! {
     /// Feature: Acknowledgement with what is in force
     async fn a_server_that_never_answers_does_not_hold_up_the_acknowledgement(pair: Pairing) {
         let slow = watched(pair)
@@ -127,7 +158,7 @@ pairings! {
             .on("subscriptions/listen", |_| Play::Hang);
         let notes = watched(pair);
         let gateway =
-            Gateway::of().upstream("notes", &notes).upstream("slow", &slow).start().await;
+            Gateway::of().upstream("notes", &notes).upstream_with("slow", &slow, "timeout: { list: 2s }").start().await;
         let client = pair.client(&gateway).await;
         if pair.client_is_modern() {
             let watch = client.partial_watch(&["tools"], &[MINE, "slow+note://one"]).await;
