@@ -66,12 +66,12 @@ pub(super) fn listed(result: &Json) -> Json {
     result.splice(&edits)
 }
 
-/// A task's result says which task's it is.
-pub(super) fn related(result: &Json, handle: &str) -> Json {
+/// A task's result, and the params of what it asks, say which task's they are.
+pub(super) fn related(object: &Json, handle: &str) -> Json {
     let related = meta::object_of(&[("taskId", Json::string(handle))]);
     let mut edits = Edits::new();
-    meta::stamp(&mut edits, result.root(), &[(meta::RELATED_TASK, related)]);
-    result.splice(&edits)
+    meta::stamp(&mut edits, object.root(), &[(meta::RELATED_TASK, related)]);
+    object.splice(&edits)
 }
 
 #[cfg(test)]

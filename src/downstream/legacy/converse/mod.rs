@@ -20,7 +20,7 @@ use futures_util::{
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::{Session, asks, questions};
+use super::{Session, asks, questions, tasks};
 use crate::{
     call::{
         Call, CallId, Caller, Event, Hold, Identity, InputRequired, Op, Outcome, Reply,
@@ -258,6 +258,12 @@ impl Unrolled {
                 .and_then(|params| Some((params, asks::open(&self.session)?)));
             match worded {
                 Some((params, awaited)) => {
+                    // Whatever a task asks says which task's it is (PROTOCOL D3).
+                    let params = if let Op::Task(_, handle) = &self.call.op {
+                        tasks::related(&params, handle)
+                    } else {
+                        params
+                    };
                     frames.push_back(encode::request(&awaited.id, method, &params));
                     round.await_answer(request.key.into_owned(), elicits, awaited);
                 }
