@@ -111,6 +111,13 @@ pub fn rewrite(edits: &mut Edits, object: Node<'_>, own: &[(&str, Json)]) {
     }
 }
 
+/// `object` (params or a result) as it may go over to the other hop: the keys of its `_meta` that do not cross are cut.
+pub fn crossing(object: &Json) -> Json {
+    let mut edits = Edits::new();
+    rewrite(&mut edits, object.root(), &[]);
+    object.splice(&edits)
+}
+
 /// Adds `own` to the `_meta` of a result of our own making, and makes one if there is none. Nothing is cut.
 pub fn stamp(edits: &mut Edits, object: Node<'_>, own: &[(&str, Json)]) {
     match object.member(META) {

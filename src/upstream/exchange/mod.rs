@@ -27,7 +27,7 @@ use crate::{
     catalog::Route,
     json::{Json, Limits, Node},
     jsonrpc::{Frame, Notification, Request, Response, RpcError, encode},
-    protocol::{Era, Revision, methods},
+    protocol::{Era, Revision, meta, methods},
 };
 
 pub(super) use judged::complete;
@@ -375,7 +375,8 @@ impl Exchange {
         }
     }
 
-    /// What a notification means for the caller; `None` when it is foreign, unknown or unwanted.
+    /// What a notification means for the caller; `None` when it is foreign, unknown or unwanted. Of its `_meta` goes on what of
+    /// a result's does (PROTOCOL A7).
     pub(super) fn noted(&self, notification: Notification) -> Option<Happened> {
         match &*notification.method {
             methods::PROGRESS => {
@@ -387,7 +388,7 @@ impl Exchange {
                 }
                 self.wants
                     .progress
-                    .then_some(Happened::Event(Event::Progress(params)))
+                    .then(|| Happened::Event(Event::Progress(meta::crossing(&params))))
             }
             methods::MESSAGE => {
                 let params = notification.params?;
@@ -396,7 +397,8 @@ impl Exchange {
                     .member("level")
                     .and_then(Node::as_str)
                     .and_then(|level| LogLevel::parse(&level))?;
-                (level >= self.wants.log?).then_some(Happened::Event(Event::Log(level, params)))
+                (level >= self.wants.log?)
+                    .then(|| Happened::Event(Event::Log(level, meta::crossing(&params))))
             }
             methods::CANCELLED if self.wants.relays => {
                 let params = notification.params?;
@@ -407,7 +409,8 @@ impl Exchange {
                 let caller = self.wants.caller.as_ref()?;
                 // To a client of the newer era this is no more than a reason to look again (PROTOCOL D1).
                 (caller.revision.era() == Era::Legacy).then(|| {
-                    let params = visits::outward(&self.line.terms.id, &notification.params?);
+                    let params = meta::crossing(&notification.params?);
+                    let params = visits::outward(&self.line.terms.id, &params);
                     Some(Happened::Event(Event::Elicited(params)))
                 })?
             }

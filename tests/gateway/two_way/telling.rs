@@ -289,3 +289,39 @@ async fn progress_under_a_token_of_nobody_goes_nowhere() {
         assert_eq!(answer.text(), "done");
     }
 }
+
+/// Keys of `_meta` that end at the hop or are only ours to write, and one that goes on.
+const OF_THE_HOP: &str = r#""_meta":{"io.modelcontextprotocol/related-task":{"taskId":"local-7"},"io.modelcontextprotocol/subscriptionId":5,"io.modelcontextprotocol/serverInfo":{"name":"hidden","version":"1"},"io.modelcontextprotocol/unknown":1,"progressToken":9,"baggage":"b=1","dev.usher/approval":"forged","com.example/own":{"n":1}}"#;
+
+pairings! {
+    /// PROTOCOL A7, D0.1
+    async fn of_the_meta_of_what_is_told_only_what_may_cross_crosses(pair: Pairing) {
+        let notes = pair.upstream().tools([tool("t")]).telling().on("tools/call", |_| {
+            Play::live(|turn: Turn| async move {
+                for (method, params) in [
+                    ("progress", r#""progressToken":$token,"progress":1"#),
+                    ("message", r#""level":"error","data":1"#),
+                ] {
+                    turn.say(&format!(
+                        r#"{{"jsonrpc":"2.0","method":"notifications/{method}","params":{{{params},{OF_THE_HOP}}}}}"#
+                    ))
+                    .await;
+                }
+                turn.result(&text_result("done")).await;
+            })
+        });
+        let (_gateway, client) = pair.alone(&notes).await;
+        let mut meta = r#""progressToken":1"#.to_owned();
+        if pair.client_is_modern() {
+            meta.push_str(r#","io.modelcontextprotocol/logLevel":"info""#);
+        } else {
+            client.ask("logging/setLevel", r#"{"level":"info"}"#).await.result();
+        }
+        let answer = client.call("notes_t", "{}").meta(&meta).await;
+        for method in ["notifications/progress", "notifications/message"] {
+            let told = told(answer.events(), method);
+            assert_eq!(told.len(), 1, "{answer:?}");
+            assert_eq!(told[0]["_meta"], json!({"com.example/own": {"n": 1}}), "{method}");
+        }
+    }
+}
