@@ -1,7 +1,8 @@
 //! Relabel: what an upstream calls its resources becomes what the client may call them (PROTOCOL E).
 //!
 //! Only the places that the protocol defines as URIs are touched: content links, embedded resources, `contents[].uri`, error
-//! `data.uri`. Text, `structuredContent` and arguments are opaque. Nothing is copied when nothing changes.
+//! `data.uri`; and, where those are looked for, the `_meta` beside them, of which goes on what may cross a hop (PROTOCOL A7).
+//! Text, `structuredContent` and arguments are opaque. Nothing is copied when nothing changes.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::{
     call::{Event, InputRequired, Op, Outcome, Reply, ReplyStream, Step, TaskOp},
     catalog::Namespace,
     json::{Edits, Json, Node},
-    protocol::UpstreamId,
+    protocol::{UpstreamId, meta},
     stage::Permitted,
 };
 
@@ -176,6 +177,7 @@ impl Labels {
                     .into_iter()
                     .flat_map(Node::elements)
                 {
+                    meta::rewrite(edits, contents, &[]);
                     let Some(uri) = contents.member("uri") else {
                         continue;
                     };
@@ -196,12 +198,14 @@ impl Labels {
         }
     }
 
-    /// A content block: a link's own URI, or that of the resource it embeds.
+    /// A content block: a link's own URI, or that of the resource it embeds; of either's `_meta` what crosses.
     fn block(&self, block: Node<'_>, edits: &mut Edits) {
+        meta::rewrite(edits, block, &[]);
         match block.member("type").and_then(Node::as_str).as_deref() {
             Some("resource_link") => self.member(block, edits),
             Some("resource") => {
                 if let Some(resource) = block.member("resource") {
+                    meta::rewrite(edits, resource, &[]);
                     self.member(resource, edits);
                 }
             }

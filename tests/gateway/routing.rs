@@ -313,6 +313,37 @@ pairings! {
 }
 
 pairings! {
+    /// PROTOCOL A7
+    async fn of_the_meta_inside_results_only_what_may_cross_crosses(pair: Pairing) {
+        const META: &str = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"secret"},"dev.usher/forged":1,"com.example/b":{"n":1.0}}"#;
+        let contents = format!(r#"{{"uri":"note://one","text":"b",{META}}}"#);
+        let blocks = format!(
+            r#"{{"type":"text","text":"a",{META}}},{{"type":"resource",{META},"resource":{contents}}},{{"type":"text","_meta":{{"dev.usher/forged":1}},"text":"c"}}"#
+        );
+        let prompt = format!(r#"{{"messages":[{{"role":"user","content":{{"type":"resource","resource":{contents}}}}}]}}"#);
+        let (called, read) = (format!(r#"{{"content":[{blocks}]}}"#), format!(r#"{{"contents":[{contents}]}}"#));
+        let notes = pair
+            .upstream()
+            .tools([tool("t")])
+            .prompts(&["p"])
+            .resources([resource("note://one")])
+            .on("tools/call", move |_| Play::Result(called.clone()))
+            .on("prompts/get", move |_| Play::Result(prompt.clone()))
+            .on("resources/read", move |_| Play::Result(read.clone()));
+        let (_gateway, client) = pair.alone(&notes).await;
+        for (method, params, kept) in [
+            ("tools/call", r#"{"name":"notes_t"}"#, 3),
+            ("prompts/get", r#"{"name":"notes_p"}"#, 1),
+            ("resources/read", r#"{"uri":"notes+note://one"}"#, 1),
+        ] {
+            let result = client.ask(method, params).await.result();
+            assert!(!result.contains("secret") && !result.contains("forged"), "{result}");
+            assert_eq!(result.matches(r#""com.example/b":{"n":1.0}"#).count(), kept, "{result}");
+        }
+    }
+}
+
+pairings! {
     async fn a_toolset_offers_and_routes_its_selection_only(pair: Pairing) {
         let notes = pair.upstream().tools([tool("add"), tool("drop")]).prompts(&["plan"]);
         let files = pair.upstream().tools([tool("open")]).resources([resource("file:///a")]);
