@@ -160,6 +160,7 @@ impl Circuit {
                 | UpstreamError::TooLarge(_)
                 | UpstreamError::RequestTooLarge
                 | UpstreamError::NeedsCapabilities(_)
+                | UpstreamError::CannotVisit
                 | UpstreamError::OutcomeUnknown
                 | UpstreamError::Refused(_),
             ) => {

@@ -161,6 +161,9 @@ pub enum UpstreamError {
     /// Needs client capabilities that the caller did not declare, and no dialect could stand in for: this object.
     #[error("needs client capabilities that were not declared")]
     NeedsCapabilities(Json),
+    /// Wants its user sent to an address, for which the caller's revision has no words (PROTOCOL D7).
+    #[error("wants its user to visit an address, which the caller cannot be told")]
+    CannotVisit,
     /// The exchange that a call wanted to go on with is gone. Whether the work was done cannot be known, and it is not done
     /// again (PROTOCOL D2c, D7).
     #[error("the call that was to go on is no longer known")]
@@ -215,6 +218,7 @@ impl UpstreamError {
             | Self::RequestTooLarge
             | Self::Overloaded
             | Self::NeedsCapabilities(_)
+            | Self::CannotVisit
             | Self::OutcomeUnknown
             | Self::Refused(_) => None,
         }
@@ -234,6 +238,7 @@ impl UpstreamError {
             | Self::TooLarge(_)
             | Self::Overloaded
             | Self::NeedsCapabilities(_)
+            | Self::CannotVisit
             | Self::OutcomeUnknown
             | Self::Refused(_) => None,
         }
@@ -253,7 +258,7 @@ impl UpstreamError {
             Self::TooLarge(_) => "upstream_too_large",
             Self::RequestTooLarge => "upstream_request_too_large",
             Self::Overloaded => "overloaded",
-            Self::NeedsCapabilities(_) => "capability_missing",
+            Self::NeedsCapabilities(_) | Self::CannotVisit => "capability_missing",
             Self::OutcomeUnknown => "outcome_unknown",
         }
     }
@@ -322,6 +327,7 @@ impl UpstreamError {
             | Self::TooLarge(_)
             | Self::Overloaded
             | Self::NeedsCapabilities(_)
+            | Self::CannotVisit
             | Self::OutcomeUnknown
             | Self::Refused(_) => self.clone(),
         }

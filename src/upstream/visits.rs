@@ -1,7 +1,8 @@
 //! URLs that a user is asked to visit: their ids across hops, and error -32042 of 2025-11-25 (PROTOCOL D1, D2d).
 //!
 //! Guarantees: an elicitation's id, which is unique within one server only, is told to clients with its upstream's key before
-//! it, wherever it appears; a client of the newer era gets questions, and never the error, which its revision forbids.
+//! it, wherever it appears; a client of the newer era gets questions, and never the error, which its revision forbids; nor does
+//! one of a revision that was before the error.
 
 use super::{UpstreamError, asking::Offer};
 use crate::{
@@ -9,7 +10,7 @@ use crate::{
     json::{Edits, Json, Node},
     jsonrpc::RpcError,
     metrics::{Bound, reached},
-    protocol::{Era, UpstreamId, meta, methods},
+    protocol::{Era, Revision, UpstreamId, meta, methods},
 };
 
 const ID: &str = "elicitationId";
@@ -17,8 +18,8 @@ const ID: &str = "elicitationId";
 /// What the error means for a caller, who may be asked for at most so much at once. `rounds` is `None` where the call must not end in a question.
 ///
 /// # Errors
-/// [`UpstreamError::NeedsCapabilities`] when the caller shows no URLs; [`UpstreamError::Protocol`] when the error is malformed
-/// or has no place there.
+/// [`UpstreamError::NeedsCapabilities`] when the caller shows no URLs, [`UpstreamError::CannotVisit`] when its revision has no
+/// words for that; [`UpstreamError::Protocol`] when the error is malformed or has no place there.
 pub(super) fn required(
     upstream: &UpstreamId,
     most: usize,
@@ -26,8 +27,11 @@ pub(super) fn required(
     caller: Option<&Caller>,
     rounds: Option<Offer>,
 ) -> Result<Outcome, UpstreamError> {
-    let modern = caller.is_none_or(|caller| caller.revision.era() == Era::Modern);
-    if !modern {
+    let revision = caller.map_or(Revision::LATEST_MODERN, |caller| caller.revision);
+    if revision < Revision::V2025_11_25 {
+        return Err(UpstreamError::CannotVisit);
+    }
+    if revision.era() == Era::Legacy {
         let data = error
             .data
             .as_ref()
@@ -163,6 +167,21 @@ mod tests {
             &json(r#"{"elicitationId":"7"}"#),
         );
         assert_eq!(params.as_str(), r#"{"elicitationId":"u/7"}"#);
+    }
+
+    #[test]
+    fn a_revision_that_was_before_the_error_never_sees_it() {
+        for revision in [
+            Revision::V2024_11_05,
+            Revision::V2025_03_26,
+            Revision::V2025_06_18,
+        ] {
+            let told = told(revision, r#"{"elicitation":{"url":{}}}"#, DATA, true);
+            assert!(
+                matches!(told, Err(UpstreamError::CannotVisit)),
+                "{revision}"
+            );
+        }
     }
 
     #[test]

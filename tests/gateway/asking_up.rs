@@ -371,3 +371,34 @@ async fn a_required_visit_is_a_question_to_a_modern_client_and_the_error_to_a_le
     assert_eq!(client.ask("tools/call", &params).await.text(), "called t");
     assert_eq!(notes.heard("tools/call").len(), before + 1);
 }
+
+/// PROTOCOL A6, D7
+#[tokio::test]
+async fn a_required_visit_is_told_in_words_where_a_revision_has_no_such_error() {
+    const VISIT: &str = r#"{"code":-32042,"message":"visit","data":{"elicitations":[{"mode":"url","message":"Go","url":"https://example.com/x","elicitationId":"7"}]}}"#;
+    let notes = Upstream::http(LEGACY)
+        .tools([tool("t")])
+        .prompts(&["p"])
+        .on("tools/call", |_| Play::Error(VISIT.into()))
+        .on("prompts/get", |_| Play::Error(VISIT.into()));
+    let gateway = before(&notes, "").await;
+    for revision in [
+        Revision::V2024_11_05,
+        Revision::V2025_03_26,
+        Revision::V2025_06_18,
+    ] {
+        let client = gateway.client_able(revision, r#"{"elicitation":{}}"#).await;
+        let answer = client.call("notes_t", "{}").await;
+        assert_eq!(answer.tool_error(), "capability_missing", "{revision}");
+        assert!(answer.text().contains("cannot open URLs"), "{answer:?}");
+        let refused = client.ask("prompts/get", r#"{"name":"notes_p"}"#).await;
+        assert_eq!(
+            (refused.status, refused.refusal()),
+            (200, (-32603, "capability_missing".to_owned())),
+            "{revision}"
+        );
+        for told in [answer, refused] {
+            assert!(!told.body.contains("example.com"), "{told:?}");
+        }
+    }
+}

@@ -354,6 +354,7 @@ const fn upstream_code(error: &UpstreamError) -> i64 {
         UpstreamError::TooLarge(_) | UpstreamError::RequestTooLarge => codes::UPSTREAM_TOO_LARGE,
         UpstreamError::Overloaded => codes::OVERLOADED,
         UpstreamError::NeedsCapabilities(_) => codes::MISSING_CAPABILITY,
+        UpstreamError::CannotVisit => codes::INTERNAL_ERROR,
     }
 }
 

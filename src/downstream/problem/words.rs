@@ -152,6 +152,9 @@ pub(super) fn describe(from: &FromUpstream) -> String {
         UpstreamError::OutcomeUnknown => format!(
             "the call to the server `{upstream}` that asked for input is no longer known; whether it took effect is unknown, and it was not repeated"
         ),
+        UpstreamError::CannotVisit => format!(
+            "the server `{upstream}` wants its user to open a URL in a browser first, and this client cannot open URLs: its revision of the protocol has no words for that"
+        ),
         UpstreamError::NeedsCapabilities(_) => format!(
             "the server `{upstream}` cannot do this without client capabilities that were not declared"
         ),

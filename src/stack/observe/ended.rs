@@ -134,7 +134,7 @@ const fn from_upstream(error: &UpstreamError) -> End {
         | UpstreamError::Redirect => End::Unavailable,
         UpstreamError::Timeout(_) => End::Timeout,
         UpstreamError::Overloaded => End::Shed,
-        UpstreamError::NeedsCapabilities(_) => End::Invalid,
+        UpstreamError::NeedsCapabilities(_) | UpstreamError::CannotVisit => End::Invalid,
         UpstreamError::Undeclared(_) => End::ProtocolError,
         UpstreamError::Protocol(_)
         | UpstreamError::Status(_)

@@ -38,6 +38,10 @@ pub(in crate::upstream) fn failure(error: &UpstreamError) -> RpcError {
         | UpstreamError::NeedsCapabilities(_) => {
             (codes::UPSTREAM_PROTOCOL, "the upstream broke the protocol")
         }
+        UpstreamError::CannotVisit => (
+            codes::INTERNAL_ERROR,
+            "the upstream wants its user to open a URL, and this client cannot open URLs",
+        ),
         UpstreamError::Auth(_) => (
             codes::UPSTREAM_AUTH,
             "the upstream refused the gateway's credential",

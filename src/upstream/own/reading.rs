@@ -260,6 +260,7 @@ fn is_refusal(error: &UpstreamError) -> bool {
         | UpstreamError::RequestTooLarge
         | UpstreamError::Overloaded
         | UpstreamError::NeedsCapabilities(_)
+        | UpstreamError::CannotVisit
         | UpstreamError::OutcomeUnknown
         | UpstreamError::Refused(_) => false,
     }
