@@ -414,6 +414,10 @@ impl Wording for Words {
             error.code = resource_not_found(Era::Modern);
             error.data = Some(meta::object_of(&[("uri", Json::string(uri))]));
         }
+        // Whatever else an older server calls so, it is no code of this revision (PROTOCOL A6).
+        if error.code == codes::RESOURCE_NOT_FOUND {
+            error.code = codes::INVALID_PARAMS;
+        }
         super::hop_local(op, error, Era::Modern)
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Gateway, Piped, Play, Revision, Upstream, call_result, parse, quote, resource, template,
+    Gateway, Heard, Piped, Play, Revision, Upstream, call_result, parse, quote, resource, template,
     text_result, tool, within,
 };
 
@@ -356,6 +356,42 @@ async fn a_resource_that_is_not_there_is_told_in_each_eras_own_code() {
             );
             if known {
                 assert_eq!(answer.error()["data"]["uri"], "notes+n://r");
+            }
+        }
+    }
+}
+
+/// PROTOCOL A6, G33
+#[tokio::test]
+async fn the_older_code_for_a_resource_is_never_told_in_the_newest_revision() {
+    let gone = |_: &Heard| Play::Error(r#"{"code":-32002,"message":"gone","data":{"x":1}}"#.into());
+    for server in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let notes = Upstream::http(server)
+            .tools([tool("t")])
+            .prompts(&["p"])
+            .on("tools/call", gone)
+            .on("prompts/get", gone)
+            .on("completion/complete", gone);
+        let gateway = Gateway::of().upstream("notes", &notes).start().await;
+        for revision in Revision::ALL {
+            let client = gateway.client(revision).await;
+            let modern = revision == Revision::V2026_07_28;
+            for (method, params) in [
+                ("tools/call", r#"{"name":"notes_t"}"#),
+                ("prompts/get", r#"{"name":"notes_p"}"#),
+                (
+                    "completion/complete",
+                    r#"{"ref":{"type":"ref/prompt","name":"notes_p"},"argument":{"name":"a","value":""}}"#,
+                ),
+            ] {
+                let answer = client.ask(method, params).await;
+                let code = if modern { -32602 } else { -32002 };
+                assert_eq!(
+                    (answer.status, answer.refusal().0),
+                    (200, code),
+                    "{server} to {revision}: {method}"
+                );
+                assert_eq!(answer.error()["data"]["x"], 1);
             }
         }
     }
