@@ -498,8 +498,8 @@ fn is_about(error: &RpcError, uri: &str) -> bool {
     ) && told.as_deref() == Some(uri)
 }
 
-/// Codes that speak of the upstream's own hop mean nothing on ours (PROTOCOL D6). A completion that this one upstream does not
-/// offer is a bad name to a client that was promised completions (PROTOCOL G25).
+/// Codes that speak of the upstream's own hop mean nothing on ours (PROTOCOL D6). What this one upstream does not offer, say
+/// completions or prompts, is a bad name to a client that was promised it by all of them together (PROTOCOL G25).
 fn hop_local(op: &Op, mut error: RpcError, era: Era) -> RpcError {
     match error.code {
         // The peer lets this one through only where it is the client that lacks something.
@@ -514,7 +514,11 @@ fn hop_local(op: &Op, mut error: RpcError, era: Era) -> RpcError {
         codes::METHOD_NOT_FOUND
             if matches!(
                 op,
-                Op::Complete(_) | Op::GetSkill(_) | Op::ReadDirectory(..)
+                Op::GetPrompt(_)
+                    | Op::ReadResource(_)
+                    | Op::Complete(_)
+                    | Op::GetSkill(_)
+                    | Op::ReadDirectory(..)
             ) =>
         {
             error.code = codes::INVALID_PARAMS

@@ -344,6 +344,29 @@ pairings! {
 }
 
 pairings! {
+    /// PROTOCOL G25
+    async fn what_its_one_server_does_not_offer_is_a_bad_name_to_a_client(pair: Pairing) {
+        let none = |_: &Heard| Play::Error(r#"{"code":-32601,"message":"no such method"}"#.into());
+        let notes = pair
+            .upstream()
+            .prompts(&["p"])
+            .resources([resource("note://one")])
+            .on("prompts/get", none)
+            .on("resources/read", none)
+            .on("completion/complete", none);
+        let (_gateway, client) = pair.alone(&notes).await;
+        for (method, params) in [
+            ("prompts/get", r#"{"name":"notes_p"}"#),
+            ("resources/read", r#"{"uri":"notes+note://one"}"#),
+            ("completion/complete", r#"{"ref":{"type":"ref/prompt","name":"notes_p"},"argument":{"name":"a","value":""}}"#),
+        ] {
+            let answer = client.ask(method, params).await;
+            assert_eq!((answer.status, answer.refusal().0), (200, -32602), "{method}");
+        }
+    }
+}
+
+pairings! {
     async fn a_toolset_offers_and_routes_its_selection_only(pair: Pairing) {
         let notes = pair.upstream().tools([tool("add"), tool("drop")]).prompts(&["plan"]);
         let files = pair.upstream().tools([tool("open")]).resources([resource("file:///a")]);
