@@ -120,6 +120,21 @@ impl Edits {
         ));
     }
 
+    /// Adds `item` at the end of `array`, which has others.
+    pub fn push(&mut self, array: Node<'_>, item: &Json) {
+        let mut tail = Vec::with_capacity(item.len() + 1);
+        tail.push(b',');
+        tail.extend_from_slice(item.bytes());
+        let close = array.span().end - 1;
+        self.list.push((
+            Span {
+                start: close,
+                end: close,
+            },
+            tail.into(),
+        ));
+    }
+
     /// Sets one member of `object`, in its place if it is there, else at the end.
     pub fn set(&mut self, object: Node<'_>, key: &str, value: Json) {
         match object.member(key) {

@@ -228,6 +228,32 @@ async fn structured_results_that_are_no_objects_are_told_to_the_newest_only() {
     }
 }
 
+/// PROTOCOL D6
+#[tokio::test]
+async fn structured_results_that_are_no_objects_are_lost_to_nobody_whatever_stands_beside_them() {
+    for (content, texts) in [
+        (
+            r#"{"type":"text","text":"a summary"}"#,
+            ["a summary", "[1.0,2]"].as_slice(),
+        ),
+        // It is there already, if in other spelling.
+        (r#"{"type":"text","text":"[1.0, 2]"}"#, &["[1.0, 2]"]),
+    ] {
+        let result = format!(r#"{{"content":[{content}],"structuredContent":[1.0,2]}}"#);
+        for (revision, _, result) in as_seen(&tool("t"), &result, Revision::V2026_07_28).await {
+            if revision == Revision::V2026_07_28 {
+                continue;
+            }
+            assert_eq!(result.get("structuredContent"), None, "{revision}");
+            let blocks = result["content"].as_array().unwrap().iter();
+            let told: Vec<_> = blocks
+                .map(|block| block["text"].as_str().unwrap())
+                .collect();
+            assert_eq!(told, texts, "{revision}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn content_that_came_later_is_said_in_older_terms() {
     let result = r#"{"content":[{"type":"audio","data":"AAAA","mimeType":"audio/wav"},{"type":"resource_link","uri":"n://x","name":"x","title":"The X","mimeType":"text/plain"}]}"#;

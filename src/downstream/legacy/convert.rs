@@ -1,8 +1,12 @@
 //! Results for older revisions: what they never heard of is left out or said in their own terms (PROTOCOL D6).
 
+use std::cell::LazyCell;
+
+use bytes::Bytes;
+
 use crate::{
     call::{Op, TaskOp},
-    json::{Edits, Fate, Json, Kind, Node},
+    json::{Edits, Fate, Json, Kind, Limits, Node, canonical},
     protocol::{Features, Revision, meta},
 };
 
@@ -24,6 +28,10 @@ pub(super) fn result(op: &Op, revision: Revision, result: Json) -> Json {
             None => more.push(("content", Json::array(&[text]))),
             Some(content) if content.elements().next().is_none() => {
                 edits.replace(content, Json::array(&[text]))
+            }
+            // Only of what is no object must the text be this very one.
+            Some(content) if value.kind() != Kind::Object && !is_said(content, value) => {
+                edits.push(content, &text);
             }
             Some(_) => {}
         }
@@ -79,6 +87,25 @@ fn blocks<'a>(op: &Op, root: Node<'a>) -> Box<dyn Iterator<Item = Node<'a>> + 'a
     }
 }
 
+/// Whether a text among these blocks is `value` as JSON, however spelled.
+fn is_said(content: Node<'_>, value: Node<'_>) -> bool {
+    let texts = content.elements().filter_map(|block| {
+        let kind = block.member("type").and_then(Node::as_str);
+        (kind.as_deref() == Some("text")).then(|| block.member("text")?.as_str())?
+    });
+    let begins = value.raw().chars().next();
+    // Once, however many texts there are.
+    let spelled = LazyCell::new(|| canonical(value));
+    texts
+        // Prose is not read as JSON.
+        .filter(|text| text.trim_start().chars().next() == begins)
+        .any(|text| {
+            text == value.raw()
+                || Json::parse(Bytes::from(text.into_owned()), &Limits::UPSTREAM)
+                    .is_ok_and(|said| canonical(said.root()) == *spelled)
+        })
+}
+
 /// One content block.
 fn convert(block: Node<'_>, features: &Features, edits: &mut Edits) {
     let text = |key: &str| block.member(key).and_then(Node::as_str);
@@ -120,10 +147,7 @@ fn text_block(text: &str) -> Json {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-
     use super::*;
-    use crate::json::Limits;
 
     fn converted(revision: Revision, text: &str) -> String {
         let json = Json::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::UPSTREAM).unwrap();
@@ -155,6 +179,39 @@ mod tests {
             converted(Revision::V2025_03_26, object),
             r#"{"content":[{"type":"text","text":"t"}]}"#
         );
+    }
+
+    #[test]
+    fn what_is_no_object_is_told_as_text_beside_what_stands_there_unless_that_says_it() {
+        let told = |content: &str, value: &str| {
+            let text = format!(r#"{{"content":[{content}],"structuredContent":{value}}}"#);
+            converted(Revision::V2025_11_25, &text)
+        };
+        for (content, value) in [
+            (r#"{"type":"text","text":"[see below]"}"#, "[1,2]"),
+            (r#"{"type":"text","text":"x"}"#, r#""x""#),
+            (
+                r#"{"type":"image","data":"","mimeType":"image/png"} "#,
+                "null",
+            ),
+        ] {
+            let text = text_block(value);
+            let want = format!(r#"{{"content":[{content},{}]}}"#, text.as_str());
+            assert_eq!(told(content, value), want);
+        }
+        for (content, value) in [
+            (r#"{"type":"text","text":"[1,2]"}"#, "[1,2]"),
+            (
+                r#"{"type":"text","text":"see"},{"type":"text","text":" [ 1, {\"a\": 2.0} ]\n"}"#,
+                r#"[1,{"a":2}]"#,
+            ),
+            (r#"{"type":"text","text":"\"x\""}"#, r#""x""#),
+        ] {
+            assert_eq!(
+                told(content, value),
+                format!(r#"{{"content":[{content}]}}"#)
+            );
+        }
     }
 
     #[test]
