@@ -64,7 +64,18 @@ impl Decimal {
 
     /// Itself as a count, if it is one.
     pub fn as_u64(&self) -> Option<u64> {
-        if self.negative || self.exponent < 0 {
+        if self.negative { None } else { self.count() }
+    }
+
+    /// Itself as an integer, if it is one of so few bits.
+    pub fn as_i64(&self) -> Option<i64> {
+        let count = i64::try_from(self.count()?).ok()?;
+        Some(if self.negative { -count } else { count })
+    }
+
+    /// As a count, whatever its sign.
+    fn count(&self) -> Option<u64> {
+        if self.exponent < 0 {
             return None;
         }
         let digits = std::str::from_utf8(&self.digits).ok()?;
@@ -277,6 +288,15 @@ mod tests {
                 number("1e40").as_u64()
             ),
             (Some(3), None, None)
+        );
+        assert_eq!(
+            (
+                number("-3.0").as_i64(),
+                number("-0").as_i64(),
+                number("1.5").as_i64(),
+                number("1e40").as_i64()
+            ),
+            (Some(-3), Some(0), None, None)
         );
         assert_eq!(Decimal::parse("1e99999999"), None);
     }

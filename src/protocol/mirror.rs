@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::HeaderName;
 
-use crate::json::{Json, Kind, Node};
+use crate::json::{Decimal, Json, Kind, Node};
 
 /// Names the revision of a request.
 pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
@@ -204,7 +204,17 @@ fn is_token(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
-/// The rendered value of one annotated argument; `None` when it is absent or null (then there is no header).
+/// The largest magnitude of an integer that travels in a header: up to it a double tells each from the next.
+const LARGEST: u64 = (1 << 53) - 1;
+
+/// The integer that a number spells, if it is one that may travel in a header (PROTOCOL B3).
+fn integer(spelled: &str) -> Option<i64> {
+    let integer = Decimal::parse(spelled)?.as_i64()?;
+    (integer.unsigned_abs() <= LARGEST).then_some(integer)
+}
+
+/// The rendered value of one annotated argument, an integer in decimal; `None` when it is absent or null (then there is no
+/// header). A number that is no such integer stays as it is spelled: it agrees with no header.
 pub fn rendered(arguments: Node<'_>, param: &ParamHeader) -> Option<String> {
     let value = param
         .path
@@ -212,17 +222,21 @@ pub fn rendered(arguments: Node<'_>, param: &ParamHeader) -> Option<String> {
         .try_fold(arguments, |value, key| value.member(key))?;
     match value.kind() {
         Kind::String => value.as_str().map(Cow::into_owned),
+        Kind::Number if param.kind == ParamKind::Integer => {
+            Some(integer(value.raw()).map_or_else(|| value.raw().to_owned(), |it| it.to_string()))
+        }
         Kind::Number | Kind::Bool => Some(value.raw().to_owned()),
         Kind::Null | Kind::Object | Kind::Array => None,
     }
 }
 
-/// Whether a decoded header value says the same as the body's: integers by value, everything else by text.
+/// Whether a decoded header value says the same as the body's: integers by value, everything else by text. Of a number that
+/// may not travel so, none does.
 pub fn agrees(header: &str, body: &str, kind: ParamKind) -> bool {
     if kind == ParamKind::Integer
-        && let (Ok(header), Ok(body)) = (header.parse::<i64>(), body.parse::<i64>())
+        && body.starts_with(|first: char| first == '-' || first.is_ascii_digit())
     {
-        return header == body;
+        return integer(body).is_some_and(|body| integer(header) == Some(body));
     }
     header == body
 }
@@ -321,5 +335,28 @@ mod tests {
         assert_eq!(values, [Some("x".into()), Some("42".into()), None]);
         assert!(agrees("042", "42", ParamKind::Integer));
         assert!(!agrees("042", "42", ParamKind::String));
+        for (spelled, decimal) in [
+            ("5.0", "5"),
+            ("-0", "0"),
+            ("1e3", "1000"),
+            ("-9007199254740991", "-9007199254740991"),
+        ] {
+            let text = format!(r#"{{"i":{spelled}}}"#);
+            let arguments = Json::parse(Bytes::from(text), &Limits::CLIENT).unwrap();
+            let body = rendered(arguments.root(), &params[1]).unwrap();
+            assert_eq!(body, decimal);
+            for header in [spelled, decimal] {
+                assert!(agrees(header, &body, ParamKind::Integer), "{header}");
+            }
+        }
+        for beyond in [
+            "9007199254740992",
+            "-9007199254740993",
+            "1.5",
+            "1e400",
+            "1e9999999",
+        ] {
+            assert!(!agrees(beyond, beyond, ParamKind::Integer), "{beyond}");
+        }
     }
 }

@@ -497,6 +497,15 @@ pairings! {
         assert_eq!(mirrored(&heard), [Some("eu west"), Some("42"), Some("true")]);
         assert_eq!(heard.header("mcp-param-unknown"), None);
 
+        // However an integer is spelled, it goes on in decimal.
+        for (spelled, decimal) in [("5.0", "5"), ("-0", "0"), ("1e3", "1000"), ("-9007199254740991", "-9007199254740991")] {
+            let arguments = format!(r#"{{"deep":{{"n":{spelled}}}}}"#);
+            ask(&arguments, ["", decimal, ""]).await.result();
+            let heard = notes.last("tools/call");
+            assert_eq!(mirrored(&heard), [None, Some(decimal), None]);
+            assert_eq!(heard.arguments(), arguments);
+        }
+
         let unicode = r#"{"region":"zürich","on":null}"#;
         ask(unicode, ["=?base64?esO8cmljaA==?=", "", ""]).await.result();
         assert_eq!(mirrored(&notes.last("tools/call")), [Some("=?base64?esO8cmljaA==?="), None, None]);
@@ -527,6 +536,12 @@ pairings! {
         // Numbers are compared as numbers.
         let answer = client.call("notes_q", r#"{"deep":{"n":42}}"#).header("mcp-param-n", "042").await;
         assert_eq!(answer.status, 200, "{answer:?}");
+        // Those that a double would round are none that may travel so, and nothing with a fraction is an integer.
+        for beyond in ["9007199254740992", "-9007199254740993", "1e400"] {
+            let arguments = format!(r#"{{"deep":{{"n":{beyond}}}}}"#);
+            let answer = client.call("notes_q", &arguments).header("mcp-param-n", beyond).await;
+            assert_eq!((answer.status, answer.refusal().0), (400, -32020), "{beyond}");
+        }
     }
 }
 
