@@ -216,7 +216,11 @@ impl Legacy {
                 // A tool that failed has completed all the same (PROTOCOL G27).
                 if let Outcome::Complete(result) = outcome {
                     with(&state, "completed", ("result", result))
-                } else if let Outcome::Failed(error) = outcome {
+                } else if let Outcome::Failed(mut error) = outcome {
+                    // No code of the design that this is told in (PROTOCOL A6).
+                    if error.code == codes::RESOURCE_NOT_FOUND {
+                        error.code = codes::INVALID_PARAMS;
+                    }
                     with(&state, "failed", ("error", error.to_json()))
                 } else {
                     outcome

@@ -522,6 +522,12 @@ async fn modern_client_legacy_server_a_tool_that_only_runs_as_a_task_becomes_one
         (&"failed".into(), &(-32603).into())
     );
     assert_eq!(state["error"]["data"]["uri"], "notes+note://1");
+    // Nor is a code told that this revision must not have (PROTOCOL A6).
+    notes.now_on("tasks/result", |_| {
+        Play::Error(r#"{"code":-32002,"message":"gone"}"#.into())
+    });
+    let state = about(&client, "tasks/get", &handle).await.value();
+    assert_eq!(state["error"]["code"], -32602, "{state}");
     // Over is no error to cancel here.
     notes.now_on("tasks/cancel", |_| {
         Play::Error(r#"{"code":-32602,"message":"already over"}"#.into())
