@@ -28,6 +28,7 @@ pub(super) fn sanitizer(plan: &Plan, findings: Findings) -> Arc<Sanitizer> {
 pub fn credentials(plan: &Plan) -> Vec<&str> {
     let mut values: Vec<&SecretString> = Vec::new();
     values.extend(&plan.state_key);
+    values.extend(&plan.confided);
     if let Some(admin) = &plan.admin {
         values.extend([&admin.token, &admin.auditor_token].into_iter().flatten());
     }
@@ -50,12 +51,8 @@ pub fn credentials(plan: &Plan) -> Vec<&str> {
     }
     for upstream in &plan.upstreams {
         match &upstream.endpoint {
-            Endpoint::Stdio(stdio) => {
-                // A program is told many things that are no secret.
-                let named = stdio.env.iter();
-                let named = named.filter(|(name, _)| OwnCredentials::is_named_so(name));
-                values.extend(named.map(|(_, value)| value));
-            }
+            // What of the environment of a program is one is told by how it is written, among the confided.
+            Endpoint::Stdio(_) => {}
             Endpoint::Http(http) => {
                 values.extend(of_headers(&http.headers));
                 let grant = http.grant.as_ref();
@@ -70,10 +67,10 @@ pub fn credentials(plan: &Plan) -> Vec<&str> {
 }
 
 fn of_headers(headers: &[(HeaderName, SecretString)]) -> impl Iterator<Item = &SecretString> {
-    let named = headers
+    let held = headers
         .iter()
-        .filter(|(name, _)| OwnCredentials::is_named_so(name.as_str()));
-    named.map(|(_, value)| value)
+        .filter(|(name, value)| OwnCredentials::is_one(name.as_str(), value.expose_secret()));
+    held.map(|(_, value)| value)
 }
 
 /// Judges definitions as they enter the catalog (SECURITY CAT-4).
@@ -130,6 +127,11 @@ mod tests {
             "HEADER",
             "PROGRAM",
             "CLIENT",
+            "PASSED",
+            "NAMED",
+            "SCHEME",
+            "TEAM",
+            "VARIABLE",
         ];
         let text = r#"
 admin: { token: "${env:OPERATOR}", auditor_token: "${env:AUDITOR}" }
@@ -142,11 +144,17 @@ auth:
 upstreams:
   a: { url: "https://a.example/mcp", auth: { bearer: "${env:BEARER}" }, headers: { x-team-key: "${env:HEADER}" } }
   b: { url: "https://b.example/mcp", auth: { client_credentials: { token_url: "https://id.example/token", client_id: usher, client_secret: "${env:CLIENT}" } } }
-  c: { command: [sh], env: { API_TOKEN: "${env:PROGRAM}" } }
+  c: { command: [sh], env: { API_TOKEN: "${env:PROGRAM}", SECRETX: "${env:VARIABLE}" } }
+  d: { url: "https://d.example/mcp", auth: { basic: { user: "${env:USER_NAME}", password: "${env:PASSED}" } } }
+  e: { url: "https://e.example/mcp", auth: { header: { name: X-Client, value: "${env:NAMED}" } } }
+  f: { url: "https://f.example/mcp", auth: { header: { name: X-Vault, value: "Token ${env:SCHEME}" } }, headers: { X-Team: "${env:TEAM}" } }
 "#;
         std::fs::write(&path, text).unwrap();
-        let value = |name: &str| format!("value-of-{name}-{name}-and-of-nothing-else");
-        let vars = |name: &str| names.contains(&name).then(|| value(name));
+        let value = |name: &str| format!("value-of-{name}-0a1b2c3d4e5f-and-of-nothing-else");
+        let vars = |name: &str| match name {
+            "USER_NAME" => Some("joe-user-name".to_owned()),
+            name => names.contains(&name).then(|| value(name)),
+        };
         let plan = config::load(&path, &vars).unwrap_or_else(|rejected| panic!("{rejected:?}"));
         let own = OwnCredentials::new();
         own.hold(credentials(&plan));
@@ -154,5 +162,55 @@ upstreams:
             let told = own.without(&value(name)).into_owned();
             assert_eq!(told, "[redacted:own_credential]", "{name}");
         }
+        assert_eq!(own.without("joe-user-name"), "joe-user-name");
+    }
+
+    fn told(upstreams: &str, text: &str) -> String {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("usher.yaml");
+        std::fs::write(&path, format!("upstreams:\n{upstreams}\n")).unwrap();
+        let vars = |name: &str| {
+            let value = match name {
+                "MODE" => "production",
+                "PLACE" => "https://db-1.x7f3a9c2.example.com:5432/app",
+                "TYPE" => "application/json",
+                "WORDS" => "qwertz-uiop",
+                _ => return None,
+            };
+            Some(value.to_owned())
+        };
+        let plan = config::load(&path, &vars).unwrap_or_else(|rejected| panic!("{rejected:?}"));
+        let own = OwnCredentials::new();
+        own.hold(credentials(&plan));
+        own.without(text).into_owned()
+    }
+
+    #[test]
+    fn what_any_text_may_hold_is_no_credential_unless_it_is_said_to_be_one() {
+        let plain = "production at https://db-1.x7f3a9c2.example.com:5432/app in application/json";
+        let beside = r#"
+  a: { command: [sh], env: { MODE: "${env:MODE}", PLACE: "${env:PLACE}", LITERAL: claude-3-5-sonnet, BUILD: 0a1b2c3d4e5f6a7b } }
+  b: { url: "https://b.example/mcp", headers: { x-format: "${env:TYPE}", x-mode: "${env:MODE}" } }"#;
+        assert_eq!(told(beside, plain), plain);
+        // What is written out, under a name that says nothing, is what a reader of the file may see.
+        assert_eq!(told(beside, "0a1b2c3d4e5f6a7b"), "0a1b2c3d4e5f6a7b");
+        for upstream in [
+            r#"  a: { url: "https://a.example/mcp", auth: { header: { name: X-Client, value: "${env:WORDS}" } } }"#,
+            r#"  a: { url: "https://a.example/mcp", auth: { basic: { user: "${env:MODE}", password: "${env:WORDS}" } } }"#,
+            r#"  a: { url: "https://a.example/mcp", headers: { x-api-key: "${env:WORDS}" } }"#,
+            r#"  a: { command: [sh], env: { API_KEY: qwertz-uiop } }"#,
+            r#"  a: { command: [sh], env: { DATABASE_URL: "postgres://app:qwertz-uiop-1x9@h.example/app", API_KEY: "${env:WORDS}" } }"#,
+        ] {
+            assert_eq!(
+                told(upstream, "qwertz-uiop"),
+                "[redacted:own_credential]",
+                "{upstream}"
+            );
+        }
+        let address = r#"  a: { command: [sh], env: { DATABASE_URL: "postgres://app:0a1b2c3d4e5f6a7b@h.example/app" } }"#;
+        assert_eq!(
+            told(address, "0a1b2c3d4e5f6a7b"),
+            "[redacted:own_credential]"
+        );
     }
 }

@@ -34,6 +34,9 @@ pub struct Plan {
     /// Secret that cursors are sealed with, at least 32 bytes; every replica needs the same one. `None`: one made at
     /// start, so that cursors end with the process.
     pub state_key: Option<SecretString>,
+    /// Values that servers are confided and that no name tells: what an `auth` holds, and what of the environment of a program
+    /// is a secret by its name, its look, or its being a reference to what not any text may hold.
+    pub confided: Vec<SecretString>,
     /// Who is admitted. `None`: whoever reaches the listener, which is then on loopback.
     pub auth: Option<AuthSpec>,
     /// What people log in to, each with an account of their own.

@@ -13,6 +13,7 @@ mod built_in;
 mod class;
 mod decoded;
 mod engine;
+mod everyday;
 pub mod hidden;
 mod hit;
 pub mod injection;

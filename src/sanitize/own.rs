@@ -17,7 +17,13 @@ use arc_swap::ArcSwapOption;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Class, Detector, Hit, asking::is_secret, placeholder::replaced, work::looked};
+use super::{
+    Class, Detector, Hit,
+    asking::is_secret,
+    everyday::{is_everyday, password_of},
+    placeholder::replaced,
+    work::looked,
+};
 
 /// The credentials that are held; cloning gives another handle to the same ones.
 #[derive(Clone, Default)]
@@ -64,13 +70,12 @@ impl OwnCredentials {
     pub fn hold<'a>(&self, values: impl IntoIterator<Item = &'a str>) {
         let mut held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changed = false;
+        let values = values.into_iter().flat_map(|value| {
+            // Who sees an address in which it stands may tell it alone.
+            let password = password_of(value).filter(|password| !is_everyday(password));
+            [Some(bare(value)), password].into_iter().flatten()
+        });
         for value in values {
-            // What stands before a credential in a header is none.
-            let value = value
-                .strip_prefix("Bearer ")
-                .or_else(|| value.strip_prefix("Basic "))
-                .unwrap_or(value)
-                .trim();
             if value.len() < LEAST || held.iter().any(|held| held.expose_secret() == value) {
                 continue;
             }
@@ -101,6 +106,26 @@ impl OwnCredentials {
                 .split(|character: char| !character.is_ascii_alphanumeric())
                 .any(|word| matches!(word, "key" | "auth" | "authorization" | "pat" | "jwt"))
     }
+
+    /// Whether the value of this name, which stands where credentials do, counts as one: called so, or nothing that any
+    /// text may hold.
+    pub fn is_one(name: &str, value: &str) -> bool {
+        Self::is_named_so(name) || !is_everyday(value)
+    }
+}
+
+/// A value without the scheme that stands before a credential in a header, which is none.
+fn bare(value: &str) -> &str {
+    const SCHEMES: [&str; 6] = ["bearer", "basic", "token", "apikey", "oauth", "bot"];
+    let value = value.trim();
+    let Some((scheme, rest)) = value.split_once(' ') else {
+        return value;
+    };
+    let rest = rest.trim();
+    let known = SCHEMES.contains(&&*scheme.to_ascii_lowercase());
+    let letters = |byte: u8| byte.is_ascii_alphabetic() || byte == b'-';
+    let alone = scheme.bytes().all(letters) && !rest.contains(' ') && !is_everyday(rest);
+    if known || alone { rest } else { value }
 }
 
 impl Search {
@@ -283,6 +308,26 @@ mod tests {
         for name in ["NODE_OPTIONS", "X-Tenant", "KEYBOARD", "LANG"] {
             assert!(!OwnCredentials::is_named_so(name), "{name}");
         }
+    }
+
+    #[test]
+    fn what_stands_around_a_credential_is_none() {
+        for value in [
+            "Token x8Fq2LmZp0Rv7",
+            "GenieKey x8Fq2LmZp0Rv7",
+            "bearer x8Fq2LmZp0Rv7",
+            "postgres://app:x8Fq2LmZp0Rv7@db.example/app",
+        ] {
+            let own = OwnCredentials::new();
+            own.hold([value]);
+            assert_eq!(found(&own, "it is x8Fq2LmZp0Rv7"), ["x8Fq2LmZp0Rv7"]);
+        }
+        let own = OwnCredentials::new();
+        own.hold([
+            "my passphrase",
+            "postgres://postgres:postgres@localhost/app",
+        ]);
+        assert_eq!(found(&own, "a passphrase for postgres"), [""; 0]);
     }
 
     #[test]

@@ -43,6 +43,7 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
         tree,
         struck,
         findings,
+        confided: Vec::new(),
     };
     let legacy_sse = raw.listen.legacy_sse;
     let proxied = matches!(raw.listen.tls, Some(ListenTls::TerminatedUpstream));
@@ -115,6 +116,7 @@ pub(super) fn check(mut tree: Node, findings: &mut Findings) -> Plan {
         listens,
         door,
         asking,
+        confided: check.confided,
     }
 }
 
@@ -123,6 +125,8 @@ struct Check<'f> {
     tree: Node,
     struck: Vec<Vec<String>>,
     findings: &'f mut Findings,
+    /// See [`Plan::confided`].
+    confided: Vec<secrecy::SecretString>,
 }
 
 impl Check<'_> {
@@ -181,6 +185,12 @@ impl Check<'_> {
             }
             Some(Origin::Referenced { exposed: None, .. }) | None => {}
         }
+    }
+
+    /// Whether the value at `path` is a reference, at least in part.
+    fn is_referenced(&self, path: &[&str]) -> bool {
+        let scalar = self.tree.at(path).and_then(Node::scalar);
+        scalar.is_some_and(|scalar| scalar.origin != Origin::Written)
     }
 
     /// A number within its range, or its default.

@@ -11,9 +11,11 @@ use crate::{
     config::{
         hint,
         raw::{Auth, CONCURRENCY, POLL, STALE_FOR, Sharing, Transport, Upstream},
+        secrets,
         units::{Ordered, Time},
     },
     protocol::{Revision, UpstreamId},
+    sanitize::OwnCredentials,
     upstream::spec::{
         Endpoint, GrantSpec, HttpSpec, HttpTransport, Isolation, PeerBounds, Pin, QueueBounds,
         StdioSpec, Timeouts, TlsSpec, UpstreamSpec,
@@ -200,8 +202,19 @@ fn stdio(check: &mut Check<'_>, key: &str, command: &[String], raw: &Upstream) -
     }
     for (name, value) in &raw.env {
         let value = value.0.expose_secret();
+        let path = ["upstreams", key, "env", name.as_str()];
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
-            check.wrong_key(&["upstreams", key, "env", name], "not a variable", "");
+            check.wrong_key(&path, "not a variable", "");
+        }
+        // A program is told many things that are no secret, and nobody has to say which are: a reference is how secrets are
+        // written, and how variables are passed on.
+        let secret = if check.is_referenced(&path) {
+            OwnCredentials::is_one(name, value)
+        } else {
+            OwnCredentials::is_named_so(name) || secrets::holds_secret(value)
+        };
+        if secret {
+            check.confided.push(value.into());
         }
     }
     let cwd = raw.cwd.as_ref().map(PathBuf::from);
@@ -441,7 +454,9 @@ fn credential(check: &mut Check<'_>, key: &str, auth: &Auth) -> Option<(HeaderNa
                     "RFC 7617 has no way to send it",
                 );
             }
-            let pair = format!("{name}:{}", basic.password.as_ref()?.0.expose_secret());
+            let secret = &basic.password.as_ref()?.0;
+            check.confided.push(secret.clone());
+            let pair = format!("{name}:{}", secret.expose_secret());
             let value = format!("Basic {}", STANDARD.encode(pair));
             Some((header::AUTHORIZATION, value.into()))
         }
@@ -455,6 +470,7 @@ fn credential(check: &mut Check<'_>, key: &str, auth: &Auth) -> Option<(HeaderNa
                 None => needed(check, &below("header", "value")),
                 Some(value) => {
                     check.secret(&below("header", "value"));
+                    check.confided.push(value.0.clone());
                     header_value(check, &below("header", "value"), value.0.expose_secret());
                 }
             }
