@@ -165,6 +165,40 @@ upstreams:
         assert_eq!(own.without("joe-user-name"), "joe-user-name");
     }
 
+    #[test]
+    fn an_api_key_of_ours_is_told_wherever_it_stands() {
+        use crate::{
+            auth::keys::{KeyWish, create},
+            sanitize::without_secrets,
+        };
+        let secret = SecretString::from("0123456789abcdef0123456789abcdef");
+        for _ in 0..200 {
+            let key = create(KeyWish::default(), &secret, 1_000).text;
+            let key = key.expose_secret();
+            for (text, told) in [
+                (key.to_owned(), "[redacted:usher_key]"),
+                (format!("a {key}."), "a [redacted:usher_key]."),
+                (
+                    format!("x-api-key: {key}"),
+                    "x-api-key: [redacted:usher_key]",
+                ),
+                (
+                    format!("file:///pub/{key}"),
+                    "file:///pub/[redacted:usher_key]",
+                ),
+            ] {
+                assert_eq!(without_secrets(&text), told, "{text}");
+            }
+        }
+        for text in [
+            "usher_catalog_entries_total",
+            "usher_0a1b2c3d4e5f",
+            "usher_0a1b2c3d4e5f_short",
+        ] {
+            assert_eq!(without_secrets(text), text);
+        }
+    }
+
     fn told(upstreams: &str, text: &str) -> String {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("usher.yaml");

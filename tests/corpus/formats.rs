@@ -86,6 +86,7 @@ pub(crate) const FORMED: &[(&str, &str, &str)] = &[
     ("harness", "HARNESS_KEY", "pa|t.<b22>.<a24>.<a20>"),
     ("infracost", "INFRACOST_API_KEY", "ic|o-<a32>"),
     ("scalingo", "SCALINGO_TOKEN", "tk-|us-<b48>"),
+    ("usher", "USHER_KEY", "ush|er_<h12>_<b43>"),
     ("postman", "POSTMAN_KEY", "PM|AK-<h24>-<h34>"),
     ("readme", "README_KEY", "rd|me_<l70>"),
     ("aws_key_id", "AWS_ACCESS_KEY_ID", "AK|IA<t16>"),
